@@ -30,7 +30,7 @@ DTYPES = {
 
 
 def shown(op: str) -> list[str]:
-    return [s["name"] for s in TABLE[op]["outputs"] if not s["hidden"]]
+    return [s["name"] for s in TABLE[op]["outputs"] if not s["not_returned"]]
 
 
 def pick(outs: dict[str, Any], key: tuple[str, int]) -> Any:

@@ -110,7 +110,7 @@ class _Builder:
             if name in outputs:
                 tensors = outputs[name]
                 outs[name] = [self.read(op_type, t) if t.persistable else self.write(t) for t in tensors]
-            elif slot["hidden"] or not slot["dispensable"]:
+            elif slot["not_returned"] or not slot["dispensable"]:
                 outs[name] = [self.temporary("float32")]
         self.block.append_op(type=op_type, inputs=ins, outputs=outs, attrs=attrs)
 

@@ -4,7 +4,7 @@ use super::values::{arrived, room};
 use crate::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
 use oar_core::ir::Attr;
-use oar_core::op::Run;
+use oar_core::op::KernelContext;
 use oar_core::tensor::Value;
 use oar_core::{ensure, err};
 use oar_dist::ps::{session, Incoming, Session};
@@ -15,19 +15,19 @@ use std::thread::Thread;
 use std::time::Duration;
 
 /// The servers of an operator's variables: its attribute of that name, or what 1.x called it.
-pub fn endpoints(cx: &Run, declared: &[String], before: &str) -> Vec<String> {
+pub fn endpoints(cx: &KernelContext, declared: &[String], before: &str) -> Vec<String> {
     match cx.env.desc_attr(before) {
         Some(Attr::Strings(list)) if !list.is_empty() => list,
         _ => declared.to_vec(),
     }
 }
 
-pub fn trainer(cx: &Run, id: i32) -> Result<u32> {
+pub fn trainer(cx: &KernelContext, id: i32) -> Result<u32> {
     u32::try_from(id).map_err(|_| err!(InvalidArgument, "operator {}: trainer_id {id} is negative", cx.op.name))
 }
 
 /// As many as there are variables.
-pub fn one_each(cx: &Run, endpoints: &[String], vars: usize) -> Result<()> {
+pub fn one_each(cx: &KernelContext, endpoints: &[String], vars: usize) -> Result<()> {
     ensure!(
         endpoints.len() == vars,
         InvalidArgument,
@@ -67,7 +67,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Run `talk` with every session, beside each other; the results in their order. The first failure is the result, once
+/// KernelContext `talk` with every session, beside each other; the results in their order. The first failure is the result, once
 /// all have ended.
 pub fn with_all<T: Send>(
     op: &str,

@@ -6,7 +6,7 @@ use oar_comm::rows::{gather, gather_rows};
 use oar_comm::{group, run};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::grad::{Fwd, Grad, GradOp};
-use oar_core::op::{infer, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::op::{infer, Kernel, KernelContext, NoAttrs, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, ensure, err, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
@@ -32,17 +32,17 @@ attrs! {
 slots! {
     /// `Out` is computed where `X` lies.
     mod in_place { X "X" => OUT "Out".aliases("X") }
-    mod each_in_place { X "X".many() => OUT "Out".many().aliases("X") }
+    mod each_in_place { X "X".duplicable() => OUT "Out".duplicable().aliases("X") }
     mod reshaping { X "X" => OUT "Out" }
     mod send { X "X" => }
     /// The sender says how many rows there are.
-    mod recv { => OUT "Out".made() }
+    mod recv { => OUT "Out".kernel_allocated() }
 }
 
 /// The element types that ranks can send each other.
-const SENT: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::BOOL);
+const SENT: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL);
 
-fn dtype(cx: &Run, t: DType) -> Result<Dtype> {
+fn dtype(cx: &KernelContext, t: DType) -> Result<Dtype> {
     u8::try_from(t.proto()).ok().and_then(|n| Dtype::from_number(n).ok()).map_or_else(|| cx.unsupported(t), Ok)
 }
 
@@ -65,7 +65,7 @@ fn write(t: &mut Tensor) -> Result<Region> {
 }
 
 /// A rank of the group, from an attribute.
-fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
+fn member(cx: &KernelContext, group: &Group, what: &str, rank: i32) -> Result<usize> {
     let world = group.world();
     let found = usize::try_from(rank).ok().filter(|r| *r < world);
     found.ok_or_else(|| {
@@ -74,7 +74,11 @@ fn member(cx: &Run, group: &Group, what: &str, rank: i32) -> Result<usize> {
 }
 
 /// Runs a collective over the bytes of `Out`, which starts as `X`.
-fn run_in_place(cx: &mut Run, group: &Group, call: impl FnOnce(Region, Dtype) -> CollectiveCall) -> Result<()> {
+fn run_in_place(
+    cx: &mut KernelContext,
+    group: &Group,
+    call: impl FnOnce(Region, Dtype) -> CollectiveCall,
+) -> Result<()> {
     let t = cx.out(in_place::OUT)?.dtype();
     let kind = dtype(cx, t)?;
     let out = cx.out(in_place::OUT)?;
@@ -82,13 +86,13 @@ fn run_in_place(cx: &mut Run, group: &Group, call: impl FnOnce(Region, Dtype) ->
     run(group, call(write(out)?, kind).shape(&dims)).map(drop)
 }
 
-fn all_reduce(cx: &mut Run, ring: i32, op: ReduceOp) -> Result<()> {
+fn all_reduce(cx: &mut KernelContext, ring: i32, op: ReduceOp) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::all_reduce(bytes, kind, op))
 }
 
 /// The rows of all ranks, equal ones added up; they rise, so that every rank has the same bits.
-fn sum_rows(cx: &mut Run) -> Result<()> {
+fn sum_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, ring) = (cx.op.name, ring(cx));
     let group = group(op, ring)?;
     let Some(Value::Rows(x)) = cx.outs.slot(in_place::OUT.0).first().map(|o| &o.value) else {
@@ -103,21 +107,21 @@ fn sum_rows(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn reduce(cx: &mut Run, op: ReduceOp) -> Result<()> {
+fn reduce(cx: &mut KernelContext, op: ReduceOp) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let root = member(cx, &group, "root_id", a.root_id)?;
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::reduce(bytes, kind, op, root))
 }
 
-fn broadcast(cx: &mut Run, ring: i32, root: i32) -> Result<()> {
+fn broadcast(cx: &mut KernelContext, ring: i32, root: i32) -> Result<()> {
     let group = group(cx.op.name, ring)?;
     let root = member(cx, &group, "root", root)?;
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::broadcast(bytes, kind, root))
 }
 
 /// The attribute `nranks` shapes the output, so it must be the size of the ring.
-fn sized(cx: &Run, ring: i32, nranks: i32) -> Result<Arc<Group>> {
+fn sized(cx: &KernelContext, ring: i32, nranks: i32) -> Result<Arc<Group>> {
     let group = group(cx.op.name, ring)?;
     ensure!(
         group.world() as i64 == nranks as i64,
@@ -131,7 +135,7 @@ fn sized(cx: &Run, ring: i32, nranks: i32) -> Result<Arc<Group>> {
 
 /// Runs a collective that fills `Out` from `X`. All ranks must say the same shape: of the smaller of the two, a rank's part.
 fn run_reshaping(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     group: &Group,
     part_of: fn(&[i64], &[i64]) -> Vec<u64>,
     call: impl FnOnce(Region, Region, Dtype) -> CollectiveCall,
@@ -143,13 +147,13 @@ fn run_reshaping(
     run(group, call(read(x), write(out)?, kind).shape(&part)).map(drop)
 }
 
-fn all_gather(cx: &mut Run) -> Result<()> {
+fn all_gather(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<AllGatherAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     run_reshaping(cx, &group, |x, _| shape(x), CollectiveCall::all_gather)
 }
 
-fn reduce_scatter(cx: &mut Run) -> Result<()> {
+fn reduce_scatter(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ReduceScatterAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     run_reshaping(
@@ -160,7 +164,7 @@ fn reduce_scatter(cx: &mut Run) -> Result<()> {
     )
 }
 
-fn scatter(cx: &mut Run) -> Result<()> {
+fn scatter(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ScatterAttrs>();
     let group = sized(cx, a.ring_id, a.nranks)?;
     let root = member(cx, &group, "root", a.root)?;
@@ -168,7 +172,7 @@ fn scatter(cx: &mut Run) -> Result<()> {
 }
 
 /// The number of elements goes before the data: the receiver takes its first size from it.
-fn send_to(cx: &mut Run) -> Result<()> {
+fn send_to(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let peer = member(cx, &group, "peer", a.peer)?;
@@ -178,7 +182,7 @@ fn send_to(cx: &mut Run) -> Result<()> {
     run(&group, CollectiveCall::send(read(x), kind, peer)).map(drop)
 }
 
-fn recv_from(cx: &mut Run) -> Result<()> {
+fn recv_from(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
     let peer = member(cx, &group, "peer", a.peer)?;
@@ -203,7 +207,7 @@ fn recv_from(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn old_all_reduce(cx: &mut Run) -> Result<()> {
+fn old_all_reduce(cx: &mut KernelContext) -> Result<()> {
     // The numbers of this operator: 0 sum, 1 product, 2 maximum, 3 minimum.
     let kind = cx.attrs::<OldAllReduceAttrs>().reduce_type;
     let op = match kind {
@@ -217,11 +221,11 @@ fn old_all_reduce(cx: &mut Run) -> Result<()> {
 }
 
 /// All inputs pass through: the data of a CPU operator has arrived when it ends.
-fn pass(_: &mut Run) -> Result<()> {
+fn pass(_: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-fn infer_each(cx: &mut Infer) -> Result<()> {
+fn infer_each(cx: &mut ShapeContext) -> Result<()> {
     use each_in_place::{OUT, X};
     cx.set_outs(OUT, cx.count(X))?;
     for i in 0..cx.outs(OUT).min(cx.count(X)) {
@@ -231,7 +235,7 @@ fn infer_each(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn first_size(cx: &mut Infer, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
+fn first_size(cx: &mut ShapeContext, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
     let mut dims = cx.dims(reshaping::X)?;
     ensure!(!dims.is_empty(), InvalidArgument, "operator {}: 'X' must have at least one dimension", cx.op.name);
     dims[0] = if dims[0] < 0 { -1 } else { what(dims[0])? };
@@ -240,13 +244,13 @@ fn first_size(cx: &mut Infer, what: impl Fn(i64) -> Result<i64>) -> Result<()> {
     Ok(())
 }
 
-fn infer_all_gather(cx: &mut Infer) -> Result<()> {
+fn infer_all_gather(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.attrs::<AllGatherAttrs>().nranks as i64;
     ensure!(n >= 2, InvalidArgument, "operator c_allgather: nranks must be at least 2, got {n}");
     first_size(cx, |d| Ok(d.saturating_mul(n)))
 }
 
-fn infer_reduce_scatter(cx: &mut Infer) -> Result<()> {
+fn infer_reduce_scatter(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.attrs::<ReduceScatterAttrs>().nranks as i64;
     ensure!(n >= 1, InvalidArgument, "operator c_reducescatter: nranks must be at least 1, got {n}");
     first_size(cx, |d| {
@@ -256,7 +260,7 @@ fn infer_reduce_scatter(cx: &mut Infer) -> Result<()> {
     })
 }
 
-fn infer_scatter(cx: &mut Infer) -> Result<()> {
+fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
     let (n, root) = (cx.attrs::<ScatterAttrs>().nranks as i64, cx.attrs::<ScatterAttrs>().root);
     ensure!(n >= 2, InvalidArgument, "operator c_scatter: nranks must be at least 2, got {n}");
     ensure!(root >= 0, InvalidArgument, "operator c_scatter: root must not be negative, got {root}");
@@ -267,13 +271,13 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
     })
 }
 
-fn infer_send(cx: &mut Infer) -> Result<()> {
+fn infer_send(cx: &mut ShapeContext) -> Result<()> {
     let peer = cx.attrs::<SendAttrs>().peer;
     ensure!(peer >= 0, InvalidArgument, "operator send_v2: peer must not be negative, got {peer}");
     Ok(())
 }
 
-fn infer_recv(cx: &mut Infer) -> Result<()> {
+fn infer_recv(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     ensure!(a.peer >= 0, InvalidArgument, "operator recv_v2: peer must not be negative, got {}", a.peer);
     ensure!(!a.out_shape.is_empty(), InvalidArgument, "operator recv_v2: out_shape must have at least one size");
@@ -300,13 +304,13 @@ const SELF_GRAD: &[(&str, &str)] = &[("X", "Out@GRAD"), ("Out", "X@GRAD")];
 macro_rules! in_place {
     ($($op:ident $name:literal $attrs:ident $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: in_place::INS, outputs: in_place::OUTS, attrs: $attrs::FIELDS, takes: SENT,
+            name: $name, inputs: in_place::INS, outputs: in_place::OUTS, attrs: $attrs::FIELDS, dtypes: SENT,
             infer: infer::like_first, cpu: Kernel::Host($kernel), grad: $grad, ..OP
         };
     )*};
 }
 
-fn ring(cx: &Run) -> i32 {
+fn ring(cx: &KernelContext) -> i32 {
     cx.attrs::<RingAttrs>().ring_id
 }
 
@@ -331,10 +335,10 @@ pub static C_ALLREDUCE_SUM: Op = Op {
     inputs: in_place::INS,
     outputs: in_place::OUTS,
     attrs: RingAttrs::FIELDS,
-    takes: SENT,
+    dtypes: SENT,
     infer: infer::kind_of_first,
     cpu: Kernel::Host(|cx| all_reduce(cx, ring(cx), ReduceOp::Sum)),
-    rows: RowsKernel::Own(sum_rows),
+    sparse_kernel: SparseKernel::Own(sum_rows),
     grad: Grad::Map(&C_ALLREDUCE_SUM, SELF_GRAD),
     ..OP
 };
@@ -348,7 +352,7 @@ pub static BARRIER: Op = Op {
         let group = group(cx.op.name, cx.attrs::<BarrierAttrs>().ring_id)?;
         run(&group, CollectiveCall::barrier()).map(drop)
     }),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 pub static C_SYNC_CALC_STREAM: Op = Op {
@@ -358,7 +362,7 @@ pub static C_SYNC_CALC_STREAM: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: infer::kind_of_first,
     cpu: Kernel::Host(pass),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 
@@ -369,14 +373,14 @@ pub static C_SYNC_COMM_STREAM: Op = Op {
     attrs: BarrierAttrs::FIELDS,
     infer: infer_each,
     cpu: Kernel::Host(pass),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 pub static C_ALLGATHER: Op = Op {
     name: "c_allgather",
     inputs: reshaping::INS,
     outputs: reshaping::OUTS,
-    takes: SENT,
+    dtypes: SENT,
     attrs: AllGatherAttrs::FIELDS,
     infer: infer_all_gather,
     cpu: Kernel::Host(all_gather),
@@ -387,7 +391,7 @@ pub static C_REDUCESCATTER: Op = Op {
     name: "c_reducescatter",
     inputs: reshaping::INS,
     outputs: reshaping::OUTS,
-    takes: SENT,
+    dtypes: SENT,
     attrs: ReduceScatterAttrs::FIELDS,
     infer: infer_reduce_scatter,
     cpu: Kernel::Host(reduce_scatter),
@@ -397,7 +401,7 @@ pub static C_SCATTER: Op = Op {
     name: "c_scatter",
     inputs: reshaping::INS,
     outputs: reshaping::OUTS,
-    takes: SENT,
+    dtypes: SENT,
     attrs: ScatterAttrs::FIELDS,
     infer: infer_scatter,
     cpu: Kernel::Host(scatter),
@@ -407,7 +411,7 @@ pub static SEND_V2: Op = Op {
     name: "send_v2",
     inputs: send::INS,
     attrs: SendAttrs::FIELDS,
-    takes: SENT,
+    dtypes: SENT,
     infer: infer_send,
     cpu: Kernel::Host(send_to),
     ..OP

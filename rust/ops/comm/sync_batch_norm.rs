@@ -7,7 +7,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
+use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
@@ -34,18 +34,18 @@ attrs! {
 
 slots! {
     mod norm {
-        X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance", MOMENTUM "MomentumTensor".opt()
+        X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance", MOMENTUM "MomentumTensor".dispensable()
         => Y "Y", MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
-        SAVED_MEAN "SavedMean".mid(), SAVED_VARIANCE "SavedVariance".mid(), RESERVE "ReserveSpace".opt().made()
+        SAVED_MEAN "SavedMean".intermediate(), SAVED_VARIANCE "SavedVariance".intermediate(), RESERVE "ReserveSpace".dispensable().kernel_allocated()
     }
     /// `X` is the forward operator's input, or its result where that is all that was kept.
     mod norm_grad {
         X "X", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
-        MEAN "Mean".opt(), VARIANCE "Variance".opt() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
+        MEAN "Mean".dispensable(), VARIANCE "Variance".dispensable() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
     }
     mod abn_grad {
         Y "Y", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
-        MEAN "Mean".opt(), VARIANCE "Variance".opt() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
+        MEAN "Mean".dispensable(), VARIANCE "Variance".dispensable() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
     }
 }
 
@@ -154,12 +154,12 @@ fn statistics<T: Element + Real>(world: &Option<Arc<Group>>, d: &Channels, x: &[
     Ok((count, means.into_iter().map(of).collect(), var))
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(norm::X)?;
     dispatch!(x.dtype(), T in [f32, f64], forward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn forward_in<T: Element + Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use norm::{BIAS, MEAN_OUT, MOMENTUM, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, Y};
     let a = norm_of(cx.op.name, cx.attrs)?;
     let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
@@ -209,7 +209,7 @@ fn forward_in<T: Element + Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
 }
 
 /// Mean and inverse deviation that the forward operator normalised by.
-fn used<T: Element + Real>(cx: &Run, a: &Norm, c: usize) -> Result<(Vec<T>, Vec<T>)> {
+fn used<T: Element + Real>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(Vec<T>, Vec<T>)> {
     use norm_grad::{MEAN, SAVED_MEAN, SAVED_VARIANCE, VARIANCE};
     let slots = if a.global { [MEAN, VARIANCE] } else { [SAVED_MEAN, SAVED_VARIANCE] };
     check_channel(cx, &slots, c, T::DTYPE)?;
@@ -246,12 +246,12 @@ fn undone<T: Element + Real>(
     (x, dz)
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(norm_grad::X)?;
     dispatch!(x.dtype(), T in [f32, f64], backward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn backward_in<T: Element + Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn backward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE};
     let a = norm_of(cx.op.name, cx.attrs)?;
     let (dy, scale, bias) = (cx.input(DY)?, cx.input(SCALE)?, cx.input(BIAS)?);
@@ -302,7 +302,7 @@ fn backward_in<T: Element + Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     use norm::{BIAS, MEAN, MEAN_OUT, RESERVE, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE, VARIANCE_OUT, X, Y};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     let a = norm_of(cx.op.name, cx.attrs)?;
@@ -319,7 +319,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE, DX, X};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
@@ -354,7 +354,7 @@ fn wire(f: &Fwd) -> Result<Vec<GradOp>> {
     }])
 }
 
-fn checked(cx: &mut Run) -> Result<()> {
+fn checked(cx: &mut KernelContext) -> Result<()> {
     use norm::{BIAS, MEAN_OUT, SCALE, VARIANCE_OUT, X};
     let dtype = cx.input(X)?.dtype();
     check_statistics(cx, dtype, &[SCALE, BIAS], &[MEAN_OUT, VARIANCE_OUT])?;
@@ -368,7 +368,7 @@ macro_rules! norms {
             inputs: norm::INS,
             outputs: norm::OUTS,
             attrs: $attrs::FIELDS,
-            takes: DTypes::FLOATS.and(DTypes::HALVES),
+            dtypes: DTypes::FLOATS.union(DTypes::HALVES),
             infer,
             cpu: Kernel::Host(checked),
             grad: Grad::Fn(wire),
@@ -379,7 +379,7 @@ macro_rules! norms {
             inputs: $slots::INS,
             outputs: $slots::OUTS,
             attrs: $attrs::FIELDS,
-            takes: DTypes::FLOATS.and(DTypes::HALVES),
+            dtypes: DTypes::FLOATS.union(DTypes::HALVES),
             infer: infer_grad,
             cpu: Kernel::Host(|cx| in_f32(cx, norm_grad::X, backward)),
             ..OP

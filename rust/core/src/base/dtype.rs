@@ -154,7 +154,7 @@ impl DTypes {
     }
 
     /// The types of both sets.
-    pub const fn and(self, other: DTypes) -> DTypes {
+    pub const fn union(self, other: DTypes) -> DTypes {
         DTypes(self.0 | other.0)
     }
 

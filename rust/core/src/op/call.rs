@@ -1,7 +1,7 @@
 //! One operator on values: on the CPU, or where a backend is registered.
 
 use super::run::{call_cpu, Env, NoEnv, Out};
-use super::{backend, finite, profile, Args, Attrs, Meta, Op, DUPLICABLE};
+use super::{backend, finite, profile, Args, Attrs, Meta, Op, SlotFlag};
 use crate::base::{Kind, Result};
 use crate::ir::AttrMap;
 use crate::tensor::device::NOT_KEPT;
@@ -104,7 +104,7 @@ pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Re
     }
     let mut outs = Args::new();
     for s in op.outputs {
-        if s.is(DUPLICABLE) {
+        if s.has(SlotFlag::Duplicable) {
             outs.push_slot([]);
         } else {
             outs.push_one(Out::wanted(true));

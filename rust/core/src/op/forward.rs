@@ -2,8 +2,8 @@
 //! that operator left; a caller of the builtin may give anything. One check serves all of them: the forward's own shape
 //! rule, asked with what the gradient operator has of the forward's inputs, says what `Out` and `Out@GRAD` must be.
 
-use super::infer::{Infer, Ins, VarKind};
-use super::{Args, Attrs, Meta, Op, Src, DISPENSABLE, DUPLICABLE, SHAPE_OF_FIRST};
+use super::infer::{ShapeContext, ShapeInputs, VarKind};
+use super::{Args, Attrs, Meta, Op, SlotFlag, Src};
 use crate::bail;
 use crate::base::{Dims, Result};
 
@@ -70,7 +70,7 @@ fn outputs(
     for (i, s) in fwd.inputs.iter().enumerate() {
         let Some(slot) = slot_of(Src::In(i, None)) else {
             // `XShape` tells what X was.
-            let shape = fwd.outputs.iter().position(|s| s.is(SHAPE_OF_FIRST)).filter(|_| i == 0);
+            let shape = fwd.outputs.iter().position(|s| s.has(SlotFlag::ShapeOfFirst)).filter(|_| i == 0);
             let shape = shape.and_then(|o| ins.get(slot_of(Src::Out(o, None))?)).and_then(Meta::of);
             let Some(shape) = shape.filter(|m| !m.dims.is_empty()) else { return Ok(None) };
             metas.push_one(Some(Meta { dims: Dims::from_slice(&shape.dims[1..]), ..shape }));
@@ -81,7 +81,7 @@ fn outputs(
         if vars.iter().any(|v| !v.is_none()) {
             values.push_slot(vars.iter().cloned());
             metas.push_slot(vars.iter().map(Meta::of));
-        } else if s.is(DISPENSABLE) {
+        } else if s.has(SlotFlag::Dispensable) {
             values.push_slot([]);
             metas.push_slot([]);
         } else {
@@ -91,25 +91,25 @@ fn outputs(
     let mut outs: Args<Meta> = Args::new();
     for (o, s) in fwd.outputs.iter().enumerate() {
         let wired = slot_of(Src::GradOut(o, None)).or(slot_of(Src::Out(o, None)));
-        let n = if s.is(DUPLICABLE) { wired.map_or(0, |k| ins.slot(k).len()) } else { 1 };
+        let n = if s.has(SlotFlag::Duplicable) { wired.map_or(0, |k| ins.slot(k).len()) } else { 1 };
         outs.push_slot((0..n).map(|_| Meta::default()));
     }
     let attrs = fwd.attrs.convert(fwd.name, attrs)?;
     // Twice, as for a run, which knows LoD and values, and as for a Program, for outputs that a run leaves to the kernel.
     if whole {
-        infer(fwd, Ins::Run(&values), &attrs, &mut outs)?;
+        infer(fwd, ShapeInputs::Values(&values), &attrs, &mut outs)?;
     }
     if outs.flat.iter().any(|m| !m.known) {
         let mut built = outs.map(|_| Meta::default());
-        infer(fwd, Ins::Build(&metas), &attrs, &mut built)?;
+        infer(fwd, ShapeInputs::Metas(&metas), &attrs, &mut built)?;
         let unknown = outs.flat.iter_mut().zip(built.flat).filter(|(m, _)| !m.known);
         unknown.for_each(|(m, b)| *m = b);
     }
     Ok(Some(outs))
 }
 
-fn infer(op: &'static Op, ins: Ins, attrs: &Attrs, outs: &mut Args<Meta>) -> Result<()> {
-    (op.infer)(&mut Infer { op, ins, attrs, outs, free_outs: false })
+fn infer(op: &'static Op, ins: ShapeInputs, attrs: &Attrs, outs: &mut Args<Meta>) -> Result<()> {
+    (op.infer)(&mut ShapeContext { op, ins, attrs, outs, free_outs: false })
 }
 
 fn alike(op: &Op, name: &str, got: &Meta, expected: &Meta, why: impl Fn() -> String) -> Result<()> {

@@ -8,7 +8,6 @@ use crate::base::Result;
 use crate::ir::desc::OpDesc;
 use crate::ir::BlockNode;
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 pub enum Grad {
@@ -89,7 +88,7 @@ impl Wiring {
             Wiring { op: grad, ins: vec![], outs: vec![], reads_in: 0, reads_out: 0, needs_in: 0, needs_out: 0 };
         for s in grad.inputs {
             let name = rename(s.name);
-            let needs = !s.is(super::META_ONLY) as u64;
+            let needs = !s.has(super::SlotFlag::MetaOnly) as u64;
             let src = if let Some(i) = fwd.input(name) {
                 w.reads_in |= 1 << i;
                 w.needs_in |= needs << i;
@@ -123,23 +122,7 @@ impl Op {
 
     #[inline]
     fn compiled(&'static self, grad: &'static Op, map: &[(&str, &str)]) -> &'static Wiring {
-        let made = self.wiring.load(Ordering::Acquire);
-        if !made.is_null() {
-            // SAFETY: only leaked boxes are stored.
-            return unsafe { &*made };
-        }
-        let fresh = Box::into_raw(Box::new(Wiring::compile(self, grad, map)));
-        match self.wiring.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: leaked just now.
-            Ok(_) => unsafe { &*fresh },
-            Err(other) => {
-                // SAFETY: `fresh` was not published; `other` is a leaked box.
-                unsafe {
-                    drop(Box::from_raw(fresh));
-                    &*other
-                }
-            }
-        }
+        self.wiring.get_or_init(|| Wiring::compile(self, grad, map))
     }
 
     /// The gradient operators of one call of this operator, whatever the form.

@@ -59,25 +59,25 @@ impl Meta {
 
 /// Where input metas come from.
 #[derive(Clone, Copy)]
-pub enum Ins<'a> {
-    Run(&'a Args),
-    Build(&'a Args<Option<Meta>>),
+pub enum ShapeInputs<'a> {
+    Values(&'a Args),
+    Metas(&'a Args<Option<Meta>>),
 }
 
 /// The most variables that a call may give a duplicable output.
 const MOST_OUTPUTS: usize = 1 << 20;
 
 /// A call of a shape rule: reads inputs and attributes, says what the outputs will be.
-pub struct Infer<'a> {
+pub struct ShapeContext<'a> {
     pub op: &'static Op,
-    pub ins: Ins<'a>,
+    pub ins: ShapeInputs<'a>,
     pub attrs: &'a Attrs,
     pub outs: &'a mut Args<Meta>,
     /// The number of variables of a duplicable output is not given but follows from the inputs (eager calls).
     pub free_outs: bool,
 }
 
-impl<'a> Infer<'a> {
+impl<'a> ShapeContext<'a> {
     #[inline]
     pub fn attrs<A: 'static>(&self) -> &'a A {
         self.attrs.as_any().downcast_ref().expect("attributes of another operator")
@@ -86,8 +86,8 @@ impl<'a> Infer<'a> {
     pub fn has(&self, slot: InSlot) -> bool {
         let slot = slot.0;
         match self.ins {
-            Ins::Run(a) => a.get(slot).is_some(),
-            Ins::Build(a) => a.slot(slot).first().is_some_and(Option::is_some),
+            ShapeInputs::Values(a) => a.get(slot).is_some(),
+            ShapeInputs::Metas(a) => a.slot(slot).first().is_some_and(Option::is_some),
         }
     }
 
@@ -95,16 +95,16 @@ impl<'a> Infer<'a> {
     pub fn count(&self, slot: InSlot) -> usize {
         let slot = slot.0;
         match self.ins {
-            Ins::Run(a) => a.slot(slot).len(),
-            Ins::Build(a) => a.slot(slot).len(),
+            ShapeInputs::Values(a) => a.slot(slot).len(),
+            ShapeInputs::Metas(a) => a.slot(slot).len(),
         }
     }
 
     pub fn meta(&self, slot: InSlot, i: usize) -> Result<Meta> {
         let slot = slot.0;
         let meta = match self.ins {
-            Ins::Run(a) => a.slot(slot).get(i).and_then(Meta::of),
-            Ins::Build(a) => a.slot(slot).get(i).cloned().flatten(),
+            ShapeInputs::Values(a) => a.slot(slot).get(i).and_then(Meta::of),
+            ShapeInputs::Metas(a) => a.slot(slot).get(i).cloned().flatten(),
         };
         match meta {
             Some(meta) => Ok(meta),
@@ -120,7 +120,7 @@ impl<'a> Infer<'a> {
     /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
     #[inline]
     pub fn dims(&self, slot: InSlot) -> Result<Dims> {
-        if let Ins::Run(a) = self.ins {
+        if let ShapeInputs::Values(a) = self.ins {
             if let Some(t) = a.tensor(slot.0) {
                 return Ok(Dims::from_slice(t.dims()));
             }
@@ -130,7 +130,7 @@ impl<'a> Infer<'a> {
 
     #[inline]
     pub fn dtype(&self, slot: InSlot) -> Result<DType> {
-        if let Ins::Run(a) = self.ins {
+        if let ShapeInputs::Values(a) = self.ins {
             if let Some(t) = a.tensor(slot.0) {
                 return Ok(t.dtype());
             }
@@ -142,27 +142,27 @@ impl<'a> Infer<'a> {
     pub fn tensor(&self, slot: InSlot) -> Option<&'a Tensor> {
         let slot = slot.0;
         match self.ins {
-            Ins::Run(a) => a.tensor(slot),
-            Ins::Build(_) => None,
+            ShapeInputs::Values(a) => a.tensor(slot),
+            ShapeInputs::Metas(_) => None,
         }
     }
 
     pub fn tensors(&self, slot: InSlot) -> Option<Vec<&'a Tensor>> {
         let slot = slot.0;
         match self.ins {
-            Ins::Run(a) => a.slot(slot).iter().map(Value::as_dense).collect(),
-            Ins::Build(_) => None,
+            ShapeInputs::Values(a) => a.slot(slot).iter().map(Value::as_dense).collect(),
+            ShapeInputs::Metas(_) => None,
         }
     }
 
     /// The values in an input's LoDTensorArray, when there are values; none where the input is no array.
     pub fn items(&self, slot: InSlot) -> Option<&'a [Value]> {
         match (self.ins, slot) {
-            (Ins::Run(a), InSlot(slot)) => match a.get(slot)? {
+            (ShapeInputs::Values(a), InSlot(slot)) => match a.get(slot)? {
                 Value::Array(items) => Some(items),
                 _ => None,
             },
-            (Ins::Build(_), _) => None,
+            (ShapeInputs::Metas(_), _) => None,
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Infer<'a> {
 
     /// The output has a LoD of this many levels, which the kernel makes.
     pub fn set_levels(&mut self, slot: OutSlot, levels: i32) {
-        if let Ins::Build(_) = self.ins {
+        if let ShapeInputs::Metas(_) = self.ins {
             self.outs.slot_mut(slot.0).iter_mut().for_each(|m| m.lod_level = levels);
         }
     }
@@ -237,11 +237,11 @@ impl<'a> Infer<'a> {
     pub fn share_lod(&mut self, slot: OutSlot, input: InSlot) {
         let (slot, input) = (slot.0, input.0);
         let (lod, level) = match self.ins {
-            Ins::Run(a) => match a.tensor(input).and_then(|t| t.lod.clone()) {
+            ShapeInputs::Values(a) => match a.tensor(input).and_then(|t| t.lod.clone()) {
                 Some(lod) => (Some(lod), 0),
                 None => return,
             },
-            Ins::Build(a) => (None, a.slot(input).first().and_then(|m| m.as_ref()).map_or(0, |m| m.lod_level)),
+            ShapeInputs::Metas(a) => (None, a.slot(input).first().and_then(|m| m.as_ref()).map_or(0, |m| m.lod_level)),
         };
         for m in self.outs.slot_mut(slot) {
             (m.lod, m.lod_level) = (lod.clone(), level);
@@ -258,7 +258,7 @@ impl<'a> Infer<'a> {
         self.wrong(slot, &format!("of shape {dims:?}"))
     }
 
-    /// As [`Infer::shaped`], but of values only: Programs may declare shapes that those do not have.
+    /// As [`ShapeContext::shaped`], but of values only: Programs may declare shapes that those do not have.
     pub fn shaped_in_run(&self, slot: InSlot, dims: &[i64]) -> Result<()> {
         match self.tensor(slot) {
             Some(_) => self.shaped(slot, dims),
@@ -289,26 +289,26 @@ pub fn shape_of_first(x: &[i64]) -> Dims {
 }
 
 /// No outputs to describe.
-pub fn nothing(_: &mut Infer) -> Result<()> {
+pub fn nothing(_: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
 /// `Out` (slot 0) is like the first input and shares its LoD.
-pub fn like_first(cx: &mut Infer) -> Result<()> {
+pub fn like_first(cx: &mut ShapeContext) -> Result<()> {
     cx.like(OutSlot(0), InSlot(0))?;
     cx.share_lod(OutSlot(0), InSlot(0));
     Ok(())
 }
 
 /// `Out` (slot 0) is like the first input in everything: kind (dense, SelectedRows, an array), shape, dtype, LoD.
-pub fn kind_of_first(cx: &mut Infer) -> Result<()> {
+pub fn kind_of_first(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(InSlot(0), 0)?;
     cx.set_meta(OutSlot(0), 0, m);
     Ok(())
 }
 
 /// Every output `X@GRAD` is like the input `X` of the same gradient operator.
-pub fn grads_like_inputs(cx: &mut Infer) -> Result<()> {
+pub fn grads_like_inputs(cx: &mut ShapeContext) -> Result<()> {
     for (o, out) in cx.op.outputs.iter().enumerate() {
         let Some(input) = out.name.strip_suffix("@GRAD").and_then(|n| cx.op.input(n)) else { continue };
         let (o, input) = (OutSlot(o), InSlot(input));
@@ -321,7 +321,7 @@ pub fn grads_like_inputs(cx: &mut Infer) -> Result<()> {
 }
 
 /// `X@GRAD` (slot 0) is like `Out@GRAD`, for gradient operators that keep only the output; the slot is found by name.
-pub fn like_out_grad(cx: &mut Infer) -> Result<()> {
+pub fn like_out_grad(cx: &mut ShapeContext) -> Result<()> {
     let from = InSlot(cx.op.inputs.iter().position(|s| s.name.ends_with("@GRAD")).unwrap_or(0));
     cx.like(OutSlot(0), from)?;
     cx.share_lod(OutSlot(0), from);

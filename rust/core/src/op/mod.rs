@@ -18,13 +18,14 @@ pub mod table;
 pub use args::Args;
 pub use attrs::{Attrs, NoAttrs, Schema};
 pub use grad::{Dst, Fwd, Grad, GradOp, Src};
-pub use infer::{Infer, Meta};
-pub use run::{Env, Run};
+pub use infer::{Meta, ShapeContext};
+pub use run::{Env, KernelContext};
 pub use slots::*;
 
 use crate::base::{DTypes, Result};
 use crate::tensor::Tensor;
-use std::sync::atomic::AtomicPtr;
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
 
 /// An operator of Paddle: names, slots, attributes, shape rule, CPU kernel, gradient.
 pub struct Op {
@@ -33,16 +34,16 @@ pub struct Op {
     pub outputs: &'static [Slot],
     pub attrs: &'static Schema,
     /// Shapes, dtypes and LoD of the outputs; runs while a Program is built and before every kernel.
-    pub infer: fn(&mut Infer) -> Result<()>,
+    pub infer: fn(&mut ShapeContext) -> Result<()>,
     pub cpu: Kernel,
     pub grad: Grad,
     pub amp: Amp,
     /// What its kernel needs that is not here; nothing for nearly all.
     pub needs: &'static str,
     /// For inputs that hold SelectedRows.
-    pub rows: RowsKernel,
-    /// The data types that the first input given may have.
-    pub takes: DTypes,
+    pub sparse_kernel: SparseKernel,
+    /// The data types that the operands may have.
+    pub dtypes: DTypes,
     /// On floating-point operands that its shape rule takes the kernel never fails, whatever the values: plans may leave
     /// the operator out where nobody sees its results. Elementwise operators (`pointwise`) need not say so.
     pub cannot_fail: bool,
@@ -52,8 +53,8 @@ pub struct Op {
     pub views: bool,
     /// What it computes element by element, if that is all it does.
     pub pointwise: Option<pointwise::PointwiseRule>,
-    /// The compiled gradient wiring, made at first use.
-    pub wiring: AtomicPtr<grad::Wiring>,
+    /// The compiled gradient wiring, made at first use. Never dropped: `..OP` in a static takes no type with a destructor.
+    pub wiring: ManuallyDrop<OnceLock<grad::Wiring>>,
 }
 
 /// Defaults of the optional parts: `Op { name, .., ..OP }`.
@@ -68,13 +69,13 @@ pub const OP: Op = Op {
     grad: Grad::None,
     amp: Amp::Gray,
     needs: "",
-    rows: RowsKernel::None,
-    takes: DTypes::ALL,
+    sparse_kernel: SparseKernel::None,
+    dtypes: DTypes::ALL,
     cannot_fail: false,
     fast_path: None,
     views: false,
     pointwise: None,
-    wiring: AtomicPtr::new(std::ptr::null_mut()),
+    wiring: ManuallyDrop::new(OnceLock::new()),
 };
 
 /// The first output (with its LoD) on dense tensors of the host, one for each of the first slots, the others absent:
@@ -83,7 +84,7 @@ pub const OP: Op = Op {
 pub type FastPath = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
 
 /// A kernel: reads inputs, writes outputs.
-pub type KernelFn = fn(&mut Run) -> Result<()>;
+pub type KernelFn = fn(&mut KernelContext) -> Result<()>;
 
 /// How an operator runs, and so what plans may do with it.
 #[derive(Clone, Copy)]
@@ -108,7 +109,7 @@ impl Kernel {
 
 /// What an operator does where an input holds SelectedRows.
 #[derive(Clone, Copy)]
-pub enum RowsKernel {
+pub enum SparseKernel {
     /// Refuses them.
     None,
     /// Its kernel looks at no elements, or takes values of every kind (assign, while, save).

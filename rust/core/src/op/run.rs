@@ -1,11 +1,11 @@
 //! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
 
-use super::{Args, Attrs, InSlot, Infer, Meta, Op, OutSlot};
+use super::{Args, Attrs, InSlot, Meta, Op, OutSlot, ShapeContext};
 use crate::base::dtype::Element;
 use crate::base::{DTypes, Result};
 use crate::ir::{Attr, Program};
-use crate::op::infer::{Ins, VarKind};
-use crate::op::{KernelFn, RowsKernel, DUPLICABLE, MADE};
+use crate::op::infer::{ShapeInputs, VarKind};
+use crate::op::{KernelFn, SlotFlag, SparseKernel};
 use crate::tensor::{Cell, Scope, SelectedRows, Tensor, Value};
 use crate::{bail, err};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub trait Env: Sync {
         None
     }
     /// Runs a kernel that makes much: an eager call lets other Python threads run meanwhile.
-    fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
+    fn release_gil(&self, kernel: &mut (dyn FnMut() + Send)) {
         kernel()
     }
     /// An error if the user asked to stop.
@@ -99,7 +99,7 @@ impl Out {
 }
 
 /// A call of a kernel.
-pub struct Run<'a> {
+pub struct KernelContext<'a> {
     pub op: &'static Op,
     pub attrs: &'a Attrs,
     pub ins: &'a Args,
@@ -108,14 +108,14 @@ pub struct Run<'a> {
 }
 
 /// The kernel of an operator that has none.
-pub fn not_there(cx: &mut Run) -> Result<()> {
+pub fn not_there(cx: &mut KernelContext) -> Result<()> {
     match (cx.op.name, cx.op.needs) {
         (name, "") => bail!(Unimplemented, "operator {name} has no CPU kernel yet"),
         (name, needs) => bail!(Unavailable, "operator {name} needs {needs}"),
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> KernelContext<'a> {
     /// The Program and scope, for operators that run only inside a plan.
     pub fn frame(&self) -> Result<Frame> {
         let name = self.op.name;
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
         found
     }
 
-    /// Takes an output out, to work on several at once; put it back with [`Run::set`].
+    /// Takes an output out, to work on several at once; put it back with [`KernelContext::set`].
     pub fn take_out(&mut self, slot: OutSlot) -> Result<Tensor> {
         let slot = slot.0;
         let op = self.op;
@@ -265,12 +265,12 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the long part of a kernel that alone knows how many bytes it makes.
-    pub fn aside<T: Send>(&self, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    pub fn release_gil<T: Send>(&self, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
         if bytes <= LARGE {
             return work();
         }
         let (mut work, mut made) = (Some(work), None);
-        self.env.aside(&mut || made = work.take().map(|work| work()));
+        self.env.release_gil(&mut || made = work.take().map(|work| work()));
         made.expect("every environment runs the kernel")
     }
 
@@ -290,9 +290,9 @@ pub(super) fn inferred(
     free: bool,
 ) -> Result<Args<Meta>> {
     let mut metas = outs.map(|_| Meta::default());
-    (op.infer)(&mut Infer { op, ins: Ins::Run(ins), attrs, outs: &mut metas, free_outs: free })?;
+    (op.infer)(&mut ShapeContext { op, ins: ShapeInputs::Values(ins), attrs, outs: &mut metas, free_outs: free })?;
     if free {
-        for (i, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(DUPLICABLE)) {
+        for (i, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.has(SlotFlag::Duplicable)) {
             outs.resize_slot(i, metas.slot(i).len(), || Out::wanted(true));
         }
     }
@@ -326,7 +326,7 @@ pub fn call_cpu(
     }
     let mut bytes = 0usize;
     for (slot, s) in op.outputs.iter().enumerate() {
-        let made = s.is(MADE);
+        let made = s.has(SlotFlag::KernelAllocated);
         for at in outs.range(slot) {
             let (out, meta) = (&mut outs.flat[at], &mut metas.flat[at]);
             if out.lent {
@@ -343,12 +343,12 @@ pub fn call_cpu(
             }
         }
     }
-    let mut run = Run { op, attrs, ins, outs, env };
+    let mut run = KernelContext { op, attrs, ins, outs, env };
     if bytes <= LARGE {
         return kernel(&mut run);
     }
     let mut result = Ok(());
-    env.aside(&mut || result = kernel(&mut run));
+    env.release_gil(&mut || result = kernel(&mut run));
     result
 }
 
@@ -356,14 +356,14 @@ pub fn call_cpu(
 #[inline]
 fn kernel(op: &'static Op, ins: &Args) -> Result<KernelFn> {
     let rows = |v: &Value| matches!(v, Value::Rows(_));
-    if op.takes != DTypes::ALL {
-        if let Some(t) = ins.flat.iter().find_map(Value::elements).filter(|t| !op.takes.has(t.dtype())) {
+    if op.dtypes != DTypes::ALL {
+        if let Some(t) = ins.flat.iter().find_map(Value::elements).filter(|t| !op.dtypes.has(t.dtype())) {
             bail!(Unimplemented, "operator {} has no CPU kernel for data type {}", op.name, t.dtype());
         }
     }
-    match op.rows {
-        RowsKernel::Own(kernel) if ins.flat.iter().any(rows) => Ok(kernel),
-        RowsKernel::None if ins.flat.iter().any(rows) => Err(rows_refused(op, ins)),
+    match op.sparse_kernel {
+        SparseKernel::Own(kernel) if ins.flat.iter().any(rows) => Ok(kernel),
+        SparseKernel::None if ins.flat.iter().any(rows) => Err(rows_refused(op, ins)),
         _ => Ok(op.cpu.function()),
     }
 }

@@ -4,71 +4,72 @@
 #[derive(Clone, Copy)]
 pub struct Slot {
     pub name: &'static str,
-    pub flags: u32,
+    flags: u16,
     /// The input that this output may be computed in.
     pub alias: Option<&'static str>,
 }
 
-pub const DUPLICABLE: u32 = 1;
-pub const DISPENSABLE: u32 = 2;
-pub const INTERMEDIATE: u32 = 4;
-pub const META_ONLY: u32 = 8;
-pub const EXTRA: u32 = 16;
-pub const HIDDEN: u32 = 32;
-pub const KEEPS: u32 = 64;
-pub const SHAPE_OF_FIRST: u32 = 128;
-pub const MADE: u32 = 256;
+/// What holds for a slot besides its name. `Slot`'s methods of the same names set them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub enum SlotFlag {
+    /// Takes any number of variables.
+    Duplicable = 1,
+    /// May be absent.
+    Dispensable = 2,
+    /// An output kept for the gradient, not a result for the user.
+    Intermediate = 4,
+    /// Only shape and dtype are read: the bytes need not be kept (Paddle: no-need-buffer).
+    MetaOnly = 8,
+    /// Not part of Paddle's declaration, but written by its kernel; or Oar's own, used by Python.
+    Extra = 16,
+    /// Not returned by the builtin (`XShape`).
+    NotReturned = 32,
+    /// The kernel starts from the value that the output variable holds (`write_to_array`).
+    InPlace = 64,
+    /// `XShape`: a 0, then the sizes of the first input; no elements, the LoD of the input.
+    ShapeOfFirst = 128,
+    /// The kernel allocates the value: it shares the input's bytes, or the size depends on values. The shape rule still
+    /// states shape, dtype, LoD and kind, with -1 for sizes that depend on values.
+    KernelAllocated = 256,
+}
 
 pub const fn slot(name: &'static str) -> Slot {
     Slot { name, flags: 0, alias: None }
 }
 
 impl Slot {
-    /// Takes any number of variables.
-    pub const fn many(mut self) -> Slot {
-        self.flags |= DUPLICABLE;
+    const fn with(mut self, flag: SlotFlag) -> Slot {
+        self.flags |= flag as u16;
         self
     }
-    /// May be absent.
-    pub const fn opt(mut self) -> Slot {
-        self.flags |= DISPENSABLE;
-        self
+    pub const fn duplicable(self) -> Slot {
+        self.with(SlotFlag::Duplicable)
     }
-    /// An output kept for the gradient, not a result of the user's.
-    pub const fn mid(mut self) -> Slot {
-        self.flags |= INTERMEDIATE;
-        self
+    pub const fn dispensable(self) -> Slot {
+        self.with(SlotFlag::Dispensable)
     }
-    /// Not returned by the builtin (`XShape`).
-    pub const fn hidden(mut self) -> Slot {
-        self.flags |= HIDDEN;
-        self
+    pub const fn intermediate(self) -> Slot {
+        self.with(SlotFlag::Intermediate)
     }
-    /// `XShape`: a 0, then the sizes of the first input; no elements, the LoD of the input.
-    pub const fn shape_of_first(mut self) -> Slot {
-        self.flags |= SHAPE_OF_FIRST | INTERMEDIATE | HIDDEN;
-        self
+    pub const fn meta_only(self) -> Slot {
+        self.with(SlotFlag::MetaOnly)
     }
-    /// The kernel starts from what the output variable holds (`write_to_array`).
-    pub const fn keeps(mut self) -> Slot {
-        self.flags |= KEEPS;
-        self
+    pub const fn extra(self) -> Slot {
+        self.with(SlotFlag::Extra)
     }
-    /// The kernel makes the value: it shares the input's bytes, or the size follows from values. Nothing is allocated for
-    /// it; the shape rule still says shape, dtype, LoD and kind, with -1 for sizes that only values tell.
-    pub const fn made(mut self) -> Slot {
-        self.flags |= MADE;
-        self
+    pub const fn not_returned(self) -> Slot {
+        self.with(SlotFlag::NotReturned)
     }
-    /// Only its shape and dtype are read, so nobody need keep its bytes (Paddle: no-need-buffer).
-    pub const fn meta_only(mut self) -> Slot {
-        self.flags |= META_ONLY;
-        self
+    pub const fn in_place(self) -> Slot {
+        self.with(SlotFlag::InPlace)
     }
-    /// Not part of Paddle's declaration, but written by its kernel; or of our own, for Python's use.
-    pub const fn extra(mut self) -> Slot {
-        self.flags |= EXTRA;
-        self
+    /// Intermediate and not returned as well.
+    pub const fn shape_of_first(self) -> Slot {
+        self.with(SlotFlag::ShapeOfFirst).intermediate().not_returned()
+    }
+    pub const fn kernel_allocated(self) -> Slot {
+        self.with(SlotFlag::KernelAllocated)
     }
     /// May be written over the input of that name (`ParamOut` over `Param`).
     pub const fn aliases(mut self, input: &'static str) -> Slot {
@@ -76,8 +77,8 @@ impl Slot {
         self
     }
     #[inline]
-    pub const fn is(&self, flag: u32) -> bool {
-        self.flags & flag != 0
+    pub const fn has(&self, flag: SlotFlag) -> bool {
+        self.flags & flag as u16 != 0
     }
 }
 
@@ -93,8 +94,8 @@ pub struct OutSlot(pub usize);
 ///
 /// ```
 /// oar_core::slots! {
-///     mod gather { X "X", INDEX "Index", AXIS "Axis".opt() => OUT "Out" }
-///     mod gather_grad { INDEX "Index", X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+///     mod gather { X "X", INDEX "Index", AXIS "Axis".dispensable() => OUT "Out" }
+///     mod gather_grad { INDEX "Index", X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 /// }
 /// assert_eq!(gather::INS[gather::AXIS.0].name, "Axis");
 /// ```

@@ -7,7 +7,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::op::call::call_checked;
 use oar_core::op::infer::shape_of_first;
 use oar_core::op::run::{Env, Out};
-use oar_core::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, Src, DUPLICABLE, HIDDEN, KEEPS, SHAPE_OF_FIRST};
+use oar_core::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, SlotFlag, Src};
 use oar_core::tensor::{Cell, Tensor, Value};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -48,11 +48,15 @@ pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Destination<'a>>, bool) 
     let mut targets = Args::new();
     let mut free = false;
     for s in op.outputs {
-        if s.is(DUPLICABLE) {
+        if s.has(SlotFlag::Duplicable) {
             targets.push_slot([]);
             free = true;
         } else {
-            targets.push_one(if recorded || !s.is(HIDDEN) { Destination::New } else { Destination::Skip });
+            targets.push_one(if recorded || !s.has(SlotFlag::NotReturned) {
+                Destination::New
+            } else {
+                Destination::Skip
+            });
         }
     }
     (targets, free)
@@ -78,7 +82,7 @@ pub fn call(
 /// Has the operator one output that is always a new variable? Most have: they take a shorter way.
 #[inline]
 pub fn is_plain(op: &Op) -> bool {
-    matches!(op.outputs, [out] if out.alias.is_none() && !out.is(DUPLICABLE) && !out.is(KEEPS))
+    matches!(op.outputs, [out] if out.alias.is_none() && !out.has(SlotFlag::Duplicable) && !out.has(SlotFlag::InPlace))
 }
 
 /// [`call`] for a plain operator (see [`is_plain`]).
@@ -183,8 +187,8 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], v
     }
     let mut outs = Args::new();
     outs.push_one(info);
-    if let Some(hidden) = op.outputs.get(1).filter(|s| s.is(SHAPE_OF_FIRST)) {
-        debug_assert!(hidden.is(HIDDEN));
+    if let Some(hidden) = op.outputs.get(1).filter(|s| s.has(SlotFlag::ShapeOfFirst)) {
+        debug_assert!(hidden.has(SlotFlag::NotReturned));
         let info = OutInfo { dims: shape_of_first(held[0].dims()), dtype: held[0].dtype() };
         outs.push_one(info.clone());
         if wiring.reads_out >> 1 & 1 == 1 {
@@ -248,7 +252,7 @@ pub fn call_in(
     for &(i, _) in &in_place {
         values.flat[i] = ins.flat[i].map_or(Ok(Value::None), |v| v.cell.write())?;
     }
-    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS)) {
+    for (o, _) in op.outputs.iter().enumerate().filter(|(_, s)| s.has(SlotFlag::InPlace)) {
         for t in targets.range(o) {
             if let Destination::Into(v) = targets.flat[t] {
                 outs.flat[t].value = v.cell.get();
@@ -405,7 +409,7 @@ fn made_by_function(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Optio
     let mut bits = [0u64; 4];
     for g in &ops {
         for (slot, srcs) in g.ins.iter().enumerate() {
-            let elements = !g.op.inputs[slot].is(oar_core::op::META_ONLY) as u64;
+            let elements = !g.op.inputs[slot].has(oar_core::op::SlotFlag::MetaOnly) as u64;
             for src in srcs {
                 match *src {
                     Src::In(i, _) => {

@@ -455,7 +455,7 @@ impl Engine<'_> {
                 into.push_slot(vars);
             }
             Src::GradOut(out, i) => {
-                let optional = op.inputs[slot].is(oar_core::op::DISPENSABLE);
+                let optional = op.inputs[slot].has(oar_core::op::SlotFlag::Dispensable);
                 for k in only(node.outs.range(out), i) {
                     vars.push(match grads.get(k).cloned().flatten() {
                         None if !optional => Some(EVar::new(node.outs.flat[k].zeros()?, true)),
@@ -485,7 +485,7 @@ fn check_second(op: &'static Op, ins: &Args<Option<&EVar>>) -> Result<()> {
 mod tests {
     use super::super::eager::call;
     use super::*;
-    use oar_core::op::{infer, slot, Kernel, Run, OP};
+    use oar_core::op::{infer, slot, Kernel, KernelContext, OP};
     use oar_core::op::{InSlot, OutSlot};
     use std::sync::mpsc::channel;
     use std::time::Duration;
@@ -495,7 +495,7 @@ mod tests {
         inputs: &[slot("X")],
         outputs: &[slot("Out")],
         infer: infer::like_first,
-        cpu: Kernel::Pure(|cx: &mut Run| {
+        cpu: Kernel::Pure(|cx: &mut KernelContext| {
             let x = cx.input(InSlot(0))?.clone();
             cx.set(OutSlot(0), x);
             Ok(())
@@ -509,7 +509,7 @@ mod tests {
         inputs: &[slot("X"), slot("Out@GRAD")],
         outputs: &[slot("X@GRAD")],
         infer: infer::like_first,
-        cpu: Kernel::Host(|cx: &mut Run| {
+        cpu: Kernel::Host(|cx: &mut KernelContext| {
             let again = AGAIN.lock().take();
             if let Some((out, x)) = again {
                 backward(&out, Some(&[x]))?;

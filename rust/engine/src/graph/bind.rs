@@ -4,7 +4,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::desc::{OpDesc, VarKind as IrKind};
 use oar_core::ir::hooks::{self, Hooks};
 use oar_core::ir::{AttrType, BlockNode, OpNode};
-use oar_core::op::infer::{Infer, Ins, Meta, VarKind};
+use oar_core::op::infer::{Meta, ShapeContext, ShapeInputs, VarKind};
 use oar_core::op::table;
 use oar_core::op::{Args, Op};
 
@@ -76,7 +76,7 @@ fn infer(desc: &OpDesc, block: &BlockNode) -> Result<(Args<Meta>, Args<String>)>
         metas.push_slot(slot.iter().map(|_| Meta::default()));
         names.push_slot(slot.iter().cloned());
     }
-    let mut cx = Infer { op, ins: Ins::Build(&ins), attrs: &attrs, outs: &mut metas, free_outs: false };
+    let mut cx = ShapeContext { op, ins: ShapeInputs::Metas(&ins), attrs: &attrs, outs: &mut metas, free_outs: false };
     (op.infer)(&mut cx).map_err(|e| e.context(format!("[operator < {} > while the Program is built]", op.name)))?;
     Ok((metas, names))
 }

@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use oar_core::base::Result;
 use oar_core::ir::names::EMPTY;
 use oar_core::ir::{BlockNode, Program};
-use oar_core::op::{Args, KEEPS};
+use oar_core::op::{Args, SlotFlag};
 use std::collections::{HashMap, HashSet};
 
 /// Names that operators of blocks other than `block` use.
@@ -96,7 +96,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
             () => Read::Storage,
         };
         let reads = if in_place.is_empty() { Vec::new() } else { ins.flat.iter().enumerate().map(read).collect() };
-        let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.is(KEEPS));
+        let keeping = op.outputs.iter().enumerate().filter(|(_, s)| s.has(SlotFlag::InPlace));
         let keeps = keeping.flat_map(|(o, _)| outs.range(o)).filter(|&o| outs.flat[o] != ABSENT);
         let keeps = keeps.map(|o| o as u32).collect();
         steps.push(Step { op, attrs, ins, outs, in_place, reads, keeps, dead: Vec::new(), release: Vec::new(), desc });

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, Dims};
 use oar_core::dispatch;
-use oar_core::op::infer::{Infer, Ins, Meta, VarKind};
+use oar_core::op::infer::{Meta, ShapeContext, ShapeInputs, VarKind};
 use oar_core::op::pointwise::Operand;
 use oar_core::tensor::{Tensor, Value};
 use oar_kernels::fused::{self, Input, Output};
@@ -62,7 +62,13 @@ fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Di
         };
         let ins = ins.map(value);
         let mut metas = step.outs.map(|_| Meta::default());
-        let mut cx = Infer { op: step.op, ins: Ins::Run(&ins), attrs: &step.attrs, outs: &mut metas, free_outs: false };
+        let mut cx = ShapeContext {
+            op: step.op,
+            ins: ShapeInputs::Values(&ins),
+            attrs: &step.attrs,
+            outs: &mut metas,
+            free_outs: false,
+        };
         (step.op.infer)(&mut cx).ok()?;
         let before = made.len();
         for out in outs {

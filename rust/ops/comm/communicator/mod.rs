@@ -6,7 +6,7 @@
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Meta, Op, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err, slots};
 use oar_dist::mailbox::{deliver, topic, Mailbox};
@@ -27,7 +27,7 @@ attrs! {
 }
 
 slots! {
-    mod gen_id { => OUT "Out".made() }
+    mod gen_id { => OUT "Out".kernel_allocated() }
     mod comm_init { X "X" => }
 }
 
@@ -102,7 +102,7 @@ fn mailbox(at: SocketAddr, job: &Job) -> Result<Mailbox> {
     })
 }
 
-fn gen_id(cx: &mut Run) -> Result<()> {
+fn gen_id(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<GenIdAttrs>();
     let op = cx.op.name;
     let mine = address(op, &a.endpoint)?;
@@ -148,7 +148,7 @@ fn join(op: &str, at: SocketAddr, rank: usize, world: usize, ring: i32) -> Resul
     Ok(())
 }
 
-fn comm_init(cx: &mut Run) -> Result<()> {
+fn comm_init(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<CommInitAttrs>();
     let (op, world) = (cx.op.name, a.nranks);
     ensure!(
@@ -170,7 +170,7 @@ fn comm_init(cx: &mut Run) -> Result<()> {
 }
 
 /// All devices of one process: on the CPU that is a ring of one.
-fn comm_init_all(cx: &mut Run) -> Result<()> {
+fn comm_init_all(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<CommInitAllAttrs>();
     ensure!(
         a.devices.len() < 2,

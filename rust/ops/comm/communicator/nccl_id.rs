@@ -6,7 +6,7 @@
 use super::{address, host, join, mailbox, surroundings, until_deadline};
 use oar_core::base::{Error, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Meta, Op, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, ensure, err, slots};
 use oar_dist::mailbox::{deliver, topic};
@@ -21,7 +21,7 @@ attrs! {
 }
 
 slots! {
-    mod gen_nccl_id { => NCCL_ID "NCCLID".made() }
+    mod gen_nccl_id { => NCCL_ID "NCCLID".kernel_allocated() }
 }
 
 /// More rings of one kind than this are a mistake.
@@ -62,7 +62,7 @@ fn rings_of(op: &str, a: &GenNcclIdAttrs) -> Result<Vec<Ring>> {
     Ok(rings)
 }
 
-fn make(cx: &mut Run) -> Result<()> {
+fn make(cx: &mut KernelContext) -> Result<()> {
     let (a, op) = (cx.attrs::<GenNcclIdAttrs>(), cx.op.name);
     let me = usize::try_from(a.trainer_id).ok().filter(|i| *i < a.trainers.len()).ok_or_else(|| {
         err!(InvalidArgument, "operator {op}: trainer_id must be in [0, {}), got {}", a.trainers.len(), a.trainer_id)

@@ -2,7 +2,7 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
-use oar_core::op::Run;
+use oar_core::op::KernelContext;
 use oar_core::tensor::Tensor;
 
 /// Sizes before, along and after an axis.
@@ -13,7 +13,7 @@ pub fn split(op: &str, dims: &[i64], axis: i32) -> Result<(usize, usize, usize)>
 }
 
 /// Refuses a tensor that has not this shape and data type.
-pub fn like(cx: &Run, t: &Tensor, dims: &[i64], dtype: DType, what: &str) -> Result<()> {
+pub fn like(cx: &KernelContext, t: &Tensor, dims: &[i64], dtype: DType, what: &str) -> Result<()> {
     ensure!(
         t.dims() == dims && t.dtype() == dtype,
         InvalidArgument,

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{InSlot, Infer};
+use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, err};
 use oar_kernels::cast::CastFrom;
@@ -63,7 +63,7 @@ pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
 
 /// Shape of a `*_batch_size_like` operator: dimension `to` is the size of dimension `from` of its only input, or where
 /// that is 0 and the input has LoD, the number of its sequences.
-pub fn batch_size_like(cx: &Infer, shape: &[i32], from: i32, to: i32) -> Result<Dims> {
+pub fn batch_size_like(cx: &ShapeContext, shape: &[i32], from: i32, to: i32) -> Result<Dims> {
     let input = InSlot(0);
     let x = cx.dims(input)?;
     let op = cx.op.name;

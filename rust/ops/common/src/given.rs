@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use oar_core::base::shape::numel;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{InSlot, Infer, Op, Run};
+use oar_core::op::{InSlot, KernelContext, Op, ShapeContext};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err};
 
@@ -70,7 +70,7 @@ pub trait Inputs {
     fn tensors(&self, slot: InSlot) -> Option<Vec<&Tensor>>;
 }
 
-impl Inputs for Run<'_> {
+impl Inputs for KernelContext<'_> {
     fn op(&self) -> &'static Op {
         self.op
     }
@@ -85,13 +85,13 @@ impl Inputs for Run<'_> {
     }
 }
 
-impl Inputs for Infer<'_> {
+impl Inputs for ShapeContext<'_> {
     fn op(&self) -> &'static Op {
         self.op
     }
     fn count(&self, slot: InSlot) -> usize {
         if self.has(slot) {
-            Infer::count(self, slot)
+            ShapeContext::count(self, slot)
         } else {
             0
         }
@@ -100,7 +100,7 @@ impl Inputs for Infer<'_> {
         Ok(numel(&self.dims(slot)?))
     }
     fn tensors(&self, slot: InSlot) -> Option<Vec<&Tensor>> {
-        Infer::tensors(self, slot)
+        ShapeContext::tensors(self, slot)
     }
 }
 
@@ -154,12 +154,12 @@ pub fn int_given(cx: &impl Inputs, slot: InSlot, attr: i64) -> Result<Option<i64
 }
 
 /// The same for a kernel, which has all values.
-pub fn int_of(cx: &Run, slot: InSlot, attr: i64) -> Result<i64> {
+pub fn int_of(cx: &KernelContext, slot: InSlot, attr: i64) -> Result<i64> {
     Ok(int_given(cx, slot, attr)?.unwrap_or(attr))
 }
 
 /// The only element of an input, such as a learning rate.
-pub fn scalar(cx: &Run, slot: InSlot) -> Result<f64> {
+pub fn scalar(cx: &KernelContext, slot: InSlot) -> Result<f64> {
     scalar_of(cx.op, slot, cx.input(slot)?)
 }
 

@@ -3,7 +3,7 @@
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use oar_core::base::{DType, Result};
 use oar_core::op::run::Out;
-use oar_core::op::{InSlot, Run};
+use oar_core::op::{InSlot, KernelContext};
 use oar_core::tensor::{Tensor, Value};
 
 pub fn is_half(d: DType) -> bool {
@@ -32,14 +32,14 @@ pub fn narrowed(t: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// Runs a kernel; if the input in `slot` has half precision, with all such operands in f32.
-pub fn in_f32(cx: &mut Run, slot: InSlot, kernel: fn(&mut Run) -> Result<()>) -> Result<()> {
+pub fn in_f32(cx: &mut KernelContext, slot: InSlot, kernel: fn(&mut KernelContext) -> Result<()>) -> Result<()> {
     match cx.opt(slot) {
         Some(t) if is_half(t.dtype()) => by_way_of_f32(cx, t.dtype(), kernel),
         _ => kernel(cx),
     }
 }
 
-fn by_way_of_f32(cx: &mut Run, dtype: DType, kernel: fn(&mut Run) -> Result<()>) -> Result<()> {
+fn by_way_of_f32(cx: &mut KernelContext, dtype: DType, kernel: fn(&mut KernelContext) -> Result<()>) -> Result<()> {
     let mut ins = cx.ins.clone();
     for v in &mut ins.flat {
         match v {
@@ -58,7 +58,7 @@ fn by_way_of_f32(cx: &mut Run, dtype: DType, kernel: fn(&mut Run) -> Result<()>)
             _ => std::mem::take(&mut out.value),
         };
     }
-    let done = kernel(&mut Run { op: cx.op, attrs: cx.attrs, ins: &ins, outs: &mut outs, env: cx.env });
+    let done = kernel(&mut KernelContext { op: cx.op, attrs: cx.attrs, ins: &ins, outs: &mut outs, env: cx.env });
     for ((wide, out), half) in outs.flat.iter_mut().zip(&mut cx.outs.flat).zip(halves) {
         out.value = match std::mem::take(&mut wide.value) {
             Value::Dense(t) if half && t.dtype() == DType::F32 => Value::Dense(narrowed(&t, dtype)?),

@@ -2,7 +2,7 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
-use oar_core::op::{InSlot, Infer, OutSlot, Run};
+use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 
 /// The slots of a norm's second gradient: their names, and what they stand for.
@@ -35,7 +35,7 @@ pub fn of_statistics(x: DType) -> DType {
 }
 
 /// Shapes and types of what a gradient gets beside X.
-pub fn check_like(cx: &Run, x: &Tensor, slots: &[InSlot]) -> Result<()> {
+pub fn check_like(cx: &KernelContext, x: &Tensor, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
         ensure!(
@@ -50,7 +50,7 @@ pub fn check_like(cx: &Run, x: &Tensor, slots: &[InSlot]) -> Result<()> {
 }
 
 /// In a shape rule: inputs that hold one number for each of `c` channels, as far as sizes are known.
-pub fn infer_channel(cx: &Infer, slots: &[InSlot], c: i64) -> Result<()> {
+pub fn infer_channel(cx: &ShapeContext, slots: &[InSlot], c: i64) -> Result<()> {
     for &slot in slots {
         let d = cx.dims(slot)?;
         ensure!(
@@ -66,7 +66,7 @@ pub fn infer_channel(cx: &Infer, slots: &[InSlot], c: i64) -> Result<()> {
 }
 
 /// Inputs that hold one number a channel.
-pub fn check_channel(cx: &Run, slots: &[InSlot], c: usize, dtype: DType) -> Result<()> {
+pub fn check_channel(cx: &KernelContext, slots: &[InSlot], c: usize, dtype: DType) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
         ensure!(
@@ -82,7 +82,7 @@ pub fn check_channel(cx: &Run, slots: &[InSlot], c: usize, dtype: DType) -> Resu
 
 /// Scale, bias (`ins`) and running statistics (`outs`, which start as the inputs that they alias) have the type that goes
 /// with X.
-pub fn check_statistics(cx: &mut Run, x: DType, ins: &[InSlot], outs: &[OutSlot]) -> Result<()> {
+pub fn check_statistics(cx: &mut KernelContext, x: DType, ins: &[InSlot], outs: &[OutSlot]) -> Result<()> {
     let (op, wanted) = (cx.op, of_statistics(x));
     let check = |name: &str, got: DType| {
         ensure!(

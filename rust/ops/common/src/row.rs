@@ -4,13 +4,13 @@ use half::{bf16, f16};
 use oar_core::base::Result;
 use oar_core::ir::Attr;
 use oar_core::op::attrs::unshared;
-use oar_core::op::{table, GradOp, OutSlot, Run};
+use oar_core::op::{table, GradOp, KernelContext, OutSlot};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err};
 use oar_kernels::formula::Row;
 
 /// `out = row(inputs)` for the dtypes of floating-point kernels.
-pub fn by_row(cx: &mut Run, row: &Row, inputs: &[&Tensor], params: &[f64], slot: OutSlot) -> Result<()> {
+pub fn by_row(cx: &mut KernelContext, row: &Row, inputs: &[&Tensor], params: &[f64], slot: OutSlot) -> Result<()> {
     let first = inputs[0];
     for t in inputs {
         if t.dims() != first.dims() || t.dtype() != first.dtype() {

@@ -4,8 +4,8 @@ use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::{Attr, AttrMap};
 use oar_core::op::call::call_simple;
-use oar_core::op::infer::{Ins, Meta, VarKind};
-use oar_core::op::{table, Args, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::infer::{Meta, ShapeInputs, VarKind};
+use oar_core::op::{table, Args, Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ attrs! {
 }
 
 slots! {
-    mod joined { X "X" => OUT "Out".made(), OUT_INDEX "OutIndex".made() }
-    mod joined_grad { X "X", DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod joined { X "X" => OUT "Out".kernel_allocated(), OUT_INDEX "OutIndex".kernel_allocated() }
+    mod joined_grad { X "X", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 /// The axis as an index of `rank` dimensions, one more where it is new.
-fn place(cx: &Infer, rank: usize) -> Result<usize> {
+fn place(cx: &ShapeContext, rank: usize) -> Result<usize> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     oar_core::base::shape::axis(cx.op.name, a.axis as i64, rank + a.use_stack as usize)
 }
@@ -32,18 +32,24 @@ fn joining(a: &ArrayToTensorAttrs) -> Result<(&'static Op, AttrMap)> {
 }
 
 /// What the shape rule of that operator says of the tensors of a run.
-fn meta_of_joined(cx: &Infer, items: &[Value]) -> Result<Meta> {
+fn meta_of_joined(cx: &ShapeContext, items: &[Value]) -> Result<Meta> {
     ensure!(!items.is_empty(), InvalidArgument, "operator {}: the array is empty", cx.op.name);
     let (op, attrs) = joining(cx.attrs())?;
     let attrs = op.attrs.parse(op.name, &attrs)?;
     let (mut ins, mut outs) = (Args::new(), Args::new());
     ins.push_slot(items.iter().cloned());
     outs.push_one(Meta::default());
-    (op.infer)(&mut Infer { op, ins: Ins::Run(&ins), attrs: &attrs, outs: &mut outs, free_outs: false })?;
+    (op.infer)(&mut ShapeContext {
+        op,
+        ins: ShapeInputs::Values(&ins),
+        attrs: &attrs,
+        outs: &mut outs,
+        free_outs: false,
+    })?;
     Ok(outs.flat.swap_remove(0))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     if let Some(items) = cx.items(joined::X) {
         let out = meta_of_joined(cx, items)?;
         cx.set_meta(joined::OUT, 0, out);
@@ -65,7 +71,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn items<'a>(cx: &Run<'a>) -> Result<&'a [Value]> {
+fn items<'a>(cx: &KernelContext<'a>) -> Result<&'a [Value]> {
     match cx.value(joined::X)? {
         Value::Array(items) if !items.is_empty() => Ok(items),
         Value::Array(_) => bail!(InvalidArgument, "operator {}: the array is empty", cx.op.name),
@@ -74,7 +80,7 @@ fn items<'a>(cx: &Run<'a>) -> Result<&'a [Value]> {
 }
 
 /// The sizes of the tensors at the axis.
-fn sizes(cx: &Run, items: &[Value]) -> Result<Vec<i32>> {
+fn sizes(cx: &KernelContext, items: &[Value]) -> Result<Vec<i32>> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     items
         .iter()
@@ -89,7 +95,7 @@ fn sizes(cx: &Run, items: &[Value]) -> Result<Vec<i32>> {
         .collect()
 }
 
-fn join(cx: &mut Run) -> Result<()> {
+fn join(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     let items = items(cx)?;
     let sizes = sizes(cx, items)?;
@@ -102,7 +108,7 @@ fn join(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn cut(cx: &mut Run) -> Result<()> {
+fn cut(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ArrayToTensorAttrs>();
     let items = items(cx)?;
     let d = Value::Dense(cx.input(joined_grad::DOUT)?.clone());

@@ -2,22 +2,22 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::{Meta, VarKind};
-use oar_core::op::{Dst, Grad, GradOp, InSlot, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
+use oar_core::op::{Dst, Grad, GradOp, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
 
 slots! {
-    mod write_to_array { X "X", I "I" => OUT "Out".keeps().made() }
+    mod write_to_array { X "X", I "I" => OUT "Out".in_place().kernel_allocated() }
     /// X_W is what was written: where nothing is, its gradient is zeros of that shape.
-    mod read_from_array { X "X", I "I", X_W "X_W".opt().meta_only() => OUT "Out".made() }
+    mod read_from_array { X "X", I "I", X_W "X_W".dispensable().meta_only() => OUT "Out".kernel_allocated() }
     mod lod_array_length { X "X" => OUT "Out" }
 }
 
 /// An index beyond this is refused: it is a mistake, not an array.
 const MOST: i64 = 1 << 24;
 
-fn index(cx: &Run, slot: InSlot) -> Result<usize> {
+fn index(cx: &KernelContext, slot: InSlot) -> Result<usize> {
     let t = cx.input(slot)?;
     ensure!(
         t.numel() == 1 && matches!(t.dtype(), DType::I64 | DType::I32),
@@ -33,14 +33,14 @@ fn index(cx: &Run, slot: InSlot) -> Result<usize> {
     Ok(i as usize)
 }
 
-fn infer_write(cx: &mut Infer) -> Result<()> {
+fn infer_write(cx: &mut ShapeContext) -> Result<()> {
     // A Program describes an array by the shape of its tensors.
     let item = cx.meta(write_to_array::X, 0).unwrap_or_default();
     cx.set_meta(write_to_array::OUT, 0, Meta { kind: VarKind::Array, ..item });
     Ok(())
 }
 
-fn write(cx: &mut Run) -> Result<()> {
+fn write(cx: &mut KernelContext) -> Result<()> {
     let i = index(cx, write_to_array::I)?;
     let item = cx.opt(write_to_array::X).map(Tensor::share).transpose()?;
     let held = &mut cx.outs.slot_mut(write_to_array::OUT.0)[0].value;
@@ -83,7 +83,7 @@ pub static WRITE_TO_ARRAY: Op = Op {
 };
 
 /// The tensor at the index, where there are values; else what the array says of its tensors. `None`: neither is there.
-fn item_meta(cx: &Infer) -> Option<Meta> {
+fn item_meta(cx: &ShapeContext) -> Option<Meta> {
     let written = cx.meta(read_from_array::X_W, 0).ok();
     let Some(items) = cx.items(read_from_array::X) else {
         let array = cx.meta(read_from_array::X, 0).ok().or(written)?;
@@ -93,14 +93,14 @@ fn item_meta(cx: &Infer) -> Option<Meta> {
     items.get(usize::try_from(i).ok()?).and_then(Meta::of).or(written)
 }
 
-fn infer_read(cx: &mut Infer) -> Result<()> {
+fn infer_read(cx: &mut ShapeContext) -> Result<()> {
     if let Some(m) = item_meta(cx) {
         cx.set_meta(read_from_array::OUT, 0, m);
     }
     Ok(())
 }
 
-fn read(cx: &mut Run) -> Result<()> {
+fn read(cx: &mut KernelContext) -> Result<()> {
     let i = index(cx, read_from_array::I)?;
     let item = match cx.values(read_from_array::X).first() {
         Some(Value::Array(a)) => a.get(i).cloned().unwrap_or_default(),

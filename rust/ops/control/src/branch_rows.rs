@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::part;
@@ -15,11 +15,11 @@ attrs! {
 
 slots! {
     // How many rows go where follows from the mask.
-    mod split_rows { X "X", MASK "Mask" => TRUE "OutTrue".made(), FALSE "OutFalse".made() }
-    mod merge_rows { X "X", MASK "Mask", TRUE "InTrue", FALSE "InFalse" => OUT "Out".made() }
+    mod split_rows { X "X", MASK "Mask" => TRUE "OutTrue".kernel_allocated(), FALSE "OutFalse".kernel_allocated() }
+    mod merge_rows { X "X", MASK "Mask", TRUE "InTrue", FALSE "InFalse" => OUT "Out".kernel_allocated() }
 }
 
-fn mask<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [bool]> {
+fn mask<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a [bool]> {
     let t = cx.input(slot)?;
     ensure!(
         t.dtype() == DType::Bool && t.numel() as i64 == t.dims().first().copied().unwrap_or(1),
@@ -53,7 +53,7 @@ impl Joined {
         Joined { parts: Vec::new(), lod: Vec::new() }
     }
 
-    fn push(&mut self, cx: &Run, t: &Tensor, level: usize, i: usize) -> Result<()> {
+    fn push(&mut self, cx: &KernelContext, t: &Tensor, level: usize, i: usize) -> Result<()> {
         let found = sequence(t, level, i);
         ensure!(
             found.is_some(),
@@ -95,13 +95,13 @@ impl Joined {
     }
 }
 
-fn level(cx: &Run) -> Result<usize> {
+fn level(cx: &KernelContext) -> Result<usize> {
     let level = cx.attrs::<LevelAttrs>().level;
     ensure!(level >= 0, InvalidArgument, "operator {}: attribute 'level' must not be negative", cx.op.name);
     Ok(level as usize)
 }
 
-fn split(cx: &mut Run) -> Result<()> {
+fn split(cx: &mut KernelContext) -> Result<()> {
     let (x, mask, level) = (cx.input(split_rows::X)?, mask(cx, split_rows::MASK)?, level(cx)?);
     ensure!(x.rank() > 0, InvalidArgument, "operator {}: X must have at least one dimension", cx.op.name);
     let mut outs = [Joined::new(), Joined::new()];
@@ -116,7 +116,7 @@ fn split(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn merge(cx: &mut Run) -> Result<()> {
+fn merge(cx: &mut KernelContext) -> Result<()> {
     let (mask, level) = (mask(cx, merge_rows::MASK)?, level(cx)?);
     // A branch without rows has not run.
     let (yes, no) = match (cx.opt(merge_rows::TRUE), cx.opt(merge_rows::FALSE)) {
@@ -142,7 +142,7 @@ fn merge(cx: &mut Run) -> Result<()> {
 }
 
 /// The output has some of the input's rows, or more.
-fn rows_of(cx: &mut Infer, out: OutSlot, input: InSlot) -> Result<()> {
+fn rows_of(cx: &mut ShapeContext, out: OutSlot, input: InSlot) -> Result<()> {
     let (mut dims, dtype) = (cx.dims(input)?, cx.dtype(input)?);
     if let Some(first) = dims.first_mut() {
         *first = -1;
@@ -152,7 +152,7 @@ fn rows_of(cx: &mut Infer, out: OutSlot, input: InSlot) -> Result<()> {
     Ok(())
 }
 
-fn infer_split(cx: &mut Infer) -> Result<()> {
+fn infer_split(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.dims(split_rows::MASK)?;
     ensure!(
         m.len() == 2 && (m[1] == 1 || m[1] < 0),
@@ -164,7 +164,7 @@ fn infer_split(cx: &mut Infer) -> Result<()> {
     rows_of(cx, split_rows::FALSE, split_rows::X)
 }
 
-fn infer_merge(cx: &mut Infer) -> Result<()> {
+fn infer_merge(cx: &mut ShapeContext) -> Result<()> {
     // A branch without rows has not run.
     let ran = if cx.has(merge_rows::TRUE) || !cx.has(merge_rows::FALSE) { merge_rows::TRUE } else { merge_rows::FALSE };
     rows_of(cx, merge_rows::OUT, ran)

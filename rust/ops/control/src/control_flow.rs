@@ -12,7 +12,7 @@ use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{Meta, VarKind};
 use oar_core::op::run::Frame;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::sum::add_values;
@@ -33,14 +33,14 @@ attrs! {
 
 slots! {
     // What the block writes are variables of the scope: nothing is allocated for them.
-    mod while_loop { X "X".many(), CONDITION "Condition".many() => OUT "Out".many().made(), STEP_SCOPES "StepScopes".made() }
+    mod while_loop { X "X".duplicable(), CONDITION "Condition".duplicable() => OUT "Out".duplicable().kernel_allocated(), STEP_SCOPES "StepScopes".kernel_allocated() }
     mod while_grad {
-        X "X".many(), OUT "Out".many(), STEP_SCOPES "StepScopes", DOUT "Out@GRAD".many() => DX "X@GRAD".many().made()
+        X "X".duplicable(), OUT "Out".duplicable(), STEP_SCOPES "StepScopes", DOUT "Out@GRAD".duplicable() => DX "X@GRAD".duplicable().kernel_allocated()
     }
-    mod conditional { COND "Cond".many(), INPUT "Input".many() => OUT "Out".many().made(), SCOPE "Scope".made() }
+    mod conditional { COND "Cond".duplicable(), INPUT "Input".duplicable() => OUT "Out".duplicable().kernel_allocated(), SCOPE "Scope".kernel_allocated() }
     mod conditional_grad {
-        COND "Cond".many(), INPUT "Input".many(), OUT "Out".many(), DOUT "Out@GRAD".many(), SCOPE "Scope"
-        => DINPUT "Input@GRAD".many().made()
+        COND "Cond".duplicable(), INPUT "Input".duplicable(), OUT "Out".duplicable(), DOUT "Out@GRAD".duplicable(), SCOPE "Scope"
+        => DINPUT "Input@GRAD".duplicable().kernel_allocated()
     }
 }
 
@@ -81,7 +81,7 @@ fn changed_in_place(frame: &Frame, block: i32) -> HashSet<String> {
     names
 }
 
-fn run_while(cx: &mut Run) -> Result<()> {
+fn run_while(cx: &mut KernelContext) -> Result<()> {
     let frame = cx.frame()?;
     let a = cx.attrs::<WhileAttrs>();
     let names = cx.env.names("Condition");
@@ -125,7 +125,7 @@ fn run_while(cx: &mut Run) -> Result<()> {
 }
 
 /// What the block writes is described where it is declared. StepScopes is no tensor.
-fn scopes(cx: &mut Infer, slot: OutSlot) -> Result<()> {
+fn scopes(cx: &mut ShapeContext, slot: OutSlot) -> Result<()> {
     cx.set_meta(slot, 0, Meta { kind: VarKind::Other, ..Meta::default() });
     Ok(())
 }
@@ -136,7 +136,7 @@ pub static WHILE: Op = Op {
     outputs: while_loop::OUTS,
     attrs: WhileAttrs::FIELDS,
     infer: |cx| scopes(cx, while_loop::STEP_SCOPES),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Control(run_while),
     grad: Grad::Program(while_grad_desc),
     ..OP
@@ -182,7 +182,7 @@ fn while_grad_desc(fwd: &OpDesc, _no_grad: &HashSet<String>, blocks: &[Arc<Block
     Ok(vec![g])
 }
 
-fn run_while_grad(cx: &mut Run) -> Result<()> {
+fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
     let frame = cx.frame()?;
     let a = cx.attrs::<WhileGradAttrs>();
     ensure!(!a.is_test, InvalidArgument, "operator while_grad: the while it belongs to ran with is_test");
@@ -276,7 +276,7 @@ fn array_is_empty(v: &Value) -> bool {
 }
 
 /// Gradients are described like their variables, whatever the kind.
-fn infer_grads(cx: &mut Infer, input: InSlot, grad: OutSlot) -> Result<()> {
+fn infer_grads(cx: &mut ShapeContext, input: InSlot, grad: OutSlot) -> Result<()> {
     for i in 0..cx.outs(grad) {
         let Ok(m) = cx.meta(input, i) else { continue };
         cx.set_meta(grad, i, m);
@@ -291,14 +291,14 @@ pub static WHILE_GRAD: Op = Op {
     attrs: WhileGradAttrs::FIELDS,
     infer: |cx| infer_grads(cx, while_grad::X, while_grad::DX),
     cpu: Kernel::Control(run_while_grad),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 
 // conditional_block
 
 /// The first two slots of conditional_block and of its gradient are the same.
-fn should_run(cx: &Run, scalar: bool) -> Result<bool> {
+fn should_run(cx: &KernelContext, scalar: bool) -> Result<bool> {
     if scalar {
         let [v] = cx.values(conditional::COND) else {
             bail!(InvalidArgument, "operator {}: a scalar condition is one variable", cx.op.name)
@@ -308,7 +308,7 @@ fn should_run(cx: &Run, scalar: bool) -> Result<bool> {
     Ok(cx.values(conditional::INPUT).iter().all(|v| v.as_dense().is_some_and(|t| t.numel() != 0)))
 }
 
-fn run_conditional(cx: &mut Run) -> Result<()> {
+fn run_conditional(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ConditionalAttrs>();
     let frame = cx.frame()?;
     let steps = StepScopes::default();
@@ -327,7 +327,7 @@ pub static CONDITIONAL_BLOCK: Op = Op {
     outputs: conditional::OUTS,
     attrs: ConditionalAttrs::FIELDS,
     infer: |cx| scopes(cx, conditional::SCOPE),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Control(run_conditional),
     grad: Grad::Program(conditional_grad_desc),
     ..OP
@@ -340,7 +340,7 @@ pub static CONDITIONAL_BLOCK_INFER: Op = Op {
     outputs: conditional::OUTS,
     attrs: ConditionalAttrs::FIELDS,
     infer: |cx| scopes(cx, conditional::SCOPE),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Control(run_conditional),
     ..OP
 };
@@ -365,7 +365,7 @@ fn conditional_grad_desc(fwd: &OpDesc, no_grad: &HashSet<String>, blocks: &[Arc<
     Ok(vec![g])
 }
 
-fn run_conditional_grad(cx: &mut Run) -> Result<()> {
+fn run_conditional_grad(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ConditionalAttrs>();
     let frame = cx.frame()?;
     let inputs = cx.env.names("Input");
@@ -408,7 +408,7 @@ pub static CONDITIONAL_BLOCK_GRAD: Op = Op {
     attrs: ConditionalAttrs::FIELDS,
     infer: |cx| infer_grads(cx, conditional_grad::INPUT, conditional_grad::DINPUT),
     cpu: Kernel::Control(run_conditional_grad),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 

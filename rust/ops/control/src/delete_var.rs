@@ -1,10 +1,10 @@
 //! delete_var: gives back the values of variables that a Program names, wherever they are kept.
 
-use oar_core::op::{Kernel, NoAttrs, Op, RowsKernel, OP};
+use oar_core::op::{Kernel, NoAttrs, Op, SparseKernel, OP};
 use oar_core::slots;
 
 slots! {
-    mod delete_var { X "X".many() => }
+    mod delete_var { X "X".duplicable() => }
 }
 
 pub static DELETE_VAR: Op = Op {
@@ -12,7 +12,7 @@ pub static DELETE_VAR: Op = Op {
     inputs: delete_var::INS,
     outputs: delete_var::OUTS,
     attrs: NoAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(|cx| {
         let frame = cx.frame()?;
         for name in cx.env.names("X") {

@@ -5,7 +5,7 @@ use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::ir::tensor_file;
 use oar_core::op::attrs::Blob;
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{Lod, SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err, slots};
 use std::fs::File;
@@ -25,10 +25,10 @@ attrs! {
 
 slots! {
     // What a file holds, nobody knows before it is read.
-    mod save { X "X" => PATH "kLookupTablePath".opt().made() }
-    mod load { => OUT "Out".made() }
-    mod save_combine { X "X".many() => Y "Y".opt().made() }
-    mod load_combine { => OUT "Out".many().made() }
+    mod save { X "X" => PATH "kLookupTablePath".dispensable().kernel_allocated() }
+    mod load { => OUT "Out".kernel_allocated() }
+    mod save_combine { X "X".duplicable() => Y "Y".dispensable().kernel_allocated() }
+    mod load_combine { => OUT "Out".duplicable().kernel_allocated() }
 }
 
 fn as_half(t: &Tensor, half: bool) -> Result<Tensor> {
@@ -177,7 +177,7 @@ fn open(op: &str, path: &str) -> Result<BufReader<File>> {
     Ok(BufReader::with_capacity(1 << 20, f))
 }
 
-fn save(cx: &mut Run) -> Result<()> {
+fn save(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SaveAttrs>();
     let value = cx.value(save::X)?;
     let mut file = Part::create(cx.op.name, &a.file_path, a.overwrite)?;
@@ -194,13 +194,13 @@ fn save(cx: &mut Run) -> Result<()> {
 }
 
 /// The declared kind of an output variable.
-fn is_rows(cx: &Run, name: Option<&String>) -> bool {
+fn is_rows(cx: &KernelContext, name: Option<&String>) -> bool {
     let Some((frame, name)) = cx.env.frame().zip(name) else { return false };
     let var = frame.program.blocks().iter().find_map(|b| b.find_var(name));
     var.is_some_and(|v| v.kind() == VarKind::SELECTED_ROWS)
 }
 
-fn load(cx: &mut Run) -> Result<()> {
+fn load(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<LoadAttrs>();
     let mut r = open(cx.op.name, &a.file_path)?;
     if is_rows(cx, cx.env.names("Out").first()) {
@@ -228,7 +228,7 @@ fn load(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn save_combine(cx: &mut Run) -> Result<()> {
+fn save_combine(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SaveCombineAttrs>();
     let tensors = cx.inputs(save_combine::X)?;
     ensure!(!tensors.is_empty(), InvalidArgument, "operator save_combine: there are no variables to be saved");
@@ -243,7 +243,7 @@ fn save_combine(cx: &mut Run) -> Result<()> {
     file.finish()
 }
 
-fn load_combine(cx: &mut Run) -> Result<()> {
+fn load_combine(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<LoadCombineAttrs>();
     ensure!(
         cx.n_outs(load_combine::OUT) > 0,
@@ -260,7 +260,7 @@ fn load_combine(cx: &mut Run) -> Result<()> {
     load_all(cx, &mut open(cx.op.name, path)?, path)
 }
 
-fn load_all(cx: &mut Run, r: &mut impl Read, what: &str) -> Result<()> {
+fn load_all(cx: &mut KernelContext, r: &mut impl Read, what: &str) -> Result<()> {
     let half = cx.attrs::<LoadCombineAttrs>().load_as_fp16;
     let n = cx.n_outs(load_combine::OUT);
     for i in 0..n {
@@ -281,7 +281,7 @@ pub static SAVE: Op = Op {
     inputs: save::INS,
     outputs: save::OUTS,
     attrs: SaveAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(save),
     ..OP
 };

@@ -7,7 +7,7 @@ use oar_core::ir::names::grad_name;
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::Text;
 use oar_core::op::callbacks::CALL_PYTHON;
-use oar_core::op::{Grad, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{ensure, err, slots};
 use parking_lot::Mutex;
@@ -31,16 +31,16 @@ attrs! {
 
 slots! {
     // What is fed, fetched, printed or given to Python goes on as it is, whatever its kind.
-    mod feed { X "X" => OUT "Out".made() }
-    mod fetch { X "X" => OUT "Out".keeps().made() }
-    mod print { IN "In" => OUT "Out".made() }
-    mod assert { COND "Cond", DATA "Data".many() => }
-    mod py_func { X "X".many() => OUT "Out".many().made() }
+    mod feed { X "X" => OUT "Out".kernel_allocated() }
+    mod fetch { X "X" => OUT "Out".in_place().kernel_allocated() }
+    mod print { IN "In" => OUT "Out".kernel_allocated() }
+    mod assert { COND "Cond", DATA "Data".duplicable() => }
+    mod py_func { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
 // feed and fetch move between variables and the lists that the holders `feed` and `fetch` are.
 
-fn column(cx: &Run) -> Result<usize> {
+fn column(cx: &KernelContext) -> Result<usize> {
     let col = cx.attrs::<ColAttrs>().col;
     ensure!((0..1 << 20).contains(&col), OutOfRange, "operator {}: column {col} is out of range", cx.op.name);
     Ok(col as usize)
@@ -51,7 +51,7 @@ pub static FEED: Op = Op {
     inputs: feed::INS,
     outputs: feed::OUTS,
     attrs: ColAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(|cx| {
         let col = column(cx)?;
         let name = cx.env.names("Out").first().cloned().unwrap_or_default();
@@ -71,7 +71,7 @@ pub static FETCH: Op = Op {
     inputs: fetch::INS,
     outputs: fetch::OUTS,
     attrs: ColAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(|cx| {
         let col = column(cx)?;
         let value = cx.value(fetch::X)?.clone();
@@ -160,7 +160,7 @@ fn describe(t: &Tensor, name: &str, a: &PrintAttrs) -> String {
     s
 }
 
-fn print(cx: &mut Run) -> Result<()> {
+fn print(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<PrintAttrs>();
     let value = cx.value(print::IN)?.clone();
     let phase = a.print_phase.to_uppercase();
@@ -211,14 +211,14 @@ pub static PRINT: Op = Op {
         Ok(())
     },
     cpu: Kernel::Host(print),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::Program(print_grad),
     ..OP
 };
 
 // py_func
 
-fn py_func(cx: &mut Run) -> Result<()> {
+fn py_func(cx: &mut KernelContext) -> Result<()> {
     let id = cx.attrs::<PyFuncAttrs>().forward_callable_id;
     let call = CALL_PYTHON.get().ok_or_else(|| err!(Unavailable, "operator py_func: there is no Python here"))?;
     let results = call(id, cx.values(py_func::X).to_vec())?;
@@ -269,14 +269,14 @@ pub static PY_FUNC: Op = Op {
     attrs: PyFuncAttrs::FIELDS,
     // Shapes are what the user declared; gradients get theirs when they are computed.
     cpu: Kernel::Host(py_func),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::Program(py_func_grad),
     ..OP
 };
 
 // assert: an error, with some tensors printed, where a condition does not hold.
 
-fn assert(cx: &mut Run) -> Result<()> {
+fn assert(cx: &mut KernelContext) -> Result<()> {
     let (op, cond) = (cx.op.name, cx.input(assert::COND)?);
     ensure!(
         cond.dims() == [1] && cond.dtype() == DType::Bool,

@@ -4,7 +4,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
-use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, NoAttrs, Op, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Lod, Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use std::ops::Range;
@@ -15,19 +15,19 @@ attrs! {
 }
 
 slots! {
-    mod lod_rank_table { X "X" => OUT "Out".made() }
+    mod lod_rank_table { X "X" => OUT "Out".kernel_allocated() }
     mod max_sequence_len { TABLE "RankTable" => OUT "Out" }
     /// One of the two is an array.
-    mod by_table { X "X", TABLE "RankTable" => OUT "Out".made() }
-    mod shrink { X "X", TABLE "RankTable", I "I" => OUT "Out".made() }
-    mod shrink_grad { X "X".meta_only(), DOUT "Out@GRAD".opt() => DX "X@GRAD" }
+    mod by_table { X "X", TABLE "RankTable" => OUT "Out".kernel_allocated() }
+    mod shrink { X "X", TABLE "RankTable", I "I" => OUT "Out".kernel_allocated() }
+    mod shrink_grad { X "X".meta_only(), DOUT "Out@GRAD".dispensable() => DX "X@GRAD" }
 }
 
 /// What a LOD_RANK_TABLE variable holds: (number, length) of every sequence of a level, the longest first, and the levels
 /// above. Plain types, so that Python's side can look at it.
 type RankTable = (Vec<(usize, usize)>, Lod);
 
-fn table<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a RankTable> {
+fn table<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a RankTable> {
     match cx.value(slot)? {
         Value::Opaque(held) if held.is::<RankTable>() => Ok(held.downcast_ref().expect("asked just before")),
         other => bail!(
@@ -110,7 +110,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-fn with_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<(&'a Tensor, usize)> {
+fn with_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<(&'a Tensor, usize)> {
     let x = cx.input(slot)?;
     ensure!(x.rank() > 0, InvalidArgument, "operator {}: input 'X' must have a dimension", cx.op.name);
     Ok((x, x.dims()[0] as usize))
@@ -118,7 +118,7 @@ fn with_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<(&'a Tensor, usize)> {
 
 // lod_rank_table, max_sequence_len
 
-fn rank(cx: &mut Run) -> Result<()> {
+fn rank(cx: &mut KernelContext) -> Result<()> {
     let (x, level) = (cx.input(lod_rank_table::X)?, cx.attrs::<RankAttrs>().level);
     let lod = x.lod.as_deref().map_or(&[][..], |l| &l[..]);
     ensure!(
@@ -183,7 +183,7 @@ fn the_other(fwd: &Fwd) -> Result<Vec<GradOp>> {
     }])
 }
 
-fn cut(cx: &mut Run) -> Result<()> {
+fn cut(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, rows) = with_rows(cx, by_table::X)?;
     let (items, above) = table(cx, by_table::TABLE)?;
@@ -213,7 +213,7 @@ fn cut(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_cut(cx: &mut Infer) -> Result<()> {
+fn infer_cut(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(by_table::X, 0)?;
     cx.set_meta(by_table::OUT, 0, Meta { kind: VarKind::Array, lod_level: (m.lod_level - 1).max(0), lod: None, ..m });
     Ok(())
@@ -230,7 +230,7 @@ pub static LOD_TENSOR_TO_ARRAY: Op = Op {
     ..OP
 };
 
-fn steps<'a>(cx: &Run<'a>) -> Result<Vec<&'a Tensor>> {
+fn steps<'a>(cx: &KernelContext<'a>) -> Result<Vec<&'a Tensor>> {
     let Value::Array(items) = cx.value(by_table::X)? else {
         bail!(InvalidArgument, "operator {}: X must be a LoDTensorArray", cx.op.name)
     };
@@ -248,7 +248,7 @@ fn steps<'a>(cx: &Run<'a>) -> Result<Vec<&'a Tensor>> {
     Ok(found)
 }
 
-fn join(cx: &mut Run) -> Result<()> {
+fn join(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (steps, (items, above)) = (steps(cx)?, table(cx, by_table::TABLE)?);
     let mut places: Vec<usize> = (0..items.len()).collect();
@@ -279,7 +279,7 @@ fn join(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_join(cx: &mut Infer) -> Result<()> {
+fn infer_join(cx: &mut ShapeContext) -> Result<()> {
     let mut m = cx.meta(by_table::X, 0)?;
     // An array has the shape of its tensors while a Program is built; in a run the kernel finds out.
     if let Some(first) = m.dims.first_mut() {
@@ -302,7 +302,7 @@ pub static ARRAY_TO_LOD_TENSOR: Op = Op {
 
 // reorder_lod_tensor_by_rank: sequences (rows, where there is no LoD) in the table's order
 
-fn reordered(cx: &mut Run, order: &[usize]) -> Result<()> {
+fn reordered(cx: &mut KernelContext, order: &[usize]) -> Result<()> {
     let op = cx.op.name;
     let (x, rows) = with_rows(cx, by_table::X)?;
     let lod = x.lod.as_deref().map_or(&[][..], |l| &l[..]);
@@ -324,19 +324,19 @@ fn reordered(cx: &mut Run, order: &[usize]) -> Result<()> {
     Ok(())
 }
 
-fn reorder(cx: &mut Run) -> Result<()> {
+fn reorder(cx: &mut KernelContext) -> Result<()> {
     let order: Vec<usize> = table(cx, by_table::TABLE)?.0.iter().map(|item| item.0).collect();
     reordered(cx, &order)
 }
 
-fn reorder_back(cx: &mut Run) -> Result<()> {
+fn reorder_back(cx: &mut KernelContext) -> Result<()> {
     let items = &table(cx, by_table::TABLE)?.0;
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&at| items[at].0);
     reordered(cx, &order)
 }
 
-fn infer_reorder(cx: &mut Infer) -> Result<()> {
+fn infer_reorder(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(by_table::X, 0)?;
     cx.set_meta(by_table::OUT, 0, Meta { lod: None, ..m });
     Ok(())
@@ -365,7 +365,7 @@ pub static REORDER_LOD_TENSOR_BY_RANK_GRAD: Op = Op {
 
 // shrink_rnn_memory: the memories of the sequences that have a step I
 
-fn shrink(cx: &mut Run) -> Result<()> {
+fn shrink(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, rows) = with_rows(cx, shrink::X)?;
     let at = cx.input(shrink::I)?;
@@ -387,7 +387,7 @@ fn shrink(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_shrink(cx: &mut Infer) -> Result<()> {
+fn infer_shrink(cx: &mut ShapeContext) -> Result<()> {
     let mut m = cx.meta(shrink::X, 0)?;
     m.lod = None;
     cx.set_meta(shrink::OUT, 0, m);
@@ -395,7 +395,7 @@ fn infer_shrink(cx: &mut Infer) -> Result<()> {
 }
 
 /// Sequences that ended got nothing.
-fn grow(cx: &mut Run) -> Result<()> {
+fn grow(cx: &mut KernelContext) -> Result<()> {
     let (op, dout) = (cx.op.name, cx.opt(shrink_grad::DOUT));
     let dx = cx.out(shrink_grad::DX)?;
     let to = dx.bytes_mut()?;

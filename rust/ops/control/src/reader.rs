@@ -4,7 +4,7 @@
 use oar_core::attrs;
 use oar_core::base::Result;
 use oar_core::op::attrs::{BlockRef, Text};
-use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::{bail, slots};
 
 attrs! {
@@ -18,12 +18,12 @@ attrs! {
 }
 
 slots! {
-    mod create_py_reader { QUEUE "blocking_queue" => OUT "Out".many().made() }
-    mod create_double_buffer_reader { READER "UnderlyingReader" => OUT "Out".made() }
-    mod read { READER "Reader" => OUT "Out".many().made() }
+    mod create_py_reader { QUEUE "blocking_queue" => OUT "Out".duplicable().kernel_allocated() }
+    mod create_double_buffer_reader { READER "UnderlyingReader" => OUT "Out".kernel_allocated() }
+    mod read { READER "Reader" => OUT "Out".duplicable().kernel_allocated() }
 }
 
-fn fed_instead(cx: &mut Run) -> Result<()> {
+fn fed_instead(cx: &mut KernelContext) -> Result<()> {
     bail!(Unimplemented, "operator {} runs in block 0 of a Program that Executor.run runs, nowhere else", cx.op.name)
 }
 

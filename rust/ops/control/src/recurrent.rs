@@ -8,7 +8,7 @@ use oar_core::ir::names::{grad_name, EMPTY};
 use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Cell, Scope, Tensor, Value};
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::elements::part;
@@ -26,17 +26,17 @@ attrs! {
 }
 
 slots! {
-    mod helper { X "X" => OUT "Out".made() }
-    mod helper_grad { DOUT "Out@GRAD", X "X".meta_only(), OUT "Out".meta_only() => DX "X@GRAD".made() }
+    mod helper { X "X" => OUT "Out".kernel_allocated() }
+    mod helper_grad { DOUT "Out@GRAD", X "X".meta_only(), OUT "Out".meta_only() => DX "X@GRAD".kernel_allocated() }
     mod recurrent {
-        INPUTS "inputs".many(), STATES "initial_states".many(), PARAMETERS "parameters".many()
-        => OUTPUTS "outputs".many().made(), STEP_SCOPES "step_scopes".made()
+        INPUTS "inputs".duplicable(), STATES "initial_states".duplicable(), PARAMETERS "parameters".duplicable()
+        => OUTPUTS "outputs".duplicable().kernel_allocated(), STEP_SCOPES "step_scopes".kernel_allocated()
     }
     mod recurrent_grad {
-        INPUTS "inputs".many(), STATES "initial_states".many(), PARAMETERS "parameters".many(), OUTPUTS "outputs".many(),
-        STEP_SCOPES "step_scopes", DOUTPUTS "outputs@GRAD".many()
-        => DINPUTS "inputs@GRAD".many().made(), DSTATES "initial_states@GRAD".many().made(),
-        DPARAMETERS "parameters@GRAD".many().made()
+        INPUTS "inputs".duplicable(), STATES "initial_states".duplicable(), PARAMETERS "parameters".duplicable(), OUTPUTS "outputs".duplicable(),
+        STEP_SCOPES "step_scopes", DOUTPUTS "outputs@GRAD".duplicable()
+        => DINPUTS "inputs@GRAD".duplicable().kernel_allocated(), DSTATES "initial_states@GRAD".duplicable().kernel_allocated(),
+        DPARAMETERS "parameters@GRAD".duplicable().kernel_allocated()
     }
 }
 
@@ -80,7 +80,7 @@ pub static RNN_MEMORY_HELPER_GRAD: Op = Op {
 struct Steps(Mutex<Vec<Arc<Scope>>>);
 
 /// The number of steps, which is the first size of every input.
-fn length(cx: &Run, slot: InSlot) -> Result<usize> {
+fn length(cx: &KernelContext, slot: InSlot) -> Result<usize> {
     let inputs = cx.inputs(slot)?;
     let Some(first) = inputs.first() else { bail!(InvalidArgument, "operator {}: there must be an input", cx.op.name) };
     for t in &inputs {
@@ -131,7 +131,7 @@ impl Whole {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (frame, a) = (cx.frame()?, cx.attrs::<RecurrentAttrs>());
     let steps = length(cx, recurrent::INPUTS)?;
@@ -185,7 +185,7 @@ fn run(cx: &mut Run) -> Result<()> {
 }
 
 /// The outputs are described where they are declared.
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     ensure!(cx.count(recurrent::INPUTS) > 0, InvalidArgument, "operator recurrent: there must be an input");
     cx.set_meta(recurrent::STEP_SCOPES, 0, Meta { kind: VarKind::Other, ..Meta::default() });
     Ok(())
@@ -224,7 +224,7 @@ fn grad_desc(fwd: &OpDesc, no_grad: &HashSet<String>, blocks: &[Arc<BlockNode>])
 }
 
 /// The scopes of the forward run, which end with this.
-fn scopes(cx: &Run) -> Result<Vec<Arc<Scope>>> {
+fn scopes(cx: &KernelContext) -> Result<Vec<Arc<Scope>>> {
     let held = match cx.value(recurrent_grad::STEP_SCOPES)? {
         Value::Opaque(held) => held.downcast_ref::<Steps>().map(|s| std::mem::take(&mut *s.0.lock())),
         _ => None,
@@ -233,12 +233,12 @@ fn scopes(cx: &Run) -> Result<Vec<Arc<Scope>>> {
 }
 
 /// The gradient of variable `i` of a slot in this scope, if the step made one and somebody wants it.
-fn made(cx: &Run, scope: &Scope, slot: OutSlot, i: usize, name: &str) -> Option<Value> {
+fn made(cx: &KernelContext, scope: &Scope, slot: OutSlot, i: usize, name: &str) -> Option<Value> {
     let value = if cx.wants_nth(slot, i) { local(scope, &grad_name(name)) } else { Value::None };
     (!value.is_none()).then_some(value)
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (frame, a) = (cx.frame()?, cx.attrs::<RecurrentAttrs>());
     let steps = length(cx, recurrent_grad::INPUTS)?;
@@ -311,7 +311,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
 }
 
 /// Gradients are described like their variables.
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use recurrent_grad::{DINPUTS, DPARAMETERS, DSTATES, INPUTS, PARAMETERS, STATES};
     for (input, grad) in [(INPUTS, DINPUTS), (STATES, DSTATES), (PARAMETERS, DPARAMETERS)] {
         for i in 0..cx.outs(grad) {

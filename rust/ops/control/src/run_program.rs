@@ -11,7 +11,7 @@ use oar_core::ir::{BlockNode, Program};
 use oar_core::op::attrs::BlockRef;
 use oar_core::op::callbacks::{Part, RUN_PART};
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
-use oar_core::op::{Grad, Kernel, Op, OutSlot, RowsKernel, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
 use oar_core::tensor::{Cell, Scope, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
 use std::collections::HashSet;
@@ -23,10 +23,10 @@ attrs! {
 }
 
 slots! {
-    mod fwd { X "X".many(), PARAMS "Params".many().opt() => OUT "Out".many().made(), SCOPE "OutScope".hidden().made() }
+    mod fwd { X "X".duplicable(), PARAMS "Params".duplicable().dispensable() => OUT "Out".duplicable().kernel_allocated(), SCOPE "OutScope".not_returned().kernel_allocated() }
     mod grad {
-        X "X".many(), PARAMS "Params".many().opt(), DOUT "Out@GRAD".many(), SCOPE "OutScope"
-        => DX "X@GRAD".many().made(), DPARAMS "Params@GRAD".many().made()
+        X "X".duplicable(), PARAMS "Params".duplicable().dispensable(), DOUT "Out@GRAD".duplicable(), SCOPE "OutScope"
+        => DX "X@GRAD".duplicable().kernel_allocated(), DPARAMS "Params@GRAD".duplicable().kernel_allocated()
     }
 }
 
@@ -66,14 +66,14 @@ fn run_part(
 }
 
 /// The names of a slot's variables, one for each value.
-fn names(cx: &Run, slot: &str, count: usize) -> Result<Vec<String>> {
+fn names(cx: &KernelContext, slot: &str, count: usize) -> Result<Vec<String>> {
     let names = cx.env.names(slot);
     let (op, got) = (cx.op.name, names.len());
     ensure!(got == count, InvalidArgument, "operator {op}: '{slot}' has {count} variables, and names of {got}");
     Ok(names)
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<RunAttrs>());
     let program = cx.env.program();
     let program =
@@ -120,7 +120,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let held = match cx.value(grad::SCOPE)? {
         Value::Opaque(held) => held.clone(),
@@ -168,7 +168,7 @@ pub static RUN_PROGRAM: Op = Op {
         Ok(())
     },
     cpu: Kernel::Control(forward),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::By(&RUN_PROGRAM_GRAD),
     ..OP
 };
@@ -180,7 +180,7 @@ pub static RUN_PROGRAM_GRAD: Op = Op {
     attrs: RunAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Control(backward),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     ..OP
 };
 

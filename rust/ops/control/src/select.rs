@@ -4,7 +4,9 @@ use oar_core::attrs;
 use oar_core::base::Result;
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{Meta, VarKind};
-use oar_core::op::{Dst, Grad, GradOp, InSlot, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, Src, OP};
+use oar_core::op::{
+    Dst, Grad, GradOp, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, SparseKernel, Src, OP,
+};
 use oar_core::tensor::Value;
 use oar_core::{ensure, slots};
 use std::sync::Arc;
@@ -14,13 +16,13 @@ attrs! {
 }
 
 slots! {
-    mod select_input { X "X".many(), MASK "Mask" => OUT "Out".made() }
-    mod select_output { X "X", MASK "Mask" => OUT "Out".many().made() }
-    mod get_places { => OUT "Out".made() }
+    mod select_input { X "X".duplicable(), MASK "Mask" => OUT "Out".kernel_allocated() }
+    mod select_output { X "X", MASK "Mask" => OUT "Out".duplicable().kernel_allocated() }
+    mod get_places { => OUT "Out".kernel_allocated() }
 }
 
 /// The number that Mask says, below `count`.
-fn branch(cx: &Run, mask: InSlot, count: usize) -> Result<usize> {
+fn branch(cx: &KernelContext, mask: InSlot, count: usize) -> Result<usize> {
     let t = cx.input(mask)?;
     ensure!(t.numel() == 1, InvalidArgument, "operator {}: Mask must have one element, got {t:?}", cx.op.name);
     let n = t.to_i64s()?[0];
@@ -33,7 +35,7 @@ fn branch(cx: &Run, mask: InSlot, count: usize) -> Result<usize> {
     Ok(n as usize)
 }
 
-fn run_input(cx: &mut Run) -> Result<()> {
+fn run_input(cx: &mut KernelContext) -> Result<()> {
     let values = cx.values(select_input::X);
     let at = branch(cx, select_input::MASK, values.len())?;
     ensure!(
@@ -45,7 +47,7 @@ fn run_input(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_input(cx: &mut Infer) -> Result<()> {
+fn infer_input(cx: &mut ShapeContext) -> Result<()> {
     // While a Program is built any branch may come; in a run the kernel takes one as it is.
     if let Some(m) = (0..cx.count(select_input::X)).find_map(|i| cx.meta(select_input::X, i).ok()) {
         cx.set_meta(select_input::OUT, 0, m);
@@ -70,20 +72,20 @@ pub static SELECT_INPUT: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: infer_input,
     cpu: Kernel::Pure(run_input),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::Fn(|_| Ok(other(&SELECT_OUTPUT, select_input::MASK.0, select_input::X.0))),
     ..OP
 };
 
 /// The other outputs stay what they were.
-fn run_output(cx: &mut Run) -> Result<()> {
+fn run_output(cx: &mut KernelContext) -> Result<()> {
     let at = branch(cx, select_output::MASK, cx.n_outs(select_output::OUT))?;
     let value = cx.value(select_output::X)?.share()?;
     cx.set_nth(select_output::OUT, at, value);
     Ok(())
 }
 
-fn infer_output(cx: &mut Infer) -> Result<()> {
+fn infer_output(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(select_output::X, 0)?;
     for i in 0..cx.outs(select_output::OUT) {
         cx.set_meta(select_output::OUT, i, m.clone());
@@ -98,14 +100,14 @@ pub static SELECT_OUTPUT: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: infer_output,
     cpu: Kernel::Pure(run_output),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::Fn(|_| Ok(other(&SELECT_INPUT, select_output::MASK.0, select_output::X.0))),
     ..OP
 };
 
 // get_places
 
-fn places(cx: &mut Run) -> Result<()> {
+fn places(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<PlacesAttrs>();
     ensure!(
         matches!(a.device_type.as_str(), "AUTO" | "CPU"),

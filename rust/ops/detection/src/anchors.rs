@@ -3,7 +3,7 @@
 use super::boxes::{clipped, Real};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::pool;
 
@@ -55,7 +55,7 @@ fn four(op: &str, variances: &[f32]) -> Result<()> {
 }
 
 /// An image or a feature map [batch, channels, height, width].
-fn image(cx: &Infer, slot: InSlot) -> Result<(i64, i64)> {
+fn image(cx: &ShapeContext, slot: InSlot) -> Result<(i64, i64)> {
     let d = cx.dims(slot)?;
     if d.len() != 4 {
         return cx.wrong(slot, "of four dimensions, [batch, channels, height, width]");
@@ -69,7 +69,7 @@ fn steps(op: &str, w: f32, h: f32) -> Result<()> {
 }
 
 /// Every row of the output is the variances.
-fn repeat<T: Real>(cx: &mut Run, slot: OutSlot, variances: &[f32]) -> Result<()> {
+fn repeat<T: Real>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
     for row in cx.out_data::<T>(slot)?.chunks_exact_mut(4) {
         row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::of(v.into()));
     }
@@ -87,7 +87,7 @@ fn each_place<T: Real>(out: &mut [T], width: usize, boxes: usize, place: impl Fn
     });
 }
 
-fn infer_anchors(cx: &mut Infer) -> Result<()> {
+fn infer_anchors(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<AnchorAttrs>());
     let (height, width) = image(cx, anchor::INPUT)?;
     ensure!(!a.anchor_sizes.is_empty(), InvalidArgument, "operator {op}: anchor_sizes must have at least one size");
@@ -103,7 +103,7 @@ fn infer_anchors(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn anchors<T: Real>(cx: &mut Run, a: &AnchorAttrs) -> Result<()> {
+fn anchors<T: Real>(cx: &mut KernelContext, a: &AnchorAttrs) -> Result<()> {
     let columns = cx.input(anchor::INPUT)?.dims()[3] as usize;
     let one = |v: f32| T::of(v.into());
     let (stride, half) = ([one(a.stride[0]), one(a.stride[1])], T::of(0.5));
@@ -132,7 +132,7 @@ pub static ANCHOR_GENERATOR: Op = Op {
     inputs: anchor::INS,
     outputs: anchor::OUTS,
     attrs: AnchorAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_anchors,
     cpu: Kernel::Pure(|cx| {
         let (a, dtype) = (cx.attrs::<AnchorAttrs>(), cx.input(anchor::INPUT)?.dtype());
@@ -155,7 +155,7 @@ fn ratios(a: &PriorAttrs) -> Vec<f32> {
     all
 }
 
-fn infer_prior(cx: &mut Infer) -> Result<()> {
+fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PriorAttrs>());
     let (height, width) = image(cx, prior::INPUT)?;
     image(cx, prior::IMAGE)?;
@@ -180,7 +180,7 @@ fn infer_prior(cx: &mut Infer) -> Result<()> {
 }
 
 /// How far places are apart, in pixels of the image, and the image's width and height.
-fn grid<T: Real>(cx: &Run, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
+fn grid<T: Real>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
     let (map, image) = (cx.input(prior::INPUT)?.dims(), cx.input(prior::IMAGE)?.dims());
     let size = [T::of(image[3] as f64), T::of(image[2] as f64)];
     let step = match w == 0.0 || h == 0.0 {
@@ -190,7 +190,7 @@ fn grid<T: Real>(cx: &Run, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
     Ok((step, size))
 }
 
-fn priors<T: Real>(cx: &mut Run, a: &PriorAttrs) -> Result<()> {
+fn priors<T: Real>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     // Half of each box's width and height.
     let mut halves: Vec<[T; 2]> = Vec::new();
@@ -230,7 +230,7 @@ pub static PRIOR_BOX: Op = Op {
     inputs: prior::INS,
     outputs: prior::OUTS,
     attrs: PriorAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_prior,
     cpu: Kernel::Pure(|cx| {
         let (a, dtype) = (cx.attrs::<PriorAttrs>(), cx.input(prior::INPUT)?.dtype());
@@ -241,7 +241,7 @@ pub static PRIOR_BOX: Op = Op {
 
 // density_prior_box
 
-fn infer_density(cx: &mut Infer) -> Result<()> {
+fn infer_density(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DensityAttrs>());
     let (map, whole) = (image(cx, prior::INPUT)?, image(cx, prior::IMAGE)?);
     ensure!(
@@ -271,7 +271,7 @@ fn infer_density(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn dense<T: Real>(cx: &mut Run, a: &DensityAttrs) -> Result<()> {
+fn dense<T: Real>(cx: &mut KernelContext, a: &DensityAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     let (step, size) = grid::<T>(cx, a.step_w, a.step_h)?;
     let average = ((step[0] + step[1]).to_f64() * 0.5) as i32;
@@ -311,7 +311,7 @@ pub static DENSITY_PRIOR_BOX: Op = Op {
     inputs: prior::INS,
     outputs: prior::OUTS,
     attrs: DensityAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_density,
     cpu: Kernel::Pure(|cx| {
         let (a, dtype) = (cx.attrs::<DensityAttrs>(), cx.input(prior::INPUT)?.dtype());

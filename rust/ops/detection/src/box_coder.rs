@@ -4,7 +4,7 @@ use super::boxes::{clipped, Real, Sized};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_first;
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -19,16 +19,16 @@ attrs! {
 }
 
 slots! {
-    mod coder { PRIOR "PriorBox", VARIANCE "PriorBoxVar".opt(), TARGET "TargetBox" => OUT "OutputBox" }
+    mod coder { PRIOR "PriorBox", VARIANCE "PriorBoxVar".dispensable(), TARGET "TargetBox" => OUT "OutputBox" }
     mod clip { INPUT "Input", INFO "ImInfo" => OUT "Output" }
     mod assign {
-        PRIOR "PriorBox", VARIANCE "PriorBoxVar".opt(), TARGET "TargetBox", SCORE "BoxScore"
+        PRIOR "PriorBox", VARIANCE "PriorBoxVar".dispensable(), TARGET "TargetBox", SCORE "BoxScore"
         => BOX "DecodeBox", ASSIGNED "OutputAssignBox"
     }
 }
 
 /// An input of the same data type as another, whose shape the rule has checked.
-fn alike<'a>(cx: &Run<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
+fn alike<'a>(cx: &KernelContext<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     axis::like(cx, t, t.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
     Ok(t)
@@ -45,7 +45,7 @@ fn encodes(op: &str, a: &CoderAttrs) -> Result<bool> {
     })
 }
 
-fn infer_coder(cx: &mut Infer) -> Result<()> {
+fn infer_coder(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<CoderAttrs>());
     cx.shaped_in_run(coder::PRIOR, &[-1, 4])?;
     let count = cx.dims(coder::PRIOR)?.first().copied().unwrap_or(-1);
@@ -81,7 +81,7 @@ fn infer_coder(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn code<T: Real>(cx: &mut Run, a: &CoderAttrs) -> Result<()> {
+fn code<T: Real>(cx: &mut KernelContext, a: &CoderAttrs) -> Result<()> {
     let target = cx.input(coder::TARGET)?;
     let levels = levels::count(target);
     ensure!(
@@ -134,7 +134,7 @@ pub static BOX_CODER: Op = Op {
     inputs: coder::INS,
     outputs: coder::OUTS,
     attrs: CoderAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_coder,
     cpu: Kernel::Pure(|cx| {
         let (a, dtype) = (cx.attrs::<CoderAttrs>(), cx.input(coder::TARGET)?.dtype());
@@ -145,7 +145,7 @@ pub static BOX_CODER: Op = Op {
 
 // box_clip: an image's info is its height and width, and the scale that made it of the original
 
-fn clip_boxes<T: Real>(cx: &mut Run) -> Result<()> {
+fn clip_boxes<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let input = cx.input(clip::INPUT)?;
     let info = alike(cx, clip::INFO, input)?;
     let level = levels::only("box_clip", "Input", input)?;
@@ -170,7 +170,7 @@ pub static BOX_CLIP: Op = Op {
     name: "box_clip",
     inputs: clip::INS,
     outputs: clip::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let dims = cx.dims(clip::INPUT)?;
         if cx.tensor(clip::INPUT).is_some() && dims.last() != Some(&4) {
@@ -188,7 +188,7 @@ pub static BOX_CLIP: Op = Op {
 
 // box_decoder_and_assign
 
-fn infer_assign(cx: &mut Infer) -> Result<()> {
+fn infer_assign(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(assign::PRIOR, &[-1, 4])?;
     cx.shaped(assign::VARIANCE, &[4])?;
     let rows = cx.dims(assign::PRIOR)?[0];
@@ -206,7 +206,7 @@ fn infer_assign(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn decode_and_assign<T: Real>(cx: &mut Run) -> Result<()> {
+fn decode_and_assign<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let target = cx.input(assign::TARGET)?;
     let prior = alike(cx, assign::PRIOR, target)?.data::<T>();
     let v = alike(cx, assign::VARIANCE, target)?.data::<T>();
@@ -254,7 +254,7 @@ pub static BOX_DECODER_AND_ASSIGN: Op = Op {
     inputs: assign::INS,
     outputs: assign::OUTS,
     attrs: AssignAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_assign,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(assign::TARGET)?.dtype();

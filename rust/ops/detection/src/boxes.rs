@@ -4,7 +4,7 @@ use super::polygon;
 pub use super::real::Real;
 use oar_core::base::{DType, Dims};
 use oar_core::op::infer::Meta;
-use oar_core::op::{Infer, OutSlot};
+use oar_core::op::{OutSlot, ShapeContext};
 use std::cmp::Ordering;
 
 /// `std::min`: the first of two that do not compare.
@@ -94,6 +94,6 @@ impl<T: Real> Sized<T> {
 }
 
 /// An output of rows whose number only values tell, with LoD.
-pub fn set_rows(cx: &mut Infer, slot: OutSlot, width: i64, dtype: DType, lod_level: i32) {
+pub fn set_rows(cx: &mut ShapeContext, slot: OutSlot, width: i64, dtype: DType, lod_level: i32) {
     cx.set_meta(slot, 0, Meta { dims: Dims::from_slice(&[-1, width]), dtype, lod_level, ..Meta::default() });
 }

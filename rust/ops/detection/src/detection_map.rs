@@ -4,7 +4,7 @@ use super::boxes::{clipped, falling, least, most, set_rows, Real};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::{axis, levels};
@@ -21,9 +21,9 @@ slots! {
     /// Detections [class, score, box] and labels [class, (difficult,) box] with LoD; scores that were right or wrong so
     /// far [score, 1 or 0], with LoD by classes.
     mod map {
-        DETECTED "DetectRes", LABEL "Label", HAS_STATE "HasState".opt(), COUNT "PosCount".opt(),
-        RIGHT "TruePos".opt(), WRONG "FalsePos".opt()
-        => COUNT_OUT "AccumPosCount", RIGHT_OUT "AccumTruePos".made(), WRONG_OUT "AccumFalsePos".made(), MAP "MAP"
+        DETECTED "DetectRes", LABEL "Label", HAS_STATE "HasState".dispensable(), COUNT "PosCount".dispensable(),
+        RIGHT "TruePos".dispensable(), WRONG "FalsePos".dispensable()
+        => COUNT_OUT "AccumPosCount", RIGHT_OUT "AccumTruePos".kernel_allocated(), WRONG_OUT "AccumFalsePos".kernel_allocated(), MAP "MAP"
     }
 }
 
@@ -39,7 +39,7 @@ fn by_points(op: &str, a: &MapAttrs) -> Result<bool> {
     })
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<MapAttrs>());
     by_points(op, a)?;
     ensure!(
@@ -208,7 +208,7 @@ fn below<T: Real>(precision: &[T], recall: &[T]) -> T {
 }
 
 /// The rows of a state, class by class.
-fn state<T: Real>(cx: &Run, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
+fn state<T: Real>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
     axis::like(cx, t, &[t.dims().first().copied().unwrap_or(0), 2], T::DTYPE, name)?;
     let level = levels::first(cx.op.name, name, t)?;
@@ -220,7 +220,12 @@ fn state<T: Real>(cx: &Run, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>
     Ok(found)
 }
 
-fn set_state<T: Real>(cx: &mut Run, slot: OutSlot, found: &BTreeMap<i32, Vec<(T, bool)>>, classes: i32) -> Result<()> {
+fn set_state<T: Real>(
+    cx: &mut KernelContext,
+    slot: OutSlot,
+    found: &BTreeMap<i32, Vec<(T, bool)>>,
+    classes: i32,
+) -> Result<()> {
     let (mut level, mut rows) = (vec![0], Vec::new());
     for class in 0..classes {
         for (score, mark) in found.get(&class).into_iter().flatten() {
@@ -233,7 +238,7 @@ fn set_state<T: Real>(cx: &mut Run, slot: OutSlot, found: &BTreeMap<i32, Vec<(T,
     Ok(())
 }
 
-fn run<T: Real>(cx: &mut Run) -> Result<()> {
+fn run<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let (detected, label, op) = (cx.input(map::DETECTED)?, cx.input(map::LABEL)?, cx.op.name);
     let a = cx.attrs::<MapAttrs>();
     axis::like(cx, label, label.dims(), T::DTYPE, "Label")?;
@@ -299,7 +304,7 @@ pub static DETECTION_MAP: Op = Op {
     inputs: map::INS,
     outputs: map::OUTS,
     attrs: MapAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(map::DETECTED)?.dtype();

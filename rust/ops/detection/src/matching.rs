@@ -4,7 +4,7 @@ use super::boxes::{falling, set_rows, Real};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -20,15 +20,15 @@ attrs! {
 }
 
 slots! {
-    mod matches { DIST "DistMat" => INDICES "ColToRowMatchIndices".made(), FOUND "ColToRowMatchDist".made() }
-    mod assign { X "X", MATCH "MatchIndices", NEGATIVE "NegIndices".opt() => OUT "Out", WEIGHT "OutWeight" }
+    mod matches { DIST "DistMat" => INDICES "ColToRowMatchIndices".kernel_allocated(), FOUND "ColToRowMatchDist".kernel_allocated() }
+    mod assign { X "X", MATCH "MatchIndices", NEGATIVE "NegIndices".dispensable() => OUT "Out", WEIGHT "OutWeight" }
     mod mine {
-        CLASS "ClsLoss", PLACE "LocLoss".opt(), MATCH "MatchIndices", DIST "MatchDist"
-        => NEGATIVE "NegIndices".made(), UPDATED "UpdatedMatchIndices"
+        CLASS "ClsLoss", PLACE "LocLoss".dispensable(), MATCH "MatchIndices", DIST "MatchDist"
+        => NEGATIVE "NegIndices".kernel_allocated(), UPDATED "UpdatedMatchIndices"
     }
 }
 
-fn infer_match(cx: &mut Infer) -> Result<()> {
+fn infer_match(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(matches::DIST, &[-1, -1])?;
     all_columns(cx.op.name, cx.attrs::<MatchAttrs>())?;
     let (columns, dtype) = (cx.dims(matches::DIST)?[1], cx.dtype(matches::DIST)?);
@@ -117,7 +117,7 @@ fn complete<T: Real>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32]
     }
 }
 
-fn match_all<T: Real>(cx: &mut Run) -> Result<()> {
+fn match_all<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let (x, op, a) = (cx.input(matches::DIST)?, cx.op.name, cx.attrs::<MatchAttrs>());
     let all = all_columns(op, a)?;
     let whole = [0, x.dims()[0] as usize];
@@ -149,7 +149,7 @@ pub static BIPARTITE_MATCH: Op = Op {
     inputs: matches::INS,
     outputs: matches::OUTS,
     attrs: MatchAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_match,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(matches::DIST)?.dtype();
@@ -159,7 +159,7 @@ pub static BIPARTITE_MATCH: Op = Op {
 };
 
 /// Indices of boxes, which must be int32.
-fn indices<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [i32]> {
+fn indices<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a [i32]> {
     let t = cx.input(slot)?;
     axis::like(cx, t, t.dims(), DType::I32, cx.op.inputs[slot.0].name)?;
     Ok(t.data::<i32>())
@@ -167,7 +167,7 @@ fn indices<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [i32]> {
 
 // target_assign
 
-fn infer_assign(cx: &mut Infer) -> Result<()> {
+fn infer_assign(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(assign::X, &[-1, -1, -1])?;
     cx.shaped(assign::MATCH, &[-1, -1])?;
     if cx.has(assign::NEGATIVE) {
@@ -179,7 +179,7 @@ fn infer_assign(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn assign_targets<T: Element>(cx: &mut Run, mismatch: T) -> Result<()> {
+fn assign_targets<T: Element>(cx: &mut KernelContext, mismatch: T) -> Result<()> {
     let (x, op) = (cx.input(assign::X)?, cx.op.name);
     let level = levels::only(op, "X", x)?;
     let (matched, m) = (indices(cx, assign::MATCH)?, cx.input(assign::MATCH)?.dims());
@@ -238,7 +238,7 @@ pub static TARGET_ASSIGN: Op = Op {
     inputs: assign::INS,
     outputs: assign::OUTS,
     attrs: AssignAttrs::FIELDS,
-    takes: DTypes::of(&[DType::I32, DType::F32]),
+    dtypes: DTypes::of(&[DType::I32, DType::F32]),
     infer: infer_assign,
     cpu: Kernel::Pure(|cx| {
         let (dtype, value) = (cx.input(assign::X)?.dtype(), cx.attrs::<AssignAttrs>().mismatch_value);
@@ -261,7 +261,7 @@ fn only_unmatched(op: &str, a: &MineAttrs) -> Result<bool> {
     })
 }
 
-fn infer_mine(cx: &mut Infer) -> Result<()> {
+fn infer_mine(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<MineAttrs>());
     cx.shaped(mine::CLASS, &[-1, -1])?;
     let dims = cx.dims(mine::CLASS)?;
@@ -293,7 +293,7 @@ fn infer_mine(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn mine_examples<T: Real>(cx: &mut Run) -> Result<()> {
+fn mine_examples<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let (loss, op, a) = (cx.input(mine::CLASS)?, cx.op.name, cx.attrs::<MineAttrs>());
     let (unmatched, matched) = (only_unmatched(op, a)?, indices(cx, mine::MATCH)?);
     let dist = cx.input(mine::DIST)?;
@@ -344,7 +344,7 @@ pub static MINE_HARD_EXAMPLES: Op = Op {
     inputs: mine::INS,
     outputs: mine::OUTS,
     attrs: MineAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_mine,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(mine::CLASS)?.dtype();

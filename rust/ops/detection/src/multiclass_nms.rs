@@ -4,7 +4,7 @@ use super::boxes::{set_rows, Real};
 use super::suppress::{best_by_class, infer_images, ranked, row, suppress, Found, Rows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -21,15 +21,15 @@ attrs! {
 slots! {
     /// BBoxes [images, count, 4 (or corners of polygons)] and Scores [images, classes, count]; or, of all images,
     /// BBoxes [count, classes, 4] with LoD and Scores [count, classes].
-    mod nms { BOXES "BBoxes", SCORES "Scores" => OUT "Out".made() }
-    mod nms2 { BOXES "BBoxes", SCORES "Scores" => OUT "Out".made(), INDEX "Index".made().mid() }
+    mod nms { BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated() }
+    mod nms2 { BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated(), INDEX "Index".kernel_allocated().intermediate() }
     mod nms3 {
-        BOXES "BBoxes", SCORES "Scores", COUNTS "RoisNum".opt()
-        => OUT "Out".made(), INDEX "Index".made().mid(), KEPT "NmsRoisNum".made().opt()
+        BOXES "BBoxes", SCORES "Scores", COUNTS "RoisNum".dispensable()
+        => OUT "Out".kernel_allocated(), INDEX "Index".kernel_allocated().intermediate(), KEPT "NmsRoisNum".kernel_allocated().dispensable()
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(nms::SCORES)?;
     let size = if cx.dims(nms::SCORES)?.len() == 2 {
         let s = cx.dims(nms::SCORES)?;
@@ -43,14 +43,14 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer2(cx: &mut Infer) -> Result<()> {
+fn infer2(cx: &mut ShapeContext) -> Result<()> {
     infer(cx)?;
     let level = cx.meta(nms2::BOXES, 0)?.lod_level.max(1);
     set_rows(cx, nms2::INDEX, 1, DType::I32, level);
     Ok(())
 }
 
-fn infer3(cx: &mut Infer) -> Result<()> {
+fn infer3(cx: &mut ShapeContext) -> Result<()> {
     infer2(cx)?;
     cx.set(nms3::KEPT, &[-1], DType::I32);
     Ok(())
@@ -110,7 +110,7 @@ impl<T: Real> Boxes<'_, T> {
 }
 
 /// Where images begin among rows of boxes, by LoD or by numbers.
-fn images(cx: &Run, boxes: &Tensor) -> Result<Vec<usize>> {
+fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     let op = cx.op.name;
     let counts = match cx.op.input("RoisNum") {
         Some(_) => cx.opt(nms3::COUNTS),
@@ -129,7 +129,7 @@ fn images(cx: &Run, boxes: &Tensor) -> Result<Vec<usize>> {
     Ok(levels::offsets(counts.iter().map(|&n| n as usize)))
 }
 
-fn rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
+fn rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
     let (scores, a) = (cx.input(nms::SCORES)?, cx.attrs::<NmsAttrs>());
     let boxes = cx.input(nms::BOXES)?;
     axis::like(cx, boxes, boxes.dims(), scores.dtype(), "BBoxes")?;
@@ -179,7 +179,7 @@ pub static MULTICLASS_NMS: Op = Op {
     inputs: nms::INS,
     outputs: nms::OUTS,
     attrs: NmsAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(nms::SCORES)?.dtype();
@@ -191,7 +191,7 @@ pub static MULTICLASS_NMS: Op = Op {
     ..OP
 };
 
-fn with_index(cx: &mut Run) -> Result<()> {
+fn with_index(cx: &mut KernelContext) -> Result<()> {
     let dtype = cx.input(nms::SCORES)?.dtype();
     dispatch!(dtype, T in [f32, f64], {
         let rows = rows::<T>(cx)?;
@@ -209,7 +209,7 @@ pub static MULTICLASS_NMS2: Op = Op {
     inputs: nms2::INS,
     outputs: nms2::OUTS,
     attrs: NmsAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer2,
     cpu: Kernel::Pure(with_index),
     ..OP
@@ -220,7 +220,7 @@ pub static MULTICLASS_NMS3: Op = Op {
     inputs: nms3::INS,
     outputs: nms3::OUTS,
     attrs: NmsAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer3,
     cpu: Kernel::Pure(with_index),
     ..OP

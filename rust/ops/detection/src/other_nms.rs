@@ -4,7 +4,7 @@ use super::boxes::{clipped, least, most, overlap, set_rows, Real, Sized};
 use super::suppress::{best, best_by_class, infer_images, ranked, row, suppress, Found, Rows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::axis;
 
@@ -24,16 +24,16 @@ attrs! {
 
 slots! {
     mod matrix {
-        BOXES "BBoxes", SCORES "Scores" => OUT "Out".made(), INDEX "Index".made(), COUNTS "RoisNum".made().opt()
+        BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated(), INDEX "Index".kernel_allocated(), COUNTS "RoisNum".kernel_allocated().dispensable()
     }
-    mod local { BOXES "BBoxes", SCORES "Scores" => OUT "Out".made() }
+    mod local { BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated() }
     mod retina {
-        BOXES "BBoxes".many(), SCORES "Scores".many(), ANCHORS "Anchors".many(), INFO "ImInfo" => OUT "Out".made()
+        BOXES "BBoxes".duplicable(), SCORES "Scores".duplicable(), ANCHORS "Anchors".duplicable(), INFO "ImInfo" => OUT "Out".kernel_allocated()
     }
 }
 
 /// Images, classes and boxes of each image; boxes and scores are of one data type.
-fn sizes(cx: &Run, boxes: InSlot, scores: InSlot) -> Result<(usize, usize, usize)> {
+fn sizes(cx: &KernelContext, boxes: InSlot, scores: InSlot) -> Result<(usize, usize, usize)> {
     let (b, s) = (cx.input(boxes)?, cx.input(scores)?);
     axis::like(cx, b, b.dims(), s.dtype(), "BBoxes")?;
     Ok((s.dims()[0] as usize, s.dims()[1] as usize, s.dims()[2] as usize))
@@ -41,7 +41,7 @@ fn sizes(cx: &Run, boxes: InSlot, scores: InSlot) -> Result<(usize, usize, usize
 
 // matrix_nms: scores fall the more, the more a better box overlaps
 
-fn infer_matrix(cx: &mut Infer) -> Result<()> {
+fn infer_matrix(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(matrix::SCORES)?;
     infer_images(cx, matrix::BOXES, matrix::SCORES, &[4])?;
     let level = cx.meta(matrix::BOXES, 0)?.lod_level.max(1);
@@ -77,7 +77,7 @@ fn decayed<T: Real>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl F
     }
 }
 
-fn matrix_rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
+fn matrix_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
     let (images, classes, n) = sizes(cx, matrix::BOXES, matrix::SCORES)?;
     let (boxes, scores) = (cx.input(matrix::BOXES)?.data::<T>(), cx.input(matrix::SCORES)?.data::<T>());
     let a = cx.attrs::<MatrixAttrs>();
@@ -103,7 +103,7 @@ pub static MATRIX_NMS: Op = Op {
     inputs: matrix::INS,
     outputs: matrix::OUTS,
     attrs: MatrixAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_matrix,
     cpu: Kernel::Pure(|cx| {
         dispatch!(cx.input(matrix::SCORES)?.dtype(), T in [f32, f64], {
@@ -119,7 +119,7 @@ pub static MATRIX_NMS: Op = Op {
 
 // locality_aware_nms: a box that overlaps with the one before it is merged with that first
 
-fn infer_local(cx: &mut Infer) -> Result<()> {
+fn infer_local(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(local::SCORES)?;
     let size = infer_images(cx, local::BOXES, local::SCORES, &[4, 8, 16, 24, 32])?;
     set_rows(cx, local::OUT, row(size), dtype, 1);
@@ -149,7 +149,7 @@ fn merge<T: Real>(boxes: &mut [T], scores: &mut [T], size: usize, threshold: T, 
     left
 }
 
-fn local_rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
+fn local_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
     let (images, classes, n) = sizes(cx, local::BOXES, local::SCORES)?;
     let (boxes, scores) = (cx.input(local::BOXES)?, cx.input(local::SCORES)?);
     let size = boxes.dims()[2] as usize;
@@ -183,7 +183,7 @@ pub static LOCALITY_AWARE_NMS: Op = Op {
     inputs: local::INS,
     outputs: local::OUTS,
     attrs: LocalAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_local,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(local::SCORES)?.dtype();
@@ -198,7 +198,7 @@ pub static LOCALITY_AWARE_NMS: Op = Op {
 
 // retinanet_detection_output: levels of boxes [images, count, 4], scores [images, count, classes], anchors [count, 4]
 
-fn infer_retina(cx: &mut Infer) -> Result<()> {
+fn infer_retina(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.count(retina::SCORES);
     let counts = [cx.count(retina::BOXES), cx.count(retina::ANCHORS)];
     ensure!(
@@ -231,7 +231,7 @@ fn infer_retina(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn retina_rows<T: Real>(cx: &Run) -> Result<Rows<T>> {
+fn retina_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
     let (boxes, scores) = (cx.inputs(retina::BOXES)?, cx.inputs(retina::SCORES)?);
     let (anchors, info, a) = (cx.inputs(retina::ANCHORS)?, cx.input(retina::INFO)?, cx.attrs::<RetinaAttrs>());
     axis::like(cx, info, info.dims(), scores[0].dtype(), "ImInfo")?;
@@ -280,7 +280,7 @@ pub static RETINANET_DETECTION_OUTPUT: Op = Op {
     inputs: retina::INS,
     outputs: retina::OUTS,
     attrs: RetinaAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_retina,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.inputs(retina::SCORES)?[0].dtype();

@@ -6,7 +6,7 @@ use crate::suppress::suppress;
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::levels;
@@ -21,11 +21,11 @@ attrs! {
 slots! {
     mod io {
         SCORES "Scores", DELTAS "BboxDeltas", INFO "ImInfo", ANCHORS "Anchors", VARIANCES "Variances"
-        => ROIS "RpnRois".made(), PROBS "RpnRoiProbs".made(), COUNT "RpnRoisNum".opt().made()
+        => ROIS "RpnRois".kernel_allocated(), PROBS "RpnRoiProbs".kernel_allocated(), COUNT "RpnRoisNum".dispensable().kernel_allocated()
     }
     mod v2 {
         SCORES "Scores", DELTAS "BboxDeltas", INFO "ImShape", ANCHORS "Anchors", VARIANCES "Variances"
-        => ROIS "RpnRois".made(), PROBS "RpnRoiProbs".made(), COUNT "RpnRoisNum".opt().made()
+        => ROIS "RpnRois".kernel_allocated(), PROBS "RpnRoiProbs".kernel_allocated(), COUNT "RpnRoisNum".dispensable().kernel_allocated()
     }
 }
 
@@ -152,7 +152,7 @@ fn rule_v2(a: &ProposalV2Attrs) -> Rule {
     Rule { before, after, threshold, min_size, eta, pixels: pixel_offset, scaled: false }
 }
 
-fn infer(cx: &mut Infer, width: i64) -> Result<()> {
+fn infer(cx: &mut ShapeContext, width: i64) -> Result<()> {
     let (op, dtype) = (cx.op.name, cx.dtype(io::ANCHORS)?);
     let (scores, deltas, info) = (cx.dims(io::SCORES)?, cx.dims(io::DELTAS)?, cx.dims(io::INFO)?);
     let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
@@ -187,7 +187,7 @@ fn infer(cx: &mut Infer, width: i64) -> Result<()> {
     Ok(())
 }
 
-fn elements<'a, T: Element>(cx: &Run<'a>, slot: InSlot, count: usize) -> Result<&'a [T]> {
+fn elements<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, count: usize) -> Result<&'a [T]> {
     let t = cx.input(slot)?;
     ensure!(
         t.dtype() == T::DTYPE && t.numel() == count,
@@ -200,7 +200,7 @@ fn elements<'a, T: Element>(cx: &Run<'a>, slot: InSlot, count: usize) -> Result<
     Ok(t.data::<T>())
 }
 
-fn compute<R: Real>(cx: &mut Run, rule: Rule) -> Result<()> {
+fn compute<R: Real>(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let d = cx.input(io::SCORES)?.dims();
     let (images, anchors, places) = (d[0] as usize, d[1] as usize, (d[2] * d[3]) as usize);
     let all = anchors * places;
@@ -239,12 +239,12 @@ fn compute<R: Real>(cx: &mut Run, rule: Rule) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let rule = rule(cx.attrs());
     dispatch!(cx.input(io::ANCHORS)?.dtype(), T in [f32, f64], compute::<T>(cx, rule), other => cx.unsupported(other))
 }
 
-fn run_v2(cx: &mut Run) -> Result<()> {
+fn run_v2(cx: &mut KernelContext) -> Result<()> {
     let rule = rule_v2(cx.attrs());
     dispatch!(cx.input(io::ANCHORS)?.dtype(), T in [f32, f64], compute::<T>(cx, rule), other => cx.unsupported(other))
 }
@@ -254,7 +254,7 @@ pub static GENERATE_PROPOSALS: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: ProposalAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| infer(cx, 3),
     cpu: Kernel::Pure(run),
     ..OP
@@ -265,7 +265,7 @@ pub static GENERATE_PROPOSALS_V2: Op = Op {
     inputs: v2::INS,
     outputs: v2::OUTS,
     attrs: ProposalV2Attrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| infer(cx, 2),
     cpu: Kernel::Pure(run_v2),
     ..OP

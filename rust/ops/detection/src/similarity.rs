@@ -3,7 +3,7 @@
 use super::boxes::{least, most, pixel, Real};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_ops_common::axis;
@@ -17,7 +17,7 @@ slots! {
     mod polygon { INPUT "Input" => OUTPUT "Output" }
 }
 
-fn infer_iou(cx: &mut Infer) -> Result<()> {
+fn infer_iou(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(iou::X, &[-1, 4])?;
     cx.shaped(iou::Y, &[-1, 4])?;
     let dims = [cx.dims(iou::X)?[0], cx.dims(iou::Y)?[0]];
@@ -35,7 +35,7 @@ fn similarity<T: Real>(a: &[T], b: &[T], p: T) -> T {
     shared / (area(a) + area(b) - shared + T::of(1e-10))
 }
 
-fn run_iou<T: Real>(cx: &mut Run) -> Result<()> {
+fn run_iou<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(iou::X)?, cx.input(iou::Y)?);
     axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
     let (a, b) = (x.data::<T>(), y.data::<T>());
@@ -54,7 +54,7 @@ pub static IOU_SIMILARITY: Op = Op {
     inputs: iou::INS,
     outputs: iou::OUTS,
     attrs: IouAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_iou,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(iou::X)?.dtype();
@@ -63,7 +63,7 @@ pub static IOU_SIMILARITY: Op = Op {
     ..OP
 };
 
-fn infer_polygon(cx: &mut Infer) -> Result<()> {
+fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
     let d = cx.dims(polygon::INPUT)?;
     ensure!(
         d.len() == 4 && (d[1] < 0 || d[1] % 2 == 0),
@@ -75,7 +75,7 @@ fn infer_polygon(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn run_polygon<T: Real>(cx: &mut Run) -> Result<()> {
+fn run_polygon<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(polygon::INPUT)?;
     let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
     let x = x.data::<T>();
@@ -93,7 +93,7 @@ pub static POLYGON_BOX_TRANSFORM: Op = Op {
     name: "polygon_box_transform",
     inputs: polygon::INS,
     outputs: polygon::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_polygon,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(polygon::INPUT)?.dtype();

@@ -3,7 +3,7 @@
 use super::boxes::{falling, overlap, pixel, Real};
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_core::op::{InSlot, Infer};
+use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_kernels::overlaps::Kept;
 use oar_ops_common::levels;
@@ -133,7 +133,7 @@ impl<T: Real> Rows<T> {
 }
 
 /// Boxes [images, count, numbers] and scores [images, classes, count]: the numbers of a box.
-pub fn infer_images(cx: &Infer, boxes: InSlot, scores: InSlot, sizes: &[i64]) -> Result<i64> {
+pub fn infer_images(cx: &ShapeContext, boxes: InSlot, scores: InSlot, sizes: &[i64]) -> Result<i64> {
     let size = cx.dims(boxes)?.get(2).copied().unwrap_or(-1);
     cx.shaped_in_run(boxes, &[-1, -1, -1])?;
     if let Some(t) = cx.tensor(boxes) {

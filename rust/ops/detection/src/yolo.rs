@@ -6,7 +6,7 @@
 use super::boxes::Real;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -26,18 +26,18 @@ attrs! {
 slots! {
     mod boxes { X "X", SIZE "ImgSize" => BOXES "Boxes", SCORES "Scores" }
     mod loss {
-        X "X", BOX "GTBox", LABEL "GTLabel", SCORE "GTScore".opt()
-        => LOSS "Loss", OBJECT "ObjectnessMask".mid(), MATCH "GTMatchMask".mid()
+        X "X", BOX "GTBox", LABEL "GTLabel", SCORE "GTScore".dispensable()
+        => LOSS "Loss", OBJECT "ObjectnessMask".intermediate(), MATCH "GTMatchMask".intermediate()
     }
     mod loss_grad {
-        X "X", BOX "GTBox", LABEL "GTLabel", SCORE "GTScore".opt(), DLOSS "Loss@GRAD", OBJECT "ObjectnessMask",
+        X "X", BOX "GTBox", LABEL "GTLabel", SCORE "GTScore".dispensable(), DLOSS "Loss@GRAD", OBJECT "ObjectnessMask",
         MATCH "GTMatchMask"
-        => DX "X@GRAD", DBOX "GTBox@GRAD".opt(), DLABEL "GTLabel@GRAD".opt(), DSCORE "GTScore@GRAD".opt()
+        => DX "X@GRAD", DBOX "GTBox@GRAD".dispensable(), DLABEL "GTLabel@GRAD".dispensable(), DSCORE "GTScore@GRAD".dispensable()
     }
 }
 
 /// X has the channels of so many anchors.
-fn check(cx: &Infer, x: InSlot, anchors: &[i32], count: usize, classes: i32) -> Result<()> {
+fn check(cx: &ShapeContext, x: InSlot, anchors: &[i32], count: usize, classes: i32) -> Result<()> {
     let op = cx.op.name;
     ensure!(
         !anchors.is_empty() && anchors.len().is_multiple_of(2),
@@ -88,7 +88,7 @@ impl Cell {
 
 // yolo_box
 
-fn infer_boxes(cx: &mut Infer) -> Result<()> {
+fn infer_boxes(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<BoxAttrs>();
     let anchors = a.anchors.len() / 2;
     check(cx, boxes::X, &a.anchors, anchors, a.class_num)?;
@@ -143,7 +143,7 @@ fn decode<T: Real>(
     }
 }
 
-fn run_boxes<T: Real>(cx: &mut Run) -> Result<()> {
+fn run_boxes<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let (t, a) = (cx.input(boxes::X)?, cx.attrs::<BoxAttrs>());
     let size = cx.input(boxes::SIZE)?;
     axis::like(cx, size, size.dims(), DType::I32, "ImgSize")?;
@@ -179,7 +179,7 @@ pub static YOLO_BOX: Op = Op {
     inputs: boxes::INS,
     outputs: boxes::OUTS,
     attrs: BoxAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_boxes,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(boxes::X)?.dtype();
@@ -190,7 +190,7 @@ pub static YOLO_BOX: Op = Op {
 
 // yolov3_loss
 
-fn infer_loss(cx: &mut Infer) -> Result<()> {
+fn infer_loss(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LossAttrs>());
     check(cx, loss::X, &a.anchors, a.anchor_mask.len(), a.class_num)?;
     let (x, b, dtype) = (cx.dims(loss::X)?, cx.dims(loss::BOX)?, cx.dtype(loss::X)?);
@@ -261,7 +261,7 @@ struct Home<T> {
 }
 
 impl<'a, T: Real> Truth<'a, T> {
-    fn of(cx: &Run<'a>) -> Result<Truth<'a, T>> {
+    fn of(cx: &KernelContext<'a>) -> Result<Truth<'a, T>> {
         let (x, boxes, labels) = (cx.input(loss::X)?, cx.input(loss::BOX)?, cx.input(loss::LABEL)?);
         let a = cx.attrs::<LossAttrs>();
         let dims = [boxes.dims()[0], boxes.dims()[1]];
@@ -368,7 +368,7 @@ fn weight_of<T: Real>(mask: T) -> Option<(T, T)> {
     }
 }
 
-fn run_loss<T: Real>(cx: &mut Run) -> Result<()> {
+fn run_loss<T: Real>(cx: &mut KernelContext) -> Result<()> {
     let t = Truth::<T>::of(cx)?;
     let [losses, masks, matches] = [loss::LOSS, loss::OBJECT, loss::MATCH];
     let mut mask = Tensor::zeros(T::DTYPE, cx.out(masks)?.dims())?;
@@ -428,7 +428,7 @@ fn run_loss<T: Real>(cx: &mut Run) -> Result<()> {
 }
 
 /// The gradient of what the loss sums up. Paddle keeps that of the last object where several share an anchor and a place.
-fn run_loss_grad<T: Real>(cx: &mut Run) -> Result<()> {
+fn run_loss_grad<T: Real>(cx: &mut KernelContext) -> Result<()> {
     use loss_grad::{DLOSS, DX, MATCH, OBJECT};
     let t = Truth::<T>::of(cx)?;
     let x = cx.input(loss_grad::X)?;
@@ -476,7 +476,7 @@ pub static YOLOV3_LOSS: Op = Op {
     inputs: loss::INS,
     outputs: loss::OUTS,
     attrs: LossAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_loss,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(loss::X)?.dtype();
@@ -492,7 +492,7 @@ pub static YOLOV3_LOSS_GRAD: Op = Op {
     inputs: loss_grad::INS,
     outputs: loss_grad::OUTS,
     attrs: LossAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| cx.like(loss_grad::DX, loss_grad::X),
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(loss_grad::X)?.dtype();

@@ -6,7 +6,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::fill::{full, Scalar};
@@ -18,22 +18,22 @@ attrs! { pub struct NormAttrs { momentum: f32 = 0.9, epsilon: f32 = 1e-5, act_ty
 slots! {
     mod act {
         X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance"
-        => Y "Y".made(), MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
-        SAVED_MEAN "SavedMean".mid().made(), SAVED_VARIANCE "SavedVariance".mid().made(), RESERVE "ReserveSpace".made()
+        => Y "Y".kernel_allocated(), MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
+        SAVED_MEAN "SavedMean".intermediate().kernel_allocated(), SAVED_VARIANCE "SavedVariance".intermediate().kernel_allocated(), RESERVE "ReserveSpace".kernel_allocated()
     }
     mod act_grad {
         X "X", Y "Y", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
-        RESERVE "ReserveSpace".opt() => DX "X@GRAD".made(), DSCALE "Scale@GRAD".made(), DBIAS "Bias@GRAD".made()
+        RESERVE "ReserveSpace".dispensable() => DX "X@GRAD".kernel_allocated(), DSCALE "Scale@GRAD".kernel_allocated(), DBIAS "Bias@GRAD".kernel_allocated()
     }
     mod sum_act {
         X "X", Z "Z", SCALE "Scale", BIAS "Bias"
-        => Y "Y".made(), MEAN_OUT "MeanOut".keeps().made(), VARIANCE_OUT "VarianceOut".keeps().made(),
-        SAVED_MEAN "SavedMean".mid().made(), SAVED_VARIANCE "SavedVariance".mid().made(), RESERVE "ReserveSpace".made()
+        => Y "Y".kernel_allocated(), MEAN_OUT "MeanOut".in_place().kernel_allocated(), VARIANCE_OUT "VarianceOut".in_place().kernel_allocated(),
+        SAVED_MEAN "SavedMean".intermediate().kernel_allocated(), SAVED_VARIANCE "SavedVariance".intermediate().kernel_allocated(), RESERVE "ReserveSpace".kernel_allocated()
     }
     mod sum_act_grad {
         X "X", Y "Y", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
-        RESERVE "ReserveSpace".opt()
-        => DX "X@GRAD".made(), DZ "Z@GRAD".made(), DSCALE "Scale@GRAD".made(), DBIAS "Bias@GRAD".made()
+        RESERVE "ReserveSpace".dispensable()
+        => DX "X@GRAD".kernel_allocated(), DZ "Z@GRAD".kernel_allocated(), DSCALE "Scale@GRAD".kernel_allocated(), DBIAS "Bias@GRAD".kernel_allocated()
     }
 }
 
@@ -63,7 +63,7 @@ fn norm_attrs(a: &NormAttrs) -> [(&'static str, Attr); 3] {
 }
 
 /// The outputs stand at the same places in both operators; so do X, and those of `channels`.
-fn infer(cx: &mut Infer, channels: &[InSlot]) -> Result<()> {
+fn infer(cx: &mut ShapeContext, channels: &[InSlot]) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<NormAttrs>());
     check_epsilon(op, a.epsilon)?;
     activation(op, &a.act_type)?;
@@ -94,7 +94,7 @@ fn infer(cx: &mut Infer, channels: &[InSlot]) -> Result<()> {
     Ok(())
 }
 
-fn infer_sum(cx: &mut Infer) -> Result<()> {
+fn infer_sum(cx: &mut ShapeContext) -> Result<()> {
     infer(cx, &[sum_act::SCALE, sum_act::BIAS])?;
     let (x, z) = (cx.dims(sum_act::X)?, cx.dims(sum_act::Z)?);
     let fits = x.len() == z.len() && x.iter().zip(&z).all(|(&a, &b)| a == b || a < 0 || b < 0);
@@ -111,7 +111,7 @@ fn infer_sum(cx: &mut Infer) -> Result<()> {
 
 /// Normalises, adds `z` where there is one, activates, and sets the outputs.
 fn forward(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     scale: InSlot,
     bias: InSlot,
     (mean, variance): (Tensor, Tensor),
@@ -142,12 +142,12 @@ fn forward(
     Ok(())
 }
 
-fn run_act(cx: &mut Run) -> Result<()> {
+fn run_act(cx: &mut KernelContext) -> Result<()> {
     let running = (cx.take_out(act::MEAN_OUT)?, cx.take_out(act::VARIANCE_OUT)?);
     forward(cx, act::SCALE, act::BIAS, running, None)
 }
 
-fn run_sum(cx: &mut Run) -> Result<()> {
+fn run_sum(cx: &mut KernelContext) -> Result<()> {
     let c = *cx.input(sum_act::X)?.dims().last().unwrap_or(&0);
     let dtype = of_statistics(cx.input(sum_act::X)?.dtype());
     // The running statistics are those that the outputs' variables hold.
@@ -160,7 +160,7 @@ fn run_sum(cx: &mut Run) -> Result<()> {
     forward(cx, sum_act::SCALE, sum_act::BIAS, running, Some(z))
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(act_grad::X)?, cx.dtype(act_grad::X)?);
     let c = x.last().copied().unwrap_or(0);
     for (i, slot) in cx.op.outputs.iter().enumerate() {
@@ -172,7 +172,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use act_grad::{BIAS, DY, SAVED_MEAN, SAVED_VARIANCE, SCALE, X, Y};
     let (a, x) = (cx.attrs::<NormAttrs>(), cx.input(X)?);
     check_like(cx, x, &[Y, DY])?;
@@ -199,14 +199,14 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static ACT: Op = Op {
     name: "fused_batch_norm_act",
     inputs: act::INS,
     outputs: act::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| infer(cx, &[act::SCALE, act::BIAS, act::MEAN, act::VARIANCE]),
     cpu: Kernel::Pure(|cx| in_f32(cx, act::X, run_act)),
     grad: Grad::By(&ACT_GRAD),
@@ -218,7 +218,7 @@ pub static ACT_GRAD: Op = Op {
     inputs: act_grad::INS,
     outputs: act_grad::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, act_grad::X, backward)),
     ..OP
@@ -229,7 +229,7 @@ pub static SUM_ACT: Op = Op {
     inputs: sum_act::INS,
     outputs: sum_act::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_sum,
     cpu: Kernel::Pure(|cx| in_f32(cx, sum_act::X, run_sum)),
     grad: Grad::By(&SUM_ACT_GRAD),
@@ -241,7 +241,7 @@ pub static SUM_ACT_GRAD: Op = Op {
     inputs: sum_act_grad::INS,
     outputs: sum_act_grad::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, sum_act_grad::X, backward)),
     ..OP

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::Meta;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::conv::Convolve;
@@ -34,11 +34,11 @@ attrs! {
 
 slots! {
     mod fusion {
-        INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), RESIDUAL "ResidualData".opt(), CACHE "AlgoCache".opt()
-        => OUTPUT "Output", OUTPUTS "Outputs".many().opt()
+        INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable(), CACHE "AlgoCache".dispensable()
+        => OUTPUT "Output", OUTPUTS "Outputs".duplicable().dispensable()
     }
     mod inception {
-        INPUT "Input", FILTER "Filter".many(), BIAS "Bias".many() => OUTPUT "Output", TEMP "TempOutput".many()
+        INPUT "Input", FILTER "Filter".duplicable(), BIAS "Bias".duplicable() => OUTPUT "Output", TEMP "TempOutput".duplicable()
     }
 }
 
@@ -83,7 +83,7 @@ fn convolution<'a>(op: &'a str, a: &'a FusionAttrs) -> Convolution<'a> {
     }
 }
 
-fn infer_fusion(cx: &mut Infer) -> Result<()> {
+fn infer_fusion(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FusionAttrs>());
     let (x, w, dtype) = (cx.dims(fusion::INPUT)?, cx.dims(fusion::FILTER)?, cx.dtype(fusion::INPUT)?);
     ensure!(x.len() == 4, InvalidArgument, "operator {op}: Input must have 4 dimensions, got shape {:?}", &x[..]);
@@ -120,7 +120,7 @@ fn infer_fusion(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_fusion(cx: &mut Run) -> Result<()> {
+fn run_fusion(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FusionAttrs>());
     let (x, w, bias) = (cx.input(fusion::INPUT)?, cx.input(fusion::FILTER)?, cx.input(fusion::BIAS)?);
     let residual = cx.opt(fusion::RESIDUAL);
@@ -236,7 +236,7 @@ impl Block {
     }
 }
 
-fn infer_inception(cx: &mut Infer) -> Result<()> {
+fn infer_inception(cx: &mut ShapeContext) -> Result<()> {
     let (op, x, dtype) = (cx.op.name, cx.dims(inception::INPUT)?, cx.dtype(inception::INPUT)?);
     let filters = (0..cx.count(inception::FILTER))
         .map(|i| Ok(cx.meta(inception::FILTER, i)?.dims))
@@ -258,7 +258,7 @@ fn infer_inception(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_inception(cx: &mut Run) -> Result<()> {
+fn run_inception(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<InceptionAttrs>());
     let (x, filters, biases) =
         (cx.input(inception::INPUT)?, cx.inputs(inception::FILTER)?, cx.inputs(inception::BIAS)?);
@@ -301,14 +301,14 @@ fn run_inception(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static FUSION: Op = Op {
     name: "conv2d_fusion",
     inputs: fusion::INS,
     outputs: fusion::OUTS,
     attrs: FusionAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_fusion,
     cpu: Kernel::Pure(|cx| in_f32(cx, fusion::INPUT, run_fusion)),
     ..OP
@@ -319,7 +319,7 @@ pub static INCEPTION: Op = Op {
     inputs: inception::INS,
     outputs: inception::OUTS,
     attrs: InceptionAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_inception,
     cpu: Kernel::Pure(|cx| in_f32(cx, inception::INPUT, run_inception)),
     ..OP

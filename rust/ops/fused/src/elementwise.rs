@@ -4,7 +4,7 @@ use super::compose::{out, run};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;
-use oar_core::op::{table, Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{table, Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::broadcast_dims;
@@ -17,10 +17,10 @@ attrs! {
 }
 
 slots! {
-    mod fused { X "X", Y "Y" => OUT "Out".made(), MIDDLE "IntermediateOut".mid().made() }
+    mod fused { X "X", Y "Y" => OUT "Out".kernel_allocated(), MIDDLE "IntermediateOut".intermediate().kernel_allocated() }
     mod fused_grad {
-        X "X".opt(), Y "Y", OUT "Out", DOUT "Out@GRAD", MIDDLE "IntermediateOut".opt()
-        => DX "X@GRAD".made(), DY "Y@GRAD".made(), DMIDDLE "IntermediateOut@GRAD".opt().made()
+        X "X".dispensable(), Y "Y", OUT "Out", DOUT "Out@GRAD", MIDDLE "IntermediateOut".dispensable()
+        => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated(), DMIDDLE "IntermediateOut@GRAD".dispensable().kernel_allocated()
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> Compound<'a> {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<FusedAttrs>();
     let c = Compound::of(cx.op, a)?;
     let (x, y, dtype) = (cx.dims(fused::X)?, cx.dims(fused::Y)?, cx.dtype(fused::X)?);
@@ -121,7 +121,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let c = Compound::of(cx.op, cx.attrs())?;
     let (x, y) = (cx.input(fused::X)?, cx.input(fused::Y)?);
     same_types(cx.op.name, x, &[y])?;
@@ -141,7 +141,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let c = Compound::of(cx.op, cx.attrs())?;
     let like_x = if cx.has(fused_grad::X) { fused_grad::X } else { fused_grad::DOUT };
     let like_middle = if c.outside { fused_grad::DOUT } else { fused_grad::Y };
@@ -152,7 +152,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let c = Compound::of(cx.op, cx.attrs())?;
     let (y, result, d) = (cx.input(fused_grad::Y)?, cx.input(fused_grad::OUT)?, cx.input(fused_grad::DOUT)?);
     // Of a sum's operands only the shapes matter, and X has that of the result where it is absent.
@@ -185,7 +185,7 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn set(cx: &mut Run, slot: OutSlot, t: Tensor) {
+fn set(cx: &mut KernelContext, slot: OutSlot, t: Tensor) {
     if cx.wants(slot) {
         cx.set(slot, t);
     }
@@ -198,7 +198,7 @@ macro_rules! compound {
             inputs: fused::INS,
             outputs: fused::OUTS,
             attrs: FusedAttrs::FIELDS,
-            takes: DTypes::FLOATS,
+            dtypes: DTypes::FLOATS,
             infer,
             cpu: Kernel::Pure(forward),
             grad: Grad::By(&$grad),
@@ -209,7 +209,7 @@ macro_rules! compound {
             inputs: fused_grad::INS,
             outputs: fused_grad::OUTS,
             attrs: FusedAttrs::FIELDS,
-            takes: DTypes::FLOATS,
+            dtypes: DTypes::FLOATS,
             infer: infer_grad,
             cpu: Kernel::Pure(backward),
             ..OP

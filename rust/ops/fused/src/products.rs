@@ -5,7 +5,7 @@ use super::compose::{out, run};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ir::Attr;
-use oar_core::op::{InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::same_types;
@@ -16,24 +16,24 @@ attrs! {
 }
 
 slots! {
-    mod repeated { X "X", W "W".many(), BIAS "Bias".many() => RELU_OUT "ReluOut".many().mid().made(), OUT "Out".made() }
+    mod repeated { X "X", W "W".duplicable(), BIAS "Bias".duplicable() => RELU_OUT "ReluOut".duplicable().intermediate().kernel_allocated(), OUT "Out".kernel_allocated() }
     mod squared {
         X "X", Y "Y"
-        => SQUARED_X "SquaredX".mid().made(), SQUARED_Y "SquaredY".mid().made(), SQUARED_XY "SquaredXY".mid().made(),
-        OUT "Out".made()
+        => SQUARED_X "SquaredX".intermediate().kernel_allocated(), SQUARED_Y "SquaredY".intermediate().kernel_allocated(), SQUARED_XY "SquaredXY".intermediate().kernel_allocated(),
+        OUT "Out".kernel_allocated()
     }
-    mod flatten { X "X".many() => OUT "Out".made() }
+    mod flatten { X "X".duplicable() => OUT "Out".kernel_allocated() }
 }
 
 fn alike(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
-fn metas(cx: &Infer, slot: InSlot) -> Result<Vec<Meta>> {
+fn metas(cx: &ShapeContext, slot: InSlot) -> Result<Vec<Meta>> {
     (0..cx.count(slot)).map(|i| cx.meta(slot, i)).collect()
 }
 
-fn infer_repeated(cx: &mut Infer) -> Result<()> {
+fn infer_repeated(cx: &mut ShapeContext) -> Result<()> {
     let (op, x, dtype) = (cx.op.name, cx.dims(repeated::X)?, cx.dtype(repeated::X)?);
     let (w, b) = (metas(cx, repeated::W)?, metas(cx, repeated::BIAS)?);
     ensure!(
@@ -67,7 +67,7 @@ fn infer_repeated(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_repeated(cx: &mut Run) -> Result<()> {
+fn run_repeated(cx: &mut KernelContext) -> Result<()> {
     let (x, w, b) = (cx.input(repeated::X)?, cx.inputs(repeated::W)?, cx.inputs(repeated::BIAS)?);
     let mut t = x.clone();
     for (i, (w, b)) in w.iter().zip(&b).enumerate() {
@@ -85,7 +85,7 @@ fn run_repeated(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_squared(cx: &mut Infer) -> Result<()> {
+fn infer_squared(cx: &mut ShapeContext) -> Result<()> {
     let (op, x, y, dtype) = (cx.op.name, cx.dims(squared::X)?, cx.dims(squared::Y)?, cx.dtype(squared::X)?);
     ensure!(
         x.len() == 2 && y.len() == 2 && alike(x[1], y[0]),
@@ -103,7 +103,7 @@ fn infer_squared(cx: &mut Infer) -> Result<()> {
 }
 
 /// ((X Y)^2 - X^2 Y^2) * scalar, with squares of the elements.
-fn run_squared(cx: &mut Run) -> Result<()> {
+fn run_squared(cx: &mut KernelContext) -> Result<()> {
     let (x, y, scalar) = (cx.input(squared::X)?, cx.input(squared::Y)?, cx.attrs::<SquaredAttrs>().scalar);
     same_types(cx.op.name, x, &[y])?;
     let square = |t: &Tensor| out("square", &[("X", t)], &[]);
@@ -142,7 +142,7 @@ fn flat(op: &str, a: &FlattenAttrs, x: &[i64]) -> Result<[i64; 2]> {
     Ok([left, right].map(|d| if d.iter().any(|&d| d < 0) { -1 } else { d.iter().product() }))
 }
 
-fn infer_flatten(cx: &mut Infer) -> Result<()> {
+fn infer_flatten(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FlattenAttrs>());
     let xs = metas(cx, flatten::X)?;
     ensure!(!xs.is_empty(), InvalidArgument, "operator {op}: X must have at least one tensor");
@@ -163,7 +163,7 @@ fn infer_flatten(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_flatten(cx: &mut Run) -> Result<()> {
+fn run_flatten(cx: &mut KernelContext) -> Result<()> {
     let (op, a, xs) = (cx.op.name, cx.attrs::<FlattenAttrs>(), cx.inputs(flatten::X)?);
     let mut parts = Vec::with_capacity(xs.len());
     for x in &xs {
@@ -180,7 +180,7 @@ pub static REPEATED: Op = Op {
     name: "fusion_repeated_fc_relu",
     inputs: repeated::INS,
     outputs: repeated::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_repeated,
     cpu: Kernel::Pure(run_repeated),
     ..OP
@@ -191,7 +191,7 @@ pub static SQUARED: Op = Op {
     inputs: squared::INS,
     outputs: squared::OUTS,
     attrs: SquaredAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_squared,
     cpu: Kernel::Pure(run_squared),
     ..OP

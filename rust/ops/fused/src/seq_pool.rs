@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Grad, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::index::index_of;
@@ -18,11 +18,11 @@ attrs! {
 }
 
 slots! {
-    mod pool { W "W", IDS "Ids" => OUT "Out".made() }
-    mod pool_grad { IDS "Ids", W "W".meta_only(), DOUT "Out@GRAD" => DW "W@GRAD".made() }
+    mod pool { W "W", IDS "Ids" => OUT "Out".kernel_allocated() }
+    mod pool_grad { IDS "Ids", W "W".meta_only(), DOUT "Out@GRAD" => DW "W@GRAD".kernel_allocated() }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PoolAttrs>());
     let (w, ids, dtype) = (cx.dims(pool::W)?, cx.meta(pool::IDS, 0)?, cx.dtype(pool::W)?);
     ensure!(w.len() == 2, InvalidArgument, "operator {op}: W must have 2 dimensions, got shape {:?}", &w[..]);
@@ -87,7 +87,7 @@ impl<'a> Sequences<'a> {
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, padding, w) = (cx.op.name, cx.attrs::<PoolAttrs>().padding_idx, cx.input(pool::W)?);
     let s = Sequences::of(op, cx.input(pool::IDS)?, w.dims()[0], if padding == -1 { i64::MIN } else { padding })?;
     let width = w.dims()[1] as usize;
@@ -102,7 +102,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (w, dtype) = (cx.meta(pool_grad::W, 0)?, cx.dtype(pool_grad::DOUT)?);
     ensure!(w.dims.len() == 2, InvalidArgument, "operator {}: W must have 2 dimensions, got {w:?}", cx.op.name);
     let kind = if cx.attrs::<PoolAttrs>().is_sparse { VarKind::Rows } else { VarKind::Dense };
@@ -111,7 +111,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
 }
 
 /// A dense gradient, or SelectedRows with a row for each id.
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, a, w, d) = (cx.op.name, cx.attrs::<PoolAttrs>(), cx.input(pool_grad::W)?, cx.input(pool_grad::DOUT)?);
     let (height, width) = (w.dims()[0], w.dims()[1] as usize);
     let none = if a.padding_idx == -1 { i64::MIN } else { a.padding_idx };
@@ -143,14 +143,14 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I64, DType::I32]));
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I64, DType::I32]));
 
 pub static POOL: Op = Op {
     name: "fused_embedding_seq_pool",
     inputs: pool::INS,
     outputs: pool::OUTS,
     attrs: PoolAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&POOL_GRAD),
@@ -162,7 +162,7 @@ pub static POOL_GRAD: Op = Op {
     inputs: pool_grad::INS,
     outputs: pool_grad::OUTS,
     attrs: PoolAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP

@@ -6,7 +6,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::same_types;
@@ -25,12 +25,12 @@ attrs! {
 
 slots! {
     /// Input [batch, length, hidden], W [hidden, 3, width], Bias [3, width], BiasQK [batch, heads, length, length].
-    mod attention { INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK" => OUT "Out".made() }
-    mod skip { X "X", Y "Y", SCALE "Scale", BIAS "Bias" => OUT "Out".made() }
-    mod embedding { IDS "Ids".many(), EMBS "Embs".many(), BIAS "Bias", SCALE "Scale" => OUT "Out".made() }
+    mod attention { INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK" => OUT "Out".kernel_allocated() }
+    mod skip { X "X", Y "Y", SCALE "Scale", BIAS "Bias" => OUT "Out".kernel_allocated() }
+    mod embedding { IDS "Ids".duplicable(), EMBS "Embs".duplicable(), BIAS "Bias", SCALE "Scale" => OUT "Out".kernel_allocated() }
     mod fc {
-        X "X", W "W", BIAS0 "Bias0".opt(), Y "Y", SCALE "Scale".opt(), BIAS1 "Bias1".opt()
-        => OUT "Out".made(), MEAN "Mean".opt().made(), VARIANCE "Variance".opt().made()
+        X "X", W "W", BIAS0 "Bias0".dispensable(), Y "Y", SCALE "Scale".dispensable(), BIAS1 "Bias1".dispensable()
+        => OUT "Out".kernel_allocated(), MEAN "Mean".dispensable().kernel_allocated(), VARIANCE "Variance".dispensable().kernel_allocated()
     }
 }
 
@@ -46,7 +46,7 @@ fn alike(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
-fn infer_attention(cx: &mut Infer) -> Result<()> {
+fn infer_attention(cx: &mut ShapeContext) -> Result<()> {
     use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
     let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
     let (x, w, b, qk, dtype) = (cx.dims(INPUT)?, cx.dims(W)?, cx.dims(BIAS)?, cx.dims(BIAS_QK)?, cx.dtype(INPUT)?);
@@ -73,7 +73,7 @@ fn infer_attention(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_attention(cx: &mut Run) -> Result<()> {
+fn run_attention(cx: &mut KernelContext) -> Result<()> {
     use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
     let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
     let (x, w, b, bias_qk) = (cx.input(INPUT)?, cx.input(W)?, cx.input(BIAS)?, cx.input(BIAS_QK)?);
@@ -98,7 +98,7 @@ fn run_attention(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_skip(cx: &mut Infer) -> Result<()> {
+fn infer_skip(cx: &mut ShapeContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.dims(skip::X)?);
     ensure!(
         x.len() == 3,
@@ -111,7 +111,7 @@ fn infer_skip(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_skip(cx: &mut Run) -> Result<()> {
+fn run_skip(cx: &mut KernelContext) -> Result<()> {
     let (a, x, y) = (cx.attrs::<SkipAttrs>(), cx.input(skip::X)?, cx.input(skip::Y)?);
     same_types(cx.op.name, x, &[y])?;
     let sum = add(x, y)?;
@@ -120,7 +120,7 @@ fn run_skip(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_embedding(cx: &mut Infer) -> Result<()> {
+fn infer_embedding(cx: &mut ShapeContext) -> Result<()> {
     use embedding::{BIAS, EMBS, IDS, OUT};
     let (op, count) = (cx.op.name, cx.count(IDS));
     ensure!(
@@ -154,7 +154,7 @@ fn infer_embedding(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_embedding(cx: &mut Run) -> Result<()> {
+fn run_embedding(cx: &mut KernelContext) -> Result<()> {
     use embedding::{BIAS, EMBS, IDS, OUT, SCALE};
     let (op, a) = (cx.op.name, cx.attrs::<EmbeddingAttrs>());
     let (ids, tables) = (cx.inputs(IDS)?, cx.inputs(EMBS)?);
@@ -175,7 +175,7 @@ fn run_embedding(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_fc(cx: &mut Infer) -> Result<()> {
+fn infer_fc(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FcAttrs>());
     let (x, w, y, dtype) = (cx.dims(fc::X)?, cx.dims(fc::W)?, cx.dims(fc::Y)?, cx.dtype(fc::X)?);
     let (n, axis) = (a.x_num_col_dims, a.begin_norm_axis);
@@ -206,7 +206,7 @@ fn infer_fc(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_fc(cx: &mut Run) -> Result<()> {
+fn run_fc(cx: &mut KernelContext) -> Result<()> {
     let (a, x, y) = (cx.attrs::<FcAttrs>(), cx.input(fc::X)?, cx.input(fc::Y)?);
     let mut ins = vec![("Input", x), ("W", cx.input(fc::W)?)];
     ins.extend(cx.opt(fc::BIAS0).map(|t| ("Bias", t)));
@@ -227,7 +227,7 @@ pub static ATTENTION: Op = Op {
     inputs: attention::INS,
     outputs: attention::OUTS,
     attrs: AttentionAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_attention,
     cpu: Kernel::Pure(run_attention),
     ..OP
@@ -238,7 +238,7 @@ pub static SKIP: Op = Op {
     inputs: skip::INS,
     outputs: skip::OUTS,
     attrs: SkipAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_skip,
     cpu: Kernel::Pure(run_skip),
     ..OP
@@ -259,7 +259,7 @@ pub static FC: Op = Op {
     inputs: fc::INS,
     outputs: fc::OUTS,
     attrs: FcAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_fc,
     cpu: Kernel::Pure(run_fc),
     ..OP

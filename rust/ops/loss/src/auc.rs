@@ -4,7 +4,7 @@ use super::elements::agree;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 
 attrs! {
@@ -40,7 +40,7 @@ fn sizes(a: &AucAttrs) -> Result<(i64, i64)> {
     Ok((buckets, all))
 }
 
-fn infer_auc(cx: &mut Infer) -> Result<()> {
+fn infer_auc(cx: &mut ShapeContext) -> Result<()> {
     use auc::{AUC, LABEL, NEG_OUT, POS_OUT, PREDICT};
     let (predict, label) = (cx.dims(PREDICT)?, cx.dims(LABEL)?);
     ensure!(
@@ -60,7 +60,7 @@ fn infer_auc(cx: &mut Infer) -> Result<()> {
 }
 
 /// The bucket of each probability of the class 1, and whether it is its class; labels below 0 count for nothing.
-fn counted(cx: &Run) -> Result<Vec<(usize, bool)>> {
+fn counted(cx: &KernelContext) -> Result<Vec<(usize, bool)>> {
     let (predict, labels) = (cx.input(auc::PREDICT)?, cx.input(auc::LABEL)?.to_i64s()?);
     let width = predict.dims()[1] as usize;
     let thresholds = cx.attrs::<AucAttrs>().num_thresholds;
@@ -85,7 +85,7 @@ fn counted(cx: &Run) -> Result<Vec<(usize, bool)>> {
     Ok(found)
 }
 
-fn run_auc(cx: &mut Run) -> Result<()> {
+fn run_auc(cx: &mut KernelContext) -> Result<()> {
     use auc::{AUC, NEG_OUT, POS_OUT};
     let a = cx.attrs::<AucAttrs>();
     let (buckets, all) = sizes(a)?;
@@ -137,7 +137,7 @@ pub static AUC: Op = Op {
     name: "auc",
     inputs: auc::INS,
     outputs: auc::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: AucAttrs::FIELDS,
     infer: infer_auc,
     cpu: Kernel::Pure(run_auc),

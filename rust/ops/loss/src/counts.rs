@@ -3,7 +3,7 @@
 use super::elements::agree;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 
 attrs! {
@@ -13,12 +13,12 @@ attrs! {
 
 slots! {
     mod iou {
-        PREDICTIONS "Predictions", LABELS "Labels", IN_WRONGS "InWrongs".many().opt(),
-        IN_CORRECTS "InCorrects".many().opt(), IN_MEAN "InMeanIou".many().opt()
+        PREDICTIONS "Predictions", LABELS "Labels", IN_WRONGS "InWrongs".duplicable().dispensable(),
+        IN_CORRECTS "InCorrects".duplicable().dispensable(), IN_MEAN "InMeanIou".duplicable().dispensable()
         => MEAN "OutMeanIou", WRONG "OutWrong", CORRECT "OutCorrect"
     }
     mod precision {
-        PROBS "MaxProbs", INDICES "Indices", LABELS "Labels", WEIGHTS "Weights".opt(), STATES "StatesInfo".opt()
+        PROBS "MaxProbs", INDICES "Indices", LABELS "Labels", WEIGHTS "Weights".dispensable(), STATES "StatesInfo".dispensable()
         => BATCH "BatchMetrics", METRICS "AccumMetrics", STATES_OUT "AccumStatesInfo"
     }
 }
@@ -46,7 +46,7 @@ fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
 
 // mean_iou
 
-fn run_iou(cx: &mut Run) -> Result<()> {
+fn run_iou(cx: &mut KernelContext) -> Result<()> {
     use iou::{CORRECT, IN_CORRECTS, IN_MEAN, IN_WRONGS, LABELS, MEAN, PREDICTIONS, WRONG};
     let (predicted, labels) = (cx.input(PREDICTIONS)?.to_i64s()?, cx.input(LABELS)?.to_i64s()?);
     let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?);
@@ -57,7 +57,7 @@ fn run_iou(cx: &mut Run) -> Result<()> {
         predicted.len(),
         labels.len()
     );
-    let former = |cx: &Run, slot: InSlot| -> Result<Vec<i32>> {
+    let former = |cx: &KernelContext, slot: InSlot| -> Result<Vec<i32>> {
         let mut sum = vec![0i32; n as usize];
         for t in cx.inputs(slot)? {
             ensure!(
@@ -106,7 +106,7 @@ pub static IOU: Op = Op {
     name: "mean_iou",
     inputs: iou::INS,
     outputs: iou::OUTS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     attrs: IouAttrs::FIELDS,
     infer: |cx| {
         let n = classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?;
@@ -123,7 +123,7 @@ pub static IOU: Op = Op {
 
 // precision_recall
 
-fn infer_precision(cx: &mut Infer) -> Result<()> {
+fn infer_precision(cx: &mut ShapeContext) -> Result<()> {
     use precision::{BATCH, INDICES, LABELS, METRICS, PROBS, STATES, STATES_OUT, WEIGHTS};
     let n = classes(cx.op.name, cx.attrs::<PrecisionAttrs>().class_number)?;
     let probs = cx.dims(PROBS)?;
@@ -168,7 +168,7 @@ fn metrics(states: &[f64]) -> [f64; 6] {
     [p, r, f1(p, r), micro_p, micro_r, f1(micro_p, micro_r)]
 }
 
-fn run_precision(cx: &mut Run) -> Result<()> {
+fn run_precision(cx: &mut KernelContext) -> Result<()> {
     use precision::{BATCH, INDICES, LABELS, METRICS, PROBS, STATES, STATES_OUT, WEIGHTS};
     let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<PrecisionAttrs>().class_number)?);
     let dtype = cx.input(PROBS)?.dtype();
@@ -204,7 +204,7 @@ fn run_precision(cx: &mut Run) -> Result<()> {
     for s in states.chunks_exact_mut(4) {
         s[2] = total - s[0] - s[1] - s[3];
     }
-    let put = |cx: &mut Run, slot: OutSlot, values: [f64; 6]| -> Result<()> {
+    let put = |cx: &mut KernelContext, slot: OutSlot, values: [f64; 6]| -> Result<()> {
         cx.out_data::<f64>(slot)?.copy_from_slice(&values);
         Ok(())
     };
@@ -223,7 +223,7 @@ pub static PRECISION: Op = Op {
     name: "precision_recall",
     inputs: precision::INS,
     outputs: precision::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: PrecisionAttrs::FIELDS,
     infer: infer_precision,
     cpu: Kernel::Pure(run_precision),

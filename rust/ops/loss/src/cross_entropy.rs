@@ -4,7 +4,7 @@ use super::label::{bad, by_label};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::softmax_loss as loss;
 use oar_ops_common::axis::{like, split};
@@ -22,10 +22,10 @@ slots! {
     mod entropy2_grad { LABEL "Label", MATCH "MatchX", XSHAPE "XShape".meta_only(), DY "Y@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The shape of the loss: the label's, with 1 as its last size where it has as many dimensions as X.
-fn entropy_dims(cx: &Infer, soft: bool) -> Result<Dims> {
+fn entropy_dims(cx: &ShapeContext, soft: bool) -> Result<Dims> {
     let (x, label) = (cx.dims(entropy::X)?, cx.dims(entropy::LABEL)?);
     let rank = x.len();
     let agrees = |a: i64, b: i64| a == b || a < 0 || b < 0;
@@ -50,7 +50,7 @@ fn entropy_dims(cx: &Infer, soft: bool) -> Result<Dims> {
     Ok(dims)
 }
 
-fn infer_entropy(cx: &mut Infer) -> Result<()> {
+fn infer_entropy(cx: &mut ShapeContext) -> Result<()> {
     let dims = entropy_dims(cx, cx.attrs::<EntropyAttrs>().soft_label)?;
     let dtype = cx.dtype(entropy::X)?;
     cx.set(entropy::Y, &dims, dtype);
@@ -58,7 +58,7 @@ fn infer_entropy(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_entropy(cx: &mut Run) -> Result<()> {
+fn run_entropy(cx: &mut KernelContext) -> Result<()> {
     let (x, label) = (cx.input(entropy::X)?, cx.input(entropy::LABEL)?);
     let a = cx.attrs::<EntropyAttrs>();
     let name = cx.op.name;
@@ -79,7 +79,7 @@ fn run_entropy(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_entropy_grad(cx: &mut Run) -> Result<()> {
+fn run_entropy_grad(cx: &mut KernelContext) -> Result<()> {
     use entropy_grad::{DX, DY, LABEL, X};
     let (x, label, dy) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DY)?);
     let a = cx.attrs::<EntropyAttrs>();
@@ -112,7 +112,7 @@ pub static ENTROPY: Op = Op {
     inputs: entropy::INS,
     outputs: entropy::OUTS,
     attrs: EntropyAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_entropy,
     cpu: Kernel::Pure(|cx| in_f32(cx, entropy::X, run_entropy)),
     grad: Grad::By(&ENTROPY_GRAD),
@@ -124,7 +124,7 @@ pub static ENTROPY_GRAD: Op = Op {
     name: "cross_entropy_grad",
     inputs: entropy_grad::INS,
     outputs: entropy_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: EntropyAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, entropy_grad::X, run_entropy_grad)),
@@ -133,7 +133,7 @@ pub static ENTROPY_GRAD: Op = Op {
 
 // cross_entropy2: keeps the probability of each label instead of X.
 
-fn infer_entropy2(cx: &mut Infer) -> Result<()> {
+fn infer_entropy2(cx: &mut ShapeContext) -> Result<()> {
     let dims = entropy_dims(cx, false)?;
     let (mut x, dtype) = (cx.dims(entropy2::X)?, cx.dtype(entropy2::X)?);
     cx.set(entropy2::Y, &dims, dtype);
@@ -150,7 +150,7 @@ fn infer_entropy2(cx: &mut Infer) -> Result<()> {
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
-fn run_entropy2(cx: &mut Run) -> Result<()> {
+fn run_entropy2(cx: &mut KernelContext) -> Result<()> {
     let (x, label) = (cx.input(entropy2::X)?, cx.input(entropy2::LABEL)?);
     let name = cx.op.name;
     let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
@@ -169,7 +169,7 @@ fn run_entropy2(cx: &mut Run) -> Result<()> {
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
-fn run_entropy2_grad(cx: &mut Run) -> Result<()> {
+fn run_entropy2_grad(cx: &mut KernelContext) -> Result<()> {
     use entropy2_grad::{DX, DY, LABEL, MATCH};
     let (label, matched, dy) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?);
     let name = cx.op.name;
@@ -198,7 +198,7 @@ pub static ENTROPY2: Op = Op {
     name: "cross_entropy2",
     inputs: entropy2::INS,
     outputs: entropy2::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: Entropy2Attrs::FIELDS,
     infer: infer_entropy2,
     cpu: Kernel::Pure(|cx| in_f32(cx, entropy2::X, run_entropy2)),

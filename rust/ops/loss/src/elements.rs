@@ -2,7 +2,7 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
-use oar_core::op::{InSlot, Infer, OutSlot, Run};
+use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 /// `out[i] = f(x[i], y[i])`.
 pub(crate) use oar_kernels::elementwise::zip as each2;
@@ -16,7 +16,7 @@ pub(crate) fn agree(a: i64, b: i64) -> bool {
 }
 
 /// The inputs have the shape of the first of them, where sizes are known.
-pub(crate) fn same_shapes(cx: &Infer, slots: &[InSlot]) -> Result<()> {
+pub(crate) fn same_shapes(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
     let first = cx.dims(slots[0])?;
     for &slot in &slots[1..] {
         let dims = cx.dims(slot)?;
@@ -35,7 +35,7 @@ pub(crate) fn same_shapes(cx: &Infer, slots: &[InSlot]) -> Result<()> {
 }
 
 /// The input has the shape [N, 1].
-pub(crate) fn one_column(cx: &Infer, slot: InSlot) -> Result<()> {
+pub(crate) fn one_column(cx: &ShapeContext, slot: InSlot) -> Result<()> {
     let dims = cx.dims(slot)?;
     ensure!(
         dims.len() == 2 && agree(dims[1], 1),
@@ -56,14 +56,14 @@ pub(crate) fn rows_and_width(dims: &[i64]) -> (i64, i64) {
 }
 
 /// A required input that must have the shape and type of another tensor.
-pub(crate) fn like<'a>(cx: &Run<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
+pub(crate) fn like<'a>(cx: &KernelContext<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     oar_ops_common::axis::like(cx, t, other.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
     Ok(t)
 }
 
 /// A required input that must have so many elements of this type.
-pub(crate) fn of_size<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<&'a Tensor> {
+pub(crate) fn of_size<'a>(cx: &KernelContext<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     ensure!(
         t.numel() == n && t.dtype() == dtype,
@@ -76,7 +76,7 @@ pub(crate) fn of_size<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) ->
 }
 
 /// The outputs that are wanted have so many elements of this type.
-pub(crate) fn check_outs(cx: &mut Run, slots: &[OutSlot], n: usize, dtype: DType) -> Result<()> {
+pub(crate) fn check_outs(cx: &mut KernelContext, slots: &[OutSlot], n: usize, dtype: DType) -> Result<()> {
     let op = cx.op;
     for &slot in slots {
         if cx.wants(slot) {

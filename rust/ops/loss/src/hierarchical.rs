@@ -4,7 +4,7 @@ use super::elements::{agree, of_size};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, VarKind};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ attrs! {
 
 slots! {
     mod tree {
-        X "X", W "W", LABEL "Label", TABLE "PathTable".opt(), CODE "PathCode".opt(), BIAS "Bias".opt()
-        => OUT "Out", PRE "PreOut".mid(), W_OUT "W_Out".mid()
+        X "X", W "W", LABEL "Label", TABLE "PathTable".dispensable(), CODE "PathCode".dispensable(), BIAS "Bias".dispensable()
+        => OUT "Out", PRE "PreOut".intermediate(), W_OUT "W_Out".intermediate()
     }
     mod tree_grad {
-        X "X", W "W", BIAS "Bias".opt(), LABEL "Label", TABLE "PathTable".opt(), CODE "PathCode".opt(), PRE "PreOut",
+        X "X", W "W", BIAS "Bias".dispensable(), LABEL "Label", TABLE "PathTable".dispensable(), CODE "PathCode".dispensable(), PRE "PreOut",
         DOUT "Out@GRAD"
-        => DX "X@GRAD", DW "W@GRAD".made(), DBIAS "Bias@GRAD"
+        => DX "X@GRAD", DW "W@GRAD".kernel_allocated(), DBIAS "Bias@GRAD"
     }
 }
 
 /// Scores are clipped to this before the sigmoid.
 const MOST: f64 = 40.0;
 
-fn infer_tree(cx: &mut Infer) -> Result<()> {
+fn infer_tree(cx: &mut ShapeContext) -> Result<()> {
     use tree::{CODE, LABEL, OUT, PRE, TABLE, W, W_OUT, X};
     let (x, w, label, dtype) = (cx.dims(X)?, cx.dims(W)?, cx.dims(LABEL)?, cx.dtype(X)?);
     let a = cx.attrs::<TreeAttrs>();
@@ -97,7 +97,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(cx: &Run, [x, label, table, code]: [InSlot; 4], weights: usize) -> Result<Paths> {
+    fn new(cx: &KernelContext, [x, label, table, code]: [InSlot; 4], weights: usize) -> Result<Paths> {
         let op = cx.op.name;
         let (given, rows) = (cx.input(label)?, cx.input(x)?.dims()[0] as usize);
         ensure!(
@@ -151,7 +151,7 @@ impl Paths {
     }
 }
 
-fn run_tree(cx: &mut Run) -> Result<()> {
+fn run_tree(cx: &mut KernelContext) -> Result<()> {
     use tree::{BIAS, CODE, LABEL, OUT, PRE, TABLE, W, X};
     let (x, w) = (cx.input(X)?, cx.input(W)?);
     let (width, weights) = (x.dims()[1] as usize, w.dims()[0] as usize);
@@ -189,7 +189,7 @@ fn run_tree(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_tree_grad(cx: &mut Run) -> Result<()> {
+fn run_tree_grad(cx: &mut KernelContext) -> Result<()> {
     use tree_grad::{BIAS, CODE, DBIAS, DOUT, DW, DX, LABEL, PRE, TABLE, W, X};
     let (x, w, sparse) = (cx.input(X)?, cx.input(W)?, cx.attrs::<TreeAttrs>().is_sparse);
     ensure!(
@@ -263,7 +263,7 @@ pub static TREE: Op = Op {
     name: "hierarchical_sigmoid",
     inputs: tree::INS,
     outputs: tree::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: TreeAttrs::FIELDS,
     infer: infer_tree,
     cpu: Kernel::Pure(run_tree),
@@ -275,7 +275,7 @@ pub static TREE_GRAD: Op = Op {
     name: "hierarchical_sigmoid_grad",
     inputs: tree_grad::INS,
     outputs: tree_grad::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: TreeAttrs::FIELDS,
     infer: |cx| {
         grads_like_inputs(cx)?;

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::half::in_f32;
@@ -15,15 +15,15 @@ attrs! {
 }
 
 slots! {
-    mod nll { X "X", LABEL "Label", WEIGHT "Weight".opt() => OUT "Out", TOTAL "Total_weight" }
+    mod nll { X "X", LABEL "Label", WEIGHT "Weight".dispensable() => OUT "Out", TOTAL "Total_weight" }
     mod nll_grad {
-        X "X".meta_only(), LABEL "Label", TOTAL "Total_weight", WEIGHT "Weight".opt(), DOUT "Out@GRAD" => DX "X@GRAD"
+        X "X".meta_only(), LABEL "Label", TOTAL "Total_weight", WEIGHT "Weight".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD"
     }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-fn infer_nll(cx: &mut Infer) -> Result<()> {
+fn infer_nll(cx: &mut ShapeContext) -> Result<()> {
     use nll::{LABEL, OUT, TOTAL, WEIGHT, X};
     let (x, label, dtype) = (cx.dims(X)?, cx.dims(LABEL)?, cx.dtype(X)?);
     let a = cx.attrs::<NllAttrs>();
@@ -83,7 +83,7 @@ fn sizes(op: &str, dims: &[i64], label: &Tensor) -> Result<(usize, usize)> {
 }
 
 /// The weights of the classes, if they are given.
-fn weights<'a>(cx: &Run<'a>, slot: InSlot, like: &Tensor, classes: usize) -> Result<Option<&'a Tensor>> {
+fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, like: &Tensor, classes: usize) -> Result<Option<&'a Tensor>> {
     let Some(w) = cx.opt(slot) else { return Ok(None) };
     ensure!(
         w.numel() == classes && w.dtype() == like.dtype(),
@@ -109,7 +109,7 @@ fn place(op: &str, i: usize, label: i64, ignored: i64, (classes, inner): (usize,
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i64 or narrower
-fn run_nll(cx: &mut Run) -> Result<()> {
+fn run_nll(cx: &mut KernelContext) -> Result<()> {
     use nll::{LABEL, OUT, TOTAL, WEIGHT, X};
     let (x, label, a) = (cx.input(X)?, cx.input(LABEL)?, cx.attrs::<NllAttrs>());
     let name = cx.op.name;
@@ -142,7 +142,7 @@ fn run_nll(cx: &mut Run) -> Result<()> {
 }
 
 #[allow(clippy::unnecessary_cast)] // a label is an i64 or narrower
-fn run_nll_grad(cx: &mut Run) -> Result<()> {
+fn run_nll_grad(cx: &mut KernelContext) -> Result<()> {
     use nll_grad::{DOUT, DX, LABEL, TOTAL, WEIGHT};
     let (label, dout, a) = (cx.input(LABEL)?, cx.input(DOUT)?, cx.attrs::<NllAttrs>());
     let name = cx.op.name;
@@ -174,7 +174,7 @@ pub static NLL: Op = Op {
     name: "nll_loss",
     inputs: nll::INS,
     outputs: nll::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NllAttrs::FIELDS,
     infer: infer_nll,
     cpu: Kernel::Pure(|cx| in_f32(cx, nll::X, run_nll)),
@@ -187,7 +187,7 @@ pub static NLL_GRAD: Op = Op {
     name: "nll_loss_grad",
     inputs: nll_grad::INS,
     outputs: nll_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NllAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, nll_grad::DOUT, run_nll_grad)),

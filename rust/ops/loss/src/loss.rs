@@ -4,7 +4,7 @@ use super::label::{bad, by_label};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::softmax_loss as loss;
 use oar_ops_common::axis::{like, split};
@@ -19,18 +19,18 @@ attrs! {
 }
 
 slots! {
-    mod softmax_entropy { LOGITS "Logits", LABEL "Label" => SOFTMAX "Softmax".mid(), LOSS "Loss" }
+    mod softmax_entropy { LOGITS "Logits", LABEL "Label" => SOFTMAX "Softmax".intermediate(), LOSS "Loss" }
     mod softmax_entropy_grad { LABEL "Label", SOFTMAX "Softmax", DLOSS "Loss@GRAD" => DLOGITS "Logits@GRAD" }
     mod sigmoid_entropy { X "X", LABEL "Label" => OUT "Out" }
     mod sigmoid_entropy_grad { X "X", LABEL "Label", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // softmax_with_cross_entropy
 
 /// Logits and Label agree outside the axis; along it Label has one class, or as many numbers as there are classes.
-fn check_labels(cx: &Infer, x: &[i64], label: &[i64], axis: usize, soft: bool) -> Result<()> {
+fn check_labels(cx: &ShapeContext, x: &[i64], label: &[i64], axis: usize, soft: bool) -> Result<()> {
     let agrees = |i: usize, want: i64| label[i] == want || label[i] < 0 || want < 0;
     let fits = x.len() == label.len() && (0..x.len()).all(|i| agrees(i, if i == axis && !soft { 1 } else { x[i] }));
     ensure!(
@@ -43,7 +43,7 @@ fn check_labels(cx: &Infer, x: &[i64], label: &[i64], axis: usize, soft: bool) -
     Ok(())
 }
 
-fn infer_softmax_entropy(cx: &mut Infer) -> Result<()> {
+fn infer_softmax_entropy(cx: &mut ShapeContext) -> Result<()> {
     use softmax_entropy::{LABEL, LOGITS, LOSS, SOFTMAX};
     let (x, label, dtype) = (cx.dims(LOGITS)?, cx.dims(LABEL)?, cx.dtype(LOGITS)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
@@ -64,7 +64,7 @@ fn infer_softmax_entropy(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_softmax_entropy(cx: &mut Run) -> Result<()> {
+fn run_softmax_entropy(cx: &mut KernelContext) -> Result<()> {
     use softmax_entropy::{LABEL, LOGITS, LOSS, SOFTMAX};
     let (x, label) = (cx.input(LOGITS)?, cx.input(LABEL)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
@@ -97,7 +97,7 @@ fn run_softmax_entropy(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_softmax_entropy_grad(cx: &mut Run) -> Result<()> {
+fn run_softmax_entropy_grad(cx: &mut KernelContext) -> Result<()> {
     use softmax_entropy_grad::{DLOGITS, DLOSS, LABEL, SOFTMAX};
     let (label, prob, dy) = (cx.input(LABEL)?, cx.input(SOFTMAX)?, cx.input(DLOSS)?);
     let a = cx.attrs::<SoftmaxEntropyAttrs>();
@@ -135,7 +135,7 @@ pub static SOFTMAX_ENTROPY: Op = Op {
     name: "softmax_with_cross_entropy",
     inputs: softmax_entropy::INS,
     outputs: softmax_entropy::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: SoftmaxEntropyAttrs::FIELDS,
     infer: infer_softmax_entropy,
     cpu: Kernel::Pure(|cx| in_f32(cx, softmax_entropy::LOGITS, run_softmax_entropy)),
@@ -161,7 +161,7 @@ pub static SOFTMAX_ENTROPY_GRAD: Op = Op {
 
 // sigmoid_cross_entropy_with_logits
 
-fn infer_sigmoid(cx: &mut Infer) -> Result<()> {
+fn infer_sigmoid(cx: &mut ShapeContext) -> Result<()> {
     let (x, label) = (cx.dims(sigmoid_entropy::X)?, cx.dims(sigmoid_entropy::LABEL)?);
     let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
     ensure!(
@@ -175,7 +175,7 @@ fn infer_sigmoid(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn run_sigmoid_entropy(cx: &mut Run) -> Result<()> {
+fn run_sigmoid_entropy(cx: &mut KernelContext) -> Result<()> {
     use sigmoid_entropy::{LABEL, OUT, X};
     let (x, label) = (cx.input(X)?, cx.input(LABEL)?);
     let a = cx.attrs::<SigmoidEntropyAttrs>();
@@ -187,7 +187,7 @@ fn run_sigmoid_entropy(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_sigmoid_entropy_grad(cx: &mut Run) -> Result<()> {
+fn run_sigmoid_entropy_grad(cx: &mut KernelContext) -> Result<()> {
     use sigmoid_entropy_grad::{DOUT, DX, LABEL, X};
     let (x, label, dout) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DOUT)?);
     let a = cx.attrs::<SigmoidEntropyAttrs>();
@@ -206,7 +206,7 @@ pub static SIGMOID_ENTROPY: Op = Op {
     name: "sigmoid_cross_entropy_with_logits",
     inputs: sigmoid_entropy::INS,
     outputs: sigmoid_entropy::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: SigmoidEntropyAttrs::FIELDS,
     infer: infer_sigmoid,
@@ -220,7 +220,7 @@ pub static SIGMOID_ENTROPY_GRAD: Op = Op {
     name: "sigmoid_cross_entropy_with_logits_grad",
     inputs: sigmoid_entropy_grad::INS,
     outputs: sigmoid_entropy_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: SigmoidEntropyAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, sigmoid_entropy_grad::X, run_sigmoid_entropy_grad)),

@@ -4,7 +4,7 @@ use super::elements::{agree, each2, each3, like, of_size, one_column, same_shape
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::half::in_f32;
 
@@ -15,21 +15,21 @@ attrs! {
 slots! {
     mod hinge { LOGITS "Logits", LABELS "Labels" => LOSS "Loss" }
     mod hinge_grad { LOGITS "Logits", LABELS "Labels", DLOSS "Loss@GRAD" => DLOGITS "Logits@GRAD" }
-    mod modified { X "X", Y "Y" => VALUE "IntermediateVal".mid(), OUT "Out" }
+    mod modified { X "X", Y "Y" => VALUE "IntermediateVal".intermediate(), OUT "Out" }
     mod modified_grad { Y "Y", VALUE "IntermediateVal", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod rank { LABEL "Label", LEFT "Left", RIGHT "Right" => OUT "Out" }
     mod rank_grad {
         LABEL "Label", LEFT "Left", RIGHT "Right", DOUT "Out@GRAD" => DLEFT "Left@GRAD", DRIGHT "Right@GRAD"
     }
-    mod margin { X1 "X1", X2 "X2", LABEL "Label" => ACTIVATED "Activated".mid(), OUT "Out" }
+    mod margin { X1 "X1", X2 "X2", LABEL "Label" => ACTIVATED "Activated".intermediate(), OUT "Out" }
     mod margin_grad { ACTIVATED "Activated", DOUT "Out@GRAD", LABEL "Label" => DX1 "X1@GRAD", DX2 "X2@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // hinge_loss: labels are 0 or 1
 
-fn run_hinge(cx: &mut Run) -> Result<()> {
+fn run_hinge(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(hinge::LOGITS)?;
     let y = like(cx, hinge::LABELS, x)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -41,7 +41,7 @@ fn run_hinge(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_hinge_grad(cx: &mut Run) -> Result<()> {
+fn run_hinge_grad(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(hinge_grad::LOGITS)?;
     let (y, d) = (like(cx, hinge_grad::LABELS, x)?, like(cx, hinge_grad::DLOSS, x)?);
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -57,7 +57,7 @@ pub static HINGE: Op = Op {
     name: "hinge_loss",
     inputs: hinge::INS,
     outputs: hinge::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: NoAttrs::FIELDS,
     infer: |cx| {
@@ -74,7 +74,7 @@ pub static HINGE_GRAD: Op = Op {
     name: "hinge_loss_grad",
     inputs: hinge_grad::INS,
     outputs: hinge_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, hinge_grad::LOGITS, run_hinge_grad)),
@@ -83,7 +83,7 @@ pub static HINGE_GRAD: Op = Op {
 
 // modified_huber_loss: labels are 0 or 1
 
-fn run_modified(cx: &mut Run) -> Result<()> {
+fn run_modified(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(modified::X)?;
     let y = like(cx, modified::Y, x)?;
     let mut value = cx.take_out(modified::VALUE)?;
@@ -102,7 +102,7 @@ fn run_modified(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_modified_grad(cx: &mut Run) -> Result<()> {
+fn run_modified_grad(cx: &mut KernelContext) -> Result<()> {
     let y = cx.input(modified_grad::Y)?;
     let (value, d) = (like(cx, modified_grad::VALUE, y)?, like(cx, modified_grad::DOUT, y)?);
     dispatch!(y.dtype(), T in [f32, f64], {
@@ -118,7 +118,7 @@ pub static MODIFIED: Op = Op {
     name: "modified_huber_loss",
     inputs: modified::INS,
     outputs: modified::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: |cx| {
         same_shapes(cx, &[modified::X, modified::Y])?;
@@ -135,7 +135,7 @@ pub static MODIFIED_GRAD: Op = Op {
     name: "modified_huber_loss_grad",
     inputs: modified_grad::INS,
     outputs: modified_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: |cx| cx.like(modified_grad::DX, modified_grad::VALUE),
     cpu: Kernel::Pure(|cx| in_f32(cx, modified_grad::Y, run_modified_grad)),
@@ -144,7 +144,7 @@ pub static MODIFIED_GRAD: Op = Op {
 
 // rank_loss
 
-fn infer_rank(cx: &mut Infer) -> Result<()> {
+fn infer_rank(cx: &mut ShapeContext) -> Result<()> {
     let rows = *cx.dims(rank::LABEL)?.first().unwrap_or(&-1);
     for slot in [rank::LABEL, rank::LEFT, rank::RIGHT] {
         let dims = cx.dims(slot)?;
@@ -159,7 +159,7 @@ fn infer_rank(cx: &mut Infer) -> Result<()> {
     cx.like(rank::OUT, rank::LABEL)
 }
 
-fn run_rank(cx: &mut Run) -> Result<()> {
+fn run_rank(cx: &mut KernelContext) -> Result<()> {
     let label = cx.input(rank::LABEL)?;
     let (n, dtype) = (label.numel(), label.dtype());
     let (left, right) = (of_size(cx, rank::LEFT, n, dtype)?, of_size(cx, rank::RIGHT, n, dtype)?);
@@ -173,7 +173,7 @@ fn run_rank(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_rank_grad(cx: &mut Run) -> Result<()> {
+fn run_rank_grad(cx: &mut KernelContext) -> Result<()> {
     use rank_grad::{DLEFT, DOUT, DRIGHT, LABEL, LEFT, RIGHT};
     let label = cx.input(LABEL)?;
     let (n, dtype) = (label.numel(), label.dtype());
@@ -196,7 +196,7 @@ pub static RANK: Op = Op {
     name: "rank_loss",
     inputs: rank::INS,
     outputs: rank::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: NoAttrs::FIELDS,
     infer: infer_rank,
@@ -209,7 +209,7 @@ pub static RANK_GRAD: Op = Op {
     name: "rank_loss_grad",
     inputs: rank_grad::INS,
     outputs: rank_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, rank_grad::LABEL, run_rank_grad)),
@@ -218,7 +218,7 @@ pub static RANK_GRAD: Op = Op {
 
 // margin_rank_loss
 
-fn run_margin(cx: &mut Run) -> Result<()> {
+fn run_margin(cx: &mut KernelContext) -> Result<()> {
     let label = cx.input(margin::LABEL)?;
     let (x1, x2) = (like(cx, margin::X1, label)?, like(cx, margin::X2, label)?);
     let gap = cx.attrs::<MarginRankAttrs>().margin;
@@ -236,7 +236,7 @@ fn run_margin(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_margin_grad(cx: &mut Run) -> Result<()> {
+fn run_margin_grad(cx: &mut KernelContext) -> Result<()> {
     use margin_grad::{ACTIVATED, DOUT, DX1, DX2, LABEL};
     let label = cx.input(LABEL)?;
     let (activated, dout) = (like(cx, ACTIVATED, label)?, like(cx, DOUT, label)?);
@@ -255,7 +255,7 @@ pub static MARGIN: Op = Op {
     name: "margin_rank_loss",
     inputs: margin::INS,
     outputs: margin::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: MarginRankAttrs::FIELDS,
     infer: |cx| {
@@ -273,7 +273,7 @@ pub static MARGIN_GRAD: Op = Op {
     name: "margin_rank_loss_grad",
     inputs: margin_grad::INS,
     outputs: margin_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: MarginRankAttrs::FIELDS,
     infer: |cx| {
         cx.like(margin_grad::DX1, margin_grad::LABEL)?;

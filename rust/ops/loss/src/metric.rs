@@ -1,7 +1,7 @@
 //! Metrics: accuracy.
 
 use oar_core::base::{DType, Result};
-use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
 
 slots! {
@@ -11,7 +11,7 @@ slots! {
 }
 
 /// One float32 and two int32 numbers.
-fn infer_accuracy(cx: &mut Infer) -> Result<()> {
+fn infer_accuracy(cx: &mut ShapeContext) -> Result<()> {
     use accuracy::{ACCURACY, CORRECT, INDICES, LABEL, OUT, TOTAL};
     let (out, indices, label) = (cx.dims(OUT)?, cx.dims(INDICES)?, cx.dims(LABEL)?);
     ensure!(
@@ -40,7 +40,7 @@ fn infer_accuracy(cx: &mut Infer) -> Result<()> {
 }
 
 /// The fraction of rows whose label is among the indices of the row.
-fn run_accuracy(cx: &mut Run) -> Result<()> {
+fn run_accuracy(cx: &mut KernelContext) -> Result<()> {
     use accuracy::{ACCURACY, CORRECT, INDICES, LABEL, TOTAL};
     let (indices, labels) = (cx.input(INDICES)?.to_i64s()?, cx.input(LABEL)?.to_i64s()?);
     let width = cx.input(INDICES)?.dims()[1] as usize;

@@ -4,7 +4,7 @@ use super::elements::{agree, of_size};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, VarKind};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
@@ -21,22 +21,22 @@ attrs! {
 
 slots! {
     mod nce {
-        INPUT "Input", LABEL "Label", WEIGHT "Weight", BIAS "Bias".opt(), SAMPLE_WEIGHT "SampleWeight".opt(),
-        PROBS "CustomDistProbs".opt(), ALIAS "CustomDistAlias".opt(), ALIAS_PROBS "CustomDistAliasProbs".opt()
-        => COST "Cost", LOGITS "SampleLogits".mid(), LABELS "SampleLabels".mid()
+        INPUT "Input", LABEL "Label", WEIGHT "Weight", BIAS "Bias".dispensable(), SAMPLE_WEIGHT "SampleWeight".dispensable(),
+        PROBS "CustomDistProbs".dispensable(), ALIAS "CustomDistAlias".dispensable(), ALIAS_PROBS "CustomDistAliasProbs".dispensable()
+        => COST "Cost", LOGITS "SampleLogits".intermediate(), LABELS "SampleLabels".intermediate()
     }
     mod nce_grad {
-        INPUT "Input", LABEL "Label", BIAS "Bias".opt(), WEIGHT "Weight", LOGITS "SampleLogits", LABELS "SampleLabels",
-        SAMPLE_WEIGHT "SampleWeight".opt(), PROBS "CustomDistProbs".opt(), ALIAS "CustomDistAlias".opt(),
-        ALIAS_PROBS "CustomDistAliasProbs".opt(), DCOST "Cost@GRAD"
-        => DINPUT "Input@GRAD", DBIAS "Bias@GRAD", DWEIGHT "Weight@GRAD".made()
+        INPUT "Input", LABEL "Label", BIAS "Bias".dispensable(), WEIGHT "Weight", LOGITS "SampleLogits", LABELS "SampleLabels",
+        SAMPLE_WEIGHT "SampleWeight".dispensable(), PROBS "CustomDistProbs".dispensable(), ALIAS "CustomDistAlias".dispensable(),
+        ALIAS_PROBS "CustomDistAliasProbs".dispensable(), DCOST "Cost@GRAD"
+        => DINPUT "Input@GRAD", DBIAS "Bias@GRAD", DWEIGHT "Weight@GRAD".kernel_allocated()
     }
 }
 
 /// The most classes that are drawn for a row.
 const MOST: i32 = 1 << 20;
 
-fn infer_nce(cx: &mut Infer) -> Result<()> {
+fn infer_nce(cx: &mut ShapeContext) -> Result<()> {
     use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABEL, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
     let (x, label, w, dtype) = (cx.dims(INPUT)?, cx.dims(LABEL)?, cx.dims(WEIGHT)?, cx.dtype(INPUT)?);
     let a = cx.attrs::<NceAttrs>();
@@ -109,7 +109,7 @@ enum Noise<'a> {
 }
 
 impl<'a> Noise<'a> {
-    fn new(cx: &Run<'a>, [probs, alias, alias_probs]: [InSlot; 3]) -> Result<Noise<'a>> {
+    fn new(cx: &KernelContext<'a>, [probs, alias, alias_probs]: [InSlot; 3]) -> Result<Noise<'a>> {
         let a = cx.attrs::<NceAttrs>();
         Ok(match a.sampler {
             0 => Noise::Uniform,
@@ -166,7 +166,7 @@ impl<'a> Noise<'a> {
 }
 
 /// The classes of each row: its own, then those drawn. How many columns that makes.
-fn draw_labels(cx: &Run, noise: &Noise) -> Result<(Vec<i64>, usize)> {
+fn draw_labels(cx: &KernelContext, noise: &Noise) -> Result<(Vec<i64>, usize)> {
     let (label, a) = (cx.input(nce::LABEL)?, cx.attrs::<NceAttrs>());
     let (rows, classes) = (label.dims()[0] as usize, a.num_total_classes as i64);
     let own = label.numel().checked_div(rows).unwrap_or(0);
@@ -195,17 +195,17 @@ fn check_labels(op: &str, labels: &[i64], classes: i64) -> Result<()> {
 }
 
 /// An optional input of so many elements.
-fn optional<'a>(cx: &Run<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
+fn optional<'a>(cx: &KernelContext<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
     cx.opt(slot).map(|_| of_size(cx, slot, n, dtype)).transpose()
 }
 
 /// The weights of the samples, which may be more than so many.
-fn weights<'a>(cx: &Run<'a>, slot: InSlot, rows: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
+fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, rows: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
     let count = cx.opt(slot).map_or(rows, |t| t.numel().max(rows));
     optional(cx, slot, count, dtype)
 }
 
-fn run_nce(cx: &mut Run) -> Result<()> {
+fn run_nce(cx: &mut KernelContext) -> Result<()> {
     use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
     let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
     let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
@@ -246,7 +246,7 @@ fn run_nce(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_nce_grad(cx: &mut Run) -> Result<()> {
+fn run_nce_grad(cx: &mut KernelContext) -> Result<()> {
     use nce_grad::{
         ALIAS, ALIAS_PROBS, DBIAS, DCOST, DINPUT, DWEIGHT, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT,
     };
@@ -325,7 +325,7 @@ pub static NCE: Op = Op {
     name: "nce",
     inputs: nce::INS,
     outputs: nce::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: NceAttrs::FIELDS,
     infer: infer_nce,
     cpu: Kernel::Random(run_nce),
@@ -337,7 +337,7 @@ pub static NCE_GRAD: Op = Op {
     name: "nce_grad",
     inputs: nce_grad::INS,
     outputs: nce_grad::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: NceAttrs::FIELDS,
     infer: |cx| {
         grads_like_inputs(cx)?;

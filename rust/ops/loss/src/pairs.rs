@@ -3,7 +3,7 @@
 use super::elements::{of_size, one_column};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::axis;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ attrs! {
 
 slots! {
     mod pair {
-        SCORE "Score", LABEL "Label", QUERY "QueryID", RIGHT "AccumulatePositivePair".opt(),
-        WRONG "AccumulateNegativePair".opt(), EQUAL "AccumulateNeutralPair".opt(), WEIGHT "Weight".opt()
-        => RIGHT_OUT "PositivePair", WRONG_OUT "NegativePair", EQUAL_OUT "NeutralPair".opt()
+        SCORE "Score", LABEL "Label", QUERY "QueryID", RIGHT "AccumulatePositivePair".dispensable(),
+        WRONG "AccumulateNegativePair".dispensable(), EQUAL "AccumulateNeutralPair".dispensable(), WEIGHT "Weight".dispensable()
+        => RIGHT_OUT "PositivePair", WRONG_OUT "NegativePair", EQUAL_OUT "NeutralPair".dispensable()
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PairAttrs>());
     cx.shaped(pair::SCORE, &[-1, -1])?;
     one_column(cx, pair::LABEL)?;
@@ -55,7 +55,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (score, query) = (cx.input(pair::SCORE)?, cx.input(pair::QUERY)?);
     axis::like(cx, query, query.dims(), DType::I64, "QueryID")?;
     let (n, width, dtype) = (score.dims()[0] as usize, score.dims()[1] as usize, score.dtype());
@@ -106,7 +106,7 @@ pub static POSITIVE_NEGATIVE_PAIR: Op = Op {
     inputs: pair::INS,
     outputs: pair::OUTS,
     attrs: PairAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     ..OP

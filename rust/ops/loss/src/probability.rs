@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::half::in_f32;
 
@@ -23,11 +23,11 @@ slots! {
     mod kldiv_grad { X "X".meta_only(), TARGET "Target", DLOSS "Loss@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // bce_loss
 
-fn run_bce(cx: &mut Run) -> Result<()> {
+fn run_bce(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(bce::X)?;
     let label = like(cx, bce::LABEL, x)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -42,7 +42,7 @@ fn run_bce(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_bce_grad(cx: &mut Run) -> Result<()> {
+fn run_bce_grad(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(bce_grad::X)?;
     let (label, dout) = (like(cx, bce_grad::LABEL, x)?, like(cx, bce_grad::DOUT, x)?);
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -58,7 +58,7 @@ pub static BCE: Op = Op {
     name: "bce_loss",
     inputs: bce::INS,
     outputs: bce::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: |cx| {
         same_shapes(cx, &[bce::X, bce::LABEL])?;
@@ -74,7 +74,7 @@ pub static BCE_GRAD: Op = Op {
     name: "bce_loss_grad",
     inputs: bce_grad::INS,
     outputs: bce_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, bce_grad::X, run_bce_grad)),
@@ -83,7 +83,7 @@ pub static BCE_GRAD: Op = Op {
 
 // log_loss
 
-fn run_log_loss(cx: &mut Run) -> Result<()> {
+fn run_log_loss(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(log_loss::PREDICTED)?;
     let label = like(cx, log_loss::LABELS, x)?;
     let epsilon = cx.attrs::<LogLossAttrs>().epsilon;
@@ -96,7 +96,7 @@ fn run_log_loss(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_log_loss_grad(cx: &mut Run) -> Result<()> {
+fn run_log_loss_grad(cx: &mut KernelContext) -> Result<()> {
     use log_loss_grad::{DLOSS, DPREDICTED, LABELS, PREDICTED};
     let x = cx.input(PREDICTED)?;
     let (label, dloss) = (like(cx, LABELS, x)?, like(cx, DLOSS, x)?);
@@ -115,7 +115,7 @@ pub static LOG_LOSS: Op = Op {
     name: "log_loss",
     inputs: log_loss::INS,
     outputs: log_loss::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: LogLossAttrs::FIELDS,
     infer: |cx| {
@@ -133,7 +133,7 @@ pub static LOG_LOSS_GRAD: Op = Op {
     name: "log_loss_grad",
     inputs: log_loss_grad::INS,
     outputs: log_loss_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: LogLossAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, log_loss_grad::PREDICTED, run_log_loss_grad)),
@@ -142,7 +142,7 @@ pub static LOG_LOSS_GRAD: Op = Op {
 
 // kldiv_loss
 
-fn infer_kldiv(cx: &mut Infer) -> Result<()> {
+fn infer_kldiv(cx: &mut ShapeContext) -> Result<()> {
     same_shapes(cx, &[kldiv::X, kldiv::TARGET])?;
     let (dims, dtype) = (cx.dims(kldiv::X)?, cx.dtype(kldiv::X)?);
     let reduction = &cx.attrs::<KldivAttrs>().reduction;
@@ -165,7 +165,7 @@ fn divisor(reduction: &str, dims: &[i64], n: usize) -> f64 {
     }
 }
 
-fn run_kldiv(cx: &mut Run) -> Result<()> {
+fn run_kldiv(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(kldiv::X)?;
     let target = like(cx, kldiv::TARGET, x)?;
     let reduction = &cx.attrs::<KldivAttrs>().reduction;
@@ -184,7 +184,7 @@ fn run_kldiv(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_kldiv_grad(cx: &mut Run) -> Result<()> {
+fn run_kldiv_grad(cx: &mut KernelContext) -> Result<()> {
     let target = cx.input(kldiv_grad::TARGET)?;
     let reduction = &cx.attrs::<KldivAttrs>().reduction;
     let n = target.numel();
@@ -209,7 +209,7 @@ pub static KLDIV: Op = Op {
     name: "kldiv_loss",
     inputs: kldiv::INS,
     outputs: kldiv::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: KldivAttrs::FIELDS,
     infer: infer_kldiv,
     cpu: Kernel::Pure(|cx| in_f32(cx, kldiv::X, run_kldiv)),
@@ -222,7 +222,7 @@ pub static KLDIV_GRAD: Op = Op {
     name: "kldiv_loss_grad",
     inputs: kldiv_grad::INS,
     outputs: kldiv_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: KldivAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, kldiv_grad::TARGET, run_kldiv_grad)),

@@ -3,7 +3,7 @@
 use super::elements::{agree, check_outs, each2, each3, like, of_size, rows_and_width, same_shapes};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::given::scalar;
 use oar_ops_common::half::in_f32;
@@ -15,16 +15,16 @@ attrs! {
 }
 
 slots! {
-    mod huber { X "X", Y "Y" => RESIDUAL "Residual".mid(), OUT "Out" }
+    mod huber { X "X", Y "Y" => RESIDUAL "Residual".intermediate(), OUT "Out" }
     mod huber_grad { RESIDUAL "Residual", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
     mod smooth {
-        X "X", Y "Y", INSIDE "InsideWeight".opt(), OUTSIDE "OutsideWeight".opt() => DIFF "Diff".mid(), OUT "Out"
+        X "X", Y "Y", INSIDE "InsideWeight".dispensable(), OUTSIDE "OutsideWeight".dispensable() => DIFF "Diff".intermediate(), OUT "Out"
     }
     mod smooth_grad {
-        INSIDE "InsideWeight".opt(), OUTSIDE "OutsideWeight".opt(), DIFF "Diff", DOUT "Out@GRAD"
+        INSIDE "InsideWeight".dispensable(), OUTSIDE "OutsideWeight".dispensable(), DIFF "Diff", DOUT "Out@GRAD"
         => DX "X@GRAD", DY "Y@GRAD"
     }
-    mod distance { X "X", Y "Y" => SUB "sub_result".mid(), OUT "Out" }
+    mod distance { X "X", Y "Y" => SUB "sub_result".intermediate(), OUT "Out" }
     mod distance_grad {
         DOUT "Out@GRAD", SUB "sub_result", X "X".meta_only(), Y "Y".meta_only() => DX "X@GRAD", DY "Y@GRAD"
     }
@@ -35,10 +35,10 @@ slots! {
     mod center_grad { DLOSS "Loss@GRAD", DIFF "SampleCenterDiff", X "X".meta_only() => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The gradients of X and Y have the shape of what was kept of their difference.
-fn both_like(cx: &mut Infer, kept: InSlot, outs: [OutSlot; 2]) -> Result<()> {
+fn both_like(cx: &mut ShapeContext, kept: InSlot, outs: [OutSlot; 2]) -> Result<()> {
     for out in outs {
         cx.like(out, kept)?;
     }
@@ -47,7 +47,7 @@ fn both_like(cx: &mut Infer, kept: InSlot, outs: [OutSlot; 2]) -> Result<()> {
 
 // huber_loss
 
-fn run_huber(cx: &mut Run) -> Result<()> {
+fn run_huber(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(huber::X)?;
     let y = like(cx, huber::Y, x)?;
     let delta = cx.attrs::<HuberAttrs>().delta;
@@ -64,7 +64,7 @@ fn run_huber(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_huber_grad(cx: &mut Run) -> Result<()> {
+fn run_huber_grad(cx: &mut KernelContext) -> Result<()> {
     use huber_grad::{DOUT, DX, DY, RESIDUAL};
     let residual = cx.input(RESIDUAL)?;
     let dout = like(cx, DOUT, residual)?;
@@ -87,7 +87,7 @@ pub static HUBER: Op = Op {
     name: "huber_loss",
     inputs: huber::INS,
     outputs: huber::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: HuberAttrs::FIELDS,
     infer: |cx| {
@@ -106,7 +106,7 @@ pub static HUBER_GRAD: Op = Op {
     name: "huber_loss_grad",
     inputs: huber_grad::INS,
     outputs: huber_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: HuberAttrs::FIELDS,
     infer: |cx| both_like(cx, huber_grad::RESIDUAL, [huber_grad::DX, huber_grad::DY]),
     cpu: Kernel::Pure(|cx| in_f32(cx, huber_grad::RESIDUAL, run_huber_grad)),
@@ -115,7 +115,7 @@ pub static HUBER_GRAD: Op = Op {
 
 // smooth_l1_loss
 
-fn infer_smooth(cx: &mut Infer) -> Result<()> {
+fn infer_smooth(cx: &mut ShapeContext) -> Result<()> {
     use smooth::{DIFF, INSIDE, OUT, OUTSIDE, X, Y};
     same_shapes(cx, &[X, Y])?;
     let (dims, dtype) = (cx.dims(X)?, cx.dtype(X)?);
@@ -153,7 +153,7 @@ macro_rules! row_sums {
     }};
 }
 
-fn run_smooth(cx: &mut Run) -> Result<()> {
+fn run_smooth(cx: &mut KernelContext) -> Result<()> {
     use smooth::{DIFF, INSIDE, OUT, OUTSIDE, X, Y};
     let x = cx.input(X)?;
     let y = like(cx, Y, x)?;
@@ -181,7 +181,7 @@ fn run_smooth(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_smooth_grad(cx: &mut Run) -> Result<()> {
+fn run_smooth_grad(cx: &mut KernelContext) -> Result<()> {
     use smooth_grad::{DIFF, DOUT, DX, DY, INSIDE, OUTSIDE};
     let diff = cx.input(DIFF)?;
     ensure!(diff.rank() > 0, InvalidArgument, "operator smooth_l1_loss_grad: Diff must have a dimension, got {diff:?}");
@@ -216,7 +216,7 @@ pub static SMOOTH: Op = Op {
     name: "smooth_l1_loss",
     inputs: smooth::INS,
     outputs: smooth::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: SmoothAttrs::FIELDS,
     infer: infer_smooth,
     cpu: Kernel::Pure(|cx| in_f32(cx, smooth::X, run_smooth)),
@@ -237,7 +237,7 @@ pub static SMOOTH_GRAD: Op = Op {
 
 // squared_l2_distance
 
-fn infer_distance(cx: &mut Infer) -> Result<()> {
+fn infer_distance(cx: &mut ShapeContext) -> Result<()> {
     use distance::{OUT, SUB, X, Y};
     let (x, y, dtype) = (cx.dims(X)?, cx.dims(Y)?, cx.dtype(X)?);
     ensure!(
@@ -261,7 +261,7 @@ fn infer_distance(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_distance(cx: &mut Run) -> Result<()> {
+fn run_distance(cx: &mut KernelContext) -> Result<()> {
     use distance::{OUT, SUB, X, Y};
     let (x, y) = (cx.input(X)?, cx.input(Y)?);
     ensure!(
@@ -285,7 +285,7 @@ fn run_distance(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_distance_grad(cx: &mut Run) -> Result<()> {
+fn run_distance_grad(cx: &mut KernelContext) -> Result<()> {
     use distance_grad::{DOUT, DX, DY, SUB};
     let sub = cx.input(SUB)?;
     let rows = *sub.dims().first().unwrap_or(&0) as usize;
@@ -326,7 +326,7 @@ pub static DISTANCE: Op = Op {
     name: "squared_l2_distance",
     inputs: distance::INS,
     outputs: distance::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: infer_distance,
     cpu: Kernel::Pure(|cx| in_f32(cx, distance::X, run_distance)),
@@ -346,7 +346,7 @@ pub static DISTANCE_GRAD: Op = Op {
 
 // center_loss
 
-fn infer_center(cx: &mut Infer) -> Result<()> {
+fn infer_center(cx: &mut ShapeContext) -> Result<()> {
     use center::{CENTERS, CENTERS_OUT, DIFF, LABEL, LOSS, X};
     let (x, centers, label, dtype) = (cx.dims(X)?, cx.dims(CENTERS)?, cx.dims(LABEL)?, cx.dtype(X)?);
     ensure!(
@@ -380,7 +380,7 @@ fn infer_center(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_center(cx: &mut Run) -> Result<()> {
+fn run_center(cx: &mut KernelContext) -> Result<()> {
     use center::{CENTERS_OUT, DIFF, LABEL, LOSS, RATE, X};
     let (x, labels, a) = (cx.input(X)?, cx.input(LABEL)?.to_i64s()?, cx.attrs::<CenterAttrs>());
     let rate = if a.need_update { scalar(cx, RATE)? } else { 0.0 };
@@ -431,7 +431,7 @@ fn run_center(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_center_grad(cx: &mut Run) -> Result<()> {
+fn run_center_grad(cx: &mut KernelContext) -> Result<()> {
     use center_grad::{DIFF, DLOSS, DX};
     let diff = cx.input(DIFF)?;
     let rows = *diff.dims().first().unwrap_or(&0) as usize;
@@ -451,7 +451,7 @@ pub static CENTER: Op = Op {
     name: "center_loss",
     inputs: center::INS,
     outputs: center::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     attrs: CenterAttrs::FIELDS,
     infer: infer_center,
     cpu: Kernel::Pure(run_center),

@@ -3,7 +3,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
@@ -20,10 +20,10 @@ attrs! {
 
 slots! {
     mod sample {
-        LOGITS "Logits", LABELS "Labels", SAMPLES_IN "CustomizedSamples".opt(),
-        PROBABILITIES_IN "CustomizedProbabilities".opt()
-        => SAMPLES "Samples".mid().made(), PROBABILITIES "Probabilities".mid().made(), LOGITS_DIM "LogitsDim".mid().made(),
-        LABELS_DIM "LabelsDim".mid().made(), SAMPLED "SampledLogits".mid().made(), SAMPLED_LABELS "SampledLabels"
+        LOGITS "Logits", LABELS "Labels", SAMPLES_IN "CustomizedSamples".dispensable(),
+        PROBABILITIES_IN "CustomizedProbabilities".dispensable()
+        => SAMPLES "Samples".intermediate().kernel_allocated(), PROBABILITIES "Probabilities".intermediate().kernel_allocated(), LOGITS_DIM "LogitsDim".intermediate().kernel_allocated(),
+        LABELS_DIM "LabelsDim".intermediate().kernel_allocated(), SAMPLED "SampledLogits".intermediate().kernel_allocated(), SAMPLED_LABELS "SampledLabels"
     }
     /// LogitsDim has the shape of Logits, then a 0.
     mod sample_grad {
@@ -32,7 +32,7 @@ slots! {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SampleAttrs>());
     let (x, y, dtype) = (cx.dims(sample::LOGITS)?, cx.dims(sample::LABELS)?, cx.dtype(sample::LOGITS)?);
     ensure!(
@@ -83,7 +83,7 @@ fn probability(class: i64, classes: i64) -> f32 {
     (((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / ((classes + 1) as f64).ln() as f32 as f64) as f32
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SampleAttrs>());
     let (logits, labels) = (cx.input(sample::LOGITS)?, cx.input(sample::LABELS)?);
     let (rows, classes, own) = (logits.dims()[0] as usize, logits.dims()[1], labels.dims()[1] as usize);
@@ -149,7 +149,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (op, shape, dtype) = (cx.op.name, cx.dims(sample_grad::LOGITS_DIM)?, cx.dtype(sample_grad::DSAMPLED)?);
     ensure!(
         shape.len() == 3,
@@ -161,7 +161,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, d, samples) = (cx.op.name, cx.input(sample_grad::DSAMPLED)?, cx.input(sample_grad::SAMPLES)?);
     like(cx, samples, d.dims(), DType::I64, "Samples")?;
     let (rows, classes) = (cx.out(sample_grad::DLOGITS)?.dims()[0], cx.out(sample_grad::DLOGITS)?.dims()[1]);
@@ -188,7 +188,7 @@ pub static SAMPLE: Op = Op {
     inputs: sample::INS,
     outputs: sample::OUTS,
     attrs: SampleAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Random(forward),
     grad: Grad::By(&SAMPLE_GRAD),

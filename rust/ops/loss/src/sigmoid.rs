@@ -4,7 +4,7 @@ use super::elements::{agree, each2, each3, like, of_size};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -24,11 +24,11 @@ slots! {
     mod bpr_grad { X "X", LABEL "Label", DY "Y@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 const GRAIN: usize = 1 << 12;
 
 /// Label has the shape of X, but 1 in the last dimension.
-fn one_label_a_row(cx: &Infer, x: InSlot, label: InSlot) -> Result<()> {
+fn one_label_a_row(cx: &ShapeContext, x: InSlot, label: InSlot) -> Result<()> {
     let (x, label) = (cx.dims(x)?, cx.dims(label)?);
     let fits = !x.is_empty()
         && x.len() == label.len()
@@ -46,7 +46,7 @@ fn one_label_a_row(cx: &Infer, x: InSlot, label: InSlot) -> Result<()> {
 }
 
 /// The labels of the rows of X, and how long a row is.
-fn labels(cx: &Run, x: &Tensor, slot: InSlot) -> Result<(Vec<i64>, usize)> {
+fn labels(cx: &KernelContext, x: &Tensor, slot: InSlot) -> Result<(Vec<i64>, usize)> {
     let width = *x.dims().last().unwrap_or(&0) as usize;
     let labels = cx.input(slot)?.to_i64s()?;
     ensure!(
@@ -68,13 +68,13 @@ fn shares(label: i64, k: usize, alpha: f64, foreground: f64) -> (f64, f64) {
     (positive, if !own && label != -1 { (1.0 - alpha) / foreground } else { 0.0 })
 }
 
-fn foreground(cx: &Run, slot: InSlot) -> Result<f64> {
+fn foreground(cx: &KernelContext, slot: InSlot) -> Result<f64> {
     let n = cx.input(slot)?.to_i64s()?;
     ensure!(n.len() == 1, InvalidArgument, "operator {}: FgNum must hold one integer, got {}", cx.op.name, n.len());
     Ok(n[0].max(1) as f64)
 }
 
-fn run_focal(cx: &mut Run) -> Result<()> {
+fn run_focal(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(focal::X)?;
     let (labels, width) = labels(cx, x, focal::LABEL)?;
     let (n, a) = (foreground(cx, focal::FOREGROUND)?, cx.attrs::<FocalAttrs>());
@@ -95,7 +95,7 @@ fn run_focal(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_focal_grad(cx: &mut Run) -> Result<()> {
+fn run_focal_grad(cx: &mut KernelContext) -> Result<()> {
     use focal_grad::{DOUT, DX, FOREGROUND, LABEL, X};
     let x = cx.input(X)?;
     let dout = like(cx, DOUT, x)?;
@@ -122,7 +122,7 @@ pub static FOCAL: Op = Op {
     name: "sigmoid_focal_loss",
     inputs: focal::INS,
     outputs: focal::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: FocalAttrs::FIELDS,
     infer: |cx| {
         one_label_a_row(cx, focal::X, focal::LABEL)?;
@@ -145,7 +145,7 @@ pub static FOCAL_GRAD: Op = Op {
     name: "sigmoid_focal_loss_grad",
     inputs: focal_grad::INS,
     outputs: focal_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: FocalAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, focal_grad::X, run_focal_grad)),
@@ -154,7 +154,7 @@ pub static FOCAL_GRAD: Op = Op {
 
 // teacher_student_sigmoid_loss: labels -2 and -1 say no and yes, those from 0 hold a teacher's opinion, plus 1 for yes
 
-fn run_teacher(cx: &mut Run) -> Result<()> {
+fn run_teacher(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(teacher::X)?;
     let label = of_size(cx, teacher::LABEL, x.numel(), x.dtype())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -175,7 +175,7 @@ fn run_teacher(cx: &mut Run) -> Result<()> {
 }
 
 /// Beyond the bounds there is no gradient.
-fn run_teacher_grad(cx: &mut Run) -> Result<()> {
+fn run_teacher_grad(cx: &mut KernelContext) -> Result<()> {
     use teacher_grad::{DX, DY, LABEL, X};
     let x = cx.input(X)?;
     let (label, dy) = (of_size(cx, LABEL, x.numel(), x.dtype())?, of_size(cx, DY, x.numel(), x.dtype())?);
@@ -198,7 +198,7 @@ pub static TEACHER: Op = Op {
     name: "teacher_student_sigmoid_loss",
     inputs: teacher::INS,
     outputs: teacher::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     cannot_fail: true,
     attrs: TeacherAttrs::FIELDS,
     infer: |cx| {
@@ -215,7 +215,7 @@ pub static TEACHER_GRAD: Op = Op {
     name: "teacher_student_sigmoid_loss_grad",
     inputs: teacher_grad::INS,
     outputs: teacher_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: TeacherAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, teacher_grad::X, run_teacher_grad)),
@@ -247,7 +247,7 @@ fn check_classes(op: &str, labels: &[i64], width: usize) -> Result<()> {
     Ok(())
 }
 
-fn run_bpr(cx: &mut Run) -> Result<()> {
+fn run_bpr(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(bpr::X)?;
     let (labels, width) = labels(cx, x, bpr::LABEL)?;
     check_classes(cx.op.name, &labels, width)?;
@@ -268,7 +268,7 @@ fn run_bpr(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_bpr_grad(cx: &mut Run) -> Result<()> {
+fn run_bpr_grad(cx: &mut KernelContext) -> Result<()> {
     use bpr_grad::{DX, DY, LABEL, X};
     let x = cx.input(X)?;
     let (labels, width) = labels(cx, x, LABEL)?;
@@ -297,7 +297,7 @@ pub static BPR: Op = Op {
     name: "bpr_loss",
     inputs: bpr::INS,
     outputs: bpr::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: |cx| {
         one_label_a_row(cx, bpr::X, bpr::LABEL)?;
@@ -318,7 +318,7 @@ pub static BPR_GRAD: Op = Op {
     name: "bpr_loss_grad",
     inputs: bpr_grad::INS,
     outputs: bpr_grad::OUTS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     attrs: NoAttrs::FIELDS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, bpr_grad::X, run_bpr_grad)),

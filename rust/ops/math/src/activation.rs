@@ -5,7 +5,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::pointwise;
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::map;
@@ -66,12 +66,12 @@ slots! {
 }
 
 /// What formulas take.
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 /// What the few operators take that have kernels for integers, too.
-const FLOATS_INDICES: DTypes = FLOATS.and(DTypes::INDICES);
+const FLOATS_INDICES: DTypes = FLOATS.union(DTypes::INDICES);
 
 /// `f` on int32 and int64 tensors, the operator's formula (`floats`) on others.
-fn on_integers(cx: &mut Run, floats: fn(&mut Run) -> Result<()>, f: fn(i64) -> i64) -> Result<()> {
+fn on_integers(cx: &mut KernelContext, floats: fn(&mut KernelContext) -> Result<()>, f: fn(i64) -> i64) -> Result<()> {
     let x = cx.input(unary::X)?;
     match x.dtype() {
         DType::I32 => map(x.data::<i32>(), cx.out_data::<i32>(unary::OUT)?, |v| f(v as i64) as i32),
@@ -81,7 +81,7 @@ fn on_integers(cx: &mut Run, floats: fn(&mut Run) -> Result<()>, f: fn(i64) -> i
     Ok(())
 }
 
-fn forward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
+fn forward(cx: &mut KernelContext, row: &Row, params: Params) -> Result<()> {
     by_row(cx, row, &[cx.input(unary::X)?], &params(cx.attrs), unary::OUT)
 }
 
@@ -101,7 +101,7 @@ fn dout_slot(row: &Row) -> InSlot {
 }
 
 /// The gradient of X by a formula of (x, dout), (out, dout) or dout alone.
-fn backward(cx: &mut Run, row: &Row, params: Params) -> Result<()> {
+fn backward(cx: &mut KernelContext, row: &Row, params: Params) -> Result<()> {
     let inputs = [cx.input(InSlot(0))?, cx.input(dout_slot(row))?];
     by_row(cx, row, &inputs[..row.inputs.len()], &params(cx.attrs), reads_x::DX)
 }
@@ -123,7 +123,7 @@ macro_rules! activations {
         $(
             pub static $op: Op = Op {
                 name: stringify!($row), inputs: unary::INS, outputs: unary::OUTS, attrs: $attrs::FIELDS, infer: like_first,
-                takes: FLOATS,
+                dtypes: FLOATS,
                 cpu: Kernel::Pure(|cx| forward(cx, &rows::$row, params!($attrs: $($param),*))), grad: Grad::By(&$grad),
                 pointwise: Some(|p| {
                     let params: Params = params!($attrs: $($param),*);
@@ -134,7 +134,7 @@ macro_rules! activations {
             };
             pub static $grad: Op = Op {
                 name: stringify!($grad_row), inputs: $reads::INS, outputs: $reads::OUTS, attrs: $attrs::FIELDS,
-                infer: like_out_grad, takes: FLOATS,
+                infer: like_out_grad, dtypes: FLOATS,
                 cpu: Kernel::Pure(|cx| backward(cx, &rows::$grad_row, params!($attrs: $($param),*))),
                 grad: or_none!($($second)?),
                 pointwise: Some(|p| {
@@ -202,7 +202,7 @@ activations! {
 /// Of integers it is the integer part.
 pub static EXP: Op = Op {
     name: "exp",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::exp, none), |v| (v as f64).exp() as i64)),
     grad: Grad::By(&EXP_GRAD),
     pointwise: Some(|p| pointwise::by_row(p, &rows::exp, &[])),
@@ -210,7 +210,7 @@ pub static EXP: Op = Op {
 };
 pub static EXP_GRAD: Op = Op {
     name: "exp_grad",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     inputs: reads_out::INS,
     outputs: reads_out::OUTS,
     infer: like_out_grad,
@@ -222,7 +222,7 @@ pub static EXP_GRAD: Op = Op {
 
 pub static ABS: Op = Op {
     name: "abs",
-    takes: FLOATS_INDICES.and(DTypes::COMPLEX),
+    dtypes: FLOATS_INDICES.union(DTypes::COMPLEX),
     infer: |cx| {
         let (dims, dtype) = (cx.dims(unary::X)?, cx.dtype(unary::X)?);
         cx.set(unary::OUT, &dims, dtype.real());
@@ -239,7 +239,7 @@ pub static ABS: Op = Op {
 };
 pub static ABS_GRAD: Op = Op {
     name: "abs_grad",
-    takes: FLOATS_INDICES.and(DTypes::COMPLEX),
+    dtypes: FLOATS_INDICES.union(DTypes::COMPLEX),
     inputs: reads_x::INS,
     outputs: reads_x::OUTS,
     infer: |cx| {
@@ -258,7 +258,7 @@ pub static ABS_GRAD: Op = Op {
 };
 pub static SQUARE: Op = Op {
     name: "square",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::square, none), |v| v.wrapping_mul(v))),
     grad: Grad::By(&SQUARE_GRAD),
     pointwise: Some(|p| pointwise::by_row(p, &rows::square, &[])),
@@ -266,7 +266,7 @@ pub static SQUARE: Op = Op {
 };
 pub static SQUARE_GRAD: Op = Op {
     name: "square_grad",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     inputs: reads_x::INS,
     outputs: reads_x::OUTS,
     infer: like_out_grad,
@@ -277,7 +277,7 @@ pub static SQUARE_GRAD: Op = Op {
 };
 pub static FLOOR: Op = Op {
     name: "floor",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     cpu: Kernel::Pure(|cx| on_integers(cx, |cx| forward(cx, &rows::floor, none), |v| v)),
     grad: Grad::By(&FLOOR_GRAD),
     pointwise: Some(|p| pointwise::by_row(p, &rows::floor, &[])),
@@ -285,7 +285,7 @@ pub static FLOOR: Op = Op {
 };
 pub static FLOOR_GRAD: Op = Op {
     name: "floor_grad",
-    takes: FLOATS_INDICES,
+    dtypes: FLOATS_INDICES,
     inputs: reads_dout::INS,
     outputs: reads_dout::OUTS,
     infer: like_out_grad,
@@ -334,11 +334,11 @@ pub static GELU_GRAD: Op = Op {
 };
 
 const fn plain() -> Op {
-    Op { inputs: unary::INS, outputs: unary::OUTS, attrs: PlainAttrs::FIELDS, infer: like_first, takes: FLOATS, ..OP }
+    Op { inputs: unary::INS, outputs: unary::OUTS, attrs: PlainAttrs::FIELDS, infer: like_first, dtypes: FLOATS, ..OP }
 }
 
 /// `f` of (what the formula reads, dout) on int32 and int64 tensors, the formula on others.
-fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
+fn integer_grad(cx: &mut KernelContext, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     let (x, d) = (cx.input(InSlot(0))?, cx.input(dout_slot(row))?);
     ensure!(
         x.dtype() == d.dtype() && x.dims() == d.dims(),
@@ -360,12 +360,12 @@ fn integer_grad(cx: &mut Run, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
 // softplus are ones that 2.0.2 has not got. A gradient is linear in dout: DDOut is the gradient's row, of ddx.
 
 slots! {
-    mod second_of_out { OUT "Out", DDX "DDX".opt() => DDOUT "DDOut" }
-    mod second_of_x { X "X", DDX "DDX".opt() => DDOUT "DDOut" }
+    mod second_of_out { OUT "Out", DDX "DDX".dispensable() => DDOUT "DDOut" }
+    mod second_of_x { X "X", DDX "DDX".dispensable() => DDOUT "DDOut" }
     // The first output is the gradient of what the first gradient read, X or Out.
-    mod second_of_x_dout { X "X", DOUT "DOut", DDX "DDX".opt() => DX "DX", DDOUT "DDOut" }
-    mod second_of_out_dout { OUT "Out", DOUT "DOut", DDX "DDX".opt() => DOUT_NEW "DOutNew", DDOUT "DDOut" }
-    mod second_of_out_dx { OUT "Out", DX "DX", DDX "DDX".opt() => DOUT "DOut", DDOUT "DDOut" }
+    mod second_of_x_dout { X "X", DOUT "DOut", DDX "DDX".dispensable() => DX "DX", DDOUT "DDOut" }
+    mod second_of_out_dout { OUT "Out", DOUT "DOut", DDX "DDX".dispensable() => DOUT_NEW "DOutNew", DDOUT "DDOut" }
+    mod second_of_out_dx { OUT "Out", DX "DX", DDX "DDX".dispensable() => DOUT "DOut", DDOUT "DDOut" }
 }
 
 const SECOND_X: &[(&str, &str)] =
@@ -379,7 +379,7 @@ const SECOND_OUT_DOUT: &[(&str, &str)] =
     &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOutNew", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 
 /// All outputs are like the first input.
-fn second_shapes(cx: &mut Infer) -> Result<()> {
+fn second_shapes(cx: &mut ShapeContext) -> Result<()> {
     for i in 0..cx.op.outputs.len() {
         cx.like(OutSlot(i), InSlot(0))?;
     }
@@ -387,7 +387,7 @@ fn second_shapes(cx: &mut Infer) -> Result<()> {
 }
 
 /// Computes each wanted output from (slots read, row); an absent DDX, the last slot, gives zeros.
-fn seconds(cx: &mut Run, outs: &[(&[InSlot], &Row)], params: &[f64]) -> Result<()> {
+fn seconds(cx: &mut KernelContext, outs: &[(&[InSlot], &Row)], params: &[f64]) -> Result<()> {
     let ddx = InSlot(cx.op.inputs.len() - 1);
     for (i, (reads, row)) in outs.iter().enumerate() {
         let out = OutSlot(i);
@@ -457,7 +457,7 @@ pub static ABS_GRAD_GRAD: Op = Op {
     name: "abs_grad_grad",
     inputs: second_of_x::INS,
     outputs: second_of_x::OUTS,
-    takes: FLOATS.and(DTypes::COMPLEX),
+    dtypes: FLOATS.union(DTypes::COMPLEX),
     infer: |cx| {
         let (dims, dtype) = (cx.dims(second_of_x::X)?, cx.dtype(second_of_x::X)?);
         cx.set(second_of_x::DDOUT, &dims, dtype.real());

@@ -6,7 +6,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{kind_of_first, VarKind};
 use oar_core::op::pointwise::{self, PointwiseCall};
-use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, NoAttrs, Op, RowsKernel, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, Kernel, KernelContext, NoAttrs, Op, ShapeContext, SparseKernel, Src, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::cast::CastFrom;
@@ -24,15 +24,15 @@ attrs! {
 }
 
 slots! {
-    mod scale { X "X", SCALE "ScaleTensor".opt() => OUT "Out" }
-    mod sum { X "X".many() => OUT "Out" }
-    mod cast { X "X" => OUT "Out".made() }
-    mod assign { X "X".opt() => OUT "Out".made() }
+    mod scale { X "X", SCALE "ScaleTensor".dispensable() => OUT "Out" }
+    mod sum { X "X".duplicable() => OUT "Out" }
+    mod cast { X "X" => OUT "Out".kernel_allocated() }
+    mod assign { X "X".dispensable() => OUT "Out".kernel_allocated() }
 }
 
 // scale: out = scale * x + bias, or scale * (x + bias).
 
-fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
+fn scaled(cx: &KernelContext, x: &Tensor, out: &mut Tensor) -> Result<()> {
     let a = cx.attrs::<ScaleAttrs>();
     let scale = match cx.opt(scale::SCALE) {
         Some(t) => *t.to_f64s().first().ok_or_else(|| err!(InvalidArgument, "operator scale: ScaleTensor is empty"))?,
@@ -57,7 +57,7 @@ fn scaled(cx: &Run, x: &Tensor, out: &mut Tensor) -> Result<()> {
     Ok(())
 }
 
-fn run_scale(cx: &mut Run) -> Result<()> {
+fn run_scale(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(scale::X)?;
     let mut out = cx.take_out(scale::OUT)?;
     scaled(cx, x, &mut out)?;
@@ -66,7 +66,7 @@ fn run_scale(cx: &mut Run) -> Result<()> {
 }
 
 /// The same of the values of SelectedRows.
-fn scale_rows(cx: &mut Run) -> Result<()> {
+fn scale_rows(cx: &mut KernelContext) -> Result<()> {
     let Some(r) = cx.rows(scale::X) else { return run_scale(cx) };
     let mut value = Tensor::empty(r.value.dtype(), r.value.dims())?;
     scaled(cx, &r.value, &mut value)?;
@@ -97,10 +97,10 @@ pub static SCALE: Op = Op {
     inputs: scale::INS,
     outputs: scale::OUTS,
     attrs: ScaleAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::COMPLEX),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::COMPLEX),
     infer: kind_of_first,
     cpu: Kernel::Pure(run_scale),
-    rows: RowsKernel::Own(scale_rows),
+    sparse_kernel: SparseKernel::Own(scale_rows),
     grad: Grad::Fn(scale_grad),
     pointwise: Some(scale_pointwise),
     ..OP
@@ -110,7 +110,7 @@ pub static SCALE: Op = Op {
 
 /// Dense if anything is dense, like the first dense input; SelectedRows if all are; an array if anything is one. An
 /// input that is not there yet counts for nothing.
-fn infer_sum(cx: &mut Infer) -> Result<()> {
+fn infer_sum(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.count(sum::X);
     ensure!(n > 0, InvalidArgument, "operator sum needs at least one input");
     let mut out: Option<oar_core::op::Meta> = None;
@@ -141,7 +141,7 @@ fn infer_sum(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_sum(cx: &mut Run) -> Result<()> {
+fn run_sum(cx: &mut KernelContext) -> Result<()> {
     let values = given(cx);
     match values[..] {
         [only] => share_only(cx, only),
@@ -157,7 +157,7 @@ fn run_sum(cx: &mut Run) -> Result<()> {
 }
 
 /// Where an input holds SelectedRows: these are added to the total of the dense inputs, or joined where there is none.
-fn sum_rows(cx: &mut Run) -> Result<()> {
+fn sum_rows(cx: &mut KernelContext) -> Result<()> {
     let values = given(cx);
     if let [only] = values[..] {
         return share_only(cx, only);
@@ -177,18 +177,18 @@ fn sum_rows(cx: &mut Run) -> Result<()> {
 }
 
 /// The inputs that hold a value.
-fn given<'a>(cx: &Run<'a>) -> Vec<&'a Value> {
+fn given<'a>(cx: &KernelContext<'a>) -> Vec<&'a Value> {
     cx.values(sum::X).iter().filter(|v| !v.is_none()).collect()
 }
 
-fn share_only(cx: &mut Run, only: &Value) -> Result<()> {
+fn share_only(cx: &mut KernelContext, only: &Value) -> Result<()> {
     let same = only.share()?;
     cx.set(sum::OUT, same);
     Ok(())
 }
 
 /// The sum of the dense inputs, with the LoD of the first; `None` if there is none.
-fn dense_total(cx: &mut Run, values: &[&Value]) -> Result<Option<Tensor>> {
+fn dense_total(cx: &mut KernelContext, values: &[&Value]) -> Result<Option<Tensor>> {
     if let Some(other) = values.iter().find(|v| !matches!(v, Value::Dense(_) | Value::Rows(_))) {
         bail!(InvalidArgument, "operator sum: {} cannot be added to a tensor or SelectedRows", other.what());
     }
@@ -249,7 +249,7 @@ fn joined_rows(values: &[&Value]) -> Result<SelectedRows> {
 }
 
 /// Arrays item by item; one that is shorter has nothing to add to the rest.
-fn sum_arrays(cx: &mut Run, values: &[&Value]) -> Result<()> {
+fn sum_arrays(cx: &mut KernelContext, values: &[&Value]) -> Result<()> {
     let mut total: Vec<Value> = Vec::new();
     for v in values {
         let Value::Array(items) = v else {
@@ -294,7 +294,7 @@ pub static SUM: Op = Op {
     attrs: SumAttrs::FIELDS,
     infer: infer_sum,
     cpu: Kernel::Pure(run_sum),
-    rows: RowsKernel::Own(sum_rows),
+    sparse_kernel: SparseKernel::Own(sum_rows),
     grad: Grad::Fn(sum_grad),
     pointwise: Some(sum_pointwise),
     ..OP
@@ -308,7 +308,7 @@ fn target(attrs: &CastAttrs) -> Result<DType> {
         .ok_or_else(|| err!(InvalidArgument, "operator cast: out_dtype {to} is no data type of tensors"))
 }
 
-fn infer_cast(cx: &mut Infer) -> Result<()> {
+fn infer_cast(cx: &mut ShapeContext) -> Result<()> {
     let dtype = target(cx.attrs())?;
     match cx.tensor(cast::X) {
         Some(x) => cx.set(cast::OUT, x.dims(), dtype),
@@ -319,7 +319,7 @@ fn infer_cast(cx: &mut Infer) -> Result<()> {
 }
 
 /// X itself, sharing its bytes, where it has the data type already.
-fn run_cast(cx: &mut Run) -> Result<()> {
+fn run_cast(cx: &mut KernelContext) -> Result<()> {
     let out = broadcast::cast(cx.input(cast::X)?, target(cx.attrs())?)?;
     cx.set(cast::OUT, out);
     Ok(())
@@ -361,7 +361,7 @@ pub static ASSIGN: Op = Op {
         cx.set(assign::OUT, value);
         Ok(())
     }),
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     grad: Grad::Fn(|_| Ok(vec![GradOp::of_first(&ASSIGN, (ASSIGN.attrs.shared)().clone())])),
     cannot_fail: true,
     ..OP

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::kind_of_first;
-use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -22,7 +22,7 @@ slots! {
 /// Elements that are summed together, whatever the threads.
 const CHUNK: usize = 1 << 14;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let most = cx.attrs::<ClipByNormAttrs>().max_norm;
     ensure!(most > 0.0, InvalidArgument, "operator {}: max_norm must be greater than 0, got {most}", cx.op.name);
     kind_of_first(cx)
@@ -45,13 +45,13 @@ fn clipped(op: &str, x: &Tensor, most: f32, out: &mut Tensor) -> Result<()> {
     Ok(())
 }
 
-fn dense(cx: &mut Run) -> Result<()> {
+fn dense(cx: &mut KernelContext) -> Result<()> {
     let (op, x, most) = (cx.op.name, cx.input(clip::X)?, cx.attrs::<ClipByNormAttrs>().max_norm);
     clipped(op, x, most, cx.out(clip::OUT)?)
 }
 
 /// Rows that stand twice count as their sum. As in Paddle the height is not looked at: it may not have been said yet.
-fn rows(cx: &mut Run) -> Result<()> {
+fn rows(cx: &mut KernelContext) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<ClipByNormAttrs>().max_norm);
     let Some(x) = cx.rows(clip::X) else { return dense(cx) };
     let height = x.rows.iter().fold(x.height, |most, &row| most.max(row.saturating_add(1)));
@@ -67,10 +67,10 @@ pub static CLIP_BY_NORM: Op = Op {
     inputs: clip::INS,
     outputs: clip::OUTS,
     attrs: ClipByNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, clip::X, dense)),
-    rows: RowsKernel::Own(rows),
+    sparse_kernel: SparseKernel::Own(rows),
     ..OP
 };
 
@@ -85,7 +85,7 @@ slots! {
 }
 
 /// Before deep gradient compression begins, nothing is clipped; without a beginning, never.
-fn dgc_clip(cx: &mut Run) -> Result<()> {
+fn dgc_clip(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DgcClipAttrs>());
     let (step, x) = (scalar(cx, dgc_clip::STEP)?, cx.input(dgc_clip::X)?);
     let begin = f64::from(a.rampup_begin_step).trunc();
@@ -98,7 +98,7 @@ pub static DGC_CLIP_BY_NORM: Op = Op {
     inputs: dgc_clip::INS,
     outputs: dgc_clip::OUTS,
     attrs: DgcClipAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let most = cx.attrs::<DgcClipAttrs>().max_norm;
         ensure!(most > 0.0, InvalidArgument, "operator {}: max_norm must be greater than 0, got {most}", cx.op.name);

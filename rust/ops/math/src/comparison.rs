@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{self as ew, Compare, Logic};
 use oar_ops_common::broadcast::{broadcast_dims, strides};
@@ -19,10 +19,10 @@ slots! {
 }
 
 /// What comparisons take.
-const ORDERED: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::BOOL);
+const ORDERED: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL);
 
 /// Booleans in the broadcast shape of X and Y, with the LoD of X.
-fn infer(cx: &mut Infer, axis: i32) -> Result<()> {
+fn infer(cx: &mut ShapeContext, axis: i32) -> Result<()> {
     let dims = broadcast_dims(cx.op.name, &cx.dims(binary::X)?, &cx.dims(binary::Y)?, axis)?;
     cx.set(binary::OUT, &dims, DType::Bool);
     cx.share_lod(binary::OUT, binary::X);
@@ -53,7 +53,7 @@ macro_rules! with_operands {
     }};
 }
 
-fn compare(cx: &mut Run, op: Compare) -> Result<()> {
+fn compare(cx: &mut KernelContext, op: Compare) -> Result<()> {
     let axis = cx.attrs::<CompareAttrs>().axis;
     with_operands!(cx, axis, |x, y, shape, sx, sy| {
         dispatch!(x.dtype(), T in [f32, f64, i32, i64, i16, i8, u8, bool, f16, bf16], {
@@ -63,7 +63,7 @@ fn compare(cx: &mut Run, op: Compare) -> Result<()> {
     Ok(())
 }
 
-fn logic(cx: &mut Run, op: Logic) -> Result<()> {
+fn logic(cx: &mut KernelContext, op: Logic) -> Result<()> {
     with_operands!(cx, -1, |x, y, shape, sx, sy| {
         ew::logic(op, &shape, (x.data::<bool>(), &sx), (y.data::<bool>(), &sy), cx.out_data::<bool>(binary::OUT)?)
     });
@@ -73,7 +73,7 @@ fn logic(cx: &mut Run, op: Logic) -> Result<()> {
 macro_rules! comparisons {
     ($($op:ident $name:literal $how:ident;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: CompareAttrs::FIELDS, takes: ORDERED,
+            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: CompareAttrs::FIELDS, dtypes: ORDERED,
             cannot_fail: true,
             infer: |cx| infer(cx, cx.attrs::<CompareAttrs>().axis),
             cpu: Kernel::Pure(|cx| compare(cx, Compare::$how)), ..OP
@@ -92,7 +92,7 @@ comparisons! {
 macro_rules! logicals {
     ($($op:ident $name:literal $how:ident;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: NoAttrs::FIELDS, takes: DTypes::BOOL,
+            name: $name, inputs: binary::INS, outputs: binary::OUTS, attrs: NoAttrs::FIELDS, dtypes: DTypes::BOOL,
             infer: |cx| infer(cx, -1),
             cpu: Kernel::Pure(|cx| logic(cx, Logic::$how)), ..OP
         };
@@ -109,7 +109,7 @@ pub static LOGICAL_NOT: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::BOOL,
+    dtypes: DTypes::BOOL,
     infer: |cx| {
         let dims = cx.dims(unary::X)?;
         cx.set(unary::OUT, &dims, DType::Bool);

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, err, slots};
 
 attrs! {
@@ -11,12 +11,12 @@ attrs! {
 }
 
 slots! {
-    mod allclose { INPUT "Input", OTHER "Other", RTOL "Rtol".opt(), ATOL "Atol".opt() => OUT "Out" }
+    mod allclose { INPUT "Input", OTHER "Other", RTOL "Rtol".dispensable(), ATOL "Atol".dispensable() => OUT "Out" }
     mod equal_all { X "X", Y "Y" => OUT "Out" }
 }
 
 /// A tolerance, which may come as a tensor of one float64.
-fn tolerance(cx: &Run, slot: InSlot, text: &str) -> Result<f64> {
+fn tolerance(cx: &KernelContext, slot: InSlot, text: &str) -> Result<f64> {
     let (op, name) = (cx.op.name, cx.op.inputs[slot.0].name);
     let Some(t) = cx.opt(slot) else {
         return text
@@ -32,7 +32,7 @@ fn tolerance(cx: &Run, slot: InSlot, text: &str) -> Result<f64> {
     Ok(t.data::<f64>()[0])
 }
 
-fn infer_allclose(cx: &mut Infer) -> Result<()> {
+fn infer_allclose(cx: &mut ShapeContext) -> Result<()> {
     let (a, b) = (cx.dims(allclose::INPUT)?, cx.dims(allclose::OTHER)?);
     ensure!(
         a.len() == b.len() && a.iter().zip(&b).all(|(&a, &b)| a == b || a < 0 || b < 0),
@@ -45,7 +45,7 @@ fn infer_allclose(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn same_types(cx: &Infer, slots: [InSlot; 2]) -> Result<()> {
+fn same_types(cx: &ShapeContext, slots: [InSlot; 2]) -> Result<()> {
     let [a, b] = slots;
     let (a, b) = (cx.dtype(a)?, cx.dtype(b)?);
     ensure!(a == b, InvalidArgument, "operator {}: its inputs must have one data type, got {a} and {b}", cx.op.name);
@@ -53,7 +53,7 @@ fn same_types(cx: &Infer, slots: [InSlot; 2]) -> Result<()> {
 }
 
 #[allow(clippy::useless_conversion)] // one of the types is f64
-fn run_allclose(cx: &mut Run) -> Result<()> {
+fn run_allclose(cx: &mut KernelContext) -> Result<()> {
     let attrs = cx.attrs::<AllcloseAttrs>();
     let (rtol, atol) = (tolerance(cx, allclose::RTOL, &attrs.rtol)?, tolerance(cx, allclose::ATOL, &attrs.atol)?);
     let (x, y) = (cx.input(allclose::INPUT)?, cx.input(allclose::OTHER)?);
@@ -76,7 +76,7 @@ pub static ALLCLOSE: Op = Op {
     inputs: allclose::INS,
     outputs: allclose::OUTS,
     attrs: AllcloseAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_allclose,
     cpu: Kernel::Pure(run_allclose),
     ..OP
@@ -87,7 +87,7 @@ pub static ALLCLOSE: Op = Op {
 /// Floating-point numbers that differ by less are equal.
 const NEARLY: f64 = 1e-8;
 
-fn run_equal_all(cx: &mut Run) -> Result<()> {
+fn run_equal_all(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(equal_all::X)?, cx.input(equal_all::Y)?);
     let same = x.dims() == y.dims()
         && match x.dtype() {
@@ -103,7 +103,7 @@ pub static EQUAL_ALL: Op = Op {
     name: "equal_all",
     inputs: equal_all::INS,
     outputs: equal_all::OUTS,
-    takes: DTypes::FLOATS.and(DTypes::INTEGERS).and(DTypes::BOOL),
+    dtypes: DTypes::FLOATS.union(DTypes::INTEGERS).union(DTypes::BOOL),
     infer: |cx| {
         let (x, y) = (cx.dims(equal_all::X)?, cx.dims(equal_all::Y)?);
         ensure!(

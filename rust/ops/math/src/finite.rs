@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Kernel, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, slots};
 use oar_kernels::copy;
@@ -47,7 +47,7 @@ fn of_all(x: &Tensor, question: Question) -> Result<bool> {
     })
 }
 
-fn one(cx: &mut Run, question: Question) -> Result<()> {
+fn one(cx: &mut KernelContext, question: Question) -> Result<()> {
     let answer = match cx.value(unary::X)? {
         Value::Dense(t) => of_all(t, question)?,
         Value::Rows(r) => of_all(&r.value, question)?,
@@ -57,7 +57,7 @@ fn one(cx: &mut Run, question: Question) -> Result<()> {
     Ok(())
 }
 
-fn each(cx: &mut Run, question: Question) -> Result<()> {
+fn each(cx: &mut KernelContext, question: Question) -> Result<()> {
     let x = cx.input(unary::X)?;
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         map(x.data::<T>(), cx.out_data::<bool>(unary::OUT)?, |v| question.of(Number::to_f64(v)));
@@ -65,21 +65,21 @@ fn each(cx: &mut Run, question: Question) -> Result<()> {
     Ok(())
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES);
 
 macro_rules! questions {
     ($($one:ident $one_name:literal $each:ident $each_name:literal $question:ident;)*) => {
         $(
             pub static $one: Op = Op {
-                name: $one_name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, takes: NUMBERS,
+                name: $one_name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, dtypes: NUMBERS,
                 infer: |cx| {
                     cx.set(unary::OUT, &[1], DType::Bool);
                     Ok(())
                 },
-                rows: RowsKernel::Same, cpu: Kernel::Pure(|cx| one(cx, Question::$question)), ..OP
+                sparse_kernel: SparseKernel::Same, cpu: Kernel::Pure(|cx| one(cx, Question::$question)), ..OP
             };
             pub static $each: Op = Op {
-                name: $each_name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, takes: NUMBERS,
+                name: $each_name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, dtypes: NUMBERS,
                 infer: |cx| {
                     let x = cx.dims(unary::X)?;
                     cx.set(unary::OUT, &x, DType::Bool);

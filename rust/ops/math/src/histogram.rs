@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::{dispatch, ensure, slots};
 
 attrs! {
@@ -65,7 +65,7 @@ fn count<T: Binned>(op: &str, x: &[T], a: &HistogramAttrs, out: &mut [i64]) -> R
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, x, a) = (cx.op.name, cx.input(histogram::X)?, cx.attrs::<HistogramAttrs>());
     dispatch!(x.dtype(), T in [f32, f64, i32, i64], {
         count(op, x.data::<T>(), a, cx.out_data::<i64>(histogram::OUT)?)
@@ -77,7 +77,7 @@ pub static HISTOGRAM: Op = Op {
     inputs: histogram::INS,
     outputs: histogram::OUTS,
     attrs: HistogramAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::INDICES),
     infer: |cx| {
         let a = cx.attrs::<HistogramAttrs>();
         ensure!(a.bins >= 1, OutOfRange, "operator histogram: bins must be positive, got {}", a.bins);

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
@@ -18,8 +18,8 @@ attrs! {
 }
 
 slots! {
-    mod kron { X "X", Y "Y" => OUT "Out".made() }
-    mod kron_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made() }
+    mod kron { X "X", Y "Y" => OUT "Out".kernel_allocated() }
+    mod kron_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
     mod cross { X "X", Y "Y" => OUT "Out" }
     mod cross_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
 }
@@ -49,7 +49,7 @@ pub static KRON: Op = Op {
     name: "kron",
     inputs: kron::INS,
     outputs: kron::OUTS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: |cx| {
         let (x, y) = pair(cx.op.name, &cx.dims(kron::X)?, &cx.dims(kron::Y)?)?;
         let dtype = cx.dtype(kron::X)?.meet(cx.dtype(kron::Y)?)?;
@@ -69,7 +69,7 @@ pub static KRON: Op = Op {
     ..OP
 };
 
-fn run_kron_grad(cx: &mut Run) -> Result<()> {
+fn run_kron_grad(cx: &mut KernelContext) -> Result<()> {
     use kron_grad::{DOUT, DX, DY, X, Y};
     let (op, x, y, dout) = (cx.op.name, cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let (dx, dy) = pair(op, x.dims(), y.dims())?;
@@ -90,13 +90,13 @@ fn run_kron_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 
 pub static KRON_GRAD: Op = Op {
     name: "kron_grad",
     inputs: kron_grad::INS,
     outputs: kron_grad::OUTS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_kron_grad),
     ..OP
@@ -107,7 +107,7 @@ pub static KRON_GRAD: Op = Op {
 /// What `dim` is where nobody has set it: the first dimension of size 3 counts.
 const UNSET: i32 = 9;
 
-fn check_cross(cx: &Infer) -> Result<()> {
+fn check_cross(cx: &ShapeContext) -> Result<()> {
     let (op, x, y) = (cx.op.name, cx.dims(cross::X)?, cx.dims(cross::Y)?);
     let same = x.len() == y.len() && x.iter().zip(&y).all(|(&a, &b)| a == b || a < 0 || b < 0);
     ensure!(
@@ -131,7 +131,7 @@ fn check_cross(cx: &Infer) -> Result<()> {
 }
 
 /// The vector product of `a` and `b` along the dimension that the attributes name.
-fn cross_into(cx: &mut Run, a: &Tensor, b: &Tensor, slot: OutSlot) -> Result<()> {
+fn cross_into(cx: &mut KernelContext, a: &Tensor, b: &Tensor, slot: OutSlot) -> Result<()> {
     let (op, x) = (cx.op.name, a.dims());
     let dim = match cx.attrs::<CrossAttrs>().dim {
         UNSET => x.iter().position(|&d| d == 3).map(|i| i as i32),
@@ -160,14 +160,14 @@ fn cross_into(cx: &mut Run, a: &Tensor, b: &Tensor, slot: OutSlot) -> Result<()>
     }, other => cx.unsupported(other))
 }
 
-const REAL: DTypes = DTypes::FLOATS.and(DTypes::INDICES);
+const REAL: DTypes = DTypes::FLOATS.union(DTypes::INDICES);
 
 pub static CROSS: Op = Op {
     name: "cross",
     inputs: cross::INS,
     outputs: cross::OUTS,
     attrs: CrossAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer: |cx| {
         check_cross(cx)?;
         like_first(cx)
@@ -181,7 +181,7 @@ pub static CROSS_GRAD: Op = Op {
     inputs: cross_grad::INS,
     outputs: cross_grad::OUTS,
     attrs: CrossAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         use cross_grad::{DOUT, DX, DY, X, Y};

@@ -2,7 +2,7 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;
-use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
+use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, Src, OP};
 use oar_core::{ensure, slots};
 use oar_kernels::elementwise::Binary;
 use oar_ops_common::axis::like;
@@ -10,7 +10,7 @@ use oar_ops_common::broadcast::binary_into;
 
 slots! { mod minus { X "X", Y "Y" => OUT "Out" } }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(minus::X)?, cx.dims(minus::Y)?);
     let alike = x.len() == y.len() && x.iter().zip(&y).all(|(&a, &b)| a == b || a < 0 || b < 0);
     ensure!(
@@ -26,7 +26,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(minus::X)?, cx.input(minus::Y)?);
     like(cx, y, x.dims(), x.dtype(), "Y")?;
     let mut out = cx.take_out(minus::OUT)?;
@@ -57,7 +57,7 @@ pub static MINUS: Op = Op {
     name: "minus",
     inputs: minus::INS,
     outputs: minus::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::Fn(grad),

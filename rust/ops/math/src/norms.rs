@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, err, slots};
 use oar_kernels::elementwise::{map, Binary};
@@ -28,7 +28,7 @@ slots! {
     mod of_values { X "X", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod squared_grad { DOUT "Out@GRAD", X "X" => DX "X@GRAD" }
     mod dist { X "X", Y "Y" => OUT "Out" }
-    mod dist_grad { X "X", Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made() }
+    mod dist_grad { X "X", Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
 }
 
 /// A type of these kernels.
@@ -147,7 +147,7 @@ fn normed(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<Dims> {
     })
 }
 
-fn p_norm(cx: &mut Run) -> Result<()> {
+fn p_norm(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(unary::X)?, cx.attrs::<PNormAttrs>());
     let shape = cut(cx.op.name, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -156,7 +156,7 @@ fn p_norm(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn p_norm_grad(cx: &mut Run) -> Result<()> {
+fn p_norm_grad(cx: &mut KernelContext) -> Result<()> {
     use p_norm_grad::{DOUT, DX, OUT, X};
     let (op, x, norm, dout, a) = (cx.op.name, cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?, cx.attrs::<PNormAttrs>());
     let dims = normed(op, a, x.dims())?;
@@ -193,7 +193,7 @@ pub static P_NORM: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: PNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let (x, dtype) = (cx.dims(unary::X)?, cx.dtype(unary::X)?);
         let dims = normed(cx.op.name, cx.attrs(), &x)?;
@@ -209,7 +209,7 @@ pub static P_NORM_GRAD: Op = Op {
     inputs: p_norm_grad::INS,
     outputs: p_norm_grad::OUTS,
     attrs: PNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(p_norm_grad),
     ..OP
@@ -228,7 +228,7 @@ fn together(op: &str, x: &[i64], y: &[i64]) -> Result<Dims> {
     })
 }
 
-fn difference(cx: &Run, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn difference(cx: &KernelContext, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     ensure!(
         x.dtype() == y.dtype(),
         InvalidArgument,
@@ -241,7 +241,7 @@ fn difference(cx: &Run, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     binary(cx.op.name, Binary::Sub, x, y, -1)
 }
 
-fn dist_grad(cx: &mut Run) -> Result<()> {
+fn dist_grad(cx: &mut KernelContext) -> Result<()> {
     use dist_grad::{DOUT, DX, DY, OUT, X, Y};
     let (x, y, norm, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(OUT)?, cx.input(DOUT)?);
     like(cx, norm, &[1], x.dtype(), "Out")?;
@@ -269,7 +269,7 @@ pub static DIST: Op = Op {
     inputs: dist::INS,
     outputs: dist::OUTS,
     attrs: DistAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         together(cx.op.name, &cx.dims(dist::X)?, &cx.dims(dist::Y)?)?;
         let dtype = cx.dtype(dist::X)?;
@@ -292,7 +292,7 @@ pub static DIST_GRAD: Op = Op {
     inputs: dist_grad::INS,
     outputs: dist_grad::OUTS,
     attrs: DistAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(dist_grad),
     ..OP
@@ -300,7 +300,7 @@ pub static DIST_GRAD: Op = Op {
 
 // Of all elements: the sum of their sizes, the sum of their squares.
 
-fn infer_one(cx: &mut Infer) -> Result<()> {
+fn infer_one(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(unary::X)?;
     cx.set(unary::OUT, &[1], dtype);
     Ok(())
@@ -310,7 +310,7 @@ macro_rules! of_all {
     ($($op:ident $name:literal, $grad:ident $grad_name:literal $slots:ident, $term:expr, $slope:expr;)*) => {
         $(
             pub static $op: Op = Op {
-                name: $name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, takes: DTypes::FLOATS,
+                name: $name, inputs: unary::INS, outputs: unary::OUTS, attrs: NoAttrs::FIELDS, dtypes: DTypes::FLOATS,
                 infer: infer_one, grad: Grad::By(&$grad),
                 cpu: Kernel::Pure(|cx| {
                     let x = cx.input(unary::X)?;
@@ -326,7 +326,7 @@ macro_rules! of_all {
                 ..OP
             };
             pub static $grad: Op = Op {
-                name: $grad_name, inputs: $slots::INS, outputs: $slots::OUTS, takes: DTypes::FLOATS,
+                name: $grad_name, inputs: $slots::INS, outputs: $slots::OUTS, dtypes: DTypes::FLOATS,
                 infer: grads_like_inputs,
                 cpu: Kernel::Pure(|cx| {
                     let (x, dout) = (cx.input($slots::X)?, cx.input($slots::DOUT)?);

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::shape::{axis, numel, to_usize};
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Plain;
@@ -22,14 +22,14 @@ attrs! {
 slots! {
     mod unary { X "X" => OUT "Out" }
     mod cumsum_flat_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
-    mod argsort { X "X" => OUT "Out".made(), INDICES "Indices".made() }
+    mod argsort { X "X" => OUT "Out".kernel_allocated(), INDICES "Indices".kernel_allocated() }
     mod argsort_grad { INDICES "Indices", X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
-    mod top_k { X "X", K "K".opt() => OUT "Out".made(), INDICES "Indices".made() }
+    mod top_k { X "X", K "K".dispensable() => OUT "Out".kernel_allocated(), INDICES "Indices".kernel_allocated() }
     mod top_k_grad { X "X".meta_only(), INDICES "Indices", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 /// What these kernels take.
-const REAL: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
+const REAL: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS);
 
 /// Sizes before, along and after an axis.
 fn cut(dims: &[i64], at: usize) -> (usize, usize, usize) {
@@ -79,7 +79,7 @@ fn moved(t: &Tensor, perm: &[usize]) -> Result<Tensor> {
 
 // cumsum
 
-fn infer_cumsum(cx: &mut Infer) -> Result<()> {
+fn infer_cumsum(cx: &mut ShapeContext) -> Result<()> {
     let (mut dims, dtype) = (cx.dims(unary::X)?, cx.dtype(unary::X)?);
     if cx.attrs::<CumsumAttrs>().flatten {
         dims = Dims::from_slice(&[count(&dims)]);
@@ -107,7 +107,7 @@ fn scan(op: &str, a: &CumsumAttrs, reverse: bool, x: &Tensor, out: &mut Tensor) 
     Ok(())
 }
 
-fn cumsum(cx: &mut Run) -> Result<()> {
+fn cumsum(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<CumsumAttrs>();
     let x = cx.input(unary::X)?;
     scan(cx.op.name, a, a.reverse, x, cx.out(unary::OUT)?)
@@ -130,7 +130,7 @@ pub static CUMSUM: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: CumsumAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer: infer_cumsum,
     cpu: Kernel::Pure(cumsum),
     grad: Grad::Fn(cumsum_grad),
@@ -141,7 +141,7 @@ pub static CUMSUM_FLAT_GRAD: Op = Op {
     inputs: cumsum_flat_grad::INS,
     outputs: cumsum_flat_grad::OUTS,
     attrs: CumsumAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer: |cx| shape_of_x(cx, cumsum_flat_grad::X, cumsum_flat_grad::DOUT, cumsum_flat_grad::DX),
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<CumsumAttrs>();
@@ -159,7 +159,7 @@ pub static CUMSUM_FLAT_GRAD: Op = Op {
 
 // arg_max, arg_min
 
-fn infer_arg(cx: &mut Infer) -> Result<()> {
+fn infer_arg(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<ArgAttrs>();
     let x = cx.dims(unary::X)?;
     let at = axis(cx.op.name, a.axis, x.len())?;
@@ -192,7 +192,7 @@ fn infer_arg(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn arg_extreme(cx: &mut Run, greatest: bool) -> Result<()> {
+fn arg_extreme(cx: &mut KernelContext, greatest: bool) -> Result<()> {
     let a = cx.attrs::<ArgAttrs>();
     let x = cx.input(unary::X)?;
     let (n, inner) = if a.flatten {
@@ -223,13 +223,13 @@ fn arg_extreme(cx: &mut Run, greatest: bool) -> Result<()> {
     Ok(())
 }
 
-const fn arg(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
+const fn arg(name: &'static str, kernel: fn(&mut KernelContext) -> Result<()>) -> Op {
     Op {
         name,
         inputs: unary::INS,
         outputs: unary::OUTS,
         attrs: ArgAttrs::FIELDS,
-        takes: REAL,
+        dtypes: REAL,
         infer: infer_arg,
         cpu: Kernel::Pure(kernel),
         ..OP
@@ -241,7 +241,7 @@ pub static ARG_MIN: Op = arg("arg_min", |cx| arg_extreme(cx, false));
 // argsort and top-k: values and where they stood. The gradient goes back there.
 
 /// Values of X's data type and int64 positions, both of shape `dims` and with the LoD of X.
-fn set_sorted(cx: &mut Infer, dims: &[i64], [values, indices]: [OutSlot; 2]) -> Result<()> {
+fn set_sorted(cx: &mut ShapeContext, dims: &[i64], [values, indices]: [OutSlot; 2]) -> Result<()> {
     let dtype = cx.dtype(argsort::X)?;
     cx.set(values, dims, dtype);
     cx.set(indices, dims, DType::I64);
@@ -251,14 +251,14 @@ fn set_sorted(cx: &mut Infer, dims: &[i64], [values, indices]: [OutSlot; 2]) -> 
 }
 
 /// Gives the outputs what a kernel of rows made, the axis put back in its place.
-fn give(cx: &mut Run, values: Tensor, indices: Tensor, at: usize, slots: [OutSlot; 2]) -> Result<()> {
+fn give(cx: &mut KernelContext, values: Tensor, indices: Tensor, at: usize, slots: [OutSlot; 2]) -> Result<()> {
     let lod = &cx.input(argsort::X)?.lod;
     cx.set(slots[0], from_last(values, at)?.with_lod(lod.clone()));
     cx.set(slots[1], from_last(indices, at)?.with_lod(lod.clone()));
     Ok(())
 }
 
-fn run_argsort(cx: &mut Run) -> Result<()> {
+fn run_argsort(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ArgsortAttrs>();
     let x = cx.input(argsort::X)?;
     let at = axis(cx.op.name, a.axis as i64, x.rank())?;
@@ -273,7 +273,7 @@ fn run_argsort(cx: &mut Run) -> Result<()> {
     give(cx, values, indices, at, [argsort::OUT, argsort::INDICES])
 }
 
-fn infer_argsort(cx: &mut Infer) -> Result<()> {
+fn infer_argsort(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(argsort::X)?;
     axis(cx.op.name, cx.attrs::<ArgsortAttrs>().axis as i64, x.len())?;
     set_sorted(cx, &x, [argsort::OUT, argsort::INDICES])
@@ -299,7 +299,7 @@ fn top(op: &Op, attrs: &oar_core::op::Attrs, rank: usize, k: Option<&Tensor>) ->
     Ok(Top { k, at: axis(op.name, at as i64, rank)?, largest })
 }
 
-fn infer_topk(cx: &mut Infer) -> Result<()> {
+fn infer_topk(cx: &mut ShapeContext) -> Result<()> {
     let mut x = cx.dims(top_k::X)?;
     let k = cx.tensor(top_k::K);
     let top = top(cx.op, cx.attrs, x.len(), k)?;
@@ -317,7 +317,7 @@ fn infer_topk(cx: &mut Infer) -> Result<()> {
     set_sorted(cx, &x, [top_k::OUT, top_k::INDICES])
 }
 
-fn topk(cx: &mut Run) -> Result<()> {
+fn topk(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(top_k::X)?;
     let top = top(cx.op, cx.attrs, x.rank(), cx.opt(top_k::K))?;
     let rows = to_last(x, top.at)?;
@@ -334,7 +334,7 @@ fn topk(cx: &mut Run) -> Result<()> {
 }
 
 /// The gradient has the shape and LoD of X and the data type of `Out@GRAD`.
-fn shape_of_x(cx: &mut Infer, x: InSlot, dout: InSlot, dx: OutSlot) -> Result<()> {
+fn shape_of_x(cx: &mut ShapeContext, x: InSlot, dout: InSlot, dx: OutSlot) -> Result<()> {
     let (dims, dtype) = (cx.dims(x)?, cx.dtype(dout)?);
     cx.set(dx, &dims, dtype);
     cx.share_lod(dx, x);
@@ -355,7 +355,7 @@ const TOP_K_SLOTS: SortGrad =
     SortGrad { x: top_k_grad::X, indices: top_k_grad::INDICES, dout: top_k_grad::DOUT, dx: top_k_grad::DX };
 
 /// dx[.., indices[.., j, ..], ..] = dout[.., j, ..] along the axis, zero elsewhere.
-fn put_back(cx: &mut Run, slots: SortGrad, axis_attr: i32) -> Result<()> {
+fn put_back(cx: &mut KernelContext, slots: SortGrad, axis_attr: i32) -> Result<()> {
     let (x, indices, dout) = (cx.input(slots.x)?, cx.input(slots.indices)?, cx.input(slots.dout)?);
     let name = cx.op.name;
     let at = axis(name, axis_attr as i64, x.rank())?;
@@ -403,7 +403,7 @@ pub static ARGSORT: Op = Op {
     inputs: argsort::INS,
     outputs: argsort::OUTS,
     attrs: ArgsortAttrs::FIELDS,
-    takes: REAL.and(DTypes::BOOL),
+    dtypes: REAL.union(DTypes::BOOL),
     infer: infer_argsort,
     cpu: Kernel::Pure(run_argsort),
     grad: Grad::By(&ARGSORT_GRAD),
@@ -422,7 +422,7 @@ pub static TOP_K: Op = Op {
     name: "top_k",
     inputs: top_k::INS,
     outputs: top_k::OUTS,
-    takes: REAL,
+    dtypes: REAL,
     attrs: TopkAttrs::FIELDS,
     infer: infer_topk,
     cpu: Kernel::Pure(topk),
@@ -433,7 +433,7 @@ pub static TOP_K_GRAD: Op = Op {
     name: "top_k_grad",
     inputs: top_k_grad::INS,
     outputs: top_k_grad::OUTS,
-    takes: REAL,
+    dtypes: REAL,
     attrs: TopkAttrs::FIELDS,
     infer: |cx| shape_of_x(cx, top_k_grad::X, top_k_grad::DOUT, top_k_grad::DX),
     cpu: Kernel::Pure(|cx| put_back(cx, TOP_K_SLOTS, -1)),
@@ -443,7 +443,7 @@ pub static TOP_K_V2: Op = Op {
     name: "top_k_v2",
     inputs: top_k::INS,
     outputs: top_k::OUTS,
-    takes: REAL,
+    dtypes: REAL,
     attrs: TopkV2Attrs::FIELDS,
     infer: infer_topk,
     cpu: Kernel::Pure(topk),
@@ -454,7 +454,7 @@ pub static TOP_K_V2_GRAD: Op = Op {
     name: "top_k_v2_grad",
     inputs: top_k_grad::INS,
     outputs: top_k_grad::OUTS,
-    takes: REAL,
+    dtypes: REAL,
     attrs: TopkV2Attrs::FIELDS,
     infer: |cx| shape_of_x(cx, top_k_grad::X, top_k_grad::DOUT, top_k_grad::DX),
     cpu: Kernel::Pure(|cx| put_back(cx, TOP_K_SLOTS, cx.attrs::<TopkV2Attrs>().axis)),

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, Binary};
@@ -28,7 +28,7 @@ slots! {
     mod addmm { INPUT "Input", X "X", Y "Y" => OUT "Out" }
     mod addmm_grad {
         INPUT "Input".meta_only(), X "X", Y "Y", DOUT "Out@GRAD"
-        => DINPUT "Input@GRAD".made(), DX "X@GRAD", DY "Y@GRAD"
+        => DINPUT "Input@GRAD".kernel_allocated(), DX "X@GRAD", DY "Y@GRAD"
     }
 }
 
@@ -61,7 +61,7 @@ fn multiply(sizes: Sizes, scale: [f64; 2], a: Operand, b: Operand, c: &mut Tenso
 const PLAIN: [f64; 2] = [1.0, 0.0];
 
 /// Refuses inputs of different data types.
-fn one_type(cx: &Infer, slots: &[InSlot]) -> Result<()> {
+fn one_type(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
     let first = cx.dtype(slots[0])?;
     for &slot in &slots[1..] {
         let other = cx.dtype(slot)?;
@@ -102,7 +102,7 @@ fn of_bmm(op: &str, x: &[i64], y: &[i64]) -> Result<[i64; 4]> {
     Ok([if bx < 0 { by } else { bx }, m, n, if k < 0 { l } else { k }])
 }
 
-fn bmm_grad(cx: &mut Run) -> Result<()> {
+fn bmm_grad(cx: &mut KernelContext) -> Result<()> {
     use product_grad::{DOUT, DX, DY, X, Y};
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let sizes = of_bmm(cx.op.name, x.dims(), y.dims())?;
@@ -118,13 +118,13 @@ fn bmm_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static BMM: Op = Op {
     name: "bmm",
     inputs: product::INS,
     outputs: product::OUTS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: |cx| {
         let sizes = of_bmm(cx.op.name, &cx.dims(product::X)?, &cx.dims(product::Y)?)?;
         one_type(cx, &[product::X, product::Y])?;
@@ -146,7 +146,7 @@ pub static BMM_GRAD: Op = Op {
     name: "bmm_grad",
     inputs: product_grad::INS,
     outputs: product_grad::OUTS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(bmm_grad),
     ..OP
@@ -168,7 +168,7 @@ pub static MV: Op = Op {
     name: "mv",
     inputs: mv::INS,
     outputs: mv::OUTS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: |cx| {
         let [_, m, ..] = of_mv(cx.op.name, &cx.dims(mv::X)?, &cx.dims(mv::VEC)?)?;
         one_type(cx, &[mv::X, mv::VEC])?;
@@ -189,7 +189,7 @@ pub static MV_GRAD: Op = Op {
     name: "mv_grad",
     inputs: mv_grad::INS,
     outputs: mv_grad::OUTS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         use mv_grad::{DOUT, DVEC, DX, VEC, X};
@@ -211,7 +211,7 @@ pub static MV_GRAD: Op = Op {
 
 // dot: of two vectors, or of two matrices row by row.
 
-fn infer_dot(cx: &mut Infer) -> Result<()> {
+fn infer_dot(cx: &mut ShapeContext) -> Result<()> {
     let (x, y, dtype) = (cx.dims(product::X)?, cx.dims(product::Y)?, cx.dtype(product::X)?);
     ensure!(
         (1..=2).contains(&x.len()) && x.len() == y.len() && x.iter().zip(&y).all(|(&a, &b)| agree(a, b)),
@@ -228,7 +228,7 @@ fn infer_dot(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn dot(cx: &mut Run) -> Result<()> {
+fn dot(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(product::X)?, cx.input(product::Y)?);
     let (rows, n) = (cx.out(product::OUT)?.numel(), x.dims().last().map_or(0, |&n| n as usize));
     let products = binary(cx.op.name, Binary::Mul, x, y, -1)?;
@@ -245,7 +245,7 @@ fn dot(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn dot_grad(cx: &mut Run) -> Result<()> {
+fn dot_grad(cx: &mut KernelContext) -> Result<()> {
     use product_grad::{DOUT, DX, DY, X, Y};
     let (op, x, y, dout) = (cx.op.name, cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let mut dims = Dims::from_slice(x.dims());
@@ -263,14 +263,14 @@ fn dot_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::INDICES).and(DTypes::COMPLEX);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::INDICES).union(DTypes::COMPLEX);
 
 pub static DOT: Op = Op {
     name: "dot",
     inputs: product::INS,
     outputs: product::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: infer_dot,
     cpu: Kernel::Pure(dot),
     grad: Grad::By(&DOT_GRAD),
@@ -280,7 +280,7 @@ pub static DOT_GRAD: Op = Op {
     name: "dot_grad",
     inputs: product_grad::INS,
     outputs: product_grad::OUTS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(dot_grad),
     ..OP
@@ -307,7 +307,7 @@ fn of_addmm(op: &str, input: &[i64], x: &[i64], y: &[i64]) -> Result<[i64; 4]> {
     Ok([1, m, n, if k < 0 { l } else { k }])
 }
 
-fn addmm_grad(cx: &mut Run) -> Result<()> {
+fn addmm_grad(cx: &mut KernelContext) -> Result<()> {
     use addmm_grad::{DINPUT, DOUT, DX, DY, INPUT, X, Y};
     let (input, x, y, dout) = (cx.input(INPUT)?, cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let sizes = of_addmm(cx.op.name, input.dims(), x.dims(), y.dims())?;
@@ -339,7 +339,7 @@ pub static ADDMM: Op = Op {
     inputs: addmm::INS,
     outputs: addmm::OUTS,
     attrs: AddmmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let (input, x, y) = (cx.dims(addmm::INPUT)?, cx.dims(addmm::X)?, cx.dims(addmm::Y)?);
         let [_, m, n, _] = of_addmm(cx.op.name, &input, &x, &y)?;
@@ -368,7 +368,7 @@ pub static ADDMM_GRAD: Op = Op {
     inputs: addmm_grad::INS,
     outputs: addmm_grad::OUTS,
     attrs: AddmmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(addmm_grad),
     ..OP

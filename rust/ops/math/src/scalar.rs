@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{kind_of_first, like_first};
 use oar_core::op::pointwise::{self, PointwiseCall};
-use oar_core::op::{Grad, InSlot, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
@@ -21,16 +21,16 @@ attrs! {
 }
 
 slots! {
-    mod pow { X "X", FACTOR "FactorTensor".opt() => OUT "Out" }
-    mod pow_grad { X "X", DOUT "Out@GRAD", FACTOR "FactorTensor".opt() => DX "X@GRAD" }
-    mod clip { X "X", MIN "Min".opt(), MAX "Max".opt() => OUT "Out" }
-    mod clip_grad { X "X", MIN "Min".opt(), MAX "Max".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod pow { X "X", FACTOR "FactorTensor".dispensable() => OUT "Out" }
+    mod pow_grad { X "X", DOUT "Out@GRAD", FACTOR "FactorTensor".dispensable() => DX "X@GRAD" }
+    mod clip { X "X", MIN "Min".dispensable(), MAX "Max".dispensable() => OUT "Out" }
+    mod clip_grad { X "X", MIN "Min".dispensable(), MAX "Max".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The parameter: the only element of the tensor in `slot` where there is one, else the attribute.
-fn parameter(cx: &Run, slot: InSlot, attr: f32) -> Result<f64> {
+fn parameter(cx: &KernelContext, slot: InSlot, attr: f32) -> Result<f64> {
     let Some(t) = cx.opt(slot) else { return Ok(attr as f64) };
     ensure!(
         t.numel() == 1,
@@ -44,7 +44,7 @@ fn parameter(cx: &Run, slot: InSlot, attr: f32) -> Result<f64> {
 }
 
 /// Inputs of a gradient must be alike: kernels for integers zip them.
-fn alike(cx: &Run, x: &Tensor, d: &Tensor) -> Result<()> {
+fn alike(cx: &KernelContext, x: &Tensor, d: &Tensor) -> Result<()> {
     ensure!(
         x.dims() == d.dims() && x.dtype() == d.dtype(),
         InvalidArgument,
@@ -70,7 +70,7 @@ fn power_row([square, cube, general]: Powers, factor: &f64) -> (&'static Row, &[
     }
 }
 
-fn run_pow(cx: &mut Run) -> Result<()> {
+fn run_pow(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(pow::X)?;
     let factor = parameter(cx, pow::FACTOR, cx.attrs::<PowAttrs>().factor)?;
     dispatch!(x.dtype(), T in [i32, i64, i16, i8, u8], {
@@ -83,7 +83,7 @@ fn run_pow(cx: &mut Run) -> Result<()> {
     })
 }
 
-fn run_pow_grad(cx: &mut Run) -> Result<()> {
+fn run_pow_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, d) = (cx.input(pow_grad::X)?, cx.input(pow_grad::DOUT)?);
     let factor = parameter(cx, pow_grad::FACTOR, cx.attrs::<PowAttrs>().factor)?;
     alike(cx, x, d)?;
@@ -114,7 +114,7 @@ pub static POW: Op = Op {
     inputs: pow::INS,
     outputs: pow::OUTS,
     attrs: PowAttrs::FIELDS,
-    takes: FLOATS.and(DTypes::INTEGERS),
+    dtypes: FLOATS.union(DTypes::INTEGERS),
     infer: like_first,
     cpu: Kernel::Pure(run_pow),
     grad: Grad::By(&POW_GRAD),
@@ -126,7 +126,7 @@ pub static POW_GRAD: Op = Op {
     inputs: pow_grad::INS,
     outputs: pow_grad::OUTS,
     attrs: PowAttrs::FIELDS,
-    takes: FLOATS.and(DTypes::INTEGERS),
+    dtypes: FLOATS.union(DTypes::INTEGERS),
     infer: like_first,
     cpu: Kernel::Pure(run_pow_grad),
     pointwise: Some(|p| pow_pointwise(p, pow_grad::FACTOR, GRADIENTS)),
@@ -136,7 +136,7 @@ pub static POW_GRAD: Op = Op {
 // clip
 
 /// The limits, which clip and its gradient have in the same slots.
-fn bounds(cx: &Run) -> Result<[f64; 2]> {
+fn bounds(cx: &KernelContext) -> Result<[f64; 2]> {
     let a = cx.attrs::<ClipAttrs>();
     let (min, max) = (parameter(cx, clip::MIN, a.min)?, parameter(cx, clip::MAX, a.max)?);
     ensure!(
@@ -148,7 +148,7 @@ fn bounds(cx: &Run) -> Result<[f64; 2]> {
     Ok([min, max])
 }
 
-fn run_clip(cx: &mut Run) -> Result<()> {
+fn run_clip(cx: &mut KernelContext) -> Result<()> {
     let limits = bounds(cx)?;
     let mut out = cx.take_out(clip::OUT)?;
     clipped(cx, cx.input(clip::X)?, limits, &mut out)?;
@@ -157,7 +157,7 @@ fn run_clip(cx: &mut Run) -> Result<()> {
 }
 
 /// The same of SelectedRows; rows that stand in the value twice are added up first.
-fn clip_rows(cx: &mut Run) -> Result<()> {
+fn clip_rows(cx: &mut KernelContext) -> Result<()> {
     let limits = bounds(cx)?;
     let Some(r) = cx.rows(clip::X) else { return run_clip(cx) };
     check_rows(cx.op.name, r)?;
@@ -174,7 +174,7 @@ fn clip_rows(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn clipped(cx: &Run, x: &Tensor, [min, max]: [f64; 2], out: &mut Tensor) -> Result<()> {
+fn clipped(cx: &KernelContext, x: &Tensor, [min, max]: [f64; 2], out: &mut Tensor) -> Result<()> {
     dispatch!(x.dtype(), T in [i32, i64], {
         let (low, high) = (min as T, max as T);
         map(x.data::<T>(), out.data_mut::<T>()?, |v| if v < low { low } else if v > high { high } else { v });
@@ -184,7 +184,7 @@ fn clipped(cx: &Run, x: &Tensor, [min, max]: [f64; 2], out: &mut Tensor) -> Resu
     Ok(())
 }
 
-fn run_clip_grad(cx: &mut Run) -> Result<()> {
+fn run_clip_grad(cx: &mut KernelContext) -> Result<()> {
     let [min, max] = bounds(cx)?;
     let (x, d) = (cx.input(clip_grad::X)?, cx.input(clip_grad::DOUT)?);
     alike(cx, x, d)?;
@@ -211,10 +211,10 @@ pub static CLIP: Op = Op {
     inputs: clip::INS,
     outputs: clip::OUTS,
     attrs: ClipAttrs::FIELDS,
-    takes: FLOATS.and(DTypes::INDICES),
+    dtypes: FLOATS.union(DTypes::INDICES),
     infer: kind_of_first,
     cpu: Kernel::Pure(run_clip),
-    rows: RowsKernel::Own(clip_rows),
+    sparse_kernel: SparseKernel::Own(clip_rows),
     grad: Grad::By(&CLIP_GRAD),
     pointwise: Some(|p| clip_pointwise(p, &rows::clip, &[clip::X])),
     ..OP
@@ -225,7 +225,7 @@ pub static CLIP_GRAD: Op = Op {
     inputs: clip_grad::INS,
     outputs: clip_grad::OUTS,
     attrs: ClipAttrs::FIELDS,
-    takes: FLOATS.and(DTypes::INDICES),
+    dtypes: FLOATS.union(DTypes::INDICES),
     infer: like_first,
     cpu: Kernel::Pure(run_clip_grad),
     pointwise: Some(|p| clip_pointwise(p, &rows::clip_grad, &[clip_grad::X, clip_grad::DOUT])),

@@ -2,14 +2,14 @@
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::axis::like;
 
 attrs! { pub struct CosineAttrs {} }
 
 slots! {
-    mod cosine { X "X", Y "Y" => OUT "Out", X_NORM "XNorm".mid(), Y_NORM "YNorm".mid() }
+    mod cosine { X "X", Y "Y" => OUT "Out", X_NORM "XNorm".intermediate(), Y_NORM "YNorm".intermediate() }
     mod cosine_grad {
         X "X", Y "Y", X_NORM "XNorm", Y_NORM "YNorm", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD"
     }
@@ -33,7 +33,7 @@ fn check(op: &str, x: &[i64], y: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, y, dtype) = (cx.dims(cosine::X)?, cx.dims(cosine::Y)?, cx.dtype(cosine::X)?);
     check(cx.op.name, &x, &y)?;
     cx.set(cosine::OUT, &[x[0], 1], dtype);
@@ -47,7 +47,7 @@ fn width(x: &[i64]) -> usize {
     x[1..].iter().product::<i64>() as usize
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(cosine::X)?, cx.input(cosine::Y)?);
     like(cx, y, y.dims(), x.dtype(), "Y")?;
     let (rows, columns, shared) = (x.dims()[0] as usize, width(x.dims()), y.dims()[0] == 1);
@@ -71,13 +71,13 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     cx.like(cosine_grad::DX, cosine_grad::X)?;
     cx.share_lod(cosine_grad::DX, cosine_grad::X);
     cx.like(cosine_grad::DY, cosine_grad::Y)
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use cosine_grad::{DOUT, DX, DY, OUT, X, X_NORM, Y, Y_NORM};
     let (x, y) = (cx.input(X)?, cx.input(Y)?);
     check(cx.op.name, x.dims(), y.dims())?;
@@ -123,7 +123,7 @@ pub static COSINE: Op = Op {
     inputs: cosine::INS,
     outputs: cosine::OUTS,
     attrs: CosineAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&COSINE_GRAD),
@@ -135,7 +135,7 @@ pub static COSINE_GRAD: Op = Op {
     inputs: cosine_grad::INS,
     outputs: cosine_grad::OUTS,
     attrs: CosineAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP

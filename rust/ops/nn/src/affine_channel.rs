@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::{self as kernel, BatchNormGrad, Channels};
 use oar_ops_common::half::in_f32;
@@ -36,7 +36,7 @@ fn layout(a: &AffineAttrs, x: &[i64]) -> Channels {
     Channels { images: images as usize, channels: channels as usize, pixels, last: last(a) }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(affine::X)?;
     let c = check(cx.op.name, cx.attrs(), &x)?;
     infer_channel(cx, &[affine::SCALE, affine::BIAS], c)?;
@@ -46,7 +46,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// A batch that was normalised before: its mean is 0, its deviation 1.
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(affine::X)?;
     let d = layout(cx.attrs(), x.dims());
     check_channel(cx, &[affine::SCALE, affine::BIAS], d.channels, x.dtype())?;
@@ -59,7 +59,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use affine_grad::{DBIAS, DOUT, DSCALE, DX, SCALE, X};
     let (x, dout, scale) = (cx.input(X)?, cx.input(DOUT)?, cx.input(SCALE)?);
     check(cx.op.name, cx.attrs(), x.dims())?;
@@ -79,12 +79,12 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     grads_like_inputs(cx)?;
     cx.like(affine_grad::DBIAS, affine_grad::SCALE)
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 const X: InSlot = affine::X;
 
 pub static AFFINE_CHANNEL: Op = Op {
@@ -92,7 +92,7 @@ pub static AFFINE_CHANNEL: Op = Op {
     inputs: affine::INS,
     outputs: affine::OUTS,
     attrs: AffineAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, X, run)),
     grad: Grad::By(&AFFINE_CHANNEL_GRAD),
@@ -104,7 +104,7 @@ pub static AFFINE_CHANNEL_GRAD: Op = Op {
     inputs: affine_grad::INS,
     outputs: affine_grad::OUTS,
     attrs: AffineAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, X, run_grad)),
     ..OP

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
@@ -20,11 +20,11 @@ slots! {
         => DINPUT "Input@GRAD", DW "W@GRAD", DBIAS "Bias@GRAD"
     }
     mod rank {
-        X "X", OFFSET "RankOffset", PARAM "RankParam" => HELP "InputHelp".opt(), OUT "Out", RANK "InsRank".opt()
+        X "X", OFFSET "RankOffset", PARAM "RankParam" => HELP "InputHelp".dispensable(), OUT "Out", RANK "InsRank".dispensable()
     }
     mod rank_grad {
-        X "X", OFFSET "RankOffset", PARAM "RankParam".meta_only(), HELP "InputHelp".opt().meta_only(), DOUT "Out@GRAD",
-        RANK "InsRank".opt().meta_only() => DPARAM "RankParam@GRAD"
+        X "X", OFFSET "RankOffset", PARAM "RankParam".meta_only(), HELP "InputHelp".dispensable().meta_only(), DOUT "Out@GRAD",
+        RANK "InsRank".dispensable().meta_only() => DPARAM "RankParam@GRAD"
     }
 }
 
@@ -32,7 +32,7 @@ fn agree(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
-fn of_type(cx: &Run, dtype: DType, slots: &[InSlot]) -> Result<()> {
+fn of_type(cx: &KernelContext, dtype: DType, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let t = cx.input(slot)?;
         ensure!(
@@ -49,7 +49,7 @@ fn of_type(cx: &Run, dtype: DType, slots: &[InSlot]) -> Result<()> {
 
 // batch_fc
 
-fn infer_fc(cx: &mut Infer) -> Result<()> {
+fn infer_fc(cx: &mut ShapeContext) -> Result<()> {
     let (x, w, b) = (cx.dims(fc::INPUT)?, cx.dims(fc::W)?, cx.dims(fc::BIAS)?);
     let fits = x.len() == 3 && w.len() == 3 && agree(x[0], w[0]) && agree(x[2], w[1]);
     ensure!(
@@ -84,7 +84,7 @@ fn part_mut<T>(all: &mut [T], i: usize, parts: usize) -> &mut [T] {
     &mut all[i * each..][..each]
 }
 
-fn run_fc(cx: &mut Run) -> Result<()> {
+fn run_fc(cx: &mut KernelContext) -> Result<()> {
     let (x, w, bias) = (cx.input(fc::INPUT)?, cx.input(fc::W)?, cx.input(fc::BIAS)?);
     of_type(cx, x.dtype(), &[fc::W, fc::BIAS])?;
     let (slots, rows, inner, outer) = fc_sizes(x, w);
@@ -103,7 +103,7 @@ fn run_fc(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_fc_grad(cx: &mut Run) -> Result<()> {
+fn run_fc_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, w, dout) = (cx.input(fc_grad::INPUT)?, cx.input(fc_grad::W)?, cx.input(fc_grad::DOUT)?);
     of_type(cx, x.dtype(), &[fc_grad::W, fc_grad::BIAS, fc_grad::DOUT])?;
     let (slots, rows, inner, outer) = fc_sizes(x, w);
@@ -145,7 +145,7 @@ fn run_fc_grad(cx: &mut Run) -> Result<()> {
 
 // rank_attention
 
-fn infer_rank(cx: &mut Infer) -> Result<()> {
+fn infer_rank(cx: &mut ShapeContext) -> Result<()> {
     let (op, ranks) = (cx.op.name, cx.attrs::<RankAttrs>().MaxRank as i64);
     let (x, offset, w) = (cx.dims(rank::X)?, cx.dims(rank::OFFSET)?, cx.dims(rank::PARAM)?);
     ensure!(ranks > 0, InvalidArgument, "operator {op}: MaxRank must be above 0, got {ranks}");
@@ -181,7 +181,7 @@ struct Pair {
 }
 
 /// The pairs of every row. RankOffset has a row's rank, then (rank, row) of each other sample; ranks count from 1.
-fn pairs(cx: &Run, offset: InSlot, rows: usize) -> Result<Vec<Vec<Pair>>> {
+fn pairs(cx: &KernelContext, offset: InSlot, rows: usize) -> Result<Vec<Vec<Pair>>> {
     let (op, ranks) = (cx.op.name, cx.attrs::<RankAttrs>().MaxRank as i64);
     of_type(cx, DType::I32, &[offset])?;
     let mut found = Vec::with_capacity(rows);
@@ -204,7 +204,7 @@ fn pairs(cx: &Run, offset: InSlot, rows: usize) -> Result<Vec<Vec<Pair>>> {
     Ok(found)
 }
 
-fn run_rank(cx: &mut Run) -> Result<()> {
+fn run_rank(cx: &mut KernelContext) -> Result<()> {
     let (x, w) = (cx.input(rank::X)?, cx.input(rank::PARAM)?);
     of_type(cx, x.dtype(), &[rank::PARAM])?;
     let (rows, features, columns) = (x.dims()[0] as usize, x.dims()[1] as usize, w.dims()[1] as usize);
@@ -256,7 +256,7 @@ fn blocks_grad<T: Real + Gemm + Element>(pairs: &[Vec<Pair>], x: &[T], dout: &[T
     }
 }
 
-fn run_rank_grad(cx: &mut Run) -> Result<()> {
+fn run_rank_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, w, dout) = (cx.input(rank_grad::X)?, cx.input(rank_grad::PARAM)?, cx.input(rank_grad::DOUT)?);
     of_type(cx, x.dtype(), &[rank_grad::PARAM, rank_grad::DOUT])?;
     let (rows, features) = (x.dims()[0] as usize, x.dims()[1] as usize);
@@ -279,7 +279,7 @@ pub static BATCH_FC: Op = Op {
     inputs: fc::INS,
     outputs: fc::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_fc,
     cpu: Kernel::Pure(run_fc),
     grad: Grad::By(&BATCH_FC_GRAD),
@@ -291,7 +291,7 @@ pub static BATCH_FC_GRAD: Op = Op {
     inputs: fc_grad::INS,
     outputs: fc_grad::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_fc_grad),
     ..OP
@@ -302,7 +302,7 @@ pub static RANK_ATTENTION: Op = Op {
     inputs: rank::INS,
     outputs: rank::OUTS,
     attrs: RankAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_rank,
     cpu: Kernel::Pure(run_rank),
     grad: Grad::By(&RANK_ATTENTION_GRAD),
@@ -314,7 +314,7 @@ pub static RANK_ATTENTION_GRAD: Op = Op {
     inputs: rank_grad::INS,
     outputs: rank_grad::OUTS,
     attrs: RankAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_rank_grad),
     ..OP

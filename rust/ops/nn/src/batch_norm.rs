@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, OutSlot, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
@@ -37,18 +37,18 @@ impl BatchNormAttrs {
 
 slots! {
     mod batch_norm {
-        X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance", MOMENTUM "MomentumTensor".opt()
+        X "X", SCALE "Scale", BIAS "Bias", MEAN "Mean", VARIANCE "Variance", MOMENTUM "MomentumTensor".dispensable()
         => Y "Y", MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
-        SAVED_MEAN "SavedMean".mid(), SAVED_VARIANCE "SavedVariance".mid(), RESERVE "ReserveSpace".opt().made()
+        SAVED_MEAN "SavedMean".intermediate(), SAVED_VARIANCE "SavedVariance".intermediate(), RESERVE "ReserveSpace".dispensable().kernel_allocated()
     }
     mod batch_norm_grad {
         X "X", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
-        RESERVE "ReserveSpace".opt(), MEAN "Mean".opt(), VARIANCE "Variance".opt()
+        RESERVE "ReserveSpace".dispensable(), MEAN "Mean".dispensable(), VARIANCE "Variance".dispensable()
         => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
     }
     mod batch_norm_grad_grad {
-        X "X", SCALE "Scale", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance", MEAN "Mean".opt(),
-        VARIANCE "Variance".opt(), DDX "DDX".opt(), DDSCALE "DDScale".opt(), DDBIAS "DDBias".opt(), DY "DY"
+        X "X", SCALE "Scale", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance", MEAN "Mean".dispensable(),
+        VARIANCE "Variance".dispensable(), DDX "DDX".dispensable(), DDSCALE "DDScale".dispensable(), DDBIAS "DDBias".dispensable(), DY "DY"
         => DX "DX", DSCALE "DScale", DDY "DDY"
     }
 }
@@ -62,7 +62,7 @@ fn check_rank(op: &str, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn infer_batch(cx: &mut Infer) -> Result<()> {
+fn infer_batch(cx: &mut ShapeContext) -> Result<()> {
     use batch_norm::{BIAS, MEAN, MEAN_OUT, RESERVE, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE, VARIANCE_OUT, X, Y};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     let a = cx.attrs::<BatchNormAttrs>();
@@ -89,12 +89,12 @@ fn layout(a: &BatchNormAttrs, x: &[i64]) -> Channels {
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(batch_norm::X)?;
     dispatch!(x.dtype(), T in [f32, f64], forward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm::{BIAS, MEAN_OUT, MOMENTUM, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, Y};
     let a = cx.attrs::<BatchNormAttrs>();
     let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
@@ -133,7 +133,7 @@ fn forward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tenso
 
 /// The statistics that a gradient uses: mean and inverse deviation.
 fn statistics<T: Element + oar_kernels::gemm_simd::Real>(
-    cx: &Run,
+    cx: &KernelContext,
     a: &BatchNormAttrs,
     saved: [InSlot; 2],
     running: [InSlot; 2],
@@ -157,12 +157,12 @@ fn statistics<T: Element + oar_kernels::gemm_simd::Real>(
     Ok((of(saved[0])?, of(saved[1])?))
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(batch_norm_grad::X)?;
     dispatch!(x.dtype(), T in [f32, f64], backward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn backward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn backward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm_grad::{DBIAS, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE};
     let a = cx.attrs::<BatchNormAttrs>();
     let (dy, scale) = (cx.input(DY)?, cx.input(SCALE)?);
@@ -191,7 +191,7 @@ fn backward_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tens
     Ok(())
 }
 
-fn infer_batch_grad(cx: &mut Infer) -> Result<()> {
+fn infer_batch_grad(cx: &mut ShapeContext) -> Result<()> {
     use batch_norm_grad::{DBIAS, DSCALE, DX, X};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
@@ -227,12 +227,12 @@ fn wire_batch_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     }])
 }
 
-fn second(cx: &mut Run) -> Result<()> {
+fn second(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(batch_norm_grad_grad::X)?;
     dispatch!(x.dtype(), T in [f32, f64], second_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn second_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn second_in<T: Element + oar_kernels::gemm_simd::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm_grad_grad::{
         DDBIAS, DDSCALE, DDX, DDY, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE,
     };
@@ -271,7 +271,7 @@ pub static BATCH_NORM: Op = Op {
     inputs: batch_norm::INS,
     outputs: batch_norm::OUTS,
     attrs: BatchNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: infer_batch,
     cpu: Kernel::Pure(|cx| {
         use batch_norm::{BIAS, MEAN_OUT, SCALE, VARIANCE_OUT, X};
@@ -288,7 +288,7 @@ pub static BATCH_NORM_GRAD: Op = Op {
     inputs: batch_norm_grad::INS,
     outputs: batch_norm_grad::OUTS,
     attrs: BatchNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: infer_batch_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, batch_norm_grad::X, backward)),
     grad: Grad::Map(&BATCH_NORM_GRAD_GRAD, SECOND_GRAD),
@@ -300,7 +300,7 @@ pub static BATCH_NORM_GRAD_GRAD: Op = Op {
     inputs: batch_norm_grad_grad::INS,
     outputs: batch_norm_grad_grad::OUTS,
     attrs: BatchNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         use batch_norm_grad_grad::{DDY, DSCALE, DX, SCALE, X};
         cx.like(DX, X)?;

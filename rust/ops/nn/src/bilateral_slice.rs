@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -71,7 +71,7 @@ struct Corner {
 }
 
 impl Sizes {
-    fn of(cx: &Run, x: &Tensor, grid: &Tensor, guide: &Tensor) -> Result<Sizes> {
+    fn of(cx: &KernelContext, x: &Tensor, grid: &Tensor, guide: &Tensor) -> Result<Sizes> {
         let a = cx.attrs::<SliceAttrs>();
         let outputs = channels(cx.op.name, a, x.dims(), grid.dims(), guide.dims())?;
         for (t, what) in [(grid, "Grid"), (guide, "Guide")] {
@@ -194,7 +194,7 @@ fn backward<T: Number>(s: &Sizes, (x, grid, guide, d): Ins<T>, outs: [Option<&mu
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, grid, guide) = (cx.dims(slice::X)?, cx.dims(slice::GRID)?, cx.dims(slice::GUIDE)?);
     let outputs = channels(cx.op.name, cx.attrs(), &x, &grid, &guide)?;
     let dtype = cx.dtype(slice::X)?;
@@ -202,7 +202,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, grid, guide) = (cx.input(slice::X)?, cx.input(slice::GRID)?, cx.input(slice::GUIDE)?);
     let s = Sizes::of(cx, x, grid, guide)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -211,7 +211,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use slice_grad::{DGRID, DGUIDE, DOUT, DX, GRID, GUIDE, X};
     let (x, grid, guide, d) = (cx.input(X)?, cx.input(GRID)?, cx.input(GUIDE)?, cx.input(DOUT)?);
     let s = Sizes::of(cx, x, grid, guide)?;
@@ -233,7 +233,7 @@ pub static BILATERAL_SLICE: Op = Op {
     inputs: slice::INS,
     outputs: slice::OUTS,
     attrs: SliceAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&BILATERAL_SLICE_GRAD),
@@ -245,7 +245,7 @@ pub static BILATERAL_SLICE_GRAD: Op = Op {
     inputs: slice_grad::INS,
     outputs: slice_grad::OUTS,
     attrs: SliceAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -2,7 +2,7 @@
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
@@ -11,7 +11,7 @@ use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
 
 slots! {
-    mod product { X "X", Y "Y", WEIGHT "Weight", BIAS "Bias".opt() => OUT "Out" }
+    mod product { X "X", Y "Y", WEIGHT "Weight", BIAS "Bias".dispensable() => OUT "Out" }
     mod product_grad {
         X "X", Y "Y", WEIGHT "Weight", DOUT "Out@GRAD"
         => DBIAS "Bias@GRAD", DX "X@GRAD", DY "Y@GRAD", DWEIGHT "Weight@GRAD"
@@ -38,7 +38,7 @@ fn out_shape(op: &str, x: &[i64], y: &[i64], w: &[i64]) -> Result<[i64; 2]> {
     Ok([if x[0] < 0 { y[0] } else { x[0] }, w[0]])
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, y, w) = (cx.dims(product::X)?, cx.dims(product::Y)?, cx.dims(product::WEIGHT)?);
     let (out, dtype) = (out_shape(cx.op.name, &x, &y, &w)?, cx.dtype(product::X)?);
     if cx.has(product::BIAS) {
@@ -57,7 +57,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use product_grad::{DBIAS, DWEIGHT, DX, DY, WEIGHT, X, Y};
     let [_, size] = out_shape(cx.op.name, &cx.dims(X)?, &cx.dims(Y)?, &cx.dims(WEIGHT)?)?;
     cx.like(DX, X)?;
@@ -158,7 +158,7 @@ impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y, w) = (cx.input(product::X)?, cx.input(product::Y)?, cx.input(product::WEIGHT)?);
     let bias = cx.opt(product::BIAS);
     same_types(cx.op.name, x, &[y, w])?;
@@ -171,7 +171,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use product_grad::{DBIAS, DOUT, DWEIGHT, DX, DY, WEIGHT, X, Y};
     let (x, y, w, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(WEIGHT)?, cx.input(DOUT)?);
     same_types(cx.op.name, x, &[y, w, dout])?;
@@ -201,14 +201,14 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static PRODUCT: Op = Op {
     name: "bilinear_tensor_product",
     inputs: product::INS,
     outputs: product::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, product::X, run)),
     grad: Grad::By(&PRODUCT_GRAD),
@@ -220,7 +220,7 @@ pub static PRODUCT_GRAD: Op = Op {
     inputs: product_grad::INS,
     outputs: product_grad::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, product_grad::X, run_grad)),
     ..OP

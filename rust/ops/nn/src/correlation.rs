@@ -2,7 +2,7 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -28,7 +28,7 @@ fn radius(a: &CorrelationAttrs) -> i64 {
     i64::from(a.max_displacement) / i64::from(a.stride2)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<CorrelationAttrs>());
     cx.shaped(correlation::X, &[-1; 4])?;
     let (x, dtype) = (cx.dims(correlation::X)?, cx.dtype(correlation::X)?);
@@ -141,7 +141,7 @@ impl Sizes {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y, a) = (cx.input(correlation::X)?, cx.input(correlation::Y)?, cx.attrs::<CorrelationAttrs>());
     axis::like(cx, y, x.dims(), x.dtype(), "Input2")?;
     let s = Sizes::of(x, cx.out(correlation::OUT)?, a);
@@ -164,7 +164,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use correlation_grad::{DOUT, DX, DY, X, Y};
     let (x, y, d, a) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?, cx.attrs::<CorrelationAttrs>());
     axis::like(cx, y, x.dims(), x.dtype(), "Input2")?;
@@ -203,7 +203,7 @@ pub static CORRELATION: Op = Op {
     inputs: correlation::INS,
     outputs: correlation::OUTS,
     attrs: CorrelationAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&CORRELATION_GRAD),
@@ -214,7 +214,7 @@ pub static CORRELATION_GRAD: Op = Op {
     inputs: correlation_grad::INS,
     outputs: correlation_grad::OUTS,
     attrs: CorrelationAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

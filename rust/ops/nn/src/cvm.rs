@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 
@@ -23,7 +23,7 @@ fn widths(op: &str, x: &[i64], use_cvm: bool) -> Result<(i64, i64)> {
     Ok((x[1], if use_cvm || x[1] < 0 { x[1] } else { x[1] - 2 }))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(cvm::X)?, cx.dtype(cvm::X)?);
     let (_, width) = widths(cx.op.name, &x, cx.attrs::<CvmAttrs>().use_cvm)?;
     cx.set(cvm::Y, &[x[0], width], dtype);
@@ -31,7 +31,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, keep) = (cx.input(cvm::X)?, cx.attrs::<CvmAttrs>().use_cvm);
     let (width, to) = widths(cx.op.name, x.dims(), keep)?;
     let (width, to) = (width as usize, to as usize);
@@ -48,7 +48,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     widths(cx.op.name, &cx.dims(cvm_grad::X)?, true)?;
     cx.like(cvm_grad::DX, cvm_grad::X)?;
     cx.share_lod(cvm_grad::DX, cvm_grad::X);
@@ -68,7 +68,7 @@ fn owners(op: &str, x: &Tensor) -> Result<Vec<usize>> {
 }
 
 /// What stands for the gradient of show and click are show and click themselves, which servers count up.
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, x, counts, d) = (cx.op.name, cx.input(cvm_grad::X)?, cx.input(cvm_grad::CVM)?, cx.input(cvm_grad::DY)?);
     let (width, from) = widths(op, x.dims(), cx.attrs::<CvmAttrs>().use_cvm)?;
     let owners = owners(op, x)?;
@@ -101,7 +101,7 @@ pub static CVM: Op = Op {
     inputs: cvm::INS,
     outputs: cvm::OUTS,
     attrs: CvmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&CVM_GRAD),
@@ -113,7 +113,7 @@ pub static CVM_GRAD: Op = Op {
     inputs: cvm_grad::INS,
     outputs: cvm_grad::OUTS,
     attrs: CvmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP

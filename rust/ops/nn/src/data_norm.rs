@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::axis::like;
@@ -18,15 +18,15 @@ attrs! {
 
 slots! {
     mod norm {
-        SCALE_W "scale_w".opt(), BIAS "bias".opt(), X "X", SIZE "BatchSize", SUM "BatchSum", SQUARES "BatchSquareSum"
-        => Y "Y", MEANS "Means".mid(), SCALES "Scales".mid()
+        SCALE_W "scale_w".dispensable(), BIAS "bias".dispensable(), X "X", SIZE "BatchSize", SUM "BatchSum", SQUARES "BatchSquareSum"
+        => Y "Y", MEANS "Means".intermediate(), SCALES "Scales".intermediate()
     }
     /// BatchSize, BatchSum and BatchSquareSum are changed on GPUs only, where sync_stats asks for it.
     mod norm_grad {
-        X "X", DY "Y@GRAD", SCALE_W "scale_w".opt(), BIAS "bias".opt(), SCALES "Scales", MEANS "Means"
-        => SIZE "BatchSize".opt().made(), SUM "BatchSum".opt().made(), SQUARES "BatchSquareSum".opt().made(),
+        X "X", DY "Y@GRAD", SCALE_W "scale_w".dispensable(), BIAS "bias".dispensable(), SCALES "Scales", MEANS "Means"
+        => SIZE "BatchSize".dispensable().kernel_allocated(), SUM "BatchSum".dispensable().kernel_allocated(), SQUARES "BatchSquareSum".dispensable().kernel_allocated(),
         DX "X@GRAD", DSIZE "BatchSize@GRAD", DSUM "BatchSum@GRAD", DSQUARES "BatchSquareSum@GRAD",
-        DSCALE_W "scale_w@GRAD".opt(), DBIAS "bias@GRAD".opt()
+        DSCALE_W "scale_w@GRAD".dispensable(), DBIAS "bias@GRAD".dispensable()
     }
 }
 
@@ -57,7 +57,7 @@ fn check_rows(op: &str, x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DataNormAttrs>());
     check_epsilon(op, a.epsilon)?;
     let (x, dtype) = (cx.dims(norm::X)?, cx.dtype(norm::X)?);
@@ -86,7 +86,7 @@ fn hidden(first: f64) -> bool {
     first > -1e-7f32 as f64 && first < 1e-7f32 as f64
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<DataNormAttrs>();
     let (x, size, sum, squares) =
         (cx.input(norm::X)?, cx.input(norm::SIZE)?, cx.input(norm::SUM)?, cx.input(norm::SQUARES)?);
@@ -125,7 +125,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE_W, DSIZE, DSQUARES, DSUM, DX, X};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     let c = channels(cx.op.name, cx.attrs(), &x)?;
@@ -137,7 +137,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
 }
 
 /// What stands for the gradients of the statistics is this batch's share of them.
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE_W, DSIZE, DSQUARES, DSUM, DX, DY, MEANS, SCALES, SCALE_W, X};
     let a = cx.attrs::<DataNormAttrs>();
     let (x, d, means, scales) = (cx.input(X)?, cx.input(DY)?, cx.input(MEANS)?, cx.input(SCALES)?);
@@ -197,7 +197,7 @@ pub static NORM: Op = Op {
     inputs: norm::INS,
     outputs: norm::OUTS,
     attrs: DataNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&NORM_GRAD),
@@ -209,7 +209,7 @@ pub static NORM_GRAD: Op = Op {
     inputs: norm_grad::INS,
     outputs: norm_grad::OUTS,
     attrs: DataNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::deform::Deform;
@@ -105,7 +105,7 @@ struct Call<'a> {
     out: Dims,
 }
 
-fn look<'a>(cx: &Run<'a>, slots: &Slots) -> Result<Call<'a>> {
+fn look<'a>(cx: &KernelContext<'a>, slots: &Slots) -> Result<Call<'a>> {
     let a = cx.attrs::<DeformAttrs>();
     let (x, w, offset) = (cx.input(slots.input)?, cx.input(slots.filter)?, cx.input(slots.offset)?);
     let mask = slots.mask.map(|m| cx.input(m)).transpose()?;
@@ -232,7 +232,7 @@ impl Call<'_> {
     }
 }
 
-fn infer(cx: &mut Infer, slots: &Slots, output: OutSlot) -> Result<()> {
+fn infer(cx: &mut ShapeContext, slots: &Slots, output: OutSlot) -> Result<()> {
     let (x, w) = (cx.dims(slots.input)?, cx.dims(slots.filter)?);
     let (_, out) = geometry(cx.op.name, cx.attrs(), &x, &w)?;
     let dtype = cx.dtype(slots.input)?;
@@ -240,14 +240,14 @@ fn infer(cx: &mut Infer, slots: &Slots, output: OutSlot) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run, slots: &Slots, output: OutSlot) -> Result<()> {
+fn run(cx: &mut KernelContext, slots: &Slots, output: OutSlot) -> Result<()> {
     let call = look(cx, slots)?;
     dispatch!(call.x.dtype(), T in [f32, f64], call.forward(cx.out_data::<T>(output)?),
         other => return cx.unsupported(other));
     Ok(())
 }
 
-fn run_grad(cx: &mut Run, slots: &Slots, dy: InSlot, outs: [OutSlot; 4]) -> Result<()> {
+fn run_grad(cx: &mut KernelContext, slots: &Slots, dy: InSlot, outs: [OutSlot; 4]) -> Result<()> {
     let (call, dy) = (look(cx, slots)?, cx.input(dy)?);
     ensure!(
         dy.dims() == &call.out[..] && dy.dtype() == call.x.dtype(),
@@ -265,25 +265,25 @@ fn run_grad(cx: &mut Run, slots: &Slots, dy: InSlot, outs: [OutSlot; 4]) -> Resu
     Ok(())
 }
 
-fn run_second_grad(cx: &mut Run) -> Result<()> {
+fn run_second_grad(cx: &mut KernelContext) -> Result<()> {
     use second_grad::{DFILTER, DINPUT, DMASK, DOFFSET, DOUTPUT};
     run_grad(cx, &SECOND_GRAD, DOUTPUT, [DINPUT, DFILTER, DOFFSET, DMASK])
 }
 
-fn run_first_grad(cx: &mut Run) -> Result<()> {
+fn run_first_grad(cx: &mut KernelContext) -> Result<()> {
     use first_grad::{DFILTER, DINPUT, DOFFSET, DOUTPUT};
     // There is no fourth.
     run_grad(cx, &FIRST_GRAD, DOUTPUT, [DINPUT, DFILTER, DOFFSET, DOFFSET])
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static DEFORMABLE: Op = Op {
     name: "deformable_conv",
     inputs: second::INS,
     outputs: second::OUTS,
     attrs: DeformAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| infer(cx, &SECOND, second::OUTPUT),
     cpu: Kernel::Pure(|cx| in_f32(cx, second::INPUT, |cx| run(cx, &SECOND, second::OUTPUT))),
     grad: Grad::By(&DEFORMABLE_GRAD),
@@ -295,7 +295,7 @@ pub static DEFORMABLE_GRAD: Op = Op {
     inputs: second_grad::INS,
     outputs: second_grad::OUTS,
     attrs: DeformAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, second_grad::INPUT, run_second_grad)),
     ..OP
@@ -306,7 +306,7 @@ pub static DEFORMABLE_V1: Op = Op {
     inputs: first::INS,
     outputs: first::OUTS,
     attrs: DeformAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| infer(cx, &FIRST, first::OUTPUT),
     cpu: Kernel::Pure(|cx| in_f32(cx, first::INPUT, |cx| run(cx, &FIRST, first::OUTPUT))),
     grad: Grad::By(&DEFORMABLE_V1_GRAD),
@@ -318,7 +318,7 @@ pub static DEFORMABLE_V1_GRAD: Op = Op {
     inputs: first_grad::INS,
     outputs: first_grad::OUTS,
     attrs: DeformAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, first_grad::INPUT, run_first_grad)),
     ..OP

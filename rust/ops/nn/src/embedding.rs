@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Meta, Op, RowsKernel, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::index as rows;
@@ -55,7 +55,7 @@ slots! {
     mod lookup_grad { W "W".meta_only(), IDS "Ids", DOUT "Out@GRAD" => DW "W@GRAD" }
 }
 
-fn infer_lookup(cx: &mut Infer) -> Result<()> {
+fn infer_lookup(cx: &mut ShapeContext) -> Result<()> {
     let (table, mut dims) = (cx.dims(lookup::W)?, cx.dims(lookup::IDS)?);
     let op = cx.op.name;
     ensure!(table.len() == 2, InvalidArgument, "operator {op}: W must have two dimensions, got shape {table:?}");
@@ -74,14 +74,14 @@ fn infer_lookup(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn gather(cx: &mut Run) -> Result<()> {
+fn gather(cx: &mut KernelContext) -> Result<()> {
     let padding = options(cx.attrs.as_any()).padding;
     let (table, ids) = (cx.input(lookup::W)?, index_of(cx.op.name, cx.input(lookup::IDS)?)?);
     gather_into(cx, table, &ids, padding)
 }
 
 /// A table of some rows: SelectedRows.
-fn gather_from_rows(cx: &mut Run) -> Result<()> {
+fn gather_from_rows(cx: &mut KernelContext) -> Result<()> {
     let o = options(cx.attrs.as_any());
     let ids = index_of(cx.op.name, cx.input(lookup::IDS)?)?;
     let table = table_of_rows(cx, lookup::W)?;
@@ -89,14 +89,14 @@ fn gather_from_rows(cx: &mut Run) -> Result<()> {
     gather_into(cx, &table.value, &places, Some(-1))
 }
 
-fn table_of_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
+fn table_of_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
     match cx.value(slot)? {
         Value::Rows(r) => Ok(r),
         other => bail!(InvalidArgument, "operator {}: W cannot be {}", cx.op.name, other.what()),
     }
 }
 
-fn gather_into(cx: &mut Run, table: &Tensor, ids: &[i64], padding: Option<i64>) -> Result<()> {
+fn gather_into(cx: &mut KernelContext, table: &Tensor, ids: &[i64], padding: Option<i64>) -> Result<()> {
     let width = table.dims().get(1).map_or(0, |&w| w as usize);
     let op = cx.op.name;
     let out = cx.out(lookup::OUT)?;
@@ -123,7 +123,7 @@ fn find_rows(op: &str, table: &SelectedRows, ids: &[i64], o: &Options) -> Result
 }
 
 /// The gradient of W is dense, or SelectedRows with a row for each id.
-fn infer_lookup_grad(cx: &mut Infer) -> Result<()> {
+fn infer_lookup_grad(cx: &mut ShapeContext) -> Result<()> {
     let w = cx.meta(lookup_grad::W, 0)?;
     let op = cx.op.name;
     ensure!(w.dims.len() == 2, InvalidArgument, "operator {op}: W must have two dimensions, got {:?}", &w.dims[..]);
@@ -133,18 +133,18 @@ fn infer_lookup_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn scatter(cx: &mut Run) -> Result<()> {
+fn scatter(cx: &mut KernelContext) -> Result<()> {
     let dims = Dims::from_slice(cx.input(lookup_grad::W)?.dims());
     scatter_into(cx, &dims)
 }
 
-fn scatter_of_rows(cx: &mut Run) -> Result<()> {
+fn scatter_of_rows(cx: &mut KernelContext) -> Result<()> {
     let dims = Dims::from_slice(table_of_rows(cx, lookup_grad::W)?.value.dims());
     scatter_into(cx, &dims)
 }
 
 /// The gradient of a table of this shape.
-fn scatter_into(cx: &mut Run, table: &[i64]) -> Result<()> {
+fn scatter_into(cx: &mut KernelContext, table: &[i64]) -> Result<()> {
     let o = options(cx.attrs.as_any());
     let (ids, dout) = (cx.input(lookup_grad::IDS)?, cx.input(lookup_grad::DOUT)?);
     let &[height, width] = table else {
@@ -182,7 +182,7 @@ macro_rules! lookups {
             attrs: $attrs::FIELDS,
             infer: infer_lookup,
             cpu: Kernel::Pure(gather),
-            rows: RowsKernel::Own(gather_from_rows),
+            sparse_kernel: SparseKernel::Own(gather_from_rows),
             grad: Grad::By(&$grad),
             ..OP
         };
@@ -191,10 +191,10 @@ macro_rules! lookups {
             inputs: lookup_grad::INS,
             outputs: lookup_grad::OUTS,
             attrs: $attrs::FIELDS,
-            takes: DTypes::FLOATS.and(DTypes::HALVES),
+            dtypes: DTypes::FLOATS.union(DTypes::HALVES),
             infer: infer_lookup_grad,
             cpu: Kernel::Pure(scatter),
-            rows: RowsKernel::Own(scatter_of_rows),
+            sparse_kernel: SparseKernel::Own(scatter_of_rows),
             ..OP
         };
     };

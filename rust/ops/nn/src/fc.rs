@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
 use oar_ops_common::elements::same_types;
@@ -18,7 +18,7 @@ attrs! {
     }
 }
 
-slots! { mod fc { INPUT "Input", W "W", BIAS "Bias".opt() => OUT "Out" } }
+slots! { mod fc { INPUT "Input", W "W", BIAS "Bias".dispensable() => OUT "Out" } }
 
 /// Rows and columns that weights have beyond the matrix, if they are padded.
 const PADDING: i64 = 4;
@@ -69,7 +69,7 @@ fn out_shape(op: &str, a: &FcAttrs, x: &[i64], w: &[i64], bias: Option<&[i64]>) 
     Ok((out, matrix))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, w, dtype) = (cx.dims(fc::INPUT)?, cx.dims(fc::W)?, cx.dtype(fc::INPUT)?);
     let bias = if cx.has(fc::BIAS) { Some(cx.dims(fc::BIAS)?) } else { None };
     let (out, _) = out_shape(cx.op.name, cx.attrs(), &x, &w, bias.as_deref())?;
@@ -78,7 +78,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, x, w, bias) = (cx.attrs::<FcAttrs>(), cx.input(fc::INPUT)?, cx.input(fc::W)?, cx.opt(fc::BIAS));
     let (out, [k, n]) = out_shape(cx.op.name, a, x.dims(), w.dims(), bias.map(|b| b.dims()))?;
     for t in [Some(w), bias].into_iter().flatten() {
@@ -106,7 +106,7 @@ pub static FC: Op = Op {
     inputs: fc::INS,
     outputs: fc::OUTS,
     attrs: FcAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, fc::INPUT, run)),
     ..OP

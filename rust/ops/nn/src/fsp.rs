@@ -2,7 +2,7 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
@@ -14,7 +14,7 @@ slots! {
     mod fsp_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(fsp::X, &[-1; 4])?;
     let x = cx.dims(fsp::X)?;
     cx.shaped(fsp::Y, &[x[0], -1, x[2], x[3]])?;
@@ -25,13 +25,13 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// Images, places of an image, and channels of both.
-fn sizes(cx: &Run, x: &Tensor, y: &Tensor) -> Result<(usize, usize, [usize; 2])> {
+fn sizes(cx: &KernelContext, x: &Tensor, y: &Tensor) -> Result<(usize, usize, [usize; 2])> {
     axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
     let d = x.dims();
     Ok((d[0] as usize, (d[2] * d[3]) as usize, [d[1] as usize, y.dims()[1] as usize]))
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(fsp::X)?, cx.input(fsp::Y)?);
     let (images, places, [m, n]) = sizes(cx, x, y)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -46,7 +46,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use fsp_grad::{DOUT, DX, DY, X, Y};
     let (x, y, d) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let (images, places, channels) = sizes(cx, x, y)?;
@@ -75,7 +75,7 @@ pub static FSP: Op = Op {
     name: "fsp",
     inputs: fsp::INS,
     outputs: fsp::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&FSP_GRAD),
@@ -85,7 +85,7 @@ pub static FSP_GRAD: Op = Op {
     name: "fsp_grad",
     inputs: fsp_grad::INS,
     outputs: fsp_grad::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -5,7 +5,7 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::grid_sample::{self as kernel, Beyond, Sampling};
@@ -22,8 +22,8 @@ attrs! {
 }
 
 slots! {
-    mod affine { THETA "Theta", SHAPE "OutputShape".opt() => OUT "Output".made() }
-    mod affine_grad { SHAPE "OutputShape".opt(), DOUT "Output@GRAD" => DTHETA "Theta@GRAD" }
+    mod affine { THETA "Theta", SHAPE "OutputShape".dispensable() => OUT "Output".kernel_allocated() }
+    mod affine_grad { SHAPE "OutputShape".dispensable(), DOUT "Output@GRAD" => DTHETA "Theta@GRAD" }
     mod sampler { X "X", GRID "Grid" => OUT "Output" }
     mod sampler_grad { X "X", GRID "Grid", DOUT "Output@GRAD" => DX "X@GRAD", DGRID "Grid@GRAD" }
 }
@@ -56,7 +56,7 @@ fn check_theta(op: &str, theta: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn infer_affine(cx: &mut Infer) -> Result<()> {
+fn infer_affine(cx: &mut ShapeContext) -> Result<()> {
     let (theta, dtype) = (cx.dims(affine::THETA)?, cx.dtype(affine::THETA)?);
     check_theta(cx.op.name, &theta)?;
     target(cx, cx.attrs(), affine::SHAPE)?;
@@ -98,7 +98,7 @@ fn axes(op: &str, [h, w]: [i64; 2], align_corners: bool) -> Result<[Places; 2]> 
     Ok([Places::new(h, align_corners), Places::new(w, align_corners)])
 }
 
-fn run_affine(cx: &mut Run) -> Result<()> {
+fn run_affine(cx: &mut KernelContext) -> Result<()> {
     let (op, theta, a) = (cx.op.name, cx.input(affine::THETA)?, cx.attrs::<AffineAttrs>());
     check_theta(op, theta.dims())?;
     let [h, w] = target(cx, a, affine::SHAPE)?;
@@ -125,7 +125,7 @@ fn run_affine(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_affine_grad(cx: &mut Infer) -> Result<()> {
+fn infer_affine_grad(cx: &mut ShapeContext) -> Result<()> {
     let (d, dtype) = (cx.dims(affine_grad::DOUT)?, cx.dtype(affine_grad::DOUT)?);
     ensure!(
         d.len() == 4 && matches!(d[3], 2 | -1),
@@ -139,7 +139,7 @@ fn infer_affine_grad(cx: &mut Infer) -> Result<()> {
 }
 
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
-fn run_affine_grad(cx: &mut Run) -> Result<()> {
+fn run_affine_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, d, a) = (cx.op.name, cx.input(affine_grad::DOUT)?, cx.attrs::<AffineAttrs>());
     let size = target(cx, a, affine_grad::SHAPE)?;
     ensure!(
@@ -191,7 +191,7 @@ fn sampling(op: &str, a: &SamplerAttrs) -> Result<Sampling> {
     })
 }
 
-fn infer_sampler(cx: &mut Infer) -> Result<()> {
+fn infer_sampler(cx: &mut ShapeContext) -> Result<()> {
     let (x, grid, dtype) = (cx.dims(sampler::X)?, cx.dims(sampler::GRID)?, cx.dtype(sampler::X)?);
     sampling(cx.op.name, cx.attrs())?;
     for (what, d) in [("X", &x), ("Grid", &grid)] {
@@ -223,7 +223,7 @@ fn sizes(x: &Tensor, grid: &Tensor) -> kernel::Sizes {
     kernel::Sizes { images: n(x, 0), channels: n(x, 1), input: (n(x, 2), n(x, 3)), output: (n(g, 1), n(g, 2)) }
 }
 
-fn run_sampler(cx: &mut Run) -> Result<()> {
+fn run_sampler(cx: &mut KernelContext) -> Result<()> {
     let (x, grid) = (cx.input(sampler::X)?, cx.input(sampler::GRID)?);
     like(cx, grid, grid.dims(), x.dtype(), "Grid")?;
     let s = sampling(cx.op.name, cx.attrs())?;
@@ -234,7 +234,7 @@ fn run_sampler(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn sampler_grads<T: Element + oar_kernels::types::Number>(cx: &mut Run, s: Sampling) -> Result<()> {
+fn sampler_grads<T: Element + oar_kernels::types::Number>(cx: &mut KernelContext, s: Sampling) -> Result<()> {
     use sampler_grad::{DGRID, DOUT, DX, GRID, X};
     let (x, grid, d) = (cx.input(X)?, cx.input(GRID)?, cx.input(DOUT)?);
     let sizes = sizes(x, grid);
@@ -245,7 +245,7 @@ fn sampler_grads<T: Element + oar_kernels::types::Number>(cx: &mut Run, s: Sampl
     Ok(())
 }
 
-fn run_sampler_grad(cx: &mut Run) -> Result<()> {
+fn run_sampler_grad(cx: &mut KernelContext) -> Result<()> {
     use sampler_grad::{DOUT, GRID, X};
     let (x, grid, d) = (cx.input(X)?, cx.input(GRID)?, cx.input(DOUT)?);
     let fits = x.rank() == 4 && grid.rank() == 4 && grid.dims()[0] == x.dims()[0] && grid.dims()[3] == 2;
@@ -262,7 +262,7 @@ pub static AFFINE_GRID: Op = Op {
     inputs: affine::INS,
     outputs: affine::OUTS,
     attrs: AffineAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_affine,
     cpu: Kernel::Pure(run_affine),
     grad: Grad::By(&AFFINE_GRID_GRAD),
@@ -284,7 +284,7 @@ pub static GRID_SAMPLER: Op = Op {
     inputs: sampler::INS,
     outputs: sampler::OUTS,
     attrs: SamplerAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_sampler,
     cpu: Kernel::Pure(run_sampler),
     grad: Grad::By(&GRID_SAMPLER_GRAD),
@@ -296,7 +296,7 @@ pub static GRID_SAMPLER_GRAD: Op = Op {
     inputs: sampler_grad::INS,
     outputs: sampler_grad::OUTS,
     attrs: SamplerAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_sampler_grad),
     ..OP

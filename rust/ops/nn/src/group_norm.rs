@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
@@ -16,9 +16,9 @@ attrs! {
 }
 
 slots! {
-    mod group_norm { X "X", SCALE "Scale".opt(), BIAS "Bias".opt() => Y "Y", MEAN "Mean".mid(), VARIANCE "Variance".mid() }
+    mod group_norm { X "X", SCALE "Scale".dispensable(), BIAS "Bias".dispensable() => Y "Y", MEAN "Mean".intermediate(), VARIANCE "Variance".intermediate() }
     mod group_norm_grad {
-        SCALE "Scale".opt(), BIAS "Bias".opt(), DY "Y@GRAD", Y "Y", VARIANCE "Variance"
+        SCALE "Scale".dispensable(), BIAS "Bias".dispensable(), DY "Y@GRAD", Y "Y", VARIANCE "Variance"
         => DX "X@GRAD", DBIAS "Bias@GRAD", DSCALE "Scale@GRAD"
     }
 }
@@ -55,7 +55,7 @@ fn groups(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
 }
 
 /// One value a channel, `or` where the slot is absent.
-fn per_channel<T: Real + Element>(cx: &Run, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
+fn per_channel<T: Real + Element>(cx: &KernelContext, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
     let Some(t) = cx.opt(slot) else {
         let mut all = Vec::new();
         let there = all.try_reserve_exact(channels).is_ok();
@@ -74,7 +74,7 @@ fn per_channel<T: Real + Element>(cx: &Run, slot: InSlot, channels: usize, or: T
     Ok(t.data::<T>().to_vec())
 }
 
-fn forward<T: Real + Element>(cx: &mut Run, x: &Tensor) -> Result<()> {
+fn forward<T: Real + Element>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use group_norm::{BIAS, MEAN, SCALE, VARIANCE, Y};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = groups(cx.op.name, a, x.dims())?;
@@ -90,7 +90,7 @@ fn forward<T: Real + Element>(cx: &mut Run, x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn backward<T: Real + Element>(cx: &mut Run, y: &Tensor) -> Result<()> {
+fn backward<T: Real + Element>(cx: &mut KernelContext, y: &Tensor) -> Result<()> {
     use group_norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE, VARIANCE};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = groups(cx.op.name, a, y.dims())?;
@@ -117,7 +117,7 @@ fn backward<T: Real + Element>(cx: &mut Run, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     use group_norm::{MEAN, VARIANCE, X, Y};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     let a = cx.attrs::<GroupNormAttrs>();
@@ -129,7 +129,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use group_norm_grad::{DBIAS, DSCALE, DX, Y};
     let (y, dtype) = (cx.dims(Y)?, cx.dtype(Y)?);
     let a = cx.attrs::<GroupNormAttrs>();
@@ -146,7 +146,7 @@ pub static GROUP_NORM: Op = Op {
     inputs: group_norm::INS,
     outputs: group_norm::OUTS,
     attrs: GroupNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| {
         let x = cx.input(group_norm::X)?;
@@ -161,7 +161,7 @@ pub static GROUP_NORM_GRAD: Op = Op {
     inputs: group_norm_grad::INS,
     outputs: group_norm_grad::OUTS,
     attrs: GroupNormAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| {
         let y = cx.input(group_norm_grad::Y)?;

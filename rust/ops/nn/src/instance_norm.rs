@@ -4,7 +4,7 @@
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
@@ -18,16 +18,16 @@ attrs! {
 
 slots! {
     mod norm {
-        X "X", SCALE "Scale".opt(), BIAS "Bias".opt()
-        => Y "Y", MEAN "SavedMean".mid(), INVERSE "SavedVariance".mid()
+        X "X", SCALE "Scale".dispensable(), BIAS "Bias".dispensable()
+        => Y "Y", MEAN "SavedMean".intermediate(), INVERSE "SavedVariance".intermediate()
     }
     mod norm_grad {
-        X "X", DY "Y@GRAD", SCALE "Scale".opt(), MEAN "SavedMean", INVERSE "SavedVariance"
+        X "X", DY "Y@GRAD", SCALE "Scale".dispensable(), MEAN "SavedMean", INVERSE "SavedVariance"
         => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
     }
     mod norm_grad_grad {
-        X "X", SCALE "Scale".opt(), MEAN "SavedMean", INVERSE "SavedVariance", DDX "DDX".opt(),
-        DDSCALE "DDScale".opt(), DDBIAS "DDBias".opt(), DY "DY" => DX "DX", DSCALE "DScale", DDY "DDY"
+        X "X", SCALE "Scale".dispensable(), MEAN "SavedMean", INVERSE "SavedVariance", DDX "DDX".dispensable(),
+        DDSCALE "DDScale".dispensable(), DDBIAS "DDBias".dispensable(), DY "DY" => DX "DX", DSCALE "DScale", DDY "DDY"
     }
 }
 
@@ -60,7 +60,7 @@ fn over_images<T: Element + Real>(all: &[T], out: &mut [T]) {
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     use norm::{BIAS, INVERSE, MEAN, SCALE, X, Y};
     let x = cx.input(X)?;
     let (d, channels) = layout(cx.op.name, x.dims())?;
@@ -82,12 +82,12 @@ fn forward(cx: &mut Run) -> Result<()> {
 }
 
 /// The statistics that the forward operator left: one a channel of every image.
-fn saved<'a>(cx: &Run<'a>, slots: [InSlot; 2], d: &Channels, x: &Tensor) -> Result<[&'a Tensor; 2]> {
+fn saved<'a>(cx: &KernelContext<'a>, slots: [InSlot; 2], d: &Channels, x: &Tensor) -> Result<[&'a Tensor; 2]> {
     check_channel(cx, &slots, d.channels, x.dtype())?;
     Ok([cx.input(slots[0])?, cx.input(slots[1])?])
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE, DX, DY, INVERSE, MEAN, SCALE, X};
     let (x, dy) = (cx.input(X)?, cx.input(DY)?);
     let (d, channels) = layout(cx.op.name, x.dims())?;
@@ -115,7 +115,7 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn second(cx: &mut Run) -> Result<()> {
+fn second(cx: &mut KernelContext) -> Result<()> {
     use norm_grad_grad::{DDBIAS, DDSCALE, DDX, DDY, DSCALE, DX, DY, INVERSE, MEAN, SCALE, X};
     let (x, dy) = (cx.input(X)?, cx.input(DY)?);
     let (d, channels) = layout(cx.op.name, x.dims())?;
@@ -144,7 +144,7 @@ fn second(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     use norm::{BIAS, INVERSE, MEAN, SCALE, X, Y};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_epsilon(cx.op.name, cx.attrs::<InstanceNormAttrs>().epsilon)?;
@@ -172,7 +172,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE, DX, X};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
@@ -183,7 +183,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_second(cx: &mut Infer) -> Result<()> {
+fn infer_second(cx: &mut ShapeContext) -> Result<()> {
     use norm_grad_grad::{DDY, DSCALE, DX, X};
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
@@ -193,14 +193,14 @@ fn infer_second(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static INSTANCE_NORM: Op = Op {
     name: "instance_norm",
     inputs: norm::INS,
     outputs: norm::OUTS,
     attrs: InstanceNormAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(norm::X)?.dtype();
@@ -216,7 +216,7 @@ pub static INSTANCE_NORM_GRAD: Op = Op {
     inputs: norm_grad::INS,
     outputs: norm_grad::OUTS,
     attrs: InstanceNormAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, norm_grad::X, backward)),
     grad: Grad::Map(&INSTANCE_NORM_GRAD_GRAD, SECOND_GRAD),
@@ -228,7 +228,7 @@ pub static INSTANCE_NORM_GRAD_GRAD: Op = Op {
     inputs: norm_grad_grad::INS,
     outputs: norm_grad_grad::OUTS,
     attrs: InstanceNormAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: infer_second,
     cpu: Kernel::Pure(|cx| in_f32(cx, norm_grad_grad::X, second)),
     ..OP

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{shape, DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::l2_normalize as kernel;
 use oar_ops_common::axis::{like, split};
@@ -14,11 +14,11 @@ attrs! {
 }
 
 slots! {
-    mod norm { X "X" => NORM "Norm".mid(), OUT "Out" }
+    mod norm { X "X" => NORM "Norm".intermediate(), OUT "Out" }
     mod norm_grad { X "X", DOUT "Out@GRAD", NORM "Norm" => DX "X@GRAD" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(norm::X)?;
     let axis = shape::axis(cx.op.name, cx.attrs::<NormAttrs>().axis as i64, dims.len())?;
     dims[axis] = 1;
@@ -27,7 +27,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     cx.like(norm::OUT, norm::X)
 }
 
-fn normalize(cx: &mut Run) -> Result<()> {
+fn normalize(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(norm::X)?;
     let a = cx.attrs::<NormAttrs>();
     let extents = split(cx.op.name, x.dims(), a.axis)?;
@@ -40,7 +40,7 @@ fn normalize(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn normalize_grad(cx: &mut Run) -> Result<()> {
+fn normalize_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dy, norm) = (cx.input(norm_grad::X)?, cx.input(norm_grad::DOUT)?, cx.input(norm_grad::NORM)?);
     like(cx, dy, x.dims(), x.dtype(), "the gradient of Out")?;
     let extents = split(cx.op.name, x.dims(), cx.attrs::<NormAttrs>().axis)?;
@@ -63,7 +63,7 @@ pub static NORM: Op = Op {
     inputs: norm::INS,
     outputs: norm::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, norm::X, normalize)),
     grad: Grad::By(&NORM_GRAD),
@@ -75,7 +75,7 @@ pub static NORM_GRAD: Op = Op {
     inputs: norm_grad::INS,
     outputs: norm_grad::OUTS,
     attrs: NormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: like_first,
     cpu: Kernel::Pure(|cx| in_f32(cx, norm_grad::X, normalize_grad)),
     ..OP

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{like_first, like_out_grad};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_ops_common::half::in_f32;
@@ -13,14 +13,14 @@ attrs! {
 }
 
 slots! {
-    mod smooth { X "X", PRIOR "PriorDist".opt() => OUT "Out" }
+    mod smooth { X "X", PRIOR "PriorDist".dispensable() => OUT "Out" }
     mod smooth_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 /// Elements that a thread takes at once, at least.
 const CHUNK: usize = 1 << 15;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(smooth::X)?;
     ensure!(!x.is_empty(), InvalidArgument, "operator {}: X must have a dimension", cx.op.name);
     if cx.has(smooth::PRIOR) {
@@ -37,7 +37,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, epsilon) = (cx.input(smooth::X)?, cx.attrs::<SmoothAttrs>().epsilon);
     if x.numel() == 0 {
         return Ok(());
@@ -72,7 +72,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (d, epsilon) = (cx.input(smooth_grad::DOUT)?, cx.attrs::<SmoothAttrs>().epsilon);
     dispatch!(d.dtype(), T in [f32, f64], {
         let (keep, d) = ((1.0 - epsilon) as T, d.data::<T>());
@@ -88,7 +88,7 @@ pub static LABEL_SMOOTH: Op = Op {
     inputs: smooth::INS,
     outputs: smooth::OUTS,
     attrs: SmoothAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, smooth::X, run)),
     grad: Grad::By(&LABEL_SMOOTH_GRAD),
@@ -100,7 +100,7 @@ pub static LABEL_SMOOTH_GRAD: Op = Op {
     inputs: smooth_grad::INS,
     outputs: smooth_grad::OUTS,
     attrs: SmoothAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, smooth_grad::DOUT, run_grad)),
     ..OP

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::layer_norm as kernel;
@@ -30,14 +30,14 @@ fn rows_of(op: &str, axis: i32, x: &[i64]) -> Result<(i64, i64)> {
 }
 
 slots! {
-    mod layer_norm { X "X", SCALE "Scale".opt(), BIAS "Bias".opt() => Y "Y", MEAN "Mean".mid(), VARIANCE "Variance".mid() }
+    mod layer_norm { X "X", SCALE "Scale".dispensable(), BIAS "Bias".dispensable() => Y "Y", MEAN "Mean".intermediate(), VARIANCE "Variance".intermediate() }
     mod layer_norm_grad {
-        X "X", MEAN "Mean", VARIANCE "Variance", SCALE "Scale".opt(), BIAS "Bias".opt().meta_only(), DY "Y@GRAD"
+        X "X", MEAN "Mean", VARIANCE "Variance", SCALE "Scale".dispensable(), BIAS "Bias".dispensable().meta_only(), DY "Y@GRAD"
         => DSCALE "Scale@GRAD", DBIAS "Bias@GRAD", DX "X@GRAD"
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(layer_norm::X)?, cx.dtype(layer_norm::X)?);
     let a = cx.attrs::<LayerNormAttrs>();
     check_epsilon(cx.op.name, a.epsilon)?;
@@ -74,7 +74,7 @@ fn place<'a, T: Element>(out: Option<&'a mut Tensor>, spare: &'a mut Vec<T>, n: 
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, scale, bias) = (cx.input(layer_norm::X)?, cx.opt(layer_norm::SCALE), cx.opt(layer_norm::BIAS));
     let a = cx.attrs::<LayerNormAttrs>();
     let (outer, n) = rows_of(cx.op.name, a.begin_norm_axis, x.dims())?;
@@ -91,7 +91,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use layer_norm_grad::{DBIAS, DSCALE, DX, DY, MEAN, SCALE, VARIANCE, X};
     let (x, dy) = (cx.input(X)?, cx.input(DY)?);
     let (mean, var, scale) = (cx.input(MEAN)?, cx.input(VARIANCE)?, cx.opt(SCALE));
@@ -113,7 +113,7 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(layer_norm_grad::X)?, cx.dtype(layer_norm_grad::X)?);
     let (_, right) = rows_of(cx.op.name, cx.attrs::<LayerNormAttrs>().begin_norm_axis, &x)?;
     cx.set(layer_norm_grad::DSCALE, &[right], of_statistics(dtype));
@@ -127,7 +127,7 @@ pub static LAYER_NORM: Op = Op {
     inputs: layer_norm::INS,
     outputs: layer_norm::OUTS,
     attrs: LayerNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| {
         let dtype = cx.input(layer_norm::X)?.dtype();
@@ -144,7 +144,7 @@ pub static LAYER_NORM_GRAD: Op = Op {
     inputs: layer_norm_grad::INS,
     outputs: layer_norm_grad::OUTS,
     attrs: LayerNormAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: infer_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, layer_norm_grad::X, backward)),
     ..OP

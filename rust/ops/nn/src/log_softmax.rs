@@ -17,14 +17,14 @@ slots! {
     mod backward { OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-const REALS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const REALS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static LOG_SOFTMAX: Op = Op {
     name: "log_softmax",
     inputs: forward::INS,
     outputs: forward::OUTS,
     attrs: LogSoftmaxAttrs::FIELDS,
-    takes: REALS,
+    dtypes: REALS,
     infer: |cx| {
         let rank = cx.dims(forward::X)?.len();
         oar_core::base::shape::axis(cx.op.name, cx.attrs::<LogSoftmaxAttrs>().axis as i64, rank)?;
@@ -51,7 +51,7 @@ pub static LOG_SOFTMAX_GRAD: Op = Op {
     inputs: backward::INS,
     outputs: backward::OUTS,
     attrs: LogSoftmaxAttrs::FIELDS,
-    takes: REALS,
+    dtypes: REALS,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
         in_f32(cx, backward::OUT, |cx| {

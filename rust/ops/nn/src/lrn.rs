@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool::{self, Shared};
 use oar_ops_common::axis::like;
@@ -68,7 +68,7 @@ fn check(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(lrn::X)?, cx.attrs::<LrnAttrs>());
     let l = Layout::of(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
@@ -100,7 +100,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use lrn_grad::{DOUT, DX, MID, OUT, X};
     let (x, out, mid, d) = (cx.input(X)?, cx.input(OUT)?, cx.input(MID)?, cx.input(DOUT)?);
     for (t, what) in [(out, "Out"), (mid, "MidOut"), (d, "the gradient of Out")] {
@@ -132,7 +132,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(lrn::X)?;
     check(cx.op.name, cx.attrs(), &x)?;
     cx.like(lrn::OUT, lrn::X)?;
@@ -146,7 +146,7 @@ pub static LRN: Op = Op {
     inputs: lrn::INS,
     outputs: lrn::OUTS,
     attrs: LrnAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, lrn::X, run)),
     grad: Grad::By(&LRN_GRAD),
@@ -158,7 +158,7 @@ pub static LRN_GRAD: Op = Op {
     inputs: lrn_grad::INS,
     outputs: lrn_grad::OUTS,
     attrs: LrnAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, lrn_grad::X, run_grad)),
     ..OP

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_kernels::types::Number;
@@ -84,7 +84,7 @@ fn backward<T: Element + Number>(groups: usize, inner: usize, (x, y, dy): (&[T],
     });
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(maxout::X)?;
     let (groups, inner) = extents(cx.op.name, cx.attrs(), x.dims())?;
     if x.numel() == 0 {
@@ -96,7 +96,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use maxout_grad::{DOUT, DX, OUT, X};
     let (op, x, y, d) = (cx.op.name, cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
     let (groups, inner) = extents(op, cx.attrs(), x.dims())?;
@@ -118,7 +118,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(maxout::X)?, cx.dtype(maxout::X)?);
     let out = shape(cx.op.name, cx.attrs(), &x)?;
     cx.set(maxout::OUT, &out, dtype);
@@ -130,7 +130,7 @@ pub static MAXOUT: Op = Op {
     inputs: maxout::INS,
     outputs: maxout::OUTS,
     attrs: MaxoutAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, maxout::X, run)),
     grad: Grad::By(&MAXOUT_GRAD),
@@ -142,7 +142,7 @@ pub static MAXOUT_GRAD: Op = Op {
     inputs: maxout_grad::INS,
     outputs: maxout_grad::OUTS,
     attrs: MaxoutAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, maxout_grad::X, run_grad)),
     ..OP

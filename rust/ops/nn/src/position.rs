@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{like_first, like_out_grad};
-use oar_core::op::{Grad, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
@@ -43,7 +43,7 @@ fn places(op: &str, x: &Tensor) -> Result<Vec<usize>> {
 }
 
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(forward::X)?, cx.attrs::<PositionAttrs>());
     let size = *x.dims().last().unwrap_or(&0) as usize;
     ensure!(
@@ -77,7 +77,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (d, alpha) = (cx.input(backward::DOUT)?, cx.attrs::<PositionAttrs>().alpha);
     dispatch!(d.dtype(), T in [f32, f64], {
         let d = d.data::<T>();
@@ -88,14 +88,14 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static ADD_POSITION_ENCODING: Op = Op {
     name: "add_position_encoding",
     inputs: forward::INS,
     outputs: forward::OUTS,
     attrs: PositionAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: like_first,
     cpu: Kernel::Pure(|cx| in_f32(cx, forward::X, run)),
     grad: Grad::By(&ADD_POSITION_ENCODING_GRAD),
@@ -107,7 +107,7 @@ pub static ADD_POSITION_ENCODING_GRAD: Op = Op {
     inputs: backward::INS,
     outputs: backward::OUTS,
     attrs: PositionAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| in_f32(cx, backward::DOUT, run_grad)),
     ..OP

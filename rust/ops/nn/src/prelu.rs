@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_kernels::types::Number;
@@ -123,13 +123,13 @@ fn slopes<T: Element + Number>(x: &[T], d: &[T], run: usize, out: &mut [T]) {
     });
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, alpha) = (cx.dims(prelu::X)?, cx.dims(prelu::ALPHA)?);
     check(cx.op.name, &cx.attrs::<PReluAttrs>().mode, &x, &alpha)?;
     like_first(cx)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, alpha, mode) = (cx.input(prelu::X)?, cx.input(prelu::ALPHA)?, &cx.attrs::<PReluAttrs>().mode);
     like(cx, alpha, alpha.dims(), x.dtype(), "Alpha")?;
     if x.numel() == 0 {
@@ -142,7 +142,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use prelu_grad::{ALPHA, DALPHA, DOUT, DX, X};
     let (x, alpha, d) = (cx.input(X)?, cx.input(ALPHA)?, cx.input(DOUT)?);
     let mode = &cx.attrs::<PReluAttrs>().mode;
@@ -176,7 +176,7 @@ pub static PRELU: Op = Op {
     inputs: prelu::INS,
     outputs: prelu::OUTS,
     attrs: PReluAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, prelu::X, run)),
     grad: Grad::By(&PRELU_GRAD),
@@ -188,7 +188,7 @@ pub static PRELU_GRAD: Op = Op {
     inputs: prelu_grad::INS,
     outputs: prelu_grad::OUTS,
     attrs: PReluAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, prelu_grad::X, run_grad)),
     ..OP

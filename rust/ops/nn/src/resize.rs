@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::gemm_simd::Real;
@@ -27,9 +27,9 @@ attrs! {
 }
 
 slots! {
-    mod forward { X "X", OUT_SIZE "OutSize".opt(), SIZES "SizeTensor".many().opt(), SCALE "Scale".opt() => OUT "Out" }
+    mod forward { X "X", OUT_SIZE "OutSize".dispensable(), SIZES "SizeTensor".duplicable().dispensable(), SCALE "Scale".dispensable() => OUT "Out" }
     mod backward {
-        X "X".meta_only(), OUT_SIZE "OutSize".opt(), SIZES "SizeTensor".many().opt(), SCALE "Scale".opt(),
+        X "X".meta_only(), OUT_SIZE "OutSize".dispensable(), SIZES "SizeTensor".duplicable().dispensable(), SCALE "Scale".dispensable(),
         DOUT "Out@GRAD" => DX "X@GRAD"
     }
 }
@@ -247,7 +247,7 @@ fn too_large(op: &str, sizes: &[i64]) -> oar_core::base::Error {
     err!(ResourceExhausted, "operator {op}: there is no memory for the weights of sizes {sizes:?}")
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(forward::X)?, cx.dtype(forward::X)?);
     let r = resize_of(cx.attrs);
     r.check(cx.op.name, &x)?;
@@ -260,7 +260,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// X's sizes resized: the results' sizes, and whether nothing changes.
-fn ask<'a>(cx: &Run<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
+fn ask<'a>(cx: &KernelContext<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
     let r = resize_of(cx.attrs);
     r.check(cx.op.name, x)?;
     let axes = split_images(x, r.last).2;
@@ -269,7 +269,7 @@ fn ask<'a>(cx: &Run<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
     Ok((r, wanted, same))
 }
 
-fn resize(cx: &mut Run) -> Result<()> {
+fn resize(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(forward::X)?);
     let (r, wanted, same) = ask(cx, x.dims())?;
     let out = cx.out(forward::OUT)?;
@@ -312,7 +312,7 @@ fn run<T: Element + oar_kernels::types::Number, W: Element + Real>(
     Ok(())
 }
 
-fn resize_grad(cx: &mut Run) -> Result<()> {
+fn resize_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, dout) = (cx.op.name, cx.input(backward::DOUT)?);
     let x = Dims::from_slice(cx.input(backward::X)?.dims());
     let (r, wanted, same) = ask(cx, &x)?;
@@ -350,7 +350,7 @@ macro_rules! resizes {
             inputs: forward::INS,
             outputs: forward::OUTS,
             attrs: $attrs::FIELDS,
-            takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::of(&[DType::U8])),
+            dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::of(&[DType::U8])),
             infer,
             cpu: Kernel::Pure(|cx| in_f32(cx, forward::X, resize)),
             grad: Grad::By(&$grad),
@@ -361,7 +361,7 @@ macro_rules! resizes {
             inputs: backward::INS,
             outputs: backward::OUTS,
             attrs: $attrs::FIELDS,
-            takes: DTypes::FLOATS.and(DTypes::HALVES),
+            dtypes: DTypes::FLOATS.union(DTypes::HALVES),
             infer: oar_core::op::infer::grads_like_inputs,
             cpu: Kernel::Pure(|cx| in_f32(cx, backward::DOUT, resize_grad)),
             ..OP

@@ -3,7 +3,7 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::half::in_f32;
@@ -15,14 +15,14 @@ slots! {
     mod shift_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 fn alike(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
 /// X [steps of all sequences, width] with LoD, or [sequences, steps, width].
-fn infer_ahead(cx: &mut Infer) -> Result<()> {
+fn infer_ahead(cx: &mut ShapeContext) -> Result<()> {
     let (x, w) = (cx.dims(ahead::X)?, cx.dims(ahead::FILTER)?);
     ensure!(
         w.len() == 2 && (2..=3).contains(&x.len()) && alike(w[1], x[x.len() - 1]),
@@ -37,7 +37,7 @@ fn infer_ahead(cx: &mut Infer) -> Result<()> {
 }
 
 /// The operands' types must agree, and `dout` be like X.
-fn check(cx: &Run, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) -> Result<()> {
+fn check(cx: &KernelContext, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) -> Result<()> {
     let fits = other.dtype() == x.dtype() && dout.is_none_or(|d| d.dims() == x.dims() && d.dtype() == x.dtype());
     ensure!(
         fits,
@@ -82,7 +82,7 @@ fn looks(spans: &[(usize, usize)], context: usize, mut f: impl FnMut(usize, usiz
     }
 }
 
-fn run_ahead(cx: &mut Run) -> Result<()> {
+fn run_ahead(cx: &mut KernelContext) -> Result<()> {
     let (x, w) = (cx.input(ahead::X)?, cx.input(ahead::FILTER)?);
     check(cx, x, w, None)?;
     let (spans, [context, width]) = (sequences(cx.op.name, x)?, [0, 1].map(|i| w.dims()[i] as usize));
@@ -97,7 +97,7 @@ fn run_ahead(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_ahead_grad(cx: &mut Run) -> Result<()> {
+fn run_ahead_grad(cx: &mut KernelContext) -> Result<()> {
     use ahead_grad::{DFILTER, DOUT, DX, FILTER, X};
     let (x, w, dout) = (cx.input(X)?, cx.input(FILTER)?, cx.input(DOUT)?);
     check(cx, x, w, Some(dout))?;
@@ -126,7 +126,7 @@ fn run_ahead_grad(cx: &mut Run) -> Result<()> {
 }
 
 /// X [batch, m], Y [batch, n] with n odd and at most m.
-fn infer_shift(cx: &mut Infer) -> Result<()> {
+fn infer_shift(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(shift::X)?, cx.dims(shift::Y)?);
     ensure!(
         x.len() == 2 && y.len() == 2 && alike(x[0], y[0]),
@@ -158,7 +158,7 @@ fn circles(batch: usize, m: usize, n: usize, mut f: impl FnMut(usize, usize, usi
     }
 }
 
-fn run_shift(cx: &mut Run) -> Result<()> {
+fn run_shift(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(shift::X)?, cx.input(shift::Y)?);
     check(cx, x, y, None)?;
     let [batch, m, n] = [x.dims()[0], x.dims()[1], y.dims()[1]].map(|d| d as usize);
@@ -170,7 +170,7 @@ fn run_shift(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_shift_grad(cx: &mut Run) -> Result<()> {
+fn run_shift_grad(cx: &mut KernelContext) -> Result<()> {
     use shift_grad::{DOUT, DX, DY, X, Y};
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     check(cx, x, y, Some(dout))?;
@@ -197,7 +197,7 @@ pub static ROW_CONV: Op = Op {
     inputs: ahead::INS,
     outputs: ahead::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_ahead,
     cpu: Kernel::Pure(|cx| in_f32(cx, ahead::X, run_ahead)),
     grad: Grad::By(&ROW_CONV_GRAD),
@@ -209,7 +209,7 @@ pub static ROW_CONV_GRAD: Op = Op {
     inputs: ahead_grad::INS,
     outputs: ahead_grad::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, ahead_grad::X, run_ahead_grad)),
     ..OP
@@ -220,7 +220,7 @@ pub static CONV_SHIFT: Op = Op {
     inputs: shift::INS,
     outputs: shift::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_shift,
     cpu: Kernel::Pure(|cx| in_f32(cx, shift::X, run_shift)),
     grad: Grad::By(&CONV_SHIFT_GRAD),
@@ -232,7 +232,7 @@ pub static CONV_SHIFT_GRAD: Op = Op {
     inputs: shift_grad::INS,
     outputs: shift_grad::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, shift_grad::X, run_shift_grad)),
     ..OP

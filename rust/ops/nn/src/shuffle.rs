@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::{strided, strides_of};
 use oar_ops_common::window::channels_last;
@@ -15,9 +15,9 @@ attrs! {
 }
 
 slots! {
-    mod forward { X "X" => OUT "Out".made() }
-    mod backward { DOUT "Out@GRAD" => DX "X@GRAD".made() }
-    mod block_grad { DOUT "Out@GRAD", X "X".meta_only() => DX "X@GRAD".made() }
+    mod forward { X "X" => OUT "Out".kernel_allocated() }
+    mod backward { DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
+    mod block_grad { DOUT "Out@GRAD", X "X".meta_only() => DX "X@GRAD".kernel_allocated() }
 }
 
 /// The axes that X is seen with, their order in the result, and the shape that the result is given.
@@ -121,7 +121,7 @@ fn blocks(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     })
 }
 
-fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
+fn infer(cx: &mut ShapeContext, rule: Rule) -> Result<()> {
     let (x, dtype) = (cx.dims(forward::X)?, cx.dtype(forward::X)?);
     let view = rule(cx.op.name, cx.attrs, &x)?;
     cx.set(forward::OUT, &view.out, dtype);
@@ -131,7 +131,7 @@ fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
     Ok(())
 }
 
-fn shuffle(cx: &mut Run, rule: Rule) -> Result<()> {
+fn shuffle(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let x = cx.input(forward::X)?;
     let view = rule(cx.op.name, cx.attrs, x.dims())?;
     let own = strides_of(&view.axes);
@@ -162,14 +162,14 @@ fn before(cx: &Attrs, op: &str, d: &[i64]) -> Result<Dims> {
     Ok(Dims::from_slice(d))
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (d, dtype) = (cx.dims(InSlot(0))?, cx.dtype(InSlot(0))?);
     let x = before(cx.attrs, cx.op.name, &d)?;
     cx.set(OutSlot(0), &x, dtype);
     Ok(())
 }
 
-fn shuffle_grad(cx: &mut Run, rule: Rule) -> Result<()> {
+fn shuffle_grad(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let d = cx.input(InSlot(0))?;
     let x = before(cx.attrs, cx.op.name, d.dims())?;
     let view = rule(cx.op.name, cx.attrs, &x)?;
@@ -181,16 +181,16 @@ fn shuffle_grad(cx: &mut Run, rule: Rule) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS);
 
 macro_rules! shuffles {
     ($($op:ident $name:literal $attrs:ident $rule:ident, $grad:ident $grad_name:literal $slots:ident;)*) => {
         $(pub static $op: Op = Op {
-            name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, takes: TYPES,
+            name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, dtypes: TYPES,
             infer: |cx| infer(cx, $rule), cpu: Kernel::Pure(|cx| shuffle(cx, $rule)), grad: Grad::By(&$grad), ..OP
         };
         pub static $grad: Op = Op {
-            name: $grad_name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: $attrs::FIELDS, takes: TYPES,
+            name: $grad_name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: $attrs::FIELDS, dtypes: TYPES,
             infer: infer_grad, cpu: Kernel::Pure(|cx| shuffle_grad(cx, $rule)), ..OP
         };)*
         pub static TABLE: &[&Op] = &[$(&$op, &$grad),*];

@@ -2,7 +2,7 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::pool;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ slots! {
     mod focus { X "X" => OUT "Out" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FocusAttrs>());
     cx.shaped(focus::X, &[-1; 4])?;
     ensure!((1..4).contains(&a.axis), InvalidArgument, "operator {op}: axis must be 1, 2 or 3, got {}", a.axis);
@@ -55,7 +55,7 @@ fn largest<T: PartialOrd + Copy>(matrix: &[T], columns: usize) -> Vec<usize> {
     order
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(focus::X)?, cx.attrs::<FocusAttrs>());
     let d: Vec<usize> = x.dims()[1..].iter().map(|&n| n as usize).collect();
     let strides = [d[1] * d[2], d[2], 1];
@@ -92,7 +92,7 @@ pub static SIMILARITY_FOCUS: Op = Op {
     inputs: focus::INS,
     outputs: focus::OUTS,
     attrs: FocusAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     ..OP

@@ -27,7 +27,7 @@ pub static SOFTMAX: Op = Op {
     inputs: softmax::INS,
     outputs: softmax::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         oar_core::base::shape::axis(cx.op.name, cx.attrs::<SoftmaxAttrs>().axis as i64, cx.dims(softmax::X)?.len())?;
         like_first(cx)
@@ -63,7 +63,7 @@ pub static SOFTMAX_GRAD: Op = Op {
     inputs: softmax_grad::INS,
     outputs: softmax_grad::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
         in_f32(cx, softmax_grad::OUT, |cx| {

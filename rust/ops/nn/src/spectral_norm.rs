@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::types::Number;
@@ -53,7 +53,7 @@ fn check(op: &str, a: &SpectralAttrs, w: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (w, a) = (cx.dims(spectral::WEIGHT)?, cx.attrs::<SpectralAttrs>());
     check(cx.op.name, a, &w)?;
     let rows = w[a.dim as usize];
@@ -89,7 +89,13 @@ fn unit(x: &mut [f64], eps: f64) {
     x.iter_mut().for_each(|v| *v /= length);
 }
 
-fn find<T: Element + Number>(cx: &Run, a: &SpectralAttrs, w: &Tensor, u: &Tensor, v: &Tensor) -> Result<Found> {
+fn find<T: Element + Number>(
+    cx: &KernelContext,
+    a: &SpectralAttrs,
+    w: &Tensor,
+    u: &Tensor,
+    v: &Tensor,
+) -> Result<Found> {
     check(cx.op.name, a, w.dims())?;
     let dim = a.dim as usize;
     let rows = w.dims()[dim] as usize;
@@ -126,7 +132,7 @@ fn find<T: Element + Number>(cx: &Run, a: &SpectralAttrs, w: &Tensor, u: &Tensor
 }
 
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (w, u, v) = (cx.input(spectral::WEIGHT)?, cx.input(spectral::U)?, cx.input(spectral::V)?);
     dispatch!(w.dtype(), T in [f32, f64], {
         let found = find::<T>(cx, cx.attrs(), w, u, v)?;
@@ -138,7 +144,7 @@ fn run(cx: &mut Run) -> Result<()> {
 
 /// sigma = u' W v, whose derivative is u v' (what the iteration changes in u and v changes sigma in second order only).
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use spectral_grad::{DOUT, DWEIGHT, U, V, WEIGHT};
     let (w, u, v, d) = (cx.input(WEIGHT)?, cx.input(U)?, cx.input(V)?, cx.input(DOUT)?);
     like(cx, d, w.dims(), w.dtype(), "the gradient of Out")?;
@@ -161,7 +167,7 @@ pub static SPECTRAL_NORM: Op = Op {
     inputs: spectral::INS,
     outputs: spectral::OUTS,
     attrs: SpectralAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&SPECTRAL_NORM_GRAD),
@@ -173,7 +179,7 @@ pub static SPECTRAL_NORM_GRAD: Op = Op {
     inputs: spectral_grad::INS,
     outputs: spectral_grad::OUTS,
     attrs: SpectralAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

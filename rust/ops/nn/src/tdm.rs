@@ -3,7 +3,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::{bail, ensure, slots};
 use oar_kernels::random::{uniform_int, Mt64};
@@ -20,7 +20,7 @@ attrs! {
 slots! {
     /// A row of TreeInfo is item, layer, parent, then the children; 0 is none.
     mod child { X "X", TREE "TreeInfo" => CHILD "Child", MASK "LeafMask" }
-    mod sampler { X "X", TRAVEL "Travel", LAYER "Layer" => OUT "Out", LABELS "Labels".opt(), MASK "Mask" }
+    mod sampler { X "X", TRAVEL "Travel", LAYER "Layer" => OUT "Out", LABELS "Labels".dispensable(), MASK "Mask" }
 }
 
 const INDICES: DTypes = DTypes::of(&[DType::I32, DType::I64]);
@@ -32,7 +32,7 @@ fn out_type(op: &str, dtype: i32) -> Result<DType> {
     }
 }
 
-fn write(cx: &mut Run, slot: OutSlot, values: &[i64]) -> Result<()> {
+fn write(cx: &mut KernelContext, slot: OutSlot, values: &[i64]) -> Result<()> {
     if !cx.wants(slot) {
         return Ok(());
     }
@@ -43,7 +43,7 @@ fn write(cx: &mut Run, slot: OutSlot, values: &[i64]) -> Result<()> {
     Ok(())
 }
 
-fn infer_child(cx: &mut Infer) -> Result<()> {
+fn infer_child(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<ChildAttrs>());
     let (mut dims, tree) = (cx.dims(child::X)?, cx.dims(child::TREE)?);
     ensure!(a.child_nums > 0, InvalidArgument, "operator {op}: child_nums must be positive, got {}", a.child_nums);
@@ -64,7 +64,7 @@ fn infer_child(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_child(cx: &mut Run) -> Result<()> {
+fn run_child(cx: &mut KernelContext) -> Result<()> {
     let (op, count) = (cx.op.name, cx.attrs::<ChildAttrs>().child_nums as usize);
     let tree = cx.input(child::TREE)?;
     let (nodes, columns) = (tree.dims()[0], tree.dims()[1] as usize);
@@ -94,7 +94,7 @@ fn run_child(cx: &mut Run) -> Result<()> {
     write(cx, child::MASK, &leaves)
 }
 
-fn infer_sampler(cx: &mut Infer) -> Result<()> {
+fn infer_sampler(cx: &mut ShapeContext) -> Result<()> {
     let (op, a, x) = (cx.op.name, cx.attrs::<SamplerAttrs>(), cx.dims(sampler::X)?);
     ensure!(!x.is_empty(), InvalidArgument, "operator {op}: X must have at least one dimension");
     ensure!(
@@ -141,7 +141,7 @@ fn draw(engine: &mut Mt64, layer: &[i64], own: i64, count: usize) -> Vec<usize> 
     places
 }
 
-fn run_sampler(cx: &mut Run) -> Result<()> {
+fn run_sampler(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SamplerAttrs>());
     let (x, travel, layer) = (cx.input(sampler::X)?, cx.input(sampler::TRAVEL)?, cx.input(sampler::LAYER)?);
     ensure!(
@@ -230,7 +230,7 @@ pub static CHILD: Op = Op {
     inputs: child::INS,
     outputs: child::OUTS,
     attrs: ChildAttrs::FIELDS,
-    takes: INDICES,
+    dtypes: INDICES,
     infer: infer_child,
     cpu: Kernel::Pure(run_child),
     ..OP
@@ -241,7 +241,7 @@ pub static SAMPLER: Op = Op {
     inputs: sampler::INS,
     outputs: sampler::OUTS,
     attrs: SamplerAttrs::FIELDS,
-    takes: INDICES,
+    dtypes: INDICES,
     infer: infer_sampler,
     cpu: Kernel::Random(run_sampler),
     ..OP

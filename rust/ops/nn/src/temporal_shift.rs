@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{like_first, like_out_grad};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{ensure, slots};
 use oar_kernels::pool;
 use oar_ops_common::by_size;
@@ -38,7 +38,7 @@ fn check(op: &str, a: &ShiftAttrs, x: &[i64]) -> Result<()> {
 }
 
 /// `by`: -1 where the first channels come from the frame before (forward), 1 where they go back there (gradient).
-fn shift(cx: &mut Run, by: isize) -> Result<()> {
+fn shift(cx: &mut KernelContext, by: isize) -> Result<()> {
     let (x, a) = (cx.input(InSlot(0))?, cx.attrs::<ShiftAttrs>());
     check(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
@@ -71,20 +71,20 @@ fn shift(cx: &mut Run, by: isize) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(forward::X)?;
     check(cx.op.name, cx.attrs(), &x)?;
     like_first(cx)
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static TEMPORAL_SHIFT: Op = Op {
     name: "temporal_shift",
     inputs: forward::INS,
     outputs: forward::OUTS,
     attrs: ShiftAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer,
     cpu: Kernel::Pure(|cx| shift(cx, -1)),
     grad: Grad::By(&TEMPORAL_SHIFT_GRAD),
@@ -96,7 +96,7 @@ pub static TEMPORAL_SHIFT_GRAD: Op = Op {
     inputs: backward::INS,
     outputs: backward::OUTS,
     attrs: ShiftAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| shift(cx, 1)),
     ..OP

@@ -4,7 +4,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
@@ -23,7 +23,7 @@ slots! {
 /// Weights of a node: left, right, top.
 const KINDS: usize = 3;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, depth) = (cx.op.name, cx.attrs::<TreeAttrs>().max_depth);
     let (nodes, edges, w) = (cx.dims(fwd::NODES)?, cx.dims(fwd::EDGES)?, cx.dims(fwd::FILTER)?);
     let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
@@ -111,7 +111,7 @@ struct Call<'a> {
     depth: i32,
 }
 
-fn look<'a>(cx: &Run<'a>, [nodes, edges, w]: [InSlot; 3]) -> Result<Call<'a>> {
+fn look<'a>(cx: &KernelContext<'a>, [nodes, edges, w]: [InSlot; 3]) -> Result<Call<'a>> {
     let (nodes, edges, w) = (cx.input(nodes)?, cx.input(edges)?, cx.input(w)?);
     ensure!(
         edges.dtype() == DType::I32 && w.dtype() == nodes.dtype(),
@@ -160,7 +160,7 @@ fn part<T>(all: &[T], i: usize, parts: usize) -> &[T] {
     &all[i * each..][..each]
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, c) = (cx.op.name, look(cx, [fwd::NODES, fwd::EDGES, fwd::FILTER])?);
     fn compute<T: Real + Gemm + oar_core::base::dtype::Element>(op: &str, c: &Call, out: &mut [T]) -> Result<()> {
         let (each, depth) = (c.count * c.columns, c.features * KINDS);
@@ -175,7 +175,7 @@ fn run(cx: &mut Run) -> Result<()> {
         other => cx.unsupported(other))
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, c) = (cx.op.name, look(cx, [grad::NODES, grad::EDGES, grad::FILTER])?);
     let dout = cx.input(grad::DOUT)?;
     ensure!(
@@ -227,7 +227,7 @@ pub static TREE_CONV: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: TreeAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&TREE_CONV_GRAD),
@@ -239,7 +239,7 @@ pub static TREE_CONV_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: TreeAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Meta, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::unfold::Unfold;
@@ -24,11 +24,11 @@ attrs! {
 slots! {
     mod unfold { X "X" => Y "Y" }
     mod unfold_grad { DY "Y@GRAD", X "X".meta_only() => DX "X@GRAD" }
-    mod sequence { X "X", Y "Y".opt() => OUT "Out".made() }
+    mod sequence { X "X", Y "Y".dispensable() => OUT "Out".kernel_allocated() }
     mod sequence_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// Two axes; paddings are above, left, below, right.
 struct Lists<'a> {
@@ -115,14 +115,14 @@ fn columns(op: &str, a: &UnfoldAttrs, x: &[i64]) -> Result<(Unfold, Dims)> {
     Ok((Unfold { column: windows.max(0) as usize, row: 1, ..plan(&g) }, out))
 }
 
-fn infer_unfold(cx: &mut Infer) -> Result<()> {
+fn infer_unfold(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(unfold::X)?, cx.dtype(unfold::X)?);
     let (_, out) = columns(cx.op.name, cx.attrs(), &x)?;
     cx.set(unfold::Y, &out, dtype);
     Ok(())
 }
 
-fn run_unfold(cx: &mut Run) -> Result<()> {
+fn run_unfold(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unfold::X)?;
     let (u, _) = columns(cx.op.name, cx.attrs(), x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -134,14 +134,14 @@ fn run_unfold(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_unfold_grad(cx: &mut Run) -> Result<()> {
+fn run_unfold_grad(cx: &mut KernelContext) -> Result<()> {
     let (dy, x) = (cx.input(unfold_grad::DY)?, cx.input(unfold_grad::X)?);
     let (u, out) = columns(cx.op.name, cx.attrs(), x.dims())?;
     fold(cx, dy, &out, &u, unfold_grad::DX)
 }
 
 /// The images' gradient from that of their matrices.
-fn fold(cx: &mut Run, dy: &Tensor, out: &[i64], u: &Unfold, to: OutSlot) -> Result<()> {
+fn fold(cx: &mut KernelContext, dy: &Tensor, out: &[i64], u: &Unfold, to: OutSlot) -> Result<()> {
     ensure!(
         dy.dims() == out && cx.out(to)?.dtype() == dy.dtype(),
         InvalidArgument,
@@ -164,7 +164,7 @@ fn rows(op: &str, a: &SequenceAttrs, x: &[i64]) -> Result<(Geometry, i64)> {
     Ok((g, depth))
 }
 
-fn infer_sequence(cx: &mut Infer) -> Result<()> {
+fn infer_sequence(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(sequence::X)?, cx.dtype(sequence::X)?);
     let (g, depth) = rows(cx.op.name, cx.attrs(), &x)?;
     // How many windows an image has may follow from the values of Y.
@@ -218,7 +218,7 @@ fn windows_of(op: &str, a: &SequenceAttrs, g: &Geometry, sizes: Option<&Tensor>)
     Ok(found)
 }
 
-fn run_sequence(cx: &mut Run) -> Result<()> {
+fn run_sequence(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<SequenceAttrs>(), cx.input(sequence::X)?);
     let (g, depth) = rows(cx.op.name, a, x.dims())?;
     let windows = windows_of(cx.op.name, a, &g, cx.opt(sequence::Y))?;
@@ -239,7 +239,7 @@ fn run_sequence(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_sequence_grad(cx: &mut Run) -> Result<()> {
+fn run_sequence_grad(cx: &mut KernelContext) -> Result<()> {
     let (a, x, dy) = (cx.attrs::<SequenceAttrs>(), cx.input(sequence_grad::X)?, cx.input(sequence_grad::DOUT)?);
     let (g, depth) = rows(cx.op.name, a, x.dims())?;
     let u = Unfold { column: 1, row: depth as usize, ..plan(&g) };
@@ -252,7 +252,7 @@ pub static UNFOLD: Op = Op {
     inputs: unfold::INS,
     outputs: unfold::OUTS,
     attrs: UnfoldAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_unfold,
     cpu: Kernel::Pure(|cx| in_f32(cx, unfold::X, run_unfold)),
     grad: Grad::By(&UNFOLD_GRAD),
@@ -264,7 +264,7 @@ pub static UNFOLD_GRAD: Op = Op {
     inputs: unfold_grad::INS,
     outputs: unfold_grad::OUTS,
     attrs: UnfoldAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, unfold_grad::DY, run_unfold_grad)),
     ..OP
@@ -275,7 +275,7 @@ pub static IM2SEQUENCE: Op = Op {
     inputs: sequence::INS,
     outputs: sequence::OUTS,
     attrs: SequenceAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_sequence,
     cpu: Kernel::Pure(run_sequence),
     grad: Grad::By(&IM2SEQUENCE_GRAD),

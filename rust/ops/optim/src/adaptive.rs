@@ -4,7 +4,7 @@
 use super::update::{apply, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::{ensure, slots};
 use oar_kernels::rules;
 use oar_ops_common::given::scalar;
@@ -34,19 +34,19 @@ slots! {
         INF_NORM_OUT "InfNormOut".aliases("InfNorm")
     }
     mod rmsprop {
-        PARAM "Param", MEAN_SQUARE "MeanSquare", MEAN_GRAD "MeanGrad".opt(), RATE "LearningRate", GRAD "Grad",
+        PARAM "Param", MEAN_SQUARE "MeanSquare", MEAN_GRAD "MeanGrad".dispensable(), RATE "LearningRate", GRAD "Grad",
         MOMENT "Moment"
         => PARAM_OUT "ParamOut".aliases("Param"), MOMENT_OUT "MomentOut".aliases("Moment"),
         MEAN_SQUARE_OUT "MeanSquareOut".aliases("MeanSquare"), MEAN_GRAD_OUT "MeanGradOut".aliases("MeanGrad")
     }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // adagrad
 
 /// Rows without a gradient stay as they are.
-fn adagrad_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+fn adagrad_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     let (rate, epsilon) = (scalar(cx, adagrad::RATE)?, cx.attrs::<AdagradAttrs>().epsilon);
     apply!(cx, grad, [adagrad::PARAM_OUT, adagrad::MOMENT_OUT], lazy: true, |T| {
         rules::Adagrad { rate: rate as T, epsilon: epsilon as T }
@@ -58,7 +58,7 @@ pub static ADAGRAD: Op = Op {
     inputs: adagrad::INS,
     outputs: adagrad::OUTS,
     attrs: AdagradAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, adagrad::PARAM, &[adagrad::GRAD, adagrad::MOMENT])?;
         infer_aliases(cx)
@@ -67,14 +67,14 @@ pub static ADAGRAD: Op = Op {
         let grad = Gradient::dense(cx, adagrad::GRAD)?;
         adagrad_by(cx, Some(grad))
     }),
-    rows: RowsKernel::Own(|cx| {
+    sparse_kernel: SparseKernel::Own(|cx| {
         let grad = Gradient::of_rows(cx, adagrad::GRAD)?;
         adagrad_by(cx, grad)
     }),
     ..OP
 };
 
-fn decayed_adagrad(cx: &mut Run) -> Result<()> {
+fn decayed_adagrad(cx: &mut KernelContext) -> Result<()> {
     let grad = Some(Gradient::dense(cx, adagrad::GRAD)?);
     let (rate, a) = (scalar(cx, adagrad::RATE)?, cx.attrs::<DecayedAdagradAttrs>());
     apply!(cx, grad, [adagrad::PARAM_OUT, adagrad::MOMENT_OUT], lazy: false, |T| {
@@ -87,7 +87,7 @@ pub static DECAYED_ADAGRAD: Op = Op {
     inputs: adagrad::INS,
     outputs: adagrad::OUTS,
     attrs: DecayedAdagradAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, adagrad::PARAM, &[adagrad::GRAD, adagrad::MOMENT])?;
         infer_aliases(cx)
@@ -98,7 +98,7 @@ pub static DECAYED_ADAGRAD: Op = Op {
 
 // adadelta
 
-fn run_adadelta(cx: &mut Run) -> Result<()> {
+fn run_adadelta(cx: &mut KernelContext) -> Result<()> {
     use adadelta::{GRAD, GRADIENTS_OUT, PARAM_OUT, STEPS_OUT};
     let grad = Some(Gradient::dense(cx, GRAD)?);
     let a = cx.attrs::<AdadeltaAttrs>();
@@ -112,7 +112,7 @@ pub static ADADELTA: Op = Op {
     inputs: adadelta::INS,
     outputs: adadelta::OUTS,
     attrs: AdadeltaAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, adadelta::PARAM, &[adadelta::GRAD, adadelta::GRADIENTS, adadelta::STEPS])?;
         infer_aliases(cx)
@@ -123,7 +123,7 @@ pub static ADADELTA: Op = Op {
 
 // adamax
 
-fn run_adamax(cx: &mut Run) -> Result<()> {
+fn run_adamax(cx: &mut KernelContext) -> Result<()> {
     use adamax::{BETA1_POW, GRAD, INF_NORM_OUT, MOMENT_OUT, PARAM_OUT, RATE};
     let grad = Some(Gradient::dense(cx, GRAD)?);
     let (rate, power, a) = (scalar(cx, RATE)?, scalar(cx, BETA1_POW)?, cx.attrs::<AdamaxAttrs>());
@@ -142,7 +142,7 @@ pub static ADAMAX: Op = Op {
     inputs: adamax::INS,
     outputs: adamax::OUTS,
     attrs: AdamaxAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, adamax::PARAM, &[adamax::GRAD, adamax::MOMENT, adamax::INF_NORM])?;
         infer_aliases(cx)
@@ -154,7 +154,7 @@ pub static ADAMAX: Op = Op {
 // rmsprop
 
 /// Rows without a gradient have one of zero, which moves them by their momentum.
-fn rmsprop_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+fn rmsprop_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     use rmsprop::{MEAN_GRAD_OUT, MEAN_SQUARE_OUT, MOMENT_OUT, PARAM_OUT, RATE};
     let (rate, a) = (scalar(cx, RATE)?, cx.attrs::<RmsPropAttrs>());
     if a.centered {
@@ -177,7 +177,7 @@ pub static RMSPROP: Op = Op {
     inputs: rmsprop::INS,
     outputs: rmsprop::OUTS,
     attrs: RmsPropAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         if cx.attrs::<RmsPropAttrs>().centered {
             ensure!(
@@ -194,7 +194,7 @@ pub static RMSPROP: Op = Op {
         let grad = Gradient::dense(cx, rmsprop::GRAD)?;
         rmsprop_by(cx, Some(grad))
     }),
-    rows: RowsKernel::Own(|cx| {
+    sparse_kernel: SparseKernel::Own(|cx| {
         let grad = Gradient::of_rows(cx, rmsprop::GRAD)?;
         rmsprop_by(cx, grad)
     }),

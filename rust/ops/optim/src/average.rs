@@ -3,7 +3,7 @@
 use super::update::{infer_aliases, like_param, outs};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 
@@ -26,7 +26,7 @@ slots! {
 const MOST: i64 = 16384;
 const GRAIN: usize = 1 << 15;
 
-fn count<'r>(cx: &'r mut Run, slot: OutSlot) -> Result<&'r mut i64> {
+fn count<'r>(cx: &'r mut KernelContext, slot: OutSlot) -> Result<&'r mut i64> {
     let op = cx.op;
     let t = cx.out(slot)?;
     ensure!(
@@ -39,7 +39,7 @@ fn count<'r>(cx: &'r mut Run, slot: OutSlot) -> Result<&'r mut i64> {
     Ok(&mut t.data_mut::<i64>()?[0])
 }
 
-fn run_average(cx: &mut Run) -> Result<()> {
+fn run_average(cx: &mut KernelContext) -> Result<()> {
     use average::{COUNT, OLD, PARAM, SUM1, SUM2, SUM3, UPDATES};
     let a = cx.attrs::<AverageAttrs>();
     ensure!(
@@ -95,7 +95,7 @@ pub static AVERAGE: Op = Op {
     inputs: average::INS,
     outputs: average::OUTS,
     attrs: AverageAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let sums: [InSlot; 3] = [average::IN1, average::IN2, average::IN3];
         like_param(cx, average::PARAM, &sums)?;

@@ -4,7 +4,7 @@ use super::update::{by_types, infer_aliases, like_param, update, Gradient, Place
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::optimizer::{Momentum, Sgd};
@@ -20,9 +20,9 @@ attrs! {
 slots! {
     mod dgc {
         STEP "current_step", RANKS "nranks", PARAM "Param", GRAD "Grad", VELOCITY "Velocity", RATE "LearningRate",
-        MASTER "MasterParam".opt()
-        => GRAD_OUT "Grad_out".made(), PARAM_OUT "ParamOut".aliases("Param"),
-        VELOCITY_OUT "VelocityOut".aliases("Velocity"), MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
+        MASTER "MasterParam".dispensable()
+        => GRAD_OUT "Grad_out".kernel_allocated(), PARAM_OUT "ParamOut".aliases("Param"),
+        VELOCITY_OUT "VelocityOut".aliases("Velocity"), MASTER_OUT "MasterParamOut".dispensable().aliases("MasterParam")
     }
 }
 
@@ -34,7 +34,7 @@ fn divided(t: &Tensor, by: f64) -> Result<Tensor> {
     Ok(out)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DgcMomentumAttrs>());
     let grad = cx.input(dgc::GRAD)?.clone();
     let begin = f64::from(a.rampup_begin_step).trunc();
@@ -72,7 +72,7 @@ pub static DGC_MOMENTUM: Op = Op {
     inputs: dgc::INS,
     outputs: dgc::OUTS,
     attrs: DgcMomentumAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         cx.like(dgc::GRAD_OUT, dgc::GRAD)?;
         like_param(cx, dgc::PARAM, &[dgc::GRAD, dgc::VELOCITY])?;

@@ -3,7 +3,7 @@
 use super::update::{apply, by_types, infer_aliases, like_param, next_power, outs, Gradient};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{InSlot, Kernel, Op, OutSlot, RowsKernel, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
 use oar_core::slots;
 use oar_kernels::{optimizer as kernel, rules};
 use oar_ops_common::given::{scalar, scalar_of};
@@ -18,8 +18,8 @@ slots! {
         PARAM "Param", GRAD "Grad", RATE "LearningRate", MOMENT1 "Moment1", MOMENT2 "Moment2", BETA1_POW "Beta1Pow",
         BETA2_POW "Beta2Pow"
         => PARAM_OUT "ParamOut".aliases("Param"), MOMENT1_OUT "Moment1Out".aliases("Moment1"),
-        MOMENT2_OUT "Moment2Out".aliases("Moment2"), BETA1_POW_OUT "Beta1PowOut".opt().aliases("Beta1Pow"),
-        BETA2_POW_OUT "Beta2PowOut".opt().aliases("Beta2Pow")
+        MOMENT2_OUT "Moment2Out".aliases("Moment2"), BETA1_POW_OUT "Beta1PowOut".dispensable().aliases("Beta1Pow"),
+        BETA2_POW_OUT "Beta2PowOut".dispensable().aliases("Beta2Pow")
     }
     mod lars {
         PARAM "Param", GRAD "Grad", VELOCITY "Velocity", RATE "LearningRate"
@@ -27,12 +27,12 @@ slots! {
     }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // lamb
 
 /// Rows without a gradient have one of zero. Without any row nothing happens, to the powers neither.
-fn lamb_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+fn lamb_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     use lamb::{BETA1_POW, BETA1_POW_OUT, BETA2_POW, BETA2_POW_OUT, MOMENT1_OUT, MOMENT2_OUT, PARAM_OUT, RATE};
     if grad.is_none() {
         return Ok(());
@@ -77,7 +77,7 @@ pub static LAMB: Op = Op {
     inputs: lamb::INS,
     outputs: lamb::OUTS,
     attrs: LambAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, lamb::PARAM, &[lamb::GRAD, lamb::MOMENT1, lamb::MOMENT2])?;
         infer_aliases(cx)
@@ -86,7 +86,7 @@ pub static LAMB: Op = Op {
         let grad = Gradient::dense(cx, lamb::GRAD)?;
         lamb_by(cx, Some(grad))
     }),
-    rows: RowsKernel::Own(|cx| {
+    sparse_kernel: SparseKernel::Own(|cx| {
         let grad = Gradient::of_rows(cx, lamb::GRAD)?;
         lamb_by(cx, grad)
     }),
@@ -95,7 +95,7 @@ pub static LAMB: Op = Op {
 
 // lars_momentum
 
-fn run_lars(cx: &mut Run) -> Result<()> {
+fn run_lars(cx: &mut KernelContext) -> Result<()> {
     use lars::{GRAD, PARAM_OUT, RATE, VELOCITY_OUT};
     let (grad, mut rate, a) = (Gradient::dense(cx, GRAD)?, scalar(cx, RATE)?, cx.attrs::<LarsAttrs>());
     let (decay, epsilon) = (a.lars_weight_decay as f64, a.epsilon as f64);
@@ -116,7 +116,7 @@ pub static LARS: Op = Op {
     inputs: lars::INS,
     outputs: lars::OUTS,
     attrs: LarsAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, lars::PARAM, &[lars::GRAD, lars::VELOCITY])?;
         infer_aliases(cx)

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{InSlot, Infer, Kernel, NoAttrs, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_kernels::types::Number;
@@ -19,10 +19,10 @@ attrs! {
 }
 
 slots! {
-    mod unscale { X "X".many(), SCALE "Scale" => OUT "Out".many().aliases("X"), FOUND "FoundInfinite" }
+    mod unscale { X "X".duplicable(), SCALE "Scale" => OUT "Out".duplicable().aliases("X"), FOUND "FoundInfinite" }
     mod scaling {
-        X "X".many(), FOUND "FoundInfinite", PREVIOUS "PrevLossScaling", GOOD "InGoodSteps", BAD "InBadSteps"
-        => OUT "Out".many().aliases("X"), SCALING "LossScaling".aliases("PrevLossScaling"),
+        X "X".duplicable(), FOUND "FoundInfinite", PREVIOUS "PrevLossScaling", GOOD "InGoodSteps", BAD "InBadSteps"
+        => OUT "Out".duplicable().aliases("X"), SCALING "LossScaling".aliases("PrevLossScaling"),
         GOOD_OUT "OutGoodSteps".aliases("InGoodSteps"), BAD_OUT "OutBadSteps".aliases("InBadSteps")
     }
 }
@@ -30,7 +30,7 @@ slots! {
 const GRAIN: usize = 1 << 15;
 
 /// As many outputs as inputs, each like its input.
-fn like_each(cx: &mut Infer, from: InSlot, to: OutSlot) -> Result<()> {
+fn like_each(cx: &mut ShapeContext, from: InSlot, to: OutSlot) -> Result<()> {
     let n = cx.count(from);
     cx.set_outs(to, n)?;
     for i in 0..n {
@@ -47,7 +47,7 @@ fn like_each(cx: &mut Infer, from: InSlot, to: OutSlot) -> Result<()> {
     Ok(())
 }
 
-fn one_element(cx: &Infer, slots: &[InSlot]) -> Result<()> {
+fn one_element(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let dims = cx.dims(slot)?;
         ensure!(
@@ -65,7 +65,7 @@ fn one_element(cx: &Infer, slots: &[InSlot]) -> Result<()> {
 // check_finite_and_unscale
 
 /// Multiplies by the inverse of the scale; from the first tensor with an infinity or NaN on by zero, as Paddle does.
-fn run_unscale(cx: &mut Run) -> Result<()> {
+fn run_unscale(cx: &mut KernelContext) -> Result<()> {
     use unscale::{FOUND, OUT, SCALE};
     let scale = scalar(cx, SCALE)?;
     let mut found = false;
@@ -106,7 +106,7 @@ pub static UNSCALE: Op = Op {
     inputs: unscale::INS,
     outputs: unscale::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         like_each(cx, unscale::X, unscale::OUT)?;
         one_element(cx, &[unscale::SCALE])?;
@@ -120,7 +120,7 @@ pub static UNSCALE: Op = Op {
 // update_loss_scaling
 
 /// Zeroes the gradients after an infinity, and counts steps: enough bad ones lower the scale, enough good ones raise it.
-fn run_scaling(cx: &mut Run) -> Result<()> {
+fn run_scaling(cx: &mut KernelContext) -> Result<()> {
     use scaling::{BAD_OUT, FOUND, GOOD_OUT, OUT, SCALING};
     let a = cx.attrs::<ScalingAttrs>();
     let found = cx.input(FOUND)?;
@@ -164,7 +164,7 @@ fn run_scaling(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn steps<'r>(cx: &'r mut Run, slot: OutSlot) -> Result<&'r mut i32> {
+fn steps<'r>(cx: &'r mut KernelContext, slot: OutSlot) -> Result<&'r mut i32> {
     let op = cx.op;
     let t = cx.out(slot)?;
     ensure!(
@@ -182,7 +182,7 @@ pub static SCALING: Op = Op {
     inputs: scaling::INS,
     outputs: scaling::OUTS,
     attrs: ScalingAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         let a = cx.attrs::<ScalingAttrs>();
         ensure!(

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Kernel, NoAttrs, Op, OutSlot, RowsKernel, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Value};
 use oar_core::{bail, ensure, slots};
 use oar_kernels::optimizer::{self as kernel, Adam, Momentum, Sgd};
@@ -28,22 +28,22 @@ attrs! {
 slots! {
     mod sgd { PARAM "Param", RATE "LearningRate", GRAD "Grad" => PARAM_OUT "ParamOut".aliases("Param") }
     mod momentum {
-        PARAM "Param", GRAD "Grad", VELOCITY "Velocity", RATE "LearningRate", MASTER "MasterParam".opt()
+        PARAM "Param", GRAD "Grad", VELOCITY "Velocity", RATE "LearningRate", MASTER "MasterParam".dispensable()
         => PARAM_OUT "ParamOut".aliases("Param"), VELOCITY_OUT "VelocityOut".aliases("Velocity"),
-        MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
+        MASTER_OUT "MasterParamOut".dispensable().aliases("MasterParam")
     }
     mod adam {
         PARAM "Param", GRAD "Grad", RATE "LearningRate", MOMENT1 "Moment1", MOMENT2 "Moment2",
-        BETA1_POW "Beta1Pow", BETA2_POW "Beta2Pow", BETA1 "Beta1Tensor".opt(), BETA2 "Beta2Tensor".opt(),
-        MASTER "MasterParam".opt(), DECAY "Decay".opt().extra()
+        BETA1_POW "Beta1Pow", BETA2_POW "Beta2Pow", BETA1 "Beta1Tensor".dispensable(), BETA2 "Beta2Tensor".dispensable(),
+        MASTER "MasterParam".dispensable(), DECAY "Decay".dispensable().extra()
         => PARAM_OUT "ParamOut".aliases("Param"), MOMENT1_OUT "Moment1Out".aliases("Moment1"),
         MOMENT2_OUT "Moment2Out".aliases("Moment2"), BETA1_POW_OUT "Beta1PowOut".aliases("Beta1Pow"),
-        BETA2_POW_OUT "Beta2PowOut".aliases("Beta2Pow"), MASTER_OUT "MasterParamOut".opt().aliases("MasterParam")
+        BETA2_POW_OUT "Beta2PowOut".aliases("Beta2Pow"), MASTER_OUT "MasterParamOut".dispensable().aliases("MasterParam")
     }
 }
 
 /// Copies the master parameter to the parameter (or the other way where that is f32 too).
-fn copy_master(cx: &mut Run, param: OutSlot, master: OutSlot) -> Result<()> {
+fn copy_master(cx: &mut KernelContext, param: OutSlot, master: OutSlot) -> Result<()> {
     let [param, master] = outs(cx, [param, master])?;
     ensure!(
         param.numel() == master.numel() && master.dtype() == DType::F32,
@@ -60,7 +60,7 @@ fn copy_master(cx: &mut Run, param: OutSlot, master: OutSlot) -> Result<()> {
 }
 
 /// The output slot of the master parameter if there is to be one.
-fn master(cx: &mut Run, wanted: bool, output: OutSlot) -> Result<Option<OutSlot>> {
+fn master(cx: &mut KernelContext, wanted: bool, output: OutSlot) -> Result<Option<OutSlot>> {
     if !wanted {
         return Ok(None);
     }
@@ -76,7 +76,7 @@ fn master(cx: &mut Run, wanted: bool, output: OutSlot) -> Result<Option<OutSlot>
 
 // sgd
 
-fn sgd(cx: &mut Run) -> Result<()> {
+fn sgd(cx: &mut KernelContext) -> Result<()> {
     let rate = scalar(cx, sgd::RATE)?;
     let grad = Gradient::dense(cx, sgd::GRAD)?;
     let dtype = cx.out(sgd::PARAM_OUT)?.dtype();
@@ -87,7 +87,7 @@ fn sgd(cx: &mut Run) -> Result<()> {
 }
 
 /// The gradient, and perhaps the parameter, is SelectedRows.
-fn sgd_rows(cx: &mut Run) -> Result<()> {
+fn sgd_rows(cx: &mut KernelContext) -> Result<()> {
     let (rate, grad) = (scalar(cx, sgd::RATE)?, grad_rows(cx, sgd::GRAD)?);
     match cx.outs.slot(sgd::PARAM_OUT.0).first().map(|o| &o.value) {
         Some(Value::Rows(_)) => sgd_table(cx, rate, grad),
@@ -96,7 +96,7 @@ fn sgd_rows(cx: &mut Run) -> Result<()> {
 }
 
 /// Rows need not be merged: each takes its step.
-fn sgd_by_rows(cx: &mut Run, rate: f64, r: &SelectedRows) -> Result<()> {
+fn sgd_by_rows(cx: &mut KernelContext, rate: f64, r: &SelectedRows) -> Result<()> {
     if r.rows.is_empty() {
         return Ok(());
     }
@@ -125,7 +125,7 @@ fn sgd_by_rows(cx: &mut Run, rate: f64, r: &SelectedRows) -> Result<()> {
 }
 
 /// A parameter that is itself SelectedRows (a table that grows): the gradient's rows must be among its rows.
-fn sgd_table(cx: &mut Run, rate: f64, grad: &SelectedRows) -> Result<()> {
+fn sgd_table(cx: &mut KernelContext, rate: f64, grad: &SelectedRows) -> Result<()> {
     let Some(Value::Rows(param)) = cx.outs.slot_mut(sgd::PARAM_OUT.0).first_mut().map(|o| &mut o.value) else {
         bail!(InvalidArgument, "operator sgd: ParamOut must be SelectedRows")
     };
@@ -161,29 +161,29 @@ pub static SGD: Op = Op {
     inputs: sgd::INS,
     outputs: sgd::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         like_param(cx, sgd::PARAM, &[sgd::GRAD])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(sgd),
-    rows: RowsKernel::Own(sgd_rows),
+    sparse_kernel: SparseKernel::Own(sgd_rows),
     ..OP
 };
 
 // momentum
 
-fn momentum(cx: &mut Run) -> Result<()> {
+fn momentum(cx: &mut KernelContext) -> Result<()> {
     let grad = Gradient::dense(cx, momentum::GRAD)?;
     momentum_by(cx, Some(grad))
 }
 
-fn momentum_rows(cx: &mut Run) -> Result<()> {
+fn momentum_rows(cx: &mut KernelContext) -> Result<()> {
     let grad = Gradient::of_rows(cx, momentum::GRAD)?;
     momentum_by(cx, grad)
 }
 
-fn momentum_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+fn momentum_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     use momentum::{MASTER_OUT, PARAM_OUT, RATE, VELOCITY_OUT};
     let a = cx.attrs::<MomentumAttrs>();
     let rate = scalar(cx, RATE)?;
@@ -215,29 +215,29 @@ pub static MOMENTUM: Op = Op {
     inputs: momentum::INS,
     outputs: momentum::OUTS,
     attrs: MomentumAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         like_param(cx, momentum::PARAM, &[momentum::GRAD, momentum::VELOCITY])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(momentum),
-    rows: RowsKernel::Own(momentum_rows),
+    sparse_kernel: SparseKernel::Own(momentum_rows),
     ..OP
 };
 
 // adam
 
-fn adam(cx: &mut Run) -> Result<()> {
+fn adam(cx: &mut KernelContext) -> Result<()> {
     let (grad, powers, betas) = (Gradient::dense(cx, adam::GRAD)?, powers(cx)?, betas(cx)?);
     adam_by(cx, &grad, powers, betas)
 }
 
-fn adam_rows(cx: &mut Run) -> Result<()> {
+fn adam_rows(cx: &mut KernelContext) -> Result<()> {
     ensure!(!cx.has(adam::DECAY), InvalidArgument, "operator adam: Decay goes with a Grad that is no SelectedRows");
     let Some(grad) = Gradient::of_rows(cx, adam::GRAD)? else { return Ok(()) };
     let (powers, betas) = (powers(cx)?, betas(cx)?);
     // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
-    let next = |cx: &mut Run, slot: OutSlot, power: f64, beta: f64| -> Result<f64> {
+    let next = |cx: &mut KernelContext, slot: OutSlot, power: f64, beta: f64| -> Result<f64> {
         let in_place = cx.outs.slot(slot.0).first().is_some_and(|o| o.in_place);
         let wide = cx.out(slot)?.dtype() == DType::F64;
         let product = if wide { power * beta } else { (power as f32 * beta as f32) as f64 };
@@ -248,20 +248,20 @@ fn adam_rows(cx: &mut Run) -> Result<()> {
 }
 
 /// The factors of both moments, as tensors where they are given.
-fn betas(cx: &Run) -> Result<(f64, f64)> {
+fn betas(cx: &KernelContext) -> Result<(f64, f64)> {
     let a = cx.attrs::<AdamAttrs>();
     let beta = |slot: InSlot, attr: f32| if cx.has(slot) { scalar(cx, slot) } else { Ok(attr as f64) };
     Ok((beta(adam::BETA1, a.beta1)?, beta(adam::BETA2, a.beta2)?))
 }
 
 /// The factors' powers of this step.
-fn powers(cx: &mut Run) -> Result<(f64, f64)> {
+fn powers(cx: &mut KernelContext) -> Result<(f64, f64)> {
     let op = cx.op;
     let mut power = |from: InSlot, to: OutSlot| scalar_of(op, from, cx.out(to)?);
     Ok((power(adam::BETA1_POW, adam::BETA1_POW_OUT)?, power(adam::BETA2_POW, adam::BETA2_POW_OUT)?))
 }
 
-fn adam_by(cx: &mut Run, grad: &Gradient, powers: (f64, f64), betas: (f64, f64)) -> Result<()> {
+fn adam_by(cx: &mut KernelContext, grad: &Gradient, powers: (f64, f64), betas: (f64, f64)) -> Result<()> {
     use adam::{BETA1_POW_OUT, BETA2_POW_OUT, DECAY, MASTER_OUT, MOMENT1_OUT, MOMENT2_OUT, PARAM_OUT, RATE};
     let a = cx.attrs::<AdamAttrs>();
     let rate = scalar(cx, RATE)?;
@@ -293,13 +293,13 @@ pub static ADAM: Op = Op {
     inputs: adam::INS,
     outputs: adam::OUTS,
     attrs: AdamAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         like_param(cx, adam::PARAM, &[adam::GRAD, adam::MOMENT1, adam::MOMENT2])?;
         infer_aliases(cx)
     },
     cpu: Kernel::Pure(adam),
-    rows: RowsKernel::Own(adam_rows),
+    sparse_kernel: SparseKernel::Own(adam_rows),
     ..OP
 };
 

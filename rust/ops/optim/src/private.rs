@@ -3,7 +3,7 @@
 use super::update::{apply, by_types, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::slots;
 use oar_core::tensor::generator;
 use oar_kernels::rules;
@@ -58,7 +58,7 @@ impl Minstd {
     }
 }
 
-fn run_dpsgd(cx: &mut Run) -> Result<()> {
+fn run_dpsgd(cx: &mut KernelContext) -> Result<()> {
     use dpsgd::{GRAD, PARAM_OUT, RATE};
     let (grad, rate, a) = (Gradient::dense(cx, GRAD)?, scalar(cx, RATE)?, cx.attrs::<DpsgdAttrs>());
     let dtype = cx.out(PARAM_OUT)?.dtype();
@@ -77,7 +77,7 @@ pub static DPSGD: Op = Op {
     inputs: dpsgd::INS,
     outputs: dpsgd::OUTS,
     attrs: DpsgdAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         like_param(cx, dpsgd::PARAM, &[dpsgd::GRAD])?;
         infer_aliases(cx)

@@ -3,7 +3,7 @@
 use super::update::{apply, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::slots;
 use oar_kernels::rules;
 use oar_ops_common::given::scalar;
@@ -28,7 +28,7 @@ slots! {
     }
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// Paddle adds it to L1 and L2 of ftrl.
 const LITTLE: f64 = 1e-10;
@@ -36,7 +36,7 @@ const LITTLE: f64 = 1e-10;
 // ftrl
 
 /// Rows without a gradient stay as they are.
-fn ftrl_by(cx: &mut Run, grad: Option<Gradient>) -> Result<()> {
+fn ftrl_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     let (rate, a) = (scalar(cx, ftrl::RATE)?, cx.attrs::<FtrlAttrs>());
     apply!(cx, grad, [ftrl::PARAM_OUT, ftrl::SQUARED_OUT, ftrl::LINEAR_OUT], lazy: true, |T| {
         rules::Ftrl {
@@ -54,7 +54,7 @@ pub static FTRL: Op = Op {
     inputs: ftrl::INS,
     outputs: ftrl::OUTS,
     attrs: FtrlAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, ftrl::PARAM, &[ftrl::GRAD, ftrl::SQUARED, ftrl::LINEAR])?;
         infer_aliases(cx)
@@ -63,7 +63,7 @@ pub static FTRL: Op = Op {
         let grad = Gradient::dense(cx, ftrl::GRAD)?;
         ftrl_by(cx, Some(grad))
     }),
-    rows: RowsKernel::Own(|cx| {
+    sparse_kernel: SparseKernel::Own(|cx| {
         let grad = Gradient::of_rows(cx, ftrl::GRAD)?;
         ftrl_by(cx, grad)
     }),
@@ -72,7 +72,7 @@ pub static FTRL: Op = Op {
 
 // proximal_gd, proximal_adagrad
 
-fn run_proximal_gd(cx: &mut Run) -> Result<()> {
+fn run_proximal_gd(cx: &mut KernelContext) -> Result<()> {
     let grad = Some(Gradient::dense(cx, proximal_gd::GRAD)?);
     let (rate, a) = (scalar(cx, proximal_gd::RATE)?, cx.attrs::<ProximalAttrs>());
     apply!(cx, grad, [proximal_gd::PARAM_OUT], lazy: false, |T| {
@@ -85,7 +85,7 @@ pub static PROXIMAL_GD: Op = Op {
     inputs: proximal_gd::INS,
     outputs: proximal_gd::OUTS,
     attrs: ProximalAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, proximal_gd::PARAM, &[proximal_gd::GRAD])?;
         infer_aliases(cx)
@@ -94,7 +94,7 @@ pub static PROXIMAL_GD: Op = Op {
     ..OP
 };
 
-fn run_proximal_adagrad(cx: &mut Run) -> Result<()> {
+fn run_proximal_adagrad(cx: &mut KernelContext) -> Result<()> {
     use proximal_adagrad::{GRAD, MOMENT_OUT, PARAM_OUT, RATE};
     let grad = Some(Gradient::dense(cx, GRAD)?);
     let (rate, a) = (scalar(cx, RATE)?, cx.attrs::<ProximalAttrs>());
@@ -108,7 +108,7 @@ pub static PROXIMAL_ADAGRAD: Op = Op {
     inputs: proximal_adagrad::INS,
     outputs: proximal_adagrad::OUTS,
     attrs: ProximalAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: |cx| {
         like_param(cx, proximal_adagrad::PARAM, &[proximal_adagrad::GRAD, proximal_adagrad::MOMENT])?;
         infer_aliases(cx)

@@ -2,30 +2,30 @@
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{kind_of_first, VarKind};
-use oar_core::op::{Kernel, Meta, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Meta, NoAttrs, Op, SparseKernel, OP};
 use oar_core::tensor::Value;
 use oar_core::{bail, slots};
 use oar_ops_common::rows::merged;
 
 slots! {
     /// How many rows there are only the value tells.
-    mod of_rows { X "X" => OUT "Out".made() }
+    mod of_rows { X "X" => OUT "Out".kernel_allocated() }
 }
 
 /// These operators have no other kernel than that for SelectedRows.
-fn refuse(cx: &mut Run) -> Result<()> {
+fn refuse(cx: &mut KernelContext) -> Result<()> {
     let got = cx.value(of_rows::X)?.what();
     bail!(InvalidArgument, "operator {}: input 'X' must be SelectedRows, got {got}", cx.op.name)
 }
 
-fn merge(cx: &mut Run) -> Result<()> {
+fn merge(cx: &mut KernelContext) -> Result<()> {
     let Value::Rows(r) = cx.value(of_rows::X)? else { return refuse(cx) };
     let all = merged(cx.op.name, r)?;
     cx.set(of_rows::OUT, all);
     Ok(())
 }
 
-fn elements(cx: &mut Run) -> Result<()> {
+fn elements(cx: &mut KernelContext) -> Result<()> {
     let Value::Rows(r) = cx.value(of_rows::X)? else { return refuse(cx) };
     cx.set(of_rows::OUT, r.value.clone());
     Ok(())
@@ -36,10 +36,10 @@ pub static MERGE: Op = Op {
     inputs: of_rows::INS,
     outputs: of_rows::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES),
     infer: kind_of_first,
     cpu: Kernel::Pure(refuse),
-    rows: RowsKernel::Own(merge),
+    sparse_kernel: SparseKernel::Own(merge),
     ..OP
 };
 
@@ -57,7 +57,7 @@ pub static TO_TENSOR: Op = Op {
         Ok(())
     },
     cpu: Kernel::Pure(refuse),
-    rows: RowsKernel::Own(elements),
+    sparse_kernel: SparseKernel::Own(elements),
     ..OP
 };
 

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::base::dtype::Element;
 use oar_core::base::Result;
 use oar_core::op::infer::VarKind;
-use oar_core::op::{InSlot, Infer, OutSlot, Run};
+use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure};
 use oar_kernels::optimizer::{self as kernel, Rule, Stored, Wide};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Dense outputs, to be written together; they hold the values of the inputs that they alias.
-pub(crate) fn outs<'r, const N: usize>(cx: &'r mut Run, slots: [OutSlot; N]) -> Result<[&'r mut Tensor; N]> {
+pub(crate) fn outs<'r, const N: usize>(cx: &'r mut KernelContext, slots: [OutSlot; N]) -> Result<[&'r mut Tensor; N]> {
     let op = cx.op;
     let found = cx.each_out(slots);
     if let Some(k) = found.iter().position(Option::is_none) {
@@ -24,7 +24,7 @@ pub(crate) fn outs<'r, const N: usize>(cx: &'r mut Run, slots: [OutSlot; N]) -> 
 }
 
 /// These inputs have the shape of the parameter, unless they or it are SelectedRows (which name their height only).
-pub(crate) fn like_param(cx: &Infer, param: InSlot, slots: &[InSlot]) -> Result<()> {
+pub(crate) fn like_param(cx: &ShapeContext, param: InSlot, slots: &[InSlot]) -> Result<()> {
     let p = cx.meta(param, 0)?;
     for &slot in slots {
         let m = cx.meta(slot, 0)?;
@@ -44,7 +44,7 @@ pub(crate) fn like_param(cx: &Infer, param: InSlot, slots: &[InSlot]) -> Result<
 }
 
 /// Every output has the shape and type of the input that it aliases.
-pub(crate) fn infer_aliases(cx: &mut Infer) -> Result<()> {
+pub(crate) fn infer_aliases(cx: &mut ShapeContext) -> Result<()> {
     for (o, s) in cx.op.outputs.iter().enumerate() {
         let Some(i) = s.alias.and_then(|name| cx.op.input(name)).map(InSlot) else { continue };
         if cx.has(i) {
@@ -64,7 +64,7 @@ pub(crate) struct Gradient<'a> {
 }
 
 impl<'a> Gradient<'a> {
-    pub(crate) fn dense(cx: &Run<'a>, slot: InSlot) -> Result<Gradient<'a>> {
+    pub(crate) fn dense(cx: &KernelContext<'a>, slot: InSlot) -> Result<Gradient<'a>> {
         Ok(Gradient { elements: Cow::Borrowed(cx.input(slot)?), rows: None, height: 0 })
     }
 
@@ -81,7 +81,7 @@ impl<'a> Gradient<'a> {
     }
 
     /// `None`: SelectedRows without rows, which change nothing.
-    pub(crate) fn of_rows(cx: &Run<'a>, slot: InSlot) -> Result<Option<Gradient<'a>>> {
+    pub(crate) fn of_rows(cx: &KernelContext<'a>, slot: InSlot) -> Result<Option<Gradient<'a>>> {
         let r = grad_rows(cx, slot)?;
         if r.rows.is_empty() {
             return Ok(None);
@@ -96,7 +96,7 @@ impl<'a> Gradient<'a> {
 }
 
 /// The gradient of an operator that got SelectedRows.
-pub(crate) fn grad_rows<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
+pub(crate) fn grad_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
     match cx.value(slot)? {
         Value::Rows(r) => Ok(r),
         other => bail!(
@@ -123,7 +123,7 @@ pub(crate) fn update<
     R: Rule<T>,
     const N: usize,
 >(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     at: &Places<N>,
     grad: &Gradient,
     rule: R,
@@ -217,7 +217,7 @@ macro_rules! apply {
 pub(crate) use apply;
 
 /// Multiplies a power of a factor, which is kept from step to step, by the factor.
-pub(crate) fn next_power(cx: &mut Run, slot: OutSlot, factor: f64) -> Result<()> {
+pub(crate) fn next_power(cx: &mut KernelContext, slot: OutSlot, factor: f64) -> Result<()> {
     let op = cx.op.name;
     let t = cx.out(slot)?;
     ensure!(t.numel() == 1, InvalidArgument, "operator {op}: a power must have one element, got {:?}", t.dims());

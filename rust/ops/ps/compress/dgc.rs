@@ -2,7 +2,7 @@
 //! sent; the rest waits, its momentum corrected, until it is large enough.
 
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_ops_common::given::scalar;
@@ -17,8 +17,8 @@ attrs! {
 slots! {
     mod dgc {
         U "U", V "V", GRAD "Grad", PARAM "Param", STEP "current_step", RANKS "nranks"
-        => U_OUT "U_out".made(), V_OUT "V_out".made(), ENCODED "EncodeGrad".made(), GRAD_OUT "Grad_out".made(),
-        K "k".made(), GATHERED "GatherBuff".made()
+        => U_OUT "U_out".kernel_allocated(), V_OUT "V_out".kernel_allocated(), ENCODED "EncodeGrad".kernel_allocated(), GRAD_OUT "Grad_out".kernel_allocated(),
+        K "k".kernel_allocated(), GATHERED "GatherBuff".kernel_allocated()
     }
 }
 
@@ -56,7 +56,7 @@ fn largest(v: &[f32], k: usize) -> Vec<usize> {
     places
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<DgcAttrs>();
     ensure!(
         (0..=2).contains(&a.regular_type),
@@ -74,7 +74,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DgcAttrs>());
     let (step, ranks) = (scalar(cx, dgc::STEP)?, scalar(cx, dgc::RANKS)?.trunc());
     ensure!(
@@ -142,7 +142,7 @@ pub static DGC: Op = Op {
     inputs: dgc::INS,
     outputs: dgc::OUTS,
     attrs: DgcAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     ..OP

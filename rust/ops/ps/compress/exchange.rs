@@ -4,7 +4,7 @@
 use oar_comm::rows::raw;
 use oar_comm::{group, run as all};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{infer, Kernel, Op, Run, OP};
+use oar_core::op::{infer, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_dist::{CollectiveCall, Dtype, ReduceOp, Region};
@@ -17,11 +17,11 @@ attrs! {
 
 slots! {
     /// `Encoded` has what the places of this process chose, each as `dgc` writes it.
-    mod exchange { X "X", ENCODED "Encoded".many(), STEP "current_step" => OUT "Out".aliases("X") }
+    mod exchange { X "X", ENCODED "Encoded".duplicable(), STEP "current_step" => OUT "Out".aliases("X") }
 }
 
 /// The encodings of all ranks, one behind the other.
-fn gathered(cx: &Run, ring: i32, mine: &[f32]) -> Result<Tensor> {
+fn gathered(cx: &KernelContext, ring: i32, mine: &[f32]) -> Result<Tensor> {
     let mine = Tensor::from_slice(mine, &[mine.len() as i64])?;
     if ring < 0 || mine.numel() == 0 {
         return Ok(mine);
@@ -34,7 +34,7 @@ fn gathered(cx: &Run, ring: i32, mine: &[f32]) -> Result<Tensor> {
 }
 
 /// Before the compression begins the whole gradient travels.
-fn whole(cx: &mut Run, ring: i32) -> Result<()> {
+fn whole(cx: &mut KernelContext, ring: i32) -> Result<()> {
     if ring < 0 {
         return Ok(());
     }
@@ -47,7 +47,7 @@ fn whole(cx: &mut Run, ring: i32) -> Result<()> {
     all(&group, CollectiveCall::all_reduce(data, Dtype::F32, ReduceOp::Sum).shape(&dims)).map(drop)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<ExchangeAttrs>());
     if scalar(cx, exchange::STEP)?.trunc() < f64::from(a.rampup_begin_step.trunc()) {
         return whole(cx, a.ring_id);
@@ -90,7 +90,7 @@ pub static DGC_ALLREDUCE: Op = Op {
     inputs: exchange::INS,
     outputs: exchange::OUTS,
     attrs: ExchangeAttrs::FIELDS,
-    takes: DTypes::of(&[DType::F32]),
+    dtypes: DTypes::of(&[DType::F32]),
     infer: infer::like_first,
     cpu: Kernel::Host(run),
     ..OP

@@ -10,7 +10,7 @@ use oar_core::ir::attr::AttrType;
 use oar_core::ir::Attr;
 use oar_core::op::attrs::AttrValue;
 use oar_core::op::run::Frame;
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_dist::ps::limits::Limits;
 use oar_dist::ps::{Durability, Lost, Mode, Server, ServerOptions};
@@ -59,7 +59,7 @@ attrs! {
 }
 
 slots! {
-    mod listen { X "X".many() => }
+    mod listen { X "X".duplicable() => }
 }
 
 /// `name:block` pairs; names may hold colons.
@@ -128,13 +128,13 @@ impl Drop for PortFile {
     }
 }
 
-fn serve(cx: &mut Run) -> Result<()> {
+fn serve(cx: &mut KernelContext) -> Result<()> {
     serve_as(cx, cx.attrs::<ListenAttrs>())
 }
 
 /// Trainers of a federation fetch, train, and send what they have trained: steps that all take, as in common training.
 /// (2.0.2 reads `sync_mode` and serves in steps all the same.)
-fn serve_federation(cx: &mut Run) -> Result<()> {
+fn serve_federation(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FederatedAttrs>();
     let (endpoint, optimize_blocks) = (a.endpoint.clone(), a.optimize_blocks.clone());
     ensure!(
@@ -146,7 +146,7 @@ fn serve_federation(cx: &mut Run) -> Result<()> {
     serve_as(cx, &ListenAttrs { endpoint, optimize_blocks, Fanin: a.Fanin, ..ListenAttrs::default() })
 }
 
-fn serve_as(cx: &Run, a: &ListenAttrs) -> Result<()> {
+fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
     let (op, frame) = (cx.op.name, cx.frame()?);
     declare(&frame);
     ensure!(a.Fanin > 0, InvalidArgument, "operator {op}: Fanin must be the number of trainers, got {}", a.Fanin);
@@ -200,7 +200,7 @@ pub static LISTEN_AND_SERV: Op = Op {
     name: "listen_and_serv",
     inputs: listen::INS,
     attrs: ListenAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Control(serve),
     ..OP
 };
@@ -209,7 +209,7 @@ pub static FL_LISTEN_AND_SERV: Op = Op {
     name: "fl_listen_and_serv",
     inputs: listen::INS,
     attrs: FederatedAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Control(serve_federation),
     ..OP
 };

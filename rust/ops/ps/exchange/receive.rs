@@ -7,7 +7,7 @@ use oar_comm::servers::values::{arrived, outgoing, room};
 use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_kernels::optimizer::distinct;
@@ -27,12 +27,12 @@ attrs! {
 }
 
 slots! {
-    mod recv { X "X".many() => OUT "Out".many().made() }
-    mod prefetch { X "X".many() => OUT "Out".many().made() }
-    mod lookup { IDS "Ids".many(), W "W".meta_only() => OUT "Outputs".many().made() }
+    mod recv { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod prefetch { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod lookup { IDS "Ids".duplicable(), W "W".meta_only() => OUT "Outputs".duplicable().kernel_allocated() }
 }
 
-fn run_recv(cx: &mut Run) -> Result<()> {
+fn run_recv(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<RecvAttrs>();
     if a.do_not_run != 0 {
         return Ok(());
@@ -74,7 +74,7 @@ pub static RECV: Op = Op {
     inputs: recv::INS,
     outputs: recv::OUTS,
     attrs: RecvAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_recv),
     ..OP
 };
@@ -92,7 +92,7 @@ fn look_up(op: &str, me: u32, asked: Vec<(String, String, Value)>) -> Result<Vec
     found.into_iter().map(arrived).collect()
 }
 
-fn run_prefetch(cx: &mut Run) -> Result<()> {
+fn run_prefetch(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<PrefetchAttrs>();
     let (op, me, names) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("X"));
     one_each(cx, &a.epmap, names.len())?;
@@ -109,14 +109,14 @@ pub static PREFETCH: Op = Op {
     inputs: prefetch::INS,
     outputs: prefetch::OUTS,
     attrs: PrefetchAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_prefetch),
     ..OP
 };
 
 // distributed_lookup_table
 
-fn infer_lookup(cx: &mut Infer) -> Result<()> {
+fn infer_lookup(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<LookupAttrs>();
     let w = cx.dims(lookup::W)?;
     ensure!(w.len() == 2, InvalidArgument, "operator {}: 'W' must be a matrix, got {:?}", cx.op.name, &w[..]);
@@ -179,7 +179,7 @@ impl Dealing {
     }
 }
 
-fn dealing(cx: &Run, a: &LookupAttrs) -> Result<Dealing> {
+fn dealing(cx: &KernelContext, a: &LookupAttrs) -> Result<Dealing> {
     let n = a.table_names.len();
     if a.is_distributed {
         return Ok(Dealing::Turns(n));
@@ -211,7 +211,7 @@ fn dealing(cx: &Run, a: &LookupAttrs) -> Result<Dealing> {
 }
 
 /// Each distinct row is fetched once.
-fn run_lookup(cx: &mut Run) -> Result<()> {
+fn run_lookup(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<LookupAttrs>();
     let (op, me, n) = (cx.op.name, trainer(cx, a.trainer_id)?, a.table_names.len());
     ensure!(
@@ -283,7 +283,7 @@ pub static DISTRIBUTED_LOOKUP_TABLE: Op = Op {
     outputs: lookup::OUTS,
     attrs: LookupAttrs::FIELDS,
     infer: infer_lookup,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_lookup),
     ..OP
 };

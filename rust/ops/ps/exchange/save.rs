@@ -7,7 +7,7 @@ use oar_comm::servers::values::{arrived, outgoing, room};
 use oar_comm::Signals;
 use oar_core::base::{DType, Error, Result};
 use oar_core::ir::tensor_file::write_lod_tensor;
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
 use std::fs::File;
@@ -32,7 +32,7 @@ attrs! {
 }
 
 slots! {
-    mod both { X "X".many() => OUT "Out".many().made() }
+    mod both { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
 fn failed(what: &str, path: &Path, e: &std::io::Error) -> Error {
@@ -57,7 +57,7 @@ pub fn write_tensor(t: &Tensor, path: &Path) -> Result<()> {
 
 // recv_save
 
-fn run_save(cx: &mut Run) -> Result<()> {
+fn run_save(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SaveAttrs>());
     ensure!(!a.file_path.is_empty(), InvalidArgument, "operator {op}: file_path must not be empty");
     let path = Path::new(&a.file_path);
@@ -93,7 +93,7 @@ pub static RECV_SAVE: Op = Op { name: "recv_save", attrs: SaveAttrs::FIELDS, cpu
 
 // checkpoint_notify
 
-fn run_notify(cx: &mut Run) -> Result<()> {
+fn run_notify(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<NotifyAttrs>());
     ensure!((0..=2).contains(&a.mode), InvalidArgument, "operator {op}: mode must be 0, 1 or 2, got {}", a.mode);
     let n = a.endpoints.len();
@@ -122,7 +122,7 @@ pub static CHECKPOINT_NOTIFY: Op =
 
 // send_and_recv
 
-fn run_both(cx: &mut Run) -> Result<()> {
+fn run_both(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<BothAttrs>());
     let (me, names) = (trainer(cx, a.trainer_id)?, cx.env.names("X"));
     let values = cx.values(both::X);
@@ -155,7 +155,7 @@ pub static SEND_AND_RECV: Op = Op {
     inputs: both::INS,
     outputs: both::OUTS,
     attrs: BothAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_both),
     ..OP
 };

@@ -5,7 +5,7 @@ use oar_comm::servers::remote::{distinct, endpoints, one_each, open, trainer, wi
 use oar_comm::servers::values::{outgoing, room};
 use oar_comm::Signals;
 use oar_core::base::Result;
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, ensure, slots};
 
@@ -22,13 +22,13 @@ attrs! {
 
 slots! {
     // Outputs say what comes after what, and hold nothing.
-    mod send { X "X".many() => OUT "Out".many().made() }
-    mod barrier { X "X".many() => OUT "Out".many().made() }
-    mod fetch { X "X".many().opt() => OUT "Out".many().made() }
+    mod send { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod barrier { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod fetch { X "X".duplicable().dispensable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
 /// The variables wait for the end of the step, or for the next recv, which send all in one message.
-fn run_send(cx: &mut Run) -> Result<()> {
+fn run_send(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let signals = Signals::watch();
     let beside = communicator::current().filter(|c| c.mode() == Mode::Geo || !a.send_varnames.is_empty());
@@ -69,7 +69,7 @@ fn run_send(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn send_parts(cx: &Run, a: &SendAttrs, to: &[String], me: u32) -> Result<()> {
+fn send_parts(cx: &KernelContext, a: &SendAttrs, to: &[String], me: u32) -> Result<()> {
     let (name, value) = (cx.env.names("X").swap_remove(0), cx.value(send::X)?.clone());
     if value.is_none() {
         return Ok(());
@@ -95,13 +95,13 @@ pub static SEND: Op = Op {
     inputs: send::INS,
     outputs: send::OUTS,
     attrs: SendAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_send),
     ..OP
 };
 
 /// Returns when the servers have taken the step; with `half_async`, when they have taken what this trainer sent.
-fn run_barrier(cx: &mut Run) -> Result<()> {
+fn run_barrier(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<BarrierAttrs>();
     if let Some(c) = communicator::current().filter(|_| a.half_async) {
         return c.barrier(&Signals::watch());
@@ -120,14 +120,14 @@ pub static SEND_BARRIER: Op = Op {
     inputs: barrier::INS,
     outputs: barrier::OUTS,
     attrs: BarrierAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_barrier),
     ..OP
 };
 
 /// A server changes nothing before all trainers have ended their next step, so there is nothing to wait for: what has been
 /// received is of one step.
-fn run_fetch_barrier(cx: &mut Run) -> Result<()> {
+fn run_fetch_barrier(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FetchAttrs>();
     trainer(cx, a.trainer_id).map(drop)
 }
@@ -137,7 +137,7 @@ pub static FETCH_BARRIER: Op = Op {
     inputs: fetch::INS,
     outputs: fetch::OUTS,
     attrs: FetchAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     cpu: Kernel::Host(run_fetch_barrier),
     ..OP
 };

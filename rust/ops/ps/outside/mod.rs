@@ -8,7 +8,7 @@ use oar_core::ir::names::grad_name;
 use oar_core::ir::BlockNode;
 use oar_core::op::infer::Meta;
 use oar_core::op::run::not_there;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, OP};
+use oar_core::op::{Grad, InSlot, Kernel, Op, OutSlot, ShapeContext, OP};
 use oar_core::{attrs, ensure, slots};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,19 +30,19 @@ attrs! {
 }
 
 slots! {
-    mod pull { IDS "Ids".many(), W "W".many() => OUT "Out".many().made() }
-    mod push { IDS "Ids".many(), DOUT "Out@GRAD".many(), W "W".many() => DOUT_AGAIN "Out@GRAD".many().made() }
-    mod dense { IDS "Ids".many().meta_only() => }
-    mod pull_box { W "W".opt(), IDS "Ids".many() => OUT "Out".many().made() }
-    mod push_box { IDS "Ids".many(), DOUT "Out@GRAD".many() => DOUT_AGAIN "Out@GRAD".many().made() }
-    mod extended { IDS "Ids".many() => OUT "Out".many().made(), MORE "OutExtend".many().made() }
+    mod pull { IDS "Ids".duplicable(), W "W".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod push { IDS "Ids".duplicable(), DOUT "Out@GRAD".duplicable(), W "W".duplicable() => DOUT_AGAIN "Out@GRAD".duplicable().kernel_allocated() }
+    mod dense { IDS "Ids".duplicable().meta_only() => }
+    mod pull_box { W "W".dispensable(), IDS "Ids".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod push_box { IDS "Ids".duplicable(), DOUT "Out@GRAD".duplicable() => DOUT_AGAIN "Out@GRAD".duplicable().kernel_allocated() }
+    mod extended { IDS "Ids".duplicable() => OUT "Out".duplicable().kernel_allocated(), MORE "OutExtend".duplicable().kernel_allocated() }
     mod push_extended {
-        IDS "Ids".many(), DOUT "Out@GRAD".many(), DMORE "OutExtend@GRAD".many() => DOUT_AGAIN "Out@GRAD".many().made()
+        IDS "Ids".duplicable(), DOUT "Out@GRAD".duplicable(), DMORE "OutExtend@GRAD".duplicable() => DOUT_AGAIN "Out@GRAD".duplicable().kernel_allocated()
     }
 }
 
 /// Each result has the shape of its ids, `width` elements in the place of the last dimension (which is 1), or behind it.
-fn found(cx: &mut Infer, ids: InSlot, out: OutSlot, width: i32, behind: bool) -> Result<()> {
+fn found(cx: &mut ShapeContext, ids: InSlot, out: OutSlot, width: i32, behind: bool) -> Result<()> {
     let (op, n) = (cx.op.name, cx.count(ids));
     ensure!(n > 0, InvalidArgument, "operator {op}: input 'Ids' must not be empty");
     ensure!(width > 0, InvalidArgument, "operator {op}: the width of a row must be above 0, got {width}");

@@ -5,7 +5,7 @@
 
 use oar_comm::{error, Signals};
 use oar_core::base::Result;
-use oar_core::op::{Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err, slots};
 use oar_dist::ps::limits::Limits;
@@ -21,7 +21,7 @@ attrs! {
 
 slots! {
     mod enqueue { X "X" => }
-    mod dequeue { => OUT "Out".many().made() }
+    mod dequeue { => OUT "Out".duplicable().kernel_allocated() }
 }
 
 struct Queue {
@@ -36,7 +36,12 @@ const TURN: Duration = Duration::from_millis(20);
 
 impl Queue {
     /// Does `work` once it can be done; what `of` waits for is told where that takes too long.
-    fn when<T>(&self, cx: &Run, of: &str, mut work: impl FnMut(&mut VecDeque<Value>) -> Option<T>) -> Result<T> {
+    fn when<T>(
+        &self,
+        cx: &KernelContext,
+        of: &str,
+        mut work: impl FnMut(&mut VecDeque<Value>) -> Option<T>,
+    ) -> Result<T> {
         let (signals, limits, since) = (Signals::watch(), Limits::now().map_err(error)?, Instant::now());
         loop {
             let mut values = self.values.lock();
@@ -62,7 +67,7 @@ impl Queue {
     }
 }
 
-fn queue(cx: &Run) -> Result<Arc<Queue>> {
+fn queue(cx: &KernelContext) -> Result<Arc<Queue>> {
     let name = &cx.attrs::<QueueAttrs>().queue_name;
     let queues = QUEUES.lock();
     let found = queues.as_ref().and_then(|q| q.get(name)).cloned();
@@ -70,7 +75,7 @@ fn queue(cx: &Run) -> Result<Arc<Queue>> {
 }
 
 /// A queue that is there stays as it is.
-fn generate(cx: &mut Run) -> Result<()> {
+fn generate(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<GeneratorAttrs>());
     ensure!(!a.names.is_empty(), InvalidArgument, "operator {op}: the attribute names must not be empty");
     let Some(capacity) = usize::try_from(a.capacity).ok().filter(|&c| c > 0) else {
@@ -88,7 +93,7 @@ fn generate(cx: &mut Run) -> Result<()> {
 pub static QUEUE_GENERATOR: Op =
     Op { name: "queue_generator", attrs: GeneratorAttrs::FIELDS, cpu: Kernel::Host(generate), ..OP };
 
-fn put(cx: &mut Run) -> Result<()> {
+fn put(cx: &mut KernelContext) -> Result<()> {
     let (queue, value) = (queue(cx)?, Value::Dense(cx.input(enqueue::X)?.clone()));
     queue.when(cx, "full", |values| (values.len() < queue.capacity).then(|| values.push_back(value.clone())))
 }
@@ -96,7 +101,7 @@ fn put(cx: &mut Run) -> Result<()> {
 pub static ENQUEUE: Op =
     Op { name: "enqueue", inputs: enqueue::INS, attrs: QueueAttrs::FIELDS, cpu: Kernel::Host(put), ..OP };
 
-fn take(cx: &mut Run) -> Result<()> {
+fn take(cx: &mut KernelContext) -> Result<()> {
     let queue = queue(cx)?;
     let n = cx.n_outs(dequeue::OUT);
     ensure!(n > 0, InvalidArgument, "operator {}: the output 'Out' must be given", cx.op.name);

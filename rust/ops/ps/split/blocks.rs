@@ -4,7 +4,7 @@ use oar_comm::servers::parts::by_sections;
 use oar_core::base::Result;
 use oar_core::op::attrs::NONE;
 use oar_core::op::infer::VarKind;
-use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, RowsKernel, Run, Src, OP};
+use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, SparseKernel, Src, OP};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_ops_common::elements::parts;
 
@@ -15,8 +15,8 @@ attrs! {
 
 slots! {
     // Parts of X share its bytes.
-    mod by_ref { X "X" => OUT "Out".many().made() }
-    mod split_rows { X "X" => OUT "Out".many().made() }
+    mod by_ref { X "X" => OUT "Out".duplicable().kernel_allocated() }
+    mod split_rows { X "X" => OUT "Out".duplicable().kernel_allocated() }
 }
 
 /// How many rows each part has; -1 where X's are not known yet.
@@ -42,7 +42,7 @@ fn by_ref_sizes(op: &str, a: &ByRefAttrs, rows: i64) -> Result<Vec<i64>> {
     Ok(sizes)
 }
 
-fn infer_by_ref(cx: &mut Infer) -> Result<()> {
+fn infer_by_ref(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<ByRefAttrs>();
     let (op, mut dims, dtype) = (cx.op.name, cx.dims(by_ref::X)?, cx.dtype(by_ref::X)?);
     ensure!(!dims.is_empty(), InvalidArgument, "operator {op}: X must have a dimension to be cut along");
@@ -55,7 +55,7 @@ fn infer_by_ref(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn by_ref(cx: &mut Run) -> Result<()> {
+fn by_ref(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(by_ref::X)?;
     let sizes = by_ref_sizes(cx.op.name, cx.attrs::<ByRefAttrs>(), x.dims()[0])?;
     let mut from = 0;
@@ -90,7 +90,7 @@ pub static SPLIT_BYREF: Op = Op {
 
 // split_selected_rows
 
-fn infer_split_rows(cx: &mut Infer) -> Result<()> {
+fn infer_split_rows(cx: &mut ShapeContext) -> Result<()> {
     let sections = &cx.attrs::<SplitRowsAttrs>().height_sections;
     cx.set_outs(split_rows::OUT, sections.len())?;
     let Ok(mut m) = cx.meta(split_rows::X, 0) else { return Ok(()) };
@@ -105,7 +105,7 @@ fn infer_split_rows(cx: &mut Infer) -> Result<()> {
 }
 
 /// Each row goes to the section that it lies in, and is counted from there. Rows keep their order.
-fn split_rows(cx: &mut Run) -> Result<()> {
+fn split_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, sections) = (cx.op.name, &cx.attrs::<SplitRowsAttrs>().height_sections);
     let Some(x) = cx.rows(split_rows::X) else {
         bail!(InvalidArgument, "operator {op}: input 'X' must be SelectedRows, got {}", cx.value(split_rows::X)?.what())
@@ -136,7 +136,7 @@ pub static SPLIT_SELECTED_ROWS: Op = Op {
     attrs: SplitRowsAttrs::FIELDS,
     infer: infer_split_rows,
     cpu: Kernel::Pure(split_rows),
-    rows: RowsKernel::Own(split_rows),
+    sparse_kernel: SparseKernel::Own(split_rows),
     grad: Grad::Fn(split_rows_grad),
     ..OP
 };

@@ -3,18 +3,18 @@
 use oar_comm::servers::parts::take_rows;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Infer, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, ensure, slots};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 slots! {
-    mod split_ids { IDS "Ids".many() => OUT "Out".many().made() }
-    mod merge_ids { IDS "Ids".many(), ROWS "Rows".many(), X "X".many() => OUT "Out".many().made() }
+    mod split_ids { IDS "Ids".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod merge_ids { IDS "Ids".duplicable(), ROWS "Rows".duplicable(), X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
-fn infer_split_ids(cx: &mut Infer) -> Result<()> {
+fn infer_split_ids(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         cx.count(split_ids::IDS) > 0,
         InvalidArgument,
@@ -45,7 +45,7 @@ fn server_of(id: i64, n: usize) -> usize {
 }
 
 /// All ids once, in ascending order, by server.
-fn split_ids(cx: &mut Run) -> Result<()> {
+fn split_ids(cx: &mut KernelContext) -> Result<()> {
     let (op, n) = (cx.op.name, cx.n_outs(split_ids::OUT));
     ensure!(n > 0, InvalidArgument, "operator {op} needs an output for each server");
     let mut ids = BTreeSet::new();
@@ -69,7 +69,7 @@ fn split_ids(cx: &mut Run) -> Result<()> {
 }
 
 /// The rows of a gradient by server, in the order that they have.
-fn split_rows(cx: &mut Run) -> Result<()> {
+fn split_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, n) = (cx.op.name, cx.n_outs(split_ids::OUT));
     let (Some(x), 1) = (cx.rows(split_ids::IDS), cx.values(split_ids::IDS).len()) else {
         bail!(InvalidArgument, "operator {op}: 'Ids' must be LoDTensors or one SelectedRows")
@@ -97,14 +97,14 @@ pub static SPLIT_IDS: Op = Op {
     inputs: split_ids::INS,
     outputs: split_ids::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::INDICES),
     infer: infer_split_ids,
     cpu: Kernel::Pure(split_ids),
-    rows: RowsKernel::Own(split_rows),
+    sparse_kernel: SparseKernel::Own(split_rows),
     ..OP
 };
 
-fn infer_merge_ids(cx: &mut Infer) -> Result<()> {
+fn infer_merge_ids(cx: &mut ShapeContext) -> Result<()> {
     let op = cx.op.name;
     ensure!(cx.count(merge_ids::IDS) > 0, InvalidArgument, "operator {op}: 'Ids' needs at least one variable");
     ensure!(
@@ -126,7 +126,7 @@ fn infer_merge_ids(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn merge_ids(cx: &mut Run) -> Result<()> {
+fn merge_ids(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (ids, rows, xs) = (cx.inputs(merge_ids::IDS)?, cx.inputs(merge_ids::ROWS)?, cx.inputs(merge_ids::X)?);
     let (dtype, width) = (xs[0].dtype(), xs[0].dims()[1]);
@@ -169,7 +169,7 @@ pub static MERGE_IDS: Op = Op {
     inputs: merge_ids::INS,
     outputs: merge_ids::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer: infer_merge_ids,
     cpu: Kernel::Pure(merge_ids),
     ..OP

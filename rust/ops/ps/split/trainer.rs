@@ -2,7 +2,7 @@
 
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, ensure, slots};
 
@@ -11,11 +11,11 @@ attrs! {
 }
 
 slots! {
-    mod by_id { X "X".many(), ID "TrainerId" => OUT "Out".made() }
-    mod fake_init { => OUT "Out".made() }
+    mod by_id { X "X".duplicable(), ID "TrainerId" => OUT "Out".kernel_allocated() }
+    mod fake_init { => OUT "Out".kernel_allocated() }
 }
 
-fn ref_by_trainer_id(cx: &mut Run) -> Result<()> {
+fn ref_by_trainer_id(cx: &mut KernelContext) -> Result<()> {
     let (op, xs, id) = (cx.op.name, cx.inputs(by_id::X)?, cx.input(by_id::ID)?);
     let ids = id.to_i64s()?;
     let [id] = ids[..] else {
@@ -45,7 +45,7 @@ pub static REF_BY_TRAINER_ID: Op = Op {
 };
 
 /// The table itself lies on the servers: here nothing is allocated, and reading elements is an error.
-fn fake_init(cx: &mut Run) -> Result<()> {
+fn fake_init(cx: &mut KernelContext) -> Result<()> {
     let dims = Dims::from_slice(&cx.attrs::<FakeInitAttrs>().shape);
     cx.set(fake_init::OUT, Tensor::shape_only(DType::F32, &dims)?);
     Ok(())

@@ -4,7 +4,7 @@ use oar_comm::servers::merge::stacked;
 use oar_core::base::{DType, Result};
 use oar_core::ir::tensor_file::read_lod_tensor_header;
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
 use std::fs::File;
@@ -15,11 +15,11 @@ attrs! {
 }
 
 slots! {
-    mod merge { X "X".many() => OUT "Out".made() }
-    mod load { => OUT "Out".made() }
+    mod merge { X "X".duplicable() => OUT "Out".kernel_allocated() }
+    mod load { => OUT "Out".kernel_allocated() }
 }
 
-fn run_merge(cx: &mut Run) -> Result<()> {
+fn run_merge(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let mut all: Vec<SelectedRows> = Vec::new();
     for value in cx.values(merge::X) {
@@ -40,7 +40,7 @@ pub static MERGE: Op = Op {
     name: "lookup_sparse_table_merge",
     inputs: merge::INS,
     outputs: merge::OUTS,
-    infer: |cx: &mut Infer| {
+    infer: |cx: &mut ShapeContext| {
         let mut m = cx.meta(merge::X, 0)?;
         m.kind = VarKind::Rows;
         if let Some(rows) = m.dims.first_mut() {
@@ -49,13 +49,13 @@ pub static MERGE: Op = Op {
         cx.set_meta(merge::OUT, 0, m);
         Ok(())
     },
-    rows: RowsKernel::Own(run_merge),
+    sparse_kernel: SparseKernel::Own(run_merge),
     cpu: Kernel::Pure(run_merge),
     ..OP
 };
 
 /// Of the rows of a file those that belong to server `node_index`: every `node_num`th.
-fn run_load(cx: &mut Run) -> Result<()> {
+fn run_load(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LoadAttrs>());
     ensure!(
         a.node_num >= 1 && (0..a.node_num).contains(&a.node_index),
@@ -111,7 +111,7 @@ pub static LOAD: Op = Op {
     name: "sparse_tensor_load",
     outputs: load::OUTS,
     attrs: LoadAttrs::FIELDS,
-    infer: |cx: &mut Infer| {
+    infer: |cx: &mut ShapeContext| {
         let shape = cx.attrs::<LoadAttrs>().shape.clone();
         let dims = if shape.is_empty() { vec![-1] } else { shape };
         cx.set(load::OUT, &dims, DType::F32);

@@ -2,7 +2,7 @@
 
 use oar_comm::servers::tables::{install, table};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_ops_common::rows::merged;
@@ -15,9 +15,9 @@ attrs! {
 }
 
 slots! {
-    mod read { IDS "Ids" => OUT "Out".many().made() }
-    mod write { IDS "Ids", IN "In".many() => }
-    mod grad_split { GRAD "Grad" => ROW "Row".made(), VALUE "Value".made() }
+    mod read { IDS "Ids" => OUT "Out".duplicable().kernel_allocated() }
+    mod write { IDS "Ids", IN "In".duplicable() => }
+    mod grad_split { GRAD "Grad" => ROW "Row".kernel_allocated(), VALUE "Value".kernel_allocated() }
 }
 
 pub static INIT: Op = Op {
@@ -27,7 +27,7 @@ pub static INIT: Op = Op {
     ..OP
 };
 
-fn infer_read(cx: &mut Infer) -> Result<()> {
+fn infer_read(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.attrs::<ReadAttrs>().value_names.len();
     cx.set_outs(read::OUT, n)?;
     let ids = cx.dims(read::IDS)?;
@@ -36,7 +36,7 @@ fn infer_read(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_read(cx: &mut Run) -> Result<()> {
+fn run_read(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ReadAttrs>();
     let (t, ids) = (table(cx.op.name, &a.tablename)?, cx.input(read::IDS)?.to_i64s()?);
     let places = a.value_names.iter().map(|n| t.value(n)).collect::<Result<Vec<_>>>()?;
@@ -62,13 +62,13 @@ pub static READ: Op = Op {
     inputs: read::INS,
     outputs: read::OUTS,
     attrs: ReadAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer: infer_read,
     cpu: Kernel::Host(run_read),
     ..OP
 };
 
-fn run_write(cx: &mut Run) -> Result<()> {
+fn run_write(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<WriteAttrs>();
     let (op, t, ids) = (cx.op.name, table(cx.op.name, &a.tablename)?, cx.input(write::IDS)?.to_i64s()?);
     let values = cx.inputs(write::IN)?;
@@ -104,12 +104,12 @@ pub static WRITE: Op = Op {
     name: "lookup_sparse_table_write",
     inputs: write::INS,
     attrs: WriteAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     cpu: Kernel::Host(run_write),
     ..OP
 };
 
-fn infer_split(cx: &mut Infer) -> Result<()> {
+fn infer_split(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(grad_split::GRAD, 0)?;
     let mut dims = m.dims.clone();
     if let Some(first) = dims.first_mut() {
@@ -120,7 +120,7 @@ fn infer_split(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_split(cx: &mut Run) -> Result<()> {
+fn run_split(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SplitAttrs>());
     let Some(grad) = cx.rows(grad_split::GRAD) else {
         bail!(InvalidArgument, "operator {op}: 'Grad' must be SelectedRows")
@@ -150,7 +150,7 @@ pub static GRAD_SPLIT: Op = Op {
     outputs: grad_split::OUTS,
     attrs: SplitAttrs::FIELDS,
     infer: infer_split,
-    rows: RowsKernel::Own(run_split),
+    sparse_kernel: SparseKernel::Own(run_split),
     cpu: Kernel::Host(run_split),
     ..OP
 };

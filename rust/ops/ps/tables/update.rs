@@ -2,7 +2,7 @@
 
 use oar_comm::servers::tables::{table, Table};
 use oar_core::base::{DType, Result};
-use oar_core::op::{Kernel, Op, RowsKernel, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_ops_common::rows::merged;
@@ -19,11 +19,11 @@ slots! {
     mod sgd { GRAD "Grad", RATE "LearningRate" => }
     mod adam {
         GRAD "Grad", POW1 "Beta1Pow", POW2 "Beta2Pow", RATE "LearningRate"
-        => POW1_OUT "Beta1PowOut".made(), POW2_OUT "Beta2PowOut".made()
+        => POW1_OUT "Beta1PowOut".kernel_allocated(), POW2_OUT "Beta2PowOut".kernel_allocated()
     }
 }
 
-fn number(cx: &Run, what: &str, t: &Tensor) -> Result<f32> {
+fn number(cx: &KernelContext, what: &str, t: &Tensor) -> Result<f32> {
     let fits = t.dtype() == DType::F32 && t.numel() == 1;
     ensure!(
         fits,
@@ -37,7 +37,7 @@ fn number(cx: &Run, what: &str, t: &Tensor) -> Result<f32> {
 }
 
 /// The gradient with every row once, and each row's width.
-fn gradient(cx: &Run, slot: oar_core::op::InSlot) -> Result<(SelectedRows, usize)> {
+fn gradient(cx: &KernelContext, slot: oar_core::op::InSlot) -> Result<(SelectedRows, usize)> {
     let op = cx.op.name;
     let Some(grad) = cx.rows(slot) else { bail!(InvalidArgument, "operator {op}: 'Grad' must be SelectedRows") };
     let grad = merged(op, grad)?;
@@ -48,7 +48,7 @@ fn gradient(cx: &Run, slot: oar_core::op::InSlot) -> Result<(SelectedRows, usize
 }
 
 /// Where the values of these names lie, all as wide as the gradient.
-fn places<const N: usize>(cx: &Run, t: &Table, names: &[String], width: usize) -> Result<[usize; N]> {
+fn places<const N: usize>(cx: &KernelContext, t: &Table, names: &[String], width: usize) -> Result<[usize; N]> {
     let op = cx.op.name;
     ensure!(names.len() == N, InvalidArgument, "operator {op}: {N} value_names are needed, got {names:?}");
     let mut found = [0; N];
@@ -64,7 +64,7 @@ fn places<const N: usize>(cx: &Run, t: &Table, names: &[String], width: usize) -
     Ok(found)
 }
 
-fn run_sgd(cx: &mut Run) -> Result<()> {
+fn run_sgd(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SgdAttrs>();
     let (grad, width) = gradient(cx, sgd::GRAD)?;
     if grad.rows.is_empty() {
@@ -87,12 +87,12 @@ pub static FUSE_SGD: Op = Op {
     inputs: sgd::INS,
     outputs: sgd::OUTS,
     attrs: SgdAttrs::FIELDS,
-    rows: RowsKernel::Own(run_sgd),
+    sparse_kernel: SparseKernel::Own(run_sgd),
     cpu: Kernel::Host(run_sgd),
     ..OP
 };
 
-fn run_adam(cx: &mut Run) -> Result<()> {
+fn run_adam(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<AdamAttrs>();
     let (grad, width) = gradient(cx, adam::GRAD)?;
     if grad.rows.is_empty() {
@@ -133,7 +133,7 @@ pub static FUSE_ADAM: Op = Op {
         cx.like(adam::POW1_OUT, adam::POW1)?;
         cx.like(adam::POW2_OUT, adam::POW2)
     },
-    rows: RowsKernel::Own(run_adam),
+    sparse_kernel: SparseKernel::Own(run_adam),
     cpu: Kernel::Host(run_adam),
     ..OP
 };

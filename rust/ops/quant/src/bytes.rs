@@ -4,7 +4,7 @@ use half::bf16;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 
 attrs! {
@@ -24,14 +24,14 @@ fn check(op: &str, scale: f32, shift: f32) -> Result<()> {
     Ok(())
 }
 
-fn set(cx: &mut Infer, dtype: DType) -> Result<()> {
+fn set(cx: &mut ShapeContext, dtype: DType) -> Result<()> {
     let dims = cx.dims(io::INPUT)?;
     cx.set(io::OUTPUT, &dims, dtype);
     cx.share_lod(io::OUTPUT, io::INPUT);
     Ok(())
 }
 
-fn infer_quantize(cx: &mut Infer) -> Result<()> {
+fn infer_quantize(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<QuantizeAttrs>();
     check(cx.op.name, a.Scale, a.Shift)?;
     let dtype = match (a.bfloat16, a.is_negative_input && a.Shift == 0.0) {
@@ -43,7 +43,7 @@ fn infer_quantize(cx: &mut Infer) -> Result<()> {
 }
 
 /// Rounded to the nearest, ties to even; what a byte cannot hold becomes its nearest end.
-fn quantize(cx: &mut Run) -> Result<()> {
+fn quantize(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<QuantizeAttrs>(), cx.input(io::INPUT)?.data::<f32>());
     let (scale, shift) = (a.Scale, a.Shift.trunc());
     let y = cx.out(io::OUTPUT)?;
@@ -57,13 +57,13 @@ fn quantize(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_dequantize(cx: &mut Infer) -> Result<()> {
+fn infer_dequantize(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<DequantizeAttrs>();
     check(cx.op.name, a.Scale, a.Shift)?;
     set(cx, DType::F32)
 }
 
-fn dequantize(cx: &mut Run) -> Result<()> {
+fn dequantize(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<DequantizeAttrs>(), cx.input(io::INPUT)?);
     let (factor, shift) = (1.0 / a.Scale, -a.Shift / a.Scale);
     dispatch!(x.dtype(), T in [u8, i8, bf16], {
@@ -73,7 +73,7 @@ fn dequantize(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_requantize(cx: &mut Infer) -> Result<()> {
+fn infer_requantize(cx: &mut ShapeContext) -> Result<()> {
     let (op, a, dtype) = (cx.op.name, cx.attrs::<RequantizeAttrs>(), cx.dtype(io::INPUT)?);
     ensure!(
         a.Scale_in != 0.0 && a.Scale_out != 0.0,
@@ -92,7 +92,7 @@ fn infer_requantize(cx: &mut Infer) -> Result<()> {
     set(cx, if shifted { DType::U8 } else { dtype })
 }
 
-fn requantize(cx: &mut Run) -> Result<()> {
+fn requantize(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<RequantizeAttrs>(), cx.input(io::INPUT)?);
     let factor = a.Scale_out / a.Scale_in;
     // The shift is a byte, too. `as` gives the nearest byte of a number beyond.
@@ -116,7 +116,7 @@ pub static QUANTIZE: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: QuantizeAttrs::FIELDS,
-    takes: DTypes::of(&[DType::F32]),
+    dtypes: DTypes::of(&[DType::F32]),
     infer: infer_quantize,
     cpu: Kernel::Pure(quantize),
     ..OP
@@ -127,7 +127,7 @@ pub static DEQUANTIZE: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: DequantizeAttrs::FIELDS,
-    takes: DTypes::of(&[DType::U8, DType::I8, DType::BF16]),
+    dtypes: DTypes::of(&[DType::U8, DType::I8, DType::BF16]),
     infer: infer_dequantize,
     cpu: Kernel::Pure(dequantize),
     ..OP
@@ -138,7 +138,7 @@ pub static REQUANTIZE: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: RequantizeAttrs::FIELDS,
-    takes: DTypes::of(&[DType::I8, DType::U8]),
+    dtypes: DTypes::of(&[DType::I8, DType::U8]),
     infer: infer_requantize,
     cpu: Kernel::Pure(requantize),
     ..OP

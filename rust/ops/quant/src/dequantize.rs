@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::index::index_of;
@@ -16,13 +16,13 @@ attrs! {
 
 slots! {
     mod max_abs { X "X", SCALE "Scale" => OUT "Out" }
-    mod channel { X "X", SCALES "Scales".many() => OUT "Out" }
+    mod channel { X "X", SCALES "Scales".duplicable() => OUT "Out" }
     mod log { X "X", DICT "Dict" => OUT "Out" }
     mod table { W "W", IDS "Ids" => OUT "Out" }
 }
 
 /// An input of numbers of this type, at least one.
-fn numbers<'a>(cx: &Run<'a>, slot: InSlot, dtype: DType) -> Result<&'a Tensor> {
+fn numbers<'a>(cx: &KernelContext<'a>, slot: InSlot, dtype: DType) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     ensure!(
         t.dtype() == dtype && t.numel() > 0,
@@ -34,7 +34,7 @@ fn numbers<'a>(cx: &Run<'a>, slot: InSlot, dtype: DType) -> Result<&'a Tensor> {
     Ok(t)
 }
 
-fn max_abs(cx: &mut Run) -> Result<()> {
+fn max_abs(cx: &mut KernelContext) -> Result<()> {
     let (x, range) = (cx.input(max_abs::X)?, cx.attrs::<MaxAbsAttrs>().max_range);
     let scale = numbers(cx, max_abs::SCALE, x.dtype())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -86,7 +86,7 @@ fn channel_plan(op: &str, a: &ChannelAttrs, x: &[i64], scales: &[&[i64]]) -> Res
     Ok((axis, range))
 }
 
-fn infer_channel(cx: &mut Infer) -> Result<()> {
+fn infer_channel(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(channel::X)?;
     let scales =
         (0..cx.count(channel::SCALES)).map(|i| Ok(cx.meta(channel::SCALES, i)?.dims)).collect::<Result<Vec<Dims>>>()?;
@@ -94,7 +94,7 @@ fn infer_channel(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn channels(cx: &mut Run) -> Result<()> {
+fn channels(cx: &mut KernelContext) -> Result<()> {
     let (x, scales) = (cx.input(channel::X)?, cx.inputs(channel::SCALES)?);
     let dims: Vec<&[i64]> = scales.iter().map(|t| t.dims()).collect();
     let (axis, range) = channel_plan(cx.op.name, cx.attrs(), x.dims(), &dims)?;
@@ -120,14 +120,14 @@ fn channels(cx: &mut Run) -> Result<()> {
 }
 
 /// Out is float32 in the shape of X.
-fn infer_bytes(cx: &mut Infer) -> Result<()> {
+fn infer_bytes(cx: &mut ShapeContext) -> Result<()> {
     let dims = cx.dims(InSlot(0))?;
     cx.set(OutSlot(0), &dims, DType::F32);
     cx.share_lod(OutSlot(0), InSlot(0));
     Ok(())
 }
 
-fn bytes_max_abs(cx: &mut Run) -> Result<()> {
+fn bytes_max_abs(cx: &mut KernelContext) -> Result<()> {
     let (x, range) = (cx.input(max_abs::X)?, cx.attrs::<MaxAbsAttrs>().max_range);
     let scale = numbers(cx, max_abs::SCALE, DType::F32)?.data::<f32>()[0];
     let y = cx.out_data::<f32>(max_abs::OUT)?;
@@ -136,7 +136,7 @@ fn bytes_max_abs(cx: &mut Run) -> Result<()> {
 }
 
 /// Magnitudes by level; a negative level has 128 added to it.
-fn by_dictionary(cx: &mut Run) -> Result<()> {
+fn by_dictionary(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, dict) = (cx.input(log::X)?.data::<i8>(), numbers(cx, log::DICT, DType::F32)?.data::<f32>());
     let y = cx.out_data::<f32>(log::OUT)?;
@@ -151,7 +151,7 @@ fn by_dictionary(cx: &mut Run) -> Result<()> {
 }
 
 /// A row is its least and its largest number, then bytes, four to a float32.
-fn infer_table(cx: &mut Infer) -> Result<()> {
+fn infer_table(cx: &mut ShapeContext) -> Result<()> {
     let (op, w, mut dims) = (cx.op.name, cx.dims(table::W)?, cx.dims(table::IDS)?);
     ensure!(
         w.len() == 2 && (w[1] >= 2 || w[1] < 0),
@@ -172,7 +172,7 @@ fn infer_table(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn rows_of_bytes(cx: &mut Run) -> Result<()> {
+fn rows_of_bytes(cx: &mut KernelContext) -> Result<()> {
     let (op, padding) = (cx.op.name, cx.attrs::<TableAttrs>().padding_idx);
     let (w, ids) = (cx.input(table::W)?, index_of(op, cx.input(table::IDS)?)?);
     let (height, columns) = (w.dims()[0], w.dims()[1] as usize);
@@ -201,7 +201,7 @@ pub static MAX_ABS: Op = Op {
     inputs: max_abs::INS,
     outputs: max_abs::OUTS,
     attrs: MaxAbsAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: like_first,
     cpu: Kernel::Pure(max_abs),
     ..OP
@@ -212,7 +212,7 @@ pub static CHANNELS: Op = Op {
     inputs: channel::INS,
     outputs: channel::OUTS,
     attrs: ChannelAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_channel,
     cpu: Kernel::Pure(channels),
     ..OP
@@ -223,7 +223,7 @@ pub static BYTES: Op = Op {
     inputs: max_abs::INS,
     outputs: max_abs::OUTS,
     attrs: MaxAbsAttrs::FIELDS,
-    takes: DTypes::of(&[DType::I8]),
+    dtypes: DTypes::of(&[DType::I8]),
     infer: infer_bytes,
     cpu: Kernel::Pure(bytes_max_abs),
     ..OP
@@ -233,7 +233,7 @@ pub static LOG: Op = Op {
     name: "dequantize_log",
     inputs: log::INS,
     outputs: log::OUTS,
-    takes: DTypes::of(&[DType::I8]),
+    dtypes: DTypes::of(&[DType::I8]),
     infer: infer_bytes,
     cpu: Kernel::Pure(by_dictionary),
     ..OP
@@ -244,7 +244,7 @@ pub static ROWS: Op = Op {
     inputs: table::INS,
     outputs: table::OUTS,
     attrs: TableAttrs::FIELDS,
-    takes: DTypes::of(&[DType::F32]),
+    dtypes: DTypes::of(&[DType::F32]),
     infer: infer_table,
     cpu: Kernel::Pure(rows_of_bytes),
     ..OP

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::ensure;
 use oar_core::op::infer::like_out_grad;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{err, slots};
 use oar_ops_common::given::scalar;
@@ -20,20 +20,20 @@ attrs! {
 
 slots! {
     mod whole { X "X" => OUT "Out", OUT_SCALE "OutScale" }
-    mod channel { X "X" => OUT "Out", OUT_SCALE "OutScale".keeps().made() }
+    mod channel { X "X" => OUT "Out", OUT_SCALE "OutScale".in_place().kernel_allocated() }
     mod range {
-        X "X", IN_SCALE "InScale", ITER "Iter".opt()
-        => OUT "Out", OUT_SCALE "OutScale", OUT_SCALES "OutScales".opt().keeps().made()
+        X "X", IN_SCALE "InScale", ITER "Iter".dispensable()
+        => OUT "Out", OUT_SCALE "OutScale", OUT_SCALES "OutScales".dispensable().in_place().kernel_allocated()
     }
     mod moving {
-        X "X", IN_SCALE "InScale", IN_ACCUM "InAccum".opt(), IN_STATE "InState".opt()
-        => OUT "Out", OUT_SCALE "OutScale".made(), OUT_STATE "OutState".opt().made(), OUT_ACCUM "OutAccum".opt().made()
+        X "X", IN_SCALE "InScale", IN_ACCUM "InAccum".dispensable(), IN_STATE "InState".dispensable()
+        => OUT "Out", OUT_SCALE "OutScale".kernel_allocated(), OUT_STATE "OutState".dispensable().kernel_allocated(), OUT_ACCUM "OutAccum".dispensable().kernel_allocated()
     }
     mod observer {
-        X "X", IN_ACCUM "InAccum".opt(), IN_STATE "InState".opt()
-        => OUT_SCALE "OutScale".keeps().made(), OUT_STATE "OutState".opt().made(), OUT_ACCUM "OutAccum".opt().made()
+        X "X", IN_ACCUM "InAccum".dispensable(), IN_STATE "InState".dispensable()
+        => OUT_SCALE "OutScale".in_place().kernel_allocated(), OUT_STATE "OutState".dispensable().kernel_allocated(), OUT_ACCUM "OutAccum".dispensable().kernel_allocated()
     }
-    mod through { DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod through { DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 /// The largest level of so many bits, one of which is the sign.
@@ -94,7 +94,7 @@ impl Grid {
     }
 }
 
-fn infer_whole(cx: &mut Infer) -> Result<()> {
+fn infer_whole(cx: &mut ShapeContext) -> Result<()> {
     levels(cx.op.name, cx.attrs::<WholeAttrs>().bit_length)?;
     same_shape(cx)?;
     let dtype = cx.dtype(whole::X)?;
@@ -103,13 +103,13 @@ fn infer_whole(cx: &mut Infer) -> Result<()> {
 }
 
 /// Out, the first output, is like X, the first input.
-fn same_shape(cx: &mut Infer) -> Result<()> {
+fn same_shape(cx: &mut ShapeContext) -> Result<()> {
     cx.like(OutSlot(0), InSlot(0))?;
     cx.share_lod(OutSlot(0), InSlot(0));
     Ok(())
 }
 
-fn quantize_whole(cx: &mut Run, back: bool) -> Result<()> {
+fn quantize_whole(cx: &mut KernelContext, back: bool) -> Result<()> {
     let x = cx.input(whole::X)?.data::<f32>();
     let bins = levels(cx.op.name, cx.attrs::<WholeAttrs>().bit_length)?;
     let scale = abs_max(x);
@@ -129,7 +129,7 @@ fn channel_attrs(attrs: &dyn std::any::Any) -> (i32, i32, bool) {
     }
 }
 
-fn infer_channel(cx: &mut Infer) -> Result<()> {
+fn infer_channel(cx: &mut ShapeContext) -> Result<()> {
     let (axis, bits, _) = channel_attrs(cx.attrs.as_any());
     levels(cx.op.name, bits)?;
     let x = cx.dims(channel::X)?;
@@ -146,7 +146,7 @@ fn infer_channel(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn quantize_channels(cx: &mut Run, back: bool) -> Result<()> {
+fn quantize_channels(cx: &mut KernelContext, back: bool) -> Result<()> {
     let (axis, bits, given) = channel_attrs(cx.attrs.as_any());
     let t = cx.input(channel::X)?;
     let bins = levels(cx.op.name, bits)?;
@@ -185,14 +185,14 @@ fn quantize_channels(cx: &mut Run, back: bool) -> Result<()> {
 }
 
 /// What the variable of an output held before, if it is so many numbers.
-fn held<'a>(cx: &'a Run, slot: OutSlot, count: usize) -> Option<&'a [f32]> {
+fn held<'a>(cx: &'a KernelContext, slot: OutSlot, count: usize) -> Option<&'a [f32]> {
     match &cx.outs.slot(slot.0).first()?.value {
         Value::Dense(t) if t.dtype() == DType::F32 && t.numel() == count => Some(t.data::<f32>()),
         _ => None,
     }
 }
 
-fn infer_range(cx: &mut Infer) -> Result<()> {
+fn infer_range(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RangeAttrs>();
     levels(cx.op.name, a.bit_length)?;
     ensure!(
@@ -210,7 +210,7 @@ fn infer_range(cx: &mut Infer) -> Result<()> {
 }
 
 /// The largest magnitude of the last `window_size` calls.
-fn quantize_range(cx: &mut Run) -> Result<()> {
+fn quantize_range(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<RangeAttrs>());
     let x = cx.input(range::X)?.data::<f32>();
     let last = scalar(cx, range::IN_SCALE)? as f32;
@@ -247,7 +247,7 @@ fn quantize_range(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_moving(cx: &mut Infer) -> Result<()> {
+fn infer_moving(cx: &mut ShapeContext) -> Result<()> {
     levels(cx.op.name, cx.attrs::<MovingAttrs>().bit_length)?;
     same_shape(cx)?;
     let dtype = cx.dtype(moving::X)?;
@@ -258,13 +258,13 @@ fn infer_moving(cx: &mut Infer) -> Result<()> {
 }
 
 /// (state, accum, scale) after another call: the decaying number of calls, the decaying sum of their scales, the mean.
-fn average(cx: &Run, accum: InSlot, state: InSlot, rate: f32, x: &[f32]) -> Result<[f32; 3]> {
+fn average(cx: &KernelContext, accum: InSlot, state: InSlot, rate: f32, x: &[f32]) -> Result<[f32; 3]> {
     let state = rate * scalar(cx, state)? as f32 + 1.0;
     let accum = rate * scalar(cx, accum)? as f32 + abs_max(x);
     Ok([state, accum, accum / state])
 }
 
-fn quantize_moving(cx: &mut Run, back: bool) -> Result<()> {
+fn quantize_moving(cx: &mut KernelContext, back: bool) -> Result<()> {
     let a = cx.attrs::<MovingAttrs>();
     let x = cx.input(moving::X)?.data::<f32>();
     let bins = levels(cx.op.name, a.bit_length)?;
@@ -291,7 +291,7 @@ fn quantize_moving(cx: &mut Run, back: bool) -> Result<()> {
     Ok(())
 }
 
-fn infer_observer(cx: &mut Infer) -> Result<()> {
+fn infer_observer(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(observer::X)?;
     for slot in [observer::OUT_SCALE, observer::OUT_STATE, observer::OUT_ACCUM] {
         cx.set(slot, &[1], dtype);
@@ -300,7 +300,7 @@ fn infer_observer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The moving average alone. With is_test OutScale holds what it held.
-fn observe(cx: &mut Run) -> Result<()> {
+fn observe(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ObserverAttrs>();
     if a.is_test {
         for (out, from) in [(observer::OUT_STATE, observer::IN_STATE), (observer::OUT_ACCUM, observer::IN_ACCUM)] {
@@ -325,7 +325,7 @@ pub static ABS_MAX: Op = Op {
     inputs: whole::INS,
     outputs: whole::OUTS,
     attrs: WholeAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_whole,
     cpu: Kernel::Pure(|cx| quantize_whole(cx, false)),
     ..OP
@@ -336,7 +336,7 @@ pub static ABS_MAX_BACK: Op = Op {
     inputs: whole::INS,
     outputs: whole::OUTS,
     attrs: WholeAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_whole,
     cpu: Kernel::Pure(|cx| quantize_whole(cx, true)),
     grad: Grad::By(&THROUGH),
@@ -348,7 +348,7 @@ pub static CHANNELS: Op = Op {
     inputs: channel::INS,
     outputs: channel::OUTS,
     attrs: ChannelAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_channel,
     cpu: Kernel::Pure(|cx| quantize_channels(cx, false)),
     ..OP
@@ -359,7 +359,7 @@ pub static CHANNELS_BACK: Op = Op {
     inputs: channel::INS,
     outputs: channel::OUTS,
     attrs: ChannelBackAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_channel,
     cpu: Kernel::Pure(|cx| quantize_channels(cx, true)),
     grad: Grad::By(&THROUGH),
@@ -371,7 +371,7 @@ pub static RANGE: Op = Op {
     inputs: range::INS,
     outputs: range::OUTS,
     attrs: RangeAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_range,
     cpu: Kernel::Pure(quantize_range),
     ..OP
@@ -382,7 +382,7 @@ pub static MOVING: Op = Op {
     inputs: moving::INS,
     outputs: moving::OUTS,
     attrs: MovingAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_moving,
     cpu: Kernel::Pure(|cx| quantize_moving(cx, false)),
     ..OP
@@ -393,7 +393,7 @@ pub static MOVING_BACK: Op = Op {
     inputs: moving::INS,
     outputs: moving::OUTS,
     attrs: MovingAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_moving,
     cpu: Kernel::Pure(|cx| quantize_moving(cx, true)),
     grad: Grad::By(&THROUGH),
@@ -405,7 +405,7 @@ pub static OBSERVER: Op = Op {
     inputs: observer::INS,
     outputs: observer::OUTS,
     attrs: ObserverAttrs::FIELDS,
-    takes: F32,
+    dtypes: F32,
     infer: infer_observer,
     cpu: Kernel::Pure(observe),
     ..OP
@@ -416,7 +416,7 @@ pub static THROUGH: Op = Op {
     name: "fake_quantize_dequantize_grad",
     inputs: through::INS,
     outputs: through::OUTS,
-    takes: F32,
+    dtypes: F32,
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
         let dx = cx.input(through::DOUT)?.share()?;

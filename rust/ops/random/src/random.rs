@@ -6,7 +6,7 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_out_grad;
-use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
@@ -45,12 +45,12 @@ attrs! {
 
 slots! {
     /// The shape is an attribute, or comes as tensors.
-    mod drawn { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out" }
+    mod drawn { SHAPE "ShapeTensor".dispensable(), SHAPE_LIST "ShapeTensorList".duplicable().dispensable() => OUT "Out" }
     /// The size in one dimension is another tensor's.
     mod drawn_like { INPUT "Input".meta_only() => OUT "Out" }
     mod drawn_plain { => OUT "Out" }
-    mod dropout { X "X", SEED "Seed".opt() => OUT "Out", MASK "Mask".mid() }
-    mod dropout_grad { DOUT "Out@GRAD", MASK "Mask".opt() => DX "X@GRAD" }
+    mod dropout { X "X", SEED "Seed".dispensable() => OUT "Out", MASK "Mask".intermediate() }
+    mod dropout_grad { DOUT "Out@GRAD", MASK "Mask".dispensable() => DX "X@GRAD" }
 }
 
 /// The only output of every operator that draws a tensor.
@@ -63,7 +63,7 @@ type Draw<T> = fn(&mut Mt64, T, T, &mut [T]);
 
 /// Fills the output with numbers drawn with the parameters `a` and `b`: in its own precision where Paddle has such a
 /// kernel, halves through f32.
-fn floats(cx: &mut Run, seed: i32, (a, b): (f32, f32), (f32s, f64s): (Draw<f32>, Draw<f64>)) -> Result<()> {
+fn floats(cx: &mut KernelContext, seed: i32, (a, b): (f32, f32), (f32s, f64s): (Draw<f32>, Draw<f64>)) -> Result<()> {
     let seed = seed as u32 as u64; // Paddle reads the attribute as unsigned int
     let t = cx.out(OUT)?;
     match t.dtype() {
@@ -118,7 +118,7 @@ impl Uniform {
         Ok(())
     }
 
-    fn draw(&self, cx: &mut Run) -> Result<()> {
+    fn draw(&self, cx: &mut KernelContext) -> Result<()> {
         floats(cx, self.seed, (self.min, self.max), (draw::uniform, draw::uniform))?;
         if self.diag_num > 0 {
             let op = cx.op.name;
@@ -187,7 +187,7 @@ pub static UNIFORM_RANDOM: Op = Op {
     ..OP
 };
 
-fn infer_drawn(cx: &mut Infer, attr: &[i64], dtype: i32) -> Result<()> {
+fn infer_drawn(cx: &mut ShapeContext, attr: &[i64], dtype: i32) -> Result<()> {
     ensure!(
         !attr.is_empty() || cx.has(drawn::SHAPE) || cx.has(drawn::SHAPE_LIST),
         InvalidArgument,
@@ -331,7 +331,7 @@ fn check_dropout(a: &DropoutAttrs) -> Result<bool> {
 }
 
 /// out = x * factor.
-fn times(cx: &mut Run, slot: OutSlot, x: &Tensor, factor: f32) -> Result<()> {
+fn times(cx: &mut KernelContext, slot: OutSlot, x: &Tensor, factor: f32) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         let f = <T as Number>::from_f64(factor as f64);
         map(x.data::<T>(), cx.out_data::<T>(slot)?, |v| v.mul(f));
@@ -339,7 +339,7 @@ fn times(cx: &mut Run, slot: OutSlot, x: &Tensor, factor: f32) -> Result<()> {
     Ok(())
 }
 
-fn drop_out(cx: &mut Run) -> Result<()> {
+fn drop_out(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<DropoutAttrs>();
     let upscale = check_dropout(a)?;
     let x = cx.input(dropout::X)?;
@@ -379,7 +379,7 @@ pub static DROPOUT: Op = Op {
     inputs: dropout::INS,
     outputs: dropout::OUTS,
     attrs: DropoutAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         let a = cx.attrs::<DropoutAttrs>();
         check_dropout(a)?;
@@ -402,7 +402,7 @@ pub static DROPOUT_GRAD: Op = Op {
     inputs: dropout_grad::INS,
     outputs: dropout_grad::OUTS,
     attrs: DropoutAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: like_out_grad,
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<DropoutAttrs>();

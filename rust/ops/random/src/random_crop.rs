@@ -3,7 +3,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
@@ -14,7 +14,7 @@ attrs! {
 }
 
 slots! {
-    mod crop { X "X", SEED "Seed" => OUT "Out", SEED_OUT "SeedOut".mid() }
+    mod crop { X "X", SEED "Seed" => OUT "Out", SEED_OUT "SeedOut".intermediate() }
 }
 
 /// `std::minstd_rand`: x * 48271 modulo 2^31 - 1.
@@ -87,7 +87,7 @@ fn shape(op: &str, a: &CropAttrs, x: &[i64]) -> Result<Dims> {
     Ok(out)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(crop::X)?, cx.dtype(crop::X)?);
     let out = shape(cx.op.name, cx.attrs(), &x)?;
     cx.set(crop::OUT, &out, dtype);
@@ -112,7 +112,7 @@ fn copy<T: Copy>(x: &[T], dims: &[usize], part: &[usize], from: &[usize], out: &
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, x, a) = (cx.op.name, cx.input(crop::X)?, cx.attrs::<CropAttrs>());
     let seed = match cx.opt(crop::SEED).filter(|t| t.numel() > 0) {
         Some(t) => given::ints(op, t)?[0],
@@ -151,7 +151,7 @@ pub static RANDOM_CROP: Op = Op {
     inputs: crop::INS,
     outputs: crop::OUTS,
     attrs: CropAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS),
     infer,
     cpu: Kernel::Pure(run),
     ..OP

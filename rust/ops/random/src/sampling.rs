@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::random::{uniform, Mt64, Real};
@@ -22,7 +22,7 @@ slots! {
 /// Of the global engine, as Paddle's kernels draw.
 const GLOBAL: u64 = 0;
 
-fn bernoulli(cx: &mut Run) -> Result<()> {
+fn bernoulli(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(unary::X)?);
     dispatch!(x.dtype(), T in [f32, f64], {
         let p = x.data::<T>();
@@ -93,7 +93,7 @@ fn sample<T: Real>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &m
     }
 }
 
-fn infer_multinomial(cx: &mut Infer) -> Result<()> {
+fn infer_multinomial(cx: &mut ShapeContext) -> Result<()> {
     let (mut dims, n) = (cx.dims(unary::X)?, cx.attrs::<MultinomialAttrs>().num_samples);
     ensure!(
         (1..=2).contains(&dims.len()),
@@ -108,7 +108,7 @@ fn infer_multinomial(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn multinomial(cx: &mut Run) -> Result<()> {
+fn multinomial(cx: &mut KernelContext) -> Result<()> {
     let (op, x, a) = (cx.op.name, cx.input(unary::X)?, cx.attrs::<MultinomialAttrs>());
     let categories = x.dims().last().map_or(0, |&n| n as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -131,7 +131,7 @@ pub static BERNOULLI: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: like_first,
     cpu: Kernel::Random(bernoulli),
     ..OP
@@ -141,7 +141,7 @@ pub static MULTINOMIAL: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: MultinomialAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_multinomial,
     cpu: Kernel::Random(multinomial),
     ..OP

@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::random as draw;
@@ -15,7 +15,7 @@ slots! {
     mod sampling { X "X" => OUT "Out" }
 }
 
-fn infer_sampling(cx: &mut Infer) -> Result<()> {
+fn infer_sampling(cx: &mut ShapeContext) -> Result<()> {
     let (x, a) = (cx.dims(sampling::X)?, cx.attrs::<SamplingAttrs>());
     ensure!(
         a.min < a.max,
@@ -31,7 +31,7 @@ fn infer_sampling(cx: &mut Infer) -> Result<()> {
 }
 
 /// The first index at which the sum of the probabilities is above the number that was drawn, else the last one.
-fn run_sampling(cx: &mut Run) -> Result<()> {
+fn run_sampling(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(sampling::X)?, cx.attrs::<SamplingAttrs>());
     let width = x.dims()[1] as usize;
     ensure!(width > 0, InvalidArgument, "operator sampling_id: X must have columns, got shape {:?}", x.dims());
@@ -55,7 +55,7 @@ pub static SAMPLING: Op = Op {
     inputs: sampling::INS,
     outputs: sampling::OUTS,
     attrs: SamplingAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_sampling,
     cpu: Kernel::Random(run_sampling),
     ..OP

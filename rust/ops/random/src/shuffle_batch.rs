@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_kernels::random::{uniform_int, Mt64};
@@ -12,7 +12,7 @@ use oar_ops_common::elements::{words, words_mut};
 attrs! { pub struct ShuffleAttrs { startup_seed: i32 = 0 } }
 
 slots! {
-    mod shuffle { X "X", SEED "Seed" => OUT "Out", INDEX "ShuffleIdx".made(), SEED_OUT "SeedOut".made() }
+    mod shuffle { X "X", SEED "Seed" => OUT "Out", INDEX "ShuffleIdx".kernel_allocated(), SEED_OUT "SeedOut".kernel_allocated() }
     mod shuffle_grad { INDEX "ShuffleIdx", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
@@ -22,7 +22,7 @@ fn rows(op: &str, x: &[i64]) -> Result<usize> {
     Ok(x[..x.len() - 1].iter().product::<i64>() as usize)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     cx.like(shuffle::OUT, shuffle::X)?;
     cx.share_lod(shuffle::OUT, shuffle::X);
     cx.set(shuffle::INDEX, &[-1], DType::I64);
@@ -46,7 +46,7 @@ fn next_seed(seed: i64) -> i64 {
     (if state == 0 { 1 } else { state }) * 16807 % MODULUS
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(shuffle::X)?);
     let n = rows(op, x.dims())?;
     let seed = match cx.opt(shuffle::SEED) {
@@ -74,7 +74,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, d, index) = (cx.op.name, cx.input(shuffle_grad::DOUT)?, cx.input(shuffle_grad::INDEX)?);
     let n = rows(op, d.dims())?;
     let fits = index.dtype() == DType::I64
@@ -92,14 +92,14 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
 pub static SHUFFLE: Op = Op {
     name: "shuffle_batch",
     inputs: shuffle::INS,
     outputs: shuffle::OUTS,
     attrs: ShuffleAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&SHUFFLE_GRAD),

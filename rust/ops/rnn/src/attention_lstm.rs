@@ -4,7 +4,7 @@
 use super::lod::{activation, check, offsets};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::act::Act;
@@ -20,16 +20,16 @@ attrs! {
 slots! {
     /// X [rows, inputs] with LoD; AttentionWeight [inputs + width, 1], LSTMWeight [width + inputs, 4 * width].
     mod attention {
-        X "X", C0 "C0", H0 "H0".opt(), WEIGHT "AttentionWeight", BIAS "AttentionBias".opt(),
-        SCALAR "AttentionScalar".opt(), SCALAR_BIAS "AttentionScalarBias".opt(), LSTM "LSTMWeight",
+        X "X", C0 "C0", H0 "H0".dispensable(), WEIGHT "AttentionWeight", BIAS "AttentionBias".dispensable(),
+        SCALAR "AttentionScalar".dispensable(), SCALAR_BIAS "AttentionScalarBias".dispensable(), LSTM "LSTMWeight",
         LSTM_BIAS "LSTMBias"
-        => HIDDEN "Hidden", CELL "Cell", ATTENDED "AttentionedX".mid().hidden().made(),
-        FC "AttentionFCOut".mid().hidden().made(), LSTM_X "LSTMX".mid().hidden().made(),
-        LSTM_OUT "LSTMOUT".mid().hidden().made()
+        => HIDDEN "Hidden", CELL "Cell", ATTENDED "AttentionedX".intermediate().not_returned().kernel_allocated(),
+        FC "AttentionFCOut".intermediate().not_returned().kernel_allocated(), LSTM_X "LSTMX".intermediate().not_returned().kernel_allocated(),
+        LSTM_OUT "LSTMOUT".intermediate().not_returned().kernel_allocated()
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     use attention::*;
     let (x, dtype, op) = (cx.dims(X)?, cx.dtype(X)?, cx.op.name);
     let a = cx.attrs::<AttentionLstmAttrs>();
@@ -69,7 +69,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     use attention::*;
     let (x, c0, h0, op) = (cx.input(X)?, cx.input(C0)?, cx.opt(H0), cx.op.name);
     let (weight, lstm, lstm_bias) = (cx.input(WEIGHT)?, cx.input(LSTM)?, cx.input(LSTM_BIAS)?);
@@ -152,7 +152,7 @@ pub static ATTENTION_LSTM: Op = Op {
     inputs: attention::INS,
     outputs: attention::OUTS,
     attrs: AttentionLstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(kernel),
     ..OP

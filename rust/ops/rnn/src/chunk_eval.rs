@@ -3,7 +3,7 @@
 use super::lod::{lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
@@ -17,7 +17,7 @@ attrs! {
 slots! {
     /// Inference and Label [rows, 1] with LoD, or [batch, steps] (or [batch, steps, 1]) with lengths.
     mod chunk_eval {
-        INFERENCE "Inference", LABEL "Label", LENGTH "SeqLength".opt()
+        INFERENCE "Inference", LABEL "Label", LENGTH "SeqLength".dispensable()
         => PRECISION "Precision", RECALL "Recall", F1 "F1-Score", INFERRED "NumInferChunks", LABELLED "NumLabelChunks",
         CORRECT "NumCorrectChunks"
     }
@@ -47,7 +47,7 @@ fn scheme(op: &str, name: &str) -> Result<&'static [Place]> {
     })
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, label) = (cx.dims(chunk_eval::INFERENCE)?, cx.dims(chunk_eval::LABEL)?);
     let a = cx.attrs::<ChunkEvalAttrs>();
     scheme(cx.op.name, &a.chunk_scheme)?;
@@ -128,7 +128,7 @@ fn chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Ch
     Ok(found)
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     let (x, label, op) = (cx.input(chunk_eval::INFERENCE)?, cx.input(chunk_eval::LABEL)?, cx.op.name);
     let a = cx.attrs::<ChunkEvalAttrs>();
     let places = scheme(op, &a.chunk_scheme)?;
@@ -179,7 +179,7 @@ pub static CHUNK_EVAL: Op = Op {
     inputs: chunk_eval::INS,
     outputs: chunk_eval::OUTS,
     attrs: ChunkEvalAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer,
     cpu: Kernel::Pure(kernel),
     ..OP

@@ -3,7 +3,7 @@
 use super::lod::{check, lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::crf::{exps, Chains, Sequence, Viterbi};
@@ -14,23 +14,23 @@ slots! {
     /// Emission [rows, tags] and Label [rows, 1] with LoD, or [batch, steps, tags] and [batch, steps] with lengths.
     /// Transition [tags + 2, tags].
     mod crf {
-        EMISSION "Emission", TRANSITION "Transition", LABEL "Label", LENGTH "Length".opt()
-        => ALPHA "Alpha".mid(), X_EXPS "EmissionExps".mid(), W_EXPS "TransitionExps".mid(),
-        COST "LogLikelihood".made()
+        EMISSION "Emission", TRANSITION "Transition", LABEL "Label", LENGTH "Length".dispensable()
+        => ALPHA "Alpha".intermediate(), X_EXPS "EmissionExps".intermediate(), W_EXPS "TransitionExps".intermediate(),
+        COST "LogLikelihood".kernel_allocated()
     }
     mod crf_grad {
         EMISSION "Emission".meta_only(), TRANSITION "Transition".meta_only(), LABEL "Label", ALPHA "Alpha",
-        X_EXPS "EmissionExps", W_EXPS "TransitionExps", LENGTH "Length".opt(), DCOST "LogLikelihood@GRAD"
+        X_EXPS "EmissionExps", W_EXPS "TransitionExps", LENGTH "Length".dispensable(), DCOST "LogLikelihood@GRAD"
         => DEMISSION "Emission@GRAD", DTRANSITION "Transition@GRAD"
     }
     mod decoding {
-        EMISSION "Emission", TRANSITION "Transition", LABEL "Label".opt(), LENGTH "Length".opt()
+        EMISSION "Emission", TRANSITION "Transition", LABEL "Label".dispensable(), LENGTH "Length".dispensable()
         => PATH "ViterbiPath"
     }
 }
 
 /// Checks Emission, Transition and, where it is given, Label, which have the same places in both operators.
-fn check_all(cx: &Infer) -> Result<()> {
+fn check_all(cx: &ShapeContext) -> Result<()> {
     let (x, w, dtype) = (cx.dims(crf::EMISSION)?, cx.dims(crf::TRANSITION)?, cx.dtype(crf::EMISSION)?);
     let padded = cx.has(crf::LENGTH);
     let rank = if padded { 3 } else { 2 };
@@ -60,7 +60,7 @@ fn check_all(cx: &Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     check_all(cx)?;
     let (x, dtype) = (cx.dims(crf::EMISSION)?, cx.dtype(crf::EMISSION)?);
     cx.set(crf::ALPHA, &x, dtype);
@@ -71,7 +71,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The rows of each sequence: by lengths, or the LoD of `of`.
-fn sequences(cx: &Run, x: &Tensor, length: InSlot, of: &Tensor, name: &str) -> Result<Vec<Range<usize>>> {
+fn sequences(cx: &KernelContext, x: &Tensor, length: InSlot, of: &Tensor, name: &str) -> Result<Vec<Range<usize>>> {
     let op = cx.op.name;
     if let Some(t) = cx.opt(length) {
         let (batch, steps) = (x.dims()[0] as usize, x.dims()[1] as usize);
@@ -108,7 +108,7 @@ fn possible<T>(op: &str, found: Option<T>) -> Result<T> {
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, w, label) = (cx.input(crf::EMISSION)?, cx.input(crf::TRANSITION)?, cx.input(crf::LABEL)?);
     let (op, tags) = (cx.op.name, w.dims()[1] as usize);
     let parts = sequences(cx, x, crf::LENGTH, label, "Label")?;
@@ -141,7 +141,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use crf_grad::*;
     let (x, w, label) = (cx.input(EMISSION)?, cx.input(TRANSITION)?, cx.input(LABEL)?);
     let (alpha, x_exps, w_exps, dcost) = (cx.input(ALPHA)?, cx.input(X_EXPS)?, cx.input(W_EXPS)?, cx.input(DCOST)?);
@@ -184,7 +184,7 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_decoding(cx: &mut Infer) -> Result<()> {
+fn infer_decoding(cx: &mut ShapeContext) -> Result<()> {
     check_all(cx)?;
     let x = cx.dims(decoding::EMISSION)?;
     let dims = if cx.has(decoding::LENGTH) { [x[0], x[1]] } else { [x[0], 1] };
@@ -193,7 +193,7 @@ fn infer_decoding(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn decode(cx: &mut Run) -> Result<()> {
+fn decode(cx: &mut KernelContext) -> Result<()> {
     let (x, w, label) = (cx.input(decoding::EMISSION)?, cx.input(decoding::TRANSITION)?, cx.opt(decoding::LABEL));
     let (op, tags) = (cx.op.name, w.dims()[1] as usize);
     let parts = sequences(cx, x, decoding::LENGTH, x, "Emission")?;
@@ -220,7 +220,7 @@ pub static CRF: Op = Op {
     inputs: crf::INS,
     outputs: crf::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&CRF_GRAD),
@@ -232,7 +232,7 @@ pub static CRF_GRAD: Op = Op {
     inputs: crf_grad::INS,
     outputs: crf_grad::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(backward),
     ..OP
@@ -243,7 +243,7 @@ pub static CRF_DECODING: Op = Op {
     inputs: decoding::INS,
     outputs: decoding::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_decoding,
     cpu: Kernel::Pure(decode),
     ..OP

@@ -2,7 +2,7 @@
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ attrs! {
 slots! {
     /// Input [steps of all sequences, 1] with LoD, or [batch, steps] with lengths.
     mod ctc_align {
-        INPUT "Input", LENGTH "InputLength".opt() => OUTPUT "Output".made(), OUT_LENGTH "OutputLength".opt()
+        INPUT "Input", LENGTH "InputLength".dispensable() => OUTPUT "Output".kernel_allocated(), OUT_LENGTH "OutputLength".dispensable()
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(ctc_align::INPUT)?, cx.dtype(ctc_align::INPUT)?);
     if x.len() != 2 {
         return cx.wrong(ctc_align::INPUT, "of two dimensions");
@@ -45,7 +45,7 @@ fn align<T: Copy + PartialEq>(steps: &[T], blank: Option<T>, merge: bool, to: &m
     }
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     let (x, op, a) = (cx.input(ctc_align::INPUT)?, cx.op.name, cx.attrs::<CtcAlignAttrs>());
     let (rows, width) = (x.dims()[0] as usize, x.dims()[1] as usize);
     let by_length = cx.opt(ctc_align::LENGTH).filter(|_| x.lod.as_ref().is_none_or(|l| l.is_empty()));
@@ -97,7 +97,7 @@ pub static CTC_ALIGN: Op = Op {
     inputs: ctc_align::INS,
     outputs: ctc_align::OUTS,
     attrs: CtcAlignAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer,
     cpu: Kernel::Pure(kernel),
     ..OP

@@ -2,7 +2,7 @@
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_kernels::pool;
@@ -16,12 +16,12 @@ attrs! {
 slots! {
     /// Hyps and Refs [batch, ids] with their lengths, or [ids of all sequences, 1] with LoD.
     mod edit_distance {
-        HYPS "Hyps", REFS "Refs", HYPS_LENGTH "HypsLength".opt(), REFS_LENGTH "RefsLength".opt()
-        => COUNT "SequenceNum", OUT "Out".made()
+        HYPS "Hyps", REFS "Refs", HYPS_LENGTH "HypsLength".dispensable(), REFS_LENGTH "RefsLength".dispensable()
+        => COUNT "SequenceNum", OUT "Out".kernel_allocated()
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (hyps, refs) = (cx.dims(edit_distance::HYPS)?, cx.dims(edit_distance::REFS)?);
     let padded = cx.has(edit_distance::HYPS_LENGTH);
     let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
@@ -64,7 +64,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The places of the sequences of one input.
-fn sequences(cx: &Run, slot: InSlot, lens: InSlot) -> Result<Vec<Range<usize>>> {
+fn sequences(cx: &KernelContext, slot: InSlot, lens: InSlot) -> Result<Vec<Range<usize>>> {
     let (t, op) = (cx.input(slot)?, cx.op.name);
     let name = |slot: InSlot| cx.op.inputs[slot.0].name;
     let Some(given) = cx.opt(lens) else {
@@ -95,7 +95,7 @@ fn distance(a: &[i64], b: &[i64]) -> usize {
     row[b.len()]
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let hyps = sequences(cx, edit_distance::HYPS, edit_distance::HYPS_LENGTH)?;
     let refs = sequences(cx, edit_distance::REFS, edit_distance::REFS_LENGTH)?;
@@ -129,7 +129,7 @@ pub static EDIT_DISTANCE: Op = Op {
     inputs: edit_distance::INS,
     outputs: edit_distance::OUTS,
     attrs: EditDistanceAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer,
     cpu: Kernel::Pure(kernel),
     ..OP

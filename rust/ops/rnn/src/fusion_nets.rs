@@ -5,7 +5,7 @@ use super::lod::{activation, check, first, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::act::Act;
@@ -36,38 +36,38 @@ attrs! {
 
 slots! {
     mod fusion_lstm {
-        X "X", WX "WeightX", WH "WeightH", BIAS "Bias", H0 "H0".opt(), C0 "C0".opt()
-        => HIDDEN "Hidden", CELL "Cell", XX "XX".mid().hidden().made(), BATCHED "BatchedInput".mid().hidden().made(),
-        BATCHED_H "BatchedHidden".mid().hidden().made(), BATCHED_C "BatchedCell".mid().hidden().made(),
-        ORDERED_H "ReorderedH0".mid().hidden().made(), ORDERED_C "ReorderedC0".mid().hidden().made(),
-        CHECKED "CheckedCell".mid().hidden().made()
+        X "X", WX "WeightX", WH "WeightH", BIAS "Bias", H0 "H0".dispensable(), C0 "C0".dispensable()
+        => HIDDEN "Hidden", CELL "Cell", XX "XX".intermediate().not_returned().kernel_allocated(), BATCHED "BatchedInput".intermediate().not_returned().kernel_allocated(),
+        BATCHED_H "BatchedHidden".intermediate().not_returned().kernel_allocated(), BATCHED_C "BatchedCell".intermediate().not_returned().kernel_allocated(),
+        ORDERED_H "ReorderedH0".intermediate().not_returned().kernel_allocated(), ORDERED_C "ReorderedC0".intermediate().not_returned().kernel_allocated(),
+        CHECKED "CheckedCell".intermediate().not_returned().kernel_allocated()
     }
     mod embedded {
-        IDS "Ids", TABLE "Embeddings", WH "WeightH", BIAS "Bias", H0 "H0".opt(), C0 "C0".opt()
-        => HIDDEN "Hidden", CELL "Cell", XX "XX".mid().hidden().made(), BATCHED "BatchedInput".mid().hidden().made(),
-        BATCHED_H "BatchedHidden".mid().hidden().made(), BATCHED_C "BatchedCell".mid().hidden().made(),
-        ORDERED_H "ReorderedH0".mid().hidden().made(), ORDERED_C "ReorderedC0".mid().hidden().made()
+        IDS "Ids", TABLE "Embeddings", WH "WeightH", BIAS "Bias", H0 "H0".dispensable(), C0 "C0".dispensable()
+        => HIDDEN "Hidden", CELL "Cell", XX "XX".intermediate().not_returned().kernel_allocated(), BATCHED "BatchedInput".intermediate().not_returned().kernel_allocated(),
+        BATCHED_H "BatchedHidden".intermediate().not_returned().kernel_allocated(), BATCHED_C "BatchedCell".intermediate().not_returned().kernel_allocated(),
+        ORDERED_H "ReorderedH0".intermediate().not_returned().kernel_allocated(), ORDERED_C "ReorderedC0".intermediate().not_returned().kernel_allocated()
     }
     mod fusion_gru {
-        X "X", H0 "H0".opt(), WX "WeightX", WH "WeightH", BIAS "Bias".opt()
-        => ORDERED "ReorderedH0".mid().hidden().made(), XX "XX".mid().hidden().made(),
-        BATCHED "BatchedInput".mid().hidden().made(), BATCHED_OUT "BatchedOut".mid().hidden().made(), HIDDEN "Hidden"
+        X "X", H0 "H0".dispensable(), WX "WeightX", WH "WeightH", BIAS "Bias".dispensable()
+        => ORDERED "ReorderedH0".intermediate().not_returned().kernel_allocated(), XX "XX".intermediate().not_returned().kernel_allocated(),
+        BATCHED "BatchedInput".intermediate().not_returned().kernel_allocated(), BATCHED_OUT "BatchedOut".intermediate().not_returned().kernel_allocated(), HIDDEN "Hidden"
     }
     /// For each layer the weights forwards and backwards.
     mod multi_gru {
-        X "X", WX "WeightX".many(), WH "WeightH".many(), BIAS "Bias".many().opt(), SCALES "Scale_weights".many().opt()
+        X "X", WX "WeightX".duplicable(), WH "WeightH".duplicable(), BIAS "Bias".duplicable().dispensable(), SCALES "Scale_weights".duplicable().dispensable()
         => HIDDEN "Hidden"
     }
 }
 
 /// Buffers of other kernels: nothing of ours lies there.
-fn describe_buffers(cx: &mut Infer, slots: &[OutSlot], dtype: DType) {
+fn describe_buffers(cx: &mut ShapeContext, slots: &[OutSlot], dtype: DType) {
     for &slot in slots {
         cx.set(slot, &[-1], dtype);
     }
 }
 
-fn leave_buffers(cx: &mut Run, slots: &[OutSlot], dtype: DType) -> Result<()> {
+fn leave_buffers(cx: &mut KernelContext, slots: &[OutSlot], dtype: DType) -> Result<()> {
     for &slot in slots {
         if cx.wants(slot) {
             cx.set(slot, Tensor::empty(dtype, &[0])?);
@@ -96,7 +96,7 @@ const EMBEDDED_BUFFERS: &[OutSlot] = &[
 const GRU_BUFFERS: &[OutSlot] = &[fusion_gru::ORDERED, fusion_gru::XX, fusion_gru::BATCHED, fusion_gru::BATCHED_OUT];
 
 /// [rows, width], of which the second of three sizes may be 1.
-fn matrix(cx: &Infer, slot: InSlot) -> Result<Dims> {
+fn matrix(cx: &ShapeContext, slot: InSlot) -> Result<Dims> {
     let x = cx.dims(slot)?;
     match x[..] {
         [_, _] => Ok(x),
@@ -114,7 +114,7 @@ fn times(n: i64, by: i64) -> i64 {
 }
 
 /// Checks what follows the product with the input; gives the width of the cell.
-fn check_lstm(cx: &Infer, dtype: DType, peepholes: bool, [wh, bias, h0, c0]: [InSlot; 4]) -> Result<i64> {
+fn check_lstm(cx: &ShapeContext, dtype: DType, peepholes: bool, [wh, bias, h0, c0]: [InSlot; 4]) -> Result<i64> {
     let n = cx.dims(wh)?.first().copied().unwrap_or(-1);
     ensure!(n != 0, InvalidArgument, "operator {}: WeightH must not be empty", cx.op.name);
     check(cx, wh, &[n, times(n, 4)], dtype)?;
@@ -138,7 +138,7 @@ fn acts(op: &str, a: &FusionLstmAttrs) -> Result<[Act; 3]> {
     ])
 }
 
-fn infer_lstm(cx: &mut Infer) -> Result<()> {
+fn infer_lstm(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (matrix(cx, fusion_lstm::X)?, cx.dtype(fusion_lstm::X)?);
     let a = cx.attrs::<FusionLstmAttrs>();
     acts(cx.op.name, a)?;
@@ -153,7 +153,7 @@ fn infer_lstm(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_embedded(cx: &mut Infer) -> Result<()> {
+fn infer_embedded(cx: &mut ShapeContext) -> Result<()> {
     let (ids, dtype) = (cx.dims(embedded::IDS)?, cx.dtype(embedded::TABLE)?);
     let a = cx.attrs::<FusionLstmAttrs>();
     acts(cx.op.name, a)?;
@@ -183,7 +183,7 @@ fn product<T: Number>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Option<&
 
 /// The network over sums of inputs in the order of sequences, to hidden states and cells.
 fn run_lstm<T: Number + Element>(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     at: &[usize],
     x: &[T],
     [wh, bias]: [&Tensor; 2],
@@ -227,7 +227,7 @@ fn run_lstm<T: Number + Element>(
     Ok(())
 }
 
-fn fused_lstm(cx: &mut Run) -> Result<()> {
+fn fused_lstm(cx: &mut KernelContext) -> Result<()> {
     use fusion_lstm::*;
     let (x, wx, wh, bias) = (cx.input(X)?, cx.input(WX)?, cx.input(WH)?, cx.input(BIAS)?);
     let at = offsets(cx.op.name, "X", x)?;
@@ -242,7 +242,7 @@ fn fused_lstm(cx: &mut Run) -> Result<()> {
 }
 
 /// The table has the products, and what the first part of Bias would add.
-fn fused_embedded(cx: &mut Run) -> Result<()> {
+fn fused_embedded(cx: &mut KernelContext) -> Result<()> {
     use embedded::*;
     let (ids, table, wh, bias, op) = (cx.input(IDS)?, cx.input(TABLE)?, cx.input(WH)?, cx.input(BIAS)?, cx.op.name);
     let at = offsets(op, "Ids", ids)?;
@@ -298,7 +298,7 @@ impl Gru<'_> {
     }
 }
 
-fn infer_gru(cx: &mut Infer) -> Result<()> {
+fn infer_gru(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (matrix(cx, fusion_gru::X)?, cx.dtype(fusion_gru::X)?);
     let (a, op) = (cx.attrs::<FusionGruAttrs>(), cx.op.name);
     activation(op, "gate_activation", &a.gate_activation)?;
@@ -319,7 +319,7 @@ fn infer_gru(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn fused_gru(cx: &mut Run) -> Result<()> {
+fn fused_gru(cx: &mut KernelContext) -> Result<()> {
     use fusion_gru::*;
     let (x, a, op) = (cx.input(X)?, cx.attrs::<FusionGruAttrs>(), cx.op.name);
     let batches = Batches::new(&offsets(op, "X", x)?, a.is_reverse);
@@ -339,7 +339,7 @@ fn fused_gru(cx: &mut Run) -> Result<()> {
     leave_buffers(cx, GRU_BUFFERS, x.dtype())
 }
 
-fn infer_multi(cx: &mut Infer) -> Result<()> {
+fn infer_multi(cx: &mut ShapeContext) -> Result<()> {
     use multi_gru::*;
     let (x, dtype) = (matrix(cx, X)?, cx.dtype(X)?);
     let (a, op) = (cx.attrs::<MultiGruAttrs>(), cx.op.name);
@@ -385,7 +385,7 @@ fn infer_multi(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_multi(cx: &mut Run) -> Result<()> {
+fn run_multi(cx: &mut KernelContext) -> Result<()> {
     use multi_gru::*;
     let (x, a, op) = (cx.input(X)?, cx.attrs::<MultiGruAttrs>(), cx.op.name);
     let at = offsets(op, "X", x)?;
@@ -419,7 +419,7 @@ pub static FUSION_LSTM: Op = Op {
     inputs: fusion_lstm::INS,
     outputs: fusion_lstm::OUTS,
     attrs: FusionLstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_lstm,
     cpu: Kernel::Pure(fused_lstm),
     ..OP
@@ -430,7 +430,7 @@ pub static FUSED_EMBEDDING_FC_LSTM: Op = Op {
     inputs: embedded::INS,
     outputs: embedded::OUTS,
     attrs: FusionLstmAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer: infer_embedded,
     cpu: Kernel::Pure(fused_embedded),
     ..OP
@@ -441,7 +441,7 @@ pub static FUSION_GRU: Op = Op {
     inputs: fusion_gru::INS,
     outputs: fusion_gru::OUTS,
     attrs: FusionGruAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_gru,
     cpu: Kernel::Pure(fused_gru),
     ..OP
@@ -452,7 +452,7 @@ pub static MULTI_GRU: Op = Op {
     inputs: multi_gru::INS,
     outputs: multi_gru::OUTS,
     attrs: MultiGruAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_multi,
     cpu: Kernel::Pure(run_multi),
     ..OP

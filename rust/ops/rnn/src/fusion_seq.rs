@@ -4,7 +4,7 @@
 use super::lod::{activation, check, offsets};
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
@@ -19,12 +19,12 @@ attrs! {
 }
 
 slots! {
-    mod pool_concat { X "X".many() => OUT "Out".made() }
-    mod pool_cvm { X "X".many(), CVM "CVM".meta_only() => OUT "Out".made() }
+    mod pool_concat { X "X".duplicable() => OUT "Out".kernel_allocated() }
+    mod pool_cvm { X "X".duplicable(), CVM "CVM".meta_only() => OUT "Out".kernel_allocated() }
     /// X[0] [rows, width] with LoD, the others a row for each of its sequences; FCWeight [sum of widths, out].
-    mod expand_fc { X "X".many(), W "FCWeight", BIAS "FCBias".opt() => OUT "Out", FC_OUT "FCOut".mid().hidden().made() }
+    mod expand_fc { X "X".duplicable(), W "FCWeight", BIAS "FCBias".dispensable() => OUT "Out", FC_OUT "FCOut".intermediate().not_returned().kernel_allocated() }
     /// X [rows, width] with LoD, Filter [contextLength * width, out], Bias [1, out].
-    mod conv { X "X", FILTER "Filter", BIAS "Bias" => OUT "Out", COLUMNS "ColMat".mid().hidden().made() }
+    mod conv { X "X", FILTER "Filter", BIAS "Bias" => OUT "Out", COLUMNS "ColMat".intermediate().not_returned().kernel_allocated() }
 }
 
 fn pooling(op: &str, name: &str) -> Result<Pooling> {
@@ -37,7 +37,7 @@ fn pooling(op: &str, name: &str) -> Result<Pooling> {
 }
 
 /// Both operators have X and Out at the same places.
-fn infer_pool(cx: &mut Infer, pooltype: &str, axis: i32) -> Result<()> {
+fn infer_pool(cx: &mut ShapeContext, pooltype: &str, axis: i32) -> Result<()> {
     let op = cx.op.name;
     pooling(op, pooltype)?;
     ensure!(axis == 1, InvalidArgument, "operator {op}: axis must be 1, got {axis}");
@@ -62,7 +62,7 @@ fn infer_pool(cx: &mut Infer, pooltype: &str, axis: i32) -> Result<()> {
 }
 
 /// The pooled sequences of every tensor side by side; `each` may change a pooled row.
-fn pool_all(cx: &mut Run, kind: Pooling, cvm: bool) -> Result<()> {
+fn pool_all(cx: &mut KernelContext, kind: Pooling, cvm: bool) -> Result<()> {
     let (parts, op) = (cx.inputs(pool_concat::X)?, cx.op.name);
     let (dtype, width) = (parts[0].dtype(), parts[0].dims()[1] as usize);
     ensure!(
@@ -98,7 +98,7 @@ fn pool_all(cx: &mut Run, kind: Pooling, cvm: bool) -> Result<()> {
     Ok(())
 }
 
-fn infer_expand_fc(cx: &mut Infer) -> Result<()> {
+fn infer_expand_fc(cx: &mut ShapeContext) -> Result<()> {
     let (op, n, dtype) = (cx.op.name, cx.count(expand_fc::X), cx.dtype(expand_fc::X)?);
     activation(op, "fc_activation", &cx.attrs::<ExpandFcAttrs>().fc_activation)?;
     ensure!(n > 1, InvalidArgument, "operator {op}: X must have two tensors or more, got {n}");
@@ -127,7 +127,7 @@ fn infer_expand_fc(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn expand_and_fc(cx: &mut Run) -> Result<()> {
+fn expand_and_fc(cx: &mut KernelContext) -> Result<()> {
     let (parts, w, bias, op) = (cx.inputs(expand_fc::X)?, cx.input(expand_fc::W)?, cx.opt(expand_fc::BIAS), cx.op.name);
     let act = activation(op, "fc_activation", &cx.attrs::<ExpandFcAttrs>().fc_activation)?;
     let (at, cols, dtype) = (offsets(op, "X[0]", parts[0])?, w.dims()[1] as usize, w.dtype());
@@ -170,7 +170,7 @@ fn expand_and_fc(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_conv(cx: &mut Infer) -> Result<()> {
+fn infer_conv(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype, op) = (cx.dims(conv::X)?, cx.dtype(conv::X)?, cx.op.name);
     let a = cx.attrs::<ConvAttrs>();
     if x.len() != 2 {
@@ -201,7 +201,7 @@ fn infer_conv(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn convolve(cx: &mut Run) -> Result<()> {
+fn convolve(cx: &mut KernelContext) -> Result<()> {
     let (x, w, bias, op) = (cx.input(conv::X)?, cx.input(conv::FILTER)?, cx.input(conv::BIAS)?, cx.op.name);
     let a = cx.attrs::<ConvAttrs>();
     let (at, width) = (offsets(op, "X", x)?, x.dims()[1] as usize);
@@ -236,7 +236,7 @@ pub static FUSION_SEQPOOL_CONCAT: Op = Op {
     inputs: pool_concat::INS,
     outputs: pool_concat::OUTS,
     attrs: PoolAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let a = cx.attrs::<PoolAttrs>();
         infer_pool(cx, &a.pooltype, a.axis)
@@ -253,7 +253,7 @@ pub static FUSION_SEQPOOL_CVM_CONCAT: Op = Op {
     inputs: pool_cvm::INS,
     outputs: pool_cvm::OUTS,
     attrs: PoolCvmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         let a = cx.attrs::<PoolCvmAttrs>();
         ensure!(a.use_cvm, InvalidArgument, "operator {}: use_cvm must be true", cx.op.name);
@@ -271,7 +271,7 @@ pub static FUSION_SEQEXPAND_CONCAT_FC: Op = Op {
     inputs: expand_fc::INS,
     outputs: expand_fc::OUTS,
     attrs: ExpandFcAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_expand_fc,
     cpu: Kernel::Pure(expand_and_fc),
     ..OP
@@ -282,7 +282,7 @@ pub static FUSION_SEQCONV_ELTADD_RELU: Op = Op {
     inputs: conv::INS,
     outputs: conv::OUTS,
     attrs: ConvAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_conv,
     cpu: Kernel::Pure(convolve),
     ..OP

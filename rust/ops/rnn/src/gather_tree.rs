@@ -1,7 +1,7 @@
 //! gather_tree: the sequences that a beam search found, from its ids and the beams that they came from.
 
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
 
 slots! {
@@ -9,7 +9,7 @@ slots! {
     mod gather_tree { IDS "Ids", PARENTS "Parents" => OUT "Out" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (ids, parents) = (cx.dims(gather_tree::IDS)?, cx.dims(gather_tree::PARENTS)?);
     if ids.len() != 3 {
         return cx.wrong(gather_tree::IDS, "a tensor [steps, batch, beams] of three dimensions");
@@ -26,7 +26,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     cx.like(gather_tree::OUT, gather_tree::IDS)
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     let (ids, parents) = (cx.input(gather_tree::IDS)?, cx.input(gather_tree::PARENTS)?);
     let [steps, batch, beams] = [0, 1, 2].map(|i| ids.dims()[i] as usize);
     let op = cx.op.name;
@@ -61,7 +61,7 @@ pub static GATHER_TREE: Op = Op {
     inputs: gather_tree::INS,
     outputs: gather_tree::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer,
     cpu: Kernel::Pure(kernel),
     ..OP

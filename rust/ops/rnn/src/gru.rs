@@ -5,7 +5,7 @@ use super::lod::{activation, check, first, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::act::Act;
@@ -26,20 +26,20 @@ slots! {
     /// Input [rows, 3 * width] with LoD; Weight [width, 3 * width], of which the candidate's part lies last; Bias
     /// [1, 3 * width].
     mod gru {
-        INPUT "Input", H0 "H0".opt(), WEIGHT "Weight", BIAS "Bias".opt()
-        => GATE "BatchGate".mid(), RESET "BatchResetHiddenPrev".mid(), STATES "BatchHidden".mid(), HIDDEN "Hidden"
+        INPUT "Input", H0 "H0".dispensable(), WEIGHT "Weight", BIAS "Bias".dispensable()
+        => GATE "BatchGate".intermediate(), RESET "BatchResetHiddenPrev".intermediate(), STATES "BatchHidden".intermediate(), HIDDEN "Hidden"
     }
     mod gru_grad {
-        INPUT "Input".meta_only(), H0 "H0".opt(), BIAS "Bias".opt(), WEIGHT "Weight", GATE "BatchGate",
+        INPUT "Input".meta_only(), H0 "H0".dispensable(), BIAS "Bias".dispensable(), WEIGHT "Weight", GATE "BatchGate",
         RESET "BatchResetHiddenPrev", STATES "BatchHidden", HIDDEN "Hidden".meta_only(), DHIDDEN "Hidden@GRAD"
         => DH0 "H0@GRAD", DINPUT "Input@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
     }
     mod gru_unit {
-        INPUT "Input", BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".opt()
-        => GATE "Gate".mid(), RESET "ResetHiddenPrev".mid(), HIDDEN "Hidden"
+        INPUT "Input", BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".dispensable()
+        => GATE "Gate".intermediate(), RESET "ResetHiddenPrev".intermediate(), HIDDEN "Hidden"
     }
     mod gru_unit_grad {
-        INPUT "Input".meta_only(), BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".opt(), GATE "Gate", RESET "ResetHiddenPrev",
+        INPUT "Input".meta_only(), BEFORE "HiddenPrev", WEIGHT "Weight", BIAS "Bias".dispensable(), GATE "Gate", RESET "ResetHiddenPrev",
         DHIDDEN "Hidden@GRAD"
         => DINPUT "Input@GRAD", DBEFORE "HiddenPrev@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
     }
@@ -81,7 +81,7 @@ fn told_unit(op: &str, a: &GruUnitAttrs) -> Result<Told> {
 }
 
 /// Checks what both operators have; gives the width of the states.
-fn check_all(cx: &Infer, [input, first, weight, bias]: [InSlot; 4]) -> Result<i64> {
+fn check_all(cx: &ShapeContext, [input, first, weight, bias]: [InSlot; 4]) -> Result<i64> {
     let (x, w, dtype) = (cx.dims(input)?, cx.dims(weight)?, cx.dtype(input)?);
     if x.len() != 2 {
         return cx.wrong(input, "a matrix [rows, 3 * width]");
@@ -104,7 +104,7 @@ fn check_all(cx: &Infer, [input, first, weight, bias]: [InSlot; 4]) -> Result<i6
     Ok(n)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let n = check_all(cx, [gru::INPUT, gru::H0, gru::WEIGHT, gru::BIAS])?;
     told(cx.op.name, cx.attrs::<GruAttrs>())?;
     let (x, dtype) = (cx.dims(gru::INPUT)?, cx.dtype(gru::INPUT)?);
@@ -116,7 +116,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_unit(cx: &mut Infer) -> Result<()> {
+fn infer_unit(cx: &mut ShapeContext) -> Result<()> {
     let n = check_all(cx, [gru_unit::INPUT, gru_unit::BEFORE, gru_unit::WEIGHT, gru_unit::BIAS])?;
     told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let (x, dtype, h) = (cx.dims(gru_unit::INPUT)?, cx.dtype(gru_unit::INPUT)?, cx.dims(gru_unit::BEFORE)?);
@@ -158,7 +158,7 @@ fn with_net<T: Number + Element, R>(
 
 /// Gates, reset states and states, in the order of steps.
 fn compute(
-    cx: &Run,
+    cx: &KernelContext,
     told: &Told,
     batches: &Batches,
     (x, h0, weight, bias): (&Tensor, Option<&Tensor>, &Tensor, Option<&Tensor>),
@@ -177,7 +177,7 @@ fn compute(
     Ok([gates, reset, hidden])
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
     let (x, weight) = (cx.input(gru::INPUT)?, cx.input(gru::WEIGHT)?);
     let batches = Batches::new(&offsets(cx.op.name, "Input", x)?, cx.attrs::<GruAttrs>().is_reverse);
@@ -194,7 +194,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_unit(cx: &mut Run) -> Result<()> {
+fn run_unit(cx: &mut KernelContext) -> Result<()> {
     let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let (x, weight) = (cx.input(gru_unit::INPUT)?, cx.input(gru_unit::WEIGHT)?);
     let batches = Batches::one(x.dims()[0] as usize);
@@ -219,7 +219,7 @@ struct Back<'a> {
 }
 
 fn compute_grad(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     told: &Told,
     batches: &Batches,
     back: &Back,
@@ -272,7 +272,7 @@ fn compute_grad(
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use gru_grad::*;
     let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
     let out = cx.input(HIDDEN)?;
@@ -288,7 +288,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     compute_grad(cx, &told, &batches, &back, [DINPUT, DH0, DWEIGHT, DBIAS])
 }
 
-fn run_unit_grad(cx: &mut Run) -> Result<()> {
+fn run_unit_grad(cx: &mut KernelContext) -> Result<()> {
     use gru_unit_grad::*;
     let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let before = cx.input(BEFORE)?;
@@ -309,7 +309,7 @@ pub static GRU: Op = Op {
     inputs: gru::INS,
     outputs: gru::OUTS,
     attrs: GruAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&GRU_GRAD),
@@ -321,7 +321,7 @@ pub static GRU_GRAD: Op = Op {
     inputs: gru_grad::INS,
     outputs: gru_grad::OUTS,
     attrs: GruAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP
@@ -332,7 +332,7 @@ pub static GRU_UNIT: Op = Op {
     inputs: gru_unit::INS,
     outputs: gru_unit::OUTS,
     attrs: GruUnitAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_unit,
     cpu: Kernel::Pure(run_unit),
     grad: Grad::By(&GRU_UNIT_GRAD),
@@ -344,7 +344,7 @@ pub static GRU_UNIT_GRAD: Op = Op {
     inputs: gru_unit_grad::INS,
     outputs: gru_unit_grad::OUTS,
     attrs: GruUnitAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(run_unit_grad),
     ..OP

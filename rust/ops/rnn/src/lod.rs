@@ -2,7 +2,7 @@
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, Result};
-use oar_core::op::{InSlot, Infer};
+use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
 use oar_kernels::act::Act;
@@ -57,7 +57,7 @@ pub fn activation(op: &str, attr: &str, name: &str) -> Result<Act> {
 }
 
 /// Refuses an input of another shape (sizes of -1 are not known yet) or data type.
-pub fn check(cx: &Infer, slot: InSlot, dims: &[i64], dtype: DType) -> Result<()> {
+pub fn check(cx: &ShapeContext, slot: InSlot, dims: &[i64], dtype: DType) -> Result<()> {
     let (got, kind) = (cx.dims(slot)?, cx.dtype(slot)?);
     let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
     ensure!(

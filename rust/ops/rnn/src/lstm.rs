@@ -5,7 +5,7 @@ use super::lod::{activation, check, first, limit, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::act::Act;
@@ -29,23 +29,23 @@ attrs! {
 slots! {
     /// Input [rows, 4 * width] with LoD; Weight [width, 4 * width]; Bias [1, 4 * width], with peepholes 7 * width.
     mod lstm {
-        INPUT "Input", H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", BIAS "Bias"
-        => HIDDEN "Hidden", CELL "Cell", GATE "BatchGate".mid(), ACT "BatchCellPreAct".mid()
+        INPUT "Input", H0 "H0".dispensable(), C0 "C0".dispensable(), WEIGHT "Weight", BIAS "Bias"
+        => HIDDEN "Hidden", CELL "Cell", GATE "BatchGate".intermediate(), ACT "BatchCellPreAct".intermediate()
     }
     mod lstm_grad {
-        INPUT "Input".meta_only(), H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", BIAS "Bias", HIDDEN "Hidden", CELL "Cell",
+        INPUT "Input".meta_only(), H0 "H0".dispensable(), C0 "C0".dispensable(), WEIGHT "Weight", BIAS "Bias", HIDDEN "Hidden", CELL "Cell",
         DHIDDEN "Hidden@GRAD", GATE "BatchGate", ACT "BatchCellPreAct"
         => DINPUT "Input@GRAD", DH0 "H0@GRAD", DC0 "C0@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
     }
     /// Weight [state, 4 * width], ProjWeight [width, state].
     mod lstmp {
-        INPUT "Input", H0 "H0".opt(), C0 "C0".opt(), WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias"
-        => PROJECTION "Projection", CELL "Cell", GATE "BatchGate".mid(), ACT "BatchCellPreAct".mid(),
-        HIDDEN "BatchHidden".mid()
+        INPUT "Input", H0 "H0".dispensable(), C0 "C0".dispensable(), WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias"
+        => PROJECTION "Projection", CELL "Cell", GATE "BatchGate".intermediate(), ACT "BatchCellPreAct".intermediate(),
+        HIDDEN "BatchHidden".intermediate()
     }
     mod lstmp_grad {
         WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias", PROJECTION "Projection", CELL "Cell", GATE "BatchGate",
-        ACT "BatchCellPreAct", HIDDEN "BatchHidden", H0 "H0".opt(), C0 "C0".opt(), DPROJECTION "Projection@GRAD"
+        ACT "BatchCellPreAct", HIDDEN "BatchHidden", H0 "H0".dispensable(), C0 "C0".dispensable(), DPROJECTION "Projection@GRAD"
         => DINPUT "Input@GRAD", DWEIGHT "Weight@GRAD", DPROJ "ProjWeight@GRAD", DBIAS "Bias@GRAD", DH0 "H0@GRAD",
         DC0 "C0@GRAD"
     }
@@ -93,7 +93,7 @@ fn told_projected(op: &str, a: &LstmpAttrs) -> Result<Told> {
 }
 
 /// The width of the cells, -1 while it is not known.
-fn width(cx: &Infer, input: InSlot, weight: InSlot) -> Result<i64> {
+fn width(cx: &ShapeContext, input: InSlot, weight: InSlot) -> Result<i64> {
     let (x, w) = (cx.dims(input)?, cx.dims(weight)?);
     if x.len() != 2 {
         return cx.wrong(input, "a matrix [rows, 4 * width] with LoD");
@@ -116,7 +116,7 @@ fn times(n: i64, by: i64) -> i64 {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let n = width(cx, lstm::INPUT, lstm::WEIGHT)?;
     let (x, dtype) = (cx.dims(lstm::INPUT)?, cx.dtype(lstm::INPUT)?);
     let peepholes = told(cx.op.name, cx.attrs::<LstmAttrs>())?.peepholes;
@@ -132,7 +132,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn check_first(cx: &Infer, h0: InSlot, c0: InSlot, state: i64, n: i64) -> Result<()> {
+fn check_first(cx: &ShapeContext, h0: InSlot, c0: InSlot, state: i64, n: i64) -> Result<()> {
     if cx.has(h0) && !cx.has(c0) {
         bail!(NotFound, "operator {}: C0 must be given where H0 is", cx.op.name);
     }
@@ -144,7 +144,7 @@ fn check_first(cx: &Infer, h0: InSlot, c0: InSlot, state: i64, n: i64) -> Result
     Ok(())
 }
 
-fn infer_projected(cx: &mut Infer) -> Result<()> {
+fn infer_projected(cx: &mut ShapeContext) -> Result<()> {
     let n = width(cx, lstmp::INPUT, lstmp::WEIGHT)?;
     let (x, dtype) = (cx.dims(lstmp::INPUT)?, cx.dtype(lstmp::INPUT)?);
     let peepholes = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?.peepholes;
@@ -208,13 +208,13 @@ impl<'a> Given<'a> {
 /// Output slots: what goes to the next step, cells, gates, activated cells, and hidden states where they are not the first.
 type Outs = (OutSlot, OutSlot, OutSlot, OutSlot, Option<OutSlot>);
 
-fn forward(cx: &mut Run, x: &Tensor, given: &Given, told: &Told, outs: Outs) -> Result<()> {
+fn forward(cx: &mut KernelContext, x: &Tensor, given: &Given, told: &Told, outs: Outs) -> Result<()> {
     let op = cx.op.name;
     let batches = Batches::new(&offsets(op, "Input", x)?, told.reverse);
     let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
     let (out, cell, gate, act, hidden) = outs;
     let rows = batches.rows.len() as i64;
-    let whole = |slot: OutSlot, cx: &mut Run| cx.take_out(slot).or_else(|_| Tensor::empty(x.dtype(), &[0]));
+    let whole = |slot: OutSlot, cx: &mut KernelContext| cx.take_out(slot).or_else(|_| Tensor::empty(x.dtype(), &[0]));
     let (mut gates, mut acts) = (Tensor::empty(x.dtype(), x.dims())?, Tensor::empty(x.dtype(), &[rows, n as i64])?);
     let mut kept = Tensor::empty(x.dtype(), &[rows, n as i64])?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -260,7 +260,7 @@ struct Back<'a> {
 /// Output slots: gradients of Input, Weight, Bias, H0, C0, ProjWeight.
 type Wanted = ([OutSlot; 5], Option<OutSlot>);
 
-fn backward(cx: &mut Run, given: &Given, told: &Told, back: &Back, (wanted, dproj): Wanted) -> Result<()> {
+fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wanted, dproj): Wanted) -> Result<()> {
     let (op, dtype) = (cx.op.name, back.out.dtype());
     let batches = Batches::new(&offsets(op, "the output", back.out)?, told.reverse);
     let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
@@ -335,7 +335,7 @@ fn backward(cx: &mut Run, given: &Given, told: &Told, back: &Back, (wanted, dpro
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
     let given = Given {
         weight: cx.input(lstm::WEIGHT)?,
@@ -348,7 +348,7 @@ fn run(cx: &mut Run) -> Result<()> {
     forward(cx, x, &given, &told, (lstm::HIDDEN, lstm::CELL, lstm::GATE, lstm::ACT, None))
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use lstm_grad::*;
     let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
     let given =
@@ -364,7 +364,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     backward(cx, &given, &told, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], None))
 }
 
-fn run_projected(cx: &mut Run) -> Result<()> {
+fn run_projected(cx: &mut KernelContext) -> Result<()> {
     let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
     let given = Given {
         weight: cx.input(lstmp::WEIGHT)?,
@@ -378,7 +378,7 @@ fn run_projected(cx: &mut Run) -> Result<()> {
     forward(cx, x, &given, &told, outs)
 }
 
-fn run_projected_grad(cx: &mut Run) -> Result<()> {
+fn run_projected_grad(cx: &mut KernelContext) -> Result<()> {
     use lstmp_grad::*;
     let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
     let given = Given {
@@ -400,7 +400,7 @@ fn run_projected_grad(cx: &mut Run) -> Result<()> {
 }
 
 /// The gradient of Input has the shape of the gates.
-fn infer_projected_grad(cx: &mut Infer) -> Result<()> {
+fn infer_projected_grad(cx: &mut ShapeContext) -> Result<()> {
     oar_core::op::infer::grads_like_inputs(cx)?;
     cx.like(lstmp_grad::DINPUT, lstmp_grad::GATE)?;
     cx.share_lod(lstmp_grad::DINPUT, lstmp_grad::PROJECTION);
@@ -412,7 +412,7 @@ pub static LSTM: Op = Op {
     inputs: lstm::INS,
     outputs: lstm::OUTS,
     attrs: LstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&LSTM_GRAD),
@@ -424,7 +424,7 @@ pub static LSTM_GRAD: Op = Op {
     inputs: lstm_grad::INS,
     outputs: lstm_grad::OUTS,
     attrs: LstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP
@@ -435,7 +435,7 @@ pub static LSTMP: Op = Op {
     inputs: lstmp::INS,
     outputs: lstmp::OUTS,
     attrs: LstmpAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_projected,
     cpu: Kernel::Pure(run_projected),
     grad: Grad::By(&LSTMP_GRAD),
@@ -447,7 +447,7 @@ pub static LSTMP_GRAD: Op = Op {
     inputs: lstmp_grad::INS,
     outputs: lstmp_grad::OUTS,
     attrs: LstmpAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_projected_grad,
     cpu: Kernel::Pure(run_projected_grad),
     ..OP

@@ -2,7 +2,7 @@
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::act::Act;
 use oar_kernels::recurrent::Number;
@@ -20,7 +20,7 @@ slots! {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, c, dtype) = (cx.dims(lstm_unit::X)?, cx.dims(lstm_unit::BEFORE)?, cx.dtype(lstm_unit::X)?);
     let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
     ensure!(
@@ -64,7 +64,7 @@ fn rows<T: Number + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize
     }
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, before) = (cx.input(lstm_unit::X)?, cx.input(lstm_unit::BEFORE)?);
     let n = before.dims()[1] as usize;
     let bias = cx.attrs::<LstmUnitAttrs>().forget_bias;
@@ -81,7 +81,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use lstm_unit_grad::{BEFORE, C, DBEFORE, DC, DH, DX, X};
     let (x, before) = (cx.input(X)?, cx.input(BEFORE)?);
     let (c, dh, dc) = (cx.input(C)?, cx.input(DH)?, cx.input(DC)?);
@@ -142,7 +142,7 @@ pub static LSTM_UNIT: Op = Op {
     inputs: lstm_unit::INS,
     outputs: lstm_unit::OUTS,
     attrs: LstmUnitAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&LSTM_UNIT_GRAD),
@@ -154,7 +154,7 @@ pub static LSTM_UNIT_GRAD: Op = Op {
     inputs: lstm_unit_grad::INS,
     outputs: lstm_unit_grad::OUTS,
     attrs: LstmUnitAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(backward),
     ..OP

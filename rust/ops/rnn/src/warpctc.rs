@@ -2,7 +2,7 @@
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::ctc;
@@ -18,15 +18,15 @@ slots! {
     /// Padded: Logits [steps, batch, classes] and Label [batch, labels], with their lengths. Without lengths Logits
     /// [steps of all sequences, classes] and Label [labels of all sequences, 1], with LoD.
     mod warpctc {
-        LOGITS "Logits", LABEL "Label", STEPS "LogitsLength".opt(), LABELS "LabelLength".opt()
-        => GRAD "WarpCTCGrad".mid().made(), LOSS "Loss".made()
+        LOGITS "Logits", LABEL "Label", STEPS "LogitsLength".dispensable(), LABELS "LabelLength".dispensable()
+        => GRAD "WarpCTCGrad".intermediate().kernel_allocated(), LOSS "Loss".kernel_allocated()
     }
     mod warpctc_grad {
-        GRAD "WarpCTCGrad", LOGITS "Logits", DLOSS "Loss@GRAD", STEPS "LogitsLength".opt() => DLOGITS "Logits@GRAD"
+        GRAD "WarpCTCGrad", LOGITS "Logits", DLOSS "Loss@GRAD", STEPS "LogitsLength".dispensable() => DLOGITS "Logits@GRAD"
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, label) = (cx.dims(warpctc::LOGITS)?, cx.dims(warpctc::LABEL)?);
     let (dtype, blank) = (cx.dtype(warpctc::LOGITS)?, cx.attrs::<WarpctcAttrs>().blank);
     let padded = cx.has(warpctc::STEPS);
@@ -92,7 +92,7 @@ fn rows_of(op: &str, logits: &Tensor, lens: Option<&Tensor>) -> Result<(Vec<usiz
     Ok((at.windows(2).map(|w| w[1] - w[0]).collect(), at[..at.len() - 1].iter().map(|&a| (a, 1)).collect()))
 }
 
-fn batch(cx: &Run) -> Result<Batch> {
+fn batch(cx: &KernelContext) -> Result<Batch> {
     let (logits, label, op) = (cx.input(warpctc::LOGITS)?, cx.input(warpctc::LABEL)?, cx.op.name);
     let (steps, rows) = rows_of(op, logits, cx.opt(warpctc::STEPS))?;
     let width = label.dims()[1] as usize;
@@ -117,7 +117,7 @@ fn batch(cx: &Run) -> Result<Batch> {
     Ok(Batch { steps, labels, rows, classes })
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (logits, label, op) = (cx.input(warpctc::LOGITS)?, cx.input(warpctc::LABEL)?, cx.op.name);
     let Batch { steps, labels, rows, classes } = batch(cx)?;
     let blank = cx.attrs::<WarpctcAttrs>().blank as usize;
@@ -164,7 +164,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use warpctc_grad::{DLOGITS, DLOSS, GRAD, LOGITS, STEPS};
     let (grad, logits, dloss, op) = (cx.input(GRAD)?, cx.input(LOGITS)?, cx.input(DLOSS)?, cx.op.name);
     let (steps, rows) = rows_of(op, logits, cx.opt(STEPS))?;
@@ -200,7 +200,7 @@ pub static WARPCTC: Op = Op {
     inputs: warpctc::INS,
     outputs: warpctc::OUTS,
     attrs: WarpctcAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&WARPCTC_GRAD),
@@ -213,7 +213,7 @@ pub static WARPCTC_GRAD: Op = Op {
     inputs: warpctc_grad::INS,
     outputs: warpctc_grad::OUTS,
     attrs: WarpctcAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         cx.like(warpctc_grad::DLOGITS, warpctc_grad::LOGITS)?;
         cx.share_lod(warpctc_grad::DLOGITS, warpctc_grad::LOGITS);

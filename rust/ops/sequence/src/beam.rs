@@ -4,7 +4,7 @@
 use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ attrs! {
 
 slots! {
     mod search {
-        PRE_IDS "pre_ids", PRE_SCORES "pre_scores", IDS "ids".opt(), SCORES "scores"
-        => OUT_IDS "selected_ids".made(), OUT_SCORES "selected_scores".made(), PARENT "parent_idx".opt().made()
+        PRE_IDS "pre_ids", PRE_SCORES "pre_scores", IDS "ids".dispensable(), SCORES "scores"
+        => OUT_IDS "selected_ids".kernel_allocated(), OUT_SCORES "selected_scores".kernel_allocated(), PARENT "parent_idx".dispensable().kernel_allocated()
     }
-    mod decode { IDS "Ids", SCORES "Scores" => OUT_IDS "SentenceIds".made(), OUT_SCORES "SentenceScores".made() }
+    mod decode { IDS "Ids", SCORES "Scores" => OUT_IDS "SentenceIds".kernel_allocated(), OUT_SCORES "SentenceScores".kernel_allocated() }
 }
 
 /// The most sentences that a search may keep for one source.
@@ -92,7 +92,7 @@ fn absolute(op: &str, scores: &Tensor, level: i32) -> Result<Vec<usize>> {
     Ok(offsets)
 }
 
-fn of_type<'a>(cx: &Run<'a>, slot: InSlot, dtype: DType, least: usize) -> Result<&'a Tensor> {
+fn of_type<'a>(cx: &KernelContext<'a>, slot: InSlot, dtype: DType, least: usize) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     ensure!(
         t.dtype() == dtype && t.numel() >= least,
@@ -104,7 +104,7 @@ fn of_type<'a>(cx: &Run<'a>, slot: InSlot, dtype: DType, least: usize) -> Result
     Ok(t)
 }
 
-fn run_search(cx: &mut Run) -> Result<()> {
+fn run_search(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SearchAttrs>());
     let most = beam_size(op, a.beam_size)?;
     let scores = of_type(cx, search::SCORES, DType::F32, 0)?;
@@ -153,7 +153,7 @@ fn run_search(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_search(cx: &mut Infer) -> Result<()> {
+fn infer_search(cx: &mut ShapeContext) -> Result<()> {
     let (ids, scores) = (cx.meta(search::PRE_IDS, 0)?, cx.meta(search::PRE_SCORES, 0)?);
     let rows = ids.dims.first().copied().unwrap_or(-1);
     cx.set(search::OUT_IDS, &ids.dims, DType::I64);
@@ -182,7 +182,7 @@ struct Step<'a> {
     prefixes: &'a [usize],
 }
 
-fn array<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [Value]> {
+fn array<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a [Value]> {
     match cx.value(slot)? {
         Value::Array(items) if !items.is_empty() => Ok(items),
         other => bail!(
@@ -194,7 +194,7 @@ fn array<'a>(cx: &Run<'a>, slot: InSlot) -> Result<&'a [Value]> {
     }
 }
 
-fn steps<'a>(cx: &Run<'a>) -> Result<(Vec<Step<'a>>, DType)> {
+fn steps<'a>(cx: &KernelContext<'a>) -> Result<(Vec<Step<'a>>, DType)> {
     let (ids, scores) = (array(cx, decode::IDS)?, array(cx, decode::SCORES)?);
     let dtype = scores[0].dense()?.dtype();
     ensure!(
@@ -281,7 +281,7 @@ fn backtrace(steps: &[Step], source: usize, most: usize, end: i64) -> Result<Vec
     Ok(sentences)
 }
 
-fn run_decode(cx: &mut Run) -> Result<()> {
+fn run_decode(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<DecodeAttrs>();
     let most = beam_size(cx.op.name, a.beam_size)?;
     let (steps, dtype) = steps(cx)?;
@@ -310,7 +310,7 @@ fn run_decode(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_decode(cx: &mut Infer) -> Result<()> {
+fn infer_decode(cx: &mut ShapeContext) -> Result<()> {
     let scores = cx.meta(decode::SCORES, 0)?;
     cx.set(decode::OUT_IDS, &[-1], DType::I64);
     cx.set(decode::OUT_SCORES, &[-1], scores.dtype);

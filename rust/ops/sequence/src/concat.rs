@@ -4,13 +4,13 @@ use crate::levels;
 use oar_core::base::shape::numel;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 
 slots! {
-    mod concat { X "X".many() => OUT "Out" }
-    mod concat_grad { X "X".many().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".many() }
+    mod concat { X "X".duplicable() => OUT "Out" }
+    mod concat_grad { X "X".duplicable().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".duplicable() }
 }
 
 /// The inputs' levels, as many sequences in each.
@@ -28,7 +28,7 @@ fn all_levels<'a>(op: &str, xs: &[&'a Tensor]) -> Result<Vec<&'a [usize]>> {
     Ok(found)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let count = cx.count(concat::X);
     ensure!(count > 1, InvalidArgument, "operator sequence_concat: there must be more than one input, got {count}");
     let first = cx.meta(concat::X, 0)?;
@@ -60,7 +60,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let xs = cx.inputs(concat::X)?;
     let levels = all_levels(cx.op.name, &xs)?;
     let out = cx.out(concat::OUT)?;
@@ -79,7 +79,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (xs, dout) = (cx.inputs(concat_grad::X)?, cx.input(concat_grad::DOUT)?);
     let levels = all_levels(cx.op.name, &xs)?;
     let rows: usize = levels.iter().map(|l| l[l.len() - 1]).sum();

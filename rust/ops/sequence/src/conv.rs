@@ -4,7 +4,7 @@
 use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm;
@@ -17,9 +17,9 @@ attrs! {
 }
 
 slots! {
-    mod conv { X "X", PADDING "PaddingData".opt(), FILTER "Filter" => OUT "Out" }
+    mod conv { X "X", PADDING "PaddingData".dispensable(), FILTER "Filter" => OUT "Out" }
     mod conv_grad {
-        PADDING "PaddingData".opt(), X "X", FILTER "Filter", DOUT "Out@GRAD"
+        PADDING "PaddingData".dispensable(), X "X", FILTER "Filter", DOUT "Out@GRAD"
         => DPADDING "PaddingData@GRAD", DX "X@GRAD", DFILTER "Filter@GRAD"
     }
 }
@@ -30,7 +30,7 @@ fn pads(a: &ConvAttrs) -> (i64, i64) {
     ((-start).max(0), (start + length - 1).max(0))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<ConvAttrs>();
     let (mut x, filter) = (cx.dims(conv::X)?, cx.dims(conv::FILTER)?);
     ensure!(
@@ -137,7 +137,12 @@ fn columns<T: oar_core::base::dtype::Element>(
     Ok(all)
 }
 
-fn padding<'a>(cx: &Run<'a>, a: &ConvAttrs, x: &Tensor, given: Option<&'a Tensor>) -> Result<Option<&'a Tensor>> {
+fn padding<'a>(
+    cx: &KernelContext<'a>,
+    a: &ConvAttrs,
+    x: &Tensor,
+    given: Option<&'a Tensor>,
+) -> Result<Option<&'a Tensor>> {
     let Some(p) = given.filter(|_| a.paddingTrainable) else { return Ok(None) };
     ensure!(
         p.dtype() == x.dtype(),
@@ -150,7 +155,7 @@ fn padding<'a>(cx: &Run<'a>, a: &ConvAttrs, x: &Tensor, given: Option<&'a Tensor
     Ok(Some(p))
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ConvAttrs>();
     let (x, filter) = (cx.input(conv::X)?, cx.input(conv::FILTER)?);
     let padding = padding(cx, a, x, cx.opt(conv::PADDING))?;
@@ -163,7 +168,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<ConvAttrs>();
     let (x, filter, dout) = (cx.input(conv_grad::X)?, cx.input(conv_grad::FILTER)?, cx.input(conv_grad::DOUT)?);
     let padding = padding(cx, a, x, cx.opt(conv_grad::PADDING))?;
@@ -206,7 +211,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
 }
 
 /// A gradient's X and the others have been through `infer` before, unless somebody calls the gradient himself.
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, filter) = (cx.dims(conv_grad::X)?, cx.dims(conv_grad::FILTER)?);
     let a = cx.attrs::<ConvAttrs>();
     let fits = x.len() == 2
@@ -245,7 +250,7 @@ pub static SEQUENCE_CONV: Op = Op {
     inputs: conv::INS,
     outputs: conv::OUTS,
     attrs: ConvAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&SEQUENCE_CONV_GRAD),
@@ -257,7 +262,7 @@ pub static SEQUENCE_CONV_GRAD: Op = Op {
     inputs: conv_grad::INS,
     outputs: conv_grad::OUTS,
     attrs: ConvAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(run_grad),
     ..OP

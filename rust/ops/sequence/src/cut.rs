@@ -3,12 +3,12 @@
 use crate::levels;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 
 slots! {
-    mod slice { X "X", OFFSET "Offset", LENGTH "Length" => OUT "Out".made() }
+    mod slice { X "X", OFFSET "Offset", LENGTH "Length" => OUT "Out".kernel_allocated() }
     mod slice_grad { X "X".meta_only(), OFFSET "Offset", LENGTH "Length", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod scatter { X "X", IDS "Ids", UPDATES "Updates" => OUT "Out" }
     mod scatter_grad {
@@ -49,7 +49,7 @@ fn spans(op: &str, x: &Tensor, offset: &Tensor, length: &Tensor) -> Result<Vec<(
     Ok(found)
 }
 
-fn infer_slice(cx: &mut Infer) -> Result<()> {
+fn infer_slice(cx: &mut ShapeContext) -> Result<()> {
     let mut m = cx.meta(slice::X, 0)?;
     ensure!(!m.dims.is_empty(), InvalidArgument, "operator sequence_slice: input 'X' must have a dimension");
     for slot in [slice::OFFSET, slice::LENGTH] {
@@ -63,7 +63,7 @@ fn infer_slice(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_slice(cx: &mut Run) -> Result<()> {
+fn run_slice(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(slice::X)?;
     let spans = spans(cx.op.name, x, cx.input(slice::OFFSET)?, cx.input(slice::LENGTH)?)?;
     let level = levels::offsets(spans.iter().map(|s| s.1));
@@ -79,7 +79,7 @@ fn run_slice(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_slice_grad(cx: &mut Run) -> Result<()> {
+fn run_slice_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dout) = (cx.input(slice_grad::X)?, cx.input(slice_grad::DOUT)?);
     let spans = spans(cx.op.name, x, cx.input(slice_grad::OFFSET)?, cx.input(slice_grad::LENGTH)?)?;
     let rows: usize = spans.iter().map(|s| s.1).sum();
@@ -135,7 +135,7 @@ fn places(op: &str, rows: &[i64], ids: &Tensor) -> Result<Vec<usize>> {
     Ok(found)
 }
 
-fn infer_scatter(cx: &mut Infer) -> Result<()> {
+fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
     let (ids, updates) = (cx.dims(scatter::IDS)?, cx.dims(scatter::UPDATES)?);
     let both = ids.first().copied().zip(updates.first().copied());
     ensure!(
@@ -149,7 +149,7 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
 }
 
 /// `count` updates of the type of `t`, the operator's input `name`.
-fn check_updates(cx: &Run, slot: InSlot, count: usize, (name, t): (&str, &Tensor)) -> Result<()> {
+fn check_updates(cx: &KernelContext, slot: InSlot, count: usize, (name, t): (&str, &Tensor)) -> Result<()> {
     let updates = cx.input(slot)?;
     levels::only(cx.op.name, "Updates", updates)?;
     ensure!(
@@ -169,7 +169,7 @@ fn check_updates(cx: &Run, slot: InSlot, count: usize, (name, t): (&str, &Tensor
     Ok(())
 }
 
-fn run_scatter(cx: &mut Run) -> Result<()> {
+fn run_scatter(cx: &mut KernelContext) -> Result<()> {
     let (x, updates) = (cx.input(scatter::X)?, cx.input(scatter::UPDATES)?);
     let places = places(cx.op.name, x.dims(), cx.input(scatter::IDS)?)?;
     check_updates(cx, scatter::UPDATES, places.len(), ("X", x))?;
@@ -183,14 +183,14 @@ fn run_scatter(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_scatter_grad(cx: &mut Infer) -> Result<()> {
+fn infer_scatter_grad(cx: &mut ShapeContext) -> Result<()> {
     cx.like(scatter_grad::DX, scatter_grad::DOUT)?;
     cx.like(scatter_grad::DUPDATES, scatter_grad::UPDATES)?;
     cx.share_lod(scatter_grad::DUPDATES, scatter_grad::UPDATES);
     Ok(())
 }
 
-fn run_scatter_grad(cx: &mut Run) -> Result<()> {
+fn run_scatter_grad(cx: &mut KernelContext) -> Result<()> {
     let dout = cx.input(scatter_grad::DOUT)?;
     let places = places(cx.op.name, dout.dims(), cx.input(scatter_grad::IDS)?)?;
     check_updates(cx, scatter_grad::UPDATES, places.len(), ("Out@GRAD", dout))?;
@@ -207,7 +207,7 @@ fn run_scatter_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
 pub static SEQUENCE_SLICE: Op = Op {
     name: "sequence_slice",
@@ -235,7 +235,7 @@ pub static SEQUENCE_SCATTER: Op = Op {
     inputs: scatter::INS,
     outputs: scatter::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: infer_scatter,
     cpu: Kernel::Pure(run_scatter),
     grad: Grad::By(&SEQUENCE_SCATTER_GRAD),

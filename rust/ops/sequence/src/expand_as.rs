@@ -3,7 +3,7 @@
 use crate::levels;
 use oar_core::base::Result;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::sequence as kernel;
@@ -26,7 +26,7 @@ fn reference<'a>(op: &str, x: &Tensor, y: &'a Tensor) -> Result<&'a [usize]> {
     Ok(level)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(expand_as::X)?;
     ensure!(
         dims.len() >= 2,
@@ -44,7 +44,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(expand_as::X)?, cx.input(expand_as::Y)?);
     let level = reference(cx.op.name, x, y)?;
     let rows: Vec<usize> = (0..level.len()).collect();
@@ -54,7 +54,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, y, dout) = (cx.input(expand_as_grad::X)?, cx.input(expand_as_grad::Y)?, cx.input(expand_as_grad::DOUT)?);
     let level = reference(cx.op.name, x, y)?;
     let width = levels::width(x);

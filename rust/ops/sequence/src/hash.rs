@@ -2,7 +2,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::hash::xxh64;
 
@@ -10,7 +10,7 @@ attrs! { pub struct HashAttrs { num_hash: i32 = 1, mod_by: i64 = 100000 } }
 
 slots! { mod hash { X "X" => OUT "Out" } }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a, x, dtype) = (cx.op.name, cx.attrs::<HashAttrs>(), cx.dims(hash::X)?, cx.dtype(hash::X)?);
     ensure!(x.len() == 2, InvalidArgument, "operator {op}: X must have 2 dimensions, got shape {:?}", &x[..]);
     ensure!(
@@ -25,7 +25,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(hash::X)?, cx.attrs::<HashAttrs>());
     let row = x.dims()[1] as usize * x.dtype().size();
     let (bytes, count) = (x.bytes(), a.num_hash as usize);
@@ -43,7 +43,7 @@ pub static HASH: Op = Op {
     inputs: hash::INS,
     outputs: hash::OUTS,
     attrs: HashAttrs::FIELDS,
-    takes: DTypes::of(&[DType::I32, DType::I64]),
+    dtypes: DTypes::of(&[DType::I32, DType::I64]),
     infer,
     cpu: Kernel::Pure(run),
     ..OP

@@ -3,7 +3,7 @@
 use super::levels;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Grad, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::by_size;
@@ -18,12 +18,12 @@ attrs! { pub struct FilterAttrs { is_lod: bool, out_val_if_empty: i64 = 0 } }
 slots! {
     mod filter {
         INS_ "Ins", TAGS "Ins_tag", WANTED "Filter_tag"
-        => OUT "Out".made(), WEIGHT "LossWeight".made(), MAP "IndexMap".made()
+        => OUT "Out".kernel_allocated(), WEIGHT "LossWeight".kernel_allocated(), MAP "IndexMap".kernel_allocated()
     }
     mod filter_grad { MAP "IndexMap", INS_ "Ins", WEIGHT "LossWeight", DOUT "Out@GRAD" => DINS "Ins@GRAD" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(filter::INS_)?, cx.dtype(filter::INS_)?);
     ensure!(
         // While sizes are unknown, dimensions too many pass, as in Paddle.
@@ -43,7 +43,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FilterAttrs>());
     let (x, tags) = (cx.input(filter::INS_)?, cx.input(filter::TAGS)?);
     let wanted: HashSet<i64> = index_of(op, cx.input(filter::WANTED)?)?.iter().copied().collect();
@@ -104,13 +104,13 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     cx.like(filter_grad::DINS, filter_grad::INS_)?;
     cx.share_lod(filter_grad::DINS, filter_grad::INS_);
     Ok(())
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, map, weight, d) = (
         cx.input(filter_grad::INS_)?,
@@ -149,14 +149,14 @@ fn backward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
 pub static FILTER: Op = Op {
     name: "filter_by_instag",
     inputs: filter::INS,
     outputs: filter::OUTS,
     attrs: FilterAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&FILTER_GRAD),

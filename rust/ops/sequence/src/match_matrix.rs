@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
@@ -14,7 +14,7 @@ use oar_ops_common::levels;
 attrs! { pub struct MatchAttrs { dim_t: i32 = 1 } }
 
 slots! {
-    mod fwd { X "X", Y "Y", W "W" => OUT "Out".made(), TMP "Tmp".made() }
+    mod fwd { X "X", Y "Y", W "W" => OUT "Out".kernel_allocated(), TMP "Tmp".kernel_allocated() }
     mod grad {
         X "X", Y "Y", W "W", TMP "Tmp", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD", DW "W@GRAD"
     }
@@ -23,7 +23,7 @@ slots! {
 /// The most elements of a result.
 const MOST: usize = 1 << 31;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, forms) = (cx.op.name, cx.attrs::<MatchAttrs>().dim_t as i64);
     let (x, y, w) = (cx.dims(fwd::X)?, cx.dims(fwd::Y)?, cx.dims(fwd::W)?);
     let agree = |a: i64, b: i64| a == b || a < 0 || b < 0;
@@ -58,7 +58,7 @@ struct Call<'a> {
     ends: Vec<usize>,
 }
 
-fn look<'a>(cx: &Run<'a>, [x, y, w]: [InSlot; 3]) -> Result<Call<'a>> {
+fn look<'a>(cx: &KernelContext<'a>, [x, y, w]: [InSlot; 3]) -> Result<Call<'a>> {
     let (op, x, y, w) = (cx.op.name, cx.input(x)?, cx.input(y)?, cx.input(w)?);
     let (of_x, of_y) = (levels::first(op, "X", x)?, levels::first(op, "Y", y)?);
     ensure!(
@@ -152,7 +152,7 @@ impl Call<'_> {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let call = look(cx, [fwd::X, fwd::Y, fwd::W])?;
     dispatch!(call.x.dtype(), T in [f32, f64], {
         let turned = call.turned::<T>();
@@ -164,7 +164,7 @@ fn run(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (call, dout) = (look(cx, [grad::X, grad::Y, grad::W])?, cx.input(grad::DOUT)?);
     ensure!(
         Some(&dout.numel()) == call.ends.last() && dout.dtype() == call.x.dtype(),
@@ -182,7 +182,7 @@ pub static MATCH_MATRIX_TENSOR: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: MatchAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&MATCH_MATRIX_TENSOR_GRAD),
@@ -194,7 +194,7 @@ pub static MATCH_MATRIX_TENSOR_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: MatchAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

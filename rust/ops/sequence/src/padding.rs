@@ -4,7 +4,7 @@ use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 
@@ -14,7 +14,7 @@ attrs! {
 }
 
 slots! {
-    mod mask { X "X", MAX_LEN "MaxLenTensor".opt() => Y "Y" }
+    mod mask { X "X", MAX_LEN "MaxLenTensor".dispensable() => Y "Y" }
     mod pad { X "X", VALUE "PadValue" => OUT "Out", LENGTH "Length" }
     mod pad_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
     mod unpad { X "X", LENGTH "Length" => OUT "Out" }
@@ -24,7 +24,7 @@ slots! {
 // sequence_mask
 
 /// The longest length that a mask shows; -1 where only values tell, and there are none.
-fn mask_size(cx: &Infer) -> Result<i64> {
+fn mask_size(cx: &ShapeContext) -> Result<i64> {
     let most = cx.attrs::<MaskAttrs>().maxlen;
     ensure!(
         most != 0,
@@ -50,7 +50,7 @@ fn mask_size(cx: &Infer) -> Result<i64> {
     Ok(x.to_i64s()?.into_iter().max().unwrap_or(0).max(0))
 }
 
-fn infer_mask(cx: &mut Infer) -> Result<()> {
+fn infer_mask(cx: &mut ShapeContext) -> Result<()> {
     let number = cx.attrs::<MaskAttrs>().out_dtype;
     let Some(dtype) = DType::from_proto(number) else {
         bail!(InvalidArgument, "operator sequence_mask: attribute 'out_dtype' is no data type: {number}")
@@ -61,7 +61,7 @@ fn infer_mask(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_mask(cx: &mut Run) -> Result<()> {
+fn run_mask(cx: &mut KernelContext) -> Result<()> {
     let lengths = cx.input(mask::X)?.to_i64s()?;
     let out = cx.out(mask::Y)?;
     let size = out.dims().last().map_or(0, |&n| n as usize);
@@ -95,7 +95,7 @@ fn padded<'a>(op: &str, x: &'a Tensor) -> Result<(&'a [usize], usize)> {
     Ok((level, levels::lengths(level).max().unwrap_or(0)))
 }
 
-fn infer_pad(cx: &mut Infer) -> Result<()> {
+fn infer_pad(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(pad::X, 0)?;
     let value = cx.dims(pad::VALUE)?;
     ensure!(
@@ -135,7 +135,7 @@ fn infer_pad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_pad(cx: &mut Run) -> Result<()> {
+fn run_pad(cx: &mut KernelContext) -> Result<()> {
     let (x, value) = (cx.input(pad::X)?, cx.input(pad::VALUE)?);
     let (level, _) = padded(cx.op.name, x)?;
     ensure!(
@@ -172,7 +172,7 @@ fn unpadded(level: &[usize], length: usize, row: usize, from: &[u8], to: &mut [u
     }
 }
 
-fn run_pad_grad(cx: &mut Run) -> Result<()> {
+fn run_pad_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dout) = (cx.input(pad_grad::X)?, cx.input(pad_grad::DOUT)?);
     let (level, longest) = padded(cx.op.name, x)?;
     let sequences = level.len() - 1;
@@ -212,7 +212,7 @@ fn unpad_level(op: &str, x: &[i64], lengths: &Tensor) -> Result<Vec<usize>> {
     Ok(levels::offsets(lengths.iter().map(|&n| n as usize)))
 }
 
-fn infer_unpad(cx: &mut Infer) -> Result<()> {
+fn infer_unpad(cx: &mut ShapeContext) -> Result<()> {
     let (x, lengths) = (cx.dims(unpad::X)?, cx.dims(unpad::LENGTH)?);
     ensure!(
         x.len() >= 2,
@@ -244,7 +244,7 @@ fn infer_unpad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_unpad(cx: &mut Run) -> Result<()> {
+fn run_unpad(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unpad::X)?;
     let level = unpad_level(cx.op.name, x.dims(), cx.input(unpad::LENGTH)?)?;
     let out = cx.out(unpad::OUT)?;
@@ -254,7 +254,7 @@ fn run_unpad(cx: &mut Run) -> Result<()> {
 }
 
 /// The sequences are where the gradient of Out says.
-fn run_unpad_grad(cx: &mut Run) -> Result<()> {
+fn run_unpad_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dout) = (cx.input(unpad_grad::X)?, cx.input(unpad_grad::DOUT)?);
     ensure!(
         x.rank() >= 2,
@@ -287,7 +287,7 @@ pub static SEQUENCE_MASK: Op = Op {
     inputs: mask::INS,
     outputs: mask::OUTS,
     attrs: MaskAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer: infer_mask,
     cpu: Kernel::Pure(run_mask),
     ..OP

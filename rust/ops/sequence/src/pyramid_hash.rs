@@ -3,7 +3,7 @@
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{dispatch, ensure, err, slots};
 use oar_kernels::hash::{murmur3, xxh32};
@@ -21,9 +21,9 @@ attrs! {
 slots! {
     mod fwd {
         X "X", W "W", WHITE "WhiteList", BLACK "BlackList"
-        => OUT "Out".made(), DROP "DropPos".made(), TEMP "X_Temp_Out".made().mid()
+        => OUT "Out".kernel_allocated(), DROP "DropPos".kernel_allocated(), TEMP "X_Temp_Out".kernel_allocated().intermediate()
     }
-    mod grad { X "X", W "W", DROP "DropPos", TEMP "X_Temp_Out", DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod grad { X "X", W "W", DROP "DropPos", TEMP "X_Temp_Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 /// The most elements of a result.
@@ -68,7 +68,7 @@ impl PyramidAttrs {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PyramidAttrs>());
     a.check(op)?;
     let x = cx.dims(fwd::X)?;
@@ -137,7 +137,7 @@ fn key(words: &[u8], start: usize, run: &Range<usize>) -> std::ops::Range<usize>
     (start + run.start) * 4..(start + run.end) * 4
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a, x, w) = (cx.op.name, cx.attrs::<PyramidAttrs>(), cx.input(fwd::X)?, cx.input(fwd::W)?);
     ensure!(x.dtype() == DType::I32, InvalidArgument, "operator {op}: X must be int32, got {}", x.dtype());
     let (offsets, rows, columns) = (levels::first(op, "X", x)?, x.dims()[0] as usize, x.dims()[1] as usize);
@@ -216,7 +216,7 @@ fn forward(cx: &mut Run) -> Result<()> {
 }
 
 /// The weights take their step here, in place, as in Paddle: they have no gradient.
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PyramidAttrs>());
     a.check(op)?;
     let (x, drop, temp, dout) =
@@ -274,7 +274,7 @@ pub static PYRAMID_HASH: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: PyramidAttrs::FIELDS,
-    takes: DTypes::of(&[DType::I32, DType::F32, DType::I8]),
+    dtypes: DTypes::of(&[DType::I32, DType::F32, DType::I8]),
     infer,
     cpu: Kernel::Pure(forward),
     grad: Grad::By(&PYRAMID_HASH_GRAD),

@@ -4,7 +4,7 @@ use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::elements::{copy_to, reshaped, share};
@@ -16,13 +16,13 @@ attrs! {
 }
 
 slots! {
-    mod sequence_reshape { X "X" => OUT "Out".made() }
+    mod sequence_reshape { X "X" => OUT "Out".kernel_allocated() }
     mod sequence_reshape_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
-    mod lod_reset { X "X", Y "Y".opt() => OUT "Out".made() }
+    mod lod_reset { X "X", Y "Y".dispensable() => OUT "Out".kernel_allocated() }
     mod lod_reset_grad { DOUT "Out@GRAD", X "X".meta_only() => DX "X@GRAD" }
 }
 
-fn infer_reshape(cx: &mut Infer) -> Result<()> {
+fn infer_reshape(cx: &mut ShapeContext) -> Result<()> {
     let (mut m, width) = (cx.meta(sequence_reshape::X, 0)?, cx.attrs::<ReshapeAttrs>().new_dim);
     ensure!(
         m.dims.len() == 2,
@@ -39,7 +39,7 @@ fn infer_reshape(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_reshape(cx: &mut Run) -> Result<()> {
+fn run_reshape(cx: &mut KernelContext) -> Result<()> {
     let (x, to) = (cx.input(sequence_reshape::X)?, cx.attrs::<ReshapeAttrs>().new_dim as usize);
     ensure!(levels::count(x) > 0, NotFound, "operator sequence_reshape: input 'X' must have LoD");
     let level = levels::only(cx.op.name, "X", x)?;
@@ -61,7 +61,7 @@ fn run_reshape(cx: &mut Run) -> Result<()> {
 }
 
 /// X@GRAD has the elements of Out@GRAD, and the shape and LoD of X.
-fn copied(cx: &mut Run, from: InSlot, to: OutSlot) -> Result<()> {
+fn copied(cx: &mut KernelContext, from: InSlot, to: OutSlot) -> Result<()> {
     let dout = cx.input(from)?;
     copy_to(dout, cx.out(to)?)
 }
@@ -108,7 +108,7 @@ fn lod_of(op: &str, x: &Tensor, y: Option<&Tensor>, a: &LodResetAttrs) -> Result
     Ok(Arc::new(lod))
 }
 
-fn infer_lod_reset(cx: &mut Infer) -> Result<()> {
+fn infer_lod_reset(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<LodResetAttrs>();
     let mut m = cx.meta(lod_reset::X, 0)?;
     if !cx.has(lod_reset::Y) && a.target_lod.is_empty() {
@@ -127,7 +127,7 @@ fn infer_lod_reset(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_lod_reset(cx: &mut Run) -> Result<()> {
+fn run_lod_reset(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(lod_reset::X)?, cx.opt(lod_reset::Y));
     let lod = lod_of(cx.op.name, x, y, cx.attrs())?;
     cx.set(lod_reset::OUT, share(x)?.with_lod(Some(lod)));

@@ -2,7 +2,7 @@
 
 use oar_core::base::Result;
 use oar_core::op::infer::like_first;
-use oar_core::op::{Grad, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::by_size;
@@ -13,7 +13,7 @@ slots! {
     mod reverse { X "X" => Y "Y" }
 }
 
-fn kernel(cx: &mut Run) -> Result<()> {
+fn kernel(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(reverse::X)?;
     let steps = x.dims().first().copied().unwrap_or(0);
     let level = x.lod.as_deref().and_then(|lod| lod.last());

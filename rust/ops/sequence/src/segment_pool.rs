@@ -6,7 +6,7 @@ use oar_core::base::shape::numel;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::types::Number;
@@ -18,8 +18,8 @@ attrs! {
 }
 
 slots! {
-    mod pool { X "X", IDS "SegmentIds" => OUT "Out".made(), SUMMED "SummedIds".mid().made() }
-    mod pool_grad { X "X", IDS "SegmentIds", OUT "Out", SUMMED "SummedIds".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod pool { X "X", IDS "SegmentIds" => OUT "Out".kernel_allocated(), SUMMED "SummedIds".intermediate().kernel_allocated() }
+    mod pool_grad { X "X", IDS "SegmentIds", OUT "Out", SUMMED "SummedIds".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ fn pooled<T: Number>(pool: Pool, rows: &[T], width: usize, out: &mut [T]) {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(pool::X)?);
     let (pool, found) = (pool_of(op, cx.attrs())?, segments(op, x.dims(), cx.input(pool::IDS)?)?);
     let mut dims = Dims::from_slice(x.dims());
@@ -125,7 +125,7 @@ fn spread<T: Element + Number>(
     }
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use pool_grad::{DOUT, DX, IDS, OUT, X};
     let (op, x, out, dout) = (cx.op.name, cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
     let (pool, found) = (pool_of(op, cx.attrs())?, segments(op, x.dims(), cx.input(IDS)?)?);
@@ -148,7 +148,7 @@ fn run_grad(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (mut dims, dtype) = (cx.dims(pool::X)?, cx.dtype(pool::X)?);
     ensure!(!dims.is_empty(), InvalidArgument, "operator segment_pool: X must have at least one dimension");
     dims[0] = -1;
@@ -164,7 +164,7 @@ pub static SEGMENT_POOL: Op = Op {
     inputs: pool::INS,
     outputs: pool::OUTS,
     attrs: SegmentPoolAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&SEGMENT_POOL_GRAD),
@@ -175,7 +175,7 @@ pub static SEGMENT_POOL_GRAD: Op = Op {
     inputs: pool_grad::INS,
     outputs: pool_grad::OUTS,
     attrs: SegmentPoolAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

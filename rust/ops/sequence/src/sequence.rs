@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::shape::numel;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
-use oar_core::op::{Grad, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::sequence::{self as kernel, Pooling};
@@ -19,9 +19,9 @@ attrs! {
 }
 
 slots! {
-    mod sequence_pool { X "X" => OUT "Out", MAX_INDEX "MaxIndex".mid().made() }
-    mod sequence_pool_grad { X "X".meta_only(), MAX_INDEX "MaxIndex".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
-    mod sequence_expand { X "X", Y "Y" => OUT "Out".made() }
+    mod sequence_pool { X "X" => OUT "Out", MAX_INDEX "MaxIndex".intermediate().kernel_allocated() }
+    mod sequence_pool_grad { X "X".meta_only(), MAX_INDEX "MaxIndex".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod sequence_expand { X "X", Y "Y" => OUT "Out".kernel_allocated() }
     mod sequence_expand_grad { X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
@@ -43,7 +43,7 @@ fn last_level<'a>(op: &str, x: &'a Tensor) -> Result<&'a [usize]> {
 }
 
 /// The gradient of X is to be of the type of the gradient of Out.
-fn same_type(cx: &mut Run, dx: OutSlot, dout: &Tensor) -> Result<()> {
+fn same_type(cx: &mut KernelContext, dx: OutSlot, dout: &Tensor) -> Result<()> {
     let (name, dtype) = (cx.op.name, cx.out(dx)?.dtype());
     ensure!(
         dtype == dout.dtype(),
@@ -76,7 +76,7 @@ fn pooling(a: &SequencePoolAttrs) -> Result<Pooling> {
 }
 
 /// One row for each sequence of the last level; how many there are says the LoD of a run.
-fn infer_pool(cx: &mut Infer) -> Result<()> {
+fn infer_pool(cx: &mut ShapeContext) -> Result<()> {
     use sequence_pool::{MAX_INDEX, OUT, X};
     let max = pooling(cx.attrs())? == Pooling::Max;
     let mut m = cx.meta(X, 0)?;
@@ -107,7 +107,7 @@ fn infer_pool(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn pool(cx: &mut Run) -> Result<()> {
+fn pool(cx: &mut KernelContext) -> Result<()> {
     use sequence_pool::{MAX_INDEX, OUT, X};
     let x = cx.input(X)?;
     let a = cx.attrs::<SequencePoolAttrs>();
@@ -127,7 +127,7 @@ fn pool(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn pool_grad(cx: &mut Run) -> Result<()> {
+fn pool_grad(cx: &mut KernelContext) -> Result<()> {
     use sequence_pool_grad::{DOUT, DX, MAX_INDEX, X};
     let (x, index, dout) = (cx.input(X)?, cx.opt(MAX_INDEX), cx.input(DOUT)?);
     let kind = pooling(cx.attrs())?;
@@ -165,7 +165,7 @@ pub static SEQUENCE_POOL: Op = Op {
     inputs: sequence_pool::INS,
     outputs: sequence_pool::OUTS,
     attrs: SequencePoolAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: infer_pool,
     cpu: Kernel::Pure(|cx| in_f32(cx, sequence_pool::X, pool)),
     grad: Grad::By(&SEQUENCE_POOL_GRAD),
@@ -177,7 +177,7 @@ pub static SEQUENCE_POOL_GRAD: Op = Op {
     inputs: sequence_pool_grad::INS,
     outputs: sequence_pool_grad::OUTS,
     attrs: SequencePoolAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, sequence_pool_grad::DOUT, pool_grad)),
     ..OP
@@ -246,7 +246,7 @@ fn times(level: &[usize]) -> impl Fn(usize) -> usize + '_ {
 }
 
 /// The number of rows follows from the LoD of Y.
-fn infer_expand(cx: &mut Infer) -> Result<()> {
+fn infer_expand(cx: &mut ShapeContext) -> Result<()> {
     let (mut dims, dtype) = (cx.dims(sequence_expand::X)?, cx.dtype(sequence_expand::X)?);
     ensure!(
         dims.len() >= 2,
@@ -260,7 +260,7 @@ fn infer_expand(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn expand(cx: &mut Run) -> Result<()> {
+fn expand(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(sequence_expand::X)?, cx.input(sequence_expand::Y)?);
     let level = reference(cx.attrs::<SequenceExpandAttrs>().ref_level, y)?;
     let starts = sequences(x, level)?;
@@ -295,7 +295,7 @@ fn expand(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn expand_grad(cx: &mut Run) -> Result<()> {
+fn expand_grad(cx: &mut KernelContext) -> Result<()> {
     use sequence_expand_grad::{DOUT, DX, X, Y};
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let level = reference(cx.attrs::<SequenceExpandAttrs>().ref_level, y)?;
@@ -339,7 +339,7 @@ pub static SEQUENCE_EXPAND_GRAD: Op = Op {
     inputs: sequence_expand_grad::INS,
     outputs: sequence_expand_grad::OUTS,
     attrs: SequenceExpandAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES),
     infer: oar_core::op::infer::grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, sequence_expand_grad::DOUT, expand_grad)),
     ..OP

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 
@@ -29,7 +29,7 @@ fn level<'a>(op: &str, x: &'a Tensor) -> Result<&'a [usize]> {
     Ok(level)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(softmax::X)?;
     let level = level(cx.op.name, x)?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -49,7 +49,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, out, dout) = (cx.input(softmax_grad::X)?, cx.input(softmax_grad::OUT)?, cx.input(softmax_grad::DOUT)?);
     let level = level(cx.op.name, x)?;
     for t in [out, dout] {
@@ -75,7 +75,7 @@ pub static SEQUENCE_SOFTMAX: Op = Op {
     inputs: softmax::INS,
     outputs: softmax::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: like_first,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&SEQUENCE_SOFTMAX_GRAD),
@@ -87,7 +87,7 @@ pub static SEQUENCE_SOFTMAX_GRAD: Op = Op {
     inputs: softmax_grad::INS,
     outputs: softmax_grad::OUTS,
     attrs: SoftmaxAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

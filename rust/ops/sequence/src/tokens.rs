@@ -3,7 +3,7 @@
 use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ attrs! {
 
 slots! {
     mod tokens { X "X" => OUT "Out" }
-    mod erase { X "X" => OUT "Out".made() }
+    mod erase { X "X" => OUT "Out".kernel_allocated() }
 }
 
-fn column(cx: &Infer) -> Result<i64> {
+fn column(cx: &ShapeContext) -> Result<i64> {
     let dims = cx.dims(tokens::X)?;
     ensure!(
         dims.len() == 2 && (dims[1] == 1 || dims[1] < 0),
@@ -30,7 +30,7 @@ fn column(cx: &Infer) -> Result<i64> {
     Ok(dims[0])
 }
 
-fn infer_enumerate(cx: &mut Infer) -> Result<()> {
+fn infer_enumerate(cx: &mut ShapeContext) -> Result<()> {
     let (rows, size) = (column(cx)?, cx.attrs::<EnumerateAttrs>().win_size);
     ensure!(
         size >= 2,
@@ -43,7 +43,7 @@ fn infer_enumerate(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn enumerate(cx: &mut Run) -> Result<()> {
+fn enumerate(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<EnumerateAttrs>();
     let x = cx.input(tokens::X)?;
     let level = levels::first(cx.op.name, "X", x)?;
@@ -61,7 +61,7 @@ fn enumerate(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_erase(cx: &mut Infer) -> Result<()> {
+fn infer_erase(cx: &mut ShapeContext) -> Result<()> {
     column(cx)?;
     let mut m = cx.meta(tokens::X, 0)?;
     m.dims[0] = -1;
@@ -69,7 +69,7 @@ fn infer_erase(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_erase(cx: &mut Run) -> Result<()> {
+fn run_erase(cx: &mut KernelContext) -> Result<()> {
     let mut tokens: Vec<i64> = cx.attrs::<EraseAttrs>().tokens.iter().map(|&t| t as i64).collect();
     tokens.sort_unstable();
     let x = cx.input(erase::X)?;
@@ -98,7 +98,7 @@ pub static SEQUENCE_ENUMERATE: Op = Op {
     inputs: tokens::INS,
     outputs: tokens::OUTS,
     attrs: EnumerateAttrs::FIELDS,
-    takes: TOKENS,
+    dtypes: TOKENS,
     infer: infer_enumerate,
     cpu: Kernel::Pure(enumerate),
     ..OP
@@ -109,7 +109,7 @@ pub static SEQUENCE_ERASE: Op = Op {
     inputs: erase::INS,
     outputs: erase::OUTS,
     attrs: EraseAttrs::FIELDS,
-    takes: TOKENS,
+    dtypes: TOKENS,
     infer: infer_erase,
     cpu: Kernel::Pure(run_erase),
     ..OP

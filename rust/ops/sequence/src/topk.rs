@@ -4,7 +4,7 @@ use crate::levels;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 
@@ -14,7 +14,7 @@ attrs! {
 
 slots! {
     mod topk {
-        X "X", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only() => OUT "Out", POS "pos".mid()
+        X "X", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only() => OUT "Out", POS "pos".intermediate()
     }
     mod topk_grad {
         X "X".meta_only(), ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), POS "pos", DOUT "Out@GRAD" => DX "X@GRAD"
@@ -98,7 +98,7 @@ fn matrices(op: &str, x: &Tensor, row: &Tensor, column: &Tensor, channels: usize
     Ok(found)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (topks, most, channels) = counts(cx.op.name, cx.attrs())?;
     let row = cx.dims(topk::ROW)?;
     ensure!(!row.is_empty(), InvalidArgument, "operator {}: ROW must have a dimension", cx.op.name);
@@ -111,7 +111,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (topks, most, channels) = counts(cx.op.name, cx.attrs())?;
     let (x, row, column) = (cx.input(topk::X)?, cx.input(topk::ROW)?, cx.input(topk::COLUMN)?);
     let matrices = matrices(cx.op.name, x, row, column, channels)?;
@@ -150,7 +150,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (topks, most, channels) = counts(cx.op.name, cx.attrs())?;
     let (x, row, column) = (cx.input(topk_grad::X)?, cx.input(topk_grad::ROW)?, cx.input(topk_grad::COLUMN)?);
     let (pos, dout) = (cx.input(topk_grad::POS)?, cx.input(topk_grad::DOUT)?);
@@ -190,7 +190,7 @@ pub static SEQUENCE_TOPK_AVG_POOLING: Op = Op {
     inputs: topk::INS,
     outputs: topk::OUTS,
     attrs: TopkAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&SEQUENCE_TOPK_AVG_POOLING_GRAD),

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
@@ -20,7 +20,7 @@ attrs! {
 
 slots! {
     mod fwd {
-        X "X", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), W "W" => OUT "Out".made(), COL "Col".made()
+        X "X", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), W "W" => OUT "Out".kernel_allocated(), COL "Col".kernel_allocated()
     }
     mod grad {
         X "X", W "W", ROW "ROW".meta_only(), COLUMN "COLUMN".meta_only(), COL "Col".meta_only(), OUT "Out".meta_only(),
@@ -31,7 +31,7 @@ slots! {
 /// The most elements of the unfolded images.
 const MOST: usize = 1 << 31;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<VarConvAttrs>());
     let (x, w) = (cx.dims(fwd::X)?, cx.dims(fwd::W)?);
     let sizes = [a.InputChannel, a.OutputChannel, a.StrideH, a.StrideW, a.KernelH, a.KernelW];
@@ -80,7 +80,7 @@ struct Call<'a> {
     depth: usize,
 }
 
-fn look<'a>(cx: &Run<'a>, [x, row, column, w]: [InSlot; 4]) -> Result<Call<'a>> {
+fn look<'a>(cx: &KernelContext<'a>, [x, row, column, w]: [InSlot; 4]) -> Result<Call<'a>> {
     let (op, a) = (cx.op.name, cx.attrs::<VarConvAttrs>());
     let (x, row, column, w) = (cx.input(x)?, cx.input(row)?, cx.input(column)?, cx.input(w)?);
     let (of_x, rows, columns) =
@@ -195,7 +195,7 @@ impl Call<'_> {
     }
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let call = look(cx, [fwd::X, fwd::ROW, fwd::COLUMN, fwd::W])?;
     dispatch!(call.x.dtype(), T in [f32, f64], {
         let windows = call.unfolded::<T>();
@@ -209,7 +209,7 @@ fn run(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (call, dout) = (look(cx, [grad::X, grad::ROW, grad::COLUMN, grad::W])?, cx.input(grad::DOUT)?);
     ensure!(
         Some(&dout.numel()) == call.out_ends.last() && dout.dtype() == call.x.dtype(),
@@ -227,7 +227,7 @@ pub static VAR_CONV_2D: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: VarConvAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&VAR_CONV_2D_GRAD),
@@ -239,7 +239,7 @@ pub static VAR_CONV_2D_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: VarConvAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

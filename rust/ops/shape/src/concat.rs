@@ -5,7 +5,7 @@ use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::elements::parts;
@@ -23,10 +23,10 @@ attrs! {
 }
 
 slots! {
-    mod concat { X "X".many(), AXIS "AxisTensor".opt() => OUT "Out" }
-    mod concat_grad { X "X".many().meta_only(), AXIS "AxisTensor".opt(), DOUT "Out@GRAD" => DX "X@GRAD".many().made() }
+    mod concat { X "X".duplicable(), AXIS "AxisTensor".dispensable() => OUT "Out" }
+    mod concat_grad { X "X".duplicable().meta_only(), AXIS "AxisTensor".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD".duplicable().kernel_allocated() }
     // Parts of X may share its bytes.
-    mod split { X "X", AXIS "AxisTensor".opt(), SECTIONS "SectionsTensorList".many().opt() => OUT "Out".many().made() }
+    mod split { X "X", AXIS "AxisTensor".dispensable(), SECTIONS "SectionsTensorList".duplicable().dispensable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
 /// Adds input `i`, of shape `s`, to the joined shape; sizes may be unknown while a Program is built.
@@ -54,7 +54,7 @@ fn add_shape(op: &str, out: &mut Dims, at: usize, i: usize, s: &[i64]) -> Result
     Ok(())
 }
 
-fn infer_concat(cx: &mut Infer) -> Result<()> {
+fn infer_concat(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.count(concat::X);
     ensure!(n > 0, InvalidArgument, "operator concat needs at least one input");
     let (op, dtype, mut out) = (cx.op.name, cx.dtype(concat::X)?, cx.dims(concat::X)?);
@@ -76,7 +76,7 @@ fn infer_concat(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn concat(cx: &mut Run) -> Result<()> {
+fn concat(cx: &mut KernelContext) -> Result<()> {
     let parts = cx.inputs(concat::X)?;
     same_dtype(cx.op.name, &parts)?;
     let at = int_of(cx, concat::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
@@ -106,7 +106,7 @@ fn append_lods(parts: &[&Tensor]) -> Result<Option<Arc<Lod>>> {
     Ok(Some(Arc::new(all)))
 }
 
-fn concat_grad(cx: &mut Run) -> Result<()> {
+fn concat_grad(cx: &mut KernelContext) -> Result<()> {
     let d = cx.input(concat_grad::DOUT)?;
     let at = int_of(cx, concat_grad::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
     let at = axis(cx.op.name, at, d.rank())?;
@@ -200,7 +200,7 @@ fn sections_attr(a: &SplitAttrs) -> Sizes {
 /// How the sections may come instead of standing in the attribute.
 const SECTIONS: [Way; 1] = [Way::List(split::SECTIONS)];
 
-fn infer_split(cx: &mut Infer) -> Result<()> {
+fn infer_split(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<SplitAttrs>();
     // Sizes that only a run tells are none.
     let sections = match given(cx, &SECTIONS)? {
@@ -239,7 +239,7 @@ fn infer_split(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn split(cx: &mut Run) -> Result<()> {
+fn split(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SplitAttrs>();
     let x = cx.input(split::X)?;
     let at = axis(cx.op.name, int_of(cx, split::AXIS, a.axis as i64)?, x.rank())?;

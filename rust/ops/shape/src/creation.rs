@@ -6,7 +6,7 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::{Attr, BlockNode};
-use oar_core::op::{Grad, InSlot, Kernel, NoAttrs, Op, RowsKernel, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Number;
@@ -37,22 +37,22 @@ attrs! {
 
 slots! {
     mod fill_constant {
-        VALUE "ValueTensor".opt(), SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt()
-        => OUT "Out".made()
+        VALUE "ValueTensor".dispensable(), SHAPE "ShapeTensor".dispensable(), SHAPE_LIST "ShapeTensorList".duplicable().dispensable()
+        => OUT "Out".kernel_allocated()
     }
-    mod empty { SHAPE "ShapeTensor".opt(), SHAPE_LIST "ShapeTensorList".many().opt() => OUT "Out".made() }
+    mod empty { SHAPE "ShapeTensor".dispensable(), SHAPE_LIST "ShapeTensorList".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod extent { X "X".meta_only() => OUT "Out" }
     mod batch_like { INPUT "Input".meta_only() => OUT "Out" }
     mod filled_like { X "X".meta_only() => OUT "Out" }
-    mod assign_value { => OUT "Out".made() }
+    mod assign_value { => OUT "Out".kernel_allocated() }
     mod shape_of { INPUT "Input".meta_only() => OUT "Out" }
     mod increment { X "X" => OUT "Out" }
-    mod range { START "Start", END "End", STEP "Step" => OUT "Out".made() }
+    mod range { START "Start", END "End", STEP "Step" => OUT "Out".kernel_allocated() }
 }
 
 const WAYS: [Way; 2] = [Way::One(fill_constant::SHAPE), Way::List(fill_constant::SHAPE_LIST)];
 
-fn fill_constant(cx: &mut Run) -> Result<()> {
+fn fill_constant(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FillConstantAttrs>();
     let dtype = data_type(cx.op.name, a.dtype)?;
     let mut value = Scalar::of(cx.op.name, a.value, &a.str_value)?;
@@ -137,7 +137,7 @@ pub static FILL_CONSTANT_BATCH_SIZE_LIKE: Op = Op {
     inputs: batch_like::INS,
     outputs: batch_like::OUTS,
     attrs: FillLikeBatchAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     infer: |cx| {
         let a = cx.attrs::<FillLikeBatchAttrs>();
         let dims = batch_size_like(cx, &a.shape, a.input_dim_idx, a.output_dim_idx)?;
@@ -153,7 +153,7 @@ pub static FILL_CONSTANT_BATCH_SIZE_LIKE: Op = Op {
     ..OP
 };
 
-fn fill_any_like(cx: &mut Run) -> Result<()> {
+fn fill_any_like(cx: &mut KernelContext) -> Result<()> {
     let value = cx.attrs::<FillAnyLikeAttrs>().value;
     let out = cx.out(filled_like::OUT)?;
     let (low, high) = dispatch!(out.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
@@ -179,7 +179,7 @@ pub static FILL_ANY_LIKE: Op = Op {
     inputs: filled_like::INS,
     outputs: filled_like::OUTS,
     attrs: FillAnyLikeAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     infer: |cx| {
         let dtype = match cx.attrs::<FillAnyLikeAttrs>().dtype {
             n if n < 0 => cx.dtype(filled_like::X)?,
@@ -199,7 +199,7 @@ pub static FILL_ZEROS_LIKE: Op = Op {
     inputs: filled_like::INS,
     outputs: filled_like::OUTS,
     attrs: NoAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     infer: oar_core::op::infer::like_first,
     cpu: Kernel::Pure(|cx| set_zero(cx.out(filled_like::OUT)?)),
     ..OP
@@ -210,7 +210,7 @@ pub static FILL_ZEROS_LIKE2: Op = Op {
     inputs: filled_like::INS,
     outputs: filled_like::OUTS,
     attrs: FillZerosLike2Attrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     infer: |cx| {
         let (x, dtype) = (cx.dims(filled_like::X)?, data_type(cx.op.name, cx.attrs::<FillZerosLike2Attrs>().dtype)?);
         cx.set(filled_like::OUT, &x, dtype);
@@ -223,7 +223,7 @@ pub static FILL_ZEROS_LIKE2: Op = Op {
 
 // assign_value: the elements stand in the attributes.
 
-fn assign_value(cx: &mut Run) -> Result<()> {
+fn assign_value(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<AssignValueAttrs>();
     let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
     let t = match data_type(cx.op.name, a.dtype)? {
@@ -261,7 +261,7 @@ pub static SHAPE: Op = Op {
     inputs: shape_of::INS,
     outputs: shape_of::OUTS,
     attrs: NoAttrs::FIELDS,
-    rows: RowsKernel::Same,
+    sparse_kernel: SparseKernel::Same,
     infer: |cx| {
         let rank = cx.dims(shape_of::INPUT)?.len() as i64;
         cx.set(shape_of::OUT, &[rank], DType::I32);
@@ -330,7 +330,7 @@ pub static INCREMENT: Op = Op {
     inputs: increment::INS,
     outputs: increment::OUTS,
     attrs: IncrementAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::INDICES),
     infer: |cx| {
         let dims = cx.dims(increment::X)?;
         let n: i64 = dims.iter().product();
@@ -376,7 +376,7 @@ macro_rules! steps {
 }
 steps!(i32, i64; f32, f64);
 
-fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
+fn steps<T: Steps>(cx: &KernelContext) -> Result<Tensor> {
     let get = |slot: InSlot| -> Result<T> {
         let t = cx.input(slot)?;
         ensure!(
@@ -405,7 +405,7 @@ fn steps<T: Steps>(cx: &Run) -> Result<Tensor> {
         .ok_or_else(|| err!(InvalidArgument, "operator range: the number of values is not finite"))?;
     let mut out = Tensor::empty(T::DTYPE, &[n])?;
     let (bytes, to) = (out.nbytes(), out.data_mut::<T>()?);
-    cx.aside(bytes, || {
+    cx.release_gil(bytes, || {
         let mut v = start;
         for o in to.iter_mut() {
             *o = v;
@@ -420,7 +420,7 @@ pub static RANGE: Op = Op {
     inputs: range::INS,
     outputs: range::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::INDICES),
     infer: |cx| {
         for slot in [range::START, range::END, range::STEP] {
             let dims = cx.dims(slot)?;

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::reduce::{self, Reduce};
@@ -24,7 +24,7 @@ attrs! {
 
 slots! {
     mod diag { X "Diagonal" => OUT "Out" }
-    mod diag_v2 { X "X" => OUT "Out".made() }
+    mod diag_v2 { X "X" => OUT "Out".kernel_allocated() }
     mod diag_embed { X "Input" => OUT "Out" }
     mod trace { X "Input" => OUT "Out" }
     mod trace_grad { X "Input".meta_only(), DOUT "Out@GRAD" => DX "Input@GRAD" }
@@ -110,7 +110,7 @@ pub static DIAG: Op = Op {
 
 // diag_v2: a vector as a diagonal, or a diagonal as a vector.
 
-fn infer_diag_v2(cx: &mut Infer) -> Result<()> {
+fn infer_diag_v2(cx: &mut ShapeContext) -> Result<()> {
     let (offset, x, dtype) = (cx.attrs::<DiagV2Attrs>().offset, cx.dims(diag_v2::X)?, cx.dtype(diag_v2::X)?);
     match x[..] {
         [n] => cx.set(diag_v2::OUT, &[grown(n, offset); 2], dtype),
@@ -146,7 +146,7 @@ pub static DIAG_V2: Op = Op {
 
 // diag_embed: the last dimension as diagonals of matrices in two new ones.
 
-fn infer_diag_embed(cx: &mut Infer) -> Result<()> {
+fn infer_diag_embed(cx: &mut ShapeContext) -> Result<()> {
     let (a, x, dtype) = (cx.attrs::<DiagEmbedAttrs>(), cx.dims(diag_embed::X)?, cx.dtype(diag_embed::X)?);
     let Some((&n, others)) = x.split_last() else {
         bail!(InvalidArgument, "operator diag_embed: Input must have at least one dimension");
@@ -197,7 +197,7 @@ fn of_trace(op: &str, a: &TraceAttrs, x: &[i64]) -> Result<Diagonal> {
     Ok(Diagonal::of(x, a.offset as i64, rows.min(cols), rows.max(cols)))
 }
 
-fn trace(cx: &mut Run) -> Result<()> {
+fn trace(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(trace::X)?, cx.attrs::<TraceAttrs>());
     let t = of_trace(cx.op.name, a, x.dims())?.read(x)?;
     let n = t.dims().last().map_or(0, |&n| n as usize);
@@ -215,14 +215,14 @@ fn trace(cx: &mut Run) -> Result<()> {
 }
 
 /// What the sums take.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 
 pub static TRACE: Op = Op {
     name: "trace",
     inputs: trace::INS,
     outputs: trace::OUTS,
     attrs: TraceAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: |cx| {
         let (x, dtype) = (cx.dims(trace::X)?, cx.dtype(trace::X)?);
         let dims = traced(cx.op.name, cx.attrs(), &x)?;
@@ -238,7 +238,7 @@ pub static TRACE_GRAD: Op = Op {
     inputs: trace_grad::INS,
     outputs: trace_grad::OUTS,
     attrs: TraceAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         let (a, op) = (cx.attrs::<TraceAttrs>(), cx.op.name);

@@ -4,7 +4,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Attrs, Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
@@ -17,19 +17,19 @@ attrs! {
 }
 
 slots! {
-    mod expand { X "X", TIMES "ExpandTimes".opt(), TIMES_LIST "expand_times_tensor".many().opt() => OUT "Out".made() }
+    mod expand { X "X", TIMES "ExpandTimes".dispensable(), TIMES_LIST "expand_times_tensor".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod expand_grad {
-        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "expand_times_tensor".many().opt(), TIMES "ExpandTimes".opt()
-        => DX "X@GRAD".made()
+        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "expand_times_tensor".duplicable().dispensable(), TIMES "ExpandTimes".dispensable()
+        => DX "X@GRAD".kernel_allocated()
     }
     // Their slots stand as those of expand do.
-    mod tile { X "X", TIMES "RepeatTimes".opt(), TIMES_LIST "repeat_times_tensor".many().opt() => OUT "Out".made() }
+    mod tile { X "X", TIMES "RepeatTimes".dispensable(), TIMES_LIST "repeat_times_tensor".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod tile_grad {
-        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "repeat_times_tensor".many().opt(), TIMES "RepeatTimes".opt()
-        => DX "X@GRAD".made()
+        X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "repeat_times_tensor".duplicable().dispensable(), TIMES "RepeatTimes".dispensable()
+        => DX "X@GRAD".kernel_allocated()
     }
-    mod expand_as { X "X", TARGET "target_tensor".meta_only() => OUT "Out".made() }
-    mod expand_as_grad { X "X".meta_only(), TARGET "target_tensor".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod expand_as { X "X", TARGET "target_tensor".meta_only() => OUT "Out".kernel_allocated() }
+    mod expand_as_grad { X "X".meta_only(), TARGET "target_tensor".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 const WAYS: [Way; 2] = [Way::One(expand::TIMES), Way::List(expand::TIMES_LIST)];
@@ -90,12 +90,12 @@ fn repeat(cx: &impl Inputs, ways: &[Way], attrs: &Attrs, x: &[i64]) -> Result<Re
     Ok(Repeat { x, times })
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let r = repeat(cx, &WAYS, cx.attrs, &cx.dims(expand::X)?)?;
     infer_repeated(cx, &r)
 }
 
-fn infer_repeated(cx: &mut Infer, r: &Repeat) -> Result<()> {
+fn infer_repeated(cx: &mut ShapeContext, r: &Repeat) -> Result<()> {
     let (x, dtype, out) = (cx.dims(expand::X)?, cx.dtype(expand::X)?, r.dims());
     cx.set(expand::OUT, &out, dtype);
     if out.first() == x.first() {
@@ -104,7 +104,7 @@ fn infer_repeated(cx: &mut Infer, r: &Repeat) -> Result<()> {
     Ok(())
 }
 
-fn repeated(cx: &mut Run, r: &Repeat) -> Result<()> {
+fn repeated(cx: &mut KernelContext, r: &Repeat) -> Result<()> {
     let x = cx.input(expand::X)?;
     let strides: Vec<isize> = strides_of(&r.x).into_iter().flat_map(|s| [0, s]).collect();
     let (out, dims) = (strided(x, &pairs(&r.x, &r.times, false), &strides, 0)?, r.dims());
@@ -114,7 +114,7 @@ fn repeated(cx: &mut Run, r: &Repeat) -> Result<()> {
 }
 
 /// The sum over the copies; the gradient operators have their first output in common.
-fn summed(cx: &mut Run, r: &Repeat, d: &Tensor) -> Result<()> {
+fn summed(cx: &mut KernelContext, r: &Repeat, d: &Tensor) -> Result<()> {
     let (x, dims) = (cx.input(expand_grad::X)?, r.dims());
     ensure!(
         d.dims() == &dims[..],
@@ -128,12 +128,12 @@ fn summed(cx: &mut Run, r: &Repeat, d: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let r = repeat(cx, &WAYS, cx.attrs, cx.input(expand::X)?.dims())?;
     repeated(cx, &r)
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
     let r = repeat(cx, &GRAD_WAYS, cx.attrs, x.dims())?;
     summed(cx, &r, d)
@@ -173,7 +173,7 @@ pub static EXPAND_AS_GRAD: Op = Op {
     name: "expand_as_grad",
     inputs: expand_as_grad::INS,
     outputs: expand_as_grad::OUTS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         use expand_as_grad::{DOUT, TARGET, X};
@@ -184,7 +184,7 @@ pub static EXPAND_AS_GRAD: Op = Op {
 };
 
 /// What their gradients take.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
 macro_rules! repeats {
@@ -196,7 +196,7 @@ macro_rules! repeats {
             };
             pub static $grad: Op = Op {
                 name: $grad_name, inputs: $grad_slots::INS, outputs: $grad_slots::OUTS, attrs: $attrs::FIELDS,
-                takes: NUMBERS, infer: grads_like_inputs, cpu: Kernel::Pure(run_grad), grad: Grad::Map(&$op, SECOND), ..OP
+                dtypes: NUMBERS, infer: grads_like_inputs, cpu: Kernel::Pure(run_grad), grad: Grad::Map(&$op, SECOND), ..OP
             };
         )*
         pub static TABLE: &[&Op] = &[&EXPAND_AS, &EXPAND_AS_GRAD, $(&$op, &$grad),*];

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
 use oar_ops_common::elements::{share, strided, strides_of};
@@ -16,13 +16,13 @@ attrs! {
 
 slots! {
     // A tensor that has the shape already shares its bytes.
-    mod expand { X "X", SHAPE "Shape".opt(), SHAPE_LIST "expand_shapes_tensor".many().opt() => OUT "Out".made() }
+    mod expand { X "X", SHAPE "Shape".dispensable(), SHAPE_LIST "expand_shapes_tensor".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod expand_grad {
-        X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".many().opt(), SHAPE "Shape".opt()
-        => DX "X@GRAD".made()
+        X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".duplicable().dispensable(), SHAPE "Shape".dispensable()
+        => DX "X@GRAD".kernel_allocated()
     }
-    mod expand_as { X "X" => OUT "Out".made() }
-    mod expand_as_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod expand_as { X "X" => OUT "Out".kernel_allocated() }
+    mod expand_as_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 const WAYS: [Way; 2] = [Way::One(expand::SHAPE), Way::List(expand::SHAPE_LIST)];
@@ -54,7 +54,7 @@ fn shape_attr(a: &ExpandV2Attrs) -> Dims {
     a.shape.iter().map(|&d| d as i64).collect()
 }
 
-fn infer_expand(cx: &mut Infer) -> Result<()> {
+fn infer_expand(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(expand::X)?, cx.dtype(expand::X)?);
     let attr = shape_attr(cx.attrs());
     let out = match given(cx, &WAYS)? {
@@ -71,12 +71,12 @@ fn infer_expand(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn expand(cx: &mut Run) -> Result<()> {
+fn expand(cx: &mut KernelContext) -> Result<()> {
     let shape = given(cx, &WAYS)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
     expand_to(cx, &shape)
 }
 
-fn expand_to(cx: &mut Run, shape: &[i64]) -> Result<()> {
+fn expand_to(cx: &mut KernelContext, shape: &[i64]) -> Result<()> {
     let x = cx.input(expand::X)?;
     let dims = expanded(cx.op.name, x.dims(), shape)?;
     let mut out = if dims[..] == *x.dims() {
@@ -108,7 +108,7 @@ pub static EXPAND_V2_GRAD: Op = Op {
     inputs: expand_grad::INS,
     outputs: expand_grad::OUTS,
     attrs: ExpandV2Attrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
@@ -158,7 +158,7 @@ pub static EXPAND_AS_V2_GRAD: Op = Op {
     inputs: expand_as_grad::INS,
     outputs: expand_as_grad::OUTS,
     attrs: ExpandAsV2Attrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         let (x, d) = (cx.input(expand_as_grad::X)?, cx.input(expand_as_grad::DOUT)?);

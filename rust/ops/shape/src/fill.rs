@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{DType, Dims, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::cast::CastFrom;
 use oar_ops_common::given::data_type;
@@ -13,7 +13,7 @@ attrs! { pub struct FillAttrs { value: Vec<f32>, shape: Vec<i32>, dtype: i32 = 5
 
 slots! { mod fill { => OUT "Out" } }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FillAttrs>());
     let dims: Dims = a.shape.iter().map(|&d| d as i64).collect();
     let count = checked_numel(&dims)?;
@@ -28,7 +28,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let values = &cx.attrs::<FillAttrs>().value;
     let t = cx.out(fill::OUT)?;
     dispatch!(t.dtype(), T in [f32, f64, i64, i32, i16, i8, u8, f16, bf16], {

@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{shape, Result};
 use oar_core::op::infer::{like_first, VarKind};
-use oar_core::op::{Dst, Fwd, Grad, GradOp, Infer, Kernel, Op, Run, Src, OP};
+use oar_core::op::{Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, Src, OP};
 use oar_core::tensor::Value;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::{strided, strides_of};
@@ -15,10 +15,10 @@ attrs! {
 
 slots! {
     // Of an array the tensors are shared.
-    mod flip { X "X" => OUT "Out".made() }
+    mod flip { X "X" => OUT "Out".kernel_allocated() }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let axes = &cx.attrs::<FlipAttrs>().axis;
     let name = cx.op.name;
     if name == FLIP.name {
@@ -42,7 +42,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn flip(cx: &mut Run) -> Result<()> {
+fn flip(cx: &mut KernelContext) -> Result<()> {
     if let Value::Array(items) = cx.value(flip::X)? {
         let axes = &cx.attrs::<FlipAttrs>().axis;
         ensure!(

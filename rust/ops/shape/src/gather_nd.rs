@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::base::shape::numel;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::index::{self as rows, OutOfRange, Scatter};
@@ -72,7 +72,7 @@ fn pick(op: &str, x: &Tensor, index: &Tensor, out: &mut Tensor) -> Result<()> {
 }
 
 /// Adds the updates to the slices of `out` that Index names.
-fn add(cx: &Run, index: &Tensor, updates: &Tensor, out: &mut Tensor) -> Result<()> {
+fn add(cx: &KernelContext, index: &Tensor, updates: &Tensor, out: &mut Tensor) -> Result<()> {
     let op = cx.op.name;
     let dims = named(op, out.dims(), index.dims())?;
     ensure!(
@@ -91,7 +91,7 @@ fn add(cx: &Run, index: &Tensor, updates: &Tensor, out: &mut Tensor) -> Result<(
     }, other => cx.unsupported(other))
 }
 
-fn gather_nd_grad(cx: &mut Run) -> Result<()> {
+fn gather_nd_grad(cx: &mut KernelContext) -> Result<()> {
     use gather_nd_grad::{DOUT, DX, INDEX};
     let mut dx = cx.take_out(DX)?;
     set_zero(&mut dx)?;
@@ -127,7 +127,7 @@ pub static GATHER_ND_GRAD: Op = Op {
     ..OP
 };
 
-fn infer_scatter(cx: &mut Infer) -> Result<()> {
+fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
     let op = cx.op.name;
     let (x, index) = (cx.dims(scatter_nd_add::X)?, cx.dims(scatter_nd_add::INDEX)?);
     ensure!(index.len() > 1, InvalidArgument, "operator {op}: Index must have 2 dimensions or more, got {index:?}");
@@ -146,7 +146,7 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn scatter_nd_add_grad(cx: &mut Run) -> Result<()> {
+fn scatter_nd_add_grad(cx: &mut KernelContext) -> Result<()> {
     use scatter_nd_add_grad::{DOUT, DUPDATES, DX, INDEX, UPDATES};
     let (op, index, dout) = (cx.op.name, cx.input(INDEX)?, cx.input(DOUT)?);
     let dims = named(op, dout.dims(), index.dims())?;
@@ -171,7 +171,7 @@ pub static SCATTER_ND_ADD: Op = Op {
     inputs: scatter_nd_add::INS,
     outputs: scatter_nd_add::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::of(&[oar_core::base::DType::U8])),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::of(&[oar_core::base::DType::U8])),
     infer: infer_scatter,
     cpu: Kernel::Pure(|cx| {
         use scatter_nd_add::{INDEX, OUT, UPDATES, X};

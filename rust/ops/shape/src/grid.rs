@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::types::Number;
@@ -18,14 +18,14 @@ attrs! {
 }
 
 slots! {
-    mod linspace { START "Start", STOP "Stop", NUM "Num" => OUT "Out".made() }
-    mod meshgrid { X "X".many() => OUT "Out".many().made() }
-    mod meshgrid_grad { X "X".many().meta_only(), DOUT "Out@GRAD".many() => DX "X@GRAD".many().made() }
+    mod linspace { START "Start", STOP "Stop", NUM "Num" => OUT "Out".kernel_allocated() }
+    mod meshgrid { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
+    mod meshgrid_grad { X "X".duplicable().meta_only(), DOUT "Out@GRAD".duplicable() => DX "X@GRAD".duplicable().kernel_allocated() }
 }
 
 // linspace
 
-fn infer_linspace(cx: &mut Infer) -> Result<()> {
+fn infer_linspace(cx: &mut ShapeContext) -> Result<()> {
     for slot in [linspace::START, linspace::STOP, linspace::NUM] {
         let dims = cx.dims(slot)?;
         if dims[..] != [1] && dims[..] != [-1] {
@@ -49,7 +49,7 @@ fn line<T: Element + Number>(start: T, stop: T, n: i64) -> Result<Tensor> {
     Ok(out)
 }
 
-fn linspace(cx: &mut Run) -> Result<()> {
+fn linspace(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let dtype = data_type(op, cx.attrs::<LinspaceAttrs>().dtype)?;
     let one = |slot| -> Result<Tensor> {
@@ -95,7 +95,7 @@ fn lengths<'a>(op: &str, vectors: impl Iterator<Item = &'a [i64]>) -> Result<Dim
     Ok(lengths)
 }
 
-fn infer_meshgrid(cx: &mut Infer) -> Result<()> {
+fn infer_meshgrid(cx: &mut ShapeContext) -> Result<()> {
     let n = cx.count(meshgrid::X);
     let metas = (0..n).map(|i| cx.meta(meshgrid::X, i)).collect::<Result<Vec<_>>>()?;
     let dims = lengths(cx.op.name, metas.iter().map(|m| &m.dims[..]))?;
@@ -114,7 +114,7 @@ fn infer_meshgrid(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn meshgrid(cx: &mut Run) -> Result<()> {
+fn meshgrid(cx: &mut KernelContext) -> Result<()> {
     let vectors = cx.inputs(meshgrid::X)?;
     let dims = lengths(cx.op.name, vectors.iter().map(|t| t.dims()))?;
     for (i, x) in vectors.iter().enumerate().filter(|(i, _)| cx.wants_nth(meshgrid::OUT, *i)).collect::<Vec<_>>() {
@@ -125,7 +125,7 @@ fn meshgrid(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn meshgrid_grad(cx: &mut Run) -> Result<()> {
+fn meshgrid_grad(cx: &mut KernelContext) -> Result<()> {
     use meshgrid_grad::{DOUT, DX, X};
     let (vectors, douts) = (cx.inputs(X)?, cx.inputs(DOUT)?);
     let dims = lengths(cx.op.name, vectors.iter().map(|t| t.dims()))?;
@@ -160,7 +160,7 @@ pub static MESHGRID_GRAD: Op = Op {
     name: "meshgrid_grad",
     inputs: meshgrid_grad::INS,
     outputs: meshgrid_grad::OUTS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES),
     infer: grads_like_inputs,
     cpu: Kernel::Pure(meshgrid_grad),
     ..OP

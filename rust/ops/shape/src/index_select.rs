@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::index::{self as rows, OutOfRange, Scatter};
@@ -23,7 +23,7 @@ slots! {
 }
 
 /// What the gradients take.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES);
 
 /// The axis counted from 0; one that is not there is OutOfRange.
 fn axis_of(op: &str, dim: i32, rank: usize) -> Result<usize> {
@@ -55,7 +55,7 @@ fn check(op: &str, ids: &[i64], limit: usize) -> Result<()> {
     }
 }
 
-fn index_select(cx: &mut Run) -> Result<()> {
+fn index_select(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(select::X)?);
     let ids = index_of(op, cx.input(select::INDEX)?)?;
     let (outer, n, inner) = split(op, x.dims(), cx.attrs::<IndexSelectAttrs>().dim)?;
@@ -77,7 +77,7 @@ fn index_select(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn index_select_grad(cx: &mut Run) -> Result<()> {
+fn index_select_grad(cx: &mut KernelContext) -> Result<()> {
     use select_grad::{DOUT, DX, INDEX, X};
     let (op, x, dout, index) = (cx.op.name, cx.input(X)?, cx.input(DOUT)?, cx.input(INDEX)?);
     let dim = cx.attrs::<IndexSelectAttrs>().dim;
@@ -123,7 +123,7 @@ pub static INDEX_SELECT_GRAD: Op = Op {
     inputs: select_grad::INS,
     outputs: select_grad::OUTS,
     attrs: IndexSelectAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(index_select_grad),
     ..OP
@@ -131,7 +131,7 @@ pub static INDEX_SELECT_GRAD: Op = Op {
 
 // index_sample
 
-fn infer_sample(cx: &mut Infer) -> Result<()> {
+fn infer_sample(cx: &mut ShapeContext) -> Result<()> {
     let (x, index, dtype) = (cx.dims(select::X)?, cx.dims(select::INDEX)?, cx.dtype(select::X)?);
     ensure!(
         x.len() == 2 && index.len() == 2 && (x[0] == index[0] || x[0] < 0 || index[0] < 0),
@@ -179,7 +179,7 @@ pub static INDEX_SAMPLE_GRAD: Op = Op {
     name: "index_sample_grad",
     inputs: select_grad::INS,
     outputs: select_grad::OUTS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         use select_grad::{DOUT, DX, INDEX, X};

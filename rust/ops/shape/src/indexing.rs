@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::shape::{axis, numel};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::copy::{one_hot as one_hot_rows, select, OutOfRange};
@@ -27,8 +27,8 @@ attrs! {
 // gather: out[i] = x[index[i]] along an axis.
 
 slots! {
-    mod gather { X "X", INDEX "Index", AXIS "Axis".opt() => OUT "Out" }
-    mod gather_grad { INDEX "Index", AXIS "Axis".opt(), X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod gather { X "X", INDEX "Index", AXIS "Axis".dispensable() => OUT "Out" }
+    mod gather_grad { INDEX "Index", AXIS "Axis".dispensable(), X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 /// The axis counted from 0, and the shape of the result: that of x with as many indices at the axis as Index has.
@@ -45,7 +45,7 @@ fn gathered(op: &str, x: &[i64], index: &[i64], at: i64) -> Result<(usize, Dims)
     Ok((at, out))
 }
 
-fn infer_gather(cx: &mut Infer) -> Result<()> {
+fn infer_gather(cx: &mut ShapeContext) -> Result<()> {
     let (x, index) = (cx.dims(gather::X)?, cx.dims(gather::INDEX)?);
     let dtype = cx.dtype(gather::X)?;
     let at = int_given(cx, gather::AXIS, 0)?;
@@ -58,7 +58,7 @@ fn infer_gather(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn gather(cx: &mut Run) -> Result<()> {
+fn gather(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(gather::X)?);
     let at = axis(op, int_of(cx, gather::AXIS, 0)?, x.rank())?;
     let (outer, n, inner) = split(x.dims(), at);
@@ -87,7 +87,7 @@ fn split(dims: &[i64], at: usize) -> (usize, usize, usize) {
     (numel(&dims[..at]), dims[at] as usize, numel(&dims[at + 1..]))
 }
 
-fn gather_grad(cx: &mut Run) -> Result<()> {
+fn gather_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, index) = (cx.op.name, cx.input(gather_grad::INDEX)?);
     let (x, dout) = (cx.input(gather_grad::X)?, cx.input(gather_grad::DOUT)?);
     let (at, dims) = gathered(op, x.dims(), index.dims(), int_of(cx, gather_grad::AXIS, 0)?)?;
@@ -144,7 +144,7 @@ slots! {
     }
 }
 
-fn infer_scatter(cx: &mut Infer) -> Result<()> {
+fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
     let (x, ids, updates) = (cx.dims(scatter::X)?, cx.dims(scatter::IDS)?, cx.dims(scatter::UPDATES)?);
     let op = cx.op.name;
     ensure!(
@@ -167,7 +167,7 @@ fn infer_scatter(cx: &mut Infer) -> Result<()> {
     like_first(cx)
 }
 
-fn scatter(cx: &mut Run) -> Result<()> {
+fn scatter(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(scatter::X)?);
     let (ids, updates) = (cx.input(scatter::IDS)?, cx.input(scatter::UPDATES)?);
     ensure!(
@@ -191,7 +191,7 @@ fn scatter(cx: &mut Run) -> Result<()> {
 
 /// Rows of X that were replaced (or zeroed, then summed up) get no gradient; of several updates that replaced one row only
 /// the last one gets it. 2.0.2 gives X all of it, and every such update.
-fn scatter_grad(cx: &mut Run) -> Result<()> {
+fn scatter_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, ids) = (cx.op.name, cx.input(scatter_grad::IDS)?);
     let (updates, dout) = (cx.input(scatter_grad::UPDATES)?, cx.input(scatter_grad::DOUT)?);
     ensure!(!dout.dims().is_empty(), InvalidArgument, "operator scatter_grad: Out@GRAD must have a dimension");
@@ -242,7 +242,7 @@ pub static SCATTER: Op = Op {
     inputs: scatter::INS,
     outputs: scatter::OUTS,
     attrs: ScatterAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES),
     infer: infer_scatter,
     cpu: Kernel::Pure(scatter),
     grad: Grad::By(&SCATTER_GRAD),
@@ -275,10 +275,10 @@ slots! {
     mod choose_grad {
         CONDITION "Condition", X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD"
     }
-    mod where_index { CONDITION "Condition" => OUT "Out".made() }
+    mod where_index { CONDITION "Condition" => OUT "Out".kernel_allocated() }
 }
 
-fn infer_where(cx: &mut Infer) -> Result<()> {
+fn infer_where(cx: &mut ShapeContext) -> Result<()> {
     let (c, x, y) = (cx.dims(choose::CONDITION)?, cx.dims(choose::X)?, cx.dims(choose::Y)?);
     let alike = |a: &Dims, b: &Dims| a.len() == b.len() && a.iter().zip(b).all(|(&p, &q)| p == q || p < 0 || q < 0);
     ensure!(
@@ -360,7 +360,7 @@ pub static WHERE_GRAD: Op = Op {
 };
 
 /// The coordinates of elements that are not zero, in order: [count, rank].
-fn where_index(cx: &mut Run) -> Result<()> {
+fn where_index(cx: &mut KernelContext) -> Result<()> {
     let c = cx.input(where_index::CONDITION)?;
     let hits: Vec<usize> = dispatch!(c.dtype(), T in [bool, i32, i64, f32, f64], {
         let zero = T::default();
@@ -383,7 +383,7 @@ pub static WHERE_INDEX: Op = Op {
     inputs: where_index::INS,
     outputs: where_index::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::INDICES).and(DTypes::BOOL),
+    dtypes: DTypes::FLOATS.union(DTypes::INDICES).union(DTypes::BOOL),
     infer: |cx| {
         let rank = cx.dims(where_index::CONDITION)?.len() as i64;
         ensure!(rank > 0, InvalidArgument, "operator where_index: Condition must have at least one dimension");
@@ -397,11 +397,11 @@ pub static WHERE_INDEX: Op = Op {
 // one_hot_v2 adds a dimension. one_hot, the older one, takes the last dimension of X, of size 1, for it.
 
 slots! {
-    mod one_hot { X "X", DEPTH "depth_tensor".opt() => OUT "Out" }
+    mod one_hot { X "X", DEPTH "depth_tensor".dispensable() => OUT "Out" }
 }
 
 /// `outer` are the dimensions before that of the classes.
-fn infer_one_hot(cx: &mut Infer, mut outer: Dims) -> Result<()> {
+fn infer_one_hot(cx: &mut ShapeContext, mut outer: Dims) -> Result<()> {
     let a = cx.attrs::<OneHotAttrs>();
     let depth = int_given(cx, one_hot::DEPTH, a.depth as i64)?;
     ensure!(
@@ -417,7 +417,7 @@ fn infer_one_hot(cx: &mut Infer, mut outer: Dims) -> Result<()> {
     Ok(())
 }
 
-fn one_hot(cx: &mut Run) -> Result<()> {
+fn one_hot(cx: &mut KernelContext) -> Result<()> {
     let (op, lenient) = (cx.op.name, cx.attrs::<OneHotAttrs>().allow_out_of_range);
     let ids = index_of(op, cx.input(one_hot::X)?)?;
     let out = cx.out(one_hot::OUT)?;

@@ -2,18 +2,18 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
 slots! {
-    mod masked { X "X", MASK "Mask" => Y "Y".made() }
+    mod masked { X "X", MASK "Mask" => Y "Y".kernel_allocated() }
     mod masked_grad { X "X".meta_only(), MASK "Mask", DY "Y@GRAD" => DX "X@GRAD" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, mask) = (cx.dims(masked::X)?, cx.dims(masked::MASK)?);
     ensure!(
         x.len() == mask.len() && x.iter().zip(&mask).all(|(&a, &b)| a == b || a < 0 || b < 0),
@@ -29,7 +29,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, mask) = (cx.input(masked::X)?, cx.input(masked::MASK)?.data::<bool>());
     let count = mask.iter().filter(|&&m| m).count();
     let mut y = Tensor::empty(x.dtype(), &[count as i64])?;
@@ -41,7 +41,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use masked_grad::{DX, DY, MASK, X};
     let (x, mask, dy) = (cx.input(X)?, cx.input(MASK)?, cx.input(DY)?);
     ensure!(

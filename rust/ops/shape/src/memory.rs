@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::share;
@@ -19,9 +19,9 @@ attrs! {
 }
 
 slots! {
-    mod memcpy { X "X" => OUT "Out".made() }
+    mod memcpy { X "X" => OUT "Out".kernel_allocated() }
     // What the outputs held before may be asked for (persist_output).
-    mod coalesce { INPUT "Input".many() => OUTPUT "Output".many().keeps().made(), FUSED "FusedOutput".made() }
+    mod coalesce { INPUT "Input".duplicable() => OUTPUT "Output".duplicable().in_place().kernel_allocated(), FUSED "FusedOutput".kernel_allocated() }
 }
 
 /// 1 and 2 are a device and the host memory that copies to it start from. Without a device both are this memory.
@@ -48,7 +48,7 @@ pub static MEMCPY: Op = Op {
 /// Bytes that the places of the tensors are multiples of, with use_align: a page, as Paddle aligns on the CPU.
 const ALIGN: usize = 4096;
 
-fn infer_coalesce(cx: &mut Infer) -> Result<()> {
+fn infer_coalesce(cx: &mut ShapeContext) -> Result<()> {
     let (op, n) = (cx.op.name, cx.count(coalesce::INPUT));
     ensure!(n > 0, InvalidArgument, "operator {op}: Input must hold a tensor");
     cx.set_outs(coalesce::OUTPUT, n)?;
@@ -69,7 +69,7 @@ fn infer_coalesce(cx: &mut Infer) -> Result<()> {
 }
 
 /// The outputs share the bytes of FusedOutput until one of them is written: a variable is a value here.
-fn run_coalesce(cx: &mut Run) -> Result<()> {
+fn run_coalesce(cx: &mut KernelContext) -> Result<()> {
     let (op, a, inputs) = (cx.op.name, cx.attrs::<CoalesceAttrs>(), cx.inputs(coalesce::INPUT)?);
     if a.check_name {
         let (ins, outs) = (cx.env.names("Input"), cx.env.names("Output"));

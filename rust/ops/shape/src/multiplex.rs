@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::elements::set_zero;
@@ -13,12 +13,12 @@ attrs! {
 }
 
 slots! {
-    mod multiplex { IDS "Ids", X "X".many() => OUT "Out" }
-    mod multiplex_grad { IDS "Ids", DOUT "Out@GRAD" => DX "X@GRAD".many() }
+    mod multiplex { IDS "Ids", X "X".duplicable() => OUT "Out" }
+    mod multiplex_grad { IDS "Ids", DOUT "Out@GRAD" => DX "X@GRAD".duplicable() }
     mod shard_index { X "X" => OUT "Out" }
 }
 
-fn infer_multiplex(cx: &mut Infer) -> Result<()> {
+fn infer_multiplex(cx: &mut ShapeContext) -> Result<()> {
     let (op, ids, x) = (cx.op.name, cx.dims(multiplex::IDS)?, cx.meta(multiplex::X, 0)?);
     ensure!(
         ids.len() == 2 && (ids[1] == 1 || ids[1] < 0),
@@ -62,7 +62,7 @@ fn sources<'a>(op: &str, ids: &'a Tensor, whole: &Tensor, n: usize) -> Result<(&
     Ok((ids, whole.nbytes() / rows.max(1)))
 }
 
-fn multiplex(cx: &mut Run) -> Result<()> {
+fn multiplex(cx: &mut KernelContext) -> Result<()> {
     let (op, ids, inputs) = (cx.op.name, cx.input(multiplex::IDS)?, cx.inputs(multiplex::X)?);
     let (ids, row) = sources(op, ids, inputs[0], inputs.len())?;
     let out = cx.out(multiplex::OUT)?.bytes_mut()?;
@@ -72,7 +72,7 @@ fn multiplex(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn multiplex_grad(cx: &mut Run) -> Result<()> {
+fn multiplex_grad(cx: &mut KernelContext) -> Result<()> {
     use multiplex_grad::{DOUT, DX, IDS};
     let (op, ids, dout, n) = (cx.op.name, cx.input(IDS)?, cx.input(DOUT)?, cx.n_outs(DX));
     let (ids, row) = sources(op, ids, dout, n)?;
@@ -116,7 +116,7 @@ pub static MULTIPLEX_GRAD: Op = Op {
 // shard_index
 
 #[allow(clippy::useless_conversion)] // one of the types is i64
-fn shard_index(cx: &mut Run) -> Result<()> {
+fn shard_index(cx: &mut KernelContext) -> Result<()> {
     let (op, a, x) = (cx.op.name, cx.attrs::<ShardIndexAttrs>(), cx.input(shard_index::X)?);
     ensure!(
         a.index_num > 0 && a.nshards > 0 && 0 <= a.shard_id && a.shard_id < a.nshards,
@@ -146,7 +146,7 @@ pub static SHARD_INDEX: Op = Op {
     inputs: shard_index::INS,
     outputs: shard_index::OUTS,
     attrs: ShardIndexAttrs::FIELDS,
-    takes: DTypes::INDICES,
+    dtypes: DTypes::INDICES,
     infer: |cx| {
         let x = cx.dims(shard_index::X)?;
         ensure!(

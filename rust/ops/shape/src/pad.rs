@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Fwd, Grad, GradOp, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::fill::{set_all, Scalar};
@@ -19,22 +19,23 @@ attrs! {
 
 slots! {
     mod pad { X "X" => OUT "Out" }
-    mod pad_grad { DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod pad_grad { DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
     mod pad_like { X "X".meta_only(), Y "Y" => OUT "Out" }
-    mod pad_like_grad { Y "Y".meta_only(), DOUT "Out@GRAD" => DY "Y@GRAD".made() }
-    mod crop { X "X", Y "Y".opt().meta_only(), OFFSETS "Offsets".opt() => OUT "Out".made() }
-    mod crop_grad { DOUT "Out@GRAD", X "X".meta_only(), OFFSETS "Offsets".opt() => DX "X@GRAD" }
+    mod pad_like_grad { Y "Y".meta_only(), DOUT "Out@GRAD" => DY "Y@GRAD".kernel_allocated() }
+    mod crop { X "X", Y "Y".dispensable().meta_only(), OFFSETS "Offsets".dispensable() => OUT "Out".kernel_allocated() }
+    mod crop_grad { DOUT "Out@GRAD", X "X".meta_only(), OFFSETS "Offsets".dispensable() => DX "X@GRAD" }
     mod crop_tensor {
-        X "X", SHAPE "Shape".opt(), OFFSETS "Offsets".opt(), SHAPES "ShapeTensor".many().opt(),
-        EACH_OFFSET "OffsetsTensor".many().opt() => OUT "Out".made()
+        X "X", SHAPE "Shape".dispensable(), OFFSETS "Offsets".dispensable(), SHAPES "ShapeTensor".duplicable().dispensable(),
+        EACH_OFFSET "OffsetsTensor".duplicable().dispensable() => OUT "Out".kernel_allocated()
     }
     mod crop_tensor_grad {
-        DOUT "Out@GRAD", X "X".meta_only(), EACH_OFFSET "OffsetsTensor".many().opt(), OFFSETS "Offsets".opt()
+        DOUT "Out@GRAD", X "X".meta_only(), EACH_OFFSET "OffsetsTensor".duplicable().dispensable(), OFFSETS "Offsets".dispensable()
         => DX "X@GRAD"
     }
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS).and(DTypes::BOOL).and(DTypes::COMPLEX);
+const TYPES: DTypes =
+    DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL).union(DTypes::COMPLEX);
 
 /// The part of shape `dims` that begins at `from`. It must lie within the whole.
 fn part(op: &str, whole: &[i64], from: &[i64], dims: &[i64]) -> Result<Region> {
@@ -82,7 +83,7 @@ fn margins(op: &str, a: &PadAttrs, rank: usize) -> Result<(Dims, Dims)> {
     Ok((every(0), every(1)))
 }
 
-fn infer_pad(cx: &mut Infer) -> Result<()> {
+fn infer_pad(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(pad::X)?;
     let (before, behind) = margins(cx.op.name, cx.attrs(), dims.len())?;
     let first = dims.first().copied();
@@ -97,7 +98,7 @@ fn infer_pad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_pad_grad(cx: &mut Infer) -> Result<()> {
+fn infer_pad_grad(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(pad_grad::DOUT)?;
     let (before, behind) = margins(cx.op.name, cx.attrs(), dims.len())?;
     for (i, d) in dims.iter_mut().enumerate().filter(|(_, d)| **d >= 0) {
@@ -122,7 +123,7 @@ fn pad_second(f: &Fwd) -> Result<Vec<GradOp>> {
     Ok(vec![GradOp::of_first(&PAD, Arc::new(zeros))])
 }
 
-fn infer_pad_like(cx: &mut Infer) -> Result<()> {
+fn infer_pad_like(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(pad_like::X)?, cx.dims(pad_like::Y)?);
     ensure!(
         x.len() == y.len() && x.iter().zip(&y).all(|(&x, &y)| x < 0 || y < 0 || x >= y),
@@ -163,7 +164,7 @@ fn offsets(cx: &impl Inputs, a: &CropAttrs, ways: &[Way], rank: usize) -> Result
     Ok(found)
 }
 
-fn infer_crop(cx: &mut Infer) -> Result<()> {
+fn infer_crop(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype, a) = (cx.dims(crop::X)?, cx.dtype(crop::X)?, cx.attrs::<CropAttrs>());
     let mut shape = match cx.has(crop::Y) {
         true => cx.dims(crop::Y)?,
@@ -217,7 +218,7 @@ fn crop_shape(cx: &impl Inputs, a: &CropAttrs, x: &[i64], from: &[i64]) -> Resul
     Ok(shape)
 }
 
-fn infer_crop_tensor(cx: &mut Infer) -> Result<()> {
+fn infer_crop_tensor(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype, a) = (cx.dims(crop_tensor::X)?, cx.dtype(crop_tensor::X)?, cx.attrs::<CropAttrs>());
     let from = offsets(cx, a, EACH_OFFSET, x.len())?;
     let shape = crop_shape(cx, a, &x, &from)?;
@@ -226,11 +227,11 @@ fn infer_crop_tensor(cx: &mut Infer) -> Result<()> {
 }
 
 /// `X` without what lies before and behind the part.
-fn cut(cx: &Run, x: &Tensor, from: &[i64], dims: &[i64]) -> Result<Tensor> {
+fn cut(cx: &KernelContext, x: &Tensor, from: &[i64], dims: &[i64]) -> Result<Tensor> {
     part(cx.op.name, x.dims(), from, dims)?.read(x, dims)
 }
 
-fn run_crop(cx: &mut Run) -> Result<()> {
+fn run_crop(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(crop::X)?, cx.attrs::<CropAttrs>());
     ensure!(
         !cx.has(crop::OFFSETS) || a.offsets.is_empty(),
@@ -250,7 +251,7 @@ fn run_crop(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_crop_tensor(cx: &mut Run) -> Result<()> {
+fn run_crop_tensor(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(crop_tensor::X)?, cx.attrs::<CropAttrs>());
     let from = offsets(cx, a, EACH_OFFSET, x.rank())?;
     let dims = crop_shape(cx, a, x.dims(), &from)?;
@@ -260,7 +261,7 @@ fn run_crop_tensor(cx: &mut Run) -> Result<()> {
 }
 
 /// Both crops' gradient; their slots for `Out@GRAD` and the output are the same.
-fn run_crop_grad(cx: &mut Run, ways: &[Way]) -> Result<()> {
+fn run_crop_grad(cx: &mut KernelContext, ways: &[Way]) -> Result<()> {
     let (op, d) = (cx.op.name, cx.input(crop_grad::DOUT)?);
     let from = offsets(cx, cx.attrs::<CropAttrs>(), ways, d.rank())?;
     frame(op, d, &from, 0.0, cx.out(crop_grad::DX)?)
@@ -271,7 +272,7 @@ pub static PAD: Op = Op {
     inputs: pad::INS,
     outputs: pad::OUTS,
     attrs: PadAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: infer_pad,
     cpu: Kernel::Pure(|cx| {
         let (op, x, a) = (cx.op.name, cx.input(pad::X)?, cx.attrs::<PadAttrs>());
@@ -286,7 +287,7 @@ pub static PAD_GRAD: Op = Op {
     inputs: pad_grad::INS,
     outputs: pad_grad::OUTS,
     attrs: PadAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: infer_pad_grad,
     cpu: Kernel::Pure(|cx| {
         let d = cx.input(pad_grad::DOUT)?;
@@ -332,12 +333,12 @@ macro_rules! crops {
     ($($op:ident $name:literal $slots:ident $infer:ident $run:ident,
        $grad:ident $grad_name:literal $grad_slots:ident $ways:ident;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: CropAttrs::FIELDS, takes: TYPES,
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: CropAttrs::FIELDS, dtypes: TYPES,
             infer: $infer, cpu: Kernel::Pure($run), grad: Grad::By(&$grad), ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_slots::INS, outputs: $grad_slots::OUTS, attrs: CropAttrs::FIELDS,
-            takes: TYPES, infer: grads_like_inputs, cpu: Kernel::Pure(|cx| run_crop_grad(cx, $ways)), ..OP
+            dtypes: TYPES, infer: grads_like_inputs, cpu: Kernel::Pure(|cx| run_crop_grad(cx, $ways)), ..OP
         };
     )*};
 }

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Infer, Kernel, Op, Run, Src, OP};
+use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, Op, ShapeContext, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::gemm_simd::Real;
@@ -29,8 +29,8 @@ attrs! {
 }
 
 slots! {
-    mod forward { X "X", PADDINGS "Paddings".opt() => OUT "Out" }
-    mod backward { X "X".meta_only(), PADDINGS "Paddings".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod forward { X "X", PADDINGS "Paddings".dispensable() => OUT "Out" }
+    mod backward { X "X".meta_only(), PADDINGS "Paddings".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -178,7 +178,7 @@ impl Border<'_> {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype, b) = (cx.dims(forward::X)?, cx.dtype(forward::X)?, border(cx.op.name, cx.attrs)?);
     b.check(cx.op.name, &x)?;
     let paddings = b.paddings(cx, forward::PADDINGS)?;
@@ -189,7 +189,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The paddings of a run, checked.
-fn known(cx: &Run, b: &Border, x: &[i64]) -> Result<(Vec<[i64; 2]>, Dims)> {
+fn known(cx: &KernelContext, b: &Border, x: &[i64]) -> Result<(Vec<[i64; 2]>, Dims)> {
     b.check(cx.op.name, x)?;
     let paddings = b.paddings(cx, forward::PADDINGS)?;
     let paddings = paddings.ok_or_else(|| err!(NoValue, "operator {}: Paddings holds no value", cx.op.name))?;
@@ -197,7 +197,7 @@ fn known(cx: &Run, b: &Border, x: &[i64]) -> Result<(Vec<[i64; 2]>, Dims)> {
     Ok((paddings, out))
 }
 
-fn run_pad(cx: &mut Run) -> Result<()> {
+fn run_pad(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(forward::X)?);
     let b = border(op, cx.attrs)?;
     let (paddings, _) = known(cx, &b, x.dims())?;
@@ -236,7 +236,7 @@ fn surround(b: &Border, x: &Tensor, paddings: &[[i64; 2]], out: &mut Tensor) -> 
     to.write(&from.read(x, &dims)?, out)
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, d) = (cx.op.name, cx.input(backward::DOUT)?);
     let (b, x) = (border(op, cx.attrs)?, Dims::from_slice(cx.input(backward::X)?.dims()));
     let (paddings, out) = known(cx, &b, &x)?;
@@ -286,17 +286,17 @@ fn second(f: &Fwd) -> Result<Vec<GradOp>> {
     }])
 }
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 macro_rules! pads {
     ($($op:ident $name:literal $attrs:ident, $grad:ident $grad_name:literal $second:expr;)*) => {
         $(pub static $op: Op = Op {
             name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS,
-            takes: FLOATS.and(DTypes::INTEGERS).and(DTypes::BOOL), infer, cpu: Kernel::Pure(run_pad),
+            dtypes: FLOATS.union(DTypes::INTEGERS).union(DTypes::BOOL), infer, cpu: Kernel::Pure(run_pad),
             grad: Grad::By(&$grad), ..OP
         };
         pub static $grad: Op = Op {
-            name: $grad_name, inputs: backward::INS, outputs: backward::OUTS, attrs: $attrs::FIELDS, takes: FLOATS,
+            name: $grad_name, inputs: backward::INS, outputs: backward::OUTS, attrs: $attrs::FIELDS, dtypes: FLOATS,
             infer: grads_like_inputs, cpu: Kernel::Pure(|cx| in_f32(cx, backward::DOUT, run_grad)), grad: $second,
             ..OP
         };)*

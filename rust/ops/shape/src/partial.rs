@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::types::Number;
@@ -15,11 +15,11 @@ attrs! {
 }
 
 slots! {
-    mod fwd { X "X".many() => OUT "Out" }
-    mod grad { X "X".many().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".many() }
+    mod fwd { X "X".duplicable() => OUT "Out" }
+    mod grad { X "X".duplicable().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".duplicable() }
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
 /// The columns of matrices that have `width`.
 fn columns(op: &str, start: i32, length: i32, width: i64, from_end: bool) -> Result<Range<usize>> {
@@ -36,7 +36,7 @@ fn columns(op: &str, start: i32, length: i32, width: i64, from_end: bool) -> Res
 }
 
 /// All matrices have one shape; gives it.
-fn shape(cx: &Infer) -> Result<[i64; 2]> {
+fn shape(cx: &ShapeContext) -> Result<[i64; 2]> {
     let count = cx.count(fwd::X);
     ensure!(count > 0, InvalidArgument, "operator {}: X must have at least one matrix", cx.op.name);
     let first = cx.meta(fwd::X, 0)?;
@@ -54,14 +54,14 @@ fn shape(cx: &Infer) -> Result<[i64; 2]> {
     Ok([first.dims[0], first.dims[1]])
 }
 
-fn set(cx: &mut Infer, rows: i64, columns: i64) -> Result<()> {
+fn set(cx: &mut ShapeContext, rows: i64, columns: i64) -> Result<()> {
     let dtype = cx.meta(fwd::X, 0)?.dtype;
     cx.set(fwd::OUT, &[rows, columns], dtype);
     cx.share_lod(fwd::OUT, fwd::X);
     Ok(())
 }
 
-fn infer_concat(cx: &mut Infer) -> Result<()> {
+fn infer_concat(cx: &mut ShapeContext) -> Result<()> {
     let ([rows, width], a) = (shape(cx)?, cx.attrs::<ConcatAttrs>());
     let each = match width {
         -1 => a.length as i64,
@@ -70,7 +70,7 @@ fn infer_concat(cx: &mut Infer) -> Result<()> {
     set(cx, rows, if each < 0 { -1 } else { each * cx.count(fwd::X) as i64 })
 }
 
-fn infer_sum(cx: &mut Infer) -> Result<()> {
+fn infer_sum(cx: &mut ShapeContext) -> Result<()> {
     let ([rows, width], a) = (shape(cx)?, cx.attrs::<SumAttrs>());
     let each = match width {
         -1 => a.length.max(-1) as i64,
@@ -91,7 +91,7 @@ fn sizes(
     Ok((d[0] as usize, d[1] as usize, columns(op, start, length, d[1], from_end)?))
 }
 
-fn run_concat(cx: &mut Run) -> Result<()> {
+fn run_concat(cx: &mut KernelContext) -> Result<()> {
     let (xs, a) = (cx.inputs(fwd::X)?, cx.attrs::<ConcatAttrs>());
     let (rows, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), true)?;
     let size = xs[0].dtype().size();
@@ -105,7 +105,7 @@ fn run_concat(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_concat_grad(cx: &mut Run) -> Result<()> {
+fn run_concat_grad(cx: &mut KernelContext) -> Result<()> {
     let (xs, dout, a) = (cx.inputs(grad::X)?, cx.input(grad::DOUT)?, cx.attrs::<ConcatAttrs>());
     let (rows, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), true)?;
     fits(cx, dout, xs[0], rows * taken.len() * xs.len())?;
@@ -122,7 +122,7 @@ fn run_concat_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn fits(cx: &Run, dout: &Tensor, x: &Tensor, count: usize) -> Result<()> {
+fn fits(cx: &KernelContext, dout: &Tensor, x: &Tensor, count: usize) -> Result<()> {
     ensure!(
         dout.numel() == count && dout.dtype() == x.dtype(),
         InvalidArgument,
@@ -133,7 +133,7 @@ fn fits(cx: &Run, dout: &Tensor, x: &Tensor, count: usize) -> Result<()> {
     Ok(())
 }
 
-fn run_sum(cx: &mut Run) -> Result<()> {
+fn run_sum(cx: &mut KernelContext) -> Result<()> {
     let (xs, a) = (cx.inputs(fwd::X)?, cx.attrs::<SumAttrs>());
     let (_, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), false)?;
     dispatch!(xs[0].dtype(), T in [f32, f64, i32, i64], {
@@ -149,7 +149,7 @@ fn run_sum(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_sum_grad(cx: &mut Run) -> Result<()> {
+fn run_sum_grad(cx: &mut KernelContext) -> Result<()> {
     let (xs, dout, a) = (cx.inputs(grad::X)?, cx.input(grad::DOUT)?, cx.attrs::<SumAttrs>());
     let (rows, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), false)?;
     fits(cx, dout, xs[0], rows * taken.len())?;
@@ -171,7 +171,7 @@ pub static PARTIAL_CONCAT: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: ConcatAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: infer_concat,
     cpu: Kernel::Pure(run_concat),
     grad: Grad::By(&PARTIAL_CONCAT_GRAD),
@@ -183,7 +183,7 @@ pub static PARTIAL_CONCAT_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: ConcatAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_concat_grad),
     ..OP
@@ -194,7 +194,7 @@ pub static PARTIAL_SUM: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: SumAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: infer_sum,
     cpu: Kernel::Pure(run_sum),
     grad: Grad::By(&PARTIAL_SUM_GRAD),
@@ -206,7 +206,7 @@ pub static PARTIAL_SUM_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: SumAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_sum_grad),
     ..OP

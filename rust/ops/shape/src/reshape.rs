@@ -5,7 +5,7 @@ use oar_core::base::shape::{axis, numel};
 use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::shape_of_first;
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::elements::reshaped;
@@ -179,7 +179,7 @@ fn ways(op: &Op) -> &'static [Way] {
     }
 }
 
-fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
+fn infer(cx: &mut ShapeContext, rule: Rule) -> Result<()> {
     let (x, dtype) = (cx.dims(by_shape::X)?, cx.dtype(by_shape::X)?);
     let (attrs, name) = (cx.attrs.as_any(), cx.op.name);
     let given = given(cx, ways(cx.op))?;
@@ -198,7 +198,7 @@ fn infer(cx: &mut Infer, rule: Rule) -> Result<()> {
 }
 
 /// What can be said of the output before there are values: its rank, and the sizes that the attribute still names.
-fn unknown_shape(cx: &Infer, x: &[i64], n: usize) -> Result<Dims> {
+fn unknown_shape(cx: &ShapeContext, x: &[i64], n: usize) -> Result<Dims> {
     if let Some(a) = cx.attrs.as_any().downcast_ref::<AxesAttrs>() {
         let n = if a.axes.is_empty() { n } else { a.axes.len() };
         return Ok(Dims::from_elem(-1, x.len() + n));
@@ -229,7 +229,7 @@ fn fast_path(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<T
     shaped(x, &dims).ok()
 }
 
-fn run(cx: &mut Run, rule: Rule) -> Result<()> {
+fn run(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let x = cx.input(by_shape::X)?;
     let given = given(cx, ways(cx.op))?.values();
     let dims = rule(cx.op.name, x.dims(), &Wanted { attrs: cx.attrs.as_any(), given })?;
@@ -256,7 +256,7 @@ fn dout_slot(op: &Op) -> InSlot {
     }
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let dims = grad_dims(cx.op, &cx.dims(of_xshape::XSHAPE)?)?;
     let dtype = cx.dtype(dout_slot(cx.op))?;
     cx.set(of_xshape::DX, &dims, dtype);
@@ -264,7 +264,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dout) = (cx.input(of_xshape::XSHAPE)?, cx.input(dout_slot(cx.op))?);
     let dims = grad_dims(cx.op, x.dims())?;
     let dx = reshaped(dout, &dims)?.with_lod(x.lod.clone());
@@ -273,23 +273,23 @@ fn run_grad(cx: &mut Run) -> Result<()> {
 }
 
 slots! {
-    mod of_x { X "X" => OUT "Out".made() }
-    mod of_x_keeping { X "X" => OUT "Out".made(), XSHAPE "XShape".shape_of_first() }
+    mod of_x { X "X" => OUT "Out".kernel_allocated() }
+    mod of_x_keeping { X "X" => OUT "Out".kernel_allocated(), XSHAPE "XShape".shape_of_first() }
     mod by_shape {
-        X "X", SHAPE "Shape".opt(), SHAPE_LIST "ShapeTensor".many().opt()
-        => OUT "Out".made(), XSHAPE "XShape".shape_of_first()
+        X "X", SHAPE "Shape".dispensable(), SHAPE_LIST "ShapeTensor".duplicable().dispensable()
+        => OUT "Out".kernel_allocated(), XSHAPE "XShape".shape_of_first()
     }
-    mod by_axes { X "X", AXES "AxesTensor".opt(), AXES_LIST "AxesTensorList".many().opt() => OUT "Out".made() }
+    mod by_axes { X "X", AXES "AxesTensor".dispensable(), AXES_LIST "AxesTensorList".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     // Those with XShape keep only the shape of X; the older ones name X itself.
-    mod of_xshape { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".made() }
-    mod of_x_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod of_xshape { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
+    mod of_x_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
     /// Made by Paddle's default maker, hence its many slots.
     mod reshape_grad {
-        X "X".meta_only(), SHAPE "Shape".opt().meta_only(), SHAPE_LIST "ShapeTensor".many().opt().meta_only(),
-        OUT "Out".opt().meta_only(), DOUT "Out@GRAD"
-        => DX "X@GRAD".made(), DSHAPE "Shape@GRAD".opt(), DSHAPE_LIST "ShapeTensor@GRAD".many().opt()
+        X "X".meta_only(), SHAPE "Shape".dispensable().meta_only(), SHAPE_LIST "ShapeTensor".duplicable().dispensable().meta_only(),
+        OUT "Out".dispensable().meta_only(), DOUT "Out@GRAD"
+        => DX "X@GRAD".kernel_allocated(), DSHAPE "Shape@GRAD".dispensable(), DSHAPE_LIST "ShapeTensor@GRAD".duplicable().dispensable()
     }
-    mod reshape2_grad_grad { DOUT "DOut".meta_only(), DDX "DDX" => DDOUT "DDOut".made() }
+    mod reshape2_grad_grad { DOUT "DOut".meta_only(), DDX "DDX" => DDOUT "DDOut".kernel_allocated() }
 }
 
 /// The gradient of a linear operator's gradient is the operator itself.

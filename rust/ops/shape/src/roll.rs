@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::axis::split;
@@ -15,11 +15,11 @@ attrs! {
 }
 
 slots! {
-    mod roll { X "X" => OUT "Out".made() }
-    mod roll_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod roll { X "X" => OUT "Out".kernel_allocated() }
+    mod roll_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (a, rank) = (cx.attrs::<RollAttrs>(), cx.dims(roll::X)?.len() as i64);
     ensure!(
         a.axis.len() == a.shifts.len(),
@@ -36,7 +36,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// Moves the elements by the shifts of the attributes, or back.
-fn rolled(cx: &Run, x: &Tensor, back: bool) -> Result<Tensor> {
+fn rolled(cx: &KernelContext, x: &Tensor, back: bool) -> Result<Tensor> {
     let a = cx.attrs::<RollAttrs>();
     let mut t = share(x)?;
     // One pass for each axis of which anything moves.

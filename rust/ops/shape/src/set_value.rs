@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::shape::axis;
 use oar_core::base::{DType, Result};
-use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, Kernel, Op, Run, Src, OP};
+use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, Src, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
@@ -21,9 +21,9 @@ attrs! {
 }
 
 slots! {
-    mod set_value { INPUT "Input", VALUE "ValueTensor".opt() => OUT "Out".aliases("Input") }
+    mod set_value { INPUT "Input", VALUE "ValueTensor".dispensable() => OUT "Out".aliases("Input") }
     mod set_value_grad {
-        DOUT "Out@GRAD", VALUE "ValueTensor".opt().meta_only() => DINPUT "Input@GRAD", DVALUE "ValueTensor@GRAD".made()
+        DOUT "Out@GRAD", VALUE "ValueTensor".dispensable().meta_only() => DINPUT "Input@GRAD", DVALUE "ValueTensor@GRAD".kernel_allocated()
     }
 }
 
@@ -60,7 +60,7 @@ fn region(op: &str, a: &SetValueAttrs, dims: &[i64]) -> Result<Region> {
     Ok(region)
 }
 
-fn set_value(cx: &mut Run) -> Result<()> {
+fn set_value(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SetValueAttrs>();
     let mut out = cx.take_out(set_value::OUT)?;
     let result = (|| {
@@ -143,7 +143,7 @@ fn zeros(a: &SetValueAttrs) -> Attrs {
 }
 
 /// What was replaced gets no gradient; the value gets that of the slice, summed where it was repeated.
-fn set_value_grad(cx: &mut Run) -> Result<()> {
+fn set_value_grad(cx: &mut KernelContext) -> Result<()> {
     let dout = cx.input(set_value_grad::DOUT)?;
     let region = region(cx.op.name, cx.attrs(), dout.dims())?;
     if cx.wants(set_value_grad::DINPUT) {

@@ -3,7 +3,7 @@
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, Meta, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::elements::set_zero;
@@ -15,25 +15,25 @@ use std::sync::Arc;
 slots! {
     // Large parts share the bytes, and a slice of an array is an array or one of its tensors.
     mod slice {
-        INPUT "Input", STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
-        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt()
-        => OUT "Out".made()
+        INPUT "Input", STARTS "StartsTensor".dispensable(), ENDS "EndsTensor".dispensable(),
+        START_LIST "StartsTensorList".duplicable().dispensable(), END_LIST "EndsTensorList".duplicable().dispensable()
+        => OUT "Out".kernel_allocated()
     }
     mod slice_grad {
-        INPUT "Input".meta_only(), STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
-        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt(), DOUT "Out@GRAD"
+        INPUT "Input".meta_only(), STARTS "StartsTensor".dispensable(), ENDS "EndsTensor".dispensable(),
+        START_LIST "StartsTensorList".duplicable().dispensable(), END_LIST "EndsTensorList".duplicable().dispensable(), DOUT "Out@GRAD"
         => DINPUT "Input@GRAD"
     }
     mod strided_slice {
-        INPUT "Input", STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(), STRIDES "StridesTensor".opt(),
-        START_LIST "StartsTensorList".many().opt(), END_LIST "EndsTensorList".many().opt(),
-        STRIDE_LIST "StridesTensorList".many().opt()
-        => OUT "Out".made()
+        INPUT "Input", STARTS "StartsTensor".dispensable(), ENDS "EndsTensor".dispensable(), STRIDES "StridesTensor".dispensable(),
+        START_LIST "StartsTensorList".duplicable().dispensable(), END_LIST "EndsTensorList".duplicable().dispensable(),
+        STRIDE_LIST "StridesTensorList".duplicable().dispensable()
+        => OUT "Out".kernel_allocated()
     }
     mod strided_slice_grad {
-        DOUT "Out@GRAD", INPUT "Input".meta_only(), STARTS "StartsTensor".opt(), ENDS "EndsTensor".opt(),
-        STRIDES "StridesTensor".opt(), START_LIST "StartsTensorList".many().opt(),
-        END_LIST "EndsTensorList".many().opt(), STRIDE_LIST "StridesTensorList".many().opt()
+        DOUT "Out@GRAD", INPUT "Input".meta_only(), STARTS "StartsTensor".dispensable(), ENDS "EndsTensor".dispensable(),
+        STRIDES "StridesTensor".dispensable(), START_LIST "StartsTensorList".duplicable().dispensable(),
+        END_LIST "EndsTensorList".duplicable().dispensable(), STRIDE_LIST "StridesTensorList".duplicable().dispensable()
         => DINPUT "Input@GRAD"
     }
 }
@@ -247,7 +247,7 @@ fn ask<'a>(cx: &impl Inputs, attrs: &'a Attrs, slots: &Slots) -> Result<Ask<'a>>
     Ok(ask)
 }
 
-fn infer_slice(cx: &mut Infer, slots: &Slots) -> Result<()> {
+fn infer_slice(cx: &mut ShapeContext, slots: &Slots) -> Result<()> {
     let ask = ask(cx, cx.attrs, slots)?;
     let m = cx.meta(slots.input, 0)?;
     if let Some(items) = cx.items(slots.input) {
@@ -271,7 +271,7 @@ fn infer_slice(cx: &mut Infer, slots: &Slots) -> Result<()> {
     Ok(())
 }
 
-fn slice(cx: &mut Run, slots: &Slots) -> Result<()> {
+fn slice(cx: &mut KernelContext, slots: &Slots) -> Result<()> {
     let ask = ask(cx, cx.attrs, slots)?;
     if let Value::Array(items) = cx.value(slots.input)? {
         let (from, _, count) = array_span(&ask, items.len())?;
@@ -301,13 +301,13 @@ fn array_span(ask: &Ask, n: usize) -> Result<(i64, i64, i64)> {
     Ok(span)
 }
 
-fn infer_slice_grad(cx: &mut Infer, slots: &Slots) -> Result<()> {
+fn infer_slice_grad(cx: &mut ShapeContext, slots: &Slots) -> Result<()> {
     let m = cx.meta(slots.input, 0)?;
     cx.set_meta(slice_grad::DINPUT, 0, m);
     Ok(())
 }
 
-fn slice_grad(cx: &mut Run, slots: &Slots) -> Result<()> {
+fn slice_grad(cx: &mut KernelContext, slots: &Slots) -> Result<()> {
     let ask = ask(cx, cx.attrs, slots)?;
     let (input, dout) = (cx.value(slots.input)?, cx.value(slots.dout)?);
     if let Value::Array(items) = input {

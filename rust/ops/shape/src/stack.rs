@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
 use oar_ops_common::join::{cut, join, same_dtype};
 
@@ -15,22 +15,22 @@ attrs! {
 
 // Every tensor is one part of a whole. The gradient of the one operator is the other.
 slots! {
-    mod stack { PARTS "X".many() => WHOLE "Y" }
-    mod stack_grad { WHOLE "Y@GRAD" => PARTS "X@GRAD".many().made() }
+    mod stack { PARTS "X".duplicable() => WHOLE "Y" }
+    mod stack_grad { WHOLE "Y@GRAD" => PARTS "X@GRAD".duplicable().kernel_allocated() }
     // Parts may share the bytes of the whole.
-    mod unstack { WHOLE "X" => PARTS "Y".many().made() }
-    mod unbind { WHOLE "X" => PARTS "Out".many().made() }
-    mod unstack_grad { PARTS "Y@GRAD".many() => WHOLE "X@GRAD" }
+    mod unstack { WHOLE "X" => PARTS "Y".duplicable().kernel_allocated() }
+    mod unbind { WHOLE "X" => PARTS "Out".duplicable().kernel_allocated() }
+    mod unstack_grad { PARTS "Y@GRAD".duplicable() => WHOLE "X@GRAD" }
 }
 
-fn stack_all(cx: &mut Run, at: i32) -> Result<()> {
+fn stack_all(cx: &mut KernelContext, at: i32) -> Result<()> {
     let parts = cx.inputs(stack::PARTS)?;
     same_dtype(cx.op.name, &parts)?;
     let at = axis(cx.op.name, at as i64, parts[0].rank() + 1)?;
     join(&parts, &vec![1; parts.len()], at, cx.out(stack::WHOLE)?)
 }
 
-fn infer_stack_all(cx: &mut Infer, at: i32) -> Result<()> {
+fn infer_stack_all(cx: &mut ShapeContext, at: i32) -> Result<()> {
     let n = cx.count(stack::PARTS);
     ensure!(n > 0, InvalidArgument, "operator {} needs at least one input", cx.op.name);
     let (x, dtype) = (cx.dims(stack::PARTS)?, cx.dtype(stack::PARTS)?);
@@ -52,7 +52,7 @@ fn infer_stack_all(cx: &mut Infer, at: i32) -> Result<()> {
     Ok(())
 }
 
-fn unstack_all(cx: &mut Run, at: i32) -> Result<()> {
+fn unstack_all(cx: &mut KernelContext, at: i32) -> Result<()> {
     let x = cx.input(unstack::WHOLE)?;
     let at = axis(cx.op.name, at as i64, x.rank())?;
     let mut dims = Dims::from_slice(x.dims());
@@ -75,7 +75,7 @@ fn unstack_all(cx: &mut Run, at: i32) -> Result<()> {
 }
 
 /// `n`: how many parts there must be, where an attribute says it.
-fn infer_unstack_all(cx: &mut Infer, at: i32, n: Option<i32>) -> Result<()> {
+fn infer_unstack_all(cx: &mut ShapeContext, at: i32, n: Option<i32>) -> Result<()> {
     let x = cx.dims(unstack::WHOLE)?;
     let at = axis(cx.op.name, at as i64, x.len())?;
     if let Some(n) = n {

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::shape_of_first;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::{reshaped, strided, strides_of};
@@ -18,10 +18,10 @@ attrs! {
 
 slots! {
     // Where the order of the elements stays, the bytes are shared.
-    mod transpose { X "X" => OUT "Out".made() }
-    mod transpose2 { X "X" => OUT "Out".made(), XSHAPE "XShape".shape_of_first() }
-    mod transpose_grad { X "X".meta_only(), OUT "Out".opt().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made() }
-    mod transpose2_grad { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".made() }
+    mod transpose { X "X" => OUT "Out".kernel_allocated() }
+    mod transpose2 { X "X" => OUT "Out".kernel_allocated(), XSHAPE "XShape".shape_of_first() }
+    mod transpose_grad { X "X".meta_only(), OUT "Out".dispensable().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
+    mod transpose2_grad { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
 type Perm = smallvec::SmallVec<[usize; 6]>;
@@ -64,7 +64,7 @@ fn permuted(x: &Tensor, perm: &[usize]) -> Result<Tensor> {
     strided(x, &dims, &strides, 0)
 }
 
-fn infer_transpose(cx: &mut Infer) -> Result<()> {
+fn infer_transpose(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(transpose2::X)?, cx.dtype(transpose2::X)?);
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.len())?;
     let out: Dims = perm.iter().map(|&p| x[p]).collect();
@@ -74,7 +74,7 @@ fn infer_transpose(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn transpose(cx: &mut Run) -> Result<()> {
+fn transpose(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(transpose2::X)?;
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, x.rank())?;
     cx.set(transpose2::OUT, permuted(x, &perm)?);
@@ -90,7 +90,7 @@ fn dout_slot(op: &Op) -> InSlot {
     }
 }
 
-fn infer_transpose_grad(cx: &mut Infer) -> Result<()> {
+fn infer_transpose_grad(cx: &mut ShapeContext) -> Result<()> {
     let dout = dout_slot(cx.op);
     let (d, dtype) = (cx.dims(dout)?, cx.dtype(dout)?);
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, d.len())?;
@@ -100,7 +100,7 @@ fn infer_transpose_grad(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn transpose_grad(cx: &mut Run) -> Result<()> {
+fn transpose_grad(cx: &mut KernelContext) -> Result<()> {
     let d = cx.input(dout_slot(cx.op))?;
     let perm = permutation(cx.op.name, &cx.attrs::<TransposeAttrs>().axis, d.rank())?;
     let lod = cx.opt(transpose2_grad::XSHAPE).and_then(|x| x.lod.clone());

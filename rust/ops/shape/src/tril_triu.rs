@@ -3,7 +3,7 @@
 use oar_core::attrs;
 use oar_core::base::Result;
 use oar_core::op::infer::{like_first, like_out_grad};
-use oar_core::op::{Grad, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::{ensure, slots};
 use oar_kernels::pool;
 use oar_ops_common::by_size;
@@ -22,7 +22,7 @@ slots! {
 const GRAIN: usize = 16 * 1024;
 
 // The gradient keeps the same elements, so one kernel serves both: the slots stand alike.
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<TrilTriuAttrs>(), cx.input(triangle::X)?);
     let [.., height, width] = *x.dims() else {
         oar_core::bail!(InvalidArgument, "operator {}: X must have 2 dimensions or more, got {x:?}", cx.op.name);

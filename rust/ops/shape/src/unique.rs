@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::shape::numel;
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::elements::{strided, strides_of};
@@ -21,9 +21,9 @@ attrs! {
 
 slots! {
     mod unique {
-        X "X" => OUT "Out".made(), INVERSE "Index".made(), FIRST "Indices".made().opt(), COUNTS "Counts".made().opt()
+        X "X" => OUT "Out".kernel_allocated(), INVERSE "Index".kernel_allocated(), FIRST "Indices".kernel_allocated().dispensable(), COUNTS "Counts".kernel_allocated().dispensable()
     }
-    mod with_counts { X "X" => OUT "Out".made(), INVERSE "Index".made(), COUNT "Count".made() }
+    mod with_counts { X "X" => OUT "Out".kernel_allocated(), INVERSE "Index".kernel_allocated(), COUNT "Count".kernel_allocated() }
 }
 
 /// The data type of positions and counts.
@@ -54,7 +54,7 @@ fn count(dims: &[i64]) -> i64 {
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<UniqueAttrs>();
     let (op, x, dtype) = (cx.op.name, cx.dims(unique::X)?, cx.dtype(unique::X)?);
     let ids = index_type(op, a.dtype, 0)?;
@@ -169,7 +169,7 @@ fn swapped(x: &Tensor, at: usize) -> Result<Tensor> {
     strided(x, &dims, &strides, 0)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, op, x) = (cx.attrs::<UniqueAttrs>(), cx.op.name, cx.input(unique::X)?);
     let dtype = index_type(op, a.dtype, x.numel())?;
     let at = axis_of(op, &a.axis, x.rank())?.filter(|_| a.is_sorted);
@@ -194,14 +194,14 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const REAL: DTypes = DTypes::FLOATS.and(DTypes::INTEGERS);
+const REAL: DTypes = DTypes::FLOATS.union(DTypes::INTEGERS);
 
 pub static UNIQUE: Op = Op {
     name: "unique",
     inputs: unique::INS,
     outputs: unique::OUTS,
     attrs: UniqueAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer,
     cpu: Kernel::Pure(run),
     ..OP
@@ -212,7 +212,7 @@ pub static UNIQUE_WITH_COUNTS: Op = Op {
     inputs: with_counts::INS,
     outputs: with_counts::OUTS,
     attrs: UniqueWithCountsAttrs::FIELDS,
-    takes: REAL,
+    dtypes: REAL,
     infer: |cx| {
         let (op, x, dtype) = (cx.op.name, cx.dims(with_counts::X)?, cx.dtype(with_counts::X)?);
         ensure!(x.len() == 1, InvalidArgument, "operator {op}: X must have one dimension, got {x:?}");

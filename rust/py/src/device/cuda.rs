@@ -9,7 +9,7 @@ use crate::tensor::object::PyTensor;
 use oar_core::base::{DType, Result};
 use oar_core::op::backend::{self, Backend, DeviceCall};
 use oar_core::op::infer::VarKind;
-use oar_core::op::{Op, DUPLICABLE};
+use oar_core::op::{Op, SlotFlag};
 use oar_core::tensor::device::Memory;
 use oar_core::tensor::{Buffer, SelectedRows, Tensor, Value};
 use oar_core::{bail, err};
@@ -150,7 +150,7 @@ impl PyBackend {
             }
             for (slot, made) in result.try_iter()?.enumerate() {
                 let made = made?;
-                let one = !call.op.outputs[slot].is(DUPLICABLE);
+                let one = !call.op.outputs[slot].has(SlotFlag::Duplicable);
                 for (i, out) in call.outs.slot_mut(slot).iter_mut().enumerate() {
                     let made = if one || made.is_none() { made.clone() } else { made.get_item(i)? };
                     out.value = self.value(&made, call.device)?;
@@ -207,7 +207,7 @@ fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'p
                 None => return Ok(None),
             }
         }
-        if s.is(DUPLICABLE) {
+        if s.has(SlotFlag::Duplicable) {
             ins.set_item(s.name, values)?;
         } else {
             ins.set_item(s.name, values.get_item(0).unwrap_or_else(|_| py.None().into_bound(py)))?;

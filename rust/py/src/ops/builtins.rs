@@ -12,7 +12,7 @@ use oar_core::base::shortened;
 use oar_core::ir::Program;
 use oar_core::op::attrs::unshared;
 use oar_core::op::table;
-use oar_core::op::{forward, Args, Attrs, Op, DISPENSABLE, DUPLICABLE, HIDDEN};
+use oar_core::op::{forward, Args, Attrs, Op, SlotFlag};
 use oar_core::tensor::Value;
 use oar_engine::autograd::eager::{call, call_quick, is_plain, Destination, Ins};
 use oar_engine::autograd::EVar;
@@ -57,7 +57,7 @@ impl<'py> BuiltinCall<'py> {
             let arg = object(i);
             if arg.is_instance_of::<PyString>() {
                 // The name of an attribute, unless an input that has to be there is missing yet.
-                if let Some(slot) = op.inputs.get(i as usize).filter(|s| !s.is(DISPENSABLE)) {
+                if let Some(slot) = op.inputs.get(i as usize).filter(|s| !s.has(SlotFlag::Dispensable)) {
                     // SAFETY: kwnames is that of the vectorcall.
                     if !unsafe { is_named(py, kwnames, slot.name) }? {
                         return Err(call.bad_input(i as usize, &arg));
@@ -187,7 +187,7 @@ impl<'py> BuiltinCall<'py> {
             let given = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
             forward::check(self.op, &attrs, &given, table::forwards(self.op)).or_raise()?;
         }
-        if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].is(HIDDEN) {
+        if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].has(SlotFlag::NotReturned) {
             return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins)).or_raise()? {
                 Some(v) => Ok(PyTensor::wrap(py, v)?.into_any()),
                 None => Ok(py.None().into_bound(py)),
@@ -196,7 +196,7 @@ impl<'py> BuiltinCall<'py> {
         let into = self.listed_outputs()?;
         let (mut targets, mut free) = oar_engine::autograd::eager::default_targets(self.op, &ins);
         for (slot, obj) in &self.outs {
-            if self.op.outputs[*slot].is(DUPLICABLE) {
+            if self.op.outputs[*slot].has(SlotFlag::Duplicable) {
                 free = false;
                 targets = self.duplicable_targets(&into)?;
                 break;
@@ -254,7 +254,7 @@ impl<'py> BuiltinCall<'py> {
         for (slot, obj) in self.ins.iter().enumerate() {
             let Some(obj) = obj.as_ref().filter(|obj| !obj.is_instance_of::<PyTensor>()) else { continue };
             let list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
-            if !list || !self.op.inputs[slot].is(DUPLICABLE) {
+            if !list || !self.op.inputs[slot].has(SlotFlag::Duplicable) {
                 return Err(self.bad_input(slot, obj));
             }
             let item = |item: Object<'py>| item.cast_into().map_err(|e| self.bad_input(slot, &e.into_inner()));
@@ -266,7 +266,7 @@ impl<'py> BuiltinCall<'py> {
     /// As `listed`, of the outputs.
     fn listed_outputs(&self) -> PyResult<Listed<'py>> {
         let mut listed = Listed::new();
-        for (slot, obj) in self.outs.iter().filter(|(slot, _)| self.op.outputs[*slot].is(DUPLICABLE)) {
+        for (slot, obj) in self.outs.iter().filter(|(slot, _)| self.op.outputs[*slot].has(SlotFlag::Duplicable)) {
             let list = obj.cast::<PyList>().map_err(|_| self.bad_output(*slot, obj))?;
             let item = |item: Object<'py>| item.cast_into().map_err(|e| self.bad_output(*slot, &e.into_inner()));
             listed.push((*slot, list.iter().map(item).collect::<PyResult<_>>()?));
@@ -299,7 +299,7 @@ impl<'py> BuiltinCall<'py> {
             if let Some(obj) = given(slot) {
                 return Ok(obj);
             }
-            if self.op.outputs[slot].is(DUPLICABLE) {
+            if self.op.outputs[slot].has(SlotFlag::Duplicable) {
                 let list = PyList::empty(py);
                 for v in outs.slot_mut(slot) {
                     match v.take() {
@@ -340,7 +340,7 @@ impl<'py> BuiltinCall<'py> {
             let s = &self.op.outputs[slot];
             match made.get_item(s.name)? {
                 None => Ok(py.None().into_bound(py)),
-                Some(list) if s.is(DUPLICABLE) => Ok(list),
+                Some(list) if s.has(SlotFlag::Duplicable) => Ok(list),
                 Some(list) if list.is_instance_of::<PyList>() => list.get_item(0),
                 Some(var) => Ok(var),
             }
@@ -388,7 +388,7 @@ fn results<'py>(
     op: &'static Op,
     one: &mut dyn FnMut(usize) -> PyResult<Object<'py>>,
 ) -> PyResult<Object<'py>> {
-    let mut shown = op.outputs.iter().enumerate().filter(|(_, s)| !s.is(HIDDEN)).map(|(i, _)| i);
+    let mut shown = op.outputs.iter().enumerate().filter(|(_, s)| !s.has(SlotFlag::NotReturned)).map(|(i, _)| i);
     match (shown.next(), shown.next()) {
         (None, _) => Ok(py.None().into_bound(py)),
         (Some(only), None) => one(only),

@@ -24,7 +24,7 @@ pub fn is_large(t: &Tensor) -> bool {
 struct Attached;
 
 impl Env for Attached {
-    fn aside(&self, kernel: &mut (dyn FnMut() + Send)) {
+    fn release_gil(&self, kernel: &mut (dyn FnMut() + Send)) {
         Python::attach(|py| py.detach(kernel));
     }
 }

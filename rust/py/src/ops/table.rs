@@ -12,14 +12,14 @@ fn slots<'py>(py: Python<'py>, slots: &[Slot]) -> PyResult<Bound<'py, PyList>> {
         let d = PyDict::new(py);
         d.set_item("name", s.name)?;
         for (flag, key) in [
-            (op::DUPLICABLE, "duplicable"),
-            (op::DISPENSABLE, "dispensable"),
-            (op::INTERMEDIATE, "intermediate"),
-            (op::META_ONLY, "meta_only"),
-            (op::EXTRA, "extra"),
-            (op::HIDDEN, "hidden"),
+            (op::SlotFlag::Duplicable, "duplicable"),
+            (op::SlotFlag::Dispensable, "dispensable"),
+            (op::SlotFlag::Intermediate, "intermediate"),
+            (op::SlotFlag::MetaOnly, "meta_only"),
+            (op::SlotFlag::Extra, "extra"),
+            (op::SlotFlag::NotReturned, "not_returned"),
         ] {
-            d.set_item(key, s.is(flag))?;
+            d.set_item(key, s.has(flag))?;
         }
         d.set_item("alias", s.alias)?;
         list.append(d)?;
@@ -65,7 +65,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
     )?;
     d.set_item("needs", op.needs)?;
     d.set_item("elementwise", op.pointwise.is_some())?;
-    d.set_item("dtypes", op.takes.iter().map(|t| t.name()).collect::<Vec<_>>())?;
+    d.set_item("dtypes", op.dtypes.iter().map(|t| t.name()).collect::<Vec<_>>())?;
     d.set_item("amp", format!("{:?}", op.amp).to_lowercase())?;
     Ok(d)
 }
@@ -84,7 +84,7 @@ fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyfunction]
 fn op_dtypes(name: &str) -> PyResult<Vec<&'static str>> {
     let op = table::lookup(name).ok_or_else(|| PyKeyError::new_err(format!("there is no operator {name}")))?;
-    Ok(op.takes.iter().map(|t| t.name()).collect())
+    Ok(op.dtypes.iter().map(|t| t.name()).collect())
 }
 
 #[pyfunction]

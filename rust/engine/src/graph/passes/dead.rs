@@ -8,8 +8,8 @@
 use crate::graph::bind::meta_of;
 use crate::graph::plan::{Need, Plan, Step, Storage, Var, ABSENT};
 use oar_core::ir::BlockNode;
-use oar_core::op::infer::{Ins, Meta, VarKind};
-use oar_core::op::Infer;
+use oar_core::op::infer::{Meta, ShapeInputs, VarKind};
+use oar_core::op::ShapeContext;
 
 use std::collections::HashSet;
 
@@ -78,6 +78,12 @@ fn rule_takes(step: &Step, metas: &[Meta], batch: i64) -> bool {
     let mut metas = metas.into_iter();
     let ins = step.ins.map(|&v| if v == ABSENT { None } else { metas.next() });
     let mut outs = step.outs.map(|_| Meta::default());
-    let mut cx = Infer { op: step.op, ins: Ins::Build(&ins), attrs: &step.attrs, outs: &mut outs, free_outs: false };
+    let mut cx = ShapeContext {
+        op: step.op,
+        ins: ShapeInputs::Metas(&ins),
+        attrs: &step.attrs,
+        outs: &mut outs,
+        free_outs: false,
+    };
     (step.op.infer)(&mut cx).is_ok()
 }

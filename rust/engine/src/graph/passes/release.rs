@@ -2,13 +2,13 @@
 //! gradients). Tensors without bytes are what the tape keeps for the same kernels.
 
 use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
-use oar_core::op::META_ONLY;
+use oar_core::op::SlotFlag;
 use std::collections::HashSet;
 
 /// The inputs of a step with whether their elements are read.
 pub fn reads(step: &Step) -> impl Iterator<Item = (Var, bool)> + '_ {
     step.op.inputs.iter().enumerate().flat_map(|(slot, s)| {
-        let elements = !s.is(META_ONLY);
+        let elements = !s.has(SlotFlag::MetaOnly);
         step.ins.slot(slot).iter().filter(|&&v| v != ABSENT).map(move |&v| (v, elements))
     })
 }

@@ -6,7 +6,7 @@ use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
 use std::ops::Range;
@@ -19,13 +19,13 @@ attrs! {
 }
 
 slots! {
-    mod fwd { X "X", ROIS "ROIs", COUNT "RoisNum".opt() => OUT "Out" }
-    mod grad { X "X".meta_only(), ROIS "ROIs", COUNT "RoisNum".opt(), DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod fwd { X "X", ROIS "ROIs", COUNT "RoisNum".dispensable() => OUT "Out" }
+    mod grad { X "X".meta_only(), ROIS "ROIs", COUNT "RoisNum".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32]));
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32]));
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RoiAlignAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::InvalidArgument)?;
@@ -103,12 +103,12 @@ fn bins<T: Feature>(a: &RoiAlignAttrs, roi: &[T], (height, width): (usize, usize
     }
 }
 
-fn pooling(cx: &Run, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
+fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<RoiAlignAttrs>();
     Pooling::new(cx, (x, rois, Some(count)), a.pooled_height as usize * a.pooled_width as usize)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(fwd::X)?, cx.attrs::<RoiAlignAttrs>());
     let (p, rois) = (pooling(cx, fwd::X, fwd::ROIS, fwd::COUNT)?, cx.input(fwd::ROIS)?);
     dispatch!(x.dtype(), T in [f32, f64, i32], {
@@ -118,7 +118,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(grad::X)?, cx.attrs::<RoiAlignAttrs>());
     let (p, rois) = (pooling(cx, grad::X, grad::ROIS, grad::COUNT)?, cx.input(grad::ROIS)?);
     let out = [rois.dims()[0], x.dims()[1], a.pooled_height as i64, a.pooled_width as i64];
@@ -135,7 +135,7 @@ pub static ROI_ALIGN: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: RoiAlignAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&ROI_ALIGN_GRAD),
@@ -147,7 +147,7 @@ pub static ROI_ALIGN_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: RoiAlignAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -7,7 +7,7 @@ use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
@@ -45,7 +45,7 @@ fn classes(op: &str, a: &DeformRoiAttrs, trans: i64) -> Result<usize> {
     Ok(classes as usize)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DeformRoiAttrs>());
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let channels = a.output_dim as i64;
@@ -286,7 +286,7 @@ impl<T: rois::Feature<W = T> + Real> Call<'_, T> {
 }
 
 /// The pooling and the number of classes.
-fn pooling(cx: &Run, [x, rois, trans]: [InSlot; 3]) -> Result<(Pooling, usize)> {
+fn pooling(cx: &KernelContext, [x, rois, trans]: [InSlot; 3]) -> Result<(Pooling, usize)> {
     let a = cx.attrs::<DeformRoiAttrs>();
     let (input, moves) = (cx.input(x)?, cx.input(trans)?);
     rois::same_type(cx, input.dtype(), if a.no_trans { &[] } else { std::slice::from_ref(&trans) })?;
@@ -304,7 +304,7 @@ fn places<T: Element>(a: &DeformRoiAttrs, t: &Tensor) -> Vec<T> {
     t.data::<T>().to_vec()
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, trans) = (cx.input(fwd::INPUT)?, cx.input(fwd::ROIS)?, cx.input(fwd::TRANS)?);
     let a = cx.attrs::<DeformRoiAttrs>();
     let (p, classes) = pooling(cx, [fwd::INPUT, fwd::ROIS, fwd::TRANS])?;
@@ -319,7 +319,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, trans) = (cx.input(grad::INPUT)?, cx.input(grad::ROIS)?, cx.input(grad::TRANS)?);
     let a = cx.attrs::<DeformRoiAttrs>();
     let (p, classes) = pooling(cx, [grad::INPUT, grad::ROIS, grad::TRANS])?;
@@ -346,7 +346,7 @@ pub static DEFORMABLE_PSROI: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: DeformRoiAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&DEFORMABLE_PSROI_GRAD),
@@ -358,7 +358,7 @@ pub static DEFORMABLE_PSROI_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: DeformRoiAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -5,7 +5,7 @@ use super::spans;
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
@@ -20,13 +20,13 @@ attrs! {
 
 slots! {
     mod distribute {
-        ROIS "FpnRois", COUNT "RoisNum".opt()
-        => OUT "MultiFpnRois".many().made(), RESTORE "RestoreIndex".made(),
-        COUNTS "MultiLevelRoIsNum".many().opt().made()
+        ROIS "FpnRois", COUNT "RoisNum".dispensable()
+        => OUT "MultiFpnRois".duplicable().kernel_allocated(), RESTORE "RestoreIndex".kernel_allocated(),
+        COUNTS "MultiLevelRoIsNum".duplicable().dispensable().kernel_allocated()
     }
     mod collect {
-        ROIS "MultiLevelRois".many(), SCORES "MultiLevelScores".many(), COUNTS "MultiLevelRoIsNum".many().opt()
-        => OUT "FpnRois".made(), COUNT "RoisNum".opt().made()
+        ROIS "MultiLevelRois".duplicable(), SCORES "MultiLevelScores".duplicable(), COUNTS "MultiLevelRoIsNum".duplicable().dispensable()
+        => OUT "FpnRois".kernel_allocated(), COUNT "RoisNum".dispensable().kernel_allocated()
     }
 }
 
@@ -53,7 +53,7 @@ fn counts(ends: &[usize]) -> Result<Tensor> {
 
 // distribute_fpn_proposals
 
-fn infer_distribute(cx: &mut Infer) -> Result<()> {
+fn infer_distribute(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DistributeAttrs>());
     ensure!(
         a.max_level >= a.min_level,
@@ -88,7 +88,7 @@ fn level_of<R: Real>(a: &DistributeAttrs, b: &[R]) -> i64 {
     level.clamp(a.min_level as i64, a.max_level as i64)
 }
 
-fn run_distribute(cx: &mut Run) -> Result<()> {
+fn run_distribute(cx: &mut KernelContext) -> Result<()> {
     let (op, a, t) = (cx.op.name, cx.attrs::<DistributeAttrs>(), cx.input(distribute::ROIS)?);
     let images = spans(op, "FpnRois", t, cx.opt(distribute::COUNT))?;
     let levels = cx.n_outs(distribute::OUT);
@@ -119,7 +119,7 @@ fn run_distribute(cx: &mut Run) -> Result<()> {
 
 // collect_fpn_proposals
 
-fn infer_collect(cx: &mut Infer) -> Result<()> {
+fn infer_collect(cx: &mut ShapeContext) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<CollectAttrs>().post_nms_topN);
     let levels = cx.count(collect::ROIS);
     ensure!(most >= 0, InvalidArgument, "operator {op}: post_nms_topN must not be negative, got {most}");
@@ -156,7 +156,7 @@ struct Region<T> {
     row: usize,
 }
 
-fn same(cx: &Run, slot: InSlot, t: &Tensor, dtype: DType, rows: i64) -> Result<()> {
+fn same(cx: &KernelContext, slot: InSlot, t: &Tensor, dtype: DType, rows: i64) -> Result<()> {
     ensure!(
         t.dtype() == dtype && t.dims()[0] == rows,
         InvalidArgument,
@@ -167,7 +167,7 @@ fn same(cx: &Run, slot: InSlot, t: &Tensor, dtype: DType, rows: i64) -> Result<(
     Ok(())
 }
 
-fn run_collect(cx: &mut Run) -> Result<()> {
+fn run_collect(cx: &mut KernelContext) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<CollectAttrs>().post_nms_topN as usize);
     let (rois, scores) = (cx.inputs(collect::ROIS)?, cx.inputs(collect::SCORES)?);
     let counted = cx.inputs(collect::COUNTS)?;
@@ -211,7 +211,7 @@ pub static DISTRIBUTE: Op = Op {
     inputs: distribute::INS,
     outputs: distribute::OUTS,
     attrs: DistributeAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_distribute,
     cpu: Kernel::Pure(run_distribute),
     ..OP
@@ -222,7 +222,7 @@ pub static COLLECT: Op = Op {
     inputs: collect::INS,
     outputs: collect::OUTS,
     attrs: CollectAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_collect,
     cpu: Kernel::Pure(run_collect),
     ..OP

@@ -4,7 +4,7 @@ use crate::rois::{self, Feature, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool::{self, Shared};
 use std::ops::Range;
@@ -14,20 +14,20 @@ attrs! {
 }
 
 slots! {
-    mod fwd { X "X", ROIS "ROIs", COUNT "RoisNum".opt() => OUT "Out", ARGMAX "Argmax".mid() }
+    mod fwd { X "X", ROIS "ROIs", COUNT "RoisNum".dispensable() => OUT "Out", ARGMAX "Argmax".intermediate() }
     mod grad {
-        X "X".meta_only(), ROIS "ROIs", COUNT "RoisNum".opt(), ARGMAX "Argmax", DOUT "Out@GRAD" => DX "X@GRAD"
+        X "X".meta_only(), ROIS "ROIs", COUNT "RoisNum".dispensable(), ARGMAX "Argmax", DOUT "Out@GRAD" => DX "X@GRAD"
     }
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32]));
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32]));
 
-fn pooling(cx: &Run, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
+fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<RoiPoolAttrs>();
     Pooling::new(cx, (x, rois, Some(count)), a.pooled_height as usize * a.pooled_width as usize)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RoiPoolAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::OutOfRange)?;
@@ -86,7 +86,7 @@ fn forward<T: Feature + PartialOrd>(
     });
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(fwd::X)?, cx.attrs::<RoiPoolAttrs>());
     let p = pooling(cx, fwd::X, fwd::ROIS, fwd::COUNT)?;
     let places = cx.input(fwd::ROIS)?;
@@ -99,7 +99,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, argmax, a) = (cx.input(grad::X)?, cx.input(grad::ARGMAX)?, cx.attrs::<RoiPoolAttrs>());
     let rois = cx.input(grad::ROIS)?.dims()[0];
     let out = [rois, x.dims()[1], a.pooled_height as i64, a.pooled_width as i64];
@@ -134,7 +134,7 @@ pub static ROI_POOL: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: RoiPoolAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&ROI_POOL_GRAD),
@@ -146,7 +146,7 @@ pub static ROI_POOL_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: RoiPoolAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

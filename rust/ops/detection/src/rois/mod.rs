@@ -12,7 +12,7 @@ pub mod quads;
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, Dims, Kind, Result};
-use oar_core::op::{InSlot, Infer, Run};
+use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, err};
 use oar_kernels::gemm_simd::Real;
@@ -66,7 +66,7 @@ pub fn round<R: Real>(v: R) -> R {
 
 /// Checks X and ROIs, which have `sides` numbers each, and the sizes of the result; gives its shape.
 pub fn shape(
-    cx: &Infer,
+    cx: &ShapeContext,
     (x, rois, count): (InSlot, InSlot, Option<InSlot>),
     sides: i64,
     channels: Option<i64>,
@@ -117,7 +117,7 @@ pub fn shape(
 }
 
 /// ROIs and whatever else places RoIs must have the type of the maps.
-pub fn same_type(cx: &Run, dtype: DType, slots: &[InSlot]) -> Result<()> {
+pub fn same_type(cx: &KernelContext, dtype: DType, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let t = cx.input(slot)?;
         ensure!(
@@ -133,7 +133,7 @@ pub fn same_type(cx: &Run, dtype: DType, slots: &[InSlot]) -> Result<()> {
 }
 
 /// The gradient of a result of this shape.
-pub fn grad_of<'a>(cx: &Run<'a>, slot: InSlot, dims: &[i64], dtype: DType) -> Result<&'a Tensor> {
+pub fn grad_of<'a>(cx: &KernelContext<'a>, slot: InSlot, dims: &[i64], dtype: DType) -> Result<&'a Tensor> {
     let d = cx.input(slot)?;
     ensure!(
         d.dims() == dims && d.dtype() == dtype,
@@ -280,7 +280,11 @@ const PARTS: usize = 8;
 
 impl Pooling {
     /// Of all channels, each by itself, all alike.
-    pub fn new(cx: &Run, (x, rois, counts): (InSlot, InSlot, Option<InSlot>), bins: usize) -> Result<Pooling> {
+    pub fn new(
+        cx: &KernelContext,
+        (x, rois, counts): (InSlot, InSlot, Option<InSlot>),
+        bins: usize,
+    ) -> Result<Pooling> {
         let (op, x) = (cx.op, cx.input(x)?);
         same_type(cx, x.dtype(), &[rois])?;
         let (name, d) = (op.inputs[rois.0].name, x.dims());

@@ -6,7 +6,7 @@ use crate::rois::{self, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
 use oar_kernels::pool;
@@ -16,15 +16,15 @@ attrs! {
 }
 
 slots! {
-    mod fwd { X "X", ROIS "ROIs", COUNT "BatchRoINums".opt() => OUT "Out" }
+    mod fwd { X "X", ROIS "ROIs", COUNT "BatchRoINums".dispensable() => OUT "Out" }
     mod grad {
-        X "X", OUT "Out", ROIS "ROIs", COUNT "BatchRoINums".opt(), DOUT "Out@GRAD" => DX "X@GRAD", DROIS "ROIs@GRAD"
+        X "X", OUT "Out", ROIS "ROIs", COUNT "BatchRoINums".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD", DROIS "ROIs@GRAD"
     }
 }
 
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::of(&[DType::I32, DType::I64]));
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PrRoiAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::InvalidArgument)?;
@@ -151,12 +151,12 @@ fn of_places<T: Feature>((p, a): (&Pooling, &PrRoiAttrs), roi: &[T], (x, out, do
     to.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
 }
 
-fn pooling(cx: &Run, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
+fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<PrRoiAttrs>();
     Pooling::new(cx, (x, rois, Some(count)), a.pooled_height as usize * a.pooled_width as usize)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, a) = (cx.input(fwd::X)?, cx.input(fwd::ROIS)?, cx.attrs::<PrRoiAttrs>());
     let p = pooling(cx, fwd::X, fwd::ROIS, fwd::COUNT)?;
     dispatch!(x.dtype(), T in [f32, f64, i32, i64], {
@@ -166,7 +166,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, a) = (cx.input(grad::X)?, cx.input(grad::ROIS)?, cx.attrs::<PrRoiAttrs>());
     let p = pooling(cx, grad::X, grad::ROIS, grad::COUNT)?;
     let dims = [rois.dims()[0], x.dims()[1], a.pooled_height as i64, a.pooled_width as i64];
@@ -196,7 +196,7 @@ pub static PRROI_POOL: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: PrRoiAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&PRROI_POOL_GRAD),
@@ -208,7 +208,7 @@ pub static PRROI_POOL_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: PrRoiAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

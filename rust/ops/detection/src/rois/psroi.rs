@@ -5,7 +5,7 @@ use crate::rois::{self, Bins, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm_simd::Real;
 use std::ops::Range;
@@ -21,7 +21,7 @@ slots! {
     mod grad { X "X".meta_only(), ROIS "ROIs", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PsRoiAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let channels = a.output_channels as i64;
@@ -64,13 +64,13 @@ fn bins<R: Real>(a: &PsRoiAttrs, roi: &[R], (height, width): (usize, usize), to:
     }
 }
 
-fn pooling(cx: &Run, x: InSlot, rois: InSlot) -> Result<Pooling> {
+fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<PsRoiAttrs>();
     let bins = a.pooled_height as usize * a.pooled_width as usize;
     Ok(Pooling { channels: a.output_channels as usize, reads: bins, ..Pooling::new(cx, (x, rois, None), bins)? })
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(fwd::X)?, cx.attrs::<PsRoiAttrs>());
     let (p, rois) = (pooling(cx, fwd::X, fwd::ROIS)?, cx.input(fwd::ROIS)?);
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -80,7 +80,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(grad::X)?, cx.attrs::<PsRoiAttrs>());
     let (p, rois) = (pooling(cx, grad::X, grad::ROIS)?, cx.input(grad::ROIS)?);
     let out = [rois.dims()[0], p.channels as i64, a.pooled_height as i64, a.pooled_width as i64];
@@ -97,7 +97,7 @@ pub static PSROI_POOL: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: PsRoiAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&PSROI_POOL_GRAD),
@@ -109,7 +109,7 @@ pub static PSROI_POOL_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: PsRoiAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -6,7 +6,7 @@ use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, slots};
 use oar_kernels::gemm_simd::Real;
 use oar_kernels::pool;
@@ -18,7 +18,7 @@ attrs! {
 slots! {
     mod fwd {
         X "X", ROIS "ROIs"
-        => OUT "Out", MASK "Mask", MATRIX "TransformMatrix", INDEX "Out2InIdx".mid(), WEIGHTS "Out2InWeights".mid()
+        => OUT "Out", MASK "Mask", MATRIX "TransformMatrix", INDEX "Out2InIdx".intermediate(), WEIGHTS "Out2InWeights".intermediate()
     }
     mod grad {
         X "X".meta_only(), ROIS "ROIs", INDEX "Out2InIdx".meta_only(), WEIGHTS "Out2InWeights".meta_only(),
@@ -39,7 +39,7 @@ fn at_most<R: Real>(a: R, b: R) -> bool {
     at_least(b, a)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PerspectiveAttrs>();
     let sizes = (a.transformed_height, a.transformed_width, a.spatial_scale);
     let out = rois::shape(cx, (fwd::X, fwd::ROIS, None), 8, None, sizes, Kind::InvalidArgument)?;
@@ -156,12 +156,12 @@ fn bins<T: Feature>(a: &PerspectiveAttrs, roi: &[T], size: (usize, usize), to: &
     }
 }
 
-fn pooling(cx: &Run, x: InSlot, rois: InSlot) -> Result<Pooling> {
+fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<PerspectiveAttrs>();
     Pooling::new(cx, (x, rois, None), a.transformed_height as usize * a.transformed_width as usize)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, a) = (cx.input(fwd::X)?, cx.input(fwd::ROIS)?, cx.attrs::<PerspectiveAttrs>());
     let p = pooling(cx, fwd::X, fwd::ROIS)?;
     let size = p.size;
@@ -193,7 +193,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, a) = (cx.input(grad::X)?, cx.input(grad::ROIS)?, cx.attrs::<PerspectiveAttrs>());
     let p = pooling(cx, grad::X, grad::ROIS)?;
     let out = [rois.dims()[0], x.dims()[1], a.transformed_height as i64, a.transformed_width as i64];
@@ -210,7 +210,7 @@ pub static PERSPECTIVE: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: PerspectiveAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Pure(run),
     grad: Grad::By(&PERSPECTIVE_GRAD),
@@ -222,7 +222,7 @@ pub static PERSPECTIVE_GRAD: Op = Op {
     inputs: grad::INS,
     outputs: grad::OUTS,
     attrs: PerspectiveAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(run_grad),
     ..OP

@@ -4,7 +4,7 @@
 use super::{corners, images, marks, outline, overlap, put, rows, sizes, Corners};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use std::ops::Range;
@@ -16,7 +16,7 @@ attrs! {
 slots! {
     mod io {
         INFO "ImInfo", CLASSES "GtClasses", CROWD "IsCrowd", SEGMENTS "GtSegms", ROIS "Rois", LABELS "LabelsInt32"
-        => OUT "MaskRois".made(), HAS "RoiHasMaskInt32".made(), MASK "MaskInt32".made()
+        => OUT "MaskRois".kernel_allocated(), HAS "RoiHasMaskInt32".kernel_allocated(), MASK "MaskInt32".kernel_allocated()
     }
 }
 
@@ -25,7 +25,7 @@ const MOST: i64 = 1 << 31;
 /// What a mask says of classes that are not its own.
 const IGNORED: i32 = -1;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<MaskAttrs>());
     for (slot, width) in [(io::INFO, 3), (io::SEGMENTS, 2), (io::ROIS, 4)] {
         let dims = cx.dims(slot)?;
@@ -173,7 +173,7 @@ fn within(polygon: Polygon, b: &Corners<f32>, side: usize) -> Vec<(f32, f32)> {
     polygon.chunks_exact(2).map(|p| ((p[0] - b[0]) * side / width, (p[1] - b[1]) * side / height)).collect()
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<MaskAttrs>());
     let boxes_of: Vec<Range<usize>> = images(cx, io::CLASSES, None)?;
     let (classes, crowd) = (rows::<i32>(cx, io::CLASSES, 1)?, marks(cx, io::CROWD, &boxes_of)?);
@@ -207,7 +207,7 @@ pub static GENERATE_MASK_LABELS: Op = Op {
     outputs: io::OUTS,
     attrs: MaskAttrs::FIELDS,
     // The first input is ImInfo, which has the type of the boxes.
-    takes: DTypes::of(&[DType::F32]),
+    dtypes: DTypes::of(&[DType::F32]),
     infer,
     cpu: Kernel::Pure(run),
     ..OP

@@ -9,13 +9,13 @@ use crate::boxes::{least, most, Real};
 use oar_core::base::dtype::Element;
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_core::op::{InSlot, OutSlot, Run};
+use oar_core::op::{InSlot, KernelContext, OutSlot};
 use oar_core::tensor::{generator, Tensor};
 use oar_ops_common::levels;
 use std::ops::Range;
 
 /// The rows of each image: the only level of the LoD.
-fn images(cx: &Run, slot: InSlot, count: Option<usize>) -> Result<Vec<Range<usize>>> {
+fn images(cx: &KernelContext, slot: InSlot, count: Option<usize>) -> Result<Vec<Range<usize>>> {
     let (op, name, t) = (cx.op.name, cx.op.inputs[slot.0].name, cx.input(slot)?);
     let level = levels::only(op, name, t)?;
     let found: Vec<_> = level.windows(2).map(|w| w[0]..w[1]).collect();
@@ -30,7 +30,7 @@ fn images(cx: &Run, slot: InSlot, count: Option<usize>) -> Result<Vec<Range<usiz
 }
 
 /// The elements of an input of this type with `width` elements in each row.
-fn rows<'a, T: Element>(cx: &Run<'a>, slot: InSlot, width: usize) -> Result<&'a [T]> {
+fn rows<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, width: usize) -> Result<&'a [T]> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
     let rows = t.dims().first().map_or(0, |&d| d as usize);
     ensure!(
@@ -44,7 +44,7 @@ fn rows<'a, T: Element>(cx: &Run<'a>, slot: InSlot, width: usize) -> Result<&'a 
 }
 
 /// One integer of an input for each of these rows of the boxes.
-fn marks<'a>(cx: &Run<'a>, slot: InSlot, boxes: &[Range<usize>]) -> Result<&'a [i32]> {
+fn marks<'a>(cx: &KernelContext<'a>, slot: InSlot, boxes: &[Range<usize>]) -> Result<&'a [i32]> {
     let found = images(cx, slot, Some(boxes.len()))?;
     ensure!(
         found == boxes,
@@ -58,7 +58,7 @@ fn marks<'a>(cx: &Run<'a>, slot: InSlot, boxes: &[Range<usize>]) -> Result<&'a [
 }
 
 /// ImInfo: height, width and scale of each image.
-fn sizes<'a, T: Element>(cx: &Run<'a>, slot: InSlot, images: usize) -> Result<&'a [T]> {
+fn sizes<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, images: usize) -> Result<&'a [T]> {
     let info = rows::<T>(cx, slot, 3)?;
     ensure!(
         info.len() >= images * 3,
@@ -143,7 +143,7 @@ impl Draws {
 // Results
 
 /// Sets an output of rows with `width` elements (0: one dimension) and a LoD of these ends.
-fn put<T: Element>(cx: &mut Run, slot: OutSlot, data: &[T], width: i64, ends: &[usize]) -> Result<()> {
+fn put<T: Element>(cx: &mut KernelContext, slot: OutSlot, data: &[T], width: i64, ends: &[usize]) -> Result<()> {
     if cx.wants(slot) {
         let rows = data.len() as i64 / width.max(1);
         let dims = [rows, width];

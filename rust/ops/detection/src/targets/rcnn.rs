@@ -4,7 +4,7 @@ use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, D
 use crate::boxes::Real;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use std::ops::Range;
 
@@ -18,9 +18,9 @@ attrs! {
 
 slots! {
     mod io {
-        ROIS "RpnRois", CLASSES "GtClasses", CROWD "IsCrowd", BOXES "GtBoxes", INFO "ImInfo", OVERLAP "MaxOverlap".opt()
-        => OUT "Rois".made(), LABELS "LabelsInt32".made(), TARGETS "BboxTargets".made(),
-        INSIDE "BboxInsideWeights".made(), OUTSIDE "BboxOutsideWeights".made(), OVERLAPS "MaxOverlapWithGT".made()
+        ROIS "RpnRois", CLASSES "GtClasses", CROWD "IsCrowd", BOXES "GtBoxes", INFO "ImInfo", OVERLAP "MaxOverlap".dispensable()
+        => OUT "Rois".kernel_allocated(), LABELS "LabelsInt32".kernel_allocated(), TARGETS "BboxTargets".kernel_allocated(),
+        INSIDE "BboxInsideWeights".kernel_allocated(), OUTSIDE "BboxOutsideWeights".kernel_allocated(), OVERLAPS "MaxOverlapWithGT".kernel_allocated()
     }
 }
 
@@ -29,7 +29,7 @@ const NEAR: f64 = 1e-5;
 /// The most elements of the deltas, which have four for each class.
 const MOST: usize = 1 << 31;
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a, dtype) = (cx.op.name, cx.attrs::<LabelAttrs>(), cx.dtype(io::ROIS)?);
     for (slot, width) in [(io::ROIS, 4), (io::BOXES, 4), (io::INFO, 3)] {
         let dims = cx.dims(slot)?;
@@ -162,7 +162,7 @@ impl<R: Real> Image<'_, R> {
     }
 }
 
-fn compute<R: Real>(cx: &mut Run) -> Result<()> {
+fn compute<R: Real>(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LabelAttrs>());
     let rois_of = images(cx, io::ROIS, None)?;
     let boxes_of: Vec<Range<usize>> = images(cx, io::BOXES, Some(rois_of.len()))?;
@@ -212,7 +212,7 @@ fn compute<R: Real>(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     dispatch!(cx.input(io::ROIS)?.dtype(), T in [f32, f64], compute::<T>(cx), other => cx.unsupported(other))
 }
 
@@ -221,7 +221,7 @@ pub static GENERATE_PROPOSAL_LABELS: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: LabelAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Random(run),
     ..OP

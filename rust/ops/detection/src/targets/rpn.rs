@@ -4,7 +4,7 @@ use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, D
 use crate::boxes::Real;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use std::ops::Range;
 
@@ -19,13 +19,13 @@ attrs! {
 slots! {
     mod rpn {
         ANCHOR "Anchor", BOXES "GtBoxes", CROWD "IsCrowd", INFO "ImInfo"
-        => LOCATION "LocationIndex".made(), SCORE "ScoreIndex".made(), TARGET "TargetBBox".made(),
-        LABEL "TargetLabel".made(), WEIGHT "BBoxInsideWeight".made()
+        => LOCATION "LocationIndex".kernel_allocated(), SCORE "ScoreIndex".kernel_allocated(), TARGET "TargetBBox".kernel_allocated(),
+        LABEL "TargetLabel".kernel_allocated(), WEIGHT "BBoxInsideWeight".kernel_allocated()
     }
     mod retinanet {
         ANCHOR "Anchor", BOXES "GtBoxes", LABELS "GtLabels", CROWD "IsCrowd", INFO "ImInfo"
-        => LOCATION "LocationIndex".made(), SCORE "ScoreIndex".made(), TARGET "TargetBBox".made(),
-        LABEL "TargetLabel".made(), WEIGHT "BBoxInsideWeight".made(), COUNT "ForegroundNumber".made()
+        => LOCATION "LocationIndex".kernel_allocated(), SCORE "ScoreIndex".kernel_allocated(), TARGET "TargetBBox".kernel_allocated(),
+        LABEL "TargetLabel".kernel_allocated(), WEIGHT "BBoxInsideWeight".kernel_allocated(), COUNT "ForegroundNumber".kernel_allocated()
     }
 }
 
@@ -125,7 +125,11 @@ struct Results<R> {
 }
 
 impl<'a, R: Real> Call<'a, R> {
-    fn new(cx: &Run<'a>, [anchor, boxes, crowd, info]: [InSlot; 4], labels: Option<InSlot>) -> Result<Call<'a, R>> {
+    fn new(
+        cx: &KernelContext<'a>,
+        [anchor, boxes, crowd, info]: [InSlot; 4],
+        labels: Option<InSlot>,
+    ) -> Result<Call<'a, R>> {
         let anchors = rows::<R>(cx, anchor, 4)?;
         let images = images(cx, boxes, None)?;
         let last = images.len().checked_mul(anchors.len() / 4).filter(|&n| n <= i32::MAX as usize);
@@ -198,7 +202,7 @@ impl<'a, R: Real> Call<'a, R> {
     }
 }
 
-fn finish<R: Real>(cx: &mut Run, all: &Results<R>) -> Result<()> {
+fn finish<R: Real>(cx: &mut KernelContext, all: &Results<R>) -> Result<()> {
     put(cx, rpn::LOCATION, &all.location, 0, &all.located)?;
     put(cx, rpn::SCORE, &all.score, 0, &all.scored)?;
     put(cx, rpn::TARGET, &all.target, 4, &all.located)?;
@@ -206,7 +210,7 @@ fn finish<R: Real>(cx: &mut Run, all: &Results<R>) -> Result<()> {
     put(cx, rpn::WEIGHT, &all.weight, 4, &all.located)
 }
 
-fn run_rpn(cx: &mut Run) -> Result<()> {
+fn run_rpn(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<RpnAttrs>();
     let rule = Rule {
         positive: a.rpn_positive_overlap,
@@ -230,7 +234,7 @@ fn run_rpn(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn run_retinanet(cx: &mut Run) -> Result<()> {
+fn run_retinanet(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<RetinanetAttrs>();
     let rule = Rule { positive: a.positive_overlap, negative: a.negative_overlap, drawn: None };
     dispatch!(cx.input(retinanet::ANCHOR)?.dtype(), T in [f32, f64], {
@@ -244,7 +248,7 @@ fn run_retinanet(cx: &mut Run) -> Result<()> {
 }
 
 /// Anchor and boxes have 4 numbers in each row, ImInfo 3; the outputs as many rows as values will tell.
-fn infer(cx: &mut Infer, flat: &[(InSlot, i64)]) -> Result<()> {
+fn infer(cx: &mut ShapeContext, flat: &[(InSlot, i64)]) -> Result<()> {
     for &(slot, width) in flat {
         let dims = cx.dims(slot)?;
         if dims.len() != 2 || (dims[1] != width && dims[1] >= 0) {
@@ -270,7 +274,7 @@ pub static RPN_TARGET_ASSIGN: Op = Op {
     inputs: rpn::INS,
     outputs: rpn::OUTS,
     attrs: RpnAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| infer(cx, &[(rpn::ANCHOR, 4), (rpn::BOXES, 4), (rpn::INFO, 3)]),
     cpu: Kernel::Random(run_rpn),
     ..OP
@@ -281,7 +285,7 @@ pub static RETINANET_TARGET_ASSIGN: Op = Op {
     inputs: retinanet::INS,
     outputs: retinanet::OUTS,
     attrs: RetinanetAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         infer(cx, &[(retinanet::ANCHOR, 4), (retinanet::BOXES, 4), (retinanet::LABELS, 1), (retinanet::INFO, 3)])?;
         cx.set(retinanet::COUNT, &[-1, 1], DType::I32);

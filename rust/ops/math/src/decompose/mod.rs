@@ -5,7 +5,7 @@ mod kernel;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{self, strided_batch, Epilogue, View};
 use oar_kernels::pool;
@@ -25,7 +25,7 @@ slots! {
 }
 
 /// Refuses what is no square matrix, nor a batch of them.
-fn square(cx: &Infer, slot: InSlot) -> Result<()> {
+fn square(cx: &ShapeContext, slot: InSlot) -> Result<()> {
     match cx.dims(slot)?[..] {
         [.., m, n] if m == n || m < 0 || n < 0 => Ok(()),
         _ => cx.wrong(slot, "square matrices"),
@@ -56,7 +56,7 @@ fn each<T: Send>(data: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) -> bool +
     Some(failed.into_inner()).filter(|&at| at != usize::MAX)
 }
 
-fn run_cholesky(cx: &mut Run) -> Result<()> {
+fn run_cholesky(cx: &mut KernelContext) -> Result<()> {
     let (x, upper, op) = (cx.input(cholesky::X)?, cx.attrs::<CholeskyAttrs>().upper, cx.op.name);
     let n = side(x.dims());
     let out = cx.out(cholesky::OUT)?;
@@ -83,7 +83,7 @@ fn run_cholesky(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_cholesky_grad(cx: &mut Run) -> Result<()> {
+fn run_cholesky_grad(cx: &mut KernelContext) -> Result<()> {
     use cholesky_grad::{DOUT, DX, OUT};
     let (l, dl, upper) = (cx.input(OUT)?, cx.input(DOUT)?, cx.attrs::<CholeskyAttrs>().upper);
     like(cx, dl, l.dims(), l.dtype(), "Out@GRAD")?;
@@ -111,7 +111,7 @@ pub static CHOLESKY: Op = Op {
     inputs: cholesky::INS,
     outputs: cholesky::OUTS,
     attrs: CholeskyAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         square(cx, cholesky::X)?;
         cx.like(cholesky::OUT, cholesky::X)
@@ -125,7 +125,7 @@ pub static CHOLESKY_GRAD: Op = Op {
     inputs: cholesky_grad::INS,
     outputs: cholesky_grad::OUTS,
     attrs: CholeskyAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         square(cx, cholesky_grad::OUT)?;
         cx.like(cholesky_grad::DX, cholesky_grad::OUT)
@@ -136,7 +136,7 @@ pub static CHOLESKY_GRAD: Op = Op {
 
 // inverse
 
-fn run_inverse(cx: &mut Run) -> Result<()> {
+fn run_inverse(cx: &mut KernelContext) -> Result<()> {
     let (x, op) = (cx.input(inverse::X)?, cx.op.name);
     let n = side(x.dims());
     let out = cx.out(inverse::OUT)?;
@@ -154,7 +154,7 @@ fn run_inverse(cx: &mut Run) -> Result<()> {
 }
 
 /// - A^-T dOut A^-T.
-fn run_inverse_grad(cx: &mut Run) -> Result<()> {
+fn run_inverse_grad(cx: &mut KernelContext) -> Result<()> {
     use inverse_grad::{DOUT, DX, OUT};
     let (y, dy) = (cx.input(OUT)?, cx.input(DOUT)?);
     like(cx, dy, y.dims(), y.dtype(), "Output@GRAD")?;
@@ -175,7 +175,7 @@ pub static INVERSE: Op = Op {
     name: "inverse",
     inputs: inverse::INS,
     outputs: inverse::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         square(cx, inverse::X)?;
         like_first(cx)
@@ -188,7 +188,7 @@ pub static INVERSE_GRAD: Op = Op {
     name: "inverse_grad",
     inputs: inverse_grad::INS,
     outputs: inverse_grad::OUTS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: |cx| {
         square(cx, inverse_grad::OUT)?;
         cx.like(inverse_grad::DX, inverse_grad::OUT)

@@ -15,8 +15,8 @@ attrs! {
     }
 }
 
-pub(super) const REAL: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INTEGERS);
-pub(super) const NUMBERS: DTypes = REAL.and(DTypes::COMPLEX);
+pub(super) const REAL: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS);
+pub(super) const NUMBERS: DTypes = REAL.union(DTypes::COMPLEX);
 
 pub(super) fn negated(t: &Tensor) -> Result<Tensor> {
     let zero = Tensor::zeros(t.dtype(), &[1])?;

@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::VarKind;
 use oar_core::op::pointwise::{Operand, PointwiseCall};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, OutSlot, RowsKernel, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
@@ -23,17 +23,17 @@ use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, SECOND, SU
 slots! {
     mod forward { X "X", Y "Y" => OUT "Out" }
     // Gradients need the values of X and Y, or their shapes alone. They share the bytes of `Out@GRAD` where they can.
-    mod of_values { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made() }
+    mod of_values { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
     mod of_shapes {
-        X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made()
+        X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated()
     }
     mod of_quotient {
-        X "X".meta_only(), Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".made(), DY "Y@GRAD".made()
+        X "X".meta_only(), Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated()
     }
 }
 
 /// The broadcast shape, the data type in which X and Y meet, the LoD of X; SelectedRows where X is.
-pub fn infer(cx: &mut Infer) -> Result<()> {
+pub fn infer(cx: &mut ShapeContext) -> Result<()> {
     if let (Some(x), Some(y)) = (cx.tensor(forward::X), cx.tensor(forward::Y)) {
         if x.dims() == y.dims() {
             cx.set(forward::OUT, x.dims(), x.dtype().meet(y.dtype())?);
@@ -67,7 +67,7 @@ fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
 }
 
 /// SelectedRows times one number (how clips shrink sparse gradients): the rows stay as they are.
-fn rows_by_number(cx: &mut Run) -> Result<()> {
+fn rows_by_number(cx: &mut KernelContext) -> Result<()> {
     let y = cx.input(forward::Y)?;
     let Some(r) = cx.rows(forward::X) else { return run(cx, Binary::Mul) };
     ensure!(
@@ -83,34 +83,34 @@ fn rows_by_number(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run(cx: &mut Run, op: Binary) -> Result<()> {
+fn run(cx: &mut KernelContext, op: Binary) -> Result<()> {
     let (x, y) = (cx.input(forward::X)?, cx.input(forward::Y)?);
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     binary_into(cx.op.name, op, x, y, axis, cx.out(forward::OUT)?)
 }
 
 macro_rules! binary_ops {
-    ($($static:ident $name:literal $op:ident $takes:ident, $grad:expr, $pointwise:expr, $rows:expr;)*) => {$(
+    ($($static:ident $name:literal $op:ident $dtypes:ident, $grad:expr, $pointwise:expr, $sparse_kernel:expr;)*) => {$(
         pub static $static: Op = Op {
-            name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
-            infer, grad: $grad, pointwise: $pointwise, rows: $rows, cpu: Kernel::Pure(|cx| run(cx, Binary::$op)),
+            name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: ElementwiseAttrs::FIELDS, dtypes: $dtypes,
+            infer, grad: $grad, pointwise: $pointwise, sparse_kernel: $sparse_kernel, cpu: Kernel::Pure(|cx| run(cx, Binary::$op)),
             fast_path: Some(|_, ins| alike($name, Binary::$op, ins)), ..OP
         };
     )*};
 }
 
 binary_ops! {
-    ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| pointwise(p, Binary::Add)), RowsKernel::None;
+    ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| pointwise(p, Binary::Add)), SparseKernel::None;
     // Sums up gradients in Programs; none is taken of it.
-    GRAD_ADD "grad_add" Add NUMBERS, Grad::None, None, RowsKernel::None;
-    SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| pointwise(p, Binary::Sub)), RowsKernel::None;
-    MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| pointwise(p, Binary::Mul)), RowsKernel::Own(rows_by_number);
-    DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| pointwise(p, Binary::Div)), RowsKernel::None;
-    MAX "elementwise_max" Max REAL, Grad::By(&MAX_GRAD), Some(|p| pointwise(p, Binary::Max)), RowsKernel::None;
-    MIN "elementwise_min" Min REAL, Grad::By(&MIN_GRAD), Some(|p| pointwise(p, Binary::Min)), RowsKernel::None;
-    POW "elementwise_pow" Pow REAL, Grad::By(&POW_GRAD), Some(|p| pointwise(p, Binary::Pow)), RowsKernel::None;
-    MOD "elementwise_mod" Mod REAL, Grad::None, None, RowsKernel::None;
-    FLOORDIV "elementwise_floordiv" FloorDiv REAL, Grad::None, None, RowsKernel::None;
+    GRAD_ADD "grad_add" Add NUMBERS, Grad::None, None, SparseKernel::None;
+    SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| pointwise(p, Binary::Sub)), SparseKernel::None;
+    MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| pointwise(p, Binary::Mul)), SparseKernel::Own(rows_by_number);
+    DIV "elementwise_div" Div NUMBERS, Grad::By(&DIV_GRAD), Some(|p| pointwise(p, Binary::Div)), SparseKernel::None;
+    MAX "elementwise_max" Max REAL, Grad::By(&MAX_GRAD), Some(|p| pointwise(p, Binary::Max)), SparseKernel::None;
+    MIN "elementwise_min" Min REAL, Grad::By(&MIN_GRAD), Some(|p| pointwise(p, Binary::Min)), SparseKernel::None;
+    POW "elementwise_pow" Pow REAL, Grad::By(&POW_GRAD), Some(|p| pointwise(p, Binary::Pow)), SparseKernel::None;
+    MOD "elementwise_mod" Mod REAL, Grad::None, None, SparseKernel::None;
+    FLOORDIV "elementwise_floordiv" FloorDiv REAL, Grad::None, None, SparseKernel::None;
 }
 
 fn pointwise(p: &mut PointwiseCall, op: Binary) -> Option<()> {
@@ -128,7 +128,7 @@ struct Pair<'a> {
     axis: i32,
 }
 
-fn pair<'a>(cx: &Run<'a>) -> Result<Pair<'a>> {
+fn pair<'a>(cx: &KernelContext<'a>) -> Result<Pair<'a>> {
     Ok(Pair {
         x: cx.input(of_values::X)?,
         y: cx.input(of_values::Y)?,
@@ -138,7 +138,7 @@ fn pair<'a>(cx: &Run<'a>) -> Result<Pair<'a>> {
 }
 
 /// Writes `t`, summed over broadcast axes, as the gradient in that slot; a real variable's is the real part.
-fn give(cx: &mut Run, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+fn give(cx: &mut KernelContext, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
     if t.dtype().is_complex() {
         t = cast(&t, like.dtype())?;
     }
@@ -147,7 +147,7 @@ fn give(cx: &mut Run, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) ->
     Ok(())
 }
 
-fn add_grad(cx: &mut Run) -> Result<()> {
+fn add_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
         give(cx, of_values::DX, dout.clone(), x, axis)?;
@@ -158,7 +158,7 @@ fn add_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn sub_grad(cx: &mut Run) -> Result<()> {
+fn sub_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
         give(cx, of_values::DX, dout.clone(), x, axis)?;
@@ -171,7 +171,7 @@ fn sub_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn mul_grad(cx: &mut Run) -> Result<()> {
+fn mul_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
         give(cx, of_values::DX, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
@@ -182,7 +182,7 @@ fn mul_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn div_grad(cx: &mut Run) -> Result<()> {
+fn div_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     let out = cx.input(of_quotient::OUT)?;
     let dx = binary(cx.op.name, Binary::Div, dout, &conj(y)?, axis)?;
@@ -197,7 +197,7 @@ fn div_grad(cx: &mut Run) -> Result<()> {
 }
 
 /// Gradients by a formula of (x, y, dout), on operands brought to one shape.
-fn by_rows(cx: &mut Run, rows: [&'static Row; 2]) -> Result<()> {
+fn by_rows(cx: &mut KernelContext, rows: [&'static Row; 2]) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     ensure!(
         [x, y, dout].iter().all(|t| !t.dtype().is_complex()),
@@ -225,7 +225,7 @@ fn by_rows(cx: &mut Run, rows: [&'static Row; 2]) -> Result<()> {
 }
 
 fn integer_rows(
-    cx: &mut Run,
+    cx: &mut KernelContext,
     rows: [&'static Row; 2],
     xs: &Tensor,
     ys: &Tensor,
@@ -251,16 +251,16 @@ fn integer_rows(
 }
 
 macro_rules! grad_ops {
-    ($($static:ident $name:literal $slots:ident $takes:expr, $kernel:expr, $grad:expr, $pointwise:expr;)*) => {$(
+    ($($static:ident $name:literal $slots:ident $dtypes:expr, $kernel:expr, $grad:expr, $pointwise:expr;)*) => {$(
         pub static $static: Op = Op {
-            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ElementwiseAttrs::FIELDS, takes: $takes,
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ElementwiseAttrs::FIELDS, dtypes: $dtypes,
             infer: infer_grads, grad: $grad, cpu: Kernel::Pure($kernel), pointwise: Some($pointwise), ..OP
         };
     )*};
 }
 
 /// The gradients are like X and Y.
-fn infer_grads(cx: &mut Infer) -> Result<()> {
+fn infer_grads(cx: &mut ShapeContext) -> Result<()> {
     for (grad, variable) in [(of_values::DX, of_values::X), (of_values::DY, of_values::Y)] {
         if let Some(t) = cx.tensor(variable) {
             cx.set(grad, t.dims(), t.dtype());

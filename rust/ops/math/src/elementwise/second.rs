@@ -2,7 +2,7 @@
 
 use super::attrs::{negated, ElementwiseAttrs, NUMBERS};
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{InSlot, Infer, Kernel, Op, OutSlot, Run, OP};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_kernels::elementwise::Binary;
@@ -21,20 +21,20 @@ pub(super) const DIV_SECOND: &[(&str, &str)] = &[
 
 slots! {
     mod of_sum {
-        Y "Y".meta_only(), DOUT "DOut".meta_only(), DDX "DDX".opt(), DDY "DDY".opt() => DDOUT "DDOut".made()
+        Y "Y".meta_only(), DOUT "DOut".meta_only(), DDX "DDX".dispensable(), DDY "DDY".dispensable() => DDOUT "DDOut".kernel_allocated()
     }
     mod of_product {
-        X "X", Y "Y", DOUT "DOut", DDX "DDX".opt(), DDY "DDY".opt()
-        => DDOUT "DDOut".made(), DX "X@GRAD".made(), DY "Y@GRAD".made()
+        X "X", Y "Y", DOUT "DOut", DDX "DDX".dispensable(), DDY "DDY".dispensable()
+        => DDOUT "DDOut".kernel_allocated(), DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated()
     }
     mod of_quotient {
-        Y "Y", OUT "Out", DX "DX", DDX "DDX".opt(), DDY "DDY".opt()
-        => DY "Y@GRAD".made(), DOUT "DOut".made(), DDOUT "DDOut".made()
+        Y "Y", OUT "Out", DX "DX", DDX "DDX".dispensable(), DDY "DDY".dispensable()
+        => DY "Y@GRAD".kernel_allocated(), DOUT "DOut".kernel_allocated(), DDOUT "DDOut".kernel_allocated()
     }
 }
 
 /// Each second gradient has the shape, data type and LoD of the input named here.
-fn like(cx: &mut Infer, pairs: &[(OutSlot, InSlot)]) -> Result<()> {
+fn like(cx: &mut ShapeContext, pairs: &[(OutSlot, InSlot)]) -> Result<()> {
     for &(out, input) in pairs {
         cx.like(out, input)?;
         cx.share_lod(out, input);
@@ -62,7 +62,7 @@ fn times_conj(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor
 }
 
 /// Writes a second gradient, zeros where nothing came; it has the shape and LoD of `like`.
-fn give_second(cx: &mut Run, slot: OutSlot, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
+fn give_second(cx: &mut KernelContext, slot: OutSlot, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
     if !cx.wants(slot) {
         return Ok(());
     }
@@ -78,13 +78,13 @@ fn give_second(cx: &mut Run, slot: OutSlot, t: Option<Tensor>, like: &Tensor, ax
     Ok(())
 }
 
-fn add_grad_grad(cx: &mut Run, op: Binary) -> Result<()> {
+fn add_grad_grad(cx: &mut KernelContext, op: Binary) -> Result<()> {
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let ddout = optional(op, cx.opt(of_sum::DDX).cloned(), cx.opt(of_sum::DDY).cloned(), axis)?;
     give_second(cx, of_sum::DDOUT, ddout, cx.input(of_sum::DOUT)?, axis)
 }
 
-fn mul_grad_grad(cx: &mut Run) -> Result<()> {
+fn mul_grad_grad(cx: &mut KernelContext) -> Result<()> {
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let (x, y, dout) = (cx.input(of_product::X)?, cx.input(of_product::Y)?, cx.input(of_product::DOUT)?);
     let (ddx, ddy) = (cx.opt(of_product::DDX), cx.opt(of_product::DDY));
@@ -101,7 +101,7 @@ fn mul_grad_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn div_grad_grad(cx: &mut Run) -> Result<()> {
+fn div_grad_grad(cx: &mut KernelContext) -> Result<()> {
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let (y, out, dx) = (cx.input(of_quotient::Y)?, cx.input(of_quotient::OUT)?, cx.input(of_quotient::DX)?);
     let (ddx, ddy) = (cx.opt(of_quotient::DDX), cx.opt(of_quotient::DDY));
@@ -142,13 +142,13 @@ fn div_grad_grad(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-const fn second_of_sum(name: &'static str, takes: DTypes, kernel: fn(&mut Run) -> Result<()>) -> Op {
+const fn second_of_sum(name: &'static str, dtypes: DTypes, kernel: fn(&mut KernelContext) -> Result<()>) -> Op {
     Op {
         name,
         inputs: of_sum::INS,
         outputs: of_sum::OUTS,
         attrs: ElementwiseAttrs::FIELDS,
-        takes,
+        dtypes,
         infer: |cx| like(cx, &[(of_sum::DDOUT, of_sum::DOUT)]),
         cpu: Kernel::Pure(kernel),
         ..OP
@@ -162,7 +162,7 @@ pub static MUL_GRAD_GRAD: Op = Op {
     inputs: of_product::INS,
     outputs: of_product::OUTS,
     attrs: ElementwiseAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: |cx| {
         use of_product::*;
         like(cx, &[(DDOUT, DOUT), (DX, X), (DY, Y)])
@@ -175,7 +175,7 @@ pub static DIV_GRAD_GRAD: Op = Op {
     inputs: of_quotient::INS,
     outputs: of_quotient::OUTS,
     attrs: ElementwiseAttrs::FIELDS,
-    takes: NUMBERS,
+    dtypes: NUMBERS,
     infer: |cx| {
         use of_quotient::{DDOUT, DOUT, DY, OUT, Y};
         like(cx, &[(DY, Y), (DOUT, OUT), (DDOUT, OUT)])

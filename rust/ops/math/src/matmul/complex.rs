@@ -4,26 +4,26 @@ use super::batches::product;
 use super::gradients::{checked, grad_x, grad_y};
 use super::plan::{backward, forward, second, Plan};
 use oar_core::base::{DType, Result};
-use oar_core::op::{InSlot, OutSlot, Run};
+use oar_core::op::{InSlot, KernelContext, OutSlot};
 use oar_core::tensor::Tensor;
 use oar_ops_common::broadcast::cast;
 use oar_ops_common::complex::conj;
 
 /// The forward product where an operand is complex; the output has the type in which they meet.
-pub fn run(cx: &mut Run, p: &Plan, dtype: DType) -> Result<()> {
+pub fn run(cx: &mut KernelContext, p: &Plan, dtype: DType) -> Result<()> {
     let (x, y) = (cast(cx.input(forward::X)?, dtype)?, cast(cx.input(forward::Y)?, dtype)?);
     product(p.alpha, (&x, &p.x), (&y, &p.y), (cx.out(forward::OUT)?, &p.out), false)
 }
 
 /// Writes a gradient with the data type and LoD of its variable; that of a real one is the real part.
-fn give(cx: &mut Run, slot: OutSlot, like: InSlot, t: Tensor) -> Result<()> {
+fn give(cx: &mut KernelContext, slot: OutSlot, like: InSlot, t: Tensor) -> Result<()> {
     let like = cx.input(like)?;
     cx.set(slot, cast(&t, like.dtype())?.with_lod(like.lod.clone()));
     Ok(())
 }
 
 /// dX = dOut Y^H and dY = X^H dOut, in the orientation that the plan says.
-pub fn run_backward(cx: &mut Run, p: &Plan, dtype: DType) -> Result<()> {
+pub fn run_backward(cx: &mut KernelContext, p: &Plan, dtype: DType) -> Result<()> {
     use backward::{DOUT, DX, DY, X, Y};
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cast(cx.input(DOUT)?, dtype)?);
     checked(cx, p, &dout)?;
@@ -41,7 +41,7 @@ pub fn run_backward(cx: &mut Run, p: &Plan, dtype: DType) -> Result<()> {
 }
 
 /// Second gradients: X, Y, DOut, DDX, DDY to DX, DY, DDOut.
-pub fn run_second(cx: &mut Run, p: &Plan, dtype: DType) -> Result<()> {
+pub fn run_second(cx: &mut KernelContext, p: &Plan, dtype: DType) -> Result<()> {
     use second::{DDOUT, DDX, DDY, DOUT, DX, DY, X, Y};
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cast(cx.input(DOUT)?, dtype)?);
     let wide = |slot: InSlot| cx.opt(slot).map(|t| cast(t, dtype)).transpose();

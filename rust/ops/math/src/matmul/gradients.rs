@@ -5,7 +5,7 @@ use super::plan::Plan;
 use oar_core::base::shape::numel;
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_core::op::Run;
+use oar_core::op::KernelContext;
 use oar_core::tensor::Tensor;
 
 /// The gradient of X given that of Out: `dOut op(Y)^T`, or its transpose where X is read transposed.
@@ -27,7 +27,7 @@ pub(super) fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Re
 }
 
 /// `dOut` must have the shape that the product of X and Y has.
-pub(super) fn checked(cx: &Run, p: &Plan, dout: &Tensor) -> Result<()> {
+pub(super) fn checked(cx: &KernelContext, p: &Plan, dout: &Tensor) -> Result<()> {
     ensure!(
         dout.numel() == numel(&p.dims),
         InvalidArgument,

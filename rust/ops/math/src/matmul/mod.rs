@@ -10,7 +10,7 @@ use batches::product;
 use gradients::{checked, grad_x, grad_y};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure};
 use oar_kernels::gemm;
@@ -36,7 +36,7 @@ fn plain(attrs: &oar_core::op::Attrs, x: &[i64], y: &[i64]) -> Option<(i64, i64,
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(forward::X)?, cx.dims(forward::Y)?);
     let dims = match plain(cx.attrs, &x, &y) {
         Some((rows, cols, _)) => smallvec![rows, cols],
@@ -49,7 +49,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The data type of all inputs; if one is complex, that in which they meet.
-fn same_dtype(cx: &Run, slots: &[InSlot]) -> Result<DType> {
+fn same_dtype(cx: &KernelContext, slots: &[InSlot]) -> Result<DType> {
     let mut dtype = cx.input(slots[0])?.dtype();
     for &s in &slots[1..] {
         let Some(t) = cx.opt(s) else { continue };
@@ -68,7 +68,7 @@ fn same_dtype(cx: &Run, slots: &[InSlot]) -> Result<DType> {
     Ok(dtype)
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_dtype(cx, &[forward::X, forward::Y])?;
     let (x, y) = (cx.input(forward::X)?, cx.input(forward::Y)?);
     let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
@@ -95,7 +95,7 @@ fn fast_path(attrs: &oar_core::op::Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     Some(out.with_lod(x.lod.clone()))
 }
 
-fn run_backward(cx: &mut Run) -> Result<()> {
+fn run_backward(cx: &mut KernelContext) -> Result<()> {
     use backward::{DOUT, DX, DY, X, Y};
     let dtype = same_dtype(cx, &[X, Y, DOUT])?;
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
@@ -114,7 +114,7 @@ fn run_backward(cx: &mut Run) -> Result<()> {
 }
 
 /// Reads X, Y, DOut, DDX, DDY; writes DX, DY, DDOut. An absent DDX or DDY is zero.
-fn run_second(cx: &mut Run) -> Result<()> {
+fn run_second(cx: &mut KernelContext) -> Result<()> {
     use second::{DDOUT, DDX, DDY, DOUT, DX, DY, X, Y};
     let dtype = same_dtype(cx, &[X, Y, DOUT, DDX, DDY])?;
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
@@ -160,14 +160,14 @@ fn run_second(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_second(cx: &mut Infer) -> Result<()> {
+fn infer_second(cx: &mut ShapeContext) -> Result<()> {
     cx.like(second::DX, second::X)?;
     cx.like(second::DY, second::Y)?;
     cx.like(second::DDOUT, second::DOUT)
 }
 
 /// What `gemm` takes.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES).and(DTypes::COMPLEX);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 const SECOND: &[(&str, &str)] = &[
     ("DOut", "Out@GRAD"),
     ("DDX", "X@GRAD@GRAD"),
@@ -181,16 +181,16 @@ macro_rules! products {
     ($($op:ident $grad:ident $second:ident $name:literal $grad_name:literal $second_name:literal $attrs:ident;)*) => {
         $(
             pub static $op: Op = Op {
-                name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS, infer,
+                name: $name, inputs: forward::INS, outputs: forward::OUTS, attrs: $attrs::FIELDS, dtypes: NUMBERS, infer,
                 cannot_fail: true, cpu: Kernel::Pure(run), grad: Grad::By(&$grad), amp: oar_core::op::Amp::White, fast_path: Some(fast_path),
                 ..OP
             };
             pub static $grad: Op = Op {
-                name: $grad_name, inputs: backward::INS, outputs: backward::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS,
+                name: $grad_name, inputs: backward::INS, outputs: backward::OUTS, attrs: $attrs::FIELDS, dtypes: NUMBERS,
                 infer: grads_like_inputs, cpu: Kernel::Pure(run_backward), grad: Grad::Map(&$second, SECOND), ..OP
             };
             pub static $second: Op = Op {
-                name: $second_name, inputs: second::INS, outputs: second::OUTS, attrs: $attrs::FIELDS, takes: NUMBERS,
+                name: $second_name, inputs: second::INS, outputs: second::OUTS, attrs: $attrs::FIELDS, dtypes: NUMBERS,
                 infer: infer_second, cpu: Kernel::Pure(run_second), ..OP
             };
         )*

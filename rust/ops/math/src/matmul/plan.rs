@@ -27,7 +27,7 @@ attrs! {
 slots! {
     pub(super) mod forward { X "X", Y "Y" => OUT "Out" }
     pub(super) mod backward { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
-    pub(super) mod second { X "X", Y "Y", DOUT "DOut", DDX "DDX".opt(), DDY "DDY".opt() => DX "DX", DY "DY", DDOUT "DDOut" }
+    pub(super) mod second { X "X", Y "Y", DOUT "DOut", DDX "DDX".dispensable(), DDY "DDY".dispensable() => DX "DX", DY "DY", DDOUT "DDOut" }
 }
 
 impl MatmulAttrs {

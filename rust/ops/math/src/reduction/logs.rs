@@ -7,7 +7,7 @@ use oar_core::base::shape::to_usize;
 use oar_core::base::{DTypes, Result};
 use oar_core::dispatch;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_kernels::elementwise::map;
 use oar_kernels::formula;
@@ -71,7 +71,7 @@ fn logsumexp_of<T: Logs>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T])
     out.iter_mut().zip(&greatest).for_each(|(o, &m)| *o = Number::add(m, o.ln()));
 }
 
-fn logsumexp(cx: &mut Run) -> Result<()> {
+fn logsumexp(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unary::X)?;
     let (shape, a) = (to_usize(x.dims()), cx.attrs::<LogsumexpAttrs>().reduce(x.rank()));
     let axes: Axes = axes(cx.op.name, &a, x.rank())?;
@@ -81,7 +81,7 @@ fn logsumexp(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn logsumexp_grad(cx: &mut Run) -> Result<()> {
+fn logsumexp_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let a = cx.attrs::<LogsumexpAttrs>().reduce(cx.input(of_values::X)?.rank());
@@ -102,7 +102,7 @@ fn norm_of<T: Logs>(x: &Tensor, shape: &[usize], axes: &[bool], out: &mut [T]) {
     out.iter_mut().for_each(|o| *o = o.sqrt());
 }
 
-fn frobenius_norm(cx: &mut Run) -> Result<()> {
+fn frobenius_norm(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unary::X)?;
     let axes: Axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -114,7 +114,7 @@ fn frobenius_norm(cx: &mut Run) -> Result<()> {
 /// Paddle keeps the divisor away from zero by this much.
 const EPSILON: f64 = 1e-12;
 
-fn frobenius_norm_grad(cx: &mut Run) -> Result<()> {
+fn frobenius_norm_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
@@ -125,14 +125,14 @@ fn frobenius_norm_grad(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-const TYPES: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const TYPES: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 pub static LOGSUMEXP: Op = Op {
     name: "logsumexp",
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: LogsumexpAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: |cx| {
         let a = cx.attrs::<LogsumexpAttrs>().reduce(cx.dims(unary::X)?.len());
         infer_as(cx, &a, None)
@@ -146,7 +146,7 @@ pub static LOGSUMEXP_GRAD: Op = Op {
     inputs: of_values::INS,
     outputs: of_values::OUTS,
     attrs: LogsumexpAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, of_values::X, logsumexp_grad)),
     ..OP
@@ -156,7 +156,7 @@ pub static FROBENIUS_NORM: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: ReduceAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     // The data types that its attributes may name are not read, as in Paddle's kernel.
     infer: |cx| {
         let a = ReduceAttrs { in_dtype: -1, out_dtype: -1, ..cx.attrs::<ReduceAttrs>().clone() };
@@ -171,7 +171,7 @@ pub static FROBENIUS_NORM_GRAD: Op = Op {
     inputs: of_values::INS,
     outputs: of_values::OUTS,
     attrs: ReduceAttrs::FIELDS,
-    takes: TYPES,
+    dtypes: TYPES,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, of_values::X, frobenius_norm_grad)),
     ..OP

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Attrs, Grad, InSlot, Infer, Kernel, NoAttrs, Op, Run, OP};
+use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
@@ -77,12 +77,12 @@ fn kept(x: &[i64], axes: &[bool], keep_dim: bool) -> Dims {
     dims
 }
 
-fn infer(cx: &mut Infer, fixed: Option<DType>) -> Result<()> {
+fn infer(cx: &mut ShapeContext, fixed: Option<DType>) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
     infer_as(cx, a, fixed)
 }
 
-fn infer_as(cx: &mut Infer, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
+fn infer_as(cx: &mut ShapeContext, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
     let x = cx.dims(unary::X)?;
     let axes = axes(cx.op.name, a, x.len())?;
     let dims = kept(&x, &axes, a.keep_dim);
@@ -103,7 +103,7 @@ fn keeps_lod(a: &ReduceAttrs, axes: &[bool]) -> bool {
 }
 
 /// X in the data type of the output, its shape and the reduced axes.
-fn operand(cx: &Run, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> {
+fn operand(cx: &KernelContext, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> {
     let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     Ok((cast(x, to)?, to_usize(x.dims()), axes))
@@ -133,7 +133,7 @@ fn fast_path(name: &str, way: Way, attrs: &Attrs, ins: &[&Tensor]) -> Option<Ten
     Some(if keeps_lod(a, &axes) { out.with_lod(x.lod.clone()) } else { out })
 }
 
-fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
+fn reduce(cx: &mut KernelContext, op: Reduce) -> Result<()> {
     let to = cx.out(unary::OUT)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
     if to.is_complex() && op == Reduce::Sum {
@@ -147,7 +147,7 @@ fn reduce(cx: &mut Run, op: Reduce) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn mean_over(cx: &mut Run) -> Result<()> {
+fn mean_over(cx: &mut KernelContext) -> Result<()> {
     let to = cx.out(unary::OUT)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
     dispatch!(to, T in [f32, f64, f16, bf16], {
@@ -156,7 +156,7 @@ fn mean_over(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn all_any(cx: &mut Run, all: bool) -> Result<()> {
+fn all_any(cx: &mut KernelContext, all: bool) -> Result<()> {
     let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     reduce::all_any(all, x.data::<bool>(), &to_usize(x.dims()), &axes, cx.out_data::<bool>(unary::OUT)?);
@@ -166,7 +166,7 @@ fn all_any(cx: &mut Run, all: bool) -> Result<()> {
 // Gradients
 
 /// Like X, in the data type of the attribute or of `Out@GRAD`, which is the last slot.
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
     let dout = InSlot(cx.op.inputs.len() - 1);
     let dtype = named_dtype(cx.op.name, "in_dtype", a.in_dtype)?.unwrap_or(cx.dtype(dout)?);
@@ -196,11 +196,11 @@ struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    fn of(cx: &Run<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
+    fn of(cx: &KernelContext<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
         Spread::by(cx, cx.attrs::<ReduceAttrs>(), results)
     }
 
-    fn by(cx: &Run<'a>, a: &ReduceAttrs, results: &[&Tensor]) -> Result<Spread<'a>> {
+    fn by(cx: &KernelContext<'a>, a: &ReduceAttrs, results: &[&Tensor]) -> Result<Spread<'a>> {
         let x = cx.input(of_shape::X)?;
         let shape = to_usize(x.dims());
         let axes = axes(cx.op.name, a, shape.len())?;
@@ -257,7 +257,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
+fn sum_grad(cx: &mut KernelContext, mean: bool) -> Result<()> {
     let to = cx.out(of_shape::DX)?.dtype();
     let dout = cast(cx.input(of_shape::DOUT)?, to)?;
     let s = Spread::of(cx, &[&dout])?;
@@ -280,7 +280,7 @@ fn sum_grad(cx: &mut Run, mean: bool) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn same_types(cx: &mut Run) -> Result<DType> {
+fn same_types(cx: &mut KernelContext) -> Result<DType> {
     let dtype = |slot: InSlot| cx.input(slot).map(Tensor::dtype);
     let (x, out, dout) = (dtype(of_values::X)?, dtype(of_values::OUT)?, dtype(of_values::DOUT)?);
     ensure!(
@@ -295,7 +295,7 @@ fn same_types(cx: &mut Run) -> Result<DType> {
 }
 
 /// The gradient goes to every element that equals the extreme, as in Paddle.
-fn extreme_grad(cx: &mut Run) -> Result<()> {
+fn extreme_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
@@ -307,7 +307,7 @@ fn extreme_grad(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn prod_grad(cx: &mut Run) -> Result<()> {
+fn prod_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
     let s = Spread::of(cx, &[result, dout])?;
@@ -360,9 +360,9 @@ reductions! {
 }
 
 macro_rules! gradients {
-    ($($op:ident $name:literal $slots:ident, $takes:expr, $grad:expr, $kernel:expr;)*) => {$(
+    ($($op:ident $name:literal $slots:ident, $dtypes:expr, $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {
-            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ReduceAttrs::FIELDS, takes: $takes,
+            name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: ReduceAttrs::FIELDS, dtypes: $dtypes,
             infer: infer_grad, cpu: Kernel::Pure($kernel), grad: $grad, ..OP
         };
     )*};
@@ -370,7 +370,7 @@ macro_rules! gradients {
 /// The second gradient of a linear reduction is the reduction.
 const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 /// What the gradients that read values take.
-const NUMBERS: DTypes = DTypes::FLOATS.and(DTypes::HALVES).and(DTypes::INDICES);
+const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES);
 gradients! {
     SUM_GRAD "reduce_sum_grad" of_shape, DTypes::ALL, Grad::Map(&SUM, SECOND), |cx| sum_grad(cx, false);
     MEAN_OVER_GRAD "reduce_mean_grad" of_shape, DTypes::ALL, Grad::Map(&MEAN_OVER, SECOND), |cx| sum_grad(cx, true);
@@ -379,13 +379,13 @@ gradients! {
     MIN_GRAD "reduce_min_grad" of_values, NUMBERS, Grad::None, extreme_grad;
 }
 
-const fn boolean(name: &'static str, kernel: fn(&mut Run) -> Result<()>) -> Op {
+const fn boolean(name: &'static str, kernel: fn(&mut KernelContext) -> Result<()>) -> Op {
     Op {
         name,
         inputs: unary::INS,
         outputs: unary::OUTS,
         attrs: ReduceAttrs::FIELDS,
-        takes: DTypes::BOOL,
+        dtypes: DTypes::BOOL,
         infer: |cx| infer(cx, Some(DType::Bool)),
         cpu: Kernel::Pure(kernel),
         ..OP
@@ -396,7 +396,7 @@ pub static ANY: Op = boolean("reduce_any", |cx| all_any(cx, false));
 
 // mean: of all elements.
 
-fn mean(cx: &mut Run) -> Result<()> {
+fn mean(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unary::X)?;
     dispatch!(x.dtype(), T in [f32, f64, f16, bf16], {
         reduce::mean(x.data::<T>(), &[x.numel()], &[true], cx.out_data::<T>(unary::OUT)?);
@@ -404,7 +404,7 @@ fn mean(cx: &mut Run) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn mean_grad(cx: &mut Run) -> Result<()> {
+fn mean_grad(cx: &mut KernelContext) -> Result<()> {
     let dout = cx.input(of_shape::DOUT)?;
     ensure!(dout.numel() == 1, InvalidArgument, "operator mean_grad: Out@GRAD must have one element, got {dout:?}");
     let n = cx.input(of_shape::X)?.numel();
@@ -421,7 +421,7 @@ pub static MEAN: Op = Op {
     inputs: unary::INS,
     outputs: unary::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         let dtype = cx.dtype(unary::X)?;
         cx.set(unary::OUT, &[1], dtype);
@@ -436,7 +436,7 @@ pub static MEAN_GRAD: Op = Op {
     inputs: of_shape::INS,
     outputs: of_shape::OUTS,
     attrs: NoAttrs::FIELDS,
-    takes: DTypes::FLOATS.and(DTypes::HALVES),
+    dtypes: DTypes::FLOATS.union(DTypes::HALVES),
     infer: |cx| {
         let (dims, dtype) = (cx.dims(of_shape::X)?, cx.dtype(of_shape::DOUT)?);
         cx.set(of_shape::DX, &dims, dtype);

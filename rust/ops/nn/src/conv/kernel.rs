@@ -4,7 +4,7 @@ use super::attrs::Convolves;
 use super::slots::{conv, conv_grad, conv_grad_grad};
 use oar_core::base::shape::to_usize;
 use oar_core::base::{Dims, Result};
-use oar_core::op::Run;
+use oar_core::op::KernelContext;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure};
 use oar_kernels::reduce::{reduce, Reduce};
@@ -12,11 +12,11 @@ use oar_ops_common::conv::Plan;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::sum::accumulate;
 
-fn plan<A: Convolves>(cx: &Run, x: &Tensor, w: &Tensor) -> Result<(Plan, Dims)> {
+fn plan<A: Convolves>(cx: &KernelContext, x: &Tensor, w: &Tensor) -> Result<(Plan, Dims)> {
     cx.attrs::<A>().convolution(cx.op.name).plan(x.dims(), w.dims())
 }
 
-pub fn convolve<A: Convolves>(cx: &mut Run) -> Result<()> {
+pub fn convolve<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     let (x, w) = (cx.input(conv::INPUT)?, cx.input(conv::FILTER)?);
     let bias = if A::BIAS { cx.opt(conv::BIAS) } else { None };
     same_types(cx.op.name, x, &[w])?;
@@ -39,7 +39,7 @@ pub fn convolve<A: Convolves>(cx: &mut Run) -> Result<()> {
 }
 
 /// The output's gradient must have the output's shape.
-fn check_grad(cx: &Run, dy: &Tensor, out: &[i64]) -> Result<()> {
+fn check_grad(cx: &KernelContext, dy: &Tensor, out: &[i64]) -> Result<()> {
     ensure!(
         dy.dims() == out,
         InvalidArgument,
@@ -50,7 +50,7 @@ fn check_grad(cx: &Run, dy: &Tensor, out: &[i64]) -> Result<()> {
     Ok(())
 }
 
-pub fn convolve_grad<A: Convolves>(cx: &mut Run) -> Result<()> {
+pub fn convolve_grad<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
     let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);
     same_types(cx.op.name, x, &[w, dy])?;
@@ -73,7 +73,7 @@ pub fn convolve_grad<A: Convolves>(cx: &mut Run) -> Result<()> {
 }
 
 /// ddO = conv(ddI, W) + conv(I, ddW); dW from ddI and dO; dI from dO and ddW.
-pub fn convolve_grad_grad<A: Convolves>(cx: &mut Run) -> Result<()> {
+pub fn convolve_grad_grad<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     use conv_grad_grad::{DDFILTER, DDINPUT, DDOUTPUT, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
     let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);
     let (ddx, ddw) = (cx.opt(DDINPUT), cx.opt(DDFILTER));

@@ -7,7 +7,7 @@ mod slots;
 use attrs::{Conv3dAttrs, ConvAttrs, Convolves, Transpose3dAttrs, TransposeAttrs};
 use kernel::{convolve, convolve_grad, convolve_grad_grad};
 use oar_core::base::{DTypes, Result};
-use oar_core::op::{Amp, Grad, Infer, Kernel, Op, OP};
+use oar_core::op::{Amp, Grad, Kernel, Op, ShapeContext, OP};
 use oar_ops_common::half::in_f32;
 use slots::{conv, conv3d, conv3d_grad, conv_grad, conv_grad_grad, transpose, transpose3d};
 
@@ -20,9 +20,9 @@ const SECOND: &[(&str, &str)] = &[
     ("DInput", "Input@GRAD"),
 ];
 
-const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-fn infer<A: Convolves>(cx: &mut Infer) -> Result<()> {
+fn infer<A: Convolves>(cx: &mut ShapeContext) -> Result<()> {
     let (x, w, dtype) = (cx.dims(conv::INPUT)?, cx.dims(conv::FILTER)?, cx.dtype(conv::INPUT)?);
     let out = cx.attrs::<A>().convolution(cx.op.name).out(&x, &w)?;
     cx.set(conv::OUTPUT, &out, dtype);
@@ -31,7 +31,7 @@ fn infer<A: Convolves>(cx: &mut Infer) -> Result<()> {
 }
 
 /// Every `X@GRAD` is like `X`, where there is an `X`.
-fn infer_grad<A: Convolves>(cx: &mut Infer) -> Result<()> {
+fn infer_grad<A: Convolves>(cx: &mut ShapeContext) -> Result<()> {
     use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, FILTER, INPUT};
     for (grad, of) in [(DINPUT, INPUT), (DFILTER, FILTER)] {
         cx.like(grad, of)?;
@@ -43,7 +43,7 @@ fn infer_grad<A: Convolves>(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad_grad(cx: &mut ShapeContext) -> Result<()> {
     use conv_grad_grad::{DDOUTPUT, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
     cx.like(DDOUTPUT, DOUTPUT)?;
     cx.like(DFILTER, FILTER)?;
@@ -59,7 +59,7 @@ macro_rules! conv_ops {
                 inputs: $slots::INS,
                 outputs: $slots::OUTS,
                 attrs: $attrs::FIELDS,
-                takes: FLOATS,
+                dtypes: FLOATS,
                 infer: infer::<$attrs>,
                 cpu: Kernel::Pure(|cx| in_f32(cx, conv::INPUT, convolve::<$attrs>)),
                 grad: Grad::By(&$grad),
@@ -71,7 +71,7 @@ macro_rules! conv_ops {
                 inputs: $grads::INS,
                 outputs: $grads::OUTS,
                 attrs: $attrs::FIELDS,
-                takes: FLOATS,
+                dtypes: FLOATS,
                 infer: infer_grad::<$attrs>,
                 cpu: Kernel::Pure(|cx| in_f32(cx, conv_grad::INPUT, convolve_grad::<$attrs>)),
                 $(grad: Grad::Map(&$second, SECOND),)?
@@ -83,7 +83,7 @@ macro_rules! conv_ops {
                     inputs: conv_grad_grad::INS,
                     outputs: conv_grad_grad::OUTS,
                     attrs: $attrs::FIELDS,
-                    takes: FLOATS,
+                    dtypes: FLOATS,
                     infer: infer_grad_grad,
                     cpu: Kernel::Pure(|cx| in_f32(cx, conv_grad_grad::INPUT, convolve_grad_grad::<$attrs>)),
                     ..OP

@@ -3,21 +3,21 @@
 use oar_core::slots;
 
 slots! {
-    pub(super) mod conv { INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), RESIDUAL "ResidualData".opt() => OUTPUT "Output" }
-    pub(super) mod conv3d { INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".opt() => OUTPUT "Output" }
-    pub(super) mod transpose { INPUT "Input", FILTER "Filter", BIAS "Bias".opt() => OUTPUT "Output" }
+    pub(super) mod conv { INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable() => OUTPUT "Output" }
+    pub(super) mod conv3d { INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".dispensable() => OUTPUT "Output" }
+    pub(super) mod transpose { INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable() => OUTPUT "Output" }
     pub(super) mod transpose3d { INPUT "Input", FILTER "Filter" => OUTPUT "Output" }
     // The gradients have the same slots at the same places, whatever the third is.
     pub(super) mod conv_grad {
-        INPUT "Input", FILTER "Filter", BIAS "Bias".opt(), DOUTPUT "Output@GRAD"
+        INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), DOUTPUT "Output@GRAD"
         => DINPUT "Input@GRAD", DFILTER "Filter@GRAD", DBIAS "Bias@GRAD"
     }
     pub(super) mod conv3d_grad {
-        INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".opt(), DOUTPUT "Output@GRAD"
+        INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".dispensable(), DOUTPUT "Output@GRAD"
         => DINPUT "Input@GRAD", DFILTER "Filter@GRAD"
     }
     pub(super) mod conv_grad_grad {
-        INPUT "Input", FILTER "Filter", DOUTPUT "DOutput", DDINPUT "DDInput".opt(), DDFILTER "DDFilter".opt()
+        INPUT "Input", FILTER "Filter", DOUTPUT "DOutput", DDINPUT "DDInput".dispensable(), DDFILTER "DDFilter".dispensable()
         => DDOUTPUT "DDOutput", DFILTER "DFilter", DINPUT "DInput"
     }
 }

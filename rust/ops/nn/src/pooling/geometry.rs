@@ -5,7 +5,7 @@ use oar_core::ensure;
 use oar_kernels::pooling as kernel;
 use oar_ops_common::window::{channels_last, split_images, Axis, Geometry, Windows};
 
-pub const FLOATS: DTypes = DTypes::FLOATS.and(DTypes::HALVES);
+pub const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The attributes of a pooling.
 pub struct Pooling<'a> {

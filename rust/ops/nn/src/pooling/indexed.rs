@@ -4,7 +4,7 @@ use super::geometry::{Pooling, FLOATS};
 use oar_core::attrs;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
 use oar_kernels::pooling_grad as gradient;
@@ -66,7 +66,7 @@ macro_rules! indexed {
 
 indexed!(IndexedAttrs Indexed3dAttrs);
 
-fn infer<A: Indexed>(cx: &mut Infer) -> Result<()> {
+fn infer<A: Indexed>(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(pool::X)?, cx.dtype(pool::X)?);
     let p = cx.attrs::<A>().pooling(cx.op.name)?;
     let out = p.out(&x)?;
@@ -82,7 +82,7 @@ fn infer<A: Indexed>(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_pool<A: Indexed>(cx: &mut Run) -> Result<()> {
+fn run_pool<A: Indexed>(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(pool::X)?;
     let (p, _) = cx.attrs::<A>().pooling(cx.op.name)?.plan(x.dims())?;
     let mut mask = cx.take_out(pool::MASK)?;
@@ -94,7 +94,7 @@ fn run_pool<A: Indexed>(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_pool_grad<A: Indexed>(cx: &mut Run) -> Result<()> {
+fn run_pool_grad<A: Indexed>(cx: &mut KernelContext) -> Result<()> {
     let (x, mask, dout) = (cx.input(pool_grad::X)?, cx.input(pool_grad::MASK)?, cx.input(pool_grad::DOUT)?);
     let (p, dims) = cx.attrs::<A>().pooling(cx.op.name)?.plan(x.dims())?;
     ensure!(
@@ -114,7 +114,7 @@ fn run_pool_grad<A: Indexed>(cx: &mut Run) -> Result<()> {
 }
 
 pool_ops! {
-    DOUT OP.takes;
+    DOUT OP.dtypes;
     IndexedAttrs: INDEXED2D "max_pool2d_with_index", INDEXED2D_GRAD "max_pool2d_with_index_grad";
     Indexed3dAttrs: INDEXED3D "max_pool3d_with_index", INDEXED3D_GRAD "max_pool3d_with_index_grad";
 }
@@ -161,7 +161,7 @@ fn unpool_out(op: &str, a: &UnpoolAttrs, x: &[i64], indices: &[i64]) -> Result<D
     Ok(out)
 }
 
-fn infer_unpool(cx: &mut Infer) -> Result<()> {
+fn infer_unpool(cx: &mut ShapeContext) -> Result<()> {
     let (x, indices, dtype) = (cx.dims(unpool::X)?, cx.dims(unpool::INDICES)?, cx.dtype(unpool::X)?);
     let out = unpool_out(cx.op.name, cx.attrs(), &x, &indices)?;
     cx.set(unpool::OUT, &out, dtype);
@@ -181,7 +181,7 @@ fn places(op: &str, indices: &[i32], plane: usize, out_plane: usize, mut f: impl
     Ok(())
 }
 
-fn run_unpool(cx: &mut Run) -> Result<()> {
+fn run_unpool(cx: &mut KernelContext) -> Result<()> {
     let (x, indices, name) = (cx.input(unpool::X)?, cx.input(unpool::INDICES)?, cx.op.name);
     let out = unpool_out(name, cx.attrs(), x.dims(), indices.dims())?;
     ensure!(
@@ -199,7 +199,7 @@ fn run_unpool(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_unpool_grad(cx: &mut Run) -> Result<()> {
+fn run_unpool_grad(cx: &mut KernelContext) -> Result<()> {
     use unpool_grad::{DOUT, DX, INDICES, X};
     let (x, indices, dout, name) = (cx.input(X)?, cx.input(INDICES)?, cx.input(DOUT)?, cx.op.name);
     let out = unpool_out(name, cx.attrs(), x.dims(), indices.dims())?;
@@ -226,7 +226,7 @@ pub static UNPOOL: Op = Op {
     inputs: unpool::INS,
     outputs: unpool::OUTS,
     attrs: UnpoolAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: infer_unpool,
     cpu: Kernel::Pure(|cx| in_f32(cx, unpool::X, run_unpool)),
     grad: Grad::By(&UNPOOL_GRAD),

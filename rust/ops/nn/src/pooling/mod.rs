@@ -3,14 +3,14 @@
 /// Pools and their gradients, a row each; where it stands are their slots, shape rule and kernels. Before the rows: the
 /// slot whose type says how a gradient is computed, and the types that it takes.
 macro_rules! pool_ops {
-    ($slot:ident $takes:expr;
+    ($slot:ident $dtypes:expr;
         $($attrs:ident: $op:ident $name:literal, $grad:ident $grad_name:literal;)*) => {$(
         pub static $op: Op = Op {
             name: $name,
             inputs: pool::INS,
             outputs: pool::OUTS,
             attrs: $attrs::FIELDS,
-            takes: FLOATS,
+            dtypes: FLOATS,
             infer: infer::<$attrs>,
             cpu: Kernel::Pure(|cx| in_f32(cx, pool::X, run_pool::<$attrs>)),
             grad: Grad::By(&$grad),
@@ -21,7 +21,7 @@ macro_rules! pool_ops {
             inputs: pool_grad::INS,
             outputs: pool_grad::OUTS,
             attrs: $attrs::FIELDS,
-            takes: $takes,
+            dtypes: $dtypes,
             infer: grads_like_inputs,
             cpu: Kernel::Pure(|cx| in_f32(cx, pool_grad::$slot, run_pool_grad::<$attrs>)),
             ..OP
@@ -39,7 +39,7 @@ use oar_core::attrs;
 use oar_core::base::Result;
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
 use oar_kernels::pooling_grad as gradient;
@@ -96,7 +96,7 @@ macro_rules! pools {
 
 pools!(PoolAttrs Pool3dAttrs);
 
-fn infer<A: Pools>(cx: &mut Infer) -> Result<()> {
+fn infer<A: Pools>(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(pool::X)?, cx.dtype(pool::X)?);
     let out = cx.attrs::<A>().pooling(cx.op.name).out(&x)?;
     cx.set(pool::OUT, &out, dtype);
@@ -104,7 +104,7 @@ fn infer<A: Pools>(cx: &mut Infer) -> Result<()> {
     Ok(())
 }
 
-fn run_pool<A: Pools>(cx: &mut Run) -> Result<()> {
+fn run_pool<A: Pools>(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(pool::X)?;
     let a = cx.attrs::<A>().pooling(cx.op.name);
     let ((p, _), max) = (a.plan(x.dims())?, a.pooling_type == "max");
@@ -115,7 +115,7 @@ fn run_pool<A: Pools>(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_pool_grad<A: Pools>(cx: &mut Run) -> Result<()> {
+fn run_pool_grad<A: Pools>(cx: &mut KernelContext) -> Result<()> {
     let (x, out, dout) = (cx.input(pool_grad::X)?, cx.input(pool_grad::OUT)?, cx.input(pool_grad::DOUT)?);
     let a = cx.attrs::<A>().pooling(cx.op.name);
     let ((p, dims), max) = (a.plan(x.dims())?, a.pooling_type == "max");

@@ -4,7 +4,7 @@ use super::geometry::FLOATS;
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
 use oar_kernels::pooling_grad as gradient;
@@ -70,14 +70,14 @@ fn rows<T>(all: &mut [T], level: &mut [T], images: usize, from: usize, f: impl F
     }
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(spp::X)?, cx.dtype(spp::X)?);
     let out = out_shape(cx.op.name, cx.attrs(), &x)?;
     cx.set(spp::OUT, &out, dtype);
     Ok(())
 }
 
-fn run(cx: &mut Run) -> Result<()> {
+fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<SppAttrs>(), cx.input(spp::X)?);
     out_shape(cx.op.name, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
@@ -95,7 +95,7 @@ fn run(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn run_grad(cx: &mut Run) -> Result<()> {
+fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use spp_grad::{DOUT, DX, OUT, X};
     let (a, x, out, dout) = (cx.attrs::<SppAttrs>(), cx.input(X)?, cx.input(OUT)?, cx.input(DOUT)?);
     let dims = out_shape(cx.op.name, a, x.dims())?;
@@ -135,7 +135,7 @@ pub static SPP: Op = Op {
     inputs: spp::INS,
     outputs: spp::OUTS,
     attrs: SppAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer,
     cpu: Kernel::Pure(|cx| in_f32(cx, spp::X, run)),
     grad: Grad::By(&SPP_GRAD),
@@ -147,7 +147,7 @@ pub static SPP_GRAD: Op = Op {
     inputs: spp_grad::INS,
     outputs: spp_grad::OUTS,
     attrs: SppAttrs::FIELDS,
-    takes: FLOATS,
+    dtypes: FLOATS,
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| in_f32(cx, spp_grad::X, run_grad)),
     ..OP

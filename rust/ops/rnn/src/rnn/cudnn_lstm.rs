@@ -4,7 +4,7 @@
 use super::network::{Kept, Network, Params, Wanted};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::recurrent::Cell;
@@ -21,15 +21,15 @@ attrs! {
 slots! {
     /// As rnn; W has the weights of WeightList one behind the other. StateOut is what dropout kept.
     mod cudnn {
-        INPUT "Input", H0 "InitH", C0 "InitC", W "W".opt(), LIST "WeightList".opt().many(),
-        LENGTHS "SequenceLength".opt()
-        => RESERVE "Reserve".mid().made(), MASK "StateOut".made(), OUT "Out", H "LastH", C "LastC"
+        INPUT "Input", H0 "InitH", C0 "InitC", W "W".dispensable(), LIST "WeightList".dispensable().duplicable(),
+        LENGTHS "SequenceLength".dispensable()
+        => RESERVE "Reserve".intermediate().kernel_allocated(), MASK "StateOut".kernel_allocated(), OUT "Out", H "LastH", C "LastC"
     }
     mod cudnn_grad {
-        INPUT "Input", H0 "InitH", C0 "InitC", W "W".opt().extra(), LIST "WeightList".opt().many(),
-        LENGTHS "SequenceLength".opt(), RESERVE "Reserve", MASK "StateOut", OUT "Out", DOUT "Out@GRAD",
+        INPUT "Input", H0 "InitH", C0 "InitC", W "W".dispensable().extra(), LIST "WeightList".dispensable().duplicable(),
+        LENGTHS "SequenceLength".dispensable(), RESERVE "Reserve", MASK "StateOut", OUT "Out", DOUT "Out@GRAD",
         DC "LastC@GRAD", DH "LastH@GRAD"
-        => DLIST "WeightList@GRAD".many(), DW "W@GRAD".extra(), DINPUT "Input@GRAD", DH0 "InitH@GRAD", DC0 "InitC@GRAD"
+        => DLIST "WeightList@GRAD".duplicable(), DW "W@GRAD".extra(), DINPUT "Input@GRAD", DH0 "InitH@GRAD", DC0 "InitC@GRAD"
     }
 }
 
@@ -66,7 +66,7 @@ fn agrees(got: &[i64], wanted: &[i64]) -> bool {
 }
 
 /// Slots up to SequenceLength have the same places in both operators.
-fn check_inputs(cx: &Infer) -> Result<(usize, usize, usize)> {
+fn check_inputs(cx: &ShapeContext) -> Result<(usize, usize, usize)> {
     let (x, dtype, op) = (cx.dims(cudnn::INPUT)?, cx.dtype(cudnn::INPUT)?, cx.op.name);
     let (layers, directions, hidden) = sizes(op, cx.attrs::<CudnnLstmAttrs>())?;
     if x.len() != 3 {
@@ -125,7 +125,7 @@ fn check_inputs(cx: &Infer) -> Result<(usize, usize, usize)> {
     Ok((layers, directions, hidden))
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (_, directions, hidden) = check_inputs(cx)?;
     let (mut x, dtype) = (cx.dims(cudnn::INPUT)?, cx.dtype(cudnn::INPUT)?);
     x[2] = (directions * hidden) as i64;
@@ -136,7 +136,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
     cx.like(cudnn::C, cudnn::C0)
 }
 
-fn network(cx: &Run) -> Result<Network> {
+fn network(cx: &KernelContext) -> Result<Network> {
     let (x, a, op) = (cx.input(cudnn::INPUT)?, cx.attrs::<CudnnLstmAttrs>(), cx.op.name);
     let (layers, directions, hidden) = sizes(op, a)?;
     let [steps, batch, input] = [0, 1, 2].map(|i| x.dims()[i] as usize);
@@ -157,7 +157,7 @@ fn network(cx: &Run) -> Result<Network> {
 }
 
 /// The weights in the order of the list, wherever they lie.
-fn weights<'a, T: Element>(cx: &Run<'a>, net: &Network) -> Result<Vec<&'a [T]>> {
+fn weights<'a, T: Element>(cx: &KernelContext<'a>, net: &Network) -> Result<Vec<&'a [T]>> {
     if cx.has(cudnn::LIST) {
         return Ok(cx.inputs(cudnn::LIST)?.into_iter().map(|t| t.data::<T>()).collect());
     }
@@ -170,7 +170,7 @@ fn weights<'a, T: Element>(cx: &Run<'a>, net: &Network) -> Result<Vec<&'a [T]>> 
     Ok(shapes(net.layers, net.directions, net.hidden, net.input as i64).into_iter().map(take).collect())
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let (net, x) = (network(cx)?, cx.input(cudnn::INPUT)?);
     let (mut h, mut c) = (cx.input(cudnn::H0)?.deep_copy()?, cx.input(cudnn::C0)?.deep_copy()?);
     let mut reserve = Tensor::empty(x.dtype(), &[net.reserve() as i64])?;
@@ -190,7 +190,7 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     check_inputs(cx)?;
     let count = cx.count(cudnn_grad::LIST);
     if cx.free_outs {
@@ -208,7 +208,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
     cx.like(cudnn_grad::DC0, cudnn_grad::C0)
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use cudnn_grad::*;
     let (net, x) = (network(cx)?, cx.input(INPUT)?);
     let (out, dout, reserve, mask) = (cx.input(OUT)?, cx.input(DOUT)?, cx.input(RESERVE)?, cx.input(MASK)?);
@@ -269,7 +269,7 @@ pub static CUDNN_LSTM: Op = Op {
     inputs: cudnn::INS,
     outputs: cudnn::OUTS,
     attrs: CudnnLstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     cpu: Kernel::Random(forward),
     grad: Grad::By(&CUDNN_LSTM_GRAD),
@@ -281,7 +281,7 @@ pub static CUDNN_LSTM_GRAD: Op = Op {
     inputs: cudnn_grad::INS,
     outputs: cudnn_grad::OUTS,
     attrs: CudnnLstmAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP

@@ -5,7 +5,7 @@ mod network;
 
 use network::{Kept, Network, Params, Wanted};
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::{Grad, InSlot, Infer, Kernel, Op, Run, OP};
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::recurrent::Cell;
@@ -22,13 +22,13 @@ slots! {
     /// Input [steps, batch, width]. PreState is h, and c of an LSTM, [layers * directions, batch, hidden]. WeightList has the
     /// weights of input and state of each layer and direction, then their biases.
     mod rnn {
-        INPUT "Input", STATE "PreState".many(), WEIGHTS "WeightList".many(), LENGTHS "SequenceLength".opt()
-        => DROPPED "DropoutState".opt().made(), RESERVE "Reserve".mid().made(), OUT "Out", LAST "State".many()
+        INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable()
+        => DROPPED "DropoutState".dispensable().kernel_allocated(), RESERVE "Reserve".intermediate().kernel_allocated(), OUT "Out", LAST "State".duplicable()
     }
     mod rnn_grad {
-        INPUT "Input", STATE "PreState".many(), WEIGHTS "WeightList".many(), LENGTHS "SequenceLength".opt(),
-        DROPPED "DropoutState".opt(), RESERVE "Reserve", OUT "Out", DOUT "Out@GRAD", DLAST "State@GRAD".many()
-        => DWEIGHTS "WeightList@GRAD".many(), DINPUT "Input@GRAD", DSTATE "PreState@GRAD".many()
+        INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable(),
+        DROPPED "DropoutState".dispensable(), RESERVE "Reserve", OUT "Out", DOUT "Out@GRAD", DLAST "State@GRAD".duplicable()
+        => DWEIGHTS "WeightList@GRAD".duplicable(), DINPUT "Input@GRAD", DSTATE "PreState@GRAD".duplicable()
     }
 }
 
@@ -67,7 +67,7 @@ fn plan(op: &str, a: &RnnAttrs) -> Result<Plan> {
     Ok(Plan { cell, layers: a.num_layers as usize, directions, hidden: a.hidden_size as usize })
 }
 
-fn check(cx: &Infer, slot: InSlot, i: usize, wanted: &[i64], dtype: DType) -> Result<()> {
+fn check(cx: &ShapeContext, slot: InSlot, i: usize, wanted: &[i64], dtype: DType) -> Result<()> {
     let got = cx.meta(slot, i)?;
     let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
     ensure!(
@@ -83,7 +83,7 @@ fn check(cx: &Infer, slot: InSlot, i: usize, wanted: &[i64], dtype: DType) -> Re
 }
 
 /// Slots of the same names in the operator and its gradient have the same places, so both check them here.
-fn check_inputs(cx: &Infer) -> Result<Plan> {
+fn check_inputs(cx: &ShapeContext) -> Result<Plan> {
     let (x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
     let op = cx.op.name;
     let plan = plan(op, cx.attrs::<RnnAttrs>())?;
@@ -127,7 +127,7 @@ fn check_inputs(cx: &Infer) -> Result<Plan> {
     Ok(plan)
 }
 
-fn infer(cx: &mut Infer) -> Result<()> {
+fn infer(cx: &mut ShapeContext) -> Result<()> {
     let plan = check_inputs(cx)?;
     let (mut x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
     x[2] = (plan.directions * plan.hidden) as i64;
@@ -144,7 +144,7 @@ fn infer(cx: &mut Infer) -> Result<()> {
 }
 
 /// The network as this call's tensors say it is.
-fn network(cx: &Run) -> Result<Network> {
+fn network(cx: &KernelContext) -> Result<Network> {
     let (x, a, op) = (cx.input(rnn::INPUT)?, cx.attrs::<RnnAttrs>(), cx.op.name);
     let Plan { cell, layers, directions, hidden } = plan(op, a)?;
     let [steps, batch, input] = [0, 1, 2].map(|i| x.dims()[i] as usize);
@@ -165,7 +165,7 @@ fn network(cx: &Run) -> Result<Network> {
     Ok(Network { cell, layers, directions, steps, batch, input, hidden, lengths, dropout, seed: a.seed })
 }
 
-fn forward(cx: &mut Run) -> Result<()> {
+fn forward(cx: &mut KernelContext) -> Result<()> {
     let net = network(cx)?;
     let x = cx.input(rnn::INPUT)?;
     let (state, weights) = (cx.inputs(rnn::STATE)?, cx.inputs(rnn::WEIGHTS)?);
@@ -194,14 +194,14 @@ fn forward(cx: &mut Run) -> Result<()> {
     Ok(())
 }
 
-fn infer_grad(cx: &mut Infer) -> Result<()> {
+fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     check_inputs(cx)?;
     for (out, of) in [
         (rnn_grad::DWEIGHTS, rnn_grad::WEIGHTS),
         (rnn_grad::DINPUT, rnn_grad::INPUT),
         (rnn_grad::DSTATE, rnn_grad::STATE),
     ] {
-        if cx.free_outs && cx.op.outputs[out.0].is(oar_core::op::DUPLICABLE) {
+        if cx.free_outs && cx.op.outputs[out.0].has(oar_core::op::SlotFlag::Duplicable) {
             cx.set_outs(out, cx.count(of))?;
         }
         for i in 0..cx.outs(out) {
@@ -213,7 +213,7 @@ fn infer_grad(cx: &mut Infer) -> Result<()> {
 }
 
 /// The gradients of the last states: zeros where nothing came.
-fn last_grads(cx: &Run, like: &[&Tensor]) -> Result<Vec<Tensor>> {
+fn last_grads(cx: &KernelContext, like: &[&Tensor]) -> Result<Vec<Tensor>> {
     let came = cx.values(rnn_grad::DLAST);
     like.iter()
         .enumerate()
@@ -228,7 +228,7 @@ fn last_grads(cx: &Run, like: &[&Tensor]) -> Result<Vec<Tensor>> {
         .collect()
 }
 
-fn backward(cx: &mut Run) -> Result<()> {
+fn backward(cx: &mut KernelContext) -> Result<()> {
     use rnn_grad::{DINPUT, DOUT, DROPPED, DSTATE, DWEIGHTS, INPUT, OUT, RESERVE, STATE, WEIGHTS};
     let net = network(cx)?;
     let (x, out, dout, reserve) = (cx.input(INPUT)?, cx.input(OUT)?, cx.input(DOUT)?, cx.input(RESERVE)?);
@@ -295,7 +295,7 @@ pub static RNN: Op = Op {
     inputs: rnn::INS,
     outputs: rnn::OUTS,
     attrs: RnnAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer,
     // Dropout between layers draws.
     cpu: Kernel::Random(forward),
@@ -308,7 +308,7 @@ pub static RNN_GRAD: Op = Op {
     inputs: rnn_grad::INS,
     outputs: rnn_grad::OUTS,
     attrs: RnnAttrs::FIELDS,
-    takes: DTypes::FLOATS,
+    dtypes: DTypes::FLOATS,
     infer: infer_grad,
     cpu: Kernel::Pure(backward),
     ..OP
