@@ -3,7 +3,7 @@
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion};
 use oar_kernels::elementwise::{binary, Binary};
 use oar_kernels::reduce::{mean, reduce, Reduce};
-use oar_kernels::{cast, copy, formula_rows as rows, index, order, random, scan};
+use oar_kernels::{elementwise::cast, formula::rows, order, random, scan, shape::copy, shape::index};
 use std::hint::black_box;
 use std::time::Duration;
 

@@ -2,14 +2,14 @@
 //! `OMP_NUM_THREADS=1 cargo bench -p oar-kernels --bench nn -- gemm`
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
+use oar_kernels::conv::winograd::enable;
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
 use oar_kernels::gemm::{batched, matmul, strided_batch, Epilogue, View};
-use oar_kernels::layer_norm::layer_norm;
-use oar_kernels::norm::{batch_norm_train, Channels};
+use oar_kernels::norm::batch_norm::{batch_norm_train, Channels};
+use oar_kernels::norm::layer_norm::layer_norm;
+use oar_kernels::pooling::grad::max_pool_grad;
 use oar_kernels::pooling::{max_pool, Pool};
-use oar_kernels::pooling_grad::max_pool_grad;
 use oar_kernels::softmax::{log_softmax, softmax, softmax_grad};
-use oar_kernels::winograd::enable;
 use std::time::Duration;
 
 fn values(n: usize) -> Vec<f32> {

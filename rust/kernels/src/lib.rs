@@ -1,40 +1,28 @@
-//! CPU kernels on slices and shapes, and the thread pool they run on. Knows nothing of operators. The groups are those
-//! of rust/ops; what all of them use is in `pool`, `simd` and `types`.
+//! CPU kernels on slices and shapes, and the thread pool that runs them. Kernels know nothing of operators or tensors.
+//!
+//! `pool`, `simd` and `types` are the foundation; each other module is a family of kernels.
 
 pub mod pool;
 pub mod simd;
 pub mod types;
 
-mod detection;
+pub mod conv;
+pub mod detection;
+pub mod elementwise;
+pub mod formula;
+pub mod functions;
+pub mod gemm;
 pub mod hash;
-mod loss;
-mod math;
-mod mt64;
-mod nn;
-mod optim;
+pub mod loss;
+pub mod norm;
+pub mod optimizer;
+pub mod order;
+pub mod pooling;
 pub mod random;
-mod rnn;
+pub mod reduce;
+pub mod resample;
+pub mod rnn;
+pub mod scan;
 pub mod sequence;
-mod shape;
-
-// Every kernel has one path from outside, without its group.
-pub use detection::overlaps;
-pub use loss::softmax_loss;
-#[cfg(target_arch = "x86_64")]
-use math::gemm_simd_x86;
-pub use math::{
-    cast, complex, elementwise, formula, formula_rows, functions, fused, gemm, gemm_amx, gemm_simd, integer, order,
-    reduce, scan,
-};
-use math::{
-    elementwise_loops, erfinv, functions_more, functions_real, functions_trig, gemm_drive, gemm_kernel, gemm_pack,
-    gemm_sides, gemm_sweep, gemm_tile, gemm_vec,
-};
-pub use nn::{
-    conv, deform, grid_sample, group_norm, l2_normalize, layer_norm, norm, pooling, pooling_grad, resize, softmax,
-    unfold, winograd,
-};
-use nn::{conv_band, conv_depthwise, conv_direct, conv_dots, conv_patch, norm_lanes, winograd_tiles};
-pub use optim::{optimizer, rules};
-pub use rnn::{act, batches, crf, ctc, lod_gru, lod_lstm, recurrent, recurrent_grad};
-pub use shape::{copy, index, strides};
+pub mod shape;
+pub mod softmax;

@@ -424,6 +424,24 @@ impl<T> Shared<T> {
     }
 }
 
+/// A pointer that threads share without a length: their accesses are disjoint.
+pub struct SharedPtr<T>(pub *mut T);
+// SAFETY: only a pointer; the code that dereferences it keeps accesses of different threads disjoint.
+unsafe impl<T: Send> Sync for SharedPtr<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for SharedPtr<T> {}
+impl<T> Clone for SharedPtr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SharedPtr<T> {}
+impl<T> SharedPtr<T> {
+    pub fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
 /// Calls `f(start, part)` for consecutive parts of `grain` elements of `out`, in parallel.
 pub fn parts<T: Send>(out: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     let (n, shared) = (out.len(), Shared::new(out));

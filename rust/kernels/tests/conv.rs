@@ -2,7 +2,7 @@
 mod common;
 use common::{at_every_level, errors, narrow};
 use oar_kernels::conv::{convolve, filter_grad, input_grad, Conv};
-use oar_kernels::{gemm_amx, pool, winograd};
+use oar_kernels::{conv::winograd, gemm::amx, pool};
 
 fn noise(n: usize, seed: u64) -> Vec<f32> {
     narrow(&common::noise(n, seed))
@@ -256,16 +256,16 @@ fn tiles_are_as_exact_as_they_should_be() {
         for (images, ins, side, outs) in cases {
             let c = shape(images, ins, (side, side), outs, (3, 3), (1, 1), (1, 1), [1; 4], 1);
             let (x, w, dy) = (noise(c.in_len(), 5), noise(c.filter_len(), 6), noise(c.out_len(), 7));
-            let unit = gemm_amx::enabled();
+            let unit = amx::enabled();
             let all = |on: bool| {
                 winograd::enable(on);
-                gemm_amx::enable(on && unit); // which is more exact than the direct kernel
+                amx::enable(on && unit); // which is more exact than the direct kernel
                 let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
                 convolve(&c, &x, &w, None, false, &mut y);
                 input_grad(&c, &dy, &w, &mut dx);
                 filter_grad(&c, &x, &dy, &mut dw);
                 winograd::enable(true);
-                gemm_amx::enable(unit);
+                amx::enable(unit);
                 [y, dx, dw]
             };
             let wide = |v: &[f32]| v.iter().map(|&v| v as f64).collect::<Vec<_>>();

@@ -3,7 +3,7 @@ mod common;
 use common::{at_every_level, narrow, noise};
 use half::{bf16, f16};
 use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
-use oar_kernels::{gemm_amx, pool};
+use oar_kernels::{gemm::amx, pool};
 
 /// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
 fn naive((m, n, k): (usize, usize, usize), a: &[f32], ta: bool, b: &[f32], tb: bool) -> Vec<f64> {
@@ -150,8 +150,8 @@ fn threads_do_not_show() {
 /// Few rows with a large B go another way than many (`gemm_sweep`): the same bits, at every level, from any layout of A.
 #[test]
 fn few_rows_are_the_rows_of_a_larger_product() {
-    let unit = gemm_amx::enabled(); // the matrix unit adds up in another order
-    gemm_amx::enable(false);
+    let unit = amx::enabled(); // the matrix unit adds up in another order
+    amx::enable(false);
     let (most, n, k) = (300, 1043, 1001);
     let (a, b) = (narrow(&noise(most * k, 12)), narrow(&noise(k * n, 13)));
     let (row, col, old) = (narrow(&noise(most, 14)), narrow(&noise(n, 15)), narrow(&noise(most * n, 16)));
@@ -191,7 +191,7 @@ fn few_rows_are_the_rows_of_a_larger_product() {
             }
         }
     });
-    gemm_amx::enable(unit);
+    amx::enable(unit);
 }
 
 /// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.

@@ -2,16 +2,16 @@
 mod common;
 use common::{errors, narrow, noise};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, View};
-use oar_kernels::{gemm_amx, pool};
+use oar_kernels::{gemm::amx, pool};
 
 /// What `f` gives with the unit and without it.
 fn both<R>(mut f: impl FnMut() -> R) -> [R; 2] {
-    let was = gemm_amx::enabled();
+    let was = amx::enabled();
     let each = [was, false].map(|on| {
-        gemm_amx::enable(on);
+        amx::enable(on);
         f()
     });
-    gemm_amx::enable(was);
+    amx::enable(was);
     each
 }
 
@@ -36,7 +36,7 @@ fn as_exact_as_chains_of_multiply_adds() {
         let (a, b) = (narrow(&noise(m * k, 1)), narrow(&noise(k * n, 2)));
         for turned in [(false, false), (true, false), (false, true), (true, true)] {
             let [unit, plain] = both(|| product(size, &a, &b, turned));
-            assert!(unit != plain || !gemm_amx::enabled(), "not on the unit: {size:?}");
+            assert!(unit != plain || !amx::enabled(), "not on the unit: {size:?}");
             let want = exact(size, &a, &b, turned);
             let (u, p) = (errors(&unit, &want), errors(&plain, &want));
             println!("{size:?} {turned:?}: {:.2} {:.2}", u[0] / p[0], u[1] / p[1]);
@@ -88,7 +88,7 @@ fn scales_biases_and_what_was_there() {
             gemm((m, n, k), 1.5, View::new(&a, 2 * k, 2), View::new(&b, 2 * n, 2), beta, &mut c, n + 5, e);
             c
         });
-        assert!(unit != plain || !gemm_amx::enabled());
+        assert!(unit != plain || !amx::enabled());
         for (i, (u, p)) in unit.iter().zip(&plain).enumerate() {
             assert!((u - p).abs() < 1e-5 + 2e-6 * p.abs(), "element {i}: {u}, without {p}");
         }

@@ -1,8 +1,8 @@
 //! Pooling against plain loops.
 mod common;
 use common::{at_every_level, words};
+use oar_kernels::pooling::grad::*;
 use oar_kernels::pooling::*;
-use oar_kernels::pooling_grad::*;
 
 /// Coarse numbers, so that maxima are tied.
 fn noise(n: usize, seed: u64) -> Vec<f64> {

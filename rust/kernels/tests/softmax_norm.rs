@@ -1,11 +1,11 @@
 //! Softmax, losses and normalisations against plain loops in f64 and finite differences.
 mod common;
 use common::{at_every_level, narrow, noise};
-use oar_kernels::layer_norm::*;
-use oar_kernels::norm::*;
+use oar_kernels::loss::cross_entropy::*;
+use oar_kernels::norm::batch_norm::*;
+use oar_kernels::norm::layer_norm::*;
 use oar_kernels::pool;
 use oar_kernels::softmax::*;
-use oar_kernels::softmax_loss::*;
 
 #[track_caller]
 fn close(got: &[f64], want: &[f64], tolerance: f64) {

@@ -11,8 +11,8 @@ use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Region};
-use oar_kernels::gemm_simd::Real;
-use oar_kernels::norm::{self as kernel, BatchNormGrad, Channels};
+use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, Channels};
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::given;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics};

@@ -4,8 +4,8 @@
 
 use super::{Args, Attrs, InSlot, Op, OutSlot};
 use oar_kernels::elementwise::Binary;
+pub use oar_kernels::formula::fused::{Code, Lane, Operand};
 use oar_kernels::formula::Row;
-pub use oar_kernels::fused::{Code, Lane, Operand};
 
 /// The rule of an operator; `None` if this call is not elementwise.
 pub type PointwiseRule = fn(&mut PointwiseCall) -> Option<()>;

@@ -11,8 +11,8 @@ use oar_core::dispatch;
 use oar_core::op::infer::{Meta, ShapeContext, ShapeInputs, VarKind};
 use oar_core::op::pointwise::Operand;
 use oar_core::tensor::{Tensor, Value};
-use oar_kernels::fused::{self, Input, Output};
-use oar_kernels::strides::broadcast_strides;
+use oar_kernels::formula::fused::{self, Input, Output};
+use oar_kernels::shape::strides::broadcast_strides;
 use smallvec::SmallVec;
 
 /// Below so many bytes a single operator does not write over its operand: what it saves in memory is little, and in the

@@ -10,7 +10,7 @@ use oar_core::ir::desc::OpDesc;
 use oar_core::ir::Attr;
 use oar_core::op::pointwise::{Operand, PointwiseCall};
 use oar_core::op::{Args, Attrs, Op};
-use oar_kernels::fused::Chain;
+use oar_kernels::formula::fused::Chain;
 use std::collections::HashSet;
 use std::ops::Range;
 

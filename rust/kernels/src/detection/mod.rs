@@ -1,3 +1,3 @@
-//! Boxes.
+//! Boxes of object detection.
 
 pub mod overlaps;

@@ -1,6 +1,6 @@
 //! Whether a box overlaps with any of those that are kept: their sides and areas lie side by side, a block is compared at once.
 
-use crate::gemm_simd::Real;
+use crate::simd::vector::Real;
 use crate::simd_fn;
 
 const LANES: usize = 16;

@@ -1,3 +1,3 @@
-//! Cross entropies.
+//! Losses and their gradients.
 
-pub mod softmax_loss;
+pub mod cross_entropy;

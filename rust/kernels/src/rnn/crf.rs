@@ -2,7 +2,7 @@
 //! scores of the first tag, row 1 of the last, the others those of what follows each tag. In probabilities, which are
 //! brought back to a sum of 1 at each step.
 
-use crate::gemm_simd::Real;
+use crate::simd::vector::Real;
 use crate::simd_fn;
 
 const LANES: usize = 16;

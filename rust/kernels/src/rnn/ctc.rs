@@ -3,7 +3,7 @@
 //! whatever the scores are, as sums of thousands of steps are large numbers of which the differences count.
 
 use crate::functions::Real as _;
-use crate::gemm_simd::Real;
+use crate::simd::vector::Real;
 use crate::simd_fn;
 
 /// Below every logarithm of a probability, but finite, so that differences with it are numbers.

@@ -1,6 +1,6 @@
 //! One step of one row of a recurrent network: from the sums of its gates to the new state, and back.
 
-use crate::gemm_simd::Real;
+use crate::simd::vector::Real;
 use crate::simd_fn;
 
 #[inline(always)]

@@ -1,11 +1,8 @@
-//! Recurrent networks and decoding.
+//! Recurrent networks and sequence decoding.
 
-pub mod act;
-pub mod batches;
+pub mod activation;
 pub mod crf;
 pub mod ctc;
 pub(crate) mod gates;
-pub mod lod_gru;
-pub mod lod_lstm;
+pub mod lod;
 pub mod recurrent;
-pub mod recurrent_grad;

@@ -3,8 +3,8 @@
 //! Sums over rows with equal indices are taken in the order of the positions, on one thread each, so that results do not
 //! depend on the number of threads and equal those of a plain loop.
 
-pub use crate::copy::OutOfRange;
 use crate::pool;
+pub use crate::shape::copy::OutOfRange;
 use crate::simd;
 use crate::types::{Number, Plain};
 

@@ -1,7 +1,5 @@
-//! Copies, gathers, broadcasting.
+//! Copies, gathers, scatters and broadcasting by shapes and strides.
 
 pub mod copy;
-#[cfg(test)]
-mod copy_tests;
 pub mod index;
 pub mod strides;

@@ -7,7 +7,7 @@ use num_complex::Complex;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure};
-use oar_kernels::complex as kernel;
+use oar_kernels::elementwise::complex as kernel;
 use oar_kernels::elementwise::{self as ew, map, Binary};
 use oar_kernels::reduce::{self, Reduce};
 

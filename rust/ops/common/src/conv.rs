@@ -5,7 +5,7 @@ use super::window::{channels_last, split_images, Axis, Geometry, Windows};
 use oar_core::base::{Dims, Result};
 use oar_core::ensure;
 use oar_kernels::conv::{self as kernel, Conv, Convolve};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 use smallvec::SmallVec;
 
 /// The arguments of a convolution that are not tensors.

@@ -83,7 +83,7 @@ pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Tensor> {
 
 /// Makes every element zero, by several threads where that pays.
 pub fn set_zero(t: &mut Tensor) -> Result<()> {
-    oar_kernels::copy::fill(0u8, t.bytes_mut()?);
+    oar_kernels::shape::copy::fill(0u8, t.bytes_mut()?);
     Ok(())
 }
 
@@ -101,7 +101,7 @@ pub fn copy_to(t: &Tensor, out: &mut Tensor) -> Result<()> {
         InvalidArgument,
         "the elements of {t:?} cannot be copied to {out:?}"
     );
-    oar_kernels::copy::copy(t.bytes(), out.bytes_mut()?);
+    oar_kernels::shape::copy::copy(t.bytes(), out.bytes_mut()?);
     Ok(())
 }
 
@@ -152,7 +152,13 @@ pub fn strided(x: &Tensor, dims: &[i64], strides: &[isize], offset: usize) -> Re
     if out.numel() > 0 {
         let shape = to_usize(dims);
         by_size!(x.dtype(), T, {
-            oar_kernels::copy::strided(words::<T>(x), &shape, strides, offset as isize, words_mut::<T>(&mut out)?)
+            oar_kernels::shape::copy::strided(
+                words::<T>(x),
+                &shape,
+                strides,
+                offset as isize,
+                words_mut::<T>(&mut out)?,
+            )
         });
     }
     Ok(out)
@@ -169,7 +175,13 @@ pub fn strided_write(x: &Tensor, dims: &[i64], out: &mut Tensor, strides: &[isiz
     if x.numel() > 0 {
         let shape = to_usize(dims);
         by_size!(x.dtype(), T, {
-            oar_kernels::copy::strided_write(words::<T>(x), &shape, words_mut::<T>(out)?, strides, offset as isize)
+            oar_kernels::shape::copy::strided_write(
+                words::<T>(x),
+                &shape,
+                words_mut::<T>(out)?,
+                strides,
+                offset as isize,
+            )
         });
     }
     Ok(())

@@ -7,7 +7,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, err};
-use oar_kernels::cast::CastFrom;
+use oar_kernels::elementwise::cast::CastFrom;
 use oar_kernels::types::Plain;
 
 /// A number on its way into a tensor; the integer is exact where the text was one.
@@ -48,7 +48,7 @@ pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
 /// Sets every element to one value.
 pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
     fn fill<T: Element + Plain>(t: &mut Tensor, v: T) -> Result<()> {
-        oar_kernels::copy::fill(v, t.data_mut::<T>()?);
+        oar_kernels::shape::copy::fill(v, t.data_mut::<T>()?);
         Ok(())
     }
     dispatch!(t.dtype(), T in [f32, f64, i32, i16, i8, u8, f16, bf16], {

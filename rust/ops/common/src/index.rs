@@ -3,7 +3,7 @@
 use oar_core::base::{DType, Result};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, err};
-use oar_kernels::index::OutOfRange;
+use oar_kernels::shape::index::OutOfRange;
 use std::borrow::Cow;
 
 /// An index tensor as int64; one that is int32 is converted, an index moves a row of work anyway.

@@ -15,7 +15,7 @@ pub fn join(parts: &[&Tensor], lens: &[usize], at: usize, out: &mut Tensor) -> R
     let (outer, inner) = (numel(&out.dims()[..at]), numel(&out.dims()[at + 1..]));
     by_size!(out.dtype(), T, {
         let data: Vec<&[T]> = parts.iter().map(|t| words::<T>(t)).collect();
-        oar_kernels::copy::concat(&data, lens, outer, inner, words_mut::<T>(out)?);
+        oar_kernels::shape::copy::concat(&data, lens, outer, inner, words_mut::<T>(out)?);
     });
     Ok(())
 }

@@ -5,7 +5,7 @@ use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure};
-use oar_kernels::strides::broadcast_strides;
+use oar_kernels::shape::strides::broadcast_strides;
 
 /// Strides with which a tensor of shape `from` is read as `out`; `axis` as in `broadcast_dims`.
 pub fn strides(from: &[i64], out: &[i64], axis: i32) -> Result<Vec<isize>> {
@@ -25,7 +25,7 @@ pub fn cast_real(t: &Tensor, to: DType) -> Result<Tensor> {
     let mut out = Tensor::empty(to, t.dims())?;
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
         dispatch!(to, U in [f32, f64, i32, i64, bool, f16, bf16, i16, i8, u8], {
-            oar_kernels::cast::cast(t.data::<T>(), out.data_mut::<U>()?);
+            oar_kernels::elementwise::cast::cast(t.data::<T>(), out.data_mut::<U>()?);
         }, _never => unreachable!("all real types are in the list"))
     }, _never => unreachable!("all real types are in the list"));
     Ok(out.with_lod(t.lod.clone()))

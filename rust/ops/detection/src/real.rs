@@ -1,10 +1,10 @@
 //! The element types of boxes, float32 and float64, as one trait.
 
 use oar_core::base::dtype::Element;
-use oar_kernels::gemm_simd;
+use oar_kernels::simd::vector;
 
 /// float32 and float64.
-pub trait Real: gemm_simd::Real + Element + std::fmt::Display {
+pub trait Real: vector::Real + Element + std::fmt::Display {
     fn of(v: f64) -> Self {
         Self::from_f64(v)
     }

@@ -5,7 +5,7 @@ use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
-use oar_kernels::overlaps::Kept;
+use oar_kernels::detection::overlaps::Kept;
 use oar_ops_common::levels;
 
 /// A negative number of boxes to keep means all.

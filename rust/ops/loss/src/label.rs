@@ -1,7 +1,7 @@
 //! Class labels: dispatch on their integer type, and the error of a label that is no class.
 
 use oar_core::err;
-use oar_kernels::softmax_loss::BadLabel;
+use oar_kernels::loss::cross_entropy::BadLabel;
 
 pub fn bad(op: &str, e: BadLabel) -> oar_core::base::Error {
     err!(OutOfRange, "operator {op}: {e}")

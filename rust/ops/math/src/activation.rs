@@ -1,4 +1,4 @@
-//! Activations and other unary formulas: rows of `oar_kernels::formula_rows` dressed as operators.
+//! Activations and other unary formulas: rows of `oar_kernels::formula::rows` dressed as operators.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -9,8 +9,8 @@ use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, OutS
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::map;
+use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
-use oar_kernels::formula_rows as rows;
 use oar_ops_common::complex;
 use oar_ops_common::row::{by_row, scaled_grad};
 

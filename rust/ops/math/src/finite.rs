@@ -5,8 +5,8 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, slots};
-use oar_kernels::copy;
 use oar_kernels::elementwise::map;
+use oar_kernels::shape::copy;
 use oar_kernels::types::Number;
 
 slots! {

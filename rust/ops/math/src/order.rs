@@ -9,7 +9,7 @@ use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, Op, Ou
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Plain;
-use oar_kernels::{copy, order, pool, scan};
+use oar_kernels::{order, pool, scan, shape::copy};
 
 attrs! {
     pub struct CumsumAttrs { axis: i32 = -1, flatten: bool = false, exclusive: bool = false, reverse: bool = false }

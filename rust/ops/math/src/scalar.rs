@@ -8,8 +8,8 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
+use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
-use oar_kernels::formula_rows as rows;
 use oar_kernels::types::Number;
 use oar_ops_common::row::by_row;
 use oar_ops_common::rows::check_rows;
@@ -163,7 +163,7 @@ fn clip_rows(cx: &mut KernelContext) -> Result<()> {
     check_rows(cx.op.name, r)?;
     let width = r.value.numel() / r.rows.len().max(1);
     let (rows, value) = dispatch!(r.value.dtype(), T in [f32, f64, i32, i64], {
-        let (rows, values) = oar_kernels::index::merge_rows(&r.rows, r.value.data::<T>(), width);
+        let (rows, values) = oar_kernels::shape::index::merge_rows(&r.rows, r.value.data::<T>(), width);
         let mut dims = r.value.dims().to_vec();
         dims[0] = rows.len() as i64;
         (rows, Tensor::from_slice(&values, &dims)?)

@@ -6,7 +6,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::norm::{self as kernel, BatchNormGrad, Channels};
+use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, Channels};
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_like, infer_channel};
 use oar_ops_common::window::split_images;

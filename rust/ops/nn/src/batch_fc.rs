@@ -9,7 +9,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContex
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 
 attrs! { pub struct RankAttrs { MaxRank: i32 = 3, MaxSize: i32 = 0 } }
 

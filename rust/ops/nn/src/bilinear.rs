@@ -6,7 +6,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
 

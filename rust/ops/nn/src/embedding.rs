@@ -8,7 +8,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::index as rows;
+use oar_kernels::shape::index as rows;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{reshaped, words, words_mut};
 use oar_ops_common::index::{index_of, out_of_range};

@@ -8,8 +8,8 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::grid_sample::{self as kernel, Beyond, Sampling};
 use oar_kernels::pool;
+use oar_kernels::resample::grid_sample::{self as kernel, Beyond, Sampling};
 use oar_ops_common::axis::like;
 use oar_ops_common::given::{given, Given, Inputs, Way};
 

@@ -6,9 +6,9 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
-use oar_kernels::group_norm::{self as kernel, Groups};
-use oar_kernels::norm::BatchNormGrad;
+use oar_kernels::norm::batch_norm::BatchNormGrad;
+use oar_kernels::norm::group_norm::{self as kernel, Groups};
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::window::split_images;
 
 attrs! {

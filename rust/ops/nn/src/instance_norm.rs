@@ -7,8 +7,8 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
-use oar_kernels::norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
+use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics, SECOND_GRAD};
 

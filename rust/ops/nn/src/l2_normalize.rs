@@ -5,7 +5,7 @@ use oar_core::base::{shape, DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::l2_normalize as kernel;
+use oar_kernels::norm::l2_normalize as kernel;
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::half::in_f32;
 

@@ -7,7 +7,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::layer_norm as kernel;
+use oar_kernels::norm::layer_norm as kernel;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
 

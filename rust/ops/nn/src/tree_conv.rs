@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 
 attrs! { pub struct TreeAttrs { max_depth: i32 = 2 } }
 

@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::unfold::Unfold;
+use oar_kernels::conv::unfold::Unfold;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::window::{Axis, Geometry, Windows};
 use std::sync::Arc;

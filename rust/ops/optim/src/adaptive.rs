@@ -6,7 +6,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::{ensure, slots};
-use oar_kernels::rules;
+use oar_kernels::optimizer::rules;
 use oar_ops_common::given::scalar;
 
 attrs! {

@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
 use oar_core::slots;
-use oar_kernels::{optimizer as kernel, rules};
+use oar_kernels::{optimizer as kernel, optimizer::rules};
 use oar_ops_common::given::{scalar, scalar_of};
 
 attrs! {

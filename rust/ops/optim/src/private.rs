@@ -6,7 +6,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::slots;
 use oar_core::tensor::generator;
-use oar_kernels::rules;
+use oar_kernels::optimizer::rules;
 use oar_ops_common::given::scalar;
 
 attrs! {

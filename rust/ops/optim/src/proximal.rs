@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::slots;
-use oar_kernels::rules;
+use oar_kernels::optimizer::rules;
 use oar_ops_common::given::scalar;
 
 attrs! {

@@ -7,8 +7,8 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::act::Act;
 use oar_kernels::gemm::matmul;
+use oar_kernels::rnn::activation::Act;
 
 attrs! {
     pub struct AttentionLstmAttrs {

@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::crf::{exps, Chains, Sequence, Viterbi};
+use oar_kernels::rnn::crf::{exps, Chains, Sequence, Viterbi};
 use oar_ops_common::axis::like;
 use std::ops::Range;
 

@@ -8,11 +8,11 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::act::Act;
-use oar_kernels::batches::Batches;
 use oar_kernels::gemm::{gemm, Epilogue, View};
-use oar_kernels::recurrent::Number;
-use oar_kernels::{lod_gru, lod_lstm};
+use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::lod::batches::Batches;
+use oar_kernels::rnn::recurrent::Number;
+use oar_kernels::{rnn::lod::gru, rnn::lod::lstm};
 use oar_ops_common::index::index_of;
 
 attrs! {
@@ -200,7 +200,7 @@ fn run_lstm<T: Number + Element>(
     let (mut gates, mut cells, mut acts, mut states) =
         (zeros(rows * 4 * n), zeros(rows * n), zeros(rows * n), zeros(rows * n));
     sums(&batches, x, None, 4 * n, &mut gates);
-    let net = lod_lstm::Net {
+    let net = lstm::Net {
         batches: &batches,
         width: n,
         weight: wh.data::<T>(),
@@ -212,7 +212,7 @@ fn run_lstm<T: Number + Element>(
         cell_clip: T::default(),
         first: (h.as_deref(), c.as_deref()),
     };
-    net.forward(lod_lstm::Left {
+    net.forward(lstm::Left {
         gates: &mut gates,
         cells: &mut cells,
         acts: &mut acts,
@@ -282,7 +282,7 @@ impl Gru<'_> {
         let zeros = |n: usize| vec![T::default(); n];
         let (mut gates, mut reset, mut hidden) = (zeros(rows * 3 * n), zeros(rows * n), zeros(rows * n));
         sums(batches, &own, None, 3 * n, &mut gates);
-        let net = lod_gru::Net {
+        let net = gru::Net {
             batches,
             width: n,
             weight: self.wh.data::<T>(),

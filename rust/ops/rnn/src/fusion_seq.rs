@@ -8,7 +8,7 @@ use oar_core::op::{Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
-use oar_kernels::sequence::{pool, Pooling};
+use oar_kernels::sequence::pool::{pool, Pooling};
 use std::sync::Arc;
 
 attrs! {

@@ -8,10 +8,10 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::act::Act;
-use oar_kernels::batches::Batches;
-use oar_kernels::lod_gru::{Grads, Net};
-use oar_kernels::recurrent::Number;
+use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::lod::batches::Batches;
+use oar_kernels::rnn::lod::gru::{Grads, Net};
+use oar_kernels::rnn::recurrent::Number;
 use oar_ops_common::axis::like;
 
 attrs! {

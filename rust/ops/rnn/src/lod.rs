@@ -5,9 +5,9 @@ use oar_core::base::{DType, Result};
 use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
-use oar_kernels::act::Act;
-use oar_kernels::batches::Batches;
-use oar_kernels::recurrent::Number;
+use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::lod::batches::Batches;
+use oar_kernels::rnn::recurrent::Number;
 
 /// The offsets of the sequences of the first level, counted in rows: they begin at 0, ascend, and end at the first size.
 pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {

@@ -4,8 +4,8 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::act::Act;
-use oar_kernels::recurrent::Number;
+use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::recurrent::Number;
 use oar_ops_common::axis::like;
 
 attrs! {

@@ -5,8 +5,8 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::ctc;
 use oar_kernels::pool::{self, Shared};
+use oar_kernels::rnn::ctc;
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 

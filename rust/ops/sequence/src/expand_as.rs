@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::sequence as kernel;
+use oar_kernels::sequence::pool as kernel;
 
 slots! {
     mod expand_as { X "X", Y "Y".meta_only() => OUT "Out" }

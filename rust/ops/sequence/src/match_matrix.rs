@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::levels;
 
 attrs! { pub struct MatchAttrs { dim_t: i32 = 1 } }

@@ -7,7 +7,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::sequence::{self as kernel, Pooling};
+use oar_kernels::sequence::pool::{self as kernel, Pooling};
 use oar_ops_common::half::in_f32;
 use std::sync::Arc;
 

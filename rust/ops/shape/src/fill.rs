@@ -6,7 +6,7 @@ use oar_core::base::shape::checked_numel;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::cast::CastFrom;
+use oar_kernels::elementwise::cast::CastFrom;
 use oar_ops_common::given::data_type;
 
 attrs! { pub struct FillAttrs { value: Vec<f32>, shape: Vec<i32>, dtype: i32 = 5, force_cpu: bool = false } }

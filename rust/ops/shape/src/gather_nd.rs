@@ -7,7 +7,7 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::index::{self as rows, OutOfRange, Scatter};
+use oar_kernels::shape::index::{self as rows, OutOfRange, Scatter};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{copy_to, set_zero, words, words_mut};
 use oar_ops_common::index::{index_of, out_of_range};

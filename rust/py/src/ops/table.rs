@@ -95,13 +95,13 @@ fn has_op(name: &str) -> bool {
 /// Whether convolutions may be computed by Winograd's transforms (FLAGS_conv_winograd).
 #[pyfunction]
 fn set_conv_winograd(on: bool) {
-    oar_kernels::winograd::enable(on);
+    oar_kernels::conv::winograd::enable(on);
 }
 
 /// Whether large products of float32 may be computed on the processor's matrix unit (FLAGS_amx_products).
 #[pyfunction]
 fn set_amx_products(on: bool) {
-    oar_kernels::gemm_amx::enable(on);
+    oar_kernels::gemm::amx::enable(on);
 }
 
 /// Whether the outputs of every operator are looked at for NaN and infinities (FLAGS_check_nan_inf).

@@ -9,12 +9,12 @@ use crate::graph::bind::meta_of;
 use crate::graph::plan::{External, Group, Part, PartMade, Plan, Source, Step, Storage, Store, Var, ABSENT};
 use oar_core::ir::BlockNode;
 use oar_core::op::pointwise::{Lane, Operand, PointwiseCall};
-use oar_kernels::fused::Chain;
+use oar_kernels::formula::fused::Chain;
 use std::collections::{HashMap, HashSet};
 
 /// Lanes, and operands, of a group at most: their tiles should stay in the first-level cache.
 const MOST: usize = 24;
-const _: () = assert!(MOST <= oar_kernels::fused::MOST);
+const _: () = assert!(MOST <= oar_kernels::formula::fused::MOST);
 
 #[derive(Default)]
 struct Open {

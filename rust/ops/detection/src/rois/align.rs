@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 use std::ops::Range;
 
 attrs! {

@@ -10,8 +10,8 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
 use oar_kernels::pool::{self, Shared};
+use oar_kernels::simd::vector::Real;
 
 attrs! {
     pub struct DeformRoiAttrs {

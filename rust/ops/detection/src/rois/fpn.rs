@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
+use oar_kernels::simd::vector::Real;
 use oar_ops_common::levels;
 
 attrs! {

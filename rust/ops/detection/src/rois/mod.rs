@@ -15,8 +15,8 @@ use oar_core::base::{DType, Dims, Kind, Result};
 use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, err};
-use oar_kernels::gemm_simd::Real;
 use oar_kernels::pool::{self, Shared};
+use oar_kernels::simd::vector::Real;
 use oar_kernels::types::Plain;
 use oar_ops_common::index::index_of;
 use std::ops::Range;
@@ -367,7 +367,7 @@ impl Pooling {
 
     /// Calls `f(RoIs, channels of the result, the planes that these read)` in parallel, on planes of zeros.
     pub fn scatter<T: Element + Plain>(&self, dx: &mut [T], f: impl Fn(Range<usize>, Range<usize>, &mut [T]) + Sync) {
-        oar_kernels::copy::fill(T::default(), dx);
+        oar_kernels::shape::copy::fill(T::default(), dx);
         let (area, shared) = (self.area(), Shared::new(dx));
         let step = self.channels.div_ceil(PARTS).max(1);
         let parts = self.channels.div_ceil(step);

@@ -8,8 +8,8 @@ use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm_simd::Real;
 use oar_kernels::pool;
+use oar_kernels::simd::vector::Real;
 
 attrs! {
     pub struct PrRoiAttrs { spatial_scale: f32 = 1.0, pooled_height: i32 = 1, pooled_width: i32 = 1 }

@@ -16,8 +16,8 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContex
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
+use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
-use oar_kernels::formula_rows as rows;
 use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, SECOND, SUB_GRAD_GRAD};
 
 slots! {

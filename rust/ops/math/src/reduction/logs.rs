@@ -11,10 +11,10 @@ use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_kernels::elementwise::map;
 use oar_kernels::formula;
-use oar_kernels::formula_rows as rows;
+use oar_kernels::formula::rows;
 use oar_kernels::pool;
 use oar_kernels::reduce::{self, Reduce, Reducible};
-use oar_kernels::strides::Walk;
+use oar_kernels::shape::strides::Walk;
 use oar_kernels::types::Number;
 use oar_ops_common::half::in_f32;
 

@@ -11,9 +11,9 @@ use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::reduce::{self, Reduce, Reducible};
-use oar_kernels::strides::{strides_of, Walk};
+use oar_kernels::shape::strides::{strides_of, Walk};
 use oar_kernels::types::Number;
-use oar_kernels::{copy, pool};
+use oar_kernels::{pool, shape::copy};
 use oar_ops_common::broadcast::cast;
 use smallvec::SmallVec;
 

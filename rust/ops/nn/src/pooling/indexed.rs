@@ -7,7 +7,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pooling as kernel;
-use oar_kernels::pooling_grad as gradient;
+use oar_kernels::pooling::grad as gradient;
 use oar_ops_common::half::in_f32;
 
 attrs! {

@@ -7,7 +7,7 @@ use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::recurrent::Cell;
+use oar_kernels::rnn::recurrent::Cell;
 use oar_ops_common::axis::like;
 use oar_ops_common::given::ints;
 

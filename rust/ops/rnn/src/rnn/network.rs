@@ -5,8 +5,8 @@ use oar_core::base::Result;
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_kernels::random as draw;
-use oar_kernels::recurrent::{self as kernel, Cell, Number, Pass, Weights};
-use oar_kernels::recurrent_grad::{self as kernel_grad, Came, Grads};
+use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Came, Grads};
+use oar_kernels::rnn::recurrent::{self as kernel, Cell, Number, Pass, Weights};
 use oar_kernels::types::Number as Scalar;
 
 pub struct Network {

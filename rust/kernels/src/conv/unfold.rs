@@ -1,0 +1,118 @@
+//! Windows of planes laid out as a matrix (columns of taps, one entry a window), and the sums back into planes.
+
+use crate::conv::band::share;
+use crate::pool::SharedPtr;
+use crate::simd::vector::Real;
+
+/// Windows over the planes of one image. A matrix has the entry of (channel, tap, window) at
+/// `(channel * taps + tap) * column + window * row`.
+#[derive(Clone, Copy, Debug)]
+pub struct Unfold {
+    pub channels: usize,
+    pub size: (usize, usize),
+    /// Windows along each axis.
+    pub out: (usize, usize),
+    pub kernel: (usize, usize),
+    pub stride: (usize, usize),
+    pub dilation: (usize, usize),
+    pub pad: (usize, usize),
+    pub column: usize,
+    pub row: usize,
+}
+
+impl Unfold {
+    pub fn in_len(&self) -> usize {
+        self.channels * self.size.0 * self.size.1
+    }
+    pub fn windows(&self) -> usize {
+        self.out.0 * self.out.1
+    }
+    pub fn depth(&self) -> usize {
+        self.channels * self.kernel.0 * self.kernel.1
+    }
+
+    fn check(&self, x: usize, matrix: usize) {
+        let last = (self.depth().saturating_sub(1)) * self.column + self.windows().saturating_sub(1) * self.row;
+        assert!(x == self.in_len() && (self.depth() == 0 || self.windows() == 0 || last < matrix));
+        assert!(self.stride.0 > 0 && self.stride.1 > 0);
+    }
+
+    /// Calls `f(entry of the matrix, element of the plane or none, distances of the next entry and element, how many)` for
+    /// the entries of a tap that one row of windows has: those before, inside and behind the plane.
+    #[inline(always)]
+    fn runs(&self, tap: (usize, usize), mut f: impl FnMut(usize, Option<usize>, usize)) {
+        let (h, w) = self.size;
+        let first = (tap.1 * self.dilation.1) as isize - self.pad.1 as isize;
+        let step = self.stride.1 as isize;
+        // Windows lo..hi see the plane's columns.
+        let lo = (if first < 0 { (-first + step - 1) / step } else { 0 }).min(self.out.1 as isize);
+        let hi = (w as isize - first + step - 1).div_euclid(step).clamp(lo, self.out.1 as isize);
+        let (lo, hi) = (lo as usize, hi as usize);
+        for i in 0..self.out.0 {
+            let at = i * self.out.1 * self.row;
+            let y = (i * self.stride.0 + tap.0 * self.dilation.0) as isize - self.pad.0 as isize;
+            if y < 0 || y >= h as isize {
+                f(at, None, self.out.1);
+                continue;
+            }
+            f(at, None, lo);
+            if hi > lo {
+                let x = (lo * self.stride.1) as isize + first;
+                f(at + lo * self.row, Some(y as usize * w + x as usize), hi - lo);
+            }
+            f(at + hi * self.row, None, self.out.1 - hi);
+        }
+    }
+
+    /// Writes the windows of an image to its matrix, zeros outside of the planes.
+    pub fn unfold<T: Real>(&self, x: &[T], matrix: &mut [T]) {
+        self.check(x.len(), matrix.len());
+        let (plane, taps) = (self.size.0 * self.size.1, self.kernel.0 * self.kernel.1);
+        let out = SharedPtr(matrix.as_mut_ptr());
+        share(self.channels * taps, self.windows(), |k| {
+            let (x, tap) = (&x[k / taps * plane..][..plane], k % taps);
+            let (base, stride, row) = (k * self.column, self.stride.1, self.row);
+            self.runs((tap / self.kernel.1, tap % self.kernel.1), |at, from, count| {
+                // SAFETY: `check` has compared the lengths; every (channel, tap) has entries of its own.
+                unsafe {
+                    let to = out.get().add(base + at);
+                    match from {
+                        None => (0..count).for_each(|e| *to.add(e * row) = T::ZERO),
+                        Some(from) if stride == 1 && row == 1 => {
+                            std::ptr::copy_nonoverlapping(x[from..from + count].as_ptr(), to, count)
+                        }
+                        Some(from) => (0..count).for_each(|e| *to.add(e * row) = x[from + e * stride]),
+                    }
+                }
+            });
+        });
+    }
+
+    /// Each element of an image becomes the sum of its entries in the matrix.
+    pub fn fold<T: Real>(&self, matrix: &[T], x: &mut [T]) {
+        self.check(x.len(), matrix.len());
+        let (plane, taps) = (self.size.0 * self.size.1, self.kernel.0 * self.kernel.1);
+        if plane == 0 {
+            return;
+        }
+        let (stride, row) = (self.stride.1, self.row);
+        let grain = ((1usize << 18) / (taps * self.windows()).max(1)).max(1) * plane;
+        crate::pool::parts(x, grain, |start, planes| {
+            for (c, x) in planes.chunks_exact_mut(plane).enumerate() {
+                x.fill(T::ZERO);
+                for tap in 0..taps {
+                    let base = ((start / plane + c) * taps + tap) * self.column;
+                    self.runs((tap / self.kernel.1, tap % self.kernel.1), |at, to, count| {
+                        let Some(to) = to else { return };
+                        let from = &matrix[base + at..];
+                        if stride == 1 && row == 1 {
+                            x[to..to + count].iter_mut().zip(from).for_each(|(v, &m)| *v += m);
+                        } else {
+                            (0..count).for_each(|e| x[to + e * stride] += from[e * row]);
+                        }
+                    });
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,420 @@
+//! Large products of f32 on the matrix unit (AMX) that Xeons have since 2023.
+//!
+//! The unit multiplies bf16 and adds up f32. A float is the sum of three bf16 numbers of 8 bits each, high, middle and low;
+//! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are more exact than a
+//! chain of fused multiply-adds, and with taking the operands apart need three quarters of its time. What the parts of a
+//! float cannot hold is computed without the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and
+//! results so small that the unit, which takes denormal numbers for zero, would miss a part of them (`Sums::write`).
+//!
+//! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
+//! threads show in the result.
+
+use super::pack::{split_left, split_right, Seen, PARTS, SIDE, STEP};
+use crate::gemm::driver::serial_plain;
+use crate::gemm::kernel::{finishing, Shape, A_STRIDE};
+use crate::gemm::operands::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
+use crate::gemm::pack::transpose;
+use crate::gemm::tile::{one_tile, row_tiles, Room};
+use crate::simd::vector::{prefetch, Real};
+use crate::simd::{level, Level};
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Columns of A that are multiplied at a time: a panel of each side fits into half of the first-level cache.
+const DEPTH: usize = 128;
+/// Columns of A that are summed up in one chain: longer ones would be less exact.
+const CHAIN: usize = 4 * DEPTH;
+/// The most rows and columns of a block.
+const ROWS: usize = 512;
+const COLUMNS: usize = 512;
+
+const UNKNOWN: u8 = 0;
+const ABSENT: u8 = 1;
+const OFF: u8 = 2;
+const ON: u8 = 3;
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Whether products may be computed on the unit (they may, unless this or `OAR_SIMD` says otherwise).
+pub fn enable(on: bool) {
+    if state() != ABSENT {
+        STATE.store(if on { ON } else { OFF }, Relaxed);
+    }
+}
+
+/// Whether products are.
+pub fn enabled() -> bool {
+    state() == ON && level() == Level::Avx512
+}
+
+#[inline]
+fn state() -> u8 {
+    match STATE.load(Relaxed) {
+        UNKNOWN => find(),
+        known => known,
+    }
+}
+
+#[cold]
+fn find() -> u8 {
+    let chosen = std::env::var("OAR_SIMD").is_ok_and(|wanted| wanted != "amx");
+    let state = if !present() {
+        ABSENT
+    } else if chosen {
+        OFF
+    } else {
+        ON
+    };
+    STATE.store(state, Relaxed);
+    state
+}
+
+/// Whether the processor has the unit and Linux lets this process use it.
+fn present() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+        const TILE_DATA: libc::c_long = 18;
+        let (bf16, tile) = (1 << 22, 1 << 24);
+        let leaf = __cpuid_count(7, 0);
+        // SAFETY: asks for a permission; what it changes is the size of this process's signal frames.
+        leaf.edx & (bf16 | tile) == bf16 | tile
+            && unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) } == 0
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Whether this is the faster way for a product of this size whose operands are plain matrices.
+#[inline]
+pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
+    let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
+    let padded = work(m.next_multiple_of(SIDE), n.next_multiple_of(SIDE));
+    // In units of 1/1000 of a cycle: multiplications either way, both sides taken apart, and C finished.
+    let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
+    size_of::<T>() == 4
+        && m.min(n).min(k) >= 16
+        && plain > amx + 1300.0 * (k * (m + n)) as f64 + 1400.0 * (m * n) as f64 + 5e6
+        && enabled()
+}
+
+/// Cuts `n` into so many pieces of about the same size, whole tiles each.
+fn cut(n: usize, pieces: usize) -> usize {
+    n.div_ceil(pieces).next_multiple_of(SIDE)
+}
+
+/// Rows and columns of the blocks that C is cut into for so many threads.
+fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
+    let (mut down, mut across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+    while (down * across) % threads != 0 && down * across < 4 * threads {
+        let wide = n / across >= m / down;
+        if (if wide { n / across } else { m / down }) < 2 * SIDE {
+            break;
+        }
+        *(if wide { &mut across } else { &mut down }) += 1;
+    }
+    (cut(m, down), cut(n, across))
+}
+
+/// The whole product.
+///
+/// # Safety
+/// As for `driver::parallel`; `suits` is true for the size.
+pub unsafe fn product<T: Real>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    on_pool: bool,
+) {
+    let (rows, columns) = blocks(m, n, if on_pool { crate::pool::threads() } else { 1 });
+    let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
+    let one = |t: usize| {
+        let (i, j) = (t / across * rows, t % across * columns);
+        // SAFETY: the blocks are disjoint parts of C.
+        unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), k, a, b, c, finish) }
+    };
+    if down * across == 1 {
+        one(0);
+    } else if on_pool {
+        crate::pool::chunks(down * across, one);
+    } else {
+        (0..down * across).for_each(one);
+    }
+}
+
+unsafe fn block<T: Real>(
+    rows: Range<usize>,
+    columns: Range<usize>,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+) {
+    let (down, across) = (rows.len().div_ceil(SIDE), columns.len().div_ceil(SIDE));
+    let panel = PARTS * SIDE * DEPTH * 2 / size_of::<T>();
+    // A line more: rows of a power of two would share sets of the caches.
+    let distance = across * SIDE + 16;
+    let plain = SIDE * (A_STRIDE + DEPTH);
+    let area = down * SIDE * distance;
+    let parts = [down * panel, across * panel, area, plain, if k > CHAIN { area } else { 0 }];
+    with_scratch::<T, _>(parts.iter().sum(), |left| {
+        let (right, sums) = (left.wrapping_add(parts[0]), left.wrapping_add(parts[0] + parts[1]));
+        let plain = sums.wrapping_add(parts[2]);
+        let before = plain.wrapping_add(parts[3]);
+        let seen = ([Seen::NOTHING; ROWS / SIDE], [Seen::NOTHING; COLUMNS / SIDE]);
+        let mut sums = Sums { p: sums, distance, seen, k };
+        // SAFETY: the caller's ranges; the buffer has these parts. The unit is there (`suits`).
+        unsafe {
+            let mut room = Room::new(plain);
+            with_tiles(|| {
+                for p in (0..k).step_by(DEPTH) {
+                    let (kc, steps) = (DEPTH.min(k - p), DEPTH.min(k - p).div_ceil(STEP));
+                    for (s, i) in rows.clone().step_by(SIDE).enumerate() {
+                        let some = SIDE.min(rows.end - i);
+                        let (from, rs) = left_rows(a, i, some, p, kc, plain);
+                        let saw = split_left(from.cast(), rs, some, kc, left.add(s * panel).cast());
+                        sums.seen.0[s] = sums.seen.0[s].and(saw);
+                    }
+                    let (wide, to, apart) = (columns.len(), right.cast::<u8>(), panel * size_of::<T>());
+                    if let Some((from, rs)) = b.rows(p, columns.start) {
+                        split_right(from.cast(), rs, wide, kc, to, apart, &mut sums.seen.1);
+                    } else {
+                        for (t, j) in (0..wide).step_by(SIDE).enumerate() {
+                            let some = SIDE.min(wide - j);
+                            b.pack(p, kc, columns.start + j, some, SIDE, plain);
+                            let (to, seen) = (to.add(t * apart), &mut sums.seen.1[t..]);
+                            split_right(plain.cast_const().cast(), SIDE, some, kc, to, apart, seen);
+                        }
+                    }
+                    if p % CHAIN == 0 && p > 0 {
+                        add(before.cast(), sums.p.cast(), area, p > CHAIN);
+                    }
+                    for (t, j) in columns.clone().step_by(SIDE).enumerate() {
+                        let wide = j..columns.end.min(j + SIDE);
+                        let last = p + kc == k;
+                        let place = if last { room.find(c, j, wide.len()) } else { std::ptr::null_mut() };
+                        for (s, i) in rows.clone().step_by(SIDE).enumerate() {
+                            let high = i..rows.end.min(i + SIDE);
+                            // C comes from far while its tile is computed.
+                            for r in if place.is_null() { 0..0 } else { high.clone() } {
+                                let row = place.wrapping_add(r * c.row_stride());
+                                prefetch(row);
+                                prefetch(row.wrapping_add(SIDE - 1));
+                            }
+                            let (left, right) = (left.add(s * panel).cast(), right.add(t * panel).cast());
+                            let to = sums.at([s, t]).cast_mut();
+                            multiply(left, right, steps, to.cast(), distance * size_of::<T>(), p % CHAIN == 0);
+                            if !last {
+                                continue;
+                            }
+                            if k > CHAIN {
+                                let before = before.add(to.offset_from(sums.p) as usize);
+                                for r in 0..SIDE {
+                                    add(to.add(r * distance).cast(), before.add(r * distance).cast(), SIDE, true);
+                                }
+                            }
+                            if !sums.write([s, t], high.clone(), wide.clone(), place, c, finish, &room) {
+                                serial_plain(high, wide.clone(), k, a, b, c, finish);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A block's tiles of sums, `distance` from row to row, and the magnitudes that they were made of; chains are `k` long.
+struct Sums<T> {
+    p: *mut T,
+    distance: usize,
+    seen: ([Seen; ROWS / SIDE], [Seen; COLUMNS / SIDE]),
+    k: usize,
+}
+
+impl<T: Real> Sums<T> {
+    fn at(&self, [s, t]: [usize; 2]) -> *const T {
+        self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
+    }
+
+    /// A tile's rows `high` and columns `wide` of C, which begin at `place` or where `room` says; false where it is not what chains of fused multiply-adds would give, up
+    /// to rounding, and has to be computed so.
+    unsafe fn write(
+        &self,
+        tile: [usize; 2],
+        high: Range<usize>,
+        wide: Range<usize>,
+        place: *mut T,
+        c: &impl Target<T>,
+        finish: &Finish<T>,
+        room: &Room<T>,
+    ) -> bool {
+        const LARGE: f32 = (1u64 << 50) as f32;
+        let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
+        let largest = seen.map(|seen| f32::from_bits(seen.largest));
+        // A NaN is not below.
+        if !largest.iter().all(|v| *v < LARGE) {
+            return false;
+        }
+        // As they are, sums go where they belong while they are looked at.
+        let copied = finish.is_plain() && !place.is_null();
+        let to = if copied { place.wrapping_add(high.start * c.row_stride()) } else { std::ptr::null_mut() };
+        // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
+        let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
+        let (from, size) = (self.at(tile), [high.len(), wide.len()]);
+        // SAFETY: the caller's tile and C; the processor has AVX-512, too.
+        let (small, nothing) = unsafe { look(least, from.cast(), self.distance, size, to.cast(), c.row_stride()) };
+        // Nothing is right where no product of two numbers was lost.
+        let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
+        let lost = nothing && !largest.contains(&0.0) && smallest[0] * smallest[1] < 64.0 * f32::MIN_POSITIVE;
+        if small || lost {
+            return false;
+        }
+        let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
+        let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+        let mut r = if copied { high.len() } else { 0 };
+        while r < high.len() {
+            let some = if high.len() - r >= 8 { 8 } else { 1 };
+            let i = high.start + r;
+            // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
+            unsafe {
+                let to = (place, c.row_stride());
+                let mut tile = row_tiles(&x, i, (std::ptr::null(), 0), finish);
+                (tile.b, tile.rsb) = (from.wrapping_add(r * self.distance), self.distance);
+                one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, room)
+            };
+            r += some;
+        }
+        true
+    }
+}
+
+/// `to[i] = from[i]`, added to what is there where `more`; `n` is a multiple of 16.
+#[target_feature(enable = "avx512f")]
+unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
+    for i in (0..n).step_by(16) {
+        // SAFETY: the caller's buffers.
+        unsafe {
+            let old = if more { _mm512_loadu_ps(to.add(i)) } else { _mm512_setzero_ps() };
+            _mm512_storeu_ps(to.add(i), _mm512_add_ps(old, _mm512_loadu_ps(from.add(i))));
+        }
+    }
+}
+
+/// Rows of a part of A, and their distance: in place, or in `buf`.
+unsafe fn left_rows<T: Real>(
+    a: &impl LeftSide<T>,
+    i: usize,
+    rows: usize,
+    p: usize,
+    kc: usize,
+    buf: *mut T,
+) -> (*const T, usize) {
+    // SAFETY: the caller's range; the buffer holds a panel.
+    unsafe {
+        if let Some(there) = a.neighbours(i, p) {
+            return there;
+        }
+        let aside = buf.add(SIDE * DEPTH);
+        match a.panel(i, rows, p, kc, aside) {
+            None => (aside, A_STRIDE),
+            Some((columns, distance)) => {
+                transpose(columns, distance, kc, rows, DEPTH, buf);
+                (buf, DEPTH)
+            }
+        }
+    }
+}
+
+/// Whether a tile has magnitudes below `least`, and whether it has zeros. It is copied to `to`, if that is not null.
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn look(
+    least: f32,
+    sums: *const f32,
+    distance: usize,
+    [rows, columns]: [usize; 2],
+    to: *mut f32,
+    rs: usize,
+) -> (bool, bool) {
+    let (least, mut small, mut nothing) = (_mm512_set1_ps(least), 0, 0);
+    for r in 0..rows {
+        for side in [0, 16] {
+            let there = ((1u32 << columns.saturating_sub(side).min(16)) - 1) as u16;
+            // SAFETY: the caller's tile, and as much of C.
+            let v = unsafe { _mm512_loadu_ps(sums.add(r * distance + side)) };
+            let zero = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(there, v, _mm512_setzero_ps());
+            nothing |= zero;
+            small |= _mm512_mask_cmp_ps_mask::<_CMP_LT_OQ>(there & !zero, _mm512_abs_ps(v), least);
+            if !to.is_null() {
+                // SAFETY: as above.
+                unsafe { _mm512_mask_storeu_ps(to.wrapping_add(r * rs + side), there, v) };
+            }
+        }
+    }
+    (small != 0, nothing != 0)
+}
+
+/// Calls `f` with the unit set up: eight tiles of 16 rows of 64 bytes.
+unsafe fn with_tiles(f: impl FnOnce()) {
+    #[repr(align(64))]
+    struct Layout([u8; 64]);
+    let mut layout = Layout([0; 64]);
+    layout.0[0] = 1;
+    for t in 0..8 {
+        layout.0[16 + 2 * t] = 64;
+        layout.0[48 + t] = 16;
+    }
+    // SAFETY: the caller has found the unit; the compiler never uses it.
+    unsafe { asm!("ldtilecfg [{}]", in(reg) &layout, options(nostack)) };
+    f();
+    // SAFETY: as above; without contents it costs nothing when threads take turns.
+    unsafe { asm!("tilerelease", options(nostack)) };
+}
+
+/// Four tiles of C += two of A times two of B.
+macro_rules! four {
+    () => {
+        "tdpbf16ps tmm0, tmm4, tmm6\n tdpbf16ps tmm1, tmm4, tmm7\n tdpbf16ps tmm2, tmm5, tmm6\n tdpbf16ps tmm3, tmm5, tmm7"
+    };
+}
+
+/// A tile of sums, `distance` bytes from row to row: begun, or added to; `steps` of both panels (`split_left`, `split_right`).
+unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool) {
+    let below = c.wrapping_byte_add(16 * distance);
+    // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.
+    unsafe {
+        if begin {
+            asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
+        } else {
+            asm!(
+                "tileloadd tmm0, [{c} + {cs}]", "tileloadd tmm1, [{c} + {cs} + 64]",
+                "tileloadd tmm2, [{below} + {cs}]", "tileloadd tmm3, [{below} + {cs} + 64]",
+                c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack, readonly),
+            );
+        }
+        asm!(
+            "2:",
+            // high of A by low, then by middle of B
+            "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]",
+            "tileloadd tmm6, [{b} + {row} + 4096]", "tileloadd tmm7, [{b} + {row} + 5120]", four!(),
+            "tileloadd tmm6, [{b} + {row} + 2048]", "tileloadd tmm7, [{b} + {row} + 3072]", four!(),
+            // middle of A by middle, then by high of B
+            "tileloadd tmm4, [{a} + {row} + 2048]", "tileloadd tmm5, [{a} + {row} + 3072]", four!(),
+            "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm7, [{b} + {row} + 1024]", four!(),
+            // low, then high of A by high of B
+            "tileloadd tmm4, [{a} + {row} + 4096]", "tileloadd tmm5, [{a} + {row} + 5120]", four!(),
+            "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]", four!(),
+            "add {a}, 6144", "add {b}, 6144", "dec {n}", "jnz 2b",
+            "tilestored [{c} + {cs}], tmm0", "tilestored [{c} + {cs} + 64], tmm1",
+            "tilestored [{below} + {cs}], tmm2", "tilestored [{below} + {cs} + 64], tmm3",
+            a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _,
+            row = in(reg) 64usize, c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack),
+        );
+    }
+}

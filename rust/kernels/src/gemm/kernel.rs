@@ -1,0 +1,356 @@
+//! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused
+//! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
+#![allow(clippy::needless_range_loop)] // registers are counted, not iterated
+
+use crate::simd::vector::{prefetch, prefetch_near, Real, Vector};
+use crate::simd::{level, Level};
+
+/// Longest run of k that a panel of A holds.
+pub const KC: usize = 384;
+/// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
+pub const A_STRIDE: usize = KC + 16;
+
+/// Rows of B that a kernel of `copying` asks for ahead of itself.
+const AHEAD: usize = 16;
+
+/// One call of the micro-kernel: C = act(alpha * A * B + beta * C + bias) on `cols` columns.
+pub struct Tile<T> {
+    pub k: usize,
+    /// Rows layout: element (i, p) at `i * A_STRIDE + p`. Columns layout: at `i + p * csa`.
+    pub a: *const T,
+    pub csa: usize,
+    /// Row p at `p * rsb`; whole vectors are read.
+    pub b: *const T,
+    pub rsb: usize,
+    pub c: *mut T,
+    pub rsc: usize,
+    pub cols: usize,
+    pub alpha: T,
+    /// C is not read where this is 0.
+    pub beta: T,
+    /// One value a row, or null.
+    pub row_bias: *const T,
+    /// One value a column, or null.
+    pub col_bias: *const T,
+    pub relu: bool,
+    pub beside: Beside<T>,
+}
+
+/// What a kernel does beside its product, and where.
+#[derive(Clone, Copy)]
+pub struct Beside<T> {
+    /// A kernel of `copying` leaves row p of B here, at `p * step`; one of `asking` asks for what is here beside row p; one of
+    /// `carrying` reads `rows` rows of a later tile, `step` apart.
+    pub at: *mut T,
+    pub step: usize,
+    pub rows: usize,
+    /// Where one of `carrying` leaves them, one after the other.
+    pub to: *mut T,
+    /// How far beyond each of them lies the row that it asks for.
+    pub ahead: usize,
+}
+
+impl<T> Beside<T> {
+    pub fn nothing() -> Self {
+        Beside::on(std::ptr::null_mut(), 0)
+    }
+
+    pub fn on(at: *mut T, step: usize) -> Self {
+        Beside { at, step, rows: 0, to: std::ptr::null_mut(), ahead: 0 }
+    }
+}
+
+const NOTHING: u8 = 0;
+const COPIES: u8 = 1;
+const ASKS: u8 = 2;
+const CARRIES: u8 = 3;
+
+pub type Kernel<T> = unsafe fn(&Tile<T>);
+
+/// Where in A and B a tile is, and in what its kernel copies or asks for.
+struct At<T> {
+    a: *const T,
+    b: *const T,
+    beside: *mut T,
+}
+
+/// One column of A by one row of B.
+#[inline(always)]
+unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+    t: &Tile<V::T>,
+    at: &mut At<V::T>,
+    acc: &mut [[V; NV]; R],
+) {
+    // SAFETY: as in `body`, whose k steps stay within A and B.
+    unsafe {
+        let mut bv = [V::zero(); NV];
+        for j in 0..NV {
+            bv[j] = V::load(at.b.add(j * V::L));
+            if BESIDE == COPIES {
+                bv[j].store(at.beside.add(j * V::L));
+                prefetch(at.b.wrapping_add(AHEAD * t.rsb + j * V::L));
+            }
+        }
+        if BESIDE == ASKS {
+            prefetch(at.beside);
+        }
+        if BESIDE == COPIES || BESIDE == ASKS {
+            at.beside = at.beside.wrapping_add(t.beside.step);
+        }
+        for i in 0..R {
+            let av = V::splat(*at.a.add(if COLUMNS { i } else { i * A_STRIDE }));
+            for j in 0..NV {
+                acc[i][j] = av.fma(bv[j], acc[i][j]);
+            }
+        }
+        at.a = at.a.add(if COLUMNS { t.csa } else { 1 });
+        at.b = at.b.add(t.rsb);
+    }
+}
+
+/// Two steps a turn: what counts them takes turns from the multiplications.
+#[inline(always)]
+unsafe fn steps<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+    t: &Tile<V::T>,
+    at: &mut At<V::T>,
+    acc: &mut [[V; NV]; R],
+    turns: usize,
+) {
+    for _ in 0..turns {
+        // SAFETY: as for `step`.
+        unsafe {
+            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
+            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<V::T>) {
+    // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
+    unsafe {
+        let mut acc = [[V::zero(); NV]; R];
+        // C comes from far while A and B are multiplied.
+        for i in 0..R {
+            let row = t.c.wrapping_add(i * t.rsc);
+            if NV * V::L * size_of::<V::T>() == 64 {
+                // Of one line, or two.
+                prefetch_near(row);
+                prefetch_near(row.wrapping_add(NV * V::L - 1));
+            } else {
+                for j in 0..NV {
+                    prefetch(row.wrapping_add(j * V::L));
+                }
+            }
+        }
+        let mut at = At { a: t.a, b: t.b, beside: t.beside.at };
+        let mut turns = t.k / 2;
+        if BESIDE == CARRIES {
+            let each = turns / t.beside.rows;
+            turns -= each * t.beside.rows;
+            let mut to = t.beside.to;
+            for _ in 0..t.beside.rows {
+                for j in 0..NV {
+                    V::load(at.beside.add(j * V::L)).store(to.add(j * V::L));
+                }
+                prefetch(at.beside.wrapping_add(t.beside.ahead));
+                (at.beside, to) = (at.beside.wrapping_add(t.beside.step), to.wrapping_add(NV * V::L));
+                steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, each);
+            }
+        }
+        steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, turns);
+        if t.k % 2 == 1 {
+            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+        }
+        finish::<V, R, NV>(t, acc);
+    }
+}
+
+#[inline(always)]
+unsafe fn finish<V: Vector, const R: usize, const NV: usize>(t: &Tile<V::T>, mut acc: [[V; NV]; R]) {
+    // SAFETY: as in `body`.
+    unsafe {
+        let full = t.cols == NV * V::L;
+        let left = |j: usize| t.cols.saturating_sub(j * V::L).min(V::L);
+        if t.alpha != V::T::ONE {
+            let alpha = V::splat(t.alpha);
+            for i in 0..R {
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].mul(alpha);
+                }
+            }
+        }
+        if t.beta != V::T::ZERO {
+            let beta = V::splat(t.beta);
+            for i in 0..R {
+                for j in 0..NV {
+                    let p = t.c.add(i * t.rsc).wrapping_add(j * V::L);
+                    let old = if full { V::load(p) } else { V::load_n(p, left(j)) };
+                    acc[i][j] = old.fma(beta, acc[i][j]);
+                }
+            }
+        }
+        if !t.row_bias.is_null() {
+            for i in 0..R {
+                let bias = V::splat(*t.row_bias.add(i));
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].add(bias);
+                }
+            }
+        }
+        if !t.col_bias.is_null() {
+            for j in 0..NV {
+                let bias = V::load_n(t.col_bias.wrapping_add(j * V::L), left(j));
+                for i in 0..R {
+                    acc[i][j] = acc[i][j].add(bias);
+                }
+            }
+        }
+        if t.relu {
+            for i in 0..R {
+                for j in 0..NV {
+                    acc[i][j] = acc[i][j].max(V::zero());
+                }
+            }
+        }
+        for i in 0..R {
+            for j in 0..NV {
+                let p = t.c.add(i * t.rsc).wrapping_add(j * V::L);
+                if full {
+                    acc[i][j].store(p);
+                } else {
+                    acc[i][j].store_n(p, left(j));
+                }
+            }
+        }
+    }
+}
+
+macro_rules! wrapper {
+    ($name:ident, $vector:ident, $features:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+            // SAFETY: the caller's contract.
+            unsafe { body::<T::$vector, R, NV, COLUMNS, BESIDE>(t) }
+        }
+    };
+}
+wrapper!(avx2, Avx2, "avx2,fma");
+wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
+
+unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+    // SAFETY: the caller's contract.
+    unsafe { body::<T::Base, R, NV, COLUMNS, NOTHING>(t) }
+}
+
+/// The kernel for `rows` rows (8 or 1) of two vectors whose sums are there: they are in `b`.
+#[cfg(target_arch = "x86_64")]
+pub fn finishing<T: Real>(rows: usize) -> Kernel<T> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
+    unsafe fn of<T: Real, const R: usize>(t: &Tile<T>) {
+        // SAFETY: the caller's sums and tile.
+        unsafe {
+            let at = |i, j| t.b.wrapping_add(i * t.rsb + j * T::Avx512::L);
+            let sums = std::array::from_fn(|i| std::array::from_fn(|j| T::Avx512::load(at(i, j))));
+            finish::<T::Avx512, R, 2>(t, sums)
+        }
+    }
+    if rows == 8 {
+        of::<T, 8>
+    } else {
+        of::<T, 1>
+    }
+}
+
+macro_rules! pick {
+    ($f:ident, $columns:ident, $beside:ident, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
+        match ($nv, $r) {
+            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $beside> } else { $f::<T, $i, $n, false, $beside> },)*)*
+            _ => $none,
+        }
+    };
+}
+
+/// The kernel for `r` rows and `nv` vectors; `columns`: A lies in the columns layout.
+pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
+    let none = || -> Kernel<T> { unreachable!("no micro-kernel of {r} rows and {nv} vectors") };
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => pick!(avx512, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
+            2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6, 4: 1 2 3 4 5 6),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => pick!(avx2, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        _ => pick!(base, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+    }
+}
+
+/// The kernel that takes B's rows from where they lie and leaves a copy of them, for the panels of rows that a product of
+/// more than a few rows begins with: so B is packed while the first panel is computed.
+pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Some(pick!(avx512, columns, COPIES, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, COPIES, r, nv, return None, 2: 4 5 6)),
+        _ => None,
+    }
+}
+
+/// The kernel that packs some rows of a later tile of B on its way, one every few steps, and asks for as many of another. Not
+/// with vectors of 64 bytes, with which it has not been measured.
+pub fn carrying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, CARRIES, r, nv, return None, 2: 4 5 6)),
+        _ => None,
+    }
+}
+
+/// The kernel that asks for memory elsewhere on its way, for tiles of the heights that `copying` has.
+pub fn asking<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Some(pick!(avx512, columns, ASKS, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some(pick!(avx2, columns, ASKS, r, nv, return None, 2: 4 5 6)),
+        _ => None,
+    }
+}
+
+/// `n` rows as panels of `height` or one less: a last panel of one or two would wait for each sum before the next.
+pub fn even_panels(n: usize, height: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = n.div_ceil(height);
+    let (least, more) = (n / count.max(1), n % count.max(1));
+    (0..count).map(move |s| (s * least + s.min(more), least + usize::from(s < more)))
+}
+
+/// How a product is cut: the vector's lanes, vectors and rows of a tile.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub lanes: usize,
+    pub nv: usize,
+    pub rows: usize,
+}
+
+impl Shape {
+    pub fn of<T: Real>(m: usize, n: usize) -> Shape {
+        let (lanes, few, most) = match level() {
+            Level::Avx512 => (T::Avx512::L, 6, 14),
+            Level::Avx2 => (T::Avx2::L, 2, 6),
+            Level::Baseline => (T::Base::L, 2, 6),
+        };
+        let (nv, most) = if m <= few { (4, few) } else { (2, most) };
+        let nv = nv.min(n.div_ceil(lanes)).max(1);
+        // Panels of nearly equal height: 32 rows are 11 + 11 + 10, not 14 + 14 + 4.
+        let rows = m.div_ceil(m.div_ceil(most).max(1)).max(1);
+        Shape { lanes, nv, rows }
+    }
+    pub fn width(self) -> usize {
+        self.lanes * self.nv
+    }
+    /// First row and height of each panel that `rows` are cut into.
+    pub fn panels(self, rows: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+        even_panels(rows.len(), self.rows).map(move |(i, n)| (rows.start + i, n))
+    }
+}

@@ -1,0 +1,383 @@
+//! Matrix products C = act(alpha * A * B + beta * C + bias), on operands of arbitrary row and column distance, so
+//! that transposes cost no copy.
+//!
+//! Floating point runs on the blocked driver (`driver`) or, for a vector, on `matrix_vector`; f16 and bf16 are computed
+//! in f32; integers wrap. Results do not depend on the number of threads.
+
+pub mod amx;
+pub(crate) mod driver;
+pub(crate) mod kernel;
+pub(crate) mod matrix_vector;
+pub(crate) mod operands;
+pub(crate) mod pack;
+pub(crate) mod sweep;
+pub(crate) mod tile;
+
+use crate::gemm::driver::{parallel, serial};
+use crate::gemm::matrix_vector::matrix_vector;
+use crate::gemm::operands::Finish;
+use crate::gemm::pack::{BeforeNext, RowMajor, Soon, Strided};
+use crate::simd::vector::Real;
+use half::{bf16, f16};
+
+/// A matrix in a slice: element (i, j) at `i * rs + j * cs`.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T> {
+    pub data: &'a [T],
+    pub rs: usize,
+    pub cs: usize,
+}
+
+impl<'a, T> View<'a, T> {
+    pub fn new(data: &'a [T], rs: usize, cs: usize) -> Self {
+        View { data, rs, cs }
+    }
+    /// Rows of `cols` consecutive elements, transposed if asked: then `data` holds the transpose's rows.
+    pub fn rows(data: &'a [T], cols: usize, transposed: bool) -> Self {
+        if transposed {
+            View { data, rs: 1, cs: cols }
+        } else {
+            View { data, rs: cols, cs: 1 }
+        }
+    }
+}
+
+/// What is added to a product while it is still in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Epilogue<'a, T> {
+    /// One value a row of C.
+    pub row_bias: Option<&'a [T]>,
+    /// One value a column of C.
+    pub col_bias: Option<&'a [T]>,
+    /// Negative values and NaN become 0.
+    pub relu: bool,
+}
+
+impl<T> Epilogue<'_, T> {
+    pub const NONE: Self = Epilogue { row_bias: None, col_bias: None, relu: false };
+}
+
+/// One product by pointers: what the typed drivers take.
+#[derive(Clone, Copy)]
+pub struct Problem<T> {
+    m: usize,
+    n: usize,
+    k: usize,
+    a: (*const T, usize, usize),
+    b: (*const T, usize, usize),
+    c: (*mut T, usize),
+    finish: Finish<T>,
+    /// A and B of the product that this thread computes next.
+    soon: [Soon; 2],
+}
+
+/// Element types that have products.
+pub trait Gemm: Copy + Send + Sync + PartialEq + 'static {
+    const ZERO: Self;
+    const ONE: Self;
+    /// # Safety
+    /// The pointers are valid for the extents, and C overlaps nothing.
+    #[doc(hidden)]
+    unsafe fn run(p: &Problem<Self>, on_pool: bool);
+}
+
+/// `c[i * rsc + j] = act(alpha * sum of a(i, p) * b(p, j) + beta * c + bias)` for `i < m`, `j < n`, `p < k`.
+///
+/// `c` is not read where `beta` is 0. Panics if a slice is too short for its extents.
+pub fn gemm<T: Gemm>(
+    (m, n, k): (usize, usize, usize),
+    alpha: T,
+    a: View<T>,
+    b: View<T>,
+    beta: T,
+    c: &mut [T],
+    rsc: usize,
+    epilogue: Epilogue<T>,
+) {
+    batched((m, n, k), alpha, a, b, beta, c, rsc, epilogue, &[(0, 0, 0)])
+}
+
+/// `matmul` of plain row-major matrices: `c = op(a) * op(b)`.
+pub fn matmul<T: Gemm>((m, n, k): (usize, usize, usize), a: &[T], ta: bool, b: &[T], tb: bool, c: &mut [T]) {
+    let a = View::rows(a, if ta { m } else { k }, ta);
+    let b = View::rows(b, if tb { k } else { n }, tb);
+    gemm((m, n, k), T::ONE, a, b, T::ZERO, c, n, Epilogue::NONE)
+}
+
+/// `gemm` for each item of `offsets`: where its A, B and C begin. Several items may share an A or a B, none a C.
+pub fn batched<T: Gemm>(
+    (m, n, k): (usize, usize, usize),
+    alpha: T,
+    a: View<T>,
+    b: View<T>,
+    beta: T,
+    c: &mut [T],
+    rsc: usize,
+    epilogue: Epilogue<T>,
+    offsets: &[(usize, usize, usize)],
+) {
+    if m == 0 || n == 0 || offsets.is_empty() {
+        return;
+    }
+    let (amax, bmax, cmax) = offsets.iter().fold((0, 0, 0), |x, o| (x.0.max(o.0), x.1.max(o.1), x.2.max(o.2)));
+    if k > 0 {
+        assert!(amax + (m - 1) * a.rs + (k - 1) * a.cs < a.data.len(), "A is too short");
+        assert!(bmax + (k - 1) * b.rs + (n - 1) * b.cs < b.data.len(), "B is too short");
+    }
+    assert!(cmax + (m - 1) * rsc + n <= c.len() && (rsc >= n || m == 1), "C is too short");
+    assert!(epilogue.row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
+    assert!(epilogue.col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
+    let null = std::ptr::null();
+    let problem = Problem {
+        m,
+        n,
+        k,
+        a: (a.data.as_ptr(), a.rs, a.cs),
+        b: (b.data.as_ptr(), b.rs, b.cs),
+        c: (c.as_mut_ptr(), rsc),
+        finish: Finish {
+            alpha,
+            beta,
+            row_bias: epilogue.row_bias.map_or(null, |x| x.as_ptr()),
+            col_bias: epilogue.col_bias.map_or(null, |x| x.as_ptr()),
+            relu: epilogue.relu,
+        },
+        soon: [Soon::NOTHING; 2],
+    };
+    let each = Items(problem);
+    // The method keeps the closures below from taking the pointers one by one, which are not Sync.
+    let items = |range: std::ops::Range<usize>, on_pool: bool| {
+        for i in range.clone() {
+            each.run(offsets[i], offsets[..range.end].get(i + 1), on_pool);
+        }
+    };
+    let (work, all, threads) = (m * n * k.max(1), offsets.len(), crate::pool::threads());
+    if all == 1 || (all < 2 * threads && work > 1 << 20) {
+        return items(0..all, true);
+    }
+    let least = ((1 << 18) / work).max(1);
+    if least >= all {
+        items(0..all, false);
+    } else {
+        // A few items in a row, where enough of them are left for every thread.
+        let grain = ((1 << 23) / work).min(all / (4 * threads)).max(least);
+        crate::pool::ranges(all, grain, |r| items(r, false));
+    }
+}
+
+/// `offsets` for `batched`: `n` items at constant distances, 0 where all share one.
+pub fn strided_batch(n: usize, a: usize, b: usize, c: usize) -> Vec<(usize, usize, usize)> {
+    (0..n).map(|i| (i * a, i * b, i * c)).collect()
+}
+
+/// The largest operand that is asked for before its product begins: both have to find room in the second-level cache.
+const SOON_BYTES: usize = 128 << 10;
+
+struct Items<T>(Problem<T>);
+// SAFETY: items write disjoint parts of C and only read the rest.
+unsafe impl<T: Send + Sync> Sync for Items<T> {}
+
+type Offset = (usize, usize, usize);
+
+impl<T: Gemm> Items<T> {
+    fn run(&self, (oa, ob, oc): Offset, next: Option<&Offset>, on_pool: bool) {
+        let mut p = self.0;
+        let (a, b) = (p.a, p.b);
+        p.a.0 = a.0.wrapping_add(oa);
+        p.b.0 = b.0.wrapping_add(ob);
+        p.c.0 = p.c.0.wrapping_add(oc);
+        if let Some(&(na, nb, _)) = next {
+            let soon = |(q, rs, cs): (*const T, usize, usize), (now, next): (usize, usize), rows, cols| {
+                let dense = (rs, cs) == (cols, 1) || (rs, cs) == (1, rows);
+                let bytes = rows * cols * size_of::<T>();
+                let asked = now != next && dense && bytes <= SOON_BYTES;
+                if asked {
+                    Soon { p: q.wrapping_add(next).cast(), bytes }
+                } else {
+                    Soon::NOTHING
+                }
+            };
+            p.soon = [soon(a, (oa, na), p.m, p.k), soon(b, (ob, nb), p.k, p.n)];
+        }
+        // SAFETY: `batched` has checked the slices against the extents.
+        unsafe { T::run(&p, on_pool) }
+    }
+}
+
+unsafe fn real<T: Real>(p: &Problem<T>, on_pool: bool) {
+    let (a, b) = (p.a, p.b);
+    if p.m == 1 || p.n == 1 {
+        // SAFETY: the caller's.
+        return unsafe { vector(p, on_pool) };
+    }
+    let a = Strided { p: a.0, rs: a.1, cs: a.2, rows: p.m };
+    let b = BeforeNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, soon: p.soon };
+    let c = RowMajor { p: p.c.0, rs: p.c.1 };
+    // SAFETY: the caller's.
+    unsafe {
+        if on_pool {
+            parallel(p.m, p.n, p.k, &a, &b, &c, &p.finish)
+        } else {
+            serial(p.m, p.n, p.k, &a, &b, &c, &p.finish)
+        }
+    }
+}
+
+/// One row or one column of C.
+unsafe fn vector<T: Real>(p: &Problem<T>, on_pool: bool) {
+    // The matrix, seen so that C is matrix * x, and x with its distance.
+    let (matrix, (x, dx), len) =
+        if p.n == 1 { (p.a, (p.b.0, p.b.1), p.m) } else { ((p.b.0, p.b.2, p.b.1), (p.a.0, p.a.2), p.n) };
+    let step = if p.n == 1 { p.c.1 } else { 1 };
+    let mut copy = Vec::new();
+    let x = if dx == 1 {
+        x
+    } else {
+        // SAFETY: the caller's extents.
+        copy.extend((0..p.k).map(|i| unsafe { *x.add(i * dx) }));
+        copy.as_ptr()
+    };
+    let f = &p.finish;
+    // SAFETY: the caller's extents; `out` has one element a row of the matrix.
+    unsafe {
+        let plain = step == 1 && f.is_plain();
+        if plain {
+            return matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, p.c.0, on_pool);
+        }
+        let mut out = vec![T::ZERO; len];
+        matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, out.as_mut_ptr(), on_pool);
+        for (i, &s) in out.iter().enumerate() {
+            let c = p.c.0.add(i * step);
+            let mut s = s * f.alpha;
+            if f.beta != T::ZERO {
+                s += f.beta * *c;
+            }
+            let (row, col) = if p.n == 1 { (i, 0) } else { (0, i) };
+            if !f.row_bias.is_null() {
+                s += *f.row_bias.add(row);
+            }
+            if !f.col_bias.is_null() {
+                s += *f.col_bias.add(col);
+            }
+            *c = if !f.relu || s > T::ZERO { s } else { T::ZERO };
+        }
+    }
+}
+
+macro_rules! gemm_real {
+    ($($t:ty),*) => {$(
+        impl Gemm for $t {
+            const ZERO: $t = 0.0;
+            const ONE: $t = 1.0;
+            unsafe fn run(p: &Problem<$t>, on_pool: bool) {
+                // SAFETY: the caller's.
+                unsafe { real(p, on_pool) }
+            }
+        }
+    )*};
+}
+gemm_real!(f32, f64);
+
+/// Computed in f32 on copies, rounded once.
+macro_rules! gemm_half {
+    ($($t:ty),*) => {$(
+        impl Gemm for $t {
+            const ZERO: $t = <$t>::ZERO;
+            const ONE: $t = <$t>::ONE;
+            unsafe fn run(p: &Problem<$t>, on_pool: bool) {
+                let wide = |(q, rs, cs): (*const $t, usize, usize), rows: usize, cols: usize| -> Vec<f32> {
+                    let at = |i, j| i * rs + j * cs;
+                    // SAFETY: the caller's extents.
+                    (0..rows * cols).map(|e| unsafe { *q.add(at(e / cols, e % cols)) }.to_f32()).collect()
+                };
+                let (m, n, k) = (p.m, p.n, p.k);
+                let (a, b) = (wide(p.a, m, k), wide(p.b, k, n));
+                let bias = |q: *const $t, len: usize| -> Option<Vec<f32>> {
+                    // SAFETY: a bias that is not null has one value a row or column.
+                    (!q.is_null()).then(|| (0..len).map(|i| unsafe { *q.add(i) }.to_f32()).collect())
+                };
+                let (row, col) = (bias(p.finish.row_bias, m), bias(p.finish.col_bias, n));
+                let (alpha, beta) = (p.finish.alpha.to_f32(), p.finish.beta.to_f32());
+                let mut c = vec![0.0; m * n];
+                // SAFETY: the caller's extents.
+                let place = |e: usize| unsafe { p.c.0.add(e / n * p.c.1 + e % n) };
+                if beta != 0.0 {
+                    for (e, c) in c.iter_mut().enumerate() {
+                        // SAFETY: within C.
+                        *c = unsafe { *place(e) }.to_f32();
+                    }
+                }
+                let null = std::ptr::null();
+                let finish = Finish { alpha, beta, relu: p.finish.relu,
+                    row_bias: row.as_ref().map_or(null, |x| x.as_ptr()),
+                    col_bias: col.as_ref().map_or(null, |x| x.as_ptr()) };
+                let wide = Problem { m, n, k, a: (a.as_ptr(), k, 1), b: (b.as_ptr(), n, 1),
+                    c: (c.as_mut_ptr(), n), finish, soon: [Soon::NOTHING; 2] };
+                // SAFETY: the copies are as large as the extents say.
+                unsafe { real(&wide, on_pool) };
+                for (e, &c) in c.iter().enumerate() {
+                    // SAFETY: within C.
+                    unsafe { *place(e) = <$t>::from_f32(c) };
+                }
+            }
+        }
+    )*};
+}
+gemm_half!(f16, bf16);
+
+macro_rules! int_row {
+    ($p:expr, $i:ident) => {{
+        let p = $p;
+        let f = &p.finish;
+        let c = std::slice::from_raw_parts_mut(p.c.0.add($i * p.c.1), p.n);
+        for v in c.iter_mut() {
+            *v = if f.beta == 0 { 0 } else { v.wrapping_mul(f.beta) };
+        }
+        for q in 0..p.k {
+            let a = (*p.a.0.add($i * p.a.1 + q * p.a.2)).wrapping_mul(f.alpha);
+            let b = p.b.0.add(q * p.b.1);
+            for (j, v) in c.iter_mut().enumerate() {
+                *v = v.wrapping_add(a.wrapping_mul(*b.add(j * p.b.2)));
+            }
+        }
+        for (j, v) in c.iter_mut().enumerate() {
+            if !f.row_bias.is_null() {
+                *v = v.wrapping_add(*f.row_bias.add($i));
+            }
+            if !f.col_bias.is_null() {
+                *v = v.wrapping_add(*f.col_bias.add(j));
+            }
+            if f.relu {
+                *v = (*v).max(0);
+            }
+        }
+    }};
+}
+
+macro_rules! gemm_int {
+    ($($t:ty),*) => {$(
+        impl Gemm for $t {
+            const ZERO: $t = 0;
+            const ONE: $t = 1;
+            unsafe fn run(p: &Problem<$t>, on_pool: bool) {
+                let q = Items(*p);
+                let q = &q;
+                // SAFETY: the caller's extents; every row of C belongs to one call.
+                let row = |i: usize| unsafe { int_row!(q.get(), i) };
+                let grain = (1usize << 16).div_ceil(p.n * p.k.max(1));
+                if on_pool && p.m > grain {
+                    crate::pool::ranges(p.m, grain, |r| r.for_each(row));
+                } else {
+                    (0..p.m).for_each(row);
+                }
+            }
+        }
+    )*};
+}
+gemm_int!(i32, i64);
+
+impl<T> Items<T> {
+    fn get(&self) -> &Problem<T> {
+        &self.0
+    }
+}

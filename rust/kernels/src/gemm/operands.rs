@@ -1,0 +1,205 @@
+//! What a blocked product reads and writes: where A and B come from, where C goes, and a part of the work.
+
+use crate::gemm::kernel::{Shape, KC};
+use crate::simd::vector::Real;
+use std::cell::Cell;
+
+/// Widest tile of C, in elements.
+pub const MAX_WIDTH: usize = 64;
+/// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
+pub fn block_bytes() -> usize {
+    crate::simd::core_cache_size() / 2
+}
+
+/// Where panels of A come from.
+pub trait LeftSide<T>: Sync {
+    /// Rows `i..i + rows`, columns `p..p + kc`, either in place in the columns layout (pointer, distance) or written to
+    /// `buf` in the rows layout (`None`).
+    ///
+    /// # Safety
+    /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
+    unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
+    /// All panels of `rows`, `height` of them each, in the columns layout with that distance, `height * A_STRIDE` apart; false,
+    /// and nothing done, where it is as well to ask for one panel after the other.
+    ///
+    /// # Safety
+    /// `buf` holds the panels; the range lies within the matrix.
+    unsafe fn panels(
+        &self,
+        _rows: std::ops::Range<usize>,
+        _height: usize,
+        _p: usize,
+        _kc: usize,
+        _buf: *mut T,
+    ) -> bool {
+        false
+    }
+    /// Element `p` of row `i`, and the distance of rows, where the elements of a row are neighbours.
+    fn neighbours(&self, _i: usize, _p: usize) -> Option<(*const T, usize)> {
+        None
+    }
+    /// Whether its elements are gathered from so many places that the matrix unit would wait for them.
+    fn gathered(&self) -> bool {
+        false
+    }
+    /// Whether `announce` does anything.
+    fn far(&self) -> bool {
+        false
+    }
+    /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
+    fn announce(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
+}
+
+/// Where blocks of B come from.
+pub trait RightSide<T>: Sync {
+    /// Rows `p..p + kc`, columns `j..j + nc`, written to `buf` as panels of `width` columns (row `q` of panel `s` at
+    /// `(s * kc + q) * width`, zeros after the last column).
+    ///
+    /// # Safety
+    /// `buf` holds `kc * nc` elements with nc rounded up to `width`; the range lies within the matrix.
+    unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T);
+    /// The same range in place (pointer, distance of rows), where that is possible and better for `m` rows of A.
+    fn in_place(&self, _p: usize, _j: usize, _m: usize, _lanes: usize) -> Option<(*const T, usize)> {
+        None
+    }
+    /// The same range in place wherever its rows' elements are neighbours: what is packed while the first panel is computed.
+    fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
+        None
+    }
+    /// Whether its elements are gathered from so many places that the matrix unit would wait for them.
+    fn gathered(&self) -> bool {
+        false
+    }
+    /// Cache lines that the product after this one begins with.
+    fn lines_ahead(&self) -> usize {
+        0
+    }
+    /// Asks for some of them.
+    fn ahead(&self, _lines: std::ops::Range<usize>) {}
+}
+
+/// Elements of a row of C at even distance.
+#[derive(Clone, Copy)]
+pub struct Run<T> {
+    pub p: *mut T,
+    pub len: usize,
+    pub step: usize,
+}
+
+/// Where C lies.
+pub trait Target<T>: Sync {
+    /// Distance between rows.
+    fn row_stride(&self) -> usize;
+    /// Where the first row's columns from `j` lie, and how many of these runs there are.
+    fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
+    /// Whether these columns are neighbours.
+    fn together(&self, _j: usize, _cols: usize) -> bool {
+        true
+    }
+}
+
+/// What is done to a finished element: biases are null or one value a row, a column.
+#[derive(Clone, Copy)]
+pub struct Finish<T> {
+    pub alpha: T,
+    pub beta: T,
+    pub row_bias: *const T,
+    pub col_bias: *const T,
+    pub relu: bool,
+}
+
+impl<T: Real> Finish<T> {
+    pub fn plain() -> Self {
+        Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
+    }
+
+    /// Whether it leaves elements as they are.
+    pub fn is_plain(&self) -> bool {
+        self.alpha == T::ONE && self.beta == T::ZERO && self.row_bias.is_null() && self.col_bias.is_null() && !self.relu
+    }
+}
+
+// SAFETY: the pointers are only read, and stay valid while the call that made them waits.
+unsafe impl<T: Sync> Sync for Finish<T> {}
+
+thread_local! {
+    static SCRATCH: Cell<Vec<Vec<u64>>> = const { Cell::new(Vec::new()) };
+}
+
+/// A large buffer asks for pages of this size: small ones, wherever they lie, share sets of the second-level cache unevenly.
+const HUGE: usize = 2 << 20;
+
+/// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
+pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
+    let bytes = n * size_of::<T>();
+    let align = if bytes > HUGE / 2 { HUGE } else { 64 };
+    let words = (bytes + align).div_ceil(8);
+    // Taken, not borrowed: a nested call gets a buffer of its own.
+    let mut free = SCRATCH.take();
+    let mut buf = free.pop().unwrap_or_default();
+    SCRATCH.set(free);
+    if buf.len() < words {
+        buf = vec![0; words.next_power_of_two()];
+        #[cfg(target_os = "linux")]
+        if align == HUGE {
+            const PAGE: usize = 4096;
+            let p = buf.as_mut_ptr().cast::<u8>();
+            let skip = p.align_offset(PAGE);
+            // SAFETY: whole pages of the buffer; an advice changes nothing in them, and may be refused.
+            unsafe { libc::madvise(p.add(skip).cast(), (buf.len() * 8 - skip) / PAGE * PAGE, libc::MADV_HUGEPAGE) };
+        }
+    }
+    let p = buf.as_mut_ptr();
+    // SAFETY: `words` has room for the alignment.
+    let result = f(unsafe { p.byte_add(p.align_offset(align) * 8).cast() });
+    if buf.len() <= 1 << 21 {
+        let mut free = SCRATCH.take();
+        free.push(buf);
+        SCRATCH.set(free);
+    }
+    result
+}
+
+/// How k is cut: by k alone, so that a result depends on nothing else.
+pub fn k_block(k: usize) -> usize {
+    k.div_ceil(k.div_ceil(KC).max(1)).max(1)
+}
+
+/// Rows and columns `j..j + nc` of C, with the columns `p..p + kc` of A.
+pub struct Part {
+    pub rows: std::ops::Range<usize>,
+    pub j: usize,
+    pub nc: usize,
+    pub p: usize,
+    pub kc: usize,
+    pub last: bool,
+    pub shape: Shape,
+}
+
+/// A copy of a few elements, without a call.
+#[inline(always)]
+pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
+    // SAFETY: both hold n elements.
+    unsafe {
+        let mut i = 0;
+        while i + 8 <= n {
+            dst.add(i).cast::<[T; 8]>().write(src.add(i).cast::<[T; 8]>().read());
+            i += 8;
+        }
+        if n >= 8 && i < n {
+            // The last eight again, over what is there already.
+            dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
+            return;
+        }
+        if n >= 4 && i < n {
+            let (head, tail) = (src.cast::<[T; 4]>().read(), src.add(n - 4).cast::<[T; 4]>().read());
+            dst.cast::<[T; 4]>().write(head);
+            dst.add(n - 4).cast::<[T; 4]>().write(tail);
+            return;
+        }
+        while i < n {
+            *dst.add(i) = *src.add(i);
+            i += 1;
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Normalisation by the statistics of channels, groups, rows or vectors.
+
+pub mod batch_norm;
+pub mod group_norm;
+pub mod l2_normalize;
+pub(crate) mod lanes;
+pub mod layer_norm;

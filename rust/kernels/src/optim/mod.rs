@@ -1,4 +1,0 @@
-//! Parameter updates.
-
-pub mod optimizer;
-pub mod rules;

@@ -1,0 +1,452 @@
+//! Updates of parameters by their gradients: one pass over parameter, gradient and states, in place.
+//!
+//! A rule says what happens to one run of elements; dense, sparse and lazy updates are written once for all rules.
+
+pub mod rules;
+
+use crate::pool::{self, Shared};
+use crate::simd::vector::Real;
+use crate::simd_fn;
+use half::{bf16, f16};
+use std::ops::Range;
+
+/// Elements of one part of a parallel pass.
+pub(crate) const CHUNK: usize = 1 << 14;
+/// So many rows before it is written a row is asked for.
+const AHEAD: usize = 8;
+
+/// A type in which rules compute.
+pub trait Wide: Real {
+    fn root(self) -> Self;
+    fn size(self) -> Self;
+    fn power(self, exponent: Self) -> Self;
+}
+macro_rules! wide {
+    ($($t:ty)*) => {$(
+        impl Wide for $t {
+            #[inline(always)]
+            fn root(self) -> $t {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn size(self) -> $t {
+                self.abs()
+            }
+            #[inline(always)]
+            fn power(self, exponent: $t) -> $t {
+                self.powf(exponent)
+            }
+        }
+    )*};
+}
+wide! { f32 f64 }
+
+/// A type in which parameters, gradients and states are stored, computed with in `T`.
+pub trait Stored<T>: Copy + Send + Sync + 'static {
+    fn wide(self) -> T;
+    fn narrow(v: T) -> Self;
+}
+macro_rules! stored {
+    ($($t:ty as $w:ty: $v:ident => $wide:expr, $n:ident => $narrow:expr;)*) => {$(
+        impl Stored<$w> for $t {
+            #[inline(always)]
+            fn wide(self) -> $w { let $v = self; $wide }
+            #[inline(always)]
+            fn narrow($n: $w) -> $t { $narrow }
+        }
+    )*};
+}
+stored! {
+    f32 as f32: v => v, n => n;
+    f64 as f64: v => v, n => n;
+    f16 as f32: v => v.to_f32(), n => f16::from_f32(n);
+    bf16 as f32: v => v.to_f32(), n => bf16::from_f32(n);
+}
+
+/// How one optimizer changes a parameter and its states.
+pub trait Rule<T>: Copy + Send + Sync {
+    /// Updates a run of elements; no gradient stands for zeros. As many states as the rule has.
+    fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
+        &self,
+        grad: Option<&[G]>,
+        param: &mut [M],
+        states: &mut [&mut [M]],
+    );
+}
+
+/// The loop of a rule: `|g, p| new p`, in which each state stands for its element. It stands in a function whose
+/// arguments are the slices, so that the compiler knows them apart; a closure would not be compiled with the vector
+/// instructions of its caller.
+macro_rules! each {
+    ($grad:ident, $param:ident, [$($s:ident),*], |$g:ident, $p:ident| $body:expr) => {{
+        let n = $param.len();
+        $(let $s = &mut $s[..n];)*
+        if let Some(grad) = $grad {
+            let grad = &grad[..n];
+            for i in 0..n {
+                let ($g, $p) = (grad[i].wide(), $param[i].wide());
+                $param[i] = M::narrow({ $(let $s = &mut $s[i];)* $body });
+            }
+        } else {
+            for i in 0..n {
+                let ($g, $p) = (T::ZERO, $param[i].wide());
+                $param[i] = M::narrow({ $(let $s = &mut $s[i];)* $body });
+            }
+        }
+    }};
+}
+pub(crate) use each;
+
+/// param -= rate * grad.
+#[derive(Clone, Copy)]
+pub struct Sgd<T> {
+    pub rate: T,
+}
+
+impl<T: Wide> Rule<T> for Sgd<T> {
+    #[inline(always)]
+    fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
+        &self,
+        grad: Option<&[G]>,
+        param: &mut [M],
+        _: &mut [&mut [M]],
+    ) {
+        let step = T::ZERO - self.rate;
+        if let Some(grad) = grad {
+            for (p, g) in param.iter_mut().zip(grad) {
+                *p = M::narrow(step.fma::<FMA>(g.wide(), p.wide()));
+            }
+        }
+    }
+}
+
+/// velocity = mu * velocity + g; param -= rate * velocity, with g = scale * grad + decay * param.
+#[derive(Clone, Copy)]
+pub struct Momentum<T> {
+    pub rate: T,
+    pub mu: T,
+    pub scale: T,
+    pub decay: T,
+    /// The step looks ahead: param -= rate * (g + mu * velocity).
+    pub nesterov: bool,
+}
+
+impl<T: Wide> Rule<T> for Momentum<T> {
+    #[inline(always)]
+    fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
+        &self,
+        grad: Option<&[G]>,
+        param: &mut [M],
+        states: &mut [&mut [M]],
+    ) {
+        let [velocity] = states else { unreachable!("momentum has one state") };
+        momentum_run::<FMA, T, M, G>(*self, grad, param, velocity);
+    }
+}
+
+#[inline(always)]
+fn momentum_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+    rule: Momentum<T>,
+    grad: Option<&[G]>,
+    param: &mut [M],
+    velocity: &mut [M],
+) {
+    let Momentum { rate, mu, scale, decay, nesterov } = rule;
+    let back = T::ZERO - rate;
+    each!(grad, param, [velocity], |g, p| {
+        let g = decay.fma::<FMA>(p, scale * g);
+        let v = mu.fma::<FMA>(velocity.wide(), g);
+        *velocity = M::narrow(v);
+        let along = if nesterov { mu.fma::<FMA>(v, g) } else { v };
+        back.fma::<FMA>(along, p)
+    });
+}
+
+/// The moments of the gradient and of its square; `rate` and `epsilon` come corrected for the number of steps.
+#[derive(Clone, Copy)]
+pub struct Adam<T> {
+    pub beta1: T,
+    pub beta2: T,
+    pub rate: T,
+    pub epsilon: T,
+    /// That of rows without a gradient.
+    pub idle_epsilon: T,
+    /// What the parameter is multiplied by before its step.
+    pub keep: T,
+}
+
+impl<T: Wide> Adam<T> {
+    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). Rows
+    /// without a gradient have the plain epsilon, as in Paddle's CPU kernel.
+    pub fn new(rate: f64, (beta1, beta2): (f64, f64), epsilon: f64, powers: (f64, f64)) -> Adam<T> {
+        let t = T::from_f64;
+        let left = (T::ONE - t(powers.1)).root();
+        Adam {
+            beta1: t(beta1),
+            beta2: t(beta2),
+            rate: t(rate) * (left / (T::ONE - t(powers.0))),
+            epsilon: t(epsilon) * left,
+            idle_epsilon: t(epsilon),
+            keep: T::ONE,
+        }
+    }
+
+    pub fn keeping(self, keep: T) -> Adam<T> {
+        Adam { keep, ..self }
+    }
+}
+
+impl<T: Wide> Rule<T> for Adam<T> {
+    #[inline(always)]
+    fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
+        &self,
+        grad: Option<&[G]>,
+        param: &mut [M],
+        states: &mut [&mut [M]],
+    ) {
+        let [first, second] = states else { unreachable!("Adam has two states") };
+        adam_run::<FMA, T, M, G>(*self, grad, param, first, second);
+    }
+}
+
+#[inline(always)]
+fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+    rule: Adam<T>,
+    grad: Option<&[G]>,
+    param: &mut [M],
+    first: &mut [M],
+    second: &mut [M],
+) {
+    let Adam { beta1, beta2, rate, keep, .. } = rule;
+    let epsilon = if grad.is_some() { rule.epsilon } else { rule.idle_epsilon };
+    let (other1, other2) = (T::ONE - beta1, T::ONE - beta2);
+    each!(grad, param, [first, second], |g, p| {
+        let m = beta1.fma::<FMA>(first.wide(), other1 * g);
+        let v = beta2.fma::<FMA>(second.wide(), other2 * g * g);
+        *first = M::narrow(m);
+        *second = M::narrow(v);
+        p * keep - rate * (m / (v.root() + epsilon))
+    });
+}
+
+simd_fn! {
+    fn one_run[T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>](rule: R, grad: Option<&[G]>, param: &mut [M],
+        states: &mut [&mut [M]]) {
+        rule.update::<FMA, M, G>(grad, param, states)
+    }
+}
+
+/// The most states that a rule may have.
+pub const STATES: usize = 4;
+
+/// Parameter and states, of which threads write different parts.
+struct Table<M> {
+    param: Shared<M>,
+    states: [Shared<M>; STATES],
+    count: usize,
+}
+
+impl<M: Copy> Table<M> {
+    fn new(param: &mut [M], states: &mut [&mut [M]]) -> Table<M> {
+        let n = param.len();
+        assert!(states.len() <= STATES && states.iter().all(|s| s.len() == n), "parameter and states differ in size");
+        let mut shared = [Shared::new(&mut []); STATES];
+        states.iter_mut().zip(&mut shared).for_each(|(s, to)| *to = Shared::new(s));
+        Table { param: Shared::new(param), states: shared, count: states.len() }
+    }
+
+    /// # Safety
+    /// As [`Shared::part`].
+    #[inline(always)]
+    unsafe fn run<T: Wide, G: Stored<T>, R: Rule<T>>(&self, rule: R, grad: Option<&[G]>, r: Range<usize>)
+    where
+        M: Stored<T>,
+    {
+        let of = |k: usize| if k < self.count { r.clone() } else { 0..0 };
+        // SAFETY: the caller's promise.
+        let (param, mut states): (&mut [M], [&mut [M]; STATES]) =
+            unsafe { (self.param.part(r.clone()), std::array::from_fn(|k| self.states[k].part(of(k)))) };
+        one_run::<T, M, G, R>(rule, grad, param, &mut states[..self.count]);
+    }
+}
+
+/// Updates the whole parameter. Panics where lengths differ.
+pub fn dense<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
+    rule: R,
+    grad: &[G],
+    param: &mut [M],
+    states: &mut [&mut [M]],
+) {
+    assert!(grad.len() == param.len(), "parameter and gradient differ in size");
+    if grad.len() <= CHUNK {
+        return one_run::<T, M, G, R>(rule, Some(grad), param, states);
+    }
+    let table = Table::new(param, states);
+    // SAFETY: ranges are disjoint, and `ranges` returns before the slices can be used again.
+    pool::ranges(grad.len(), CHUNK, |r| unsafe { table.run(rule, Some(&grad[r.clone()]), r) });
+}
+
+/// Updates the whole parameter by its states alone. Panics where lengths differ.
+pub fn idle<T: Wide, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states: &mut [&mut [M]]) {
+    let n = param.len();
+    let table = Table::new(param, states);
+    // SAFETY: ranges are disjoint, and `ranges` returns before the slices can be used again.
+    pool::ranges(n, CHUNK, |r| unsafe { table.run::<T, M, R>(rule, None, r) });
+}
+
+/// The rows of a gradient: row `rows[i]` of the parameter gets `grad[i * width..]`; other rows have none.
+struct Rows<'a, G> {
+    rows: &'a [i64],
+    grad: &'a [G],
+    width: usize,
+}
+
+impl<G> Rows<'_, G> {
+    fn row(&self, i: usize) -> &[G] {
+        &self.grad[i * self.width..(i + 1) * self.width]
+    }
+}
+
+/// Updates by rows that are strictly ascending and lie within the parameter (else it panics). `lazy`: the other rows
+/// stay as they are; otherwise their gradient is zero, which moves them by their states.
+pub fn sparse<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
+    rule: R,
+    rows: &[i64],
+    grad: &[G],
+    lazy: bool,
+    param: &mut [M],
+    states: &mut [&mut [M]],
+) {
+    if rows.is_empty() || grad.is_empty() {
+        return;
+    }
+    let width = grad.len() / rows.len();
+    let height = param.len() / width;
+    assert!(grad.len() == width * rows.len());
+    assert!(rows[0] >= 0 && rows[rows.len() - 1] < height as i64, "a row outside the parameter");
+    assert!(rows.is_sorted_by(|a, b| a < b), "rows must ascend");
+    let from = Rows { rows, grad, width };
+    let table = Table::new(param, states);
+    let grain = (CHUNK / width).max(1);
+    // SAFETY: rows are distinct, and every row belongs to one chunk.
+    let run = |r: Range<usize>, grad: Option<&[G]>| unsafe { table.run(rule, grad, r) };
+    if lazy {
+        return pool::ranges(rows.len(), grain, |r| {
+            for i in r {
+                let at = rows[i] as usize * width;
+                run(at..at + width, Some(from.row(i)));
+            }
+        });
+    }
+    pool::ranges(height, grain, |r| {
+        let mut at = r.start;
+        let mut i = from.rows.partition_point(|&row| (row as usize) < r.start);
+        while at < r.end {
+            let next = rows.get(i).map_or(r.end, |&row| (row as usize).min(r.end));
+            if next > at {
+                run(at * width..next * width, None);
+            }
+            if next < r.end {
+                run(next * width..(next + 1) * width, Some(from.row(i)));
+                i += 1;
+            }
+            at = next + 1;
+        }
+    });
+}
+
+simd_fn! {
+    /// The rows of one owner out of `owners`, in their order.
+    fn sgd_rows_of[T: Wide, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
+        param: &Shared<M>) {
+        for (i, (&row, grad)) in rows.iter().zip(grad.chunks_exact(width)).enumerate() {
+            // Rows lie anywhere: those that come soon are on their way already.
+            if let Some(&soon) = rows.get(i + AHEAD) {
+                param.prefetch((soon as usize).wrapping_mul(width), width);
+            }
+            if row & (owners - 1) == owner {
+                let at = row as usize * width;
+                // SAFETY: a row has one owner, and parts of one owner do not live together.
+                let param = unsafe { param.part(at..at + width) };
+                Sgd { rate }.update::<FMA, M, M>(Some(grad), param, &mut []);
+            }
+        }
+    }
+}
+
+/// param[rows[i]] -= rate * grad[i]; rows come in any order and may repeat. Panics for a row outside the parameter.
+pub fn sgd_rows<T: Wide, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param: &mut [M]) {
+    if rows.is_empty() || grad.is_empty() {
+        return;
+    }
+    let width = grad.len() / rows.len();
+    // Who owns a row adds what comes to it in order, so no result depends on how many there are. Each reads all numbers of rows.
+    let owners: usize = if grad.len() > 4 * CHUNK && pool::threads() > 1 { 8 } else { 1 };
+    let shared = Shared::new(param);
+    pool::chunks(owners, |k| sgd_rows_of::<T, M>(rate, rows, grad, width, k as i64, owners as i64, &shared));
+}
+
+/// Copies a master parameter to the narrow one.
+pub fn narrow<T: Wide, M: Stored<T>, P: Stored<T>>(from: &[M], to: &mut [P]) {
+    assert_eq!(from.len(), to.len());
+    pool::parts(to, CHUNK, |at, to| {
+        to.iter_mut().zip(&from[at..]).for_each(|(t, f)| *t = P::narrow(f.wide()));
+    });
+}
+
+/// The distinct rows in ascending order, and for each given row its place among them. Rows must lie in `0..height`.
+pub fn distinct(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
+    if height / 64 <= 4 * rows.len() + 1024 {
+        return distinct_by_bits(rows, height);
+    }
+    let mut sorted = rows.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let place = rows.iter().map(|r| sorted.binary_search(r).expect("the row is there") as u32).collect();
+    (sorted, place)
+}
+
+/// One bit a row, and the number of bits before each word.
+fn distinct_by_bits(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
+    let mut bits = vec![0u64; height.div_ceil(64)];
+    for &r in rows {
+        bits[r as usize / 64] |= 1 << (r % 64);
+    }
+    let mut total = 0u32;
+    let mut sorted = Vec::with_capacity(rows.len());
+    let before: Vec<u32> = bits
+        .iter()
+        .enumerate()
+        .map(|(w, &word)| {
+            let at = total;
+            let mut left = word;
+            while left != 0 {
+                sorted.push((w * 64) as i64 + left.trailing_zeros() as i64);
+                left &= left - 1;
+            }
+            total += word.count_ones();
+            at
+        })
+        .collect();
+    let place = rows.iter().map(|&r| {
+        let w = r as usize / 64;
+        before[w] + (bits[w] & ((1u64 << (r % 64)) - 1)).count_ones()
+    });
+    (sorted, place.collect())
+}
+
+/// out[place[i]] = the sum of the values of that place, added in order. Every row of `out` has a value.
+pub fn sum_rows<T: Copy + Send + Sync + std::ops::AddAssign>(place: &[u32], values: &[T], width: usize, out: &mut [T]) {
+    if width == 0 {
+        return;
+    }
+    let mut begun = vec![false; out.len() / width];
+    for (&p, v) in place.iter().zip(values.chunks_exact(width)) {
+        let to = &mut out[p as usize * width..(p as usize + 1) * width];
+        if std::mem::replace(&mut begun[p as usize], true) {
+            to.iter_mut().zip(v).for_each(|(o, &v)| *o += v);
+        } else {
+            to.copy_from_slice(v);
+        }
+    }
+}

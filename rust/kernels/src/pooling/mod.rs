@@ -1,0 +1,317 @@
+//! Maximum and average pooling over two or three axes. Their gradients are in `pooling_grad`.
+//!
+//! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order.
+
+pub mod grad;
+
+use crate::conv::band::{lanes, share, Band};
+use crate::conv::patches::Patches;
+use crate::gemm::operands::with_scratch;
+use crate::pool::SharedPtr;
+use crate::simd::vector::{Real, Vector};
+
+/// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub images: usize,
+    pub channels: usize,
+    pub in_size: [usize; 3],
+    pub out_size: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub pad: [usize; 3],
+    /// Windows divide the axis evenly; kernel, stride and padding are not used.
+    pub adaptive: bool,
+    /// An average counts only the elements within the input.
+    pub exclusive: bool,
+    pub channels_last: bool,
+}
+
+/// The elements of a window along one axis, and how many an average counts. Beside the input Paddle counts a window's end
+/// less its start: zero or less, so that the average there is 0 / 0 or minus zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    start: usize,
+    end: usize,
+    pub counted: isize,
+}
+
+impl Pool {
+    /// Two-dimensional pooling of planes.
+    pub fn planes(
+        (images, channels): (usize, usize),
+        (h, w): (usize, usize),
+        (oh, ow): (usize, usize),
+        (kh, kw): (usize, usize),
+        (sh, sw): (usize, usize),
+        (ph, pw): (usize, usize),
+    ) -> Pool {
+        Pool {
+            images,
+            channels,
+            in_size: [1, h, w],
+            out_size: [1, oh, ow],
+            kernel: [1, kh, kw],
+            stride: [1, sh, sw],
+            pad: [0, ph, pw],
+            adaptive: false,
+            exclusive: true,
+            channels_last: false,
+        }
+    }
+    pub fn in_len(&self) -> usize {
+        self.images * self.channels * self.in_size.iter().product::<usize>()
+    }
+    pub fn out_len(&self) -> usize {
+        self.images * self.channels * self.out_size.iter().product::<usize>()
+    }
+    pub(crate) fn check(&self, x: usize, y: usize) {
+        assert_eq!((x, y), (self.in_len(), self.out_len()), "sizes do not fit the pooling");
+        assert!(self.adaptive || self.stride.iter().chain(&self.kernel).all(|&s| s > 0), "a stride or kernel of 0");
+    }
+    pub(crate) fn windows(&self, axis: usize) -> Vec<Window> {
+        let (size, out) = (self.in_size[axis], self.out_size[axis]);
+        let one = |o: usize| {
+            if self.adaptive {
+                let (start, end) = (o * size / out, ((o + 1) * size).div_ceil(out));
+                return Window { start, end, counted: (end - start) as isize };
+            }
+            let first = (o * self.stride[axis]) as isize - self.pad[axis] as isize;
+            let last = (first + self.kernel[axis] as isize).min((size + self.pad[axis]) as isize);
+            let (start, end) = (first.max(0), last.min(size as isize));
+            let counted = if self.exclusive { end - start } else { last - first };
+            Window { start: start as usize, end: end.max(start) as usize, counted }
+        };
+        (0..out).map(one).collect()
+    }
+    /// Distances of input elements along the three axes, and of the planes.
+    pub(crate) fn strides(&self) -> ([usize; 3], usize) {
+        let [_, h, w] = self.in_size;
+        let c = if self.channels_last { self.channels } else { 1 };
+        ([h * w * c, w * c, c], self.in_size.iter().product::<usize>())
+    }
+    /// Where channel `c` of image `n` begins, in the input and in the output, and the distance of output elements.
+    pub(crate) fn plane(&self, index: usize) -> (usize, usize, usize) {
+        let (n, c) = (index / self.channels, index % self.channels);
+        let (pi, po) = (self.in_size.iter().product::<usize>(), self.out_size.iter().product::<usize>());
+        if self.channels_last {
+            (n * pi * self.channels + c, n * po * self.channels + c, self.channels)
+        } else {
+            (index * pi, index * po, 1)
+        }
+    }
+    /// The input as patches of one channel a "image", for pooling of planes and volumes.
+    pub(crate) fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
+        let [d, h, w] = self.in_size;
+        let [kd, kh, kw] = self.kernel;
+        let at = |k: usize, axis: usize| k as isize - self.pad[axis] as isize;
+        Patches {
+            p: x.as_ptr(),
+            image: d * h * w,
+            plane: d * h * w,
+            slice: h * w,
+            row: w,
+            col: 1,
+            size: self.in_size,
+            channels: 1,
+            taps: (0..kd * kh * kw).map(|t| [at(t / (kh * kw), 0), at(t / kw % kh, 1), at(t % kw, 2)]).collect(),
+            images: self.images * self.channels,
+            grid: self.out_size,
+            step: self.stride,
+        }
+    }
+    /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
+    pub(crate) fn regular(&self) -> bool {
+        // A copy of the rows is made, strides apart.
+        let near = self.stride.iter().all(|&s| s <= 64);
+        // How often each slice of the input is copied.
+        let copies = self.kernel[0].div_ceil(self.stride[0]);
+        near && copies <= 4 && !self.adaptive && !self.channels_last && self.kernel.iter().product::<usize>() <= 49
+    }
+    /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
+    #[inline(always)]
+    pub(crate) fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [&Window; 3])) {
+        let mut o = 0;
+        for wd in d {
+            for wh in h {
+                for ww in w {
+                    f(o, [wd, wh, ww]);
+                    o += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The first offset, and the distance of rows, of a window of K x K neighbours.
+#[inline(always)]
+fn square<const K: usize>([d, h, w]: [&Window; 3], [sd, sh, sw]: [usize; 3]) -> Option<(usize, usize)> {
+    let is = sw == 1 && d.end - d.start == 1 && h.end - h.start == K && w.end - w.start == K;
+    is.then_some((d.start * sd + h.start * sh + w.start, sh))
+}
+
+/// Elements of a window in order: `f(offset)`. The usual sizes are known to the compiler.
+#[inline(always)]
+pub(crate) fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
+    if let Some((at, row)) = square::<2>(window, strides) {
+        (0..4).for_each(|k| f(at + k / 2 * row + k % 2));
+    } else if let Some((at, row)) = square::<3>(window, strides) {
+        (0..9).for_each(|k| f(at + k / 3 * row + k % 3));
+    } else {
+        let ([d, h, w], [sd, sh, sw]) = (window, strides);
+        for z in d.start..d.end {
+            for y in h.start..h.end {
+                let start = z * sd + y * sh + w.start * sw;
+                (0..w.end - w.start).for_each(|k| f(start + k * sw));
+            }
+        }
+    }
+}
+
+fn lowest<T: Real>() -> T {
+    T::from_f64(-f32::MAX as f64)
+}
+
+pub(crate) fn counted<T: Real>(w: [&Window; 3]) -> T {
+    T::from_f64(w.iter().map(|w| w.counted).product::<isize>() as f64)
+}
+
+/// `y` = the maximum of each window.
+pub fn max_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+    pool(p, x, y, true)
+}
+
+/// `y` = the average of each window.
+pub fn avg_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+    pool(p, x, y, false)
+}
+
+fn pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+    p.check(x.len(), y.len());
+    if y.is_empty() {
+        return;
+    }
+    if p.regular() {
+        return regular_pool(p, x, y, max);
+    }
+    let windows = [p.windows(0), p.windows(1), p.windows(2)];
+    let w = windows.each_ref().map(|w| &w[..]);
+    let (strides, _) = p.strides();
+    let out = SharedPtr(y.as_mut_ptr());
+    share(p.images * p.channels, x.len() / (p.images * p.channels) * 4, |index| {
+        let (i, o, step) = p.plane(index);
+        let x = &x[i..];
+        p.each(w, |at, w| {
+            let mut s = if max { lowest() } else { T::ZERO };
+            scan(w, strides, |e| {
+                s = if !max {
+                    s + x[e]
+                } else if s > x[e] {
+                    s
+                } else {
+                    x[e]
+                };
+            });
+            if !max {
+                s = s / counted(w);
+            }
+            // SAFETY: within `y`, each element belongs to one plane.
+            unsafe { *out.get().add(o + at * step) = s };
+        });
+    });
+}
+
+#[inline(always)]
+unsafe fn row_body<V: Vector, const MAX: bool>(
+    x: *const V::T,
+    offsets: &[usize],
+    n: usize,
+    sizes: *const V::T,
+    height: V::T,
+    y: *mut V::T,
+) {
+    // SAFETY: the caller's row, with slack for a vector; n outputs.
+    unsafe {
+        let mut j = 0;
+        while j < n {
+            let left = V::L.min(n - j);
+            let mut s = if MAX { V::splat(lowest()) } else { V::zero() };
+            for &off in offsets {
+                let v = V::load(x.add(j + off));
+                s = if MAX { s.max(v) } else { s.add(v) };
+            }
+            if !MAX {
+                s = s.div(V::load_n(sizes.add(j), left).mul(V::splat(height)));
+            }
+            s.store_n(y.add(j), left);
+            j += left;
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn pool_row<T, const MAX: bool>(x: *const T, offsets: &[usize], n: usize, sizes: *const T, height: T,
+        y: *mut T) = row_body
+}
+
+/// Planes and volumes: rows of a padded copy, a vector of outputs at a time.
+fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+    let patches = p.patches(x);
+    let [gd, gh, gw] = patches.grid;
+    let band = Band::of(&patches);
+    let (size, offsets) = (band.size(&patches, gh), band.offsets(&patches, gh));
+    let row = band.row(&patches);
+    let [slices, rows, cols] = [p.windows(0), p.windows(1), p.windows(2)];
+    let sizes: Vec<T> = cols.iter().map(|w| T::from_f64(w.counted as f64)).collect();
+    let out = SharedPtr(y.as_mut_ptr());
+    let fill = if max { lowest() } else { T::ZERO };
+    share(patches.slices(), size + gh * gw * offsets.len() / 4, |n| {
+        with_scratch::<T, _>(size + 2 * lanes::<T>(), |buf| {
+            // SAFETY: the buffer holds the copy of a plane with slack; every plane of `y` belongs to one call.
+            unsafe {
+                band.copy(&patches, n, 0, (gh, gh), buf, fill);
+                let deep = slices[n % gd].counted;
+                for (i, w) in rows.iter().enumerate() {
+                    let y = out.get().add((n * gh + i) * gw);
+                    let (x, height) = (buf.add(i * row), T::from_f64((deep * w.counted) as f64));
+                    if max {
+                        pool_row::<T, true>(x, &offsets, gw, sizes.as_ptr(), height, y);
+                    } else {
+                        pool_row::<T, false>(x, &offsets, gw, sizes.as_ptr(), height, y);
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// `max_pool` that also says where: `mask` is the element's index in its plane (row-major), -1 where no element is
+/// above -FLT_MAX.
+pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
+    p.check(x.len(), y.len());
+    assert!(mask.len() == y.len());
+    if y.is_empty() {
+        return;
+    }
+    let windows = [p.windows(0), p.windows(1), p.windows(2)];
+    let w = windows.each_ref().map(|w| &w[..]);
+    let (strides, _) = p.strides();
+    let (out, mask) = (SharedPtr(y.as_mut_ptr()), SharedPtr(mask.as_mut_ptr()));
+    share(p.images * p.channels, x.len() / (p.images * p.channels) * 4, |index| {
+        let (i, o, step) = p.plane(index);
+        let x = &x[i..];
+        p.each(w, |at, w| {
+            let (mut s, mut which) = (lowest(), -1);
+            scan(w, strides, |e| {
+                if s < x[e] {
+                    (s, which) = (x[e], (e / strides[2]) as i32);
+                }
+            });
+            // SAFETY: within both, each element belongs to one plane.
+            unsafe {
+                *out.get().add(o + at * step) = s;
+                *mask.get().add(o + at * step) = which;
+            }
+        });
+    });
+}

@@ -1,0 +1,233 @@
+//! One direction of one layer of a recurrent network. The products of all steps with the input are one product; a step is
+//! the product of the state and what the gates make of it.
+//!
+//! Steps are outermost: x is [steps, batch, input]. A row whose sequence has ended keeps its state and gives zeros.
+
+pub mod grad;
+
+use crate::gemm::{gemm, Epilogue, Gemm, View};
+use crate::pool::{self, Shared};
+use crate::rnn::gates;
+use crate::simd::vector::Real;
+
+/// An element type of recurrent networks.
+pub trait Number: Real + Gemm {}
+impl Number for f32 {}
+impl Number for f64 {}
+
+/// What a step computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    Tanh,
+    Relu,
+    Lstm,
+    Gru,
+}
+
+impl Cell {
+    /// Rows of the weights for each hidden unit.
+    pub fn gates(self) -> usize {
+        match self {
+            Cell::Tanh | Cell::Relu => 1,
+            Cell::Lstm => 4,
+            Cell::Gru => 3,
+        }
+    }
+
+    /// Elements for each hidden unit and step that the gradient needs besides the gates: the LSTM's cell, the state's sum
+    /// in the GRU's candidate.
+    pub fn extra(self) -> usize {
+        matches!(self, Cell::Lstm | Cell::Gru) as usize
+    }
+}
+
+/// A direction of a layer: `out` has rows of `stride` elements, of which those from `at` on are this direction's.
+#[derive(Clone, Copy)]
+pub struct Pass<'a> {
+    pub cell: Cell,
+    pub steps: usize,
+    pub batch: usize,
+    pub input: usize,
+    pub hidden: usize,
+    pub reverse: bool,
+    /// Steps of each sequence, at most `steps`; all of them where `None`.
+    pub lengths: Option<&'a [usize]>,
+    pub stride: usize,
+    pub at: usize,
+}
+
+/// [gates * hidden, input], [gates * hidden, hidden], and a bias for each row of both.
+#[derive(Clone, Copy)]
+pub struct Weights<'a, T> {
+    pub ih: &'a [T],
+    pub hh: &'a [T],
+    pub bias_ih: &'a [T],
+    pub bias_hh: &'a [T],
+}
+
+/// Elements of a step that one part of a parallel pass takes.
+const CHUNK: usize = 2048;
+
+impl Pass<'_> {
+    pub fn rows(&self) -> usize {
+        self.steps * self.batch
+    }
+
+    /// Elements of the gates of a step of a row.
+    pub fn width(&self) -> usize {
+        self.cell.gates() * self.hidden
+    }
+
+    /// Elements of `gates` and `extra` together.
+    pub fn kept(&self) -> usize {
+        self.rows() * (self.width() + self.cell.extra() * self.hidden)
+    }
+
+    /// The step that is computed as number `s`.
+    pub(crate) fn step(&self, s: usize) -> usize {
+        if self.reverse {
+            self.steps - 1 - s
+        } else {
+            s
+        }
+    }
+
+    pub(crate) fn is_on(&self, step: usize, row: usize) -> bool {
+        self.lengths.is_none_or(|l| step < l[row])
+    }
+
+    /// The step computed before `step`, whose state that one began with.
+    pub(crate) fn before(&self, step: usize) -> Option<usize> {
+        let before = if self.reverse { step + 1 } else { step.wrapping_sub(1) };
+        (before < self.steps).then_some(before)
+    }
+
+    /// Calls `f` for every row of a step.
+    pub(crate) fn each_row(&self, f: impl Fn(usize) + Sync) {
+        pool::ranges(self.batch, CHUNK.div_ceil(self.hidden), |r| r.for_each(&f));
+    }
+
+    /// Where in `out` the row of a step lies.
+    pub(crate) fn place(&self, step: usize, row: usize) -> std::ops::Range<usize> {
+        let at = (step * self.batch + row) * self.stride + self.at;
+        at..at + self.hidden
+    }
+}
+
+/// Part `i` of `width` elements.
+pub(crate) fn part(i: usize, width: usize) -> std::ops::Range<usize> {
+    i * width..(i + 1) * width
+}
+
+/// [rows, cols] with rows and columns exchanged.
+fn transposed<T: Number>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
+    const TILE: usize = 16;
+    let shared = Shared::new(to);
+    pool::ranges(cols.div_ceil(TILE), (CHUNK * 4 / (rows * TILE).max(1)).max(1), |tiles| {
+        for j0 in tiles.map(|t| t * TILE) {
+            let j1 = (j0 + TILE).min(cols);
+            // SAFETY: every tile of columns becomes rows of its own.
+            let to = unsafe { shared.part(j0 * rows..j1 * rows) };
+            for i0 in (0..rows).step_by(TILE) {
+                for i in i0..(i0 + TILE).min(rows) {
+                    for (j, &v) in x[i * cols + j0..i * cols + j1].iter().enumerate() {
+                        to[j * rows + i] = v;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Scratch that [`forward`] asks for.
+pub fn scratch(p: &Pass) -> usize {
+    p.width() * p.hidden + if p.cell == Cell::Gru { p.batch * p.width() } else { 0 }
+}
+
+/// From `x` to `out`. `h` and `c` (of an LSTM) hold the first states and get the last ones; `gates` and `extra` get what
+/// the gradient needs.
+pub fn forward<T: Number>(
+    p: &Pass,
+    x: &[T],
+    w: &Weights<T>,
+    (gates, extra): (&mut [T], &mut [T]),
+    (h, c): (&mut [T], &mut [T]),
+    out: &mut [T],
+    scratch: &mut [T],
+) {
+    let (batch, n, width) = (p.batch, p.hidden, p.width());
+    assert!(gates.len() == p.rows() * width && h.len() == batch * n && extra.len() == p.rows() * n * p.cell.extra());
+    assert!(p.lengths.is_none_or(|l| l.len() == batch) && (p.cell != Cell::Lstm || c.len() == h.len()));
+    if p.rows() == 0 || n == 0 {
+        return;
+    }
+    let gru = p.cell == Cell::Gru;
+    // The GRU's reset gate comes between the state's sum and the input's, so that its state's bias stays there.
+    let both: Vec<T> = match gru {
+        true => w.bias_ih.to_vec(),
+        false => w.bias_ih.iter().zip(w.bias_hh).map(|(&a, &b)| a + b).collect(),
+    };
+    let bias = Epilogue { col_bias: Some(&both), ..Epilogue::NONE };
+    let (one, zero) = (<T as Real>::ONE, <T as Real>::ZERO);
+    let (xs, ih) = (View::rows(x, p.input, false), View::rows(w.ih, p.input, true));
+    gemm((p.rows(), width, p.input), one, xs, ih, zero, gates, width, bias);
+
+    let (weights, own) = scratch.split_at_mut(width * n);
+    // Rows of the transpose are packed on the way; a single row of states takes products with the weights' rows instead.
+    let weights = if batch > 1 {
+        transposed(w.hh, width, n, weights);
+        View::rows(&*weights, width, false)
+    } else {
+        View::rows(w.hh, n, true)
+    };
+    for s in 0..p.steps {
+        let t = p.step(s);
+        let step = &mut gates[part(t, batch * width)];
+        if gru {
+            let bias = Epilogue { col_bias: Some(w.bias_hh), ..Epilogue::NONE };
+            gemm((batch, width, n), one, View::rows(h, n, false), weights, zero, own, width, bias);
+        } else {
+            gemm((batch, width, n), one, View::rows(h, n, false), weights, one, step, width, Epilogue::NONE);
+        }
+        let (own, step) = (&*own, Shared::new(step));
+        let inner = if p.cell.extra() > 0 { &mut extra[part(t, batch * n)] } else { &mut extra[..] };
+        let (inner, h, c, out) = (Shared::new(inner), Shared::new(h), Shared::new(c), Shared::new(out));
+        p.each_row(|b| {
+            // SAFETY: every row has a part of its own of each.
+            let (out, h, g) = unsafe { (out.part(p.place(t, b)), h.part(part(b, n)), step.part(part(b, width))) };
+            let on = p.is_on(t, b);
+            match p.cell {
+                Cell::Tanh if on => gates::tanh_step(g),
+                Cell::Relu if on => gates::relu_step(g),
+                Cell::Lstm => {
+                    // SAFETY: as above.
+                    let (cell, c) = unsafe { (inner.part(part(b, n)), c.part(part(b, n))) };
+                    if on {
+                        gates::lstm_step(g, c, cell, h);
+                        c.copy_from_slice(cell);
+                    } else {
+                        cell.copy_from_slice(c);
+                    }
+                }
+                Cell::Gru => {
+                    // SAFETY: as above.
+                    let inner = unsafe { inner.part(part(b, n)) };
+                    if on {
+                        gates::gru_step(g, &own[part(b, width)], inner, h);
+                    } else {
+                        inner.fill(zero);
+                    }
+                }
+                _ => {}
+            }
+            if on && p.cell.extra() == 0 {
+                h.copy_from_slice(g);
+            }
+            if on {
+                out.copy_from_slice(h);
+            } else {
+                out.fill(zero);
+            }
+        });
+    }
+}

@@ -1,0 +1,199 @@
+//! Sequences of rows: row `starts[i]..starts[i + 1]` of a matrix are sequence `i`. Offsets must ascend and lie within
+//! the matrix.
+
+use crate::pool::{self, Shared};
+use crate::simd::vector::Real;
+
+/// Elements of one part of a parallel pass.
+const CHUNK: usize = 1 << 14;
+
+/// What becomes of a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooling {
+    Average,
+    Sum,
+    /// The sum over the square root of the length.
+    Sqrt,
+    Last,
+    First,
+    Max,
+}
+
+impl Pooling {
+    fn scale<T: Real>(self, length: usize) -> T {
+        match self {
+            Pooling::Average => T::ONE / T::from_f64(length as f64),
+            Pooling::Sqrt => T::ONE / T::from_f64((length as f64).sqrt()),
+            _ => T::ONE,
+        }
+    }
+}
+
+/// Sequences that make up one part of a pass.
+fn grain(starts: &[usize], width: usize) -> usize {
+    let sequences = starts.len() - 1;
+    let elements = (starts[sequences] - starts[0]) * width;
+    (CHUNK * sequences / elements.max(1)).max(1)
+}
+
+/// One row for each sequence; `pad` for empty ones. `index` gets the row of each maximum (-1 for an empty sequence).
+pub fn pool<T: Real>(
+    kind: Pooling,
+    starts: &[usize],
+    width: usize,
+    pad: T,
+    x: &[T],
+    out: &mut [T],
+    index: Option<&mut [i32]>,
+) {
+    let sequences = starts.len().saturating_sub(1);
+    assert!(out.len() == sequences * width && index.as_ref().is_none_or(|i| i.len() == out.len()));
+    if out.is_empty() {
+        return;
+    }
+    let (out, index) = (Shared::new(out), index.map(Shared::new));
+    pool::ranges(sequences, grain(starts, width), |r| {
+        for i in r {
+            let at = i * width..(i + 1) * width;
+            // SAFETY: every sequence has a row of its own.
+            let (out, index) = unsafe { (out.part(at.clone()), index.map(|x| x.part(at))) };
+            one(kind, starts[i]..starts[i + 1], width, pad, x, out, index);
+        }
+    });
+}
+
+fn one<T: Real>(
+    kind: Pooling,
+    rows: std::ops::Range<usize>,
+    width: usize,
+    pad: T,
+    x: &[T],
+    out: &mut [T],
+    mut index: Option<&mut [i32]>,
+) {
+    if rows.is_empty() {
+        out.fill(pad);
+        index.into_iter().for_each(|i| i.fill(-1));
+        return;
+    }
+    let row = |r: usize| &x[r * width..(r + 1) * width];
+    out.copy_from_slice(row(if kind == Pooling::Last { rows.end - 1 } else { rows.start }));
+    match kind {
+        Pooling::Last | Pooling::First => {}
+        Pooling::Max => {
+            if let Some(i) = &mut index {
+                i.fill(rows.start as i32);
+            }
+            for r in rows.skip(1) {
+                match &mut index {
+                    Some(index) => {
+                        for ((o, &v), i) in out.iter_mut().zip(row(r)).zip(index.iter_mut()) {
+                            if v > *o {
+                                (*o, *i) = (v, r as i32);
+                            }
+                        }
+                    }
+                    None => out.iter_mut().zip(row(r)).for_each(|(o, &v)| *o = if v > *o { v } else { *o }),
+                }
+            }
+        }
+        _ => {
+            let length = rows.len();
+            for r in rows.skip(1) {
+                out.iter_mut().zip(row(r)).for_each(|(o, &v)| *o += v);
+            }
+            match kind {
+                Pooling::Average => {
+                    let n = T::from_f64(length as f64);
+                    out.iter_mut().for_each(|o| *o = *o / n);
+                }
+                Pooling::Sqrt => {
+                    let n = T::from_f64((length as f64).sqrt());
+                    out.iter_mut().for_each(|o| *o = *o / n);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The gradient of `pool`. `index` is needed for `Max`.
+pub fn pool_grad<T: Real>(
+    kind: Pooling,
+    starts: &[usize],
+    width: usize,
+    dout: &[T],
+    index: Option<&[i32]>,
+    dx: &mut [T],
+) {
+    let sequences = starts.len().saturating_sub(1);
+    assert!(dout.len() == sequences * width && index.is_none_or(|i| i.len() == dout.len()));
+    let covered = sequences > 0 && starts[0] == 0 && starts[sequences] * width == dx.len();
+    if !covered || matches!(kind, Pooling::Last | Pooling::First | Pooling::Max) {
+        dx.fill(T::ZERO);
+    }
+    if dout.is_empty() || dx.is_empty() {
+        return;
+    }
+    let to = Shared::new(dx);
+    pool::ranges(sequences, grain(starts, width), |r| {
+        for i in r {
+            let rows = starts[i]..starts[i + 1];
+            // SAFETY: sequences are disjoint rows.
+            let dx = unsafe { to.part(rows.start * width..rows.end * width) };
+            let d = &dout[i * width..(i + 1) * width];
+            if rows.is_empty() {
+                continue;
+            }
+            match kind {
+                Pooling::First => dx[..width].copy_from_slice(d),
+                Pooling::Last => dx[(rows.len() - 1) * width..].copy_from_slice(d),
+                Pooling::Max => {
+                    let index = &index.expect("the rows of the maxima")[i * width..(i + 1) * width];
+                    for (k, (&d, &at)) in d.iter().zip(index).enumerate() {
+                        if at >= rows.start as i32 && at < rows.end as i32 {
+                            dx[(at as usize - rows.start) * width + k] = d;
+                        }
+                    }
+                }
+                _ => {
+                    let scale = kind.scale::<T>(rows.len());
+                    for dx in dx.chunks_exact_mut(width) {
+                        dx.iter_mut().zip(d).for_each(|(o, &d)| *o = d * scale);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Writes each sequence as often as `times` says, one after the other. `width` and the slices count bytes.
+pub fn expand(starts: &[usize], times: impl Fn(usize) -> usize, width: usize, x: &[u8], out: &mut [u8]) {
+    let mut at = 0;
+    for i in 0..starts.len().saturating_sub(1) {
+        let part = &x[starts[i] * width..starts[i + 1] * width];
+        for _ in 0..times(i) {
+            out[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+}
+
+/// The gradient of `expand`: each sequence gets the sum over its copies, zeros where there is none.
+pub fn expand_grad<T: Copy + Default + std::ops::AddAssign>(
+    starts: &[usize],
+    times: impl Fn(usize) -> usize,
+    width: usize,
+    dout: &[T],
+    dx: &mut [T],
+) {
+    let mut at = 0;
+    dx.fill(T::default());
+    for i in 0..starts.len().saturating_sub(1) {
+        let dx = &mut dx[starts[i] * width..starts[i + 1] * width];
+        for _ in 0..times(i) {
+            dx.iter_mut().zip(&dout[at..]).for_each(|(o, &d)| *o += d);
+            at += dx.len();
+        }
+    }
+}
