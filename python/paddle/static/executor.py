@@ -5,14 +5,13 @@ from __future__ import annotations
 import atexit
 import sys
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType, to_numpy_dtype
-from paddle._programs import guards
+from paddle._programs import guards, run_observer
 from paddle._programs import scope as scopes
 from paddle._programs.program import Program
 from paddle._programs.scope import _switch_scope, global_scope, scope_guard
@@ -66,10 +65,6 @@ class _Run:
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
         #: the ProgramDesc (not a clone without readers or what is pruned) and its revision
         self.made_of: tuple = ()
-
-
-#: what is called with the Executor and what it is given, before each run
-before_run: list[Callable] = []
 
 
 class Executor:
@@ -172,8 +167,8 @@ class Executor:
         """As :meth:`run`: finds out what the program is, and runs it as such."""
         if self._closed:
             raise RuntimeError("this Executor has been closed")
-        for function in before_run:
-            function(self, program)
+        if run_observer.observer is not None:
+            run_observer.observer.before_run(self, program)
         if isinstance(program, CompiledProgram) and program._is_inference:
             return self._run_inference(program._predictor, feed)
         default = program is None

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from paddle._basics import mode, unique_name
+from paddle._programs import run_observer
 from paddle._programs.program import Program
 from paddle.distributed.fleet.utils import HDFSClient, LocalFS
-from paddle.static import CompiledProgram, executor
+from paddle.static import CompiledProgram
 
 from .checkpoint_saver import CheckpointSaver, PaddleModel, SerializableBase
 
@@ -200,8 +201,20 @@ class TrainEpochRange(SerializableBase):
                     self._saver.clean_redundant_checkpoints(path, [status.checkpoint_no])
         self._last_checkpoint_time = now
 
+    def before_run(self, executor: Any, program: Any) -> None:
+        """Called by an Executor before it runs a Program: one that trains is registered, and restored at first."""
+        if isinstance(program, CompiledProgram):
+            program = program._program
+        if isinstance(program, Program) and not program._is_distributed and _trains(program):
+            # Loading runs a Program, too: that run must not be observed.
+            _set_current(None)
+            try:
+                self.trained(executor, program)
+            finally:
+                _set_current(self)
+
     def trained(self, exe: Any, program: Any) -> None:
-        """Notes that an Executor is about to run a Program that trains; its first run starts from the checkpoint."""
+        """Registers a Program that an Executor trains; before its first run it is restored from the checkpoint."""
         key = f"{exe._auto_checkpoint_name}_{program._auto_checkpoint_name}"
         status = self._exe_status.get(key)
         if status is None:
@@ -234,25 +247,11 @@ def _trains(program: Any) -> bool:
     return any(op._is_backward_op() for op in ops) and any(op._is_optimize_op() for op in ops)
 
 
-def _auto_checkpoint(exe: Any, program: Any) -> None:
-    """What an Executor calls before it runs a Program."""
-    current = g_train_epoch_range
-    if current is None:
-        return
-    if isinstance(program, CompiledProgram):
-        program = program._program
-    if isinstance(program, Program) and not program._is_distributed and _trains(program):
-        # The run that loads is no run of training: it must not come back here.
-        _end(None)
-        try:
-            current.trained(exe, program)
-        finally:
-            _end(current)
-
-
-def _end(current: TrainEpochRange | None) -> None:
+def _set_current(current: TrainEpochRange | None) -> None:
+    """Makes this the range whose epochs are running, and the observer of Executors; None: there is none."""
     global g_train_epoch_range
     g_train_epoch_range = current
+    run_observer.set_observer(current)
 
 
 def train_epoch_range(max_epoch_num: int, save_checkpoint_inter: int | None = None) -> Iterator[int]:
@@ -278,12 +277,9 @@ def train_epoch_range(max_epoch_num: int, save_checkpoint_inter: int | None = No
         logger.warning("auto checkpoint: PADDLE_RUNNING_ENV does not ask for it, so nothing is written")
         yield from range(max_epoch_num if max_epoch_num >= 0 else sys.maxsize)
         return
-    _end(TrainEpochRange(max_epoch_num, AutoCheckpointChecker.generate_range_name(), save_checkpoint_inter))
+    _set_current(TrainEpochRange(max_epoch_num, AutoCheckpointChecker.generate_range_name(), save_checkpoint_inter))
     try:
         assert g_train_epoch_range is not None
         yield from g_train_epoch_range.next()
     finally:
-        _end(None)
-
-
-executor.before_run.append(_auto_checkpoint)
+        _set_current(None)
