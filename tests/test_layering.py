@@ -43,7 +43,7 @@ PYTHON = """
 WITHIN = {
     "nn": ["initializer", "functional", "layer"],
     "fluid": ["rates", "layers", "dygraph"],
-    "distributed": ["launch"],
+    "distributed": ["launch", "ps", "fleet"],
 }
 
 QUICK = "`import paddle` does without it"
@@ -199,13 +199,31 @@ def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, 
             yield from statements(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+def imported_by_call(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(module, line) of each `import_module` of a module of the package: a literal, or what an f-string begins with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("import_module"):
+            name: ast.AST = node.args[0]
+            if isinstance(name, ast.JoinedStr) and name.values:
+                name = name.values[0]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.startswith("paddle."):
+                yield name.value.rstrip("."), node.lineno
+
+
+def test_imports_by_call_are_found():
+    code = 'importlib.import_module("paddle.fluid.io"); import_module(f"paddle.fluid.{x}"); import_module(name)'
+    assert list(imported_by_call(ast.parse(code))) == [("paddle.fluid.io", 1), ("paddle.fluid", 1)]
+
+
 @cache
 def imports() -> tuple[Import, ...]:
     """Every import of every module; native modules count as none."""
     found = []
     for name, path in modules().items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for node, inside in statements(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        found += [Import(name, target, line, True) for target, line in imported_by_call(tree)]
+        for node, inside in statements(tree):
             if isinstance(node, ast.Import):
                 targets = [a.name for a in node.names]
             else:

@@ -134,7 +134,7 @@ class TestOptimizer:
             return ours, ours.minimize(loss, startup), main, startup
 
     def test_two_hosts(self, monkeypatch):
-        monkeypatch.setattr("paddle.fluid.transpiler.without_servers.wait_server_ready", lambda others: None)
+        monkeypatch.setattr("paddle.distributed.collective_transpiler.wait_server_ready", lambda others: None)
         fleet.init(UserDefinedCollectiveRoleMaker(1, ENDS))
         strategy = DistributedStrategy()
         strategy.nccl_comm_num, strategy.use_hierarchical_allreduce = 2, True
@@ -150,7 +150,7 @@ class TestOptimizer:
         assert ours._node_num() == 2 and ours._get_node_ips_from_endpoints(ENDS) == ["10.0.0.1", "10.0.0.2"]
 
     def test_one_host_needs_one_ring(self, monkeypatch):
-        monkeypatch.setattr("paddle.fluid.transpiler.without_servers.wait_server_ready", lambda others: None)
+        monkeypatch.setattr("paddle.distributed.collective_transpiler.wait_server_ready", lambda others: None)
         fleet.init(UserDefinedCollectiveRoleMaker(0, ENDS[:2]))
         strategy = DistributedStrategy()
         strategy.nccl_comm_num = 3

@@ -51,8 +51,8 @@ class Program:
         self._endpoints: list[str] = []
         self._ps_endpoint: str | None = None
         self._communication = None
-        # of asynchronous trainers: says what the Executor is to run instead
-        self._beside: Any = None
+        #: of an asynchronous trainer: its `to_run(scope)` is the Program that the Executor runs instead of this one
+        self._async_communication: Any = None
         self._trainers_endpoints: list[str] = []
         self._distributed_lookup_table = None
         self._enable_dgc = False

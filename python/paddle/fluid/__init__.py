@@ -21,7 +21,6 @@ from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
     dygraph_utils,
     evaluator,
     executor,
-    fleet_servers,
     framework,
     initializer,
     input,

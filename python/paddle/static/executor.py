@@ -194,8 +194,8 @@ class Executor:
         elif isinstance(program._graph, CompiledProgram):
             compiled = program._graph
             compiled._compile(scope, self.place)
-        elif program._beside is not None:
-            program = program._beside.to_run(scope)
+        elif program._async_communication is not None:
+            program = program._async_communication.to_run(scope)
         if not program.blocks[0].ops:
             self._warn_of_nothing(default)
         if compiled is not None and compiled._dry_run():

@@ -12,8 +12,8 @@ from paddle._programs.guards import (
     switch_main_program,
     switch_startup_program,
 )
+from paddle.distributed.ps.job_programs import ServerPrograms
 
-from ..runtime import servers
 from .meta_optimizer_base import MetaOptimizerBase
 
 __all__ = ["ParameterServerGraphOptimizer", "ParameterServerOptimizer"]
@@ -78,7 +78,7 @@ class ParameterServerOptimizer(MetaOptimizerBase):
         strategy, role = self.user_defined_strategy, self.role_maker
         config = strategy.a_sync_configs
         push_nums = config["k_steps"] if strategy.a_sync else 0
-        made = servers.make(role, loss.block.program, startup_program, not strategy.a_sync, push_nums, config)
+        made = ServerPrograms(role, loss.block.program, startup_program, not strategy.a_sync, push_nums, config)
         self.programs = made
         worker = role._is_worker()
         waits = config["launch_barrier"] and int(os.getenv("FLAGS_LAUNCH_BARRIER", "1"))

@@ -8,10 +8,10 @@ from paddle._basics.place import CPUPlace
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
 from paddle._programs.scope import global_scope
+from paddle.distributed.ps import job_programs
 from paddle.static import CompiledProgram, Executor
 from paddle.static.inference_folder import save_inference_model
 
-from . import servers
 from .runtime_base import RuntimeBase
 
 __all__: list[str] = []
@@ -106,13 +106,13 @@ class ParameterServerRuntime(RuntimeBase):
             )
             return
         # Lookups in the servers' tables become those of one process, with the whole tables.
-        servers.save_for_inference(
+        job_programs.save_for_inference(
             executor, dirname, feeded_var_names, target_vars, made.origin, made.fetch(executor), export_for_deployment
         )
 
     def _save_persistables(self, executor: Any, dirname: str, main_program: Any = None) -> None:
         program, made = self._checked("save_persistables", executor, main_program), self._programs()
-        servers.save(executor, dirname, program, (None, []) if made is None else made.fetch(executor))
+        job_programs.save(executor, dirname, program, (None, []) if made is None else made.fetch(executor))
 
     @staticmethod
     def _get_optimizer_status(op: str, param_name: str | None) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""What the transpilers share."""
+"""paddle.fluid.transpiler.details."""
 
 from paddle.distributed.checkport import wait_server_ready
 

@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any
 
+from paddle.distributed.ps.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddle.fluid import contrib, io
 from paddle.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from paddle.fluid.executor import Executor
@@ -13,7 +14,6 @@ from paddle.fluid.framework import Program, default_startup_program
 from paddle.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver, PaddleModel
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
 from paddle.fluid.optimizer import RecomputeOptimizer
-from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 __all__ = ["Collective", "CollectiveOptimizer", "DistributedStrategy", "fleet"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.fluid.transpiler.config import DistributedMode
+from paddle.distributed.ps.config import DistributedMode
 
 __all__ = ["DistributedMode", "PSMode"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import os
@@ -17,13 +16,14 @@ from paddle._basics.place import CPUPlace
 from paddle.fluid import io
 from paddle.fluid.executor import global_scope, scope_guard
 
+from ..parameter_server import distribute_transpiler, pslib
 from . import ctr_metrics, device_regions, utils
 from .hdfs import HDFSClient
 
 __all__ = ["FleetUtil"]
 
 _logger = logging.getLogger(__name__)
-_FLEETS = {"pslib": "pslib", "transpiler": "distribute_transpiler"}
+_FLEETS: dict[str, Any] = {"pslib": pslib.fleet, "transpiler": distribute_transpiler.fleet}
 _HOME = "$HADOOP_HOME"
 _METRICS = "auc bucket_error mae rmse actual_ctr predicted_ctr copc mean_predict_qvalue total_ins_num".split()
 
@@ -81,8 +81,7 @@ class FleetUtil:
     def __init__(self, mode="pslib"):
         if mode not in _FLEETS:
             raise ValueError(f"FleetUtil: mode is one of {', '.join(_FLEETS)}, got {mode!r}")
-        home = f"paddle.fluid.incubate.fleet.parameter_server.{_FLEETS[mode]}"
-        self._fleet: Any = importlib.import_module(home).fleet
+        self._fleet: Any = _FLEETS[mode]
 
     def _is_first(self) -> bool:
         return self._fleet.worker_index() == 0

@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
+from paddle.distributed.ps.config import DistributeTranspilerConfig, ServerRuntimeConfig
 from paddle.fluid.compiler import BuildStrategy, ExecutionStrategy
 from paddle.fluid.incubate.fleet.parameter_server.mode import DistributedMode
-from paddle.fluid.transpiler.config import DistributeTranspilerConfig, ServerRuntimeConfig
 
 __all__ = [
     "TrainerRuntimeConfig",

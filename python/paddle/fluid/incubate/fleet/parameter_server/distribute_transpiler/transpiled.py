@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 from paddle.distributed.checkport import wait_server_ready
-from paddle.distributed.fleet.runtime import servers
-from paddle.fluid import fleet_servers
-from paddle.fluid.communicator import Communicator
+from paddle.distributed.ps import job_programs
+from paddle.distributed.ps.communicator import Communicator
+from paddle.distributed.ps.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.distributed.ps.geo_sgd_transpiler import GeoSgdTranspiler
 from paddle.fluid.compiler import CompiledProgram
 from paddle.fluid.executor import Executor, global_scope
 from paddle.fluid.framework import Program, default_startup_program
@@ -17,8 +18,6 @@ from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server.mode import PSMode
 from paddle.fluid.parallel_executor import ParallelExecutor
-from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from paddle.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler
 from paddle.optimizer.base import OptimizerBase
 
 from .distributed_strategy import (
@@ -114,7 +113,7 @@ class FleetTranspiler(Fleet):
         self._executor.run(self._made(self.startup_program))
         if model_dir:
             endpoint = self.server_endpoints()[self.server_index()]
-            fleet_servers.load(self._transpiler, endpoint, self._executor, model_dir, global_scope())
+            job_programs.load(self._transpiler, endpoint, self._executor, model_dir, global_scope())
 
     def run_server(self):
         """Serve until all trainers are complete."""
@@ -178,8 +177,8 @@ class FleetTranspiler(Fleet):
         """
         self._what_to_save(executor, main_program)
         program = self._made(self._origin_main_program) if main_program is None else main_program
-        fetched = fleet_servers.fetch(self._transpiler, executor, max(self.worker_index(), 0))
-        servers.save_for_inference(
+        fetched = job_programs.fetch(self._transpiler, executor, max(self.worker_index(), 0))
+        job_programs.save_for_inference(
             executor, dirname, feeded_var_names, target_vars, program, fetched, export_for_deployment
         )
 
@@ -198,8 +197,8 @@ class FleetTranspiler(Fleet):
         """
         self._what_to_save(executor, main_program)
         program = self._made(self.main_program) if main_program is None else main_program
-        fetched = fleet_servers.fetch(self._transpiler, executor, max(self.worker_index(), 0))
-        servers.save(executor, dirname, program, fetched)
+        fetched = job_programs.fetch(self._transpiler, executor, max(self.worker_index(), 0))
+        job_programs.save(executor, dirname, program, fetched)
 
 
 fleet = FleetTranspiler()

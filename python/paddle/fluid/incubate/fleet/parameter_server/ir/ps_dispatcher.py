@@ -1,9 +1,9 @@
-"""Which server gets which variable (`paddle.fluid.transpiler.ps_dispatcher`)."""
+"""Which server gets which variable (`paddle.distributed.ps.dispatcher`)."""
 
 from __future__ import annotations
 
-from paddle.fluid.transpiler.ps_dispatcher import HashName as HashName
-from paddle.fluid.transpiler.ps_dispatcher import PSDispatcher as PSDispatcher
-from paddle.fluid.transpiler.ps_dispatcher import RoundRobin as RoundRobin
+from paddle.distributed.ps.dispatcher import HashName as HashName
+from paddle.distributed.ps.dispatcher import PSDispatcher as PSDispatcher
+from paddle.distributed.ps.dispatcher import RoundRobin as RoundRobin
 
 __all__: list[str] = []

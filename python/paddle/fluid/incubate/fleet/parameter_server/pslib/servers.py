@@ -14,7 +14,7 @@ from typing import Any
 import paddle.fluid as fluid
 from paddle._basics import unique_name
 from paddle._core import VarDesc
-from paddle.fluid.transpiler.config import DistributedMode
+from paddle.distributed.ps.config import DistributedMode
 
 from . import ps_pb2 as pslib
 

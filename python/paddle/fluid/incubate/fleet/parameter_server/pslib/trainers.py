@@ -15,7 +15,7 @@ import numpy as np
 import paddle.fluid as fluid
 from paddle._basics.names import GRAD_VAR_SUFFIX, OP_ROLE, OpRole
 from paddle._core import VarDesc
-from paddle.fluid.transpiler.details import delete_ops
+from paddle.distributed.ps.program_utils import delete_ops
 
 from .servers import BEGIN, READY, SparseTable, dealt, sparse_tables
 

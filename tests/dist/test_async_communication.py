@@ -1,20 +1,19 @@
 """Asynchronous trainers that nobody gave a communicator: what is run instead of their Programs, and what their servers do."""
 from __future__ import annotations
 
-import pytest
-
 import paddle
+import pytest
 from paddle import fluid
+from paddle.distributed.ps import async_communication
+from paddle.distributed.ps.config import DistributedMode
 from paddle.fluid.communicator import Communicator
-from paddle.fluid.transpiler import beside
-from paddle.fluid.transpiler.config import DistributedMode
 
 SERVERS = "127.0.0.1:6001,127.0.0.1:6002"
 
 
 @pytest.fixture(autouse=True)
 def static(monkeypatch):
-    monkeypatch.setattr(beside, "_literal", [False])
+    monkeypatch.setattr(async_communication, "_sync_ops", [False])
     paddle.enable_static()
     yield
     paddle.disable_static()
@@ -41,18 +40,18 @@ def test_servers_keep_step_as_their_trainers_do(sync, mode) -> None:
     serving = server.global_block().ops[-1]
     assert (serving.type, serving.attr("distributed_mode")) == ("listen_and_serv", mode)
     assert ("send_barrier" in [op.type for op in program.global_block().ops]) == sync
-    assert (program._beside is None) == sync
+    assert (program._async_communication is None) == sync
 
 
 def test_the_exchange_is_left_to_a_communicator() -> None:
     _, program = transpiled(sync_mode=False)
     before = str(program)
-    twin = program._beside.twin()
-    kinds = [op.type for op in twin.global_block().ops]
+    rewritten = program._async_communication.rewritten()
+    kinds = [op.type for op in rewritten.global_block().ops]
     assert "split_byref" not in kinds and "concat" not in kinds
     assert {"split_byref", "concat"} <= {op.type for op in program.global_block().ops}
-    assert str(program) == before and program._beside.twin() is twin
-    found = program._beside.communication()
+    assert str(program) == before and program._async_communication.rewritten() is rewritten
+    found = program._async_communication.communication()
     weights = found.send["fc_0.w_0@GRAD"]
     assert weights.split_varnames() == ["fc_0.w_0@GRAD.block0", "fc_0.w_0@GRAD.block1"]
     assert sorted(weights.split_endpoints()) == SERVERS.split(",") and weights.sections() == [128, 128]
@@ -66,11 +65,11 @@ def test_who_asks_for_something_else_gets_it(monkeypatch) -> None:
     _, program = transpiled(sync_mode=False)
     scope = fluid.global_scope()
     own = Communicator(program)
-    assert program._beside.communicator is own and not own.is_running()
-    assert program._beside.to_run(fluid.Scope()) is program  # parameters come to another scope
-    assert program._beside.to_run(scope) is program  # nobody has started it
+    assert program._async_communication.communicator is own and not own.is_running()
+    assert program._async_communication.to_run(fluid.Scope()) is program  # parameters come to another scope
+    assert program._async_communication.to_run(scope) is program  # nobody has started it
     monkeypatch.setenv("OAR_PS_BESIDE", "1")
     assert fluid.communicator.resume_steps([], 0) == 0
-    assert program._beside.to_run(scope) is program
-    assert transpiled(sync_mode=False, dc=True)[1]._beside is None
-    assert program.clone()._beside is None
+    assert program._async_communication.to_run(scope) is program
+    assert transpiled(sync_mode=False, dc=True)[1]._async_communication is None
+    assert program.clone()._async_communication is None

@@ -12,13 +12,13 @@ from paddle._basics.names import OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle.nn.initializer import Constant
 
 from .blocks import height_sections
-from .details import delete_ops, find_op_by_output_arg
-from .tables import (
+from .lookup_tables import (
     fake_init_tables,
     is_looked_up_remotely,
     local_table_names,
     replace_remote_lookups,
 )
+from .program_utils import delete_ops, find_op_by_output_arg
 
 __all__ = ["Whole", "build", "control_var", "extend_startup", "finish", "whole"]
 

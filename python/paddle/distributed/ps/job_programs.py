@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from paddle._basics.dtypes import VarType
+from paddle._basics.place import CPUPlace
 from paddle._core import _Scope as executor_scope
 from paddle._programs.program import Program
-from paddle.distributed.fleet.runtime import servers
-from paddle.static.vars_io import load_vars
+from paddle._programs.scope import global_scope, scope_guard
+from paddle.static.inference_folder import save_inference_model
+from paddle.static.vars_io import is_persistable, load_vars, save_vars
 
 from .communicator import Communicator
-from .transpiler.config import DistributeTranspilerConfig
-from .transpiler.distribute_transpiler import DistributeTranspiler
-from .transpiler.geo_sgd_transpiler import GeoSgdTranspiler
-from .transpiler.tables import lookups_with_remote_prefetch
+from .config import DistributeTranspilerConfig
+from .distribute_transpiler import DistributeTranspiler
+from .geo_sgd_transpiler import GeoSgdTranspiler
+from .lookup_tables import lookups_with_remote_prefetch
 
-__all__: list[str] = []
+__all__ = ["ServerPrograms", "fetch", "load", "save", "save_for_inference"]
 
 
 def _declare_dense(*programs: Any) -> None:
@@ -150,4 +154,44 @@ def load(transpiler: Any, endpoint: str, executor: Any, dirname: str, scope: Any
         found.get_tensor().set(value, executor.place)
 
 
-servers.register(ServerPrograms)
+def _own(fetched: tuple[Any, list[Any]]) -> Callable[[Any], bool]:
+    """Whether a variable is one that only workers have, such as running averages."""
+    scope, names = global_scope(), {var.name for var in fetched[1]}
+
+    def own(var: Any) -> bool:
+        found = scope.find_var(var.name) if is_persistable(var) and var.name not in names else None
+        return found is not None and found.get_tensor()._is_initialized()
+
+    return own
+
+
+def save(executor: Any, dirname: str, program: Any, fetched: tuple[Any, list[Any]]) -> None:
+    """Writes what a worker got from the servers (a scope, and its variables), and what only workers have."""
+    os.makedirs(dirname, exist_ok=True)
+    theirs, held = fetched
+    if held:
+        with scope_guard(theirs):
+            save_vars(executor, dirname, program, vars=held)
+    own = _own(fetched)
+    if any(map(own, program.list_vars())):
+        save_vars(executor, dirname, program, predicate=own)
+
+
+def save_for_inference(
+    executor: Any,
+    dirname: str,
+    feeds: list[str],
+    targets: list[Any],
+    origin: Any,
+    fetched: tuple[Any, list[Any]],
+    export_for_deployment: bool,
+) -> None:
+    """Writes what computes `targets`: the Program as one process has it (`origin`), with the servers' whole tables."""
+    (theirs, _), own, scope = fetched, _own(fetched), global_scope()
+    block = origin.global_block()
+    for var in filter(own, block.vars.values()):
+        value = np.array(scope.find_var(var.name).get_tensor())
+        theirs.var(var.name).get_tensor().set(value, CPUPlace())
+    with scope_guard(theirs):
+        chosen = [block.var(var.name) for var in targets]
+        save_inference_model(dirname, feeds, chosen, executor, origin, None, None, export_for_deployment)

@@ -28,7 +28,7 @@ class CommContext:
         everywhere (bool): the whole goes to each endpoint.
 
     Examples:
-        >>> from paddle.fluid.transpiler.communication import CommContext
+        >>> from paddle.distributed.ps.communication import CommContext
         >>> c = CommContext("w@GRAD", ["w@GRAD.block0", "w@GRAD.block1"], ["10.0.0.1:80", "10.0.0.2:80"], [3, 2])
         >>> c.sections()
         [3, 2]

@@ -13,8 +13,8 @@ from paddle._basics.unique_name import generate
 from paddle._programs.program import Program
 
 from .blocks import is_part_of, name_parts, orig_name, row_numel
-from .tables import make_checkpoint_block, make_optimize_block, make_prefetch_block
-from .trainer_side import whole
+from .lookup_tables import make_checkpoint_block, make_optimize_block, make_prefetch_block
+from .trainer_program import whole
 
 __all__ = ["is_optimizer_op", "optimizer_input_shape", "main_program", "ops_on", "startup_program"]
 

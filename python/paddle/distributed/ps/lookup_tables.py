@@ -9,10 +9,14 @@ from typing import Any
 import paddle._core as core
 from paddle._basics.names import OP_ROLE, OP_ROLE_VAR, OpRole
 
-from .details import delete_ops
+from .program_utils import delete_ops
 
 __all__ = [
+    "LOOKUP_TABLE_TYPE",
     "fake_init_tables",
+    "find_distributed_lookup_table",
+    "find_distributed_lookup_table_inputs",
+    "find_distributed_lookup_table_outputs",
     "is_looked_up_remotely",
     "local_table_names",
     "lookups_with_remote_prefetch",
@@ -25,6 +29,7 @@ __all__ = [
     "split_off",
 ]
 
+LOOKUP_TABLE_TYPE = "lookup_table"
 _LOOKUPS = ("lookup_table", "lookup_table_v2")
 _RPC = int(OpRole.RPC)
 _DIST = int(OpRole.Dist)
@@ -253,3 +258,40 @@ def make_checkpoint_block(t: Any, program: Any, parent: int) -> int:
     block = program._create_block(parent)
     block.append_op(type="save", inputs={"X": [t.table_name]}, outputs={}, attrs={"file_path": "none"})
     return block.idx
+
+
+# ------------------------------------------- the distributed table of a Program: one at most
+
+
+def _variables(program: Any, table_name: str, args: Any) -> list[Any]:
+    local = program.current_block().vars
+    ops = (op for op in program.global_block().ops if op.type == LOOKUP_TABLE_TYPE and op.input("W")[0] == table_name)
+    return [local[name] for op in ops for name in args(op)]
+
+
+def find_distributed_lookup_table_inputs(program, table_name):
+    """The Variables of ids that are looked up in the table."""
+    return _variables(program, table_name, lambda op: op.input("Ids"))
+
+
+def find_distributed_lookup_table_outputs(program, table_name):
+    """The Variables that hold what was looked up in the table."""
+    return _variables(program, table_name, lambda op: op.output("Out"))
+
+
+def find_distributed_lookup_table(program):
+    """The name of the parameter that is looked up with ``is_distributed=True``, or None.
+
+    Raises:
+        RuntimeError: if there are several, or one table is looked up both ways.
+    """
+    distributed: set[str] = set()
+    local: set[str] = set()
+    for op in program.global_block().ops:
+        if op.type == LOOKUP_TABLE_TYPE:
+            (distributed if op.attr("is_distributed") is True else local).add(op.input("W")[0])
+    if len(distributed) > 1:
+        raise RuntimeError(f"a Program can have one distributed lookup table, got {', '.join(sorted(distributed))}")
+    if distributed & local:
+        raise RuntimeError(f"the table {distributed.pop()} is looked up with is_distributed and without")
+    return next(iter(distributed), None)

@@ -1,0 +1,272 @@
+"""Communicator: a trainer's sends and receives on threads of their own; LargeScaleKV: the tables of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import paddle._core as core
+from paddle._basics.flags import get_flags
+from paddle._programs.program import Program
+from paddle.static.executor import global_scope
+
+from .communication import CommContext, Communication
+from .config import DistributedMode
+
+__all__ = ["Communicator", "LargeScaleKV"]
+
+_MODES = {
+    DistributedMode.SYNC: "SYNC",
+    DistributedMode.ASYNC: "ASYNC",
+    DistributedMode.HALF_ASYNC: "HALF_ASYNC",
+    DistributedMode.GEO: "GEO",
+}
+
+
+class _Variable(NamedTuple):
+    """What the native communicator wants to know of a variable."""
+
+    name: str
+    parts: list[str]
+    endpoints: list[str]
+    sections: list[int]
+    trainer: int
+    sum: bool
+    sparse: bool
+    everywhere: bool
+
+
+class _Settings(NamedTuple):
+    max_merge_var_num: int
+    send_queue_size: int
+    send_from: int
+    send_wait_times: int
+    min_send_grad_num_before_recv: int
+    independent_recv_thread: bool
+    merge_sparse_grad: bool
+    max_staleness: int
+    trainers: int
+    push_nums: int
+
+
+def _of(context: CommContext, adds: bool) -> _Variable:
+    c = context
+    return _Variable(
+        c.var_name(),
+        c.split_varnames(),
+        c.split_endpoints(),
+        c.sections(),
+        c.trainer_id(),
+        c.everywhere or (c.aggregate() and adds),
+        c.is_sparse(),
+        c.everywhere,
+    )
+
+
+class Communicator:
+    """Sends gradients and receives parameters for a trainer, on threads of its own.
+
+    While it runs, ``send`` operators that name what servers call the parts (``runtime_split_send_recv`` of
+    :class:`~paddle.fluid.DistributeTranspilerConfig`) put gradients in queues. ASYNC merges what several steps gave and
+    sends it beside the steps that follow; HALF_ASYNC lets the trainer wait at the end of a step until its gradients
+    are applied and parameters came back; SYNC has all trainers take each step together. With GEO trainers train by
+    themselves: every few steps what has changed is sent, divided by the number of trainers, and what the others have
+    changed is added.
+
+    ``FLAGS_communicator_*`` say how (`envs` stands before them): at most ``send_queue_size`` gradients of a
+    variable wait, then the trainer does; at most ``max_merge_var_num`` are merged, into their sum
+    (``is_sgd_optimizer``) or their mean; an empty queue is looked at ``send_wait_times`` times, 10 ms each, before
+    what there is goes; parameters come after ``min_send_grad_num_before_recv`` sent steps, on a thread of their
+    own (``independent_recv_thread``). Oar's own ``max_staleness`` bounds for how many steps nothing may have come
+    back. There is a thread for each server, whatever ``thread_pool_size`` says.
+
+    Args:
+        mode (int|Program): one of DistributedMode; or a trainer's Program that DistributeTranspiler or GeoSgdTranspiler
+            made, which says everything else, too (as in 1.x).
+        kwargs (dict, optional): ``trainers``, ``trainer_id``, and for GEO ``push_nums``, the steps between exchanges.
+        envs (dict, optional): flags by their names without ``FLAGS_``.
+
+    Raises:
+        ValueError: for a mode that there is not, or a Program that sends nothing by a communicator.
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 13]), 1))
+        >>> _ = fluid.optimizer.SGD(0.001).minimize(loss)
+        >>> config = fluid.DistributeTranspilerConfig()
+        >>> config.sync_mode = False
+        >>> config.runtime_split_send_recv = True
+        >>> t = fluid.DistributeTranspiler(config)
+        >>> t.transpile(0, pservers="127.0.0.1:6174", trainers=1, sync_mode=False)
+        >>> comm = fluid.communicator.Communicator(t.get_trainer_program(wait_port=False))
+        >>> comm.is_running()
+        False
+    """
+
+    def __init__(self, mode, kwargs=None, envs=None):
+        self.communicator_: Any = None
+        self.send_ctx_: dict[str, CommContext] | None = None
+        self.recv_ctx_: dict[str, CommContext] | None = None
+        self.envs = dict(envs or {})
+        described = mode if isinstance(mode, Program) else None
+        if described is not None:
+            found = described._communication
+            if described._async_communication is not None:
+                found = described._async_communication.communication()
+                described._async_communication.attach(self, global_scope())
+            if not isinstance(found, Communication) or not found.send:
+                raise ValueError("this Program sends nothing by a communicator (see runtime_split_send_recv)")
+            mode = kwargs if isinstance(kwargs, int) else found.mode
+            more = kwargs if isinstance(kwargs, dict) else {}
+            kwargs = {"trainers": found.trainers, "push_nums": found.push_nums, **more}
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of DistributedMode, got {mode!r}")
+        self.mode = _MODES[mode]
+        self._kwargs = dict(kwargs or {})
+        if described is not None:
+            self.init_with_ctx(found.send, found.recv, None, None)
+
+    def _setting(self, name: str) -> Any:
+        flag = f"FLAGS_communicator_{name}"
+        default = get_flags(flag)[flag]
+        given = self.envs.get(f"communicator_{name}", default)
+        return type(default)(int(given))
+
+    def _settings(self) -> _Settings:
+        default: dict[str, Any] = {"trainers": 1, "push_nums": 100, "send_from": 0}
+        flags = {name: self._setting(name) for name in _Settings._fields if name not in default}
+        more: dict[str, Any] = {name: int(self._kwargs.get(name, value)) for name, value in default.items()}
+        return _Settings(**flags, **more)
+
+    def init_with_ctx(self, send_ctx, recv_ctx, proto_txt, unit64_hosts, scope=None):
+        """Say what is sent and received.
+
+        Args:
+            send_ctx (dict): a CommContext for each variable that is sent, by its name.
+            recv_ctx (dict): a CommContext for each parameter that is received, by its name.
+            proto_txt, unit64_hosts: not read; they describe servers of another kind.
+            scope (Scope, optional): where parameters lie; the global one when None.
+        """
+        adds = self._setting("is_sgd_optimizer")
+
+        def every(contexts: dict[str, CommContext]) -> Iterable[_Variable]:
+            return [_of(c, adds) for c in contexts.values()]
+
+        scope = global_scope() if scope is None else scope
+        self.send_ctx_, self.recv_ctx_ = send_ctx, recv_ctx
+        self.communicator_ = core.dist.Communicator(
+            self.mode, every(send_ctx), every(recv_ctx), scope, self._settings()
+        )
+
+    def _made(self) -> Any:
+        if self.communicator_ is None:
+            raise RuntimeError("this Communicator does not know yet what to send: call init_with_ctx first")
+        return self.communicator_
+
+    def start(self):
+        """Begin, before the first step. With GEO, parameters are fetched first.
+
+        Raises:
+            RuntimeError: while another one runs.
+        """
+        self._made().start()
+
+    def stop(self):
+        """End, after the last step. What waits is sent before."""
+        self._made().stop()
+
+    def is_running(self):
+        """Whether it has been started and not stopped.
+
+        Returns:
+            bool
+        """
+        return self.communicator_ is not None and self.communicator_.is_running()
+
+    def recv(self):
+        """Get all parameters from the servers now, into the scope."""
+        self._made().recv()
+
+    def init_params(self, context):
+        """Get parameters from the servers now.
+
+        Args:
+            context (dict): which: those of `recv_ctx` that init_with_ctx was given.
+        """
+        unknown = [name for name in context if name not in (self.recv_ctx_ or {})]
+        if unknown:
+            raise ValueError(f"these are not received: {', '.join(unknown)}")
+        self.recv()
+
+
+class LargeScaleKV:
+    """The tables of this process whose rows are made when they are first asked for (``lookup_sparse_table_init``).
+
+    A description of eight fields, as 2.0.2 has it, may have a ninth one of our own: ``rows=1000000`` (most rows in
+    memory; those that were longest not asked for go), ``spill=FOLDER`` (they go to a file there, and come back from it)
+    and ``float16=1`` (the first value, the parameter, in half precision), with ``&`` between.
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> tables = fluid.communicator.LargeScaleKV()
+    """
+
+    def save(self, varname, dirname):
+        """Write a table into a folder, for :meth:`load` of any process.
+
+        Args:
+            varname (str): its name. dirname (str): the folder, made where it is not there.
+        """
+        core.dist.save_table(varname, dirname)
+
+    def load(self, varname, dirname):
+        """Read rows that :meth:`save` wrote into the table of that name; rows that it has besides stay.
+
+        Args:
+            varname (str): its name. dirname (str): the folder.
+        """
+        core.dist.load_table(varname, dirname, 0, 1)
+
+    def load_part(self, varname, dirname, server, servers):
+        """As :meth:`load`, but of the rows only those that belong to one of several servers. Oar's own.
+
+        Args:
+            varname (str): its name. dirname (str): the folder. server, servers (int): which server among how many: it
+                has the rows whose id modulo `servers` is `server`.
+        """
+        core.dist.load_table(varname, dirname, server, servers)
+
+    def size(self, varname):
+        """How many rows a table has.
+
+        Args:
+            varname (str): its name.
+
+        Returns:
+            int
+        """
+        return core.dist.table_size(varname)
+
+    def memory(self, varname):
+        """What a table holds. Oar's own.
+
+        Args:
+            varname (str): its name.
+
+        Returns:
+            dict: "rows"; "spilled", those of them on disk; "bytes" of memory that the others take.
+        """
+        return dict(zip(("rows", "spilled", "bytes"), core.dist.table_memory(varname), strict=True))
+
+    def shrink(self, varname, unseen=1):
+        """End a day of a table: rows that nobody has asked for in its last days go. Oar's own.
+
+        Args:
+            varname (str): its name. unseen (int, optional): of how many days, the one that ends now included.
+
+        Returns:
+            int: how many rows went.
+        """
+        return core.dist.shrink_table(varname, unseen)
