@@ -1,4 +1,4 @@
-"""StrategyCompiler: which optimizers of a strategy stand inside which."""
+"""StrategyCompiler: the nesting of the meta-optimizers that a strategy's flags select."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ __all__: list[str] = []
 
 
 def _longest_chain(optimizers: list[Any]) -> list[Any]:
-    """The longest chain in which each allows the next one inside, and a detour only for what it allows itself.
+    """The longest chain in which each optimizer may wrap the next one.
+
+    A chain from i to j passes only through optimizers that i may wrap and that may wrap j. Of chains of equal length
+    the first in the order of `optimizers` is taken.
 
     Raises:
-        AssertionError: where some allow each other in a ring.
+        AssertionError: for optimizers that may wrap each other in a cycle.
     """
     count = range(len(optimizers))
     allowed = {(i, j) for i in count for j in count if optimizers[i]._can_update(optimizers[j])}
     left = set(count)
     while left:
         free = {j for j in left if not any((i, j) in allowed for i in left)}
-        assert free, f"these optimizers of a strategy stand inside each other: {[type(o).__name__ for o in optimizers]}"
+        assert free, f"these meta-optimizers may wrap each other in a cycle: {[type(o).__name__ for o in optimizers]}"
         left -= free
 
     @cache
     def between(i: int, j: int) -> tuple[int, ...]:
-        """The longest way from i to j, without i."""
+        """The longest path from i to j, without i."""
         best: tuple[int, ...] = (j,)
         for k in count:
             if (i, k) in allowed and (k, j) in allowed:
-                way = between(i, k) + between(k, j)
-                best = way if len(way) > len(best) else best
+                path = between(i, k) + between(k, j)
+                best = path if len(path) > len(best) else best
         return best
 
     chains = [(i, *between(i, j)) for i, j in sorted(allowed)]
@@ -47,7 +50,7 @@ def _chained(optimizers: list[Any]) -> list[Any]:
 
 
 class StrategyCompiler:
-    """Chooses among the optimizers that a strategy asks for, and puts one inside the other."""
+    """Selects meta-optimizers among the applicable ones, and nests them."""
 
     def __init__(self) -> None:
         self._meta_optimizers: list[Any] = []
@@ -64,7 +67,7 @@ class StrategyCompiler:
         return [type(o).__name__ for o in self._graph_optimizers]
 
     def _get_valid_strategy(self, dist_strategy: Any, can_not_apply_optimizer_list: list[Any]) -> Any:
-        """The strategy without what was not applied."""
+        """A copy of the strategy with the flags of meta-optimizers cleared that were not applied."""
         valid = copy.deepcopy(dist_strategy)
         applied = set(self._get_applied_meta_list())
         for one in [c for c in self._candidates if type(c).__name__ not in applied] + can_not_apply_optimizer_list:
@@ -80,13 +83,12 @@ class StrategyCompiler:
         meta_optimizer_list: list[Any],
         graph_optimizer_list: list[Any],
     ) -> tuple[Any, Any]:
-        """The outermost optimizer of Programs and that of compiled Programs; None where there is none."""
+        """The outermost meta-optimizer of Programs and that of compiled Programs; None where there is none."""
         self._candidates = meta_optimizer_list
         if not meta_optimizer_list and not graph_optimizer_list:
             return optimizer, None
         meta, graph = _chained(meta_optimizer_list), _chained(graph_optimizer_list)
         self._meta_optimizers, self._graph_optimizers = meta, graph
-        refused = {name for one in meta for name in one.meta_optimizers_black_list}
-        if refused & set(self._get_applied_graph_list()):
+        if any(isinstance(g, one.conflicts) for one in meta for g in graph):
             graph = []
         return (meta[0] if meta else None), (graph[0] if graph else None)

@@ -1,4 +1,4 @@
-"""The optimizers of a strategy: each rewrites what the one inside makes of a Program."""
+"""The strategies of fleet: meta-optimizers, each of which rewrites the Program that its inner optimizer makes."""
 
 from .amp_optimizer import AMPOptimizer
 from .dgc_optimizer import DGCOptimizer

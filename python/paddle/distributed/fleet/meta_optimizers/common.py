@@ -1,4 +1,4 @@
-"""Roles of operators, and the rings of a Program."""
+"""Helpers of the strategies: roles of operators, the scale of the loss gradient, rings in a startup Program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_optimizer_op(op: Any) -> bool:
 
 
 def role_vars(op: Any) -> list[tuple[str, str]]:
-    """The pairs of parameter and gradient that an operator of backward names."""
+    """The pairs (parameter, gradient) in the role attribute of a backward operator."""
     if not is_backward_op(op) or not op.has_attr(OP_ROLE_VAR_KEY):
         return []
     names = op.attr(OP_ROLE_VAR_KEY)
@@ -38,7 +38,7 @@ def role_vars(op: Any) -> list[tuple[str, str]]:
 
 
 def scale_loss_grad(block: Any, scale: float, insert: Any = None, **attrs: Any) -> None:
-    """Multiplies what backward starts from, so that the sum over workers is a mean."""
+    """Scales the loss gradient, so that a sum of gradients over workers is their mean."""
     insert = insert or block._insert_op
     for at, op in reversed(list(enumerate(block.ops))):
         if is_loss_grad_op(op):
@@ -51,8 +51,8 @@ class CollectiveHelper:
     """The rings of all workers in a startup program.
 
     Args:
-        role_maker (RoleMakerBase): who the workers are. nrings (int): how many rings. wait_port: kept for 2.0.2's
-            callers; the operators themselves wait for the others.
+        role_maker (RoleMakerBase): the workers. nrings (int): how many rings. wait_port: not read, kept for callers of
+            2.0.2; the operators wait for the other workers.
     """
 
     def __init__(self, role_maker: Any, nrings: int = 1, wait_port: Any = "6174") -> None:
@@ -61,7 +61,7 @@ class CollectiveHelper:
         self.role_maker = role_maker
 
     def update_startup_program(self, startup_program: Any = None) -> None:
-        """Appends the rings, and that all workers start from the parameters of the first one."""
+        """Appends the rings, and broadcasts of the first worker's parameters."""
         self.startup_program = startup_program or default_startup_program()
         endpoints, rank = self.role_maker._get_trainer_endpoints(), self.role_maker._worker_index()
         for ring_id in range(self.nrings):

@@ -1,4 +1,4 @@
-"""DGCOptimizer: the strategy's `dgc`."""
+"""The strategy `dgc`: deep gradient compression."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import Any
 from paddle.optimizer.dgc import DGCMomentumRule
 from paddle.optimizer.rules import MomentumRule
 
+from ..base.strategy_registry import Configs, Flag, register
 from .meta_optimizer_base import AroundAnother, applies_to, logger, updated_by
 
 __all__ = ["DGCOptimizer"]
 
 
+@register
 class DGCOptimizer(AroundAnother):
-    """Momentum whose gradients travel as their largest elements: deep gradient compression."""
+    """Momentum of which only the largest elements of each gradient are exchanged."""
 
-    field = "dgc"
+    flag = Flag("dgc", 5, "bool: deep gradient compression, the largest entries are sent. False by default.")
+    configs = Configs(
+        "DGCConfig", 105, "Settings of deep gradient compression.", rampup_begin_step=0, rampup_step=1, sparsity=float
+    )
     auto_configs = {"rampup_begin_step": 0, "rampup_step": 1}
 
     def _can_apply(self) -> bool:
@@ -27,7 +32,7 @@ class DGCOptimizer(AroundAnother):
         return True
 
     def _make(self) -> Any:
-        config, momentum = self.user_defined_strategy.dgc_configs, self.inner_opt
+        config, momentum = self._config(), self.inner_opt
         made = updated_by(momentum, DGCMomentumRule)
         made._init_rule(momentum._momentum, momentum._use_nesterov)
         made._init_dgc(

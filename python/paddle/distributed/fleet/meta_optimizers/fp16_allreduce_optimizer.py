@@ -1,4 +1,4 @@
-"""FP16AllReduceOptimizer: the strategy's `fp16_allreduce`."""
+"""The strategy `fp16_allreduce`: gradients are exchanged as float16."""
 
 from __future__ import annotations
 
@@ -9,44 +9,50 @@ from paddle._basics.dtypes import VarType
 from paddle._programs.name_scope import name_scope
 from paddle.optimizer.base import Pairs
 
+from ..base.strategy_registry import Flag, register
 from .common import OP_ROLE_KEY, OP_ROLE_VAR_KEY, OpRole
+from .dgc_optimizer import DGCOptimizer
+from .gradient_merge_optimizer import GradientMergeOptimizer
+from .graph_execution_optimizer import GraphExecutionOptimizer
+from .lamb_optimizer import LambOptimizer
+from .lars_optimizer import LarsOptimizer
+from .localsgd_optimizer import AdaptiveLocalSGDOptimizer, LocalSGDOptimizer
 from .meta_optimizer_base import MetaOptimizerBase
+from .recompute_optimizer import RecomputeOptimizer
 
 __all__ = ["FP16AllReduceOptimizer"]
 
 
 def _cast(block: Any, grad: Any, dtype: Any, suffix: str) -> tuple[Any, Any]:
-    """A gradient in another type, and the operator that makes it."""
+    """A gradient cast to `dtype`, and the operator that casts it."""
     name = unique_name.generate(f"{grad.name}.cast_{suffix}")
     out = block.create_var(name=name, dtype=dtype, persistable=False, stop_gradient=True)
     attrs = {"in_dtype": grad.dtype, "out_dtype": dtype}
     return out, block.append_op(type="cast", inputs={"X": grad}, outputs={"Out": out}, attrs=attrs)
 
 
+@register
 class FP16AllReduceOptimizer(MetaOptimizerBase):
-    """Gradients travel as float16."""
+    """Casts gradients to float16 before they are exchanged, and back for the update."""
 
-    field = "fp16_allreduce"
+    flag = Flag("fp16_allreduce", 25, "bool: gradients are exchanged as float16. False by default.", error=TypeError)
     auto_configs: dict[str, Any] = {}
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_white_list = [
-            "LarsOptimizer",
-            "LambOptimizer",
-            "RecomputeOptimizer",
-            "LocalSGDOptimizer",
-            "GradientMergeOptimizer",
-            "GraphExecutionOptimizer",
-            "AdaptiveLocalSGDOptimizer",
-        ]
-        self.meta_optimizers_black_list = ["DGCOptimizer"]
+    inner = (
+        LarsOptimizer,
+        LambOptimizer,
+        RecomputeOptimizer,
+        LocalSGDOptimizer,
+        GradientMergeOptimizer,
+        GraphExecutionOptimizer,
+        AdaptiveLocalSGDOptimizer,
+    )
+    conflicts = (DGCOptimizer,)
 
     @staticmethod
     def fp16_compression(param_and_grads: Pairs) -> Pairs:
-        """Casts each float32 gradient to float16, which is what ranks exchange then, and back for the update.
+        """Casts each float32 gradient to float16, which ranks exchange, and back to float32 for the update.
 
-        All casts down stand before the first one up, so that the exchanges stand together.
+        All casts to float16 precede the first one to float32, so that the exchanges are adjacent.
         """
         half: list[tuple[Any, Any, bool]] = []
         for param, grad in param_and_grads:
@@ -75,5 +81,5 @@ class FP16AllReduceOptimizer(MetaOptimizerBase):
         return pairs
 
     def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
-        """The update of the optimizer inside by gradients that travelled as float16."""
+        """The inner optimizer's update, by gradients that were exchanged as float16."""
         return super().apply_optimize(loss, startup_program, self.fp16_compression(params_grads))

@@ -1,4 +1,4 @@
-"""GraphExecutionOptimizer: plain data parallelism, which leaves the Program as it is."""
+"""Data parallelism of the compiled Program: the strategy without a flag, on in every collective job."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from paddle.distributed.parallel import is_initialized
 from paddle.distributed.program_rings import append_world
 from paddle.static import BuildStrategy, CompiledProgram, ExecutionStrategy
 
+from ..base.strategy_registry import register
 from .meta_optimizer_base import MetaOptimizerBase, logger
 
 __all__ = ["GraphExecutionOptimizer"]
 
 
 def options(made: Any, given: dict[str, Any]) -> Any:
-    """A BuildStrategy or ExecutionStrategy with what a strategy says of it."""
+    """`made`, a BuildStrategy or ExecutionStrategy, with the `given` fields that it has."""
     for name, value in given.items():
         if name in made._defaults:
             setattr(made, name, value)
     return made
 
 
+@register
 class GraphExecutionOptimizer(MetaOptimizerBase):
-    """Workers train on their parts of the batch, and gradients are averaged, when the compiled Program runs."""
+    """Averages gradients over workers when the compiled Program runs; the Program itself stays as it is."""
 
     def _is_graph_out(self) -> bool:
         return True
@@ -32,7 +34,7 @@ class GraphExecutionOptimizer(MetaOptimizerBase):
         return bool(self.role_maker._is_collective)
 
     def _disable_strategy(self, dist_strategy: Any) -> None:
-        """Nothing asks for it: it is what all others are applied to."""
+        """No flag selects it."""
 
     def _enable_strategy(self, dist_strategy: Any, context: Any = None) -> None:
         """It is always on."""
@@ -43,7 +45,7 @@ class GraphExecutionOptimizer(MetaOptimizerBase):
         run = options(ExecutionStrategy(), strategy.strategy.get("execution_strategy").as_dict())
         for name in ("hierarchical_allreduce_inter_nranks", "sync_batch_norm", "fuse_all_reduce_ops", "nccl_comm_num"):
             setattr(build, name, getattr(strategy, name))
-        # Hierarchies are of several hosts; statistics of several ranks need one order of exchanges.
+        # A hierarchy needs several hosts; statistics of several ranks need the same order of exchanges on each rank.
         build.use_hierarchical_allreduce = (
             strategy.use_hierarchical_allreduce and role._node_num() > 1 and not build.sync_batch_norm
         )
@@ -70,7 +72,7 @@ class GraphExecutionOptimizer(MetaOptimizerBase):
     def minimize(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[None, None]:
-        """Gives the Program of `loss` its compiled form, which the Executor runs."""
+        """Compiles the Program of `loss`; the Executor runs the compiled form."""
         program = loss.block.program
         program._graph = self._compiled(startup_program or default_startup_program(), program, loss)
         return None, None

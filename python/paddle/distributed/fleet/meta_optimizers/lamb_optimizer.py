@@ -1,4 +1,4 @@
-"""LambOptimizer: the strategy's `lamb`."""
+"""The strategy `lamb`: Adam becomes LAMB."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from typing import Any
 
 from paddle.optimizer.rules import AdamRule, LambRule
 
+from ..base.strategy_registry import Configs, Flag, register
+from .graph_execution_optimizer import GraphExecutionOptimizer
 from .meta_optimizer_base import AroundAnother, applies_to, updated_by
 
 __all__ = ["LambOptimizer"]
 
 
+@register
 class LambOptimizer(AroundAnother):
-    """Adam becomes LAMB."""
+    """Replaces Adam by LAMB."""
 
-    field = "lamb"
+    flag = Flag("lamb", 8, "bool: Adam becomes LAMB. False by default.")
+    configs = Configs("LambConfig", 109, "Settings of LAMB.", lamb_weight_decay=0.01, exclude_from_weight_decay=str)
     auto_configs = {"lamb_weight_decay": 0.01, "exclude_from_weight_decay": []}
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_white_list = ["GraphExecutionOptimizer"]
+    inner = (GraphExecutionOptimizer,)
 
     def _can_apply(self) -> bool:
         return super()._can_apply() and applies_to(self.inner_opt, AdamRule, "lamb")
 
     def _make(self) -> Any:
-        config, adam = self.user_defined_strategy.lamb_configs, self.user_defined_optimizer
+        config, adam = self._config(), self.user_defined_optimizer
         endings = tuple(config["exclude_from_weight_decay"])
         made = updated_by(
             adam,

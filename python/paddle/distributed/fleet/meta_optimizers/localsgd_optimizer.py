@@ -1,4 +1,4 @@
-"""LocalSGDOptimizer and AdaptiveLocalSGDOptimizer: workers train by themselves, and meet every so many steps."""
+"""The strategies `localsgd` and `adaptive_localsgd`: workers average their parameters every few steps only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from paddle.static.conditional import cond
 from paddle.static.creation import autoincreased_step_counter, create_global_var
 from paddle.tensor import assign, cast
 
+from ..base.strategy_registry import Configs, Flag, register
+from .amp_optimizer import AMPOptimizer
 from .common import OP_ROLE_KEY, CollectiveHelper, OpRole
+from .graph_execution_optimizer import GraphExecutionOptimizer
 from .meta_optimizer_base import MetaOptimizerBase
 
 __all__ = ["AdaptiveLocalSGDOptimizer", "LocalSGDOptimizer"]
@@ -25,14 +28,11 @@ def _number(name: str, value: float, dtype: Any = "int64") -> Any:
     return create_global_var([1], value, dtype, persistable=True, name=name)
 
 
-class _Meeting(MetaOptimizerBase):
-    """What both share: the parameters of the last meeting, and the mean of how far workers have gone since."""
+class _PeriodicAverage(MetaOptimizerBase):
+    """The base of both: snapshots of the last averaged parameters, and the mean of the changes since then."""
 
     snapshot_key = "@SNAPSHOT"
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_white_list = ["AMPOptimizer"]
+    inner = (AMPOptimizer,)
 
     def _can_apply(self) -> bool:
         return (
@@ -42,11 +42,11 @@ class _Meeting(MetaOptimizerBase):
         )
 
     def snapshot_name(self, param_name: str) -> str:
-        """What the parameter of the last meeting is called."""
+        """The name of a parameter's snapshot."""
         return param_name + self.snapshot_key
 
     def create_snapshot_vars(self, program: Any) -> list[tuple[Any, Any]]:
-        """Pairs of parameter and its value at the last meeting."""
+        """Pairs of a parameter and its snapshot: the value after the last average."""
         block = program.global_block()
         params = [p for p in block.all_parameters() if not p.is_distributed]
         return [
@@ -64,7 +64,7 @@ class _Meeting(MetaOptimizerBase):
         ]
 
     def init_snapshot_vars(self, startup_program: Any, param2snapshot: list[tuple[Any, Any]]) -> None:
-        """The first meeting is before the first step."""
+        """The first snapshots are the initial values."""
         with program_guard(startup_program):
             for param, snapshot in param2snapshot:
                 assign(param, snapshot)
@@ -75,8 +75,8 @@ class _Meeting(MetaOptimizerBase):
         attrs[OP_ROLE_KEY] = OpRole.Optimize
         block.append_op(type=kind, inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
 
-    def _meet(self, pairs: list[tuple[Any, Any]], step: Any, last_step: Any) -> None:
-        """Appends to the current block: parameter = snapshot - mean(snapshot - parameter), the next snapshot."""
+    def _average(self, pairs: list[tuple[Any, Any]], step: Any, last_step: Any) -> None:
+        """Appends to the current block: parameter = snapshot - mean(snapshot - parameter); snapshot = parameter."""
         for i, (param, snapshot) in enumerate(pairs):
             self._step("elementwise_sub", snapshot, param, param)
             self._step("c_sync_calc_stream", param, param)
@@ -94,7 +94,7 @@ class _Meeting(MetaOptimizerBase):
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[Any, Any]:
-        """The update of the optimizer inside, and the meetings."""
+        """The inner optimizer's update, then the averages."""
         minimized = self.inner_opt.minimize(loss, startup_program)
         startup_program = startup_program or default_startup_program()
         program = loss.block.program
@@ -106,47 +106,45 @@ class _Meeting(MetaOptimizerBase):
         return minimized
 
 
-class LocalSGDOptimizer(_Meeting):
-    """Workers meet every `k_steps` steps from `begin_step` on, and at every step before that."""
+@register
+class LocalSGDOptimizer(_PeriodicAverage):
+    """Averages every `k_steps` steps from `begin_step` on, and at every step before."""
 
-    field = "localsgd"
+    flag = Flag("localsgd", 4, "bool: ranks average their parameters every `k_steps` steps only. False by default.")
+    configs = Configs("LocalSGDConfig", 103, "Settings of local SGD.", k_steps=1, begin_step=1)
     auto_configs = {"k_steps": 1, "begin_step": 1}
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_black_list = ["GraphExecutionOptimizer", "AdaptiveLocalSGDOptimizer"]
+    conflicts: tuple[type, ...] = (GraphExecutionOptimizer,)  # and AdaptiveLocalSGDOptimizer, below
 
     def _append(self, loss: Any, pairs: list[tuple[Any, Any]]) -> None:
-        config = self.user_defined_strategy.localsgd_configs
+        config = self._config()
         step = autoincreased_step_counter(begin=1)
         k_steps = _number("k_steps", config["k_steps"])
         begin_step = _number("begin_step", config["begin_step"])
         last_step = _number("last_step", config["begin_step"])
 
         def communicate() -> None:
-            self._meet(pairs, step, last_step)
+            self._average(pairs, step, last_step)
 
         cond(step > begin_step, lambda: cond(step - last_step == k_steps, communicate), communicate)
 
 
-class AdaptiveLocalSGDOptimizer(_Meeting):
-    """Workers meet ever less often, as far as the loss and the learning rate have fallen (Lin et al., 2018)."""
+@register
+class AdaptiveLocalSGDOptimizer(_PeriodicAverage):
+    """Averages less often as the loss and the learning rate fall (Lin et al., 2018)."""
 
-    field = "adaptive_localsgd"
+    flag = Flag("adaptive_localsgd", 24, "bool: `localsgd`, steps follow the loss. False by default.")
+    configs = Configs("AdaptiveLocalSGDConfig", 110, "Settings of adaptive local SGD.", init_k_steps=1, begin_step=1)
     auto_configs = {"init_k_steps": 1, "begin_step": 1}
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_black_list = ["GraphExecutionOptimizer", "LocalSGDOptimizer"]
+    conflicts = (GraphExecutionOptimizer, LocalSGDOptimizer)
 
     def _generate_avg_loss(self, loss: Any, avg_loss: Any) -> None:
-        """Appends the mean of the loss over workers, to the loss's block: it is of every step."""
+        """Appends the mean of the loss over workers, to the loss's block: it is computed at every step."""
         self._step("c_allreduce_sum", loss, avg_loss, block=loss.block, ring_id=0, use_calc_stream=True)
         self._step("c_sync_calc_stream", avg_loss, avg_loss, block=loss.block)
         self._step("scale", avg_loss, avg_loss, block=loss.block, scale=1.0 / self.role_maker._worker_num())
 
     def _append(self, loss: Any, pairs: list[tuple[Any, Any]]) -> None:
-        config = self.user_defined_strategy.adaptive_localsgd_configs
+        config = self._config()
         first_k = config["init_k_steps"]
         step = autoincreased_step_counter(begin=1)
         k_steps = _number("k_steps", first_k)
@@ -162,7 +160,7 @@ class AdaptiveLocalSGDOptimizer(_Meeting):
             assign(rate, lr_0)
 
         def communicate() -> None:
-            self._meet(pairs, step, last_step)
+            self._average(pairs, step, last_step)
 
         def communicate_avg_loss() -> None:
             communicate()
@@ -173,3 +171,6 @@ class AdaptiveLocalSGDOptimizer(_Meeting):
 
         cond(step == 1, initialize)
         cond(step > begin_step, lambda: cond(step - last_step == k_steps, communicate_avg_loss), communicate)
+
+
+LocalSGDOptimizer.conflicts += (AdaptiveLocalSGDOptimizer,)

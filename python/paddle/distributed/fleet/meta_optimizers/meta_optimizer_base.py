@@ -1,4 +1,4 @@
-"""What optimizers of a strategy share: each stands around another, and rewrites what that makes."""
+"""The base of fleet's strategies: an optimizer that wraps another one and rewrites its Program."""
 
 from __future__ import annotations
 
@@ -11,31 +11,46 @@ from paddle.optimizer.rule import Rule
 from paddle.optimizer.rules import MomentumRule
 from paddle.regularizer import L2Decay
 
+from ..base.strategy_registry import Configs, Flag
+
 __all__ = ["MetaOptimizerBase"]
 
 logger = logging.getLogger(__name__)
 
 
 class MetaOptimizerBase(OptimizerBase):
-    """An optimizer of a strategy, around another one.
+    """A strategy: an optimizer around an inner one.
 
     Args:
-        optimizer (Optimizer): the user's, until `_update_inner_optimizer` names another.
+        optimizer (Optimizer): the user's, until `_update_inner_optimizer` sets another.
     """
 
-    #: the field of the strategy that asks for it
-    field = ""
-    #: what `auto` sets besides the field
+    #: the flag of DistributedStrategy that selects this strategy; None: no flag does
+    flag: Flag | None = None
+    #: its configuration, ``NAME_configs`` of DistributedStrategy
+    configs: Configs | None = None
+    #: the settings that `auto` makes besides the flag; None: `auto` does not select this strategy
     auto_configs: dict[str, Any] | None = None
+    #: strategies that this one may wrap
+    inner: tuple[type, ...] = ()
+    #: strategies that cannot be applied together with this one
+    conflicts: tuple[type, ...] = ()
 
     def __init__(self, optimizer: Any) -> None:
         self.inner_opt = optimizer
         self._learning_rate = self.inner_opt._learning_rate
         self._learning_rate_map = self.inner_opt._learning_rate_map
         self._param_device_map = self.inner_opt._param_device_map
-        #: names of those that may stand inside, and of those that can not be applied besides
-        self.meta_optimizers_white_list: list[str] = []
-        self.meta_optimizers_black_list: list[str] = []
+
+    @property
+    def meta_optimizers_white_list(self) -> list[str]:
+        """The names of `inner`, as in 2.0.2."""
+        return [c.__name__ for c in self.inner]
+
+    @property
+    def meta_optimizers_black_list(self) -> list[str]:
+        """The names of `conflicts`, as in 2.0.2."""
+        return [c.__name__ for c in self.conflicts]
 
     def _set_basic_info(
         self, loss: Any, role_maker: Any, user_defined_optimizer: Any, user_defined_strategy: Any
@@ -48,37 +63,45 @@ class MetaOptimizerBase(OptimizerBase):
     def _update_inner_optimizer(self, optimizer: Any) -> None:
         self.inner_opt = optimizer
 
-    def _asked_for(self) -> bool:
-        """Whether a job of workers alone has the field set."""
-        return self.role_maker._is_collective and bool(self.field) and getattr(self.user_defined_strategy, self.field)
+    def _config(self) -> dict[str, Any]:
+        """The configuration that the user's strategy has for this one."""
+        return getattr(self.user_defined_strategy, f"{self._flag_name('read')}_configs")
+
+    def _flag_name(self, verb: str) -> str:
+        if self.flag is None:
+            raise NotImplementedError(f"{type(self).__name__} has no flag of DistributedStrategy to {verb}")
+        return self.flag.name
 
     def _can_apply(self) -> bool:
-        return bool(self._asked_for())
+        """Whether a job of workers alone has the flag set."""
+        collective = self.role_maker._is_collective and self.flag is not None
+        return bool(collective and getattr(self.user_defined_strategy, self._flag_name("read")))
 
     def _is_graph_out(self) -> bool:
+        """Whether the strategy acts on the compiled Program instead of the Program."""
         return False
 
     def _can_update(self, optimizer: Any) -> bool:
-        return type(optimizer).__name__ in self.meta_optimizers_white_list
+        """Whether this one may wrap `optimizer`."""
+        return type(optimizer) in self.inner
 
     def _disable_strategy(self, dist_strategy: Any) -> None:
-        if not self.field:
-            raise NotImplementedError(f"{type(self).__name__} has no field of the strategy to clear")
-        setattr(dist_strategy, self.field, False)
-        if hasattr(dist_strategy, f"{self.field}_configs"):
-            setattr(dist_strategy, f"{self.field}_configs", {})
+        """Clears the flag."""
+        name = self._flag_name("clear")
+        setattr(dist_strategy, name, False)
+        if self.configs is not None:
+            setattr(dist_strategy, f"{name}_configs", {})
 
     def _enable_strategy(self, dist_strategy: Any, context: Any = None) -> None:
-        """Sets the field, where `auto` may."""
-        if not self.field:
-            raise NotImplementedError(f"{type(self).__name__} has no field of the strategy to set")
+        """Sets the flag and `auto_configs`, where `auto` selects this strategy."""
+        name = self._flag_name("set")
         if self.auto_configs is not None:
-            setattr(dist_strategy, self.field, True)
+            setattr(dist_strategy, name, True)
             if self.auto_configs:
-                setattr(dist_strategy, f"{self.field}_configs", self.auto_configs)
+                setattr(dist_strategy, f"{name}_configs", self.auto_configs)
 
     def _wrapped(self) -> Any:
-        """What does the work: the optimizer inside, unless a subclass makes another."""
+        """The optimizer to which the methods below delegate."""
         return self.inner_opt
 
     def backward(
@@ -105,7 +128,7 @@ class MetaOptimizerBase(OptimizerBase):
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[Any, Any]:
-        """What `minimize` does."""
+        """The rewrite: strategies that are more than a wrapped optimizer override it."""
         pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, pairs), pairs
 
@@ -117,14 +140,14 @@ class MetaOptimizerBase(OptimizerBase):
 
 
 class AroundAnother(MetaOptimizerBase):
-    """One that hands its work to an optimizer that it makes at the first call."""
+    """A strategy that delegates to an optimizer, which `_make` makes at the first call."""
 
     def __init__(self, optimizer: Any) -> None:
         super().__init__(optimizer)
         self.wrapped_opt: Any = None
 
     def _make(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it hands its work to")
+        raise NotImplementedError(f"{type(self).__name__} must override _make, which returns the optimizer it wraps")
 
     def _wrapped(self) -> Any:
         if self.wrapped_opt is None:
@@ -134,12 +157,12 @@ class AroundAnother(MetaOptimizerBase):
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[Any, Any]:
-        """What the other's `minimize` does."""
+        """The `minimize` of the wrapped optimizer."""
         return self._wrapped().minimize(loss, startup_program, parameter_list, no_grad_set)
 
 
 def applies_to(optimizer: Any, rule: type[Rule], strategy: str) -> bool:
-    """Whether the updates of `optimizer` are by `rule`, which `strategy` replaces; logs where they are not."""
+    """Whether `optimizer` updates by `rule`, which `strategy` replaces; logs a warning where it does not."""
     if isinstance(optimizer, rule):
         return True
     name = rule.__name__.removesuffix("Rule")
@@ -148,9 +171,9 @@ def applies_to(optimizer: Any, rule: type[Rule], strategy: str) -> bool:
 
 
 def updated_by(optimizer: Any, rule: type[Rule], **numbers: Any) -> Any:
-    """An optimizer with the learning rate, parameters, decay, clipping and name of `optimizer`, and another update.
+    """An optimizer that updates by `rule`, with the learning rate, parameters, decay, clipping and name of `optimizer`.
 
-    It is of the family of the given one, fluid's or that of paddle.optimizer.
+    Its base is that of the given one: fluid's optimizers or those of paddle.optimizer. `numbers` are the rule's.
     """
     base = next(k for k in type(optimizer).__mro__ if k.__bases__ == (OptimizerBase,) and not issubclass(k, Rule))
     made: Any = object.__new__(type(rule.__name__.removesuffix("Rule"), (rule, base), {}))

@@ -1,4 +1,4 @@
-"""ParameterServerOptimizer: the strategy's `a_sync`, of jobs with parameter servers."""
+"""The strategy `a_sync`: training with parameter servers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from paddle._programs.guards import (
 )
 from paddle.distributed.ps.job_programs import ServerPrograms
 
+from ..base.strategy_registry import Configs, Flag, register
 from .meta_optimizer_base import MetaOptimizerBase
 
 __all__ = ["ParameterServerGraphOptimizer", "ParameterServerOptimizer"]
 
-#: what `auto` takes for geo: steps between exchanges; samples of a batch, and copies of a parameter, in its estimate
+#: for `auto`: steps between exchanges of GEO-SGD; samples of a batch and copies of a parameter in the memory estimate
 _GEO_STEPS, _SAMPLES, _COPIES = 800, 1024, 5
 
 
 def _memory(program: Any) -> int:
-    """An estimate of the bytes that a worker by geo needs: the parameters in several copies, and what a batch makes."""
+    """An estimate of the bytes that a GEO-SGD worker needs: copies of the parameters and a batch's variables."""
     block, total = program.global_block(), 0
     made = {name for op in block.ops for name in op.output_arg_names}
     for name, var in block.vars.items():
@@ -35,7 +36,7 @@ def _memory(program: Any) -> int:
 
 
 def _is_sparse(program: Any) -> bool:
-    """Whether gradients of an embedding are rows."""
+    """Whether an embedding has sparse gradients (SelectedRows)."""
     kinds = "lookup_table", "lookup_table_v2"
     return any(op.type in kinds and op.attr("is_sparse") for op in program.global_block().ops)
 
@@ -44,14 +45,39 @@ def _free_memory() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+@register
 class ParameterServerOptimizer(MetaOptimizerBase):
     """Workers send gradients to servers, which update the parameters.
 
-    `a_sync` False: all workers take each step together. True with `k_steps` 0: none waits for another; above 0: each
-    trains by itself and sends what has changed.
+    `a_sync` False: synchronous steps. True with `k_steps` 0: asynchronous; above 0: GEO-SGD, which exchanges changes of
+    parameters every `k_steps` steps.
     """
 
-    field = "a_sync"
+    flag = Flag(
+        "a_sync",
+        12,
+        "bool: whether trainers of a parameter server continue without waiting for each other. True by default.\n\n"
+        '        Setting it sets `a_sync_configs["k_steps"]` to 0. ValueError for another type.',
+        default=True,
+        error=ValueError,
+        resets={"k_steps": 0},
+    )
+    configs = Configs(
+        "AsyncConfig",
+        107,
+        "Settings of asynchronous training; `k_steps` above 0 means geo.",
+        k_steps=-1,
+        max_merge_var_num=1,
+        send_queue_size=16,
+        independent_recv_thread=False,
+        min_send_grad_num_before_recv=1,
+        thread_pool_size=1,
+        send_wait_times=1,
+        runtime_split_send_recv=False,
+        launch_barrier=True,
+        heter_worker_device_guard="cpu",
+        lr_decay_steps=10,
+    )
 
     def _can_apply(self) -> bool:
         return not self.role_maker._is_collective and self.user_defined_strategy.a_sync_configs["k_steps"] >= 0
@@ -61,7 +87,7 @@ class ParameterServerOptimizer(MetaOptimizerBase):
         dist_strategy.a_sync_configs = {"k_steps": -1}
 
     def _enable_strategy(self, dist_strategy: Any, context: Any = None) -> None:
-        """`auto` trains asynchronously; by geo where SGD updates rows and a worker's memory holds the whole model."""
+        """`auto` selects asynchronous training; GEO-SGD where SGD updates sparse rows and the model fits in memory."""
         if dist_strategy.a_sync_configs["k_steps"] < 0:
             dist_strategy.a_sync = True
             program = context["origin_main_program"]
@@ -72,7 +98,7 @@ class ParameterServerOptimizer(MetaOptimizerBase):
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[None, None]:
-        """The update of the optimizer inside, and the Programs of this process in the place of the default ones."""
+        """The inner optimizer's update; this process's Programs become the default ones."""
         self.inner_opt.minimize(loss, startup_program, parameter_list, no_grad_set)
         startup_program = startup_program or default_startup_program()
         strategy, role = self.user_defined_strategy, self.role_maker
@@ -90,8 +116,9 @@ class ParameterServerOptimizer(MetaOptimizerBase):
         return None, None
 
 
+@register
 class ParameterServerGraphOptimizer(MetaOptimizerBase):
-    """Workers of a job with servers run the compiled Program: here every Program is compiled, and nothing is left."""
+    """The compiled Program of a worker: the Executor compiles every Program, so that nothing is left to do."""
 
     def _is_graph_out(self) -> bool:
         return True
@@ -105,7 +132,7 @@ class ParameterServerGraphOptimizer(MetaOptimizerBase):
         )
 
     def _disable_strategy(self, dist_strategy: Any) -> None:
-        """Nothing of the strategy asks for it."""
+        """No flag selects it."""
 
     def _enable_strategy(self, dist_strategy: Any, context: Any = None) -> None:
         """It is always on."""
@@ -113,5 +140,5 @@ class ParameterServerGraphOptimizer(MetaOptimizerBase):
     def minimize(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[None, None]:
-        """The Program of `loss` is what is run."""
+        """Does nothing: the Program of `loss` runs as it is."""
         return None, None

@@ -1,4 +1,4 @@
-"""PipelineOptimizer: the strategy's `pipeline`."""
+"""The strategy `pipeline`: each worker runs a section of the Program."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from typing import Any
 from paddle.distributed.program_rings import append_ring
 from paddle.incubate.optimizer.pipeline import PipelineOptimizer as Pipeline
 
+from ..base.strategy_registry import Configs, Flag, register
 from .common import OP_ROLE_KEY, OpRole, role_vars, scale_loss_grad
+from .graph_execution_optimizer import GraphExecutionOptimizer
 from .meta_optimizer_base import MetaOptimizerBase
 
 __all__ = ["PipelineOptimizer"]
 
 
+@register
 class PipelineOptimizer(MetaOptimizerBase):
-    """Each worker runs a section of the Program; several pipelines average their gradients."""
+    """Cuts the Program into sections, one a worker; several pipelines average their gradients."""
 
-    field = "pipeline"
+    flag = Flag("pipeline", 9, "bool: the Program is cut into stages by device_guard. False by default.")
+    configs = Configs("PipelineConfig", 106, "Settings of the pipeline.", micro_batch=1)
     auto_configs = {"micro_batch": 1}
-
-    def __init__(self, optimizer: Any) -> None:
-        super().__init__(optimizer)
-        self.meta_optimizers_black_list = ["GraphExecutionOptimizer"]
+    conflicts = (GraphExecutionOptimizer,)
 
     def minimize_impl(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[Any, Any]:
-        """The update of the optimizer inside, cut into sections, and the rings."""
+        """The inner optimizer's update, cut into sections, and the rings of neighbouring sections and of pipelines."""
         role, program = self.role_maker, loss.block.program
         endpoints, rank = role._get_trainer_endpoints(), role._worker_index()
         program._pipeline_opt = {"local_rank": rank}
-        wrapped = Pipeline(self.inner_opt, self.user_defined_strategy.pipeline_configs["micro_batch"])
+        wrapped = Pipeline(self.inner_opt, self._config()["micro_batch"])
         ops, pairs, sections = wrapped.minimize(loss, startup_program, parameter_list, no_grad_set)
         depth = program._pipeline_opt["inner_parallelism"]
         assert len(endpoints) % depth == 0, (
-            f"pipeline: {len(endpoints)} workers can not run pipelines of {depth} sections"
+            f"pipeline: {len(endpoints)} workers cannot run pipelines of {depth} sections"
         )
         startup = wrapped.startup_program
         pipeline, place = divmod(rank, depth)
@@ -51,14 +52,14 @@ class PipelineOptimizer(MetaOptimizerBase):
 
     @staticmethod
     def _share(block: Any, ring: int) -> None:
-        """All pipelines start from the first one's values."""
+        """Broadcasts the first pipeline's values at the start."""
         for var in [v for v in block.vars.values() if v.persistable and "nccl_id" not in v.name]:
             attrs = {"ring_id": ring, "root": 0, OP_ROLE_KEY: OpRole.Forward}
             block.append_op(type="c_broadcast", inputs={"X": var}, outputs={"Out": var}, attrs=attrs)
 
     @staticmethod
     def _average(block: Any, ring: int) -> None:
-        """The sums of a batch's gradients are summed over the pipelines before the update."""
+        """Sums a batch's gradients over the pipelines before the update."""
         grads = list(dict.fromkeys(grad for op in block.ops for _, grad in role_vars(op)))
         at = next(i for i, op in enumerate(block.ops) if int(op.attr(OP_ROLE_KEY)) == int(OpRole.Optimize))
         for name in reversed(grads):

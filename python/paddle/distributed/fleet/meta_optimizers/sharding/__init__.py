@@ -1,4 +1,4 @@
-"""What sharding is made of: whose the parameters are, where they travel, and what a rank leaves out."""
+"""The parts of sharding: the partition of parameters, the inserted collectives, the pruned operators."""
 
 from . import shard as shard
 from . import utils as utils

@@ -1,4 +1,4 @@
-"""Shard: which rank holds which parameters and states."""
+"""Shard: the partition of parameters and optimizer states over ranks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .utils import get_var_size
 
 __all__: list[str] = []
 
-#: what optimizers append to a parameter's name for their states
+#: suffixes that optimizers append to a parameter's name for their states
 _STATES = ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0", "_beta2_pow_acc_0", "_velocity_0")
-#: the rank of what every rank has
-EVERYBODY = -1
+#: the rank of a variable that every rank has
+ALL_RANKS = -1
 
 
 def is_fp16_cast_op(block: Any, op: Any, params: Any) -> bool:
@@ -25,7 +25,7 @@ def is_fp16_cast_op(block: Any, op: Any, params: Any) -> bool:
 
 
 class Shard:
-    """Deals parameters out to ranks, neighbours to one rank, each about the same number of bytes."""
+    """Assigns consecutive parameters to each rank, about the same number of bytes to each."""
 
     def __init__(self) -> None:
         self.global_params: set[str] = set()
@@ -34,7 +34,7 @@ class Shard:
         self.global_param2device: dict[str, int] = {}
 
     def setup(self, params_grads: list[tuple[Any, Any]], worker_idx: int, worker_num: int) -> None:
-        """Deals out the parameters of the pairs."""
+        """Assigns the parameters of the pairs."""
         sizes = {param.name: get_var_size(param) for param, _ in params_grads}
         self.global_params = set(sizes)
         self.worker_idx, self.worker_num = worker_idx, worker_num
@@ -46,14 +46,14 @@ class Shard:
             before += size
 
     def device(self, name: str) -> int:
-        """The rank that holds a variable, EVERYBODY for what is no parameter and no state of one."""
+        """The rank that holds a variable, ALL_RANKS for a variable that is neither a parameter nor a state."""
         found = self.global_param2device.get(name)
         if found is not None:
             return found
         for state in _STATES:
             if name.endswith(state) and name.removesuffix(state) in self.global_param2device:
                 return self.global_param2device[name.removesuffix(state)]
-        return EVERYBODY
+        return ALL_RANKS
 
     def has_param(self, name: str) -> bool:
         """Whether this rank holds the parameter."""
@@ -65,22 +65,22 @@ class Shard:
 
     def has_var(self, name: str) -> bool:
         """Whether this rank has the variable."""
-        return self.device(name) in (EVERYBODY, self.worker_idx)
+        return self.device(name) in (ALL_RANKS, self.worker_idx)
 
     def is_param(self, name: str) -> bool:
-        """Whether this is a parameter that is dealt out."""
+        """Whether this is a partitioned parameter."""
         return name in self.global_params
 
     def is_opti_var(self, name: str) -> bool:
-        """Whether this is such a parameter, or a state of one."""
-        return name in self.global_params or (self.device(name) != EVERYBODY and any(map(name.endswith, _STATES)))
+        """Whether this is a partitioned parameter or a state of one."""
+        return name in self.global_params or (self.device(name) != ALL_RANKS and any(map(name.endswith, _STATES)))
 
     def filter_grads(self, grads: list[str]) -> list[str]:
         """The gradients of parameters that this rank holds."""
         return [g for g in grads if self.has_param(g.split("@")[0])]
 
     def find_broadcast_params(self, block: Any) -> set[str]:
-        """What ranks need of each other for backward: parameters, or the casts of them that are read instead."""
+        """The variables that ranks need from each other for backward: parameters, or their float16 casts."""
         uses = dict.fromkeys(self.global_params, 0)
         for op in block.ops:
             if not is_optimizer_op(op):

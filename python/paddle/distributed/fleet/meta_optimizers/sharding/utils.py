@@ -1,4 +1,4 @@
-"""What is asked about a sharded Program, and what is done to one afterwards."""
+"""Utilities of sharded Programs: sizes, communication volume, clones for tests, saving."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def comm_analyse(main_program: Any) -> None:
 
 
 def add_sync_comm(program: Any, dist_strategy: Any) -> None:
-    """Appends to a clone for tests the waits for broadcasts that were cut off with backward."""
+    """Appends to a clone for tests the synchronizations of broadcasts that were pruned with backward."""
     block = program.global_block()
     open_vars: dict[str, None] = {}
     for op in block.ops:

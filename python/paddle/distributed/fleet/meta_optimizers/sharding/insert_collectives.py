@@ -1,4 +1,4 @@
-"""Where parameters and gradients travel: stretches of a Program, with the exchanges between them."""
+"""Insertion of the collectives of sharding: a Program is cut into segments, with broadcasts and sums between them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from .utils import get_var_size
 __all__: list[str] = []
 
 
-class Stretch:
-    """Neighbouring operators of forward and backward, and what they need of other ranks."""
+class Segment:
+    """Adjacent operators of forward and backward, with the variables that they need from other ranks."""
 
     def __init__(self, end: int) -> None:
         self.start, self.end = 0, end
         self.megabytes = 0.0
-        #: parameter -> what the operators read instead
+        #: parameter -> the variable that the operators read instead
         self.names: dict[str, str] = {}
-        #: (variable, the rank that has it)
+        #: (variable, the rank that holds it)
         self.broadcasts: list[tuple[str, int]] = []
-        #: variables that are made here before they are received
+        #: variables that are allocated before they are received
         self.filled: list[str] = []
         #: float16 name -> float32 parameter of this rank
         self.casts: dict[str, str] = {}
-        #: gradients that are whole behind it
+        #: gradients that are complete after this segment
         self.grads: list[str] = []
 
 
-class Travel:
-    """Cuts a block into stretches, and inserts the exchanges.
+class CollectiveInserter:
+    """Cuts a block into segments of about `megabytes` of received parameters, and inserts the collectives.
 
-    Parameters are received one stretch ahead of their use and gradients summed one stretch behind, so that both can go
-    on meanwhile.
+    Parameters are received one segment before their use and gradients are summed one segment after their last operator,
+    so that communication overlaps with computation.
     """
 
     def __init__(self, block: Any, shard: Shard, megabytes: float, ring: int, dp_ring: int) -> None:
@@ -44,72 +44,72 @@ class Travel:
         #: gradient -> parameter
         self.reduced: dict[str, str] = {}
         self.broadcast_vars = shard.find_broadcast_params(block)
-        self.stretches = self._cut(megabytes)
+        self.segments = self._cut(megabytes)
 
-    def _cut(self, megabytes: float) -> list[Stretch]:
+    def _cut(self, megabytes: float) -> list[Segment]:
         ops = self.block.ops
         end = max(i for i, op in enumerate(ops) if not _is_update(op)) + 1
-        found = [Stretch(end)]
+        found = [Segment(end)]
         for at in reversed(range(end)):
-            assert not _is_update(ops[at]), f"sharding: {ops[at].type} updates something in the midst of backward"
+            assert not _is_update(ops[at]), f"sharding: {ops[at].type} updates something between operators of backward"
             if found[0].megabytes >= megabytes:
                 found[0].start = at + 1
-                found.insert(0, Stretch(at + 1))
+                found.insert(0, Segment(at + 1))
             self._look_at(ops[at], found[0])
         return found
 
-    def _look_at(self, op: Any, stretch: Stretch) -> None:
+    def _look_at(self, op: Any, segment: Segment) -> None:
         for name in op.input_arg_names:
-            if name not in self.broadcast_vars or name in stretch.names:
+            if name not in self.broadcast_vars or name in segment.names:
                 continue
             mine = self.shard.has_param(name)
-            stretch.names[name] = name if mine else unique_name.generate(name + "@BroadCast")
+            segment.names[name] = name if mine else unique_name.generate(name + "@BroadCast")
             if not mine:
-                stretch.filled.append(stretch.names[name])
-            stretch.broadcasts.append((stretch.names[name], self.shard.device(name)))
-            stretch.megabytes += get_var_size(self.block.var(name))
+                segment.filled.append(segment.names[name])
+            segment.broadcasts.append((segment.names[name], self.shard.device(name)))
+            segment.megabytes += get_var_size(self.block.var(name))
         for param, grad in role_vars(op):
-            assert grad not in self.reduced, f"sharding: two operators say that {grad} is whole"
+            assert grad not in self.reduced, f"sharding: two operators complete the gradient {grad}"
             self.reduced[grad] = param
-            stretch.grads.append(grad)
+            segment.grads.append(grad)
         if is_fp16_cast_op(self.block, op, self.shard.global_params):
             source, half = op.input("X")[0], op.output("Out")[0]
             if self.shard.has_param(source):
-                stretch.casts[half] = source
+                segment.casts[half] = source
 
     def insert(self) -> None:
-        """Renames what is received, and inserts the exchanges, from the last stretch to the first."""
-        count = len(self.stretches)
-        self._at(self.stretches[-1].end, self._behind(count))
+        """Renames received variables and inserts the collectives, from the last segment to the first."""
+        count = len(self.segments)
+        self._at(self.segments[-1].end, self._between(count))
         for k in reversed(range(count)):
-            stretch = self.stretches[k]
-            self._rename(stretch)
-            self._at(stretch.start, self._behind(k))
+            segment = self.segments[k]
+            self._rename(segment)
+            self._at(segment.start, self._between(k))
         self.block._sync_with_cpp()
 
-    def _rename(self, stretch: Stretch) -> None:
+    def _rename(self, segment: Segment) -> None:
         block = self.block
-        for name, received in stretch.names.items():
+        for name, received in segment.names.items():
             if name != received:
                 var = block.var(name)
                 block.create_var(name=received, shape=var.shape, dtype=var.dtype, persistable=False)
-        for at in reversed(range(stretch.start, stretch.end)):
+        for at in reversed(range(segment.start, segment.end)):
             op = block.ops[at]
             if is_fp16_cast_op(block, op, self.shard.global_params):
-                block._remove_op(at, sync=False)  # it stands before the exchange, where this rank has the parameter
+                block._remove_op(at, sync=False)  # the rank that holds the parameter casts before the broadcast
                 continue
-            for name in set(op.input_arg_names) & set(stretch.names):
-                if stretch.names[name] != name:
-                    op._rename_input(name, stretch.names[name])
+            for name in set(op.input_arg_names) & set(segment.names):
+                if segment.names[name] != name:
+                    op._rename_input(name, segment.names[name])
 
-    def _of(self, k: int) -> Stretch:
-        return self.stretches[k] if 0 <= k < len(self.stretches) else Stretch(0)
+    def _of(self, k: int) -> Segment:
+        return self.segments[k] if 0 <= k < len(self.segments) else Segment(0)
 
-    def _behind(self, k: int) -> list[tuple]:
-        """The operators between the stretches k - 1 and k, in order: (type, variables or pairs, attributes)."""
+    def _between(self, k: int) -> list[tuple]:
+        """The operators between the segments k - 1 and k, in order: (type, variables, ring, root or source)."""
         soon = [self._of(0), self._of(1)] if k == 0 else [self._of(k + 1)]
-        casts = {half: source for stretch in soon for half, source in stretch.casts.items()}
-        filled = [name for stretch in soon for name in stretch.filled]
+        casts = {half: source for segment in soon for half, source in segment.casts.items()}
+        filled = [name for segment in soon for name in segment.filled]
         done, late = self._of(k - 1).grads, self._of(k - 2).grads
         out: list[tuple] = [("cast", half, source) for half, source in reversed(casts.items())]
         out += [("fill_constant", name, None) for name in reversed(filled)]
@@ -130,7 +130,7 @@ class Travel:
                 out.append(("c_sync_comm_stream", [name for name, _ in self._of(0).broadcasts], self.ring))
         return (
             out
-            + self._sums(done, k == len(self.stretches))
+            + self._sums(done, k == len(self.segments))
             + [("c_broadcast", *pair) for pair in reversed(self._of(k + 1).broadcasts)]
         )
 
@@ -147,7 +147,7 @@ class Travel:
         return out
 
     def _at(self, at: int, ops: list[tuple]) -> None:
-        """Inserts operators at a place, for the role of what stands there."""
+        """Inserts operators at an index, with the role of the operators that follow."""
         role = self._role(at)
         for kind, names, more in reversed(ops):
             attrs: dict[str, Any] = {OP_ROLE_KEY: OpRole.Backward if kind == "c_allreduce_sum" else role}

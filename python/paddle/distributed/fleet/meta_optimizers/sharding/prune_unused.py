@@ -1,4 +1,4 @@
-"""What a rank leaves out of the update: all that is of other ranks' parameters."""
+"""Pruning of the update of a sharded Program: operators of other ranks' parameters are removed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def _under(op: Any, scope: str) -> bool:
     return op.has_attr(OP_NAMESCOPE) and op.attr(OP_NAMESCOPE).startswith(scope)
 
 
-class LeavingOut:
+class UnusedPruner:
     """Prunes a block to the update of this rank's parameters.
 
     Args:
-        block (Block): with backward, exchanges and update. shard (Shard): whose the parameters are.
-        ring (int): of the ranks that share them. reduced (dict): the gradients that are exchanged.
+        block (Block): with backward, collectives and update. shard (Shard): the partition of parameters.
+        ring (int): of the ranks that share the parameters. reduced (dict): summed gradients, to their parameters.
     """
 
     def __init__(self, block: Any, shard: Shard, ring: int, reduced: dict[str, str]) -> None:
         self.block, self.shard, self.ring, self.reduced = block, shard, ring, reduced
 
     def prune(self) -> None:
-        """Leaves out decay, casts, checks, clipping and updates of other ranks' parameters."""
+        """Removes decay, casts, checks, clipping and updates of other ranks' parameters."""
         self._decay()
         self._casts()
         self._scaling()
@@ -65,7 +65,7 @@ class LeavingOut:
                 self.block._remove_var(made, sync=False)
 
     def _scaling(self) -> None:
-        """Each rank looks at its own gradients; whether some are not finite all ranks know."""
+        """Each rank checks its own gradients; the flag of non-finite values is shared by all ranks."""
         for at, op in self._backwards():
             if op.type not in _SCALING:
                 continue
@@ -96,7 +96,7 @@ class LeavingOut:
             self.block._insert_op_without_sync(at, type=kind, inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
 
     def _clipping(self) -> None:
-        """A rank adds up the squares of its own gradients; the norm is of all ranks' sums."""
+        """Each rank sums the squares of its own gradients; an all-reduce completes the norm."""
         gone: set[str] = set()
         dropped = []
         for at, op in enumerate(self.block.ops):
@@ -126,7 +126,7 @@ class LeavingOut:
                 self.block._remove_var(name, sync=False)
 
     def _updates(self) -> None:
-        """Removes the updates of other ranks' parameters, and what only they read."""
+        """Removes the updates of other ranks' parameters, and operators whose results only they read."""
         block, shard = self.block, self.shard
         foreign = {n for n in block.vars if shard.is_opti_var(n) and not shard.has_opt_var(n)}
         uses: dict[str, int] = {}
@@ -148,7 +148,7 @@ class LeavingOut:
 
 
 def prune_startup(block: Any, shard: Shard) -> None:
-    """Leaves out of a startup block what makes other ranks' parameters and states."""
+    """Removes from a startup block the initialization of other ranks' parameters and states."""
     for at, op in reversed(list(enumerate(block.ops))):
         if any(not shard.has_var(name) for name in op.output_arg_names):
             block._remove_op(at, sync=False)
