@@ -15,7 +15,7 @@ from launching import clean_environment
 from paddle.fluid.distributed import fleet as downpour
 from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server import pslib
-from paddle.fluid.incubate.fleet.parameter_server.pslib import servers, trainers
+from paddle.distributed.ps.pslib import server_programs, trainer_programs
 from paddle.fluid.incubate.fleet.parameter_server.pslib.node import DownpourServer
 from paddle.fluid.transpiler.details import delete_ops
 
@@ -83,7 +83,7 @@ def described(**settings):
     """A sparse table of a description."""
     server = DownpourServer()
     server.add_sparse_table(7, {"sparse_" + k if "sparse_" not in k else k: v for k, v in settings.items()})
-    return servers.SparseTable(server.get_desc().downpour_server_param.downpour_table_param[0])
+    return server_programs.SparseTable(server.get_desc().downpour_server_param.downpour_table_param[0])
 
 
 def pushed(table, numbers, *values):
@@ -158,7 +158,7 @@ class TestRules:
         rule = server.get_desc().downpour_server_param.downpour_table_param[0].accessor.dense_sgd_param
         rule.summary.summary_decay_rate = 0.9
         param = fluid.layers.create_parameter([4], "float32", "p", default_initializer=fluid.initializer.Constant(1.0))
-        servers._dense_push(param, fluid.data("g", [4]), rule)
+        server_programs._dense_push(param, fluid.data("g", [4]), rule)
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(fluid.default_startup_program())
         p, d2sum, g2sum, velocity = 1.0, 0.0, 0.0, 0.0
@@ -206,9 +206,9 @@ class TestRefused:
 
     def test_a_parameter_without_a_value(self, monkeypatch):
         fleet = self.job()
-        monkeypatch.setattr(trainers, "_ready", lambda *_: lambda: False)
+        monkeypatch.setattr(trainer_programs, "_ready", lambda *_: lambda: False)
         with pytest.raises(RuntimeError, match="the parameter b has no value: run the startup Program before"):
-            trainers.begin(fleet._opt_info["fleet_desc"], [fluid.global_scope()], ["127.0.0.1:6174"], 0)
+            trainer_programs.begin(fleet._opt_info["fleet_desc"], [fluid.global_scope()], ["127.0.0.1:6174"], 0)
 
     @pytest.mark.parametrize("epsilon", [-1, 0.5])
     def test_scaled_sums(self, epsilon):
@@ -219,7 +219,7 @@ class TestRefused:
         told = model.settings("sgd") | {"scale_datanorm": epsilon}
         pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), told).minimize(loss)
         program = pslib.fleet._main_programs[0]
-        trainers.Trainer(program, pslib.fleet._opt_info, ["127.0.0.1:6174"], 0).change()
+        trainer_programs.Trainer(program, pslib.fleet._opt_info, ["127.0.0.1:6174"], 0).change()
         (send,) = [op for op in program.global_block().ops if op.type == "send" and "b@GRAD" in op.attr("send_varnames")]
         sent = dict(zip(send.attr("send_varnames"), send.input("X"), strict=True))
         sums = {n: v for n, v in sent.items() if ".batch_" in n}
@@ -245,7 +245,7 @@ class TestRefused:
     def test_what_a_trainer_s_program_holds(self):
         fleet = self.job()
         program = fleet._main_programs[0]
-        trainers.Trainer(program, fleet._opt_info, ["127.0.0.1:6174", "127.0.0.1:6175"], 0).change()
+        trainer_programs.Trainer(program, fleet._opt_info, ["127.0.0.1:6174", "127.0.0.1:6175"], 0).change()
         ops = [op.type for op in program.global_block().ops]
         assert ops[:2] == ["recv", "fill_constant"] and ops[-2:] == ["send", "send_barrier"]
         assert ops.count("distributed_lookup_table") == 2 and ops.count("send") == 2 and ops.count("split_ids") == 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle._programs.backward import append_backward
 from paddle.distributed.ps.lookup_tables import (
     find_distributed_lookup_table,
     find_distributed_lookup_table_inputs,
     find_distributed_lookup_table_outputs,
 )
-from paddle.fluid.backward import append_backward
 
 from . import ps_pb2 as pslib
 from .node import DownpourServer, DownpourWorker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from paddle.fluid.incubate.fleet.parameter_server.pslib import node as pslib_node
+from paddle.distributed.ps.pslib import node as pslib_node
 
 from . import ps_pb2 as pslib
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from paddle._basics.message import Message, Schema
-from paddle.fluid.incubate.fleet.parameter_server.pslib import ps_pb2
+from paddle.distributed.ps.pslib import ps_pb2
 
 __all__: list[str] = []
 

@@ -14,15 +14,15 @@ import numpy as np
 import paddle._core as _core
 import paddle.fluid as fluid
 from paddle.distributed.port_files import forget_the_dead
+from paddle.distributed.ps.pslib import server_programs, table_commands, trainer_programs
+from paddle.distributed.ps.pslib.optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
+from paddle.distributed.ps.pslib.optimizer_factory import DistributedAdam
 from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase
 
-from . import servers, trainers, upkeep
 from .embeddings import fleet_embedding
-from .optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
-from .optimizer_factory import DistributedAdam
 
 __all__ = ["PSLib", "fleet", "fleet_embedding", "DownpourOptimizer"]
 
@@ -130,14 +130,14 @@ class PSLib(Fleet):
         me, told = self.worker_index(), self._opt_info
         programs = {} if self._connected else {id(program): program for program in self._main_programs}
         for program in programs.values():
-            trainers.Trainer(program, told, endpoints, me).change()
+            trainer_programs.Trainer(program, told, endpoints, me).change()
         self._connected = True
         # The Programs do themselves what a DownpourSGD worker does beside them.
         told["device_worker"] = "Hogwild"
         if self.is_first_worker():
-            trainers.begin(desc, self._scopes, endpoints, me)
+            trainer_programs.begin(desc, self._scopes, endpoints, me)
         else:
-            trainers.wait(endpoints, me)
+            trainer_programs.wait(endpoints, me)
 
     def init_server(self, model_dir=None, **kwargs):
         """Before :meth:`run_server`.
@@ -164,9 +164,9 @@ class PSLib(Fleet):
         desc, endpoints = self._servers("run_server")
         forget_the_dead()
         exe, scope, me = fluid.Executor(fluid.CPUPlace()), fluid.Scope(), self.server_index()
-        keeper = functools.partial(upkeep.Keeper, scope=scope, me=me, servers=len(endpoints))
+        keeper = functools.partial(table_commands.Keeper, scope=scope, me=me, servers=len(endpoints))
         how = (endpoints, endpoints[me], self.worker_num(), self._begin is not None, keeper)
-        main, startup, kept = servers.build(desc, self._main_programs, *how)
+        main, startup, kept = server_programs.build(desc, self._main_programs, *how)
         exe.run(startup, scope=scope)
         if self._begin is not None:
             kept.load(self._begin)
@@ -228,7 +228,7 @@ class PSLib(Fleet):
             self._meet()
 
     def _ask(self, what: str, **command: Any) -> Any:
-        return self._by_the_first(what, lambda _, ends: upkeep.ask(ends, self.worker_index(), **command))
+        return self._by_the_first(what, lambda _, ends: table_commands.ask(ends, self.worker_index(), **command))
 
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
@@ -291,9 +291,9 @@ class PSLib(Fleet):
         def work(desc: Any, ends: list[str]) -> int:
             tables = desc.server_param.downpour_server_param.downpour_table_param
             table = next((t for t in tables if t.table_id == number), None)
-            if table is None or table.accessor.accessor_class not in servers.CLICKS:
+            if table is None or table.accessor.accessor_class not in server_programs.CLICKS:
                 raise ValueError(f"fleet.save_cache_model: table {number} is no sparse table with counts of shows")
-            return upkeep.save_cache(ends, self.worker_index(), number, at, table.sparse_table_cache_rate)
+            return table_commands.save_cache(ends, self.worker_index(), number, at, table.sparse_table_cache_rate)
 
         saved = self._by_the_first("save_cache_model", work)
         return -1 if saved is None else saved
@@ -312,21 +312,21 @@ class PSLib(Fleet):
             scope (Scope, optional): where this worker's values are. None: the global one.
             table_id (int, optional): the table. None: all dense tables whose parameters the scope has.
         """
-        self._give("shrink_dense_table", scope, table_id, lambda values: upkeep.decayed(values, decay, emb_dim))
+        self._give("shrink_dense_table", scope, table_id, lambda values: table_commands.decayed(values, decay, emb_dim))
 
     def _give(self, what: str, scope: Any, table: int | None, change: Callable[[Any], Any]) -> None:
         """Servers get dense tables from the scope of the first worker, changed."""
         scope = global_scope() if scope is None else scope
 
         def work(desc: Any, ends: list[str]) -> None:
-            for number, names in servers.dense_tables(desc).items():
+            for number, names in server_programs.dense_tables(desc).items():
                 there = [scope.find_var(name) for name in names]
                 if table not in (None, number) or any(v is None for v in there):
                     continue
                 held = {name: np.array(v.get_tensor()) for name, v in zip(names, there, strict=True)}
                 for name, value in change(held).items():
                     scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())
-                trainers.give(desc, [scope], ends, self.worker_index(), names)
+                trainer_programs.give(desc, [scope], ends, self.worker_index(), names)
 
         self._by_the_first(what, work)
 
@@ -369,7 +369,7 @@ class PSLib(Fleet):
             "load_one_table",
             scope,
             table_id,
-            lambda held: trainers.from_model(held, saved, at, held if given is None else given, one_file),
+            lambda held: trainer_programs.from_model(held, saved, at, held if given is None else given, one_file),
         )
 
     def confirm(self):

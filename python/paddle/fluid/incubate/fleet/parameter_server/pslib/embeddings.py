@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import paddle.fluid as fluid
+from paddle.distributed.ps.pslib.optimizer_factory import FLEET_GLOBAL_DICT
 from paddle.fluid.layer_helper import LayerHelper
-
-from .optimizer_factory import FLEET_GLOBAL_DICT
 
 __all__ = ["fleet_embedding"]
 

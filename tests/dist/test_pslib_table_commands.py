@@ -12,9 +12,9 @@ import paddle
 import paddle.fluid as fluid
 import pytest
 from launching import clean_environment
-from paddle.fluid.incubate.fleet.parameter_server.pslib import upkeep
+from paddle.distributed.ps.pslib import table_commands
 
-SCRIPT = str(Path(__file__).with_name("pslib_upkeep.py"))
+SCRIPT = str(Path(__file__).with_name("pslib_table_commands.py"))
 
 
 def job(folder: Path, servers: int, part: str) -> tuple[dict, str]:
@@ -107,6 +107,6 @@ def _more(show, click):
 def test_shrinking_sums():
     sums = {"a.batch_size": np.full(4, 10, "float32"), "a.batch_sum": np.arange(4, dtype="float32"),
             "a.batch_square_sum": np.ones(4, "float32")}
-    after = upkeep.decayed(sums, 0.5, 2)
+    after = table_commands.decayed(sums, 0.5, 2)
     np.testing.assert_allclose(after["a.batch_sum"], [10 * math.log(0.5), 1, 2 + 10 * math.log(0.5), 3], rtol=1e-6)
     assert after["a.batch_size"] is sums["a.batch_size"] and sums["a.batch_sum"][0] == 0

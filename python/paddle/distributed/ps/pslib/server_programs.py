@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import paddle.fluid as fluid
+from paddle import _ops, tensor
 from paddle._basics import unique_name
 from paddle._core import VarDesc
+from paddle._programs.guards import default_main_program, default_startup_program, program_guard
+from paddle._programs.program import Program
 from paddle.distributed.ps.config import DistributedMode
+from paddle.static.pyfunc import py_func
 
 from . import ps_pb2 as pslib
 
 __all__: list[str] = []
-
-layers: Any = fluid.layers
 
 READY = "pslib.ready"
 #: what the first worker asks for besides, and what a server says to it
@@ -68,17 +69,17 @@ class Part:
         elif self.rule == "adagrad":
             (g2sum,) = states
             step = grad * s.learning_rate
-            param = param - step * layers.sqrt(s.initial_g2sum / (g2sum + s.initial_g2sum))
-            states = [g2sum + layers.reduce_mean(layers.square(grad), dim=1, keep_dim=True)]
+            param = param - step * _ops.sqrt(s.initial_g2sum / (g2sum + s.initial_g2sum))
+            states = [g2sum + tensor.mean(_ops.square(grad), axis=1, keepdim=True)]
         else:
             first, second, pow1, pow2 = states
             first = first * s.beta1_decay_rate + grad * (1 - s.beta1_decay_rate)
-            second = second * s.beta2_decay_rate + layers.square(grad) * (1 - s.beta2_decay_rate)
-            rate = layers.sqrt(1.0 - pow2) / (1.0 - pow1) * s.learning_rate
-            param = param - first / (layers.sqrt(second) + s.ada_epsilon) * rate
+            second = second * s.beta2_decay_rate + _ops.square(grad) * (1 - s.beta2_decay_rate)
+            rate = _ops.sqrt(1.0 - pow2) / (1.0 - pow1) * s.learning_rate
+            param = param - first / (_ops.sqrt(second) + s.ada_epsilon) * rate
             states = [first, second, pow1 * s.beta1_decay_rate, pow2 * s.beta2_decay_rate]
         low_high = list(s.weight_bounds)
-        return [layers.clip(param, *low_high) if low_high else param, *states]
+        return [tensor.clip(param, *low_high) if low_high else param, *states]
 
 
 class SparseTable:
@@ -124,7 +125,7 @@ class SparseTable:
 
     def read(self, ids: Any, names: list[str]) -> list[Any]:
         """Values of rows, by their names."""
-        block = fluid.default_main_program().current_block()
+        block = default_main_program().current_block()
         outs = [block.create_var(name=unique_name.generate(self.name), dtype="float32") for _ in names]
         attrs = {"tablename": self.name, "value_names": names, "init": True}
         block.append_op(type="lookup_sparse_table_read", inputs={"Ids": ids}, outputs={"Out": outs}, attrs=attrs)
@@ -134,7 +135,7 @@ class SparseTable:
 
     def write(self, ids: Any, names: list[str], values: list[Any]) -> None:
         """Values of rows, by their names, become these."""
-        block = fluid.default_main_program().current_block()
+        block = default_main_program().current_block()
         attrs = {"tablename": self.name, "value_names": names}
         block.append_op(type="lookup_sparse_table_write", inputs={"Ids": ids, "In": values}, outputs={}, attrs=attrs)
 
@@ -150,8 +151,8 @@ class SparseTable:
     def _extended(self, show: Any, click: Any) -> Any:
         """1 for rows that are shown and clicked enough to have all their columns, else 0."""
         score = self.score(show, click)
-        least = layers.fill_constant([1], "float32", float(self.accessor.embedx_threshold))
-        return layers.cast(layers.greater_equal(score, least), "float32")
+        least = tensor.full([1], float(self.accessor.embedx_threshold), "float32")
+        return tensor.cast(score >= least, "float32")
 
     def lookup(self, ids: Any) -> None:
         """What ids find: of accessors of clicks shows and clicks, too."""
@@ -159,11 +160,11 @@ class SparseTable:
         found = self.read(ids, names)
         if self.clicks:
             found[3] = found[3] * self._extended(*found[:2])
-        layers.concat(found, axis=1)
+        tensor.concat(found, axis=1)
 
     def push(self, grad: Any) -> None:
         """Apply a push to its rows."""
-        block = fluid.default_main_program().current_block()
+        block = default_main_program().current_block()
         row = block.create_var(name=self.name + ".row", shape=[-1, 1], dtype="int64")
         value = block.create_var(name=self.name + ".value", shape=[-1, self.width], dtype="float32")
         block.append_op(
@@ -177,12 +178,12 @@ class SparseTable:
         held = self.read(row, names)
         new = []
         if self.clicks:
-            more = [layers.slice(value, [1], [i], [i + 1]) for i in (0, 1)]
+            more = [tensor.slice(value, [1], [i], [i + 1]) for i in (0, 1)]
             new = [h + m for h, m in zip(held, [*more, self.score(*more)], strict=False)]
-            new.append(layers.zeros_like(held[3]))
+            new.append(tensor.zeros_like(held[3]))
             extended, held = self._extended(*held[:2]), held[4:]
         for part in self.parts:
-            columns = layers.slice(value, [1], [at], [at + part.width])
+            columns = tensor.slice(value, [1], [at], [at + part.width])
             if self.clicks:
                 # The gradient of a row is the mean over its shows.
                 columns = columns / more[0]
@@ -223,10 +224,10 @@ _STATES = (".d2sum", ".g2sum", ".velocity")
 
 
 def _dense_push(param: Any, grad: Any, rule: Any) -> None:
-    startup = fluid.default_startup_program().global_block()
+    startup = default_startup_program().global_block()
 
     def state(tail: str, shape: Any = param.shape) -> Any:
-        top = fluid.default_main_program().global_block()
+        top = default_main_program().global_block()
         for block in (top, startup):
             made = block.create_var(name=param.name + tail, shape=shape, dtype="float32", persistable=True)
         attrs = {"shape": list(shape), "dtype": made.dtype, "value": 0.0}
@@ -234,18 +235,18 @@ def _dense_push(param: Any, grad: Any, rule: Any) -> None:
         return top.var(param.name + tail)
 
     if rule.name == "naive":
-        layers.assign(param - grad * rule.naive.learning_rate, param)
+        tensor.assign(param - grad * rule.naive.learning_rate, param)
     elif rule.name == "summary":
-        layers.assign(param * rule.summary.summary_decay_rate + grad, param)
+        tensor.assign(param * rule.summary.summary_decay_rate + grad, param)
     elif rule.name == "adam":
         s = rule.adam
         d2sum, g2sum, velocity = map(state, _STATES)
-        layers.assign(d2sum * s.ada_decay_rate + 1.0, d2sum)
-        layers.assign(g2sum * s.ada_decay_rate + layers.square(grad), g2sum)
-        layers.assign((velocity - grad) * s.mom_decay_rate + grad, velocity)
+        tensor.assign(d2sum * s.ada_decay_rate + 1.0, d2sum)
+        tensor.assign(g2sum * s.ada_decay_rate + _ops.square(grad), g2sum)
+        tensor.assign((velocity - grad) * s.mom_decay_rate + grad, velocity)
         small = d2sum * s.ada_epsilon
-        scale = layers.sqrt((d2sum + small) / (g2sum + small))
-        layers.assign(param - velocity * scale * s.learning_rate, param)
+        scale = _ops.sqrt((d2sum + small) / (g2sum + small))
+        tensor.assign(param - velocity * scale * s.learning_rate, param)
     else:
         raise NotImplementedError(
             f"pslib: the dense table of {param.name}: the rule {rule.name!r} is not there, only naive, adam and summary"
@@ -274,7 +275,7 @@ def build(
 
     With `loads` parameters come from a folder, not from worker 0.
     """
-    main, startup = fluid.Program(), fluid.Program()
+    main, startup = Program(), Program()
     top, blocks, lookups = main.global_block(), [], []
 
     def in_a_block(name: str, work: Any, *arguments: Any) -> str:
@@ -291,10 +292,10 @@ def build(
             type="fill_constant", inputs={}, outputs={"Out": startup.global_block().var(name)}, attrs=attrs
         )
         begin = top.create_var(name=name + BEGIN, shape=shape, dtype="float32")
-        blocks.append(in_a_block(begin.name, layers.assign, begin, made))
+        blocks.append(in_a_block(begin.name, tensor.assign, begin, made))
         return made
 
-    with fluid.program_guard(main, startup), unique_name.guard("pslib"):
+    with program_guard(main, startup), unique_name.guard("pslib"):
         tables = list(sparse_tables(desc).values())
         attrs = {"large_scale_metas": [table.meta() for table in tables]}
         startup.global_block().append_op(type="lookup_sparse_table_init", inputs={}, outputs={}, attrs=attrs)
@@ -320,7 +321,7 @@ def build(
         kept = keeper(tables, dense)
         command = top.create_var(name=COMMAND, shape=[-1], dtype="uint8")
         answer = top.create_var(name=ANSWER, shape=[-1], dtype="uint8", persistable=True)
-        blocks.append(in_a_block(COMMAND, layers.py_func, kept, command, answer))
+        blocks.append(in_a_block(COMMAND, py_func, kept, command, answer))
         top.append_op(
             type="listen_and_serv",
             inputs={"X": []},

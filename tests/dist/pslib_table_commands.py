@@ -1,6 +1,6 @@
 """A job that saves, loads, shrinks and clears Downpour's tables, and says what it found.
 
-    python -m paddle.distributed.launch --server_num 2 --worker_num 1 pslib_upkeep.py FOLDER first|second
+    python -m paddle.distributed.launch --server_num 2 --worker_num 1 pslib_table_commands.py FOLDER first|second
 
 The second job has another number of servers, and begins with what the first one saved.
 """

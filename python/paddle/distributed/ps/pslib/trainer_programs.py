@@ -12,16 +12,22 @@ from typing import Any
 
 import numpy as np
 
-import paddle.fluid as fluid
+from paddle import tensor
 from paddle._basics.names import GRAD_VAR_SUFFIX, OP_ROLE, OpRole
+from paddle._basics.place import CPUPlace
 from paddle._core import VarDesc
+from paddle._core import _Scope as Scope
+from paddle._programs.guards import program_guard
+from paddle._programs.program import Program
+from paddle._programs.scope import scope_guard
 from paddle.distributed.ps.program_utils import delete_ops
+from paddle.static.executor import Executor
+from paddle.static.nn import sequence
+from paddle.static.vars_io import load_vars
 
-from .servers import BEGIN, READY, SparseTable, dealt, sparse_tables
+from .server_programs import BEGIN, READY, SparseTable, dealt, sparse_tables
 
 __all__: list[str] = []
-
-layers: Any = fluid.layers
 
 _PULLS = ("pull_sparse", "pull_sparse_v2", "lookup_table", "lookup_table_v2")
 _PUSHES = ("push_sparse", "push_sparse_v2", "lookup_table_grad", "lookup_table_v2_grad")
@@ -55,7 +61,7 @@ class Trainer:
 
     def change(self) -> None:
         """Pull before, push behind."""
-        with fluid.program_guard(self.program, fluid.Program()):
+        with program_guard(self.program, Program()):
             self._look_up()
             pushed = self._take_gradients()
             delete_ops(self.block, [op for op in self.block.ops if op.type == "push_dense"])
@@ -177,30 +183,30 @@ class Trainer:
     def _batch(self, ids: Any) -> Any:
         """How many samples there are, as float32."""
         if ids.lod_level:
-            ids = layers.sequence_pool(layers.cast(ids, "float32"), "sum")
-        return layers.cast(layers.slice(layers.shape(ids), [0], [0], [1]), "float32")
+            ids = sequence.sequence_pool(tensor.cast(ids, "float32"), "sum")
+        return tensor.cast(tensor.slice(tensor.shape(ids), [0], [0], [1]), "float32")
 
     def _value(self, table: SparseTable, ids: Any, grad: Any, label: str, scaled: bool) -> Any:
         """What is pushed for each id: of accessors of clicks shows and clicks, and the gradient."""
         width = grad.shape[-1]
-        grad = layers.reshape(grad, [-1, width])
+        grad = tensor.reshape(grad, [-1, width])
         first, rest = [], grad
         if table.clicks:
             if width == table.width:
-                counts, rest = (layers.slice(grad, [1], [a], [b]) for a, b in ((0, 2), (2, table.width)))
+                counts, rest = (tensor.slice(grad, [1], [a], [b]) for a, b in ((0, 2), (2, table.width)))
             # Without a name the layer continuous_value_model has put shows and clicks there.
             if label:
-                clicks = layers.reshape(layers.cast(self.block.var(label), "float32"), [-1, 1])
+                clicks = tensor.reshape(tensor.cast(self.block.var(label), "float32"), [-1, 1])
                 if ids.lod_level:
-                    clicks = layers.sequence_expand(clicks, layers.cast(ids, "float32"))
+                    clicks = sequence.sequence_expand(clicks, tensor.cast(ids, "float32"))
                 elif tuple(ids.shape[1:]) not in ((), (1,)):
                     raise NotImplementedError(f"pslib: {ids.name}: ids of clicks are sequences, or one a sample")
-                first = [layers.ones_like(clicks), clicks]
+                first = [tensor.ones_like(clicks), clicks]
             else:
                 first = [counts]
         if scaled:
-            rest = layers.elementwise_mul(rest, self._batch(ids))
-        return layers.concat([*first, rest], axis=1) if first else rest
+            rest = rest * self._batch(ids)
+        return tensor.concat([*first, rest], axis=1) if first else rest
 
     def _push(self, table: SparseTable, pairs: list[tuple[Any, ...]]) -> None:
         def rows(tail: str) -> Any:
@@ -211,9 +217,9 @@ class Trainer:
         for ids_name, grad, label, scaled in pairs:
             ids = self.block.var(ids_name)
             values.append(self._value(table, ids, self.block.var(grad), label, scaled))
-            numbers.append(layers.reshape(ids, [-1, 1]))
+            numbers.append(tensor.reshape(ids, [-1, 1]))
         every = rows("")
-        joined = {"Ids": layers.concat(numbers, axis=0), "Out@GRAD": layers.concat(values, axis=0)}
+        joined = {"Ids": tensor.concat(numbers, axis=0), "Out@GRAD": tensor.concat(values, axis=0)}
         self.block.append_op(
             type="lookup_table_grad",
             inputs={"W": self._like_a_row(table), **joined},
@@ -257,26 +263,26 @@ def give(desc: Any, scopes: list[Any], endpoints: list[str], me: int, names: Any
 
 def _push_now(values: dict[str, np.ndarray], where: list[str], known: list[str], endpoints: list[str], me: int) -> None:
     """Send arrays that servers know as `known`, until they have been taken."""
-    program, scope = fluid.Program(), fluid.Scope()
+    program, scope = Program(), Scope()
     block = program.global_block()
     for name, value in values.items():
         block.create_var(name=name, shape=value.shape, dtype="float32", persistable=True)
-        scope.var(name).get_tensor().set(value, fluid.CPUPlace())
+        scope.var(name).get_tensor().set(value, CPUPlace())
     attrs = {"endpoints": where, "epmap": where, "send_varnames": known, "trainer_id": me}
     if values:
         block.append_op(type="send", inputs={"X": [block.var(n) for n in values]}, outputs={"Out": []}, attrs=attrs)
     attrs = {"endpoints": endpoints, "half_async": True, "trainer_id": me}
     block.append_op(type="send_barrier", inputs={"X": []}, outputs={"Out": []}, attrs=attrs)
-    fluid.Executor(fluid.CPUPlace()).run(program, scope=scope)
+    Executor(CPUPlace()).run(program, scope=scope)
 
 
 def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, one_file: bool) -> dict[str, np.ndarray]:
     """Parameters with the values of a saved model, as many of each as both have."""
-    block, exe, scope = saved.global_block(), fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    block, exe, scope = saved.global_block(), Executor(CPUPlace()), Scope()
     found = sorted(name for name in names if name in held and name in block.vars)
     folder, file = os.path.split(path) if one_file else (path, None)
-    with fluid.scope_guard(scope):
-        fluid.io.load_vars(exe, folder, saved, [block.vars[name] for name in found], filename=file)
+    with scope_guard(scope):
+        load_vars(exe, folder, saved, [block.vars[name] for name in found], filename=file)
     after = dict(held)
     for name in found:
         old, new = np.array(scope.find_var(name).get_tensor()).ravel(), held[name].copy()
@@ -288,7 +294,7 @@ def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, o
 
 def _ready(endpoints: list[str], me: int) -> Callable[[], bool]:
     """A question to all servers: have they parameters?"""
-    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    program, exe = Program(), Executor(CPUPlace())
     block = program.global_block()
     outs = [block.create_var(name=f"{READY}.{i}", shape=[1], dtype="float32") for i in range(len(endpoints))]
     attrs = {"epmap": endpoints, "varnames": [READY] * len(endpoints), "trainer_id": me}

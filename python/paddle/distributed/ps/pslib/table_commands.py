@@ -18,9 +18,14 @@ from typing import Any
 import numpy as np
 
 import paddle._core as _core
-import paddle.fluid as fluid
+from paddle._basics.place import CPUPlace
+from paddle._core import _Scope as Scope
+from paddle._programs.guards import program_guard
+from paddle._programs.program import Program
+from paddle.static.creation import data
+from paddle.static.executor import Executor
 
-from .servers import ANSWER, COMMAND, SparseTable
+from .server_programs import ANSWER, COMMAND, SparseTable
 
 __all__: list[str] = []
 
@@ -44,7 +49,7 @@ class Keeper:
         self, tables: list[SparseTable], dense: dict[int, list[str]], scope: Any, me: int, servers: int
     ) -> None:
         self.tables, self.dense, self.scope = {table.number: table for table in tables}, dense, scope
-        self.me, self.servers, self.exe = me, servers, fluid.Executor(fluid.CPUPlace())
+        self.me, self.servers, self.exe = me, servers, Executor(CPUPlace())
         self.confirmed: tempfile.TemporaryDirectory[str] | None = None
 
     def __call__(self, command: Any) -> np.ndarray:
@@ -74,19 +79,19 @@ class Keeper:
     def _columns(self, table: SparseTable, names: list[str]) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
         """Ids and these values of all rows, some at a time."""
         every = np.frombuffer(_core.dist.table_ids(table.name), "int64")
-        main = fluid.Program()
-        with fluid.program_guard(main, fluid.Program()):
-            found = table.read(fluid.data("ids", [None], "int64"), names)
+        main = Program()
+        with program_guard(main, Program()):
+            found = table.read(data("ids", [None], "int64"), names)
         for at in range(0, len(every), _SOME):
             ids = every[at : at + _SOME]
-            yield ids, self.exe.run(main, {"ids": ids}, found, scope=fluid.Scope())
+            yield ids, self.exe.run(main, {"ids": ids}, found, scope=Scope())
 
     def _write(self, table: SparseTable, ids: np.ndarray, values: dict[str, np.ndarray]) -> None:
-        main = fluid.Program()
-        with fluid.program_guard(main, fluid.Program()):
-            given = [fluid.data(name, [None, 1], "float32") for name in values]
-            table.write(fluid.data("ids", [None], "int64"), list(values), given)
-        self.exe.run(main, {"ids": ids, **values}, scope=fluid.Scope())
+        main = Program()
+        with program_guard(main, Program()):
+            given = [data(name, [None, 1], "float32") for name in values]
+            table.write(data("ids", [None], "int64"), list(values), given)
+        self.exe.run(main, {"ids": ids, **values}, scope=Scope())
 
     def _worth(self, table: SparseTable, mode: int) -> np.ndarray:
         """The ids that a mode saves; without counts of shows there is nothing to choose by."""
@@ -142,7 +147,7 @@ class Keeper:
 
     def _files(self, kind: str, folder: Path, names: list[str]) -> None:
         """Parameters to files, or from there."""
-        program = fluid.Program()
+        program = Program()
         block = program.global_block()
         for name in names:
             held = np.array(self.scope.find_var(name).get_tensor())
@@ -180,7 +185,7 @@ class Keeper:
     def clear(self, table: int | None = None) -> None:
         """Sparse tables have no rows any more."""
         chosen = self.tables.values() if table is None else [self._sparse(table)]
-        program = fluid.Program()
+        program = Program()
         attrs = {"large_scale_metas": [one.meta() for one in chosen]}
         program.global_block().append_op(type="lookup_sparse_table_init", inputs={}, outputs={}, attrs=attrs)
         self.exe.run(program)
@@ -239,7 +244,7 @@ def ask(endpoints: list[str], me: int, **command: Any) -> list[Any]:
     Raises:
         RuntimeError: where a server cannot do it.
     """
-    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    program, exe = Program(), Executor(CPUPlace())
     block, n = program.global_block(), len(endpoints)
     said = np.frombuffer(json.dumps(command).encode(), "uint8")
     var = block.create_var(name=COMMAND, shape=[len(said)], dtype="uint8")
@@ -250,7 +255,7 @@ def ask(endpoints: list[str], me: int, **command: Any) -> list[Any]:
     outs = [block.create_var(name=f"{ANSWER}.{i}", shape=[-1], dtype="uint8") for i in range(n)]
     attrs = {"epmap": endpoints, "varnames": [ANSWER] * n, "trainer_id": me}
     block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
-    answers = [json.loads(bytes(a)) for a in exe.run(program, {COMMAND: said}, outs, scope=fluid.Scope())]
+    answers = [json.loads(bytes(a)) for a in exe.run(program, {COMMAND: said}, outs, scope=Scope())]
     for endpoint, answer in zip(endpoints, answers, strict=True):
         if "error" in answer:
             raise RuntimeError(f"the server at {endpoint} could not {command['do']}: {answer['error']}")
