@@ -42,7 +42,7 @@ from .tensor.math import *  # noqa: F403
 from .tensor.random import *  # noqa: F403
 from .tensor.search import *  # noqa: F403
 from .tensor.stat import *  # noqa: F403
-from .tensor.cropping import crop as crop
+from .tensor.crop_tensor import crop as crop
 from .tensor import cast as cast, imag as imag, rank as rank, real as real, shape as shape, to_tensor as to_tensor
 from .tensor.tensor import monkey_patch_math_varbase as monkey_patch_math_varbase
 from . import device as device

@@ -53,7 +53,7 @@ def test_formula(kind, dim):
 
 def test_wrong():
     layer = weight_norm(nn.Linear(2, 2))
-    with pytest.raises(RuntimeError, match="has it already"):
+    with pytest.raises(RuntimeError, match="is weight-normalized already"):
         weight_norm(layer)
     with pytest.raises(AssertionError, match="from -2 to 1"):
         weight_norm(nn.Linear(2, 2), dim=2)

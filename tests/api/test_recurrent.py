@@ -166,7 +166,7 @@ def test_wrong_arguments():
         nn.SimpleRNN(4, 3, activation="sigmoid")
     with pytest.raises(ValueError, match="input size"):
         nn.BiRNN(nn.GRUCell(4, 3), nn.GRUCell(5, 3))
-    with pytest.raises(ValueError, match="a step or more"):
+    with pytest.raises(ValueError, match="at least one step"):
         nn.RNN(Doubled())(paddle.zeros([2, 0, 4]))
     with pytest.raises(ValueError, match="WeightList"):
         nn.GRU(4, 3)(paddle.zeros([2, 5, 3]))

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator
 
 import paddle._core as _core
+from paddle.nn.layer.layer_support import _takes_stat_dict
 from paddle.nn.layer.layers import Layer
-from paddle.nn.layer.parts import _takes_stat_dict
 
 from . import nccl, on_device
 from .collective import _group, broadcast

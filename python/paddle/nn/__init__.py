@@ -1,4 +1,4 @@
-"""paddle.nn: layers, their functions, initializers and gradient clips."""
+"""paddle.nn: layers, functional operations, initializers and gradient clipping."""
 
 from paddle._basics.missing import getter as _getter
 

@@ -1,4 +1,4 @@
-"""Clipping of gradients, between backward and an optimizer's step."""
+"""Gradient clipping, applied between backward and an optimizer's step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Pairs = Iterable[tuple[Any, Any]]
 
 
 class BaseErrorClipAttr:
-    """Base of what `Variable._set_error_clip` takes: clips a variable's gradient within backward."""
+    """Base of error clips (see `Variable._set_error_clip`): clips the gradient of a variable during backward."""
 
     def __str__(self) -> str:
         raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
@@ -31,7 +31,7 @@ class BaseErrorClipAttr:
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Clips a variable's gradient to [min, max] (default: [-max, max]) before it goes further back.
+    """Clips the gradient of a variable to [min, max] (default: [-max, max]) before it is propagated further.
 
     Examples:
         >>> import paddle
@@ -56,9 +56,9 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 
 def error_clip_callback(block: Any, context: dict[str, str]) -> None:
-    """Called by append_backward after each gradient operator: clips the gradients of variables that ask for it.
+    """Called by append_backward after each gradient operator: clips gradients of variables that have an error clip.
 
-    `context` maps the name of a gradient to its variable's. Raises TypeError for an `error_clip` that is none.
+    `context` maps gradient names to variable names. TypeError for an `error_clip` of another type.
     """
     desc = block.desc.op(block.desc.op_size() - 1)
     for grad_name in desc.output_arg_names():
@@ -73,7 +73,7 @@ def error_clip_callback(block: Any, context: dict[str, str]) -> None:
 
 
 def _dense(grad: Any) -> Any:
-    """A gradient's values, each row once: of SelectedRows the merged rows, without those that are zero."""
+    """A dense gradient; for SelectedRows the merged rows only (rows that do not occur are zero)."""
     if grad.type == VarType.SELECTED_ROWS:
         return _ops.get_tensor_from_selected_rows(_ops.merge_selected_rows(grad))
     return grad
@@ -84,13 +84,13 @@ def _square_sum(grad: Any) -> Any:
 
 
 def _shrink(norm: Any, clip_norm: float) -> Any:
-    """clip_norm / max(norm, clip_norm): 1 for a norm that is small enough."""
+    """clip_norm / max(norm, clip_norm)."""
     limit = _ops.fill_constant(shape=[1], dtype=norm.dtype, value=clip_norm)
     return _ops.elementwise_div(limit, _ops.elementwise_max(limit, norm))
 
 
 def _clip_each(params_grads: Pairs, clipped: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
-    """The pairs with gradients `clipped(grad)`, whose operators belong to the update of their parameters."""
+    """The pairs with gradients `clipped(grad)`; the operators get the op_role of parameter updates."""
     pairs = []
     for p, g in params_grads:
         if g is None:
@@ -103,23 +103,23 @@ def _clip_each(params_grads: Pairs, clipped: Callable[[Any], Any]) -> list[tuple
 
 
 class ClipGradBase:
-    """Base of all clips: `clip(params_grads)` gives the pairs of parameters and gradients with these clipped.
+    """Base of gradient clips: `clip(params_grads)` returns the pairs (parameter, clipped gradient).
 
-    Pairs without a gradient are left out; gradients of parameters with need_clip=False stay as they are.
+    Pairs without a gradient are dropped; gradients of parameters with need_clip=False are unchanged.
     """
 
     def __str__(self) -> str:
         raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
-        """Clips the gradients; in static mode by operators appended to the Programs."""
+        """Clips the gradients; in static mode appends operators to the Programs."""
         params_grads = list(params_grads)
         if in_dygraph_mode():
             with no_grad_():
                 return self._dygraph_clip(params_grads)
         if any(getattr(p, "gradient_clip_attr", None) is not None for p, _ in params_grads):
             warnings.warn(
-                "set_gradient_clip does nothing here: a ParamAttr says need_clip, which goes before it",
+                "set_gradient_clip is ignored: a ParamAttr sets need_clip, which takes precedence",
                 stacklevel=2,
             )
         with name_scope("gradient_clip"):
@@ -128,7 +128,7 @@ class ClipGradBase:
         return clipped
 
     def _one(self, grad: Any) -> Any:
-        """The clipped gradient, where each is clipped by itself."""
+        """The clipped gradient, for clips that treat each gradient separately."""
         raise NotImplementedError(f"'_one' not implement in class {type(self).__name__}")
 
     def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -137,7 +137,7 @@ class ClipGradBase:
     def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         return _clip_each(params_grads, self._one)
 
-    # The two steps of the older set_gradient_clip: look at all gradients, then clip each.
+    # The two passes of the deprecated set_gradient_clip: collect all gradients, then clip each.
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
         return None
 
@@ -175,7 +175,7 @@ class ClipGradByValue(ClipGradBase):
 
 
 class ClipGradByNorm(ClipGradBase):
-    """Shrinks each gradient whose L2 norm is above `clip_norm` to that norm.
+    """Scales each gradient whose L2 norm exceeds `clip_norm` to that norm.
 
     Examples:
         >>> import paddle
@@ -195,9 +195,9 @@ class ClipGradByNorm(ClipGradBase):
 
 
 class ClipGradByGlobalNorm(ClipGradBase):
-    """Shrinks all gradients by one factor, so that the L2 norm of all of them together is at most `clip_norm`.
+    """Scales all gradients by one factor so that their joint L2 norm is at most `clip_norm`.
 
-    `group_name` matters to the older `set_gradient_clip` only: parameters of one group are clipped together.
+    `group_name` only affects the deprecated `set_gradient_clip`: parameters of a group are clipped together.
 
     Examples:
         >>> import paddle
@@ -237,7 +237,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
         group = context.setdefault(self.group_name, {"clip_norm": self.clip_norm, "squares": []})
         if group["clip_norm"] != self.clip_norm:
-            raise ValueError("ClipGradByGlobalNorm: one group can not have two values of clip_norm")
+            raise ValueError("ClipGradByGlobalNorm: one group cannot have two values of clip_norm")
         group["squares"].append(_square_sum(grad))
         self._group = group
 
@@ -249,12 +249,12 @@ class ClipGradByGlobalNorm(ClipGradBase):
 
 @dygraph_not_support
 def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any = None) -> None:
-    """Sets the clip of some parameters (default: all) of a static Program; to be called before `minimize`.
+    """Sets the clip of some parameters (default: all) of a static Program; must be called before `minimize`.
 
-    An optimizer's `grad_clip` is the newer way. Raises TypeError for a clip or parameters that are none.
+    Deprecated in favour of an optimizer's `grad_clip`. TypeError for a clip or parameters of another type.
     """
     warnings.warn(
-        "set_gradient_clip is deprecated: give grad_clip to the optimizer instead",
+        "set_gradient_clip is deprecated: pass grad_clip to the optimizer instead",
         stacklevel=3,
     )
     if not isinstance(clip, ClipGradBase):
@@ -262,7 +262,7 @@ def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any =
     block = (default_main_program() if program is None else program).block(0)
     if any("optimizer" in op.attr("op_namescope") for op in block.ops if "op_namescope" in op.all_attrs()):
         warnings.warn(
-            "set_gradient_clip does nothing after minimize; call it before",
+            "set_gradient_clip has no effect after minimize; call it before",
             stacklevel=3,
         )
     params: list[Any] = block.all_parameters() if param_list is None else param_list
@@ -274,7 +274,7 @@ def set_gradient_clip(clip: ClipGradBase, param_list: Any = None, program: Any =
 
 
 def append_gradient_clip_ops(param_grads: Pairs) -> Any:
-    """The pairs with gradients clipped as `set_gradient_clip` said; unchanged if it was not called."""
+    """The pairs with gradients clipped as set by `set_gradient_clip`; unchanged if it was not called."""
     param_grads = list(param_grads)
     context: dict[str, Any] = {}
     wanted = [(p, g) for p, g in param_grads if g is not None]
@@ -295,7 +295,7 @@ def append_gradient_clip_ops(param_grads: Pairs) -> Any:
 
 
 def _correct_clip_op_role_var(params_grads: Iterable[Any]) -> None:
-    """Lets the clip's operators name the clipped gradient, which is what data parallel passes reduce."""
+    """Renames gradients in the clip operators' op_role_var to the clipped ones, which data parallel passes reduce."""
     new_names = {p.name: g.name for p, g in params_grads if g is not None and _wanted(p)}
     if not new_names:
         return

@@ -1,4 +1,4 @@
-"""Decoding step by step: what a decoder is, beam search, and the loop over its steps."""
+"""Step-by-step decoding: the Decoder interface, beam search, and dynamic_decode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paddle._basics.structure import flatten, map_structure
 from paddle._programs.variable import Variable
 from paddle._programs.while_block import While
 from paddle.nn.functional.decode import gather_tree
-from paddle.nn.layer.steps import array_outside, shaped_like, swap
+from paddle.nn.layer.rnn_loop import array_outside, shaped_like, swap
 from paddle.tensor.array import array_read, array_write
 from paddle.tensor.creation import assign_array
 
@@ -27,15 +27,15 @@ _INT64 = VarType.INT64
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` with this element type."""
+    """`x` converted to the given element type."""
     return x if x.dtype == dtype else _ops.cast(x, in_dtype=x.dtype, out_dtype=dtype)
 
 
 class Decoder:
-    """What :func:`dynamic_decode` steps: a subclass says how to begin, what a step does and what it ends with."""
+    """The interface that :func:`dynamic_decode` drives: initialize, step, and optionally finalize."""
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Any]:
-        """(first inputs, first states, finished); `inits` is what dynamic_decode was given."""
+        """(first inputs, first states, finished); `inits` is the argument of dynamic_decode."""
         raise NotImplementedError
 
     def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
@@ -43,24 +43,24 @@ class Decoder:
         raise NotImplementedError
 
     def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """(outputs, states) of all steps together; not called where it is not there."""
+        """(outputs, states) of all steps together; optional."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether `finished` of a step is all that counts, instead of adding to that of the steps before."""
+        """Whether `finished` of a step replaces that of earlier steps instead of being combined with it by `or`."""
         return False
 
 
 class BeamSearchDecoder(Decoder):
-    """Beam search with a cell: of all continuations of the best sequences the best are kept.
+    """Beam search: in each step, of all continuations of the current sequences the `beam_size` best are kept.
 
     Args:
-        cell: called with inputs and states of [batch * beams, ...], gives outputs and states.
-        start_token, end_token: the ids that sequences begin and end with.
-        beam_size: how many sequences are kept for each of the batch.
-        embedding_fn: makes the next inputs of ids [batch, beams] (default: the ids themselves).
-        output_fn: makes scores of all ids of the cell's outputs (default: the outputs are the scores).
+        cell: called with inputs and states of shape [batch * beams, ...]; returns outputs and states.
+        start_token, end_token: the ids of begin and end of a sequence.
+        beam_size: number of sequences kept for each batch element.
+        embedding_fn: maps ids [batch, beams] to the next inputs (default: the ids themselves).
+        output_fn: maps the cell's outputs to scores of all ids (default: the outputs are the scores).
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/decode/BeamSearchDecoder_en.html
 
@@ -97,10 +97,11 @@ class BeamSearchDecoder(Decoder):
 
     @staticmethod
     def tile_beam_merge_with_batch(x: Any, beam_size: int) -> Any:
-        """Each of the batch `beam_size` times: [batch, ...] to [batch * beam_size, ...], for what the cell takes."""
+        """Repeats each batch element `beam_size` times: [batch, ...] to [batch * beam_size, ...], for tensors that the
+        cell reads."""
         check_type(x, "x", Variable, "BeamSearchDecoder.tile_beam_merge_with_batch")
         x = _tiled(x, beam_size)
-        # The two sizes that become one are the last ones meanwhile, as others may be unknown.
+        # The two merged sizes are moved to the end, because other sizes may be unknown.
         rank = len(x.shape)
         x = _ops.transpose2(x, axis=[*range(2, rank), 0, 1])
         x = _ops.reshape2(x, shape=[0] * (rank - 2) + [-1])
@@ -113,7 +114,7 @@ class BeamSearchDecoder(Decoder):
         return _ops.reshape2(x, shape=[-1, *x.shape[2:]])
 
     def _gather(self, x: Any, beams: Any) -> Any:
-        """[batch, beams, ...]: of each of the batch the beams that are named."""
+        """[batch, beams, ...]: for each batch element the beams selected by index."""
         zero, one = (_ops.fill_constant(shape=[1], dtype=_INT64, value=float(v)) for v in (0, 1))
         count = cast(_ops.slice(_ops.shape(beams), axes=[0], starts=[0], ends=[1]), _INT64)
         first = _ops.unsqueeze2(_ops.range(zero, count, one), axes=[1]) * self.beam_size
@@ -136,7 +137,7 @@ class BeamSearchDecoder(Decoder):
         inputs = filled(_INT64, float(self.start_token))
         finished = filled(VarType.BOOL, 0.0)
         lengths = filled(_INT64, 0.0)
-        # All but the first beam are out of the race, or each would begin the same sequences.
+        # All beams but the first start with probability 0; otherwise all would produce the same sequences.
         first = assign_array(np.array([[0.0] + [-self.kinf] * (self.beam_size - 1)], "float32"))
         dtype = convert_np_dtype_to_dtype_(get_default_dtype())
         log_probs = filled(dtype, 0.0) + cast(first, dtype)
@@ -148,7 +149,7 @@ class BeamSearchDecoder(Decoder):
         only_end = np.full([vocabulary], -self.kinf, "float32")
         only_end[self.end_token] = 0
         probs = _ops.log(_ops.softmax(logits))
-        # A sequence that has ended goes on with its end alone, which costs nothing.
+        # A finished sequence continues only with end_token, at no cost.
         ended = cast(beam_state.finished, probs.dtype)
         ends = _ops.elementwise_mul(_ops.unsqueeze2(ended, axes=[2]), cast(assign_array(only_end), probs.dtype))
         probs = ends - _ops.elementwise_mul(probs, ended - 1, axis=0)
@@ -165,7 +166,7 @@ class BeamSearchDecoder(Decoder):
         return self.OutputWrapper(best, ids, beams), self.StateWrapper(cell_states, best, finished, lengths)
 
     def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
-        """(outputs, next states, next inputs, finished): one step of the cell, and the best of what follows from it."""
+        """(outputs, next states, next inputs, finished): one cell step and selection of continuations."""
         inputs = map_structure(self._merge_batch_beams, inputs)
         cell_states = map_structure(self._merge_batch_beams, states.cell_states)
         outputs, next_states = self.cell(inputs, cell_states, **kwargs)
@@ -179,12 +180,12 @@ class BeamSearchDecoder(Decoder):
         return found, beam_states, self.embedding_fn(ids) if self.embedding_fn else ids, beam_states.finished
 
     def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """(the ids of each beam's whole sequence, the states); outputs are [steps, batch, beams]."""
+        """(the complete sequence of ids of each beam, the states); outputs are [steps, batch, beams]."""
         return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
 
     @property
     def tracks_own_finished(self) -> bool:
-        """True: beams move, so a step's `finished` belongs to other sequences than that of the step before."""
+        """True: beams are reordered in each step, so `finished` of earlier steps refers to other sequences."""
         return True
 
 
@@ -194,7 +195,7 @@ def _tiled(x: Any, times: int) -> Any:
 
 
 def _kept(old: Any, new: Any, finished: Any) -> Any:
-    """`old` where a sequence has ended, `new` elsewhere."""
+    """`old` where a sequence is finished, `new` elsewhere."""
     dtype = old.dtype
     work = VarType.FP32 if dtype == VarType.BOOL else dtype
     old, new, ended = cast(old, work), cast(new, work), cast(finished, work)
@@ -205,12 +206,12 @@ def _kept(old: Any, new: Any, finished: Any) -> Any:
 
 def _lengths_of(states: Any, lengths: Any) -> Any:
     if not hasattr(states, "lengths"):
-        warnings.warn("dynamic_decode: the decoder's states have no `lengths`: the lengths given back are zeros")
+        warnings.warn("dynamic_decode: the states of the decoder have no `lengths`; the returned lengths are zeros")
     return getattr(states, "lengths", lengths)
 
 
 def _ended(decoder: Any, states: Any, new: Any, finished: Any, before: Any, lengths: Any, impute: bool) -> tuple:
-    """What has ended after a step, the lengths by now, and the states that the step leaves."""
+    """Finished flags after a step, the updated lengths, and the states after the step."""
     if decoder.tracks_own_finished:
         return finished, _lengths_of(new, lengths), new
     lengths = lengths + cast(_ops.logical_not(before), lengths.dtype)
@@ -220,7 +221,7 @@ def _ended(decoder: Any, states: Any, new: Any, finished: Any, before: Any, leng
 
 
 def _steps(decoder: Any, inits: Any, most: int | None, impute: bool, kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """The loop, run here: outputs [steps, ...], states, lengths."""
+    """The loop in dygraph mode: outputs [steps, ...], states, lengths."""
     inputs, states, finished = decoder.initialize(inits)
     lengths = cast(_ops.fill_zeros_like(finished), _INT64)
     outputs: list[list[Any]] = []
@@ -233,7 +234,7 @@ def _steps(decoder: Any, inits: Any, most: int | None, impute: bool, kwargs: dic
         if most is not None and len(outputs) > most:
             break
     if template is None:
-        raise ValueError("dynamic_decode: every sequence has ended before the first step")
+        raise ValueError("dynamic_decode: all sequences are finished before the first step")
     stacked = iter([_ops.stack(list(each), axis=0) for each in zip(*outputs, strict=True)])
     return map_structure(lambda _: next(stacked), template), states, lengths
 
@@ -241,7 +242,7 @@ def _steps(decoder: Any, inits: Any, most: int | None, impute: bool, kwargs: dic
 def _append_steps(
     decoder: Any, inits: Any, most: int | None, impute: bool, is_test: bool, kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """The same as a loop in the Program; with `is_test` it keeps the states of the last step alone."""
+    """The loop in a Program (a while operator); with `is_test` only the states of the last step are kept."""
     first_inputs, first_states, finished = decoder.initialize(inits)
     finished.stop_gradient = True
     time = _ops.fill_constant(shape=[1], dtype=_INT64, value=0.0)
@@ -295,20 +296,20 @@ def dynamic_decode(
     return_length: bool = False,
     **kwargs: Any,
 ) -> tuple[Any, ...]:
-    """Steps a decoder until every sequence has ended.
+    """Runs a decoder until all sequences are finished.
 
     Args:
         decoder: a decoder, such as BeamSearchDecoder.
-        inits: goes to `decoder.initialize`.
-        max_step_num: stop after this many steps and one (default: when all have ended).
+        inits: argument of `decoder.initialize`.
+        max_step_num: stop after max_step_num + 1 steps (default: when all sequences are finished).
         output_time_major: outputs are [steps, batch, ...] instead of [batch, steps, ...].
-        impute_finished: a sequence that has ended keeps its states.
-        is_test: a Program keeps nothing for a gradient.
-        return_length: give the lengths, too.
-        kwargs: go to `decoder.step`.
+        impute_finished: finished sequences keep their states.
+        is_test: in a Program, keep no intermediate results for gradients.
+        return_length: also return the lengths.
+        kwargs: passed to `decoder.step`.
 
     Returns:
-        (outputs, final states), with `return_length` and the int64 lengths of the sequences behind them.
+        (outputs, final states), with `return_length` followed by the int64 lengths of the sequences.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/decode/dynamic_decode_en.html
 

@@ -1,4 +1,4 @@
-"""LayerHelper: what the layer functions of fluid are written with."""
+"""LayerHelper: creates parameters and appends operators for the layer functions of fluid."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["LayerHelper"]
 
 
 class LayerHelper(LayerHelperBase):
-    """Helps a layer function that was called with `kwargs` (its own arguments) to build its operators.
+    """Helps a layer function to build its operators; `kwargs` are the arguments of that function.
 
     Args:
-        layer_type (str): gives the layer its name when `name` is None.
-        **kwargs: of these `name`, `input`, `param_attr`, `bias_attr`, `act`, `use_cudnn` are looked at.
+        layer_type (str): prefix of the layer's name if `name` is None.
+        **kwargs: `name`, `input`, `param_attr`, `bias_attr`, `act` and `use_cudnn` are used.
 
     Examples:
         >>> import paddle
@@ -78,7 +78,7 @@ class LayerHelper(LayerHelperBase):
         yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=False)
 
     def input_dtype(self, input_param_name="input"):
-        """The element type of the inputs; ValueError when they differ."""
+        """The element type of the inputs; ValueError if they differ."""
         dtype = None
         for x in self.multiple_input(input_param_name):
             if dtype is None:
@@ -88,14 +88,14 @@ class LayerHelper(LayerHelperBase):
         return dtype
 
     def get_parameter(self, name):
-        """The parameter `name` of the main program; ValueError when it is none."""
+        """The parameter `name` of the main program; ValueError if there is none."""
         param = self.main_program.global_block().var(name)
         if not isinstance(param, Parameter):
             raise ValueError(f"the Program has no parameter '{name}'")
         return param
 
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):
-        """`input_var` plus a bias of the shape ``input_var.shape[dim_start:dim_end]``, unless bias_attr is False."""
+        """`input_var` plus a bias of shape ``input_var.shape[dim_start:dim_end]``, unless bias_attr is False."""
         bias_attr = self.bias_attr
         if not bias_attr:
             return input_var
@@ -104,7 +104,7 @@ class LayerHelper(LayerHelperBase):
         return self._one("elementwise_add", {"X": [input_var], "Y": [bias]}, {"axis": dim_start})
 
     def append_activation(self, input_var):
-        """The activation named by the argument `act` of `input_var`; `input_var` itself without one."""
+        """The activation named by the argument `act` applied to `input_var`; `input_var` if there is none."""
         act = self.kwargs.get("act")
         if act is None:
             return input_var

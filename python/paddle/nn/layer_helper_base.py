@@ -1,4 +1,4 @@
-"""LayerHelperBase: making parameters and variables in both modes."""
+"""LayerHelperBase: creation of parameters and variables in both modes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["LayerHelperBase"]
 
 
 class LayerHelperBase:
-    """What every layer function needs: its name, the programs, and how to make parameters and variables.
+    """Base of layer helpers: the layer's name, its Programs, and the creation of parameters and variables.
 
     Args:
-        name (str): goes before the names of what it makes.
+        name (str): prefix of the names of created variables.
         layer_type (str): the operator or layer.
     """
 
@@ -55,9 +55,9 @@ class LayerHelperBase:
         return get_default_dtype()
 
     def to_variable(self, value, name=None):
-        """A tensor from an array (dygraph only); a Variable or tensor comes back as it is."""
+        """A tensor from an array (dygraph only); a Variable or tensor is returned as it is."""
         if isinstance(value, np.ndarray):
-            assert mode.in_dygraph_mode(), "to_variable is for use outside Programs"
+            assert mode.in_dygraph_mode(), "to_variable requires dygraph mode"
             return core.Tensor(value=value, name=name or "", place=mode._current_expected_place())
         if isinstance(value, core.Tensor) or isinstance_of(value, Variable):
             return value
@@ -73,20 +73,20 @@ class LayerHelperBase:
         stop_gradient=False,
         type=VarType.LOD_TENSOR,  # noqa: A002
     ):
-        """A parameter, with its initialiser in the startup program in static mode.
+        """A parameter; in static mode its initializer is appended to the startup program.
 
         Args:
-            attr (ParamAttr|str|bool|None|...): what ``ParamAttr._to_attr`` takes; False: no parameter.
-            shape (sequence of int): its shape.
-            dtype: its element type; the default type when None.
-            is_bias (bool): chooses name and default initialiser (zeros; Xavier otherwise).
+            attr (ParamAttr|str|bool|None|...): an argument of ``ParamAttr._to_attr``; False: no parameter.
+            shape (sequence of int): the shape.
+            dtype: the element type; None: the default type.
+            is_bias (bool): selects name and default initializer (zeros; Xavier otherwise).
 
         Returns:
             The parameter, or None when `attr` is False.
 
         Raises:
-            TypeError: for an integer type without an initialiser.
-            ValueError: in dygraph mode, when the name is taken.
+            TypeError: for an integer type without an initializer.
+            ValueError: in dygraph mode, if the name is taken.
         """
         attr = ParamAttr._to_attr(copy.deepcopy(attr))
         if not attr:
@@ -98,7 +98,7 @@ class LayerHelperBase:
         if default_initializer is None and attr.initializer is None:
             if not dtype_is_floating(dtype):
                 raise TypeError(
-                    "create_parameter: the default initializer makes floats; give default_initializer for another dtype"
+                    "create_parameter: the default initializer needs a float dtype; pass default_initializer for others"
                 )
             if is_bias:
                 attr._set_default_bias_initializer()
@@ -145,14 +145,14 @@ class LayerHelperBase:
         return self.main_program.global_block().create_var(*args, persistable=persistable, **kwargs)
 
     def create_or_get_global_variable(self, name, *args, **kwargs):
-        """(the global variable `name`, whether it was made now)."""
+        """(the global variable `name`, whether it was created by this call)."""
         block = self.main_program.global_block()
         if block.has_var(name):
             return block.var(name), False
         return self.create_global_variable(*args, name=name, **kwargs), True
 
     def set_variable_initializer(self, var, initializer) -> None:
-        """Give `var` its first value: in the startup program, or at once in dygraph mode."""
+        """Initialize `var`: in the startup program, or immediately in dygraph mode."""
         assert isinstance(var, Variable)
         if mode.in_dygraph_mode():
             initializer(var, self.main_program.global_block())
@@ -163,6 +163,6 @@ class LayerHelperBase:
 
 
 def _global_initializer(is_bias: bool):
-    """What `set_global_initializer` chose, or None."""
+    """The initializer set by `set_global_initializer`, or None."""
     ask = initializer._global_bias_initializer if is_bias else initializer._global_weight_initializer
     return ask()

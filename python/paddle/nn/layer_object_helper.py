@@ -1,4 +1,4 @@
-"""LayerObjectHelper: what Layer objects of Paddle 1.x append operators with."""
+"""LayerObjectHelper: appends the operators of Paddle 1.x's Layer classes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class LayerObjectHelper(LayerHelperBase):
         )
 
     def append_bias_op(self, input_var: Any, bias: Any, dim_start: int = 1, dim_end: int | None = None) -> Any:
-        """`input_var` plus `bias`, whose dimensions begin at `dim_start`."""
+        """`input_var` plus `bias`, whose dimensions start at `dim_start`."""
         return _ops.elementwise_add(input_var, bias, axis=dim_start)
 
     def append_activation(
         self, input_var: Any, act: str | None = None, use_cudnn: bool | None = None, use_mkl_dnn: bool | None = None
     ) -> Any:
-        """The activation operator `act` of `input_var`; `input_var` itself for None, TypeError for no str."""
+        """The activation operator `act` applied to `input_var`; `input_var` for None, TypeError unless a str."""
         if act is None:
             return input_var
         if not isinstance(act, str):

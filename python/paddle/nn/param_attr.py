@@ -1,4 +1,4 @@
-"""What a user says about a parameter: name, initializer, learning rate, regularizer and so on."""
+"""ParamAttr: name, initializer, learning rate, regularizer and other attributes of a parameter."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class ParamAttr:
     """The attributes of a parameter.
 
     Args:
-        name: the parameter's name (default: one that no other variable has); ValueError if empty.
-        initializer: how it is filled (default: weights by Xavier, biases with 0).
-        learning_rate: a factor on the optimizer's rate.
+        name: the parameter's name (default: a unique name); ValueError if empty.
+        initializer: its initializer (default: Xavier for weights, zeros for biases).
+        learning_rate: a factor of the optimizer's learning rate.
         regularizer: its weight decay, instead of the optimizer's.
         trainable: whether it is trained.
-        do_model_average: whether it takes part in model averaging.
-        need_clip: whether its gradient takes part in the optimizer's gradient clipping.
+        do_model_average: whether it is included in model averaging.
+        need_clip: whether its gradient is included in gradient clipping.
 
     In static mode arguments of wrong types raise TypeError.
 
@@ -50,7 +50,7 @@ class ParamAttr:
         check_type(initializer, "initializer", (Initializer, type(None)), "ParamAttr")
         check_type(regularizer, "regularizer", (WeightDecayRegularizer, type(None)), "ParamAttr")
         if name == "":
-            raise ValueError("ParamAttr: the name may not be empty")
+            raise ValueError("ParamAttr: the name must not be empty")
 
         self.name = name
         self.initializer = initializer
@@ -74,7 +74,7 @@ class ParamAttr:
 
     @staticmethod
     def _to_attr(arg: Any) -> Any:
-        """A ParamAttr from what layers take for one; False stays False ("no such parameter")."""
+        """A ParamAttr from the forms that layers accept; False (no parameter) is returned as it is."""
         if arg is None:
             return ParamAttr()
         if isinstance(arg, (list, tuple)):
@@ -92,7 +92,7 @@ class ParamAttr:
         raise TypeError(f"{type(arg)} cast to ParamAttr")
 
     def _to_kwargs(self, with_initializer: bool = False) -> dict[str, Any]:
-        """The keywords for `Block.create_parameter`."""
+        """Keyword arguments of `Block.create_parameter`."""
         kwargs: dict[str, Any] = {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
@@ -107,10 +107,10 @@ class ParamAttr:
 
 
 class WeightNormParamAttr(ParamAttr):
-    """A weight that is trained as a direction and a length (weight normalization), in static mode.
+    """A weight that is trained as a direction and a magnitude (weight normalization), in static mode.
 
-    `dim` is the dimension whose slices have a length each; None for one length of the whole weight. The other
-    arguments are ParamAttr's.
+    `dim` is the dimension whose slices have a magnitude each; None: one magnitude for the whole weight. The other
+    arguments are those of ParamAttr.
 
     Examples:
         >>> import paddle
@@ -118,7 +118,7 @@ class WeightNormParamAttr(ParamAttr):
         1
     """
 
-    # The weights made so, which are results of operators, not parameters.
+    # The normalized weights: results of operators, not parameters.
     params_with_weight_norm: ClassVar[list[Any]] = []
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Weight normalisation of a parameter: w = g * v / |v|, the norm over all dimensions but one."""
+"""Weight normalization of a parameter: w = g * v / |v|, the norm over all dimensions but one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def _norm_except(helper, block, x, dim, out=None):
-    """Append the 2-norm of `x` over all dimensions but `dim` (over all when None), as a reduce that keeps them."""
+    """Append the 2-norm of `x` over all dimensions but `dim` (over all if None), with reduced dimensions kept."""
 
     def var(what):
         name = unique_name.generate_with_ignorable_key(f"{helper.name}.weight_norm_{what}")
@@ -30,7 +30,7 @@ def _norm_except(helper, block, x, dim, out=None):
 
 
 def weight_normalized(helper, attr, shape, dtype):
-    """The normalised weight, as an output of operators on the parameters ``<name>_g`` and ``<name>_v``."""
+    """The normalized weight, as an output of operators on the parameters ``<name>_g`` and ``<name>_v``."""
     dim = attr.dim
     g_attr, v_attr = copy.deepcopy(attr), copy.deepcopy(attr)
     g_attr.name, v_attr.name = attr.name + "_g", attr.name + "_v"
@@ -40,7 +40,7 @@ def weight_normalized(helper, attr, shape, dtype):
     else:
         g_shape[dim] = shape[dim]
 
-    # the magnitude starts as the norm of the direction
+    # the initial magnitude is the norm of the initial direction
     startup = helper.startup_program.global_block()
     g = startup.create_parameter(dtype=dtype, shape=g_shape, **g_attr._to_kwargs(with_initializer=False))
     v = startup.create_parameter(dtype=dtype, shape=shape, **v_attr._to_kwargs(with_initializer=True))

@@ -1,4 +1,4 @@
-"""paddle.tensor: functions on Tensors; most of them are methods too."""
+"""paddle.tensor: functions on Tensors; most are also methods of Tensor."""
 
 import paddle._core as _core
 from paddle._basics.to_string import set_printoptions

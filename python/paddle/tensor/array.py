@@ -46,7 +46,7 @@ def _index(i, where: str) -> int:
 
 
 def array_write(x, i, array=None) -> Any:
-    """Write `x` at position `i` (int64, shape [1]) of `array`, which is made when None.
+    """Write `x` at position `i` (int64, shape [1]) of `array`; None creates an array.
 
     Returns:
         The array.

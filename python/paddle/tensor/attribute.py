@@ -1,4 +1,4 @@
-"""Shape and rank as Tensors, and the parts of complex ones."""
+"""Shape and rank as Tensors; real and imaginary parts of complex Tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New Tensors."""
+"""Functions that create Tensors."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def full(shape, fill_value, dtype=None, name=None) -> Tensor:
 
 
 def as_text(value, dtype) -> str:
-    """A number as the operators of constants take it, which a float32 cannot hold."""
+    """The attribute `str_value` of fill_constant: exact where the float32 attribute `value` rounds."""
     return str(int(value)) if convert_dtype(dtype) in ("int64", "int32") else str(float(value))
 
 
 def fill(shape, value, dtype, name=None, **keywords):
-    """`full` of what was looked at; 1.x's has keywords of the operator besides."""
+    """`full` without its checks; `keywords` are further attributes of fill_constant that 1.x's functions expose."""
     keywords.update(shape_arguments(shape))
     if isinstance(value, Variable):
         if _static():
@@ -131,7 +131,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     """Numbers from `start` to before `end`, `step` apart.
 
     Args:
-        start, end, step (int|float|Tensor): the end alone may be given.
+        start, end, step (int|float|Tensor): a single argument is the end.
         dtype (str, optional): int64 for ints, else `get_default_dtype()`.
 
     Examples:
@@ -159,13 +159,13 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
 
 
 def _changed(output):
-    # Written as an output, not in place, so far as the operator knows.
+    # `output` is an ordinary output of the operator, which does not count it as written in place.
     if not _static():
         output._bump_inplace_version()
     return output
 
 
-#: element type -> (attribute that holds the values, how to convert one)
+#: element type -> (attribute of assign_value, conversion of one element)
 _VALUES = {
     VarType.BOOL: ("bool_values", bool),
     VarType.FP32: ("fp32_values", float),
@@ -175,13 +175,13 @@ _VALUES = {
 
 
 def assign_array(array: np.ndarray, output=None):
-    """An array as an operator's constant, the only form in a Program; 1.x's assign takes it in both modes."""
+    """An assign_value operator that holds `array` in an attribute: Programs have no other form of a constant array."""
     dtype = convert_np_dtype_to_dtype_(array.dtype)
     if dtype not in _VALUES:
         raise TypeError(f"assign: the dtype of the ndarray must be bool, float32, int32 or int64, got {array.dtype}")
     if array.size > 1024 * 1024:
         raise ValueError(
-            "assign: an array of more than 1024 * 1024 elements does not fit an operator of the Program; save it "
+            "assign: an array of more than 1024 * 1024 elements cannot be an attribute of an operator; save it "
             "and read it with load"
         )
     attr, kind = _VALUES[dtype]
@@ -195,7 +195,7 @@ def assign(x, output=None) -> Tensor:
 
     Args:
         x (Tensor|numpy.ndarray|list|number): the values.
-        output (Tensor, optional): takes them.
+        output (Tensor, optional): receives the values.
 
     Examples:
         >>> import paddle
@@ -217,15 +217,15 @@ def assign(x, output=None) -> Tensor:
 
 
 def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
-    """`num` numbers at equal distances from `start` to `stop`.
+    """`num` evenly spaced numbers from `start` to `stop`, both included.
 
     Args:
         start, stop (int|float|Tensor): the ends; a Tensor has shape [1].
-        num (int|Tensor): how many; a Tensor is int32 of shape [1].
+        num (int|Tensor): number of elements; a Tensor is int32 of shape [1].
         dtype (str, optional): float32 (the default), float64, int32 or int64.
 
     Raises:
-        ValueError: for a number that is not positive, or in static mode a dtype narrower than that of the ends.
+        ValueError: for a `num` that is not positive, or in static mode a dtype narrower than that of the ends.
 
     Examples:
         >>> import paddle
@@ -261,12 +261,12 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
     """A matrix with ones on the main diagonal and zeros elsewhere.
 
     Args:
-        num_rows (int): its height.
-        num_columns (int, optional): its width, by default the height.
+        num_rows (int): number of rows.
+        num_columns (int, optional): number of columns; `num_rows` by default.
         dtype (str, optional): float32 by default.
 
     Raises:
-        TypeError: for sizes that are no ints, or negative.
+        TypeError: unless the sizes are non-negative ints.
 
     Examples:
         >>> import paddle
@@ -279,7 +279,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
         check_dtype(convert_dtype(dtype), "dtype", HALF_NUMERIC, "eye")
     for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
         if not isinstance(size, int) or size < 0:
-            raise TypeError(f"eye: {what} must be an int that is not negative, got {size!s:.200}")
+            raise TypeError(f"eye: {what} must be a non-negative int, got {size!s:.200}")
     out = named(name, _ops.eye, num_rows=num_rows, num_columns=columns, dtype=dtype)
     out.stop_gradient = True
     return out
@@ -290,8 +290,8 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
 
     Args:
         x (Tensor): one or two dimensions, float32, float64, int32 or int64.
-        offset (int): which diagonal: above the main one where positive, below where negative.
-        padding_value (int|float): what stands beside the diagonal of a matrix that is made.
+        offset (int): the diagonal: above the main one if positive, below if negative.
+        padding_value (int|float): the elements off the diagonal where the result is a matrix.
 
     Raises:
         ValueError: for another number of dimensions.
@@ -325,11 +325,11 @@ def _triangle(where: str, x, diagonal, name) -> Tensor:
 
 
 def tril(x, diagonal=0, name=None) -> Tensor:
-    """The lower triangle of matrices: what stands above the diagonal becomes zero.
+    """The lower triangle of matrices: elements above the diagonal become zero.
 
     Args:
-        x (Tensor): two dimensions or more, of which the last two are the matrices.
-        diagonal (int): the last diagonal that stays: above the main one where positive.
+        x (Tensor): at least two dimensions; the last two are the matrices.
+        diagonal (int): the last diagonal that is kept: above the main one if positive.
 
     Examples:
         >>> import paddle
@@ -340,7 +340,7 @@ def tril(x, diagonal=0, name=None) -> Tensor:
 
 
 def triu(x, diagonal=0, name=None) -> Tensor:
-    """The upper triangle of matrices: what stands below the diagonal becomes zero; see `tril`.
+    """The upper triangle of matrices: elements below the diagonal become zero; see `tril`.
 
     Examples:
         >>> import paddle
@@ -371,7 +371,7 @@ def meshgrid(*args, **kwargs) -> list[Tensor]:
 
 
 def empty(shape, dtype=None, name=None) -> Tensor:
-    """A Tensor of the given shape whose elements are of no account.
+    """A Tensor of the given shape with unspecified elements.
 
     Args:
         shape (list|tuple|Tensor): sizes.
@@ -394,7 +394,7 @@ def empty(shape, dtype=None, name=None) -> Tensor:
 
 
 def empty_like(x, dtype=None, name=None) -> Tensor:
-    """As `empty`, of the shape (and type) of `x`.
+    """`empty` with the shape of `x`, and its dtype unless one is given.
 
     Examples:
         >>> import paddle

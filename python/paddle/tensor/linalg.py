@@ -1,4 +1,4 @@
-"""Products, norms, factors and inverses of matrices; transposes."""
+"""Linear algebra: products, norms, factorizations, inverses and transposes of matrices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
         transpose_x, transpose_y (bool): swap the last two dimensions first.
 
     Raises:
-        ValueError: for sizes that do not fit.
+        ValueError: for sizes that do not match.
 
     Examples:
         >>> import paddle
@@ -58,7 +58,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
 
 
 def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
-    """The matrix product without options; see `matmul`."""
+    """The matrix product of `input` and `mat2`; see `matmul`."""
     if _static():
         for v, what in ((input, "input"), (mat2, "mat2")):
             check_variable_and_dtype(v, what, HALF_FLOATS, "mm")
@@ -87,7 +87,7 @@ def transpose(x, perm, name=None) -> Tensor:
 
 
 def t(input, name=None) -> Tensor:  # noqa: A002
-    """The transpose of a matrix; a vector or number comes back as it is.
+    """The transpose of a matrix; a vector or scalar is returned unchanged.
 
     Raises:
         ValueError: for more than two dimensions.
@@ -102,12 +102,12 @@ def t(input, name=None) -> Tensor:  # noqa: A002
 
 
 def _differ(a: int, b: int) -> bool:
-    """Whether two sizes differ, so far as they are known."""
+    """Whether two sizes are known (not negative) and differ."""
     return a != b and a >= 0 and b >= 0
 
 
 def bmm(x, y, name=None) -> Tensor:
-    """The products of matrices in two batches.
+    """The matrix products of two batches.
 
     Args:
         x (Tensor): [batch, m, k]; float32 or float64.
@@ -128,9 +128,9 @@ def bmm(x, y, name=None) -> Tensor:
     if not len(a) == len(b) == 3:
         raise ValueError(f"bmm: x and y must have 3 dimensions, got shapes {a} and {b}")
     if _differ(a[2], b[1]):
-        raise ValueError(f"bmm: the width of x must be the height of y, got shapes {a} and {b}")
+        raise ValueError(f"bmm: the columns of x and the rows of y must have the same number, got shapes {a} and {b}")
     if _differ(a[0], b[0]):
-        raise ValueError(f"bmm: x and y must have one batch size, got shapes {a} and {b}")
+        raise ValueError(f"bmm: x and y must have the same batch size, got shapes {a} and {b}")
     return named(name, _ops.bmm, x, y)
 
 
@@ -155,10 +155,10 @@ def mv(x, vec, name=None) -> Tensor:
 
 
 def dot(x, y, name=None) -> Tensor:
-    """The inner product of two vectors, or of two matrices row by row.
+    """The inner product of two vectors, or of the rows of two matrices.
 
     Args:
-        x, y (Tensor): of one shape of one or two dimensions; float32, float64, int32 or int64.
+        x, y (Tensor): of the same shape, one or two dimensions; float32, float64, int32 or int64.
 
     Returns:
         Tensor: [1], or [rows, 1].
@@ -184,7 +184,7 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
     Args:
         input (Tensor): a matrix that is broadcast to the shape of the product; float32 or float64.
         x, y (Tensor): [m, k] and [k, n], of the same type.
-        beta, alpha (float): see above.
+        beta, alpha (float): the two factors.
 
     Raises:
         ValueError: for other shapes.
@@ -202,7 +202,7 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
         if _differ(have, want) and have != 1:
             raise ValueError(f"addmm: input of shape {i} is not broadcast to {[a[0], b[1]]}, the shape of the product")
     if _differ(a[1], b[0]):
-        raise ValueError(f"addmm: the width of x must be the height of y, got shapes {a} and {b}")
+        raise ValueError(f"addmm: the columns of x and the rows of y must have the same number, got shapes {a} and {b}")
     if _static():
         for v, what in ((input, "Input"), (x, "X"), (y, "Y")):
             check_variable_and_dtype(v, what, takes("addmm"), "addmm")
@@ -210,13 +210,13 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
 
 
 def kron(x, y, name=None) -> Tensor:
-    """The Kronecker product: every element of `x` times the whole of `y`.
+    """The Kronecker product: each element of `x` times the whole of `y`.
 
     Args:
-        x, y (Tensor): of one type: float16, float32, float64, int32, int64; complex numbers in dygraph mode, too.
+        x, y (Tensor): of one type: float16, float32, float64, int32, int64; in dygraph mode also complex.
 
     Returns:
-        Tensor: each size is the product of those of `x` and `y`; the shorter shape gets ones in front.
+        Tensor: each size is the product of the sizes of `x` and `y`; the shorter shape is padded with leading ones.
 
     Examples:
         >>> import paddle
@@ -230,14 +230,14 @@ def kron(x, y, name=None) -> Tensor:
 
 
 def cross(x, y, axis=None, name=None) -> Tensor:
-    """The vector product along a dimension of size 3.
+    """The cross product along a dimension of size 3.
 
     Args:
-        x, y (Tensor): of one shape and type: float32, float64, int32 or int64.
-        axis (int, optional): which dimension; the first of size 3 by default.
+        x, y (Tensor): of the same shape and type: float32, float64, int32 or int64.
+        axis (int, optional): the dimension; the first of size 3 by default.
 
     Raises:
-        ValueError: where the size is not 3. IndexError: for a dimension that is not there.
+        ValueError: if the size is not 3. IndexError: for an axis out of range.
 
     Examples:
         >>> import paddle
@@ -250,11 +250,11 @@ def cross(x, y, axis=None, name=None) -> Tensor:
 
 
 def trace(x, offset=0, axis1=0, axis2=1, name=None) -> Tensor:
-    """The sum of a diagonal of matrices, which two dimensions of `x` make.
+    """The sums along a diagonal of the matrices in two dimensions of `x`.
 
     Args:
-        x (Tensor): two dimensions or more; float16, float32, float64, int32 or int64.
-        offset (int): which diagonal: above the main one where positive, below where negative.
+        x (Tensor): at least two dimensions; float16, float32, float64, int32 or int64.
+        offset (int): the diagonal: above the main one if positive, below if negative.
         axis1, axis2 (int): the two dimensions.
 
     Examples:
@@ -300,7 +300,7 @@ def inverse(x, name=None) -> Tensor:
         x (Tensor): [..., n, n]; float32 or float64.
 
     Raises:
-        ValueError: for a matrix that has none.
+        ValueError: for a singular matrix.
 
     Examples:
         >>> import paddle
@@ -315,12 +315,12 @@ def inverse(x, name=None) -> Tensor:
 
 
 def histogram(input, bins=100, min=0, max=0) -> Tensor:  # noqa: A002
-    """How many elements lie in each of `bins` equal intervals from `min` to `max`.
+    """The number of elements in each of `bins` equal intervals from `min` to `max`.
 
     Args:
         input (Tensor): float32, float64, int32 or int64.
-        bins (int): how many intervals.
-        min, max (int): the ends; where both are equal those of the elements.
+        bins (int): number of intervals.
+        min, max (int): the ends; if they are equal, the minimum and maximum of `input`.
 
     Returns:
         Tensor: int64 of shape [bins].
@@ -336,11 +336,12 @@ def histogram(input, bins=100, min=0, max=0) -> Tensor:  # noqa: A002
 
 
 def dist(x, y, p=2) -> Tensor:
-    """The p-norm of x - y, whose shapes are broadcast.
+    """The p-norm of x - y; the shapes are broadcast.
 
     Args:
         x, y (Tensor): float32 or float64.
-        p (float|int): the order: 0 counts what differs, inf and -inf are the largest and the least distance.
+        p (float|int): the order: 0 counts the elements that differ, inf and -inf give the largest and smallest
+            difference.
 
     Returns:
         Tensor: of shape [1].
@@ -372,7 +373,7 @@ def _vector_norm(x, p, axis, keepdim, name) -> Tensor:
 
 
 def _entries_norm(x, p, axes, keepdim, name) -> Tensor:
-    """The p-norm of the entries of matrices, as one vector each."""
+    """The p-norm of all entries of each matrix."""
     sizes = _ops.abs(x)
     if p in (float("inf"), float("-inf")):
         reduce = _ops.reduce_max if p > 0 else _ops.reduce_min
@@ -386,9 +387,10 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None) -> Tensor:
 
     Args:
         x (Tensor): float32 or float64.
-        p (str|float): the order: "fro" is 2, 0 counts what is not 0, inf and -inf are the largest and the least size.
-        axis (int|list|tuple, optional): the dimension of the vectors, or two for matrices; all of `x` by default.
-        keepdim (bool): keep the dimensions with size 1.
+        p (str|float): the order: "fro" is 2, 0 counts nonzero elements, inf and -inf give the largest and smallest
+            absolute value.
+        axis (int|list|tuple, optional): the dimension of the vectors, or the two of the matrices; by default all.
+        keepdim (bool): keep reduced dimensions with size 1.
 
     Raises:
         ValueError: for another order or axis.

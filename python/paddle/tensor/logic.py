@@ -1,4 +1,4 @@
-"""Comparisons and logic."""
+"""Comparisons, logical operators and predicates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _compare(op_type: str, sign: str):
     return function
 
 
-def _logical(op_type: str, summary: str, takes_two: bool):
+def _logical(op_type: str, summary: str, binary: bool):
     builtin = getattr(_ops, op_type)
     kinds = ["bool"]
 
@@ -52,7 +52,7 @@ def _logical(op_type: str, summary: str, takes_two: bool):
             return named(name, builtin, *inputs, Out=out) if out is not None else named(name, builtin, *inputs)
         return builtin(*inputs) if out is None else builtin(*inputs, Out=out)
 
-    if takes_two:
+    if binary:
 
         def function(x, y, out=None, name=None):
             return run(name, out, x, y)
@@ -66,7 +66,7 @@ def _logical(op_type: str, summary: str, takes_two: bool):
 
     Args:
         x (and y) (Tensor): bools; broadcast as numpy does.
-        out (Tensor, optional): takes the result.
+        out (Tensor, optional): receives the result.
     """
     return function
 
@@ -84,8 +84,8 @@ _COMPARISONS = {
     if hasattr(_ops, op_type)
 }
 _LOGIC = {
-    op_type: _logical(op_type, summary, takes_two)
-    for op_type, summary, takes_two in (
+    op_type: _logical(op_type, summary, binary)
+    for op_type, summary, binary in (
         ("logical_and", "x and y", True),
         ("logical_or", "x or y", True),
         ("logical_xor", "Either x or y", True),
@@ -102,7 +102,7 @@ def is_tensor(x) -> bool:
     return isinstance(x, Variable)
 
 
-def _question(name_: str, summary: str):
+def _predicate(name_: str, summary: str):
     builtin = getattr(_ops, f"{name_}_v2")
 
     def function(x, name=None):
@@ -128,20 +128,20 @@ def _question(name_: str, summary: str):
     return function
 
 
-_QUESTIONS = {
-    name: _question(name, summary)
+_PREDICATES = {
+    name: _predicate(name, summary)
     for name, summary in (("isfinite", "finite"), ("isinf", "infinite"), ("isnan", "no number"))
 }
-globals().update(_QUESTIONS)
+globals().update(_PREDICATES)
 
 
 def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor:
     """Whether abs(x - y) <= atol + rtol * abs(y) for all elements, as one bool.
 
     Args:
-        x, y (Tensor): of one shape and type: float32 or float64.
+        x, y (Tensor): of the same shape and type: float32 or float64.
         rtol, atol (float): the tolerances.
-        equal_nan (bool): whether NaNs are equal.
+        equal_nan (bool): whether NaN equals NaN.
 
     Examples:
         >>> import paddle
@@ -159,7 +159,7 @@ def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor
 
 
 def equal_all(x, y, name=None) -> Tensor:
-    """Whether two Tensors have one shape and equal elements (floating-point ones within 1e-8), as one bool.
+    """Whether two Tensors have the same shape and equal elements (floating-point ones within 1e-8), as one bool.
 
     Args:
         x, y (Tensor): of one type: bool, float32, float64, int32 or int64.
@@ -191,4 +191,4 @@ def is_empty(x, name=None) -> Tensor:
     return out
 
 
-__all__ = [*_COMPARISONS, *_LOGIC, *_QUESTIONS, "allclose", "equal_all", "is_empty", "is_tensor"]
+__all__ = [*_COMPARISONS, *_LOGIC, *_PREDICATES, "allclose", "equal_all", "is_empty", "is_tensor"]

@@ -1,4 +1,4 @@
-"""Shapes, slices, joins."""
+"""Reshaping, slicing, joining and repeating Tensors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-from . import picking
+from . import gather_scatter
 from .array import is_array
-from .picking import *  # noqa: F403
+from .gather_scatter import *  # noqa: F403
 
 _static = _core.in_static_mode
 
 __all__ = [
-    *picking.__all__,
+    *gather_scatter.__all__,
     "broadcast_to",
     "chunk",
     "concat",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def in_place(x, out):
-    """Give `x` the value and the place in the tape that `out` has."""
+    """Assigns `out` to `x`: its value and its gradient edge."""
     return _ops.assign(out, Out=x)
 
 
@@ -62,11 +62,11 @@ def _sizes(shape) -> list[int]:
 
 
 def reshape(x, shape, name=None) -> Tensor:
-    """`x` with another shape, sharing its memory until one of them is written.
+    """`x` with another shape; the memory is shared until either Tensor is written.
 
     Args:
         x (Tensor): any type.
-        shape (list|tuple|Tensor): sizes; one may be -1 (what is left), 0 takes the size of `x`.
+        shape (list|tuple|Tensor): sizes; one may be -1 (inferred), 0 copies the size of `x`.
 
     Raises:
         ValueError: when the number of elements differs.
@@ -77,7 +77,7 @@ def reshape(x, shape, name=None) -> Tensor:
         [2, 4, 3, 2]
     """
     if mode._dygraph_tracer_ is not None:
-        return _ops.reshape2(x, shape=shape)  # Tensors in the list count as their numbers
+        return _ops.reshape2(x, shape=shape)  # the builtin converts Tensors in the list to ints
     return append_reshape(x, shape, name)
 
 
@@ -88,16 +88,16 @@ def _check_new_shape(x, sizes) -> None:
         if isinstance(size, Variable):
             continue
         if size == -1:
-            assert unknown is None, f"reshape: only one entry of shape may be -1, and shape[{i}] is a second"
+            assert unknown is None, f"reshape: only one entry of shape may be -1, but shape[{i}] is another"
             unknown = i
         elif size == 0:
             assert i < len(x.shape), f"reshape: shape[{i}] = 0 copies a dimension of x, which has only {len(x.shape)}"
         else:
-            assert size > 0, f"reshape: shape may hold no negative size but one -1, got shape[{i}] = {size}"
+            assert size > 0, f"reshape: shape may hold one -1, no other negative size: got shape[{i}] = {size}"
 
 
 def append_reshape(x, shape, name=None, **slots):
-    """`reshape` in static mode; 1.x's has slots of its own: `Shape` for the shape at run time, `Out`."""
+    """`reshape` in static mode; 1.x's function also passes `Shape` (known at run time) and `Out`."""
     check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "reshape")
     check_type(shape, "shape", (list, tuple, Variable), "reshape")
     if isinstance(shape, (list, tuple)):
@@ -123,7 +123,7 @@ def _axes(axis) -> list[int]:
 
 
 def squeeze(x, axis=None, name=None) -> Tensor:
-    """`x` without the dimensions `axis`, where their size is 1 (all of size 1 by default).
+    """`x` without the dimensions `axis` of size 1 (by default all dimensions of size 1).
 
     Examples:
         >>> import paddle
@@ -156,7 +156,7 @@ def unsqueeze(x, axis, name=None) -> Tensor:
     check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "unsqueeze")
     keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
     sizes = keywords.pop("shape")
-    if "AxesTensorList" not in keywords:  # the operator looks at tensors only where it has no attribute
+    if "AxesTensorList" not in keywords:  # the operator reads the tensors only if the attribute is absent
         keywords["axes"] = sizes
     return named(name, _ops.unsqueeze2, x, **keywords)
 
@@ -168,10 +168,10 @@ def unsqueeze_(x, axis, name=None) -> Tensor:
 
 
 def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
-    """`x` with the dimensions `start_axis` to `stop_axis` made one.
+    """`x` with the dimensions `start_axis` to `stop_axis` merged into one.
 
     Raises:
-        ValueError: for axes that are no ints of the right order.
+        ValueError: for axes that are not ints in range and in order.
 
     Examples:
         >>> import paddle
@@ -193,11 +193,11 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
 
 
 def concat(x, axis=0, name=None) -> Tensor:
-    """Tensors joined along `axis`.
+    """Tensors concatenated along `axis`.
 
     Args:
-        x (list|tuple of Tensor): of one type, alike but for `axis`.
-        axis (int|Tensor): which dimension.
+        x (list|tuple of Tensor): of one type; sizes are equal except along `axis`.
+        axis (int|Tensor): the dimension.
 
     Examples:
         >>> import paddle
@@ -229,11 +229,11 @@ def stack(x, axis=0, name=None) -> Tensor:
     """Tensors of one shape joined along a new dimension `axis`.
 
     Args:
-        x (list|tuple of Tensor): of one shape and type; a LoDTensorArray goes in static mode.
-        axis (int): where the new dimension comes.
+        x (list|tuple of Tensor): of one shape and type; in static mode also a LoDTensorArray.
+        axis (int): position of the new dimension.
 
     Raises:
-        TypeError: for a lone Tensor.
+        TypeError: for a single Tensor.
 
     Examples:
         >>> import paddle
@@ -253,11 +253,11 @@ def stack(x, axis=0, name=None) -> Tensor:
 
 
 def split(x, num_or_sections, axis=0, name=None) -> list[Tensor]:
-    """`x` cut along `axis`.
+    """`x` split along `axis`.
 
     Args:
-        num_or_sections (int|list|tuple): how many equal parts, or their sizes (one may be -1).
-        axis (int|Tensor): which dimension.
+        num_or_sections (int|list|tuple): number of equal parts, or the size of each (one may be -1: inferred).
+        axis (int|Tensor): the dimension.
 
     Returns:
         list of Tensor.
@@ -306,14 +306,14 @@ def _append_split(x, num_or_sections, axis, name):
 
 
 def chunk(x, chunks, axis=0, name=None) -> list[Tensor]:
-    """`x` cut into `chunks` equal parts along `axis`; see `split`."""
+    """`x` split into `chunks` equal parts along `axis`; see `split`."""
     if _static():
         check_type(chunks, "chunks", (int,), "chunk")
     return split(x, num_or_sections=chunks, axis=axis, name=name)
 
 
 def unstack(x, axis=0, num=None) -> list[Tensor]:
-    """The Tensors that `stack` along `axis` makes `x` of; ValueError for an axis that is not there."""
+    """The slices of `x` along `axis` without that dimension, the inverse of `stack`; ValueError for a bad axis."""
     axis = check_axis("unstack", axis, len(x.shape))
     count = x.shape[axis] if num is None else num
     parts = split(x, count, axis)
@@ -321,14 +321,14 @@ def unstack(x, axis=0, num=None) -> list[Tensor]:
 
 
 def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
-    """The slices of `input` along `axis`, as a list.
+    """The slices of `input` along `axis` without that dimension, as a list.
 
     Args:
-        input (Tensor): float32, float64, int32 or int64 (others in dygraph mode, too).
-        axis (int): which dimension goes.
+        input (Tensor): float32, float64, int32 or int64 (in dygraph mode any type).
+        axis (int): the dimension that is removed.
 
     Raises:
-        TypeError: for an axis that is no int. ValueError: for one that is not there.
+        TypeError: for an axis that is not an int. ValueError: for one out of range.
 
     Examples:
         >>> import paddle
@@ -368,7 +368,7 @@ def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
 
 
 def expand(x, shape, name=None) -> Tensor:
-    """`x` repeated along dimensions of size 1 so that it has the given shape; -1 keeps a size.
+    """`x` repeated along dimensions of size 1 to the given shape; -1 keeps a size.
 
     Examples:
         >>> import paddle
@@ -407,7 +407,7 @@ def expand_as(x, y, name=None) -> Tensor:
 
 def _no_gradient_of_bools(x, where: str) -> None:
     if convert_dtype(x.dtype) == "bool" and not x.stop_gradient:
-        raise ValueError(f"{where}: x holds bools, which have no gradient: set x.stop_gradient = True")
+        raise ValueError(f"{where}: x is of type bool and has no gradient; set x.stop_gradient = True")
 
 
 def tile(x, repeat_times, name=None) -> Tensor:
@@ -415,11 +415,11 @@ def tile(x, repeat_times, name=None) -> Tensor:
 
     Args:
         x (Tensor): bool, float32, float64, int32 or int64.
-        repeat_times (list|tuple|Tensor): how often along each dimension. The shorter one of it and the shape of `x`
-            gets ones in front.
+        repeat_times (list|tuple|Tensor): repetitions along each dimension. The shorter of it and the shape of `x`
+            is padded with leading ones.
 
     Raises:
-        ValueError: for numbers that are not positive, or more than 6 dimensions.
+        ValueError: for repetitions that are not positive, or more than 6 dimensions.
 
     Examples:
         >>> import paddle
@@ -443,15 +443,15 @@ def tile(x, repeat_times, name=None) -> Tensor:
 
 
 def roll(x, shifts, axis=None, name=None) -> Tensor:
-    """The elements of `x` moved along `axis`; those that leave at one end come back at the other.
+    """The elements of `x` shifted along `axis`; elements that leave at one end re-enter at the other.
 
     Args:
         x (Tensor): any type.
-        shifts (int|list|tuple): by how much, for each axis.
-        axis (int|list|tuple, optional): which dimensions; without it the flat Tensor is rolled.
+        shifts (int|list|tuple): the distance for each axis.
+        axis (int|list|tuple, optional): the dimensions; by default the flattened Tensor is rolled.
 
     Raises:
-        ValueError: for an axis that is not there.
+        ValueError: for an axis out of range.
 
     Examples:
         >>> import paddle
@@ -473,11 +473,11 @@ def roll(x, shifts, axis=None, name=None) -> Tensor:
 
 
 def flip(x, axis, name=None) -> Tensor:
-    """`x` with the order of its elements along `axis` turned round.
+    """`x` with the elements along `axis` in reverse order.
 
     Args:
         x (Tensor): any type.
-        axis (list|tuple|int): which dimensions; negative ones count from the end.
+        axis (list|tuple|int): the dimensions; negative ones count from the end.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Arithmetic and reductions."""
+"""Elementwise arithmetic and reductions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _binary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
         Tensor.
 
     Raises:
-        ValueError: for shapes that do not fit.
+        ValueError: for shapes that cannot be broadcast.
 
     Examples:
         >>> import paddle
@@ -132,7 +132,7 @@ def pow(x, y, name=None) -> Tensor:  # noqa: A001
         y (float|int|Tensor): the exponent; a Tensor is broadcast.
 
     Raises:
-        TypeError: for an exponent that is neither number nor Tensor.
+        TypeError: for an exponent that is neither a number nor a Tensor.
 
     Examples:
         >>> import paddle
@@ -159,8 +159,8 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None) -> Tensor:
 
     Args:
         x (Tensor): float16, float32 or float64.
-        scale_a (float): how much the argument is scaled.
-        scale_b (float): how much the result is scaled.
+        scale_a (float): the factor of the argument.
+        scale_b (float): the factor of the result.
         name (str, optional): a name for the output in static mode.
 
     Examples:
@@ -177,9 +177,11 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None) ->
     """scale * x + bias, or scale * (x + bias).
 
     Args:
-        x (Tensor): any number type.
-        scale (float|Tensor), bias (float), bias_after_scale (bool): see above.
-        act (str, optional): an activation operator for the result.
+        x (Tensor): any numeric type.
+        scale (float|Tensor): the factor.
+        bias (float): the summand.
+        bias_after_scale (bool): scale * x + bias if True, scale * (x + bias) if False.
+        act (str, optional): an activation operator applied to the result.
 
     Examples:
         >>> import paddle
@@ -214,12 +216,12 @@ def add_n(inputs, name=None) -> Tensor:
 
 
 def _rank(x) -> int:
-    """How many dimensions; of what is no Tensor none, and the operator says what is wrong."""
+    """The number of dimensions; 0 for a value that is not a Tensor, which the operator rejects."""
     return len(getattr(x, "shape", ()))
 
 
 def _axes(axis, rank: int):
-    """(dim, reduce_all) of a reduction's attributes."""
+    """(dim, reduce_all): the attributes of a reduction."""
     if axis is None:
         return [0], True
     if not isinstance(axis, list) and isinstance(axis, INTS):
@@ -239,16 +241,16 @@ def _check_sum_dtype(have: str, wanted: str) -> None:
 
 
 def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: A001
-    """The sum over `axis`, or over all.
+    """The sum over `axis`, or over all elements.
 
     Args:
         x (Tensor): float32, float64, int32, int64 (bools count as int64).
-        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
+        axis (int|list|tuple, optional): the dimensions; negative ones count from the end.
         dtype (str, optional): element type of the result.
-        keepdim (bool): keep the dimensions with size 1.
+        keepdim (bool): keep reduced dimensions with size 1.
 
     Returns:
-        Tensor: shape [1] for the sum of all.
+        Tensor: of shape [1] if all dimensions are reduced.
 
     Examples:
         >>> import paddle
@@ -293,15 +295,15 @@ def _reduction(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
         return named(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{summary} over `axis`, or over all.
+    function.__doc__ = f"""{summary} over `axis`, or over all elements.
 
     Args:
         x (Tensor): {", ".join(dtypes)}.
-        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
-        keepdim (bool): keep the dimensions with size 1.
+        axis (int|list|tuple, optional): the dimensions; negative ones count from the end.
+        keepdim (bool): keep reduced dimensions with size 1.
 
     Returns:
-        Tensor: shape [1] for all elements.
+        Tensor: of shape [1] if all dimensions are reduced.
     """
     return function
 
@@ -320,7 +322,7 @@ globals().update(_REDUCTIONS)
 
 
 def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
-    """The product over `axis`, or over all; see `sum`."""
+    """The product over `axis`, or over all elements; see `sum`."""
     if dtype is not None:
         if _static():
             check_dtype(dtype, "dtype", NUMERIC, "prod")
@@ -349,12 +351,12 @@ def cast(x, dtype) -> Tensor:
 
 
 def cumsum(x, axis=None, dtype=None, name=None) -> Tensor:
-    """Running sums along `axis`; of the flat Tensor when None.
+    """Cumulative sums along `axis`; of the flattened Tensor if None.
 
     Args:
-        x (Tensor): any number type.
-        axis (int, optional): which dimension.
-        dtype (str, optional): convert first.
+        x (Tensor): any numeric type.
+        axis (int, optional): the dimension.
+        dtype (str, optional): `x` is converted to it first.
 
     Examples:
         >>> import paddle
@@ -371,11 +373,11 @@ def cumsum(x, axis=None, dtype=None, name=None) -> Tensor:
 
 
 def clip(x, min=None, max=None, name=None) -> Tensor:  # noqa: A002
-    """`x` with elements below `min` and above `max` replaced by these.
+    """`x` with its elements limited to [min, max].
 
     Args:
         x (Tensor): float32, float64, int32, int64.
-        min, max (float|int|Tensor, optional): the bounds; Tensors of shape [1] go.
+        min, max (float|int|Tensor, optional): the bounds; a Tensor has shape [1].
 
     Examples:
         >>> import paddle
@@ -402,7 +404,7 @@ def increment(x, value=1.0, name=None) -> Tensor:
     """`x` plus `value`, in place.
 
     Args:
-        x (Tensor): one number.
+        x (Tensor): one element.
 
     Examples:
         >>> import paddle
@@ -415,7 +417,7 @@ def increment(x, value=1.0, name=None) -> Tensor:
 
 
 def conj(x, name=None) -> Tensor:
-    """The conjugates of complex numbers; real numbers are their own.
+    """The complex conjugates; real numbers are unchanged.
 
     Args:
         x (Tensor): complex64, complex128, float32, float64, int32 or int64.
@@ -440,12 +442,12 @@ def conj(x, name=None) -> Tensor:
 
 
 def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
-    """The logarithm of the sum of exponentials over `axis`, or over all.
+    """The logarithm of the sum of exponentials over `axis`, or over all elements.
 
     Args:
         x (Tensor): float32 or float64.
-        axis (int|list|tuple, optional): which dimensions; negative ones count from the end.
-        keepdim (bool): keep the dimensions with size 1.
+        axis (int|list|tuple, optional): the dimensions; negative ones count from the end.
+        keepdim (bool): keep reduced dimensions with size 1.
 
     Examples:
         >>> import paddle
@@ -472,10 +474,10 @@ def tan(x, name=None) -> Tensor:
 def broadcast_shape(x_shape, y_shape) -> list[int]:
     """The shape that two shapes broadcast to.
 
-    A size that is not known yet, -1, stays so beside 1 and takes on any other.
+    An unknown size, -1, stays unknown with 1 and becomes any other size.
 
     Raises:
-        ValueError: when the shapes do not fit.
+        ValueError: for shapes that cannot be broadcast.
 
     Examples:
         >>> import paddle
@@ -488,7 +490,7 @@ def broadcast_shape(x_shape, y_shape) -> list[int]:
     for pair in zip(*shapes, strict=True):
         low, high = sorted(pair)
         if low != high and high > 1 and low not in (-1, 1):
-            raise ValueError(f"broadcast_shape: {list(x_shape)} and {list(y_shape)} do not fit")
+            raise ValueError(f"broadcast_shape: {list(x_shape)} and {list(y_shape)} cannot be broadcast")
         out.append(low if low <= 0 and high <= 1 else high)
     return out
 

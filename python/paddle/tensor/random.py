@@ -1,4 +1,4 @@
-"""Random Tensors: the numbers of Paddle's CPU generator."""
+"""Random Tensors, with the same numbers as Paddle's CPU generator."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ __all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "
 
 
 def _drawn(dtype, where: str):
-    """The element type of random numbers: the default one must be float32 or float64."""
+    """The element type of random numbers; the default dtype must be float32 or float64."""
     if dtype is None and get_default_dtype() not in ("float32", "float64"):
         raise TypeError(f"{where}: dtype must be float32 or float64, but the default is {get_default_dtype()}")
     return _dtype(dtype)
 
 
 def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor:  # noqa: A002
-    """Numbers drawn evenly from [min, max).
+    """Numbers drawn uniformly from [min, max).
 
     Args:
         shape (list|tuple|Tensor): sizes.
         dtype (str, optional): float32 or float64.
-        seed (int): not 0: an engine of its own, the same numbers at every call.
+        seed (int): if not 0, the seed of a separate generator: every call returns the same numbers.
 
     Examples:
         >>> import paddle
@@ -51,7 +51,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
 
 
 def rand(shape, dtype=None, name=None) -> Tensor:
-    """Numbers drawn evenly from [0, 1)."""
+    """Numbers drawn uniformly from [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0, name=name)
 
 
@@ -67,7 +67,7 @@ def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
 
 
 def standard_normal(shape, dtype=None, name=None) -> Tensor:
-    """Numbers drawn from the normal distribution of mean 0 and deviation 1."""
+    """Numbers drawn from the normal distribution with mean 0 and standard deviation 1."""
     return gaussian(shape, 0.0, 1.0, dtype, name)
 
 
@@ -80,8 +80,8 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
     """Numbers drawn from normal distributions.
 
     Args:
-        mean, std (float|Tensor): a Tensor gives each number its own.
-        shape (list|tuple|Tensor, optional): sizes, where both are numbers.
+        mean, std (float|Tensor): a Tensor gives each element its own distribution.
+        shape (list|tuple|Tensor, optional): sizes, if both are numbers.
     """
     if _static():
         check_type(mean, "mean", (int, float, Variable), "normal")
@@ -104,7 +104,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
 
 
 def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # noqa: B006
-    """Ints drawn evenly from [low, high), or from [0, low) without `high`.
+    """Integers drawn uniformly from [low, high), or from [0, low) without `high`.
 
     Examples:
         >>> import paddle
@@ -143,13 +143,13 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
 
 
 def bernoulli(x, name=None) -> Tensor:
-    """Zeros and ones, each drawn with the probability that `x` has there.
+    """Zeros and ones; the elements of `x` are the probabilities of a one.
 
     Args:
         x (Tensor): probabilities, float32 or float64.
 
     Raises:
-        IndexError: for a number outside [0, 1].
+        IndexError: for a probability outside [0, 1].
 
     Examples:
         >>> import paddle
@@ -164,18 +164,18 @@ def bernoulli(x, name=None) -> Tensor:
 
 
 def multinomial(x, num_samples=1, replacement=False, name=None) -> Tensor:
-    """Categories drawn with the probabilities (or weights) in the rows of `x`.
+    """Categories drawn with the probabilities (or weights) in each row of `x`.
 
     Args:
-        x (Tensor): one row or several; float32 or float64, not negative.
-        num_samples (int): how many are drawn of each row.
-        replacement (bool): whether a category may be drawn twice.
+        x (Tensor): one or two dimensions; float32 or float64, not negative.
+        num_samples (int): number of draws from each row.
+        replacement (bool): whether a category may be drawn more than once.
 
     Returns:
         Tensor: int64, [num_samples] or [rows, num_samples].
 
     Raises:
-        ValueError: for negative numbers, or too few categories without replacement.
+        ValueError: for negative weights, or too few categories without replacement.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Sorting and searching."""
+"""Sorting, searching and selection by a condition."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
 
 
 def argmax(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
-    """The index of the first maximum along `axis`, or in the flat Tensor.
+    """The index of the first maximum along `axis`, or in the flattened Tensor.
 
     Examples:
         >>> import paddle
@@ -63,12 +63,12 @@ def argmax(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
 
 
 def argmin(x, axis=None, keepdim=False, dtype="int64", name=None) -> Tensor:
-    """The index of the first minimum along `axis`, or in the flat Tensor."""
+    """The index of the first minimum along `axis`, or in the flattened Tensor."""
     return _arg("arg_min", x, axis, keepdim, dtype, name)
 
 
 def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
-    """The indices that sort along `axis`; equal elements keep their order.
+    """The indices that sort along `axis`; the sort is stable.
 
     Examples:
         >>> import paddle
@@ -91,9 +91,9 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None) -> tuple[Tensor,
     """The `k` largest (or smallest) elements along `axis`, and their indices.
 
     Args:
-        x (Tensor): numbers.
-        k (int|Tensor): how many.
-        axis (int, optional): the last by default.
+        x (Tensor): any numeric type.
+        k (int|Tensor): number of elements.
+        axis (int, optional): the dimension; the last by default.
 
     Returns:
         tuple (values, indices): indices are int64.
@@ -119,11 +119,11 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None) -> tuple[Tensor,
 
 
 def where(condition, x, y, name=None) -> Tensor:
-    """Elements of `x` where `condition` holds, of `y` elsewhere.
+    """Elements of `x` where `condition` is true, of `y` elsewhere.
 
     Args:
         condition (Tensor): bools.
-        x, y (Tensor): of one type; all are broadcast to one shape.
+        x, y (Tensor): of one type; condition, x and y are broadcast to one shape.
 
     Examples:
         >>> import paddle
@@ -137,7 +137,7 @@ def where(condition, x, y, name=None) -> Tensor:
         check_variable_and_dtype(y, "y", NUMERIC, "where")
     if list(condition.shape) == list(x.shape) == list(y.shape):
         return named(name, _ops.where, condition, x, y)
-    # Broadcasting by arithmetic, as in 2.0.2.
+    # Broadcasting by arithmetic, with the operators that 2.0.2 appends.
     zeros = _ops.fill_any_like(x, value=0.0)
     like = _ops.elementwise_add(zeros, _ops.fill_any_like(y, value=0.0))
     mask = _ops.elementwise_add(like, _ops.cast(condition, in_dtype=condition.dtype, out_dtype=x.dtype))
@@ -147,7 +147,7 @@ def where(condition, x, y, name=None) -> Tensor:
 
 
 def nonzero(x, as_tuple=False) -> Any:
-    """The indices of the elements that are not zero: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
+    """The indices of nonzero elements: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
     if _static():
         check_type(x, "x", Variable, "nonzero")
     found = _ops.where_index(x)
@@ -157,15 +157,15 @@ def nonzero(x, as_tuple=False) -> Any:
 
 
 def index_select(x, index, axis=0, name=None) -> Tensor:
-    """The slices of `x` along `axis` that `index` names.
+    """The slices of `x` along `axis` at the positions in `index`.
 
     Args:
         x (Tensor): float32, float64, int32 or int64.
         index (Tensor): int32 or int64, one dimension.
-        axis (int): which dimension.
+        axis (int): the dimension.
 
     Raises:
-        IndexError: for an axis that is not there. ValueError: for an index outside `x`.
+        IndexError: for an axis out of range. ValueError: for an index out of range.
 
     Examples:
         >>> import paddle
@@ -180,7 +180,7 @@ def index_select(x, index, axis=0, name=None) -> Tensor:
 
 
 def index_sample(x, index) -> Tensor:
-    """Of each row of `x` the elements that the same row of `index` names.
+    """Row i of the result holds the elements of x[i] at the positions in index[i].
 
     Args:
         x (Tensor): [n, m], float32, float64, int32 or int64.
@@ -202,7 +202,7 @@ def index_sample(x, index) -> Tensor:
 
 
 def masked_select(x, mask, name=None) -> Tensor:
-    """The elements of `x` where `mask` holds, in one dimension.
+    """The elements of `x` where `mask` is true, as a vector.
 
     Args:
         x (Tensor): float32, float64, int32 or int64.

@@ -1,4 +1,4 @@
-"""Statistics."""
+"""Mean, variance, standard deviation, median and number of elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["mean", "var", "std", "numel", "median"]
 
 
 def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
-    """The mean over `axis`, or over all.
+    """The mean over `axis`, or over all elements.
 
     Args:
         x (Tensor): float32 or float64.
@@ -43,13 +43,13 @@ def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
 
 
 def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
-    """The variance over `axis`, or over all; divided by n - 1 where `unbiased` (0 for a single element)."""
+    """The variance over `axis`, or over all elements; the divisor is n - 1 if `unbiased` (0 for a single element)."""
     if _static():
         check_variable_and_dtype(x, "x", FLOATS, "var")
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
     out = _sum(_ops.elementwise_mul(d, d), axis, keepdim=keepdim)
-    # How many elements each result has, whichever way `axis` names them.
+    # The number of elements reduced into each result, for every form of `axis`.
     if all(size >= 0 for size in x.shape):
         n = math.prod(x.shape) // max(math.prod(out.shape), 1)
         n = _ops.fill_constant(shape=[1], dtype=x.dtype, value=float(max(n - 1, 1) if unbiased else n))

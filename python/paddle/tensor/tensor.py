@@ -28,16 +28,16 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True) -> Tensor:
     """A Tensor with the values of `data`.
 
     Args:
-        data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor comes back as it is where nothing changes.
+        data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor is returned as it is if nothing changes.
         dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
-        place (CPUPlace|CUDAPlace|str, optional): where it is; by default where `paddle.set_device` says.
-        stop_gradient (bool): whether gradients do not flow to it.
+        place (CPUPlace|CUDAPlace|str, optional): the device; by default that of `paddle.set_device`.
+        stop_gradient (bool): whether the Tensor is excluded from gradients.
 
     Returns:
-        Tensor: of the shape of `data`; a number gives shape [1], an array without dimensions [].
+        Tensor: of the shape of `data`; a Python number gives shape [1], a zero-dimensional array shape [].
 
     Raises:
-        TypeError: for values that are no numbers.
+        TypeError: for values that are not numeric.
         ValueError: for nested lists of different lengths.
 
     Examples:
@@ -107,10 +107,10 @@ def astype(self, dtype) -> Tensor:
 
 
 def backward(self, retain_graph=False) -> None:
-    """Compute gradients from this Tensor; they are added to those that the leaves have.
+    """Compute gradients of this Tensor; they are added to the gradients of the leaves.
 
     Args:
-        retain_graph (bool): keep what backward needs, so that it can run again.
+        retain_graph (bool): keep the graph, so that backward can run again.
 
     Examples:
         >>> import paddle
@@ -120,7 +120,7 @@ def backward(self, retain_graph=False) -> None:
         array([4.], dtype=float32)
     """
     if not mode.in_dygraph_mode():
-        raise ValueError("backward() is for Tensors outside Programs")
+        raise ValueError("backward() requires dygraph mode")
     _core.run_backward([self], [], retain_graph)
 
 
@@ -148,25 +148,25 @@ def set_value(self, value) -> None:
 
 
 def copy_(self, src, blocking=True) -> None:
-    """Replace the value by a copy of `src`'s."""
+    """Replace the value by a copy of that of `src`."""
     self._assign(src)
 
 
 def clone(self) -> Tensor:
-    """A copy that gradients flow through."""
+    """A copy; gradients flow through it."""
     return _core.ops.assign(self)
 
 
 def cpu(self) -> Tensor:
-    """This Tensor in the memory of the CPU: itself a new Tensor outside the tape."""
+    """A new Tensor in CPU memory, outside of the tape."""
     return _copy_to(self, CPUPlace(), True)
 
 
 def cuda(self, device_id=-1, blocking=True) -> Tensor:
-    """This Tensor in the memory of a GPU, by default that of the current place or the first: itself if it is there.
+    """This Tensor in the memory of a GPU, by default the current or first one; itself if it is there already.
 
     Raises:
-        RuntimeError: saying what is missing, where there is no GPU that can be used.
+        RuntimeError: with the reason, if no GPU can be used.
     """
     current = max(0, device_number(mode._current_expected_place()), _core.device_of(self))
     place = CUDAPlace(current if device_id < 0 else device_id)
@@ -174,7 +174,7 @@ def cuda(self, device_id=-1, blocking=True) -> Tensor:
 
 
 def pin_memory(self) -> Tensor:
-    """A copy in the CPU memory that copies to a GPU start from; RuntimeError where there is no GPU."""
+    """A copy in pinned CPU memory; RuntimeError if there is no GPU."""
     return _copy_to(self, CUDAPinnedPlace(), True)
 
 
@@ -188,14 +188,14 @@ def _copy_to(self, place, blocking):
 
 
 def place(self) -> Any:
-    """Where the elements are."""
+    """The device that holds the elements."""
     device = _core.device_of(self)
     return CPUPlace() if device < 0 else CUDAPlace(device)
 
 
 def __deepcopy__(self, memo):
     if not self.is_leaf:
-        raise RuntimeError("deepcopy: only a leaf Tensor can be copied, as another is tied to the graph that made it")
+        raise RuntimeError("deepcopy: only a leaf Tensor can be copied; this Tensor is part of a gradient graph")
     new = Tensor()
     new.name = self.name + unique_name.generate("_deepcopy")
     new.stop_gradient = self.stop_gradient
@@ -210,7 +210,7 @@ def __deepcopy__(self, memo):
 
 
 def _copy_rows(tensor, like):
-    """A copy of a Tensor of SelectedRows, with the name and state of `like`."""
+    """A copy of the SelectedRows Tensor `tensor`, with the name and state of `like`."""
     new = Tensor(tensor.dtype, list(tensor.shape), like.name, VarType.SELECTED_ROWS, like.persistable)
     new.stop_gradient = like.stop_gradient
     new.__dict__.update(like.__dict__)
@@ -225,8 +225,8 @@ def _to_static_var(self, to_parameter=False, **kwargs):
     """A static Variable like this Tensor, in the default main program.
 
     Args:
-        to_parameter (bool): a Parameter instead, as a dygraph parameter always gives.
-        **kwargs: attributes that are to differ.
+        to_parameter (bool): return a Parameter; a dygraph parameter always does.
+        **kwargs: attributes to override.
     """
     parameter = isinstance(self, ParamBase)
     attrs = {"trainable": not self.stop_gradient, **self.__dict__} if parameter else {}
@@ -274,7 +274,7 @@ def _with_arrays(value):
 
 
 def __array_function__(self, func, types, args, kwargs):
-    """numpy's functions take Tensors as arrays; those that write into an argument would write into a copy."""
+    """Apply numpy's functions to Tensors as arrays; functions that write into an argument are refused."""
     writers = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
     if func in writers or isinstance(kwargs.get("out"), Tensor):
         return NotImplemented
@@ -296,7 +296,7 @@ def _block(self):
 
 
 def _set_grad_type(self, type):  # noqa: A002
-    """Checks the kind that a gradient is to be of (LoDTensor or SelectedRows). Which it is, its operator says."""
+    """Checks the variable type of a gradient (LoDTensor or SelectedRows); the operator determines the actual one."""
     if type not in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS):
         raise TypeError(f"the gradient of {self.name} is a LoDTensor or SelectedRows, got {type!r:.100}")
 
@@ -324,12 +324,12 @@ _METHODS = (
 
 
 def monkey_patch_math_varbase() -> None:
-    """Put the methods that are written in Python on the native class: done at import, and again without a change."""
+    """Install the methods written in Python on the native class; repeated calls change nothing."""
     cls: Any = Tensor  # the stub does not know what is added here
     for method in _METHODS:
         setattr(cls, method.__name__, method)
     cls.grad = property(gradient, doc="The gradient of a leaf as a numpy array, or None.")
-    cls.place = property(place, doc="Where the elements are.")
+    cls.place = property(place, doc="The device that holds the elements.")
     cls._place_str = property(lambda self: str(self.place))
     cls.block = property(_block, doc="The first block of the default main Program, as Variables have one.")
     cls.__str__ = cls.__repr__ = to_string

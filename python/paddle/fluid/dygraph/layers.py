@@ -1,4 +1,4 @@
 """The older import path of paddle.nn.Layer."""
 
+from paddle.nn.layer.layer_support import HookRemoveHelper
 from paddle.nn.layer.layers import Layer, __all__
-from paddle.nn.layer.parts import HookRemoveHelper

@@ -8,9 +8,9 @@ from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, NUMERIC
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.tensor import picking
+from paddle.tensor import gather_scatter
+from paddle.tensor.gather_scatter import multiplex, scatter_nd, shard_index
 from paddle.tensor.manipulation import unbind
-from paddle.tensor.picking import multiplex, scatter_nd, shard_index
 
 __all__ = [
     "expand_as",
@@ -30,12 +30,12 @@ __all__ = [
 
 def gather_nd(input, index, name=None):  # noqa: A002
     """The slices of `input` that the rows of `index` name; see :func:`paddle.gather_nd`."""
-    return picking.gather_nd(input, index, name)
+    return gather_scatter.gather_nd(input, index, name)
 
 
 def scatter_nd_add(ref, index, updates, name=None):
     """`ref` with `updates` added to the slices that `index` names; see :func:`paddle.scatter_nd_add`."""
-    return picking.scatter_nd_add(ref, index, updates, name)
+    return gather_scatter.scatter_nd_add(ref, index, updates, name)
 
 
 def expand_as(x, target_tensor, name=None):

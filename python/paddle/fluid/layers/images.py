@@ -19,7 +19,7 @@ from paddle.nn.functional import activation, common, vision
 from paddle.nn.functional.padding import pad_all
 from paddle.nn.functional.resize import check_resize, size_arguments
 from paddle.static.nn.norms import inplace_abn, instance_norm, prelu, spectral_norm
-from paddle.tensor.cropping import crop as crop_tensor
+from paddle.tensor.crop_tensor import crop as crop_tensor
 
 __all__ = [
     "image_resize",

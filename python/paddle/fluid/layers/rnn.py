@@ -14,7 +14,7 @@ from paddle.fluid.layers.units import BasicGRUUnit, BasicLSTMUnit
 from paddle.nn.decode import BeamSearchDecoder, Decoder, cast, dynamic_decode
 from paddle.nn.functional import gather_tree
 from paddle.nn.layer.rnn import RNNCellBase
-from paddle.nn.layer.steps import birnn, rnn
+from paddle.nn.layer.rnn_loop import birnn, rnn
 
 __all__ = [
     "BasicDecoder",

@@ -1,4 +1,4 @@
-"""paddle.nn.functional: the layers' computations as functions."""
+"""paddle.nn.functional: neural network operations as functions."""
 
 from . import (  # noqa: A004
     activation,

@@ -1,8 +1,4 @@
-"""Activations.
-
-Each looks at the types of its arguments in static mode only; in dygraph mode nothing stands between the caller and
-the operator but the one function.
-"""
+"""Activation functions. Argument types are checked in static mode only: eager calls go straight to the operator."""
 
 from __future__ import annotations
 
@@ -55,7 +51,7 @@ def _static(x: Any, op_type: str) -> None:
 
 
 def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
-    """`builtin` of `x`; in static mode after a look at its type, in the name of the function `what`."""
+    """`builtin(x, **attrs)`; in static mode `x` is checked first, in the name of the function `what`."""
     if mode._dygraph_tracer_ is not None:
         return builtin(x, **attrs)
     _static(x, what)
@@ -64,7 +60,7 @@ def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: A
 
 def _not_in_place(name: str) -> None:
     warnings.warn(
-        f"{name}_: nothing is done in place in a Program; this is {name}",
+        f"{name}_: a Program has no in-place operators; this appends {name}",
         stacklevel=3,
     )
 
@@ -143,7 +139,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Tensor:
-    """x times the normal distribution's cumulative function, or with `approximate` the tanh form of it.
+    """x times the standard normal distribution function of x, or with `approximate` its tanh approximation.
 
     Args:
         x: Tensor of float16, float32 or float64.
@@ -181,7 +177,7 @@ def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Tensor:
-    """slope * x + offset, cut to 0..1; float16, float32 or float64.
+    """slope * x + offset, clipped to [0, 1]; float16, float32 or float64.
 
     Examples:
         >>> import paddle
@@ -208,12 +204,12 @@ def swish(x: Any, name: str | None = None) -> Tensor:
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above `threshold`; float16, float32 or float64."""
+    """log(1 + exp(beta * x)) / beta, and x where beta * x is above `threshold`; float16, float32 or float64."""
     return run_activation("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
-    """x where it is outside -threshold..threshold, 0 inside; float16, float32 or float64.
+    """x where |x| > threshold, 0 elsewhere; float16, float32 or float64.
 
     Examples:
         >>> import paddle
@@ -224,7 +220,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tenso
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Tensor:  # noqa: A002
-    """x cut to min..max; float16, float32 or float64.
+    """x clipped to [min, max]; float16, float32 or float64.
 
     Examples:
         >>> import paddle
@@ -258,7 +254,7 @@ def selu(
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
-    """x brought nearer to 0 by `threshold`, 0 where it is within -threshold..threshold; float16, float32 or float64.
+    """x moved towards 0 by `threshold`, 0 where |x| <= threshold; float16, float32 or float64.
 
     Raises:
         ValueError: for a negative `threshold`.
@@ -307,11 +303,11 @@ def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) ->
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """exp(x) over its sum along `axis`.
+    """exp(x) divided by its sum along `axis`.
 
     Args:
         x: Tensor of float16, float32 or float64.
-        axis: the dimension whose values add up to one.
+        axis: the dimension along which the results sum to one.
         dtype: cast `x` to this type first ("float32" or "float64").
         name: a name for the output.
 
@@ -334,7 +330,7 @@ def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
 
     Args:
         x: Tensor of float16, float32 or float64.
-        weight: Tensor of the shape [1], or with an element a channel (the second dimension of `x`).
+        weight: Tensor of shape [1], or with one element per channel (the second dimension of `x`).
         name: a name for the output.
 
     Returns:
@@ -358,12 +354,12 @@ def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
 
 
 def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tensor:
-    """The greatest of each group of channels.
+    """The maximum of each group of channels.
 
     Args:
         x: float32 or float64 Tensor of 4 dimensions.
-        groups: how many neighbouring channels make one; greater than 1, divides the channels (ValueError otherwise).
-        axis: of the channels: 1, 3 or -1 (ValueError otherwise).
+        groups: number of adjacent channels in a group; greater than 1, divides the channels (ValueError otherwise).
+        axis: the channel dimension: 1, 3 or -1 (ValueError otherwise).
         name: a name for the output.
 
     Returns:
@@ -383,11 +379,11 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tenso
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """The logarithm of `softmax`, without its rounding of small probabilities: x - log(sum of exp(x) along `axis`).
+    """The logarithm of `softmax`, computed as x - log(sum of exp(x) along `axis`) without rounding small probabilities.
 
     Args:
         x: Tensor of float16, float32 or float64.
-        axis: the dimension whose probabilities add up to one.
+        axis: the dimension along which the probabilities sum to one.
         dtype: cast `x` to this type first ("float32" or "float64").
         name: a name for the output.
 
@@ -414,7 +410,7 @@ def _of_type(x: Any, dtype: Any, op: str) -> Any:
 
 
 def softmax_(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
-    """`softmax` in place (dygraph mode): writes into `x` and returns it; `dtype` is not looked at there."""
+    """`softmax` in place (dygraph mode): writes into `x` and returns it; `dtype` is ignored there."""
     if mode._dygraph_tracer_ is None:
         _not_in_place("softmax")
         return softmax(x, axis, dtype, name)

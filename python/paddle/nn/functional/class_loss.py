@@ -1,4 +1,4 @@
-"""Losses of probabilities of classes: binary_cross_entropy, log_loss, nll_loss, kl_div, hsigmoid_loss."""
+"""Classification losses: binary_cross_entropy, log_loss, nll_loss, kl_div, hsigmoid_loss; smooth_l1_loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_l
 
 
 def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
-    """In static mode: TypeError for anything but Variables of these types; None passes."""
+    """In static mode: TypeError unless each argument is a Variable of one of `dtypes`, or None."""
     if mode._dygraph_tracer_ is None:
         check_variables(where, dtypes, **{name: value for name, value in variables.items() if value is not None})
 
@@ -33,19 +33,19 @@ def binary_cross_entropy(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """-(label * log(input) + (1 - label) * log(1 - input)), element by element; a logarithm counts as -100 at least.
+    """-(label * log(input) + (1 - label) * log(1 - input)), element by element; logarithms are at least -100.
 
     See the API page of paddle.nn.functional.binary_cross_entropy.
 
     Args:
-        input: float32 or float64 probabilities, from 0 to 1 (ValueError otherwise).
-        label: Tensor of its shape and type, values from 0 to 1.
-        weight: Tensor to multiply the losses by; its shape broadcasts.
-        reduction: "mean", "sum", or "none" for the losses of all elements (ValueError for another).
+        input: float32 or float64 probabilities in [0, 1] (ValueError otherwise).
+        label: Tensor of the shape and type of `input`, values in [0, 1].
+        weight: Tensor that multiplies the losses; its shape is broadcast.
+        reduction: "mean", "sum", or "none" for the losses of all elements (ValueError otherwise).
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or of the shape of `input` without a reduction.
+        Tensor of shape [1], or of the shape of `input` without a reduction.
 
     Examples:
         >>> import paddle
@@ -70,13 +70,13 @@ def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None =
     See the API page of paddle.nn.functional.log_loss.
 
     Args:
-        input: float32 probabilities of the shape [N, 1].
-        label: Tensor of its shape and type: 1 or 0.
+        input: float32 probabilities of shape [N, 1].
+        label: Tensor of the shape and type of `input`: 1 or 0.
         epsilon: keeps the logarithms finite.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [N, 1].
+        Tensor of shape [N, 1].
 
     Examples:
         >>> import paddle
@@ -96,23 +96,23 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """The negative of the logarithm that `input` has for the class of each label, times the class's weight.
+    """The negative log-probability in `input` of each label's class, times the weight of the class.
 
     See the API page of paddle.nn.functional.nll_loss.
 
     Args:
-        input: float32 or float64 logarithms of probabilities, [N, classes] or [N, classes, d1, d2, ...].
+        input: float32 or float64 log-probabilities, [N, classes] or [N, classes, d1, d2, ...].
         label: int64 classes, [N] or [N, d1, d2, ...].
-        weight: Tensor of the shape [classes]; the mean is the weighted one.
-        ignore_index: this label costs nothing and does not count.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        weight: Tensor of shape [classes]; the mean is then weighted.
+        ignore_index: samples with this label have no loss and are not counted.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or of that of `label` without a reduction.
+        Tensor of shape [1], or of the shape of `label` without a reduction.
 
     Raises:
-        ValueError: for an input of one dimension, another reduction, a label that is no class.
+        ValueError: for a one-dimensional input, another reduction, or a label that is not a class.
 
     Examples:
         >>> import paddle
@@ -137,18 +137,18 @@ def nll_loss(
 
 
 def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Tensor:  # noqa: A002
-    """The Kullback-Leibler divergence label * (log(label) - input), 0 where the label is not above 0.
+    """The Kullback-Leibler divergence label * (log(label) - input), 0 where the label is not positive.
 
     See the API page of paddle.nn.functional.kl_div.
 
     Args:
-        input: float32 or float64 logarithms of probabilities, [N, ...].
-        label: probabilities of the same shape; of two types the wider counts.
-        reduction: "mean", "sum", "batchmean" (the sum over N) or "none".
+        input: float32 or float64 log-probabilities, [N, ...].
+        label: probabilities of the same shape; if the types differ, the wider one is used.
+        reduction: "mean", "sum", "batchmean" (the sum divided by N) or "none".
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or of that of `input` without a reduction.
+        Tensor of shape [1], or of the shape of `input` without a reduction.
 
     Raises:
         ValueError: for another reduction or shape.
@@ -176,18 +176,18 @@ def smooth_l1_loss(
     delta: float = 1.0,
     name: str | None = None,
 ) -> Tensor:
-    """Huber's loss: 0.5 * d * d where abs(d) <= delta, else delta * (abs(d) - 0.5 * delta), with d = input - label.
+    """Huber loss: 0.5 * d * d where abs(d) <= delta, else delta * (abs(d) - 0.5 * delta), with d = input - label.
 
     See the API page of paddle.nn.functional.smooth_l1_loss.
 
     Args:
         input, label: float32 or float64 Tensors of one shape.
-        reduction: "mean", "sum" or "none" (ValueError for another).
-        delta: from where on the loss is a line.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
+        delta: the loss is linear for absolute differences above it.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or of that of `input` without a reduction.
+        Tensor of shape [1], or of the shape of `input` without a reduction.
 
     Examples:
         >>> import paddle
@@ -214,28 +214,28 @@ def hsigmoid_loss(
     is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The loss of classes that are leaves of a binary tree: the sum of the binary losses on the way from the root.
+    """Hierarchical sigmoid: the sum of the binary losses on the path from the root of a class tree to the label's leaf.
 
-    See the API page of paddle.nn.functional.hsigmoid_loss. A parameter server, which Paddle reads weights from with
-    `is_sparse`, is not asked.
+    See the API page of paddle.nn.functional.hsigmoid_loss. Weights on a parameter server (Paddle's `is_sparse`) are
+    not supported.
 
     Args:
-        input: float32 or float64 Tensor of the shape [N, D].
-        label: int64 classes of the shape [N, 1].
-        num_classes: how many, 2 or more (ValueError).
-        weight: a vector for each inner node: [num_classes - 1, D], with a tree of one's own [num_classes, D].
-        bias: a number for each, of the shape [num_classes - 1, 1] or [num_classes, 1].
-        path_table: int64 [N, L]: the nodes from the root, then -1; None for the complete tree.
-        path_code: int64 [N, L]: the side taken at each.
-        is_sparse: the gradient of `weight` has only the rows that occur; needs a `path_table`.
+        input: float32 or float64 Tensor of shape [N, D].
+        label: int64 classes of shape [N, 1].
+        num_classes: number of classes, at least 2 (ValueError otherwise).
+        weight: a row for each inner node: [num_classes - 1, D]; with a custom tree [num_classes, D].
+        bias: an element for each inner node, of shape [num_classes - 1, 1] or [num_classes, 1].
+        path_table: int64 [N, L]: the nodes from the root, padded with -1; None for the complete tree.
+        path_code: int64 [N, L]: the branch taken at each node.
+        is_sparse: the gradient of `weight` is SelectedRows with the visited nodes; requires `path_table`.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [N, 1].
+        Tensor of shape [N, 1].
 
     Raises:
-        ValueError: for a label that is no class, or shapes that do not fit.
-        IndexError: for a node without weights.
+        ValueError: for a label that is not a class, or shapes that do not match.
+        IndexError: for a node without a row in `weight`.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""linear, bilinear, the dropouts, cosine_similarity, unfold."""
+"""linear, bilinear, dropout functions, cosine_similarity, label_smooth, unfold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-# where 2.0.2 has them
+# 2.0.2 exports these from this module
 from .padding import pad as pad
 from .resize import interpolate as interpolate
 from .resize import upsample as upsample
@@ -38,13 +38,13 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Te
     """x @ weight + bias.
 
     Args:
-        x: Tensor of the shape [..., in_features], float16, float32 or float64.
-        weight: Tensor of the shape [in_features, out_features].
-        bias: Tensor of the shape [out_features]; None adds nothing.
+        x: Tensor of shape [..., in_features], float16, float32 or float64.
+        weight: Tensor of shape [in_features, out_features].
+        bias: Tensor of shape [out_features], or None.
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [..., out_features]. Shapes that do not fit raise ValueError.
+        Tensor of shape [..., out_features]. Shapes that do not match raise ValueError.
 
     Examples:
         >>> import paddle
@@ -77,16 +77,16 @@ def dropout(
 
     Args:
         x: Tensor of float16, float32 or float64.
-        p: the probability, from 0 to 1.
-        axis: the dimensions along which elements are dropped one by one; whole slices are along the others.
-        training: False: nothing is dropped.
-        mode: "upscale_in_train" divides what is left by 1 - p when training, "downscale_in_infer" multiplies by it
-            when not.
+        p: the probability, in [0, 1].
+        axis: the dimensions of the mask; elements along all other dimensions are dropped together.
+        training: if False, nothing is dropped.
+        mode: "upscale_in_train" divides the remaining elements by 1 - p in training, "downscale_in_infer" multiplies
+            all elements by 1 - p in inference.
         name: a name for the output.
 
     Raises:
-        TypeError: for a `p` that is no number, an `axis` that is neither int nor list.
-        ValueError: for a `p` out of range, another mode, an axis that `x` does not have.
+        TypeError: for a `p` that is not a number, or an `axis` that is neither int nor list.
+        ValueError: for a `p` out of range, another mode, or an axis out of range.
 
     Examples:
         >>> import paddle
@@ -142,7 +142,7 @@ def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name:
 
 
 def _keep_mask(shape: Any, p: float, dtype: Any) -> Any:
-    """1 with the probability 1 - p, else 0."""
+    """A mask of the given shape: 1 with probability 1 - p, else 0."""
     random = _ops.uniform_random(shape=list(shape), min=0.0, max=1.0, dtype=VarType.FP32)
     limit = _ops.fill_constant(shape=[1], dtype=VarType.FP32, value=float(p))
     mask = _ops.greater_equal(random, limit)
@@ -155,9 +155,9 @@ def dropout2d(
     """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
-        p: the probability, from 0 to 1.
-        training: False: nothing is dropped.
+        x: float32 or float64 Tensor of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
+        p: the probability, in [0, 1].
+        training: if False, nothing is dropped.
 
     Raises:
         ValueError: for another format or number of dimensions.
@@ -171,9 +171,9 @@ def dropout3d(
     """`x` with whole channels set to zero with the probability `p`, the others divided by 1 - p.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
-        p: the probability, from 0 to 1.
-        training: False: nothing is dropped.
+        x: float32 or float64 Tensor of shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        p: the probability, in [0, 1].
+        training: if False, nothing is dropped.
 
     Raises:
         ValueError: for another format or number of dimensions.
@@ -190,12 +190,12 @@ def _dropout_channels(x: Any, p: float, training: bool, data_format: str, dims: 
 
 
 def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
-    """Dropout that keeps mean and variance of inputs of zero mean and unit variance (for networks with SELU).
+    """Dropout that preserves zero mean and unit variance of the input (for networks with SELU).
 
     Args:
         x: float32 or float64 Tensor.
-        p: the probability, from 0 to 1 (TypeError for no number, ValueError out of range).
-        training: False: nothing is dropped.
+        p: the probability, in [0, 1] (TypeError unless a number, ValueError out of range).
+        training: if False, nothing is dropped.
         name: a name for the output.
     """
     if not isinstance(p, NUMBERS):
@@ -207,7 +207,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         return x
     if p == 1:
         return _ops.scale(x, scale=0.0)
-    # Where SELU goes for very negative inputs; what is dropped takes this value.
+    # The limit of SELU at minus infinity; dropped elements take this value.
     floor = -1.6732632423543772 * 1.0507009873554805
     a = ((1 - p) * (1 + p * floor**2)) ** -0.5
     b = -a * floor * p
@@ -221,9 +221,9 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Ten
     """The cosine of the angle between the vectors along `axis`.
 
     Args:
-        x1, x2: float32 or float64 Tensors of shapes that broadcast.
-        axis: the dimension of the vectors; it goes away.
-        eps: the product of their lengths is at least this.
+        x1, x2: float32 or float64 Tensors; the shapes are broadcast.
+        axis: the dimension of the vectors, which is removed.
+        eps: lower bound of the product of the two lengths.
 
     Examples:
         >>> import paddle
@@ -244,9 +244,9 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
     """(1 - epsilon) * label + epsilon * prior_dist.
 
     Args:
-        label: float32 or float64 Tensor of the shape [..., classes]; its gradient is not asked for in static mode.
-        prior_dist: Tensor with an element a class (default: 1 / classes each; ValueError where it does not fit).
-        epsilon: from 0 to 1 (ValueError otherwise).
+        label: float32 or float64 Tensor of shape [..., classes]; no gradient flows to it in static mode.
+        prior_dist: Tensor with one element per class (default: 1 / classes each; ValueError for another size).
+        epsilon: in [0, 1] (ValueError otherwise).
         name: a name for the output.
 
     Returns:
@@ -267,17 +267,17 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Tensor:
-    """x1 W[k] x2 + bias[k] for every matrix W[k] of `weight` (Paddle 2.0: paddle.nn.functional.bilinear).
+    """x1 W[k] x2 + bias[k] for each matrix W[k] of `weight`.
 
     Args:
-        x1: float32 or float64 Tensor of the shape [batch, in1_features].
-        x2: Tensor of the shape [batch, in2_features].
-        weight: Tensor of the shape [out_features, in1_features, in2_features].
-        bias: Tensor of the shape [1, out_features], or None.
+        x1: float32 or float64 Tensor of shape [batch, in1_features].
+        x2: Tensor of shape [batch, in2_features].
+        weight: Tensor of shape [out_features, in1_features, in2_features].
+        bias: Tensor of shape [1, out_features], or None.
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [batch, out_features]. Shapes that do not fit raise ValueError.
+        Tensor of shape [batch, out_features]. Shapes that do not match raise ValueError.
 
     Examples:
         >>> import paddle
@@ -301,20 +301,20 @@ def _pair(value: Any, what: str) -> list[int]:
 def unfold(
     x: Any, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0, dilations: Any = 1, name: str | None = None
 ) -> Tensor:
-    """The windows of images as the columns of matrices (Paddle 2.0: paddle.nn.functional.unfold).
+    """Sliding windows of images as matrix columns (im2col).
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W].
+        x: float32 or float64 Tensor of shape [N, C, H, W].
         kernel_sizes, strides, dilations: an int, or [height, width].
-        paddings: an int, [height, width], or [above, left, below, right].
+        paddings: an int, [height, width], or [top, left, bottom, right].
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, C * height * width of the kernel, number of windows].
+        Tensor of shape [N, C * height * width of the kernel, number of windows].
 
     Raises:
-        AssertionError: for an `x` of other dimensions, lists of another length.
-        ValueError: for other paddings, a kernel larger than the padded image.
+        AssertionError: for another rank of `x`, or lists of another length.
+        ValueError: for other paddings, or a kernel larger than the padded image.
 
     Examples:
         >>> import paddle

@@ -19,7 +19,7 @@ __all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
 
 
 def channels_of(x: Any, groups: int | None, last: bool, what: str = "x") -> int:
-    """The channels of the argument named `what`; ValueError where they are unknown or not divisible by `groups`."""
+    """The number of channels of argument `what`; ValueError if it is unknown or not divisible by `groups`."""
     channels = x.shape[-1 if last else 1]
     if channels < 0:
         raise ValueError(f"conv: the number of channels of {what} must be known, got {channels} in shape {x.shape}")
@@ -31,7 +31,7 @@ def channels_of(x: Any, groups: int | None, last: bool, what: str = "x") -> int:
 def filters_of(
     channels: int, filters: int, groups: int | None, size: list[int], transposed: bool = False
 ) -> tuple[list[int], Any]:
-    """(shape, initializer) of new filters of that size; transposed ones are initialised as any other parameter."""
+    """(shape, initializer) of a new filter; transposed filters have the default initializer of parameters."""
     if transposed:
         return [channels, filters // (groups or 1), *size], None
     deviation = (2.0 / (math.prod(size) * channels)) ** 0.5
@@ -39,14 +39,14 @@ def filters_of(
 
 
 def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
-    """The operator of a convolution: one filter a channel of an image has its own."""
+    """The operator type of a convolution; one group per channel is depthwise."""
     if dims < 3 and channels == groups and channels != 1 and filters % channels == 0:
         return "depthwise_conv2d"
     return f"conv{max(dims, 2)}d"
 
 
 def run_conv(op_type: str, x: Any, weight: Any, bias: Any, last: bool, name: str | None = None, **attrs: Any) -> Any:
-    """The convolution of arguments that have been looked at, plus the bias; the channels come last or second."""
+    """The convolution of checked arguments plus the bias; `last`: channels are the last dimension, else the second."""
     if mode._dygraph_tracer_ is None:
         check_variable_and_dtype(x, "x", takes(op_type), op_type)
         name = name or unique_name.generate(op_type)
@@ -66,7 +66,7 @@ def run_nd(
     name: str | None,
     attrs: dict[str, Any],
 ) -> Any:
-    """`run_conv` in `dims` dimensions: a length becomes the height of an image of width one, in `attrs` as well."""
+    """`run_conv` in `dims` dimensions: 1-D inputs and `attrs` are extended by a width of one."""
     if dims > 1:
         return run_conv(op_type, x, weight, bias, last, name, **attrs)
     axis = -2 if last else -1
@@ -83,7 +83,7 @@ def run_nd(
 def windows(
     dims: int, stride: Any, padding: Any, dilation: Any, groups: int | None, data_format: str, last: bool
 ) -> dict[str, Any]:
-    """The attributes that say where the windows are."""
+    """The attributes that describe the windows of a convolution."""
     sizes, algorithm = paddings(padding, dims, last)
     return {
         "strides": convert_to_list(stride, dims, "stride"),
@@ -98,7 +98,7 @@ def windows(
 def run_deformable(
     name: str | None, operands: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, **attrs: Any
 ) -> Any:
-    """The deformable convolution of (x, offset, filters), or of (x, offset, mask, filters) in its second version."""
+    """The deformable convolution of (x, offset, filter) or, in version 2, of (x, offset, mask, filter)."""
     return named(
         name,
         _ops.deformable_conv if len(operands) == 4 else _ops.deformable_conv_v1,
@@ -154,16 +154,16 @@ def _conv_transpose(
     attrs = windows(dims, stride, padding, dilation, groups, data_format, last)
     if output_size is not None:
         if output_padding != 0:
-            raise ValueError("conv: output_padding and output_size can not be given both")
+            raise ValueError("conv: output_padding and output_size cannot both be given")
         if not isinstance(output_size, (list, tuple, int)):
-            raise ValueError(f"conv: output_size must be an int, or a list or tuple of them, got {type(output_size)}")
+            raise ValueError(f"conv: output_size must be an int or a list or tuple of ints, got {type(output_size)}")
         attrs["output_size"] = convert_to_list(output_size, dims, "output_size")
     if output_padding != 0:
         attrs["output_padding"] = convert_to_list(output_padding, dims, "output_padding")
     if dims == 1 and attrs.get("output_padding", [0])[0] > attrs["strides"][0]:
         raise ValueError(f"conv: output_padding {output_padding} must not exceed the stride {stride}")
     if dims == 3:
-        attrs["data_format"] = "NHWC" if last else "NCHW"  # Paddle's names, whatever the number of dimensions
+        attrs["data_format"] = "NHWC" if last else "NCHW"  # the operator uses Paddle's 2-D names for all ranks
     depthwise = dims < 3 and channels == groups and channels != 1 and weight.shape[1] == 1
     op_type = "depthwise_conv2d_transpose" if depthwise else f"conv{max(dims, 2)}d_transpose"
     return run_nd(dims, op_type, x, weight, bias, last, name, attrs)
@@ -183,20 +183,20 @@ def conv1d(
     """The 1-D convolution (cross-correlation) of `x` with filters.
 
     Args:
-        x: Tensor of the shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
-        weight: Tensor of the shape [filters, C / groups, length].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
+        weight: Tensor of shape [filters, C / groups, length].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or a list of one.
         padding: an int, [size], [before, after], three pairs, "SAME" or "VALID".
-        groups: channels and filters are split into so many groups.
+        groups: number of groups that channels and filters are split into.
         data_format: "NCL" or "NLC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, length], or its NLC form.
+        Tensor of shape [N, filters, length], or its NLC form.
 
     Raises:
-        ValueError: for another format or padding, for channels or filters that `groups` does not divide.
+        ValueError: for another format or padding, or if `groups` does not divide channels and filters.
 
     Examples:
         >>> import paddle
@@ -220,20 +220,20 @@ def conv2d(
     """The 2-D convolution (cross-correlation) of `x` with filters.
 
     Args:
-        x: Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC"; float16, float32 or float64.
-        weight: Tensor of the shape [filters, C / groups, height, width].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC"; float16, float32 or float64.
+        weight: Tensor of shape [filters, C / groups, height, width].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or [height, width].
         padding: an int, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
-        groups: channels and filters are split into so many groups.
+        groups: number of groups that channels and filters are split into.
         data_format: "NCHW" or "NHWC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, height, width], or its NHWC form.
+        Tensor of shape [N, filters, height, width], or its NHWC form.
 
     Raises:
-        ValueError: for another format or padding, for channels or filters that `groups` does not divide.
+        ValueError: for another format or padding, or if `groups` does not divide channels and filters.
 
     Examples:
         >>> import paddle
@@ -255,23 +255,23 @@ def conv3d(
     data_format: str = "NCDHW",
     name: str | None = None,
 ) -> Tensor:
-    """The 3-D convolution (cross-correlation) of `x` with filters (Paddle 2.0: paddle.nn.functional.conv3d).
+    """The 3-D convolution (cross-correlation) of `x` with filters.
 
     Args:
-        x: Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
-        weight: Tensor of the shape [filters, C / groups, depth, height, width].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
+        weight: Tensor of shape [filters, C / groups, depth, height, width].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or [depth, height, width].
-        padding: an int, three ints, six ints (before and behind each dimension), five pairs, "SAME" or "VALID".
-        groups: channels and filters are split into so many groups.
+        padding: an int, three ints, six ints (before and after each dimension), five pairs, "SAME" or "VALID".
+        groups: number of groups that channels and filters are split into.
         data_format: "NCDHW" or "NDHWC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, depth, height, width], or its NDHWC form.
+        Tensor of shape [N, filters, depth, height, width], or its NDHWC form.
 
     Raises:
-        ValueError: for another format or padding, for channels or filters that `groups` does not divide.
+        ValueError: for another format or padding, or if `groups` does not divide channels and filters.
 
     Examples:
         >>> import paddle
@@ -295,28 +295,27 @@ def conv1d_transpose(
     data_format: str = "NCL",
     name: str | None = None,
 ) -> Tensor:
-    """The 1-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
-    (Paddle 2.0: paddle.nn.functional.conv1d_transpose).
+    """The 1-D transposed convolution: each element of `x` adds the filter, scaled by it, to a window of the result.
 
     Args:
-        x: Tensor of the shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
-        weight: Tensor of the shape [C, filters / groups, length].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, L], or [N, L, C] for the format "NLC"; float16, float32 or float64.
+        weight: Tensor of shape [C, filters / groups, length].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or a list of one.
-        padding: what is cut off: an int, [size], [before, after], three pairs, "SAME" or "VALID".
-        output_padding: how much longer the result is at its end; at most the stride.
-        groups: channels and filters are split into so many groups.
-        output_size: the length of the result, in place of `output_padding`.
+        padding: elements removed from the result: an int, [size], [before, after], three pairs, "SAME" or "VALID".
+        output_padding: elements added at the end of the result; at most the stride.
+        groups: number of groups that channels and filters are split into.
+        output_size: the length of the result, instead of `output_padding`.
         data_format: "NCL" or "NLC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, (L - 1) * stride - 2 * padding + dilation * (length - 1) + 1 + output_padding],
+        Tensor of shape [N, filters, (L - 1) * stride - 2 * padding + dilation * (length - 1) + 1 + output_padding],
         or its NLC form.
 
     Raises:
         ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
-            `output_padding` gives, or both of them.
+            `output_padding` yields, or both of them.
 
     Examples:
         >>> import paddle
@@ -342,28 +341,28 @@ def conv2d_transpose(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """The 2-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
-    (Paddle 2.0: paddle.nn.functional.conv2d_transpose).
+    """The 2-D transposed convolution: each element of `x` adds the filter, scaled by it, to a window of the result.
 
     Args:
-        x: Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC"; float16, float32 or float64.
-        weight: Tensor of the shape [C, filters / groups, height, width].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC"; float16, float32 or float64.
+        weight: Tensor of shape [C, filters / groups, height, width].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or [height, width].
-        padding: what is cut off: an int, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
-        output_padding: an int, or [height, width]: rows and columns more at the end; less than stride or dilation.
-        groups: channels and filters are split into so many groups.
-        output_size: an int, or [height, width] of the result, in place of `output_padding`.
+        padding: elements removed from the result: an int, [height, width], [top, bottom, left, right], four pairs,
+            "SAME" or "VALID".
+        output_padding: an int, or [height, width]: rows and columns added at the end; less than stride or dilation.
+        groups: number of groups that channels and filters are split into.
+        output_size: an int, or [height, width] of the result, instead of `output_padding`.
         data_format: "NCHW" or "NHWC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, height, width], or its NHWC form; each size is
+        Tensor of shape [N, filters, height, width], or its NHWC form; each size is
         (size - 1) * stride - 2 * padding + dilation * (filter - 1) + 1 + output_padding.
 
     Raises:
         ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
-            `output_padding` gives, or both of them.
+            `output_padding` yields, or both of them.
 
     Examples:
         >>> import paddle
@@ -389,27 +388,26 @@ def conv3d_transpose(
     data_format: str = "NCDHW",
     name: str | None = None,
 ) -> Tensor:
-    """The 3-D transposed convolution: every element of `x` adds the filters, scaled by it, to its window of the result
-    (Paddle 2.0: paddle.nn.functional.conv3d_transpose).
+    """The 3-D transposed convolution: each element of `x` adds the filter, scaled by it, to a window of the result.
 
     Args:
-        x: Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
-        weight: Tensor of the shape [C, filters / groups, depth, height, width].
-        bias: Tensor of the shape [filters], or None.
+        x: Tensor of shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC"; float16, float32 or float64.
+        weight: Tensor of shape [C, filters / groups, depth, height, width].
+        bias: Tensor of shape [filters], or None.
         stride, dilation: an int, or [depth, height, width].
-        padding: what is cut off: an int, three ints, six ints, five pairs, "SAME" or "VALID".
-        output_padding: an int, or [depth, height, width]: how much larger the result is at its end.
-        groups: channels and filters are split into so many groups.
-        output_size: an int, or [depth, height, width] of the result, in place of `output_padding`.
+        padding: elements removed from the result: an int, three ints, six ints, five pairs, "SAME" or "VALID".
+        output_padding: an int, or [depth, height, width]: elements added at the end of each dimension of the result.
+        groups: number of groups that channels and filters are split into.
+        output_size: an int, or [depth, height, width] of the result, instead of `output_padding`.
         data_format: "NCDHW" or "NDHWC".
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, depth, height, width], or its NDHWC form.
+        Tensor of shape [N, filters, depth, height, width], or its NDHWC form.
 
     Raises:
         ValueError: for another format or padding, channels that `groups` does not divide, an `output_size` that no
-            `output_padding` gives, or both of them.
+            `output_padding` yields, or both of them.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Functions for decoding, and for networks that learn it."""
+"""Connectionist temporal classification (CTC) and the backtracking of beam search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def warp_ctc(
     steps: Any = None,
     label_length: Any = None,
 ) -> Any:
-    """The loss of each sequence, [batch, 1]: for ctc_loss and fluid.layers.warpctc."""
+    """The CTC loss of each sequence, [batch, 1]; shared by ctc_loss and fluid.layers.warpctc."""
     if _core.in_static_mode():
         check_variable_and_dtype(scores, "input", takes("warpctc"), "warpctc")
         check_variable_and_dtype(label, "label", ["int32"], "warpctc")
@@ -43,18 +43,18 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    """Connectionist temporal classification: -log of the probability that the scores of steps stand for the labels.
+    """Connectionist temporal classification: -log of the probability of the labels under the scores of all steps.
 
     Args:
-        log_probs: float32 or float64 Tensor [steps, batch, classes]: raw scores; softmax is taken here.
+        log_probs: float32 or float64 Tensor [steps, batch, classes]: raw scores; softmax is applied here.
         labels: int32 Tensor [batch, labels], each within the classes (ValueError otherwise).
-        input_lengths, label_lengths: int64 Tensors [batch]: how many steps and labels each sequence has.
-        blank: the class that stands for no label.
-        reduction: "mean" (of the losses divided by the lengths of the labels), "sum" or "none" (AssertionError for
-            another).
+        input_lengths, label_lengths: int64 Tensors [batch]: number of steps and of labels of each sequence.
+        blank: the class of the blank label.
+        reduction: "mean" (of the losses divided by the lengths of the labels), "sum" or "none" (AssertionError
+            otherwise).
 
     Returns:
-        Tensor [1], with "none" [batch]. Where no alignment fits the steps the loss is 0.
+        Tensor [1], with "none" [batch]. The loss is 0 if no alignment is possible within the steps.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/functional/loss/ctc_loss_en.html
 
@@ -73,17 +73,17 @@ def ctc_loss(
 
 
 def gather_tree(ids: Any, parents: Any) -> Tensor:
-    """The sequences that a beam search found, followed back from its last step.
+    """The sequences of a beam search, traced back from the last step.
 
     Args:
-        ids: int32 or int64 Tensor [steps, batch, beams]: what each beam chose at each step.
-        parents: Tensor like `ids`: the beam that each one continued.
+        ids: int32 or int64 Tensor [steps, batch, beams]: the id that each beam chose at each step.
+        parents: Tensor like `ids`: the beam of the previous step that each beam extends.
 
     Returns:
-        Tensor like `ids`: the whole sequence of each beam of the last step.
+        Tensor like `ids`: the complete sequence of each beam of the last step.
 
     Raises:
-        ValueError: a parent that is used is no beam, or the shapes differ.
+        ValueError: if a parent is out of range, or the shapes differ.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/functional/extension/gather_tree_en.html
 

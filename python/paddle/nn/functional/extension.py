@@ -1,4 +1,4 @@
-"""Diagonals of matrices in new dimensions."""
+"""`diag_embed`: vectors as diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1) -> Tensor:  # noqa: A002
 
     Args:
         input (Tensor|numpy.ndarray): at least one dimension; float16, float32, float64, int32 or int64.
-        offset (int): which diagonal: above the main one where positive, below where negative.
+        offset (int): the diagonal: above the main one if positive, below if negative.
         dim1, dim2 (int): the new dimensions.
 
     Returns:
-        Tensor: zeros beside the diagonals; no gradient flows through it.
+        Tensor: zero off the diagonals; no gradient flows through it.
 
     Raises:
-        AssertionError: in static mode, for dimensions that are not there, or equal ones.
-        IndexError: in dygraph mode, for dimensions that are not there. ValueError: for equal ones.
+        AssertionError: in static mode, for dimensions out of range or equal.
+        IndexError: in dygraph mode, for dimensions out of range. ValueError: for equal ones.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Functions of ids: one-hot rows and rows of a table."""
+"""Functions of ids: one_hot and embedding."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["one_hot", "embedding"]
 
 
 def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Tensor:
-    """A float32 row of zeros for each id, with a one at its position.
+    """One-hot encoding: a float32 row for each id with a one at its position and zeros elsewhere.
 
     Args:
-        x: int32 or int64 Tensor of any shape, each id from 0 to num_classes - 1 (ValueError otherwise).
+        x: int32 or int64 Tensor of any shape, each id in [0, num_classes) (ValueError otherwise).
         num_classes: the length of a row: an int, or a Tensor of shape [1].
         name: a name for the output.
 
     Returns:
-        Tensor of the shape x.shape + [num_classes].
+        Tensor of shape x.shape + [num_classes].
 
     Examples:
         >>> import paddle
@@ -50,14 +50,14 @@ def embedding(
     """Rows of the table `weight` for the ids `x`.
 
     Args:
-        x: int32 or int64 Tensor of any shape; an id that is no row raises ValueError.
-        weight: Tensor of the shape [rows, width].
-        padding_idx: this id (negative: from the end) gives zeros and no gradient.
-        sparse: whether the gradient of `weight` has only the rows looked up (SelectedRows).
+        x: int32 or int64 Tensor of any shape; an id out of range raises ValueError.
+        weight: Tensor of shape [rows, width].
+        padding_idx: the row of this id (negative: from the end) is zero and has no gradient.
+        sparse: whether the gradient of `weight` holds only the rows looked up (SelectedRows).
         name: a name for the output.
 
     Returns:
-        Tensor of the shape x.shape + [width].
+        Tensor of shape x.shape + [width].
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Losses."""
+"""Losses: cross entropies, square and absolute errors, ranking, focal, dice and n-pair losses, edit distance."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def binary_cross_entropy_with_logits(
 
     Args:
         logit: float32 or float64 Tensor.
-        label: Tensor of its shape and type, values from 0 to 1.
-        weight: Tensor to multiply the losses by; its shape broadcasts.
-        reduction: "mean", "sum", or "none" for the losses of all elements (ValueError for another).
-        pos_weight: Tensor of the weight that the positive part of the loss has.
+        label: Tensor of the shape and type of `logit`, values in [0, 1].
+        weight: Tensor that multiplies the losses; its shape is broadcast.
+        reduction: "mean", "sum", or "none" for the losses of all elements (ValueError otherwise).
+        pos_weight: Tensor, the weight of the positive term of the loss.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or of the shape of `logit` without a reduction.
+        Tensor of shape [1], or of the shape of `logit` without a reduction.
 
     Examples:
         >>> import paddle
@@ -107,21 +107,21 @@ def cross_entropy(
 
     Args:
         input: float32 or float64 Tensor: scores of the classes along `axis`.
-        label: int32 or int64 classes, of the shape of `input` without `axis` or with the size 1 there; with
-            `soft_label` probabilities of the shape of `input`.
-        weight: Tensor of the shape [classes]: weights of the classes; the mean is the weighted one.
-        ignore_index: this label costs nothing and does not count.
+        label: int32 or int64 classes, of the shape of `input` without `axis` or with size 1 there; with `soft_label`
+            probabilities of the shape of `input`.
+        weight: Tensor of shape [classes]: weights of the classes; the mean is then weighted.
+        ignore_index: samples with this label have no loss and are not counted.
         reduction: "mean", "sum" or "none".
         soft_label: whether labels are probabilities.
         axis: the dimension of the classes.
-        use_softmax: False: `input` has probabilities already.
+        use_softmax: if False, `input` contains probabilities.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [1], or the losses without a reduction.
+        Tensor of shape [1], or the losses without a reduction.
 
     Raises:
-        ValueError: for another reduction, `ignore_index` with soft labels, dimensions that do not fit.
+        ValueError: for another reduction, `ignore_index` with soft labels, or ranks that do not match.
 
     Examples:
         >>> import paddle
@@ -169,7 +169,7 @@ def cross_entropy(
 
 
 def _class_weights(label: Any, weight: Any, soft_label: bool, axis: int, ignore_index: int) -> Any:
-    """The weight of each element's class, of the shape of the losses."""
+    """The weight of the class of each sample, of the shape of the losses."""
     classes = weight.shape[0]
     if soft_label:
         dims = len(label.shape)
@@ -181,7 +181,7 @@ def _class_weights(label: Any, weight: Any, soft_label: bool, axis: int, ignore_
             _ops.elementwise_mul(label, _ops.reshape2(weight, shape=shape)), dim=[axis], keep_dim=True
         )
     flat = _ops.reshape2(label, shape=[-1])
-    # An ignored label is no class; its loss is zero already.
+    # An ignored label is not a valid class: gather class 0 instead; its loss is zero.
     ignored = _ops.fill_constant(shape=[1], dtype=flat.dtype, value=float(ignore_index))
     real = _ops.not_equal(flat, ignored)
     flat = _ops.elementwise_mul(flat, _ops.cast(real, in_dtype=real.dtype, out_dtype=flat.dtype))
@@ -199,7 +199,7 @@ def _reshape_as(x: Any, like: Any) -> Any:
 def softmax_loss(
     logits: Any, label: Any, soft_label: bool, ignore_index: int, stable: bool, return_softmax: bool, axis: int
 ) -> Any:
-    """The loss of `softmax_with_cross_entropy`, and with `return_softmax` the probabilities."""
+    """The loss of `softmax_with_cross_entropy`, or with `return_softmax` the pair (loss, softmax)."""
     softmax, loss = _ops.softmax_with_cross_entropy(
         logits, label, soft_label=soft_label, ignore_index=ignore_index, numeric_stable_mode=stable, axis=axis
     )
@@ -219,24 +219,24 @@ def softmax_with_cross_entropy(
 
     Args:
         logits: float32 or float64 Tensor.
-        label: integers of the size 1 along `axis`; with `soft_label` probabilities of the shape of `logits`.
-        ignore_index: this label costs nothing.
-        return_softmax: give the probabilities, too.
+        label: integer classes of size 1 along `axis`; with `soft_label` probabilities of the shape of `logits`.
+        ignore_index: samples with this label have no loss.
+        return_softmax: also return the probabilities.
 
     Returns:
-        Tensor of the size 1 along `axis`; with `return_softmax` a pair (loss, softmax).
+        Tensor of size 1 along `axis`; with `return_softmax` a pair (loss, softmax).
     """
-    _told_once("softmax_with_cross_entropy", "cross_entropy")
+    _warn_once("softmax_with_cross_entropy", "cross_entropy")
     return softmax_loss(logits, label, soft_label, ignore_index, numeric_stable_mode, return_softmax, axis)
 
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def _told_once(old: str, new: str) -> None:
-    if old in _told:
+def _warn_once(old: str, new: str) -> None:
+    if old in _warned:
         return
-    _told.add(old)
+    _warned.add(old)
     warnings.warn(
         f'API "paddle.nn.functional.{old}" is deprecated since 2.0.0, and will be removed in future versions. '
         f'Please use "paddle.nn.functional.{new}" instead.',
@@ -261,7 +261,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
 
     Args:
         input, label: float32 or float64 Tensors of one shape.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
 
     Examples:
@@ -284,8 +284,8 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = 
     """The mean (or sum) of |input - label|.
 
     Args:
-        input, label: float32, float64, int32 or int64 Tensors of shapes that broadcast.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        input, label: float32, float64, int32 or int64 Tensors; the shapes are broadcast.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
 
     Examples:
@@ -309,12 +309,12 @@ def margin_ranking_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """max(0, label * (other - input) + margin): small where `input` ranks before `other` for the label 1.
+    """max(0, label * (other - input) + margin): small if `input` is ranked above `other` for the label 1.
 
     Args:
         input, other, label: float32 or float64 Tensors of one shape; labels are 1 or -1.
-        margin: by how much.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        margin: the required difference.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
     """
     check_reduction("MarginRankingLoss", reduction)
@@ -337,15 +337,15 @@ def sigmoid_focal_loss(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Tensor:
-    """The cross entropy of sigmoid(logit), weighted so that elements that are right already count less.
+    """The cross entropy of sigmoid(logit), with a lower weight for well classified elements.
 
     Args:
         logit: float32 or float64 Tensor.
-        label: Tensor of its shape, values 0 or 1.
-        normalizer: Tensor of one element to divide by (ValueError for more dimensions), or None.
-        alpha: the weight of positives; negatives have 1 - alpha.
-        gamma: the power of 1 minus the probability of the right class, that losses are multiplied by.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        label: Tensor of the shape of `logit`, values 0 or 1.
+        normalizer: Tensor of one element that divides the loss (ValueError for more dimensions), or None.
+        alpha: the weight of positives; negatives have weight 1 - alpha.
+        gamma: losses are multiplied by (1 - probability of the true class) ** gamma.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
     """
     check_reduction("sigmoid_focal_loss", reduction)
@@ -372,15 +372,15 @@ def sigmoid_focal_loss(
 
 
 def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None = None) -> Tensor:  # noqa: A002
-    """1 - 2 |A and B| / (|A| + |B|) of predicted and true classes, the mean over the batch.
+    """1 - 2 |A and B| / (|A| + |B|) for predicted and true classes, the mean over the batch.
 
     Args:
-        input: float32 or float64 probabilities of the shape [N, ..., classes].
-        label: integer classes of the shape [N, ..., 1].
-        epsilon: added above and below, against division by zero.
+        input: float32 or float64 probabilities of shape [N, ..., classes].
+        label: integer classes of shape [N, ..., 1].
+        epsilon: added to the denominator against division by zero.
 
     Returns:
-        Tensor of the shape [1].
+        Tensor of shape [1].
     """
     shape = list(input.shape)
     check_variable_and_dtype(input, "input", FLOATS, "dice_loss")
@@ -398,15 +398,15 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None =
 
 
 def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -> Tensor:
-    """The n-pair loss of embeddings: each anchor shall be nearest to the positives of its own label.
+    """The n-pair loss of embeddings: the positive of the same label should be the most similar one to each anchor.
 
     Args:
-        anchor, positive: float32 or float64 Tensors of the shape [batch, width].
-        labels: float32, float64, or int64 Tensor of the shape [batch].
-        l2_reg: the weight of the mean square of the embeddings.
+        anchor, positive: float32 or float64 Tensors of shape [batch, width].
+        labels: float32, float64, or int64 Tensor of shape [batch].
+        l2_reg: the weight of the mean squared norm of the embeddings.
 
     Returns:
-        Tensor of the shape [1].
+        Tensor of shape [1].
     """
     check_variable_and_dtype(anchor, "anchor", FLOATS, "npair_loss")
     check_variable_and_dtype(positive, "positive", FLOATS, "positive")
@@ -435,19 +435,19 @@ def edit_distance(  # noqa: D417
     input_length: Any = None,
     label_length: Any = None,
 ) -> Any:
-    """The edit distance: how many insertions, deletions and substitutions turn a sequence of `input` into its `label`.
+    """The edit distance: the number of insertions, deletions and substitutions that turn `input` into `label`.
 
     Args:
         input, label (Variable): int64 [batch, ids]; without lengths [ids of all sequences, 1] with a LoD.
-        normalized (bool): divided by the length of the label's sequence.
-        ignored_tokens (list of int): ids that are left out first.
+        normalized (bool): divide by the length of the label sequence.
+        ignored_tokens (list of int): ids that are removed first.
         input_length, label_length (Variable): int64 [batch], both or none.
 
     Returns:
         (distances float32 [batch, 1], number of sequences int64 [1]).
 
     Raises:
-        ValueError: a sequence of `label` is empty where distances are normalized.
+        ValueError: for an empty sequence in `label` if `normalized`.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Normalisations."""
+"""Normalization functions: batch, layer, instance and local response normalization; normalize."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def batch_norm(
     use_global_stats: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normalises each channel over batch and space, then multiplies by `weight` and adds `bias`.
+    """Normalizes each channel over batch and space, then multiplies by `weight` and adds `bias`.
 
     Args:
         x: Tensor of 2 to 5 dimensions, float16, float32 or float64.
-        running_mean, running_var: Tensors of the shape [C]; training updates them in place:
+        running_mean, running_var: Tensors of shape [C]; training updates them in place:
             running = momentum * running + (1 - momentum) * batch.
-        weight, bias: Tensors of the shape [C].
-        training: normalise by the batch's own statistics.
+        weight, bias: Tensors of shape [C].
+        training: normalize by the statistics of the batch.
         epsilon: added to the variance.
         data_format: "NC", "NCL", "NCHW", "NCDHW", or with channels last "NLC", "NHWC", "NDHWC" (ValueError otherwise).
-        use_global_stats: True: always by the running statistics; False: always by the batch's.
+        use_global_stats: True: always use the running statistics; False: always those of the batch.
         name: a name for the output.
 
     Returns:
@@ -90,12 +90,12 @@ def layer_norm(
     epsilon: float = 1e-05,
     name: str | None = None,
 ) -> Tensor:
-    """Normalises over the last dimensions, then multiplies by `weight` and adds `bias`.
+    """Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
 
     Args:
-        x: Tensor of the shape [*, *normalized_shape], float16, float32 or float64.
-        normalized_shape: list or tuple of int, or an int (ValueError where `x` does not end so).
-        weight, bias: Tensors with as many elements as the last dimensions have together; None leaves the step out.
+        x: Tensor of shape [*, *normalized_shape], float16, float32 or float64.
+        normalized_shape: list or tuple of int, or an int (ValueError unless the shape of `x` ends with it).
+        weight, bias: Tensors with one element per normalized element; None omits the step.
         epsilon: added to the variance.
         name: a name for the output.
 
@@ -136,13 +136,13 @@ def instance_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Normalises every channel of every image by itself, then multiplies by `weight` and adds `bias`.
+    """Normalizes each channel of each image, then multiplies by `weight` and adds `bias`.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, ...] with 2 to 5 dimensions.
-        weight, bias: Tensors of the shape [C]; None leaves the step out.
-        eps: added to the variance; 0 to 0.001 (ValueError otherwise).
-        running_mean, running_var, use_input_stats, momentum, data_format: not looked at.
+        x: float32 or float64 Tensor of shape [N, C, ...] with 2 to 5 dimensions.
+        weight, bias: Tensors of shape [C]; None omits the step.
+        eps: added to the variance; in [0, 0.001] (ValueError otherwise).
+        running_mean, running_var, use_input_stats, momentum, data_format: ignored.
         name: a name for the output.
 
     Returns:
@@ -170,12 +170,12 @@ def local_response_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Every element divided by (k + alpha * mean of the squares of the channels around its own) ** beta.
+    """Each element divided by (k + alpha * mean of the squares over a window of channels) ** beta.
 
     Args:
-        x: float32 Tensor of 3 dimensions or more (ValueError otherwise).
-        size: how many channels count; beyond the first and the last there are zeros.
-        alpha, beta, k: as above.
+        x: float32 Tensor of at least 3 dimensions (ValueError otherwise).
+        size: number of channels in the window, which is padded with zeros at the ends.
+        alpha, beta, k: see the formula above.
         data_format: "NCL", "NCHW", "NCDHW", or with channels last "NLC", "NHWC", "NDHWC" (ValueError otherwise).
         name: a name for the output.
 
@@ -197,7 +197,7 @@ def local_response_norm(
         )
     if len(x.shape) < 3:
         raise ValueError(f"local_response_norm: x must have 3 dimensions or more, got {len(x.shape)}")
-    # One image a row of the batch, the channels along one of its axes.
+    # pool2d over one image per batch element, with the channels along one spatial axis.
     last = data_format.endswith("C")
     before, behind = size // 2, (size - 1) // 2
     squares = _ops.reshape2(_ops.square(x), shape=[0, 1, -1, x.shape[-1]] if last else [0, 1, x.shape[1], -1])
@@ -215,7 +215,7 @@ def _const(value: float, dtype: Any) -> Any:
 
 
 def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> Tensor:
-    """The p-norm of the vectors along `axis`; `least` where it is smaller. Its gradient at zero vectors is zero."""
+    """The p-norm of the vectors along `axis`, at least `least`. The gradient at zero vectors is zero."""
     if p in (float("inf"), float("-inf")):
         size = _ops.abs(x) if p > 0 else _ops.scale(_ops.abs(x), scale=-1.0)
         size = _ops.reduce_max(size, dim=[axis], keep_dim=keepdim)
@@ -226,7 +226,7 @@ def p_norm(x: Any, p: float, axis: int, keepdim: bool, least: float = 0.0) -> Te
         return _at_least(_ops.reduce_sum(count, dim=[axis], keep_dim=keepdim), least)
     powers = _ops.square(x) if p == 2 else _ops.pow(_ops.abs(x), factor=float(p))
     total = _ops.reduce_sum(powers, dim=[axis], keep_dim=keepdim)
-    # The limit goes before the root, whose slope at zero is infinite; a negative power turns it round.
+    # The bound is applied before the root, whose slope at zero is infinite; a negative power makes it an upper bound.
     if p > 0:
         total = _at_least(total, max(least**p, 1.2e-38))
     elif least:
@@ -239,17 +239,17 @@ def _at_least(x: Any, least: float) -> Any:
 
 
 def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
-    """`x` divided by the p-norm of its vectors along `axis`, where that is above `epsilon`, else by `epsilon`.
+    """`x` divided by max(p-norm of the vectors along `axis`, epsilon).
 
     Args:
         x: float32 or float64 Tensor.
-        p: the norm's exponent; inf, -inf and 0 go, too.
+        p: the exponent of the norm; also inf, -inf and 0.
         axis: the dimension of the vectors.
-        epsilon: the least divisor.
+        epsilon: lower bound of the divisor.
         name: a name for the output.
 
     Raises:
-        ValueError: for an axis that a 1-D tensor does not have.
+        ValueError: for an axis out of range of a 1-D tensor.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Padding: constant, reflected, replicated, circular."""
+"""Padding of tensors: constant, reflect, replicate, circular."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 
 
 def pad_all(x: Any, paddings: Any, pad_value: float = 0.0, name: str | None = None) -> Tensor:
-    """`x` with a frame of one number: two paddings a dimension, the first dimension's first."""
+    """`x` padded with `pad_value`; `paddings` has two numbers per dimension, the first dimension first."""
     check_variable_and_dtype(x, "x", HALF_NUMERIC, "pad")
     return named(name, _ops.pad, x, paddings=list(paddings), pad_value=float(pad_value))
 
 
 def _six(pad: Any, rank: int) -> Any:
-    """The paddings of three axes, the last axis's first; the axes that `x` lacks get none."""
+    """Six paddings for three axes, the last axis first; axes that `x` lacks get zeros."""
     if not isinstance(pad, Variable):
         pad = list(pad)
         return [0, 0, 0, 0, *pad] if rank == 3 else [*pad, *[0] * (2 * (5 - rank))]
@@ -42,17 +42,17 @@ def pad(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """`x` continued beyond its borders.
+    """`x` padded at its borders.
 
     Args:
         x: float32, float64, int32 or int64 Tensor.
-        pad: a list of int, or an int32 Tensor: how many elements before and behind each axis of images, the last axis
-            first: [left, right], then top and bottom, then front and back. In mode "constant" a list with two numbers
-            for each dimension of `x` (then of any rank) is read from the first dimension on. Negative ones take away.
-        mode: "constant" continues by `value`; "reflect" mirrors at the outermost element, which is not repeated (the
-            axis must be longer than its paddings); "replicate" repeats the outermost element; "circular" goes on at the
-            other side.
-        value: what "constant" continues by.
+        pad: a list of int, or an int32 Tensor: the elements before and after each spatial axis, the last axis first:
+            [left, right], then top and bottom, then front and back. In mode "constant" a list with two numbers for each
+            dimension of `x` (of any rank) starts with the first dimension. Negative numbers crop.
+        mode: "constant" pads with `value`; "reflect" mirrors at the border element without repeating it (the axis must
+            be longer than its paddings); "replicate" repeats the border element; "circular" continues at the opposite
+            side.
+        value: the constant of mode "constant".
         data_format: "NCL", "NLC" for 3 dimensions, "NCHW", "NHWC" for 4, "NCDHW", "NDHWC" for 5.
         name: a name for the output.
 
@@ -61,7 +61,7 @@ def pad(
 
     Raises:
         AssertionError: for another mode, data_format or number of dimensions.
-        ValueError: for paddings of another number, or that the mode cannot make.
+        ValueError: for a wrong number of paddings, or paddings that the mode does not allow.
 
     Examples:
         >>> import paddle
@@ -85,7 +85,7 @@ def pad(
     )
     last = data_format.endswith("C")
     first = 1 if last else 2
-    # Images of fewer axes get axes of one element: behind their only one, or before their two.
+    # pad3d takes 3 spatial axes: missing ones of size 1 are inserted after a single axis, or before two.
     added = {3: [first + 1, first + 2], 4: [first], 5: []}[rank]
     paddings = _six(pad, rank)
     if isinstance(paddings, Variable) and modes.in_dygraph_mode():

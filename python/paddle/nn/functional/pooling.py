@@ -1,4 +1,4 @@
-"""Pools: maxima and averages of windows, in one to three dimensions."""
+"""Max and average pooling, adaptive pooling, in one to three dimensions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _check_dims(x: Any, dims: int) -> None:
 
 
 def _run(dims: int, op_type: str, x: Any, name: str | None, **attrs: Any) -> Any:
-    """A pool in `dims` dimensions: the length becomes the width of an image of height one."""
+    """A pooling in `dims` dimensions: a 1-D input becomes an image of height one."""
     if dims > 1:
         return named(name, getattr(_ops, op_type), x, **attrs)
     for key, one in (("ksize", [1]), ("strides", [1]), ("paddings", [0] * len(attrs.get("paddings", ())))):
@@ -51,7 +51,7 @@ def _run(dims: int, op_type: str, x: Any, name: str | None, **attrs: Any) -> Any
 def pool_attrs(
     dims: int, kind: str, size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: str, what: str = "padding"
 ) -> dict[str, Any]:
-    """The attributes of a pool that say where its windows are; `what` is the argument with the padding."""
+    """The attributes of a pooling operator that describe its windows; `what` names the padding argument in errors."""
     sizes, algorithm = paddings(padding, dims, channel_last(data_format, dims), ceil_mode, what)
     return {
         "pooling_type": kind,
@@ -77,7 +77,7 @@ def _pool(
     exclusive: bool = True,
     return_mask: bool = False,
 ) -> Any:
-    """Maxima or averages of windows in `dims` dimensions; with `return_mask` places, too."""
+    """Max or average pooling in `dims` dimensions; with `return_mask` also the indices of the maxima."""
     check_variable_and_dtype(x, "x", HALF_FLOATS if (kind, dims) == ("max", 2) else FLOATS, f"{kind}_pool{dims}d")
     if dims == 1:
         _check_dims(x, 3)
@@ -88,14 +88,14 @@ def _pool(
     space = max(dims, 2)
     if return_mask:
         if last:
-            raise ValueError(f"{kind}_pool{dims}d: return_mask=True needs the channels in the second dimension")
+            raise ValueError(f"{kind}_pool{dims}d: return_mask=True requires the channels in the second dimension")
         op_type = f"max_pool{space}d_with_index"
         return _run(dims, op_type, x, name, **{key: attrs[key] for key in ("ksize", "strides", "paddings")})
     return _run(dims, f"pool{space}d", x, name, exclusive=exclusive, **attrs)
 
 
 def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:
-    """Averages as sums over another divisor."""
+    """Averages with another divisor than the window size."""
     if divisor is None:
         return out
     if not isinstance(divisor, NUMBERS):
@@ -104,7 +104,7 @@ def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:
 
 
 def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
-    """Windows that cover `x`, as many as `output_size` says; maxima come with their places."""
+    """Pooling to `output_size` windows that cover `x`; maxima are returned with their indices."""
     where = f"adaptive_{kind}_pool{dims}d"
     check_variable_and_dtype(x, "x", HALF_FLOATS, where)
     last = channel_last(data_format, dims)
@@ -139,17 +139,17 @@ def avg_pool1d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The averages of windows along the last dimension.
+    """Average pooling along the last dimension.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, L].
-        kernel_size, stride: an int, or a list of one; the stride is the kernel size unless given.
+        x: float32 or float64 Tensor of shape [N, C, L].
+        kernel_size, stride: an int, or a list of one; the stride defaults to the kernel size.
         padding: an int, [size], [before, after], three pairs, "SAME" or "VALID".
-        exclusive: averages leave padding out.
+        exclusive: exclude padding from the averages.
         ceil_mode: round the output size up.
 
     Returns:
-        Tensor of the shape [N, C, output size]. ValueError for another number of dimensions or another padding.
+        Tensor of shape [N, C, output size]. ValueError for another rank or padding.
 
     Examples:
         >>> import paddle
@@ -170,18 +170,18 @@ def avg_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """The averages of windows.
+    """Average pooling of images.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
-        kernel_size, stride: an int, or [height, width]; the stride is the kernel size unless given.
+        x: float32 or float64 Tensor of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
+        kernel_size, stride: an int, or [height, width]; the stride defaults to the kernel size.
         padding: an int, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
         ceil_mode: round output sizes up.
-        exclusive: averages leave padding out.
-        divisor_override: divide the sums by this instead of the size of the window.
+        exclusive: exclude padding from the averages.
+        divisor_override: divides the sums instead of the window size.
 
     Raises:
-        ValueError: for another format or padding, a divisor that is no number.
+        ValueError: for another format or padding, or a divisor that is not a number.
 
     Examples:
         >>> import paddle
@@ -203,18 +203,18 @@ def avg_pool3d(
     data_format: str = "NCDHW",
     name: str | None = None,
 ) -> Tensor:
-    """The averages of windows of volumes (Paddle 2.0: paddle.nn.functional.avg_pool3d).
+    """Average pooling of volumes.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
-        kernel_size, stride: an int, or [depth, height, width]; the stride is the kernel size unless given.
-        padding: an int, three ints, six ints (before and behind each dimension), five pairs, "SAME" or "VALID".
+        x: float32 or float64 Tensor of shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        kernel_size, stride: an int, or [depth, height, width]; the stride defaults to the kernel size.
+        padding: an int, three ints, six ints (before and after each dimension), five pairs, "SAME" or "VALID".
         ceil_mode: round output sizes up.
-        exclusive: averages leave padding out.
-        divisor_override: divide the sums by this instead of the size of the window.
+        exclusive: exclude padding from the averages.
+        divisor_override: divides the sums instead of the window size.
 
     Raises:
-        ValueError: for another format or padding, a divisor that is no number.
+        ValueError: for another format or padding, or a divisor that is not a number.
 
     Examples:
         >>> import paddle
@@ -234,13 +234,13 @@ def max_pool1d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The maxima of windows along the last dimension.
+    """Max pooling along the last dimension.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, L].
-        kernel_size, stride, padding, ceil_mode: as for `avg_pool1d`.
-        return_mask: the places of the maxima, too, as int32 (element of the length, counted row by row).
-            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
+        x: float32 or float64 Tensor of shape [N, C, L].
+        kernel_size, stride, padding, ceil_mode: see `avg_pool1d`.
+        return_mask: also return the indices of the maxima: int32, positions within the length. As in 2.0.2, output
+            sizes are then rounded down, and "SAME" adds no padding.
 
     Examples:
         >>> import paddle
@@ -261,13 +261,13 @@ def max_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The maxima of windows.
+    """Max pooling of images.
 
     Args:
-        x: Tensor of float16, float32 or float64, of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
-        kernel_size, stride, padding, ceil_mode: as for `avg_pool2d`.
-        return_mask: the places of the maxima, too, as int32 (element of the image, counted row by row).
-            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
+        x: Tensor of float16, float32 or float64, of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
+        kernel_size, stride, padding, ceil_mode: see `avg_pool2d`.
+        return_mask: also return the indices of the maxima: int32, positions in the flattened image. As in 2.0.2,
+            output sizes are then rounded down, and "SAME" adds no padding.
 
     Raises:
         ValueError: for another format or padding.
@@ -291,16 +291,16 @@ def max_pool3d(
     data_format: str = "NCDHW",
     name: str | None = None,
 ) -> Any:
-    """The maxima of windows of volumes (Paddle 2.0: paddle.nn.functional.max_pool3d).
+    """Max pooling of volumes.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
-        kernel_size, stride, padding, ceil_mode: as for `avg_pool3d`.
-        return_mask: the places of the maxima, too, as int32 (element of the volume, counted row by row).
-            Then, as in 2.0.2, output sizes are rounded down, and "SAME" pads nothing.
+        x: float32 or float64 Tensor of shape [N, C, D, H, W], or [N, D, H, W, C] for the format "NDHWC".
+        kernel_size, stride, padding, ceil_mode: see `avg_pool3d`.
+        return_mask: also return the indices of the maxima: int32, positions in the flattened volume. As in 2.0.2,
+            output sizes are then rounded down, and "SAME" adds no padding.
 
     Raises:
-        ValueError: for another format or padding, `return_mask` where the channels come last.
+        ValueError: for another format or padding, or `return_mask` with channels last.
 
     Examples:
         >>> import paddle
@@ -313,24 +313,24 @@ def max_pool3d(
 
 
 def adaptive_avg_pool1d(x: Any, output_size: int, name: str | None = None) -> Tensor:
-    """The averages of `output_size` windows that cover the last dimension.
+    """Average pooling to `output_size` windows that cover the last dimension.
 
     Args:
-        x: Tensor of float16, float32 or float64 and of the shape [N, C, L] (ValueError for other dimensions).
-        output_size: how many windows.
+        x: Tensor of float16, float32 or float64 and of shape [N, C, L] (ValueError for other ranks).
+        output_size: number of windows.
 
     Returns:
-        Tensor of the shape [N, C, output_size].
+        Tensor of shape [N, C, output_size].
     """
     return _adaptive("avg", 1, x, output_size, "NCL", name)
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """The averages of windows that cover the image, as many as the output has elements.
+    """Average pooling of images to a given output size.
 
     Args:
-        x: Tensor of float16, float32 or float64, of the shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
-        output_size: an int, or [height, width]; None keeps the input's.
+        x: Tensor of float16, float32 or float64, of shape [N, C, H, W], or [N, H, W, C] for the format "NHWC".
+        output_size: an int, or [height, width]; None keeps the size of the input.
 
     Raises:
         ValueError: for another format.
@@ -344,12 +344,11 @@ def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", nam
 
 
 def adaptive_avg_pool3d(x: Any, output_size: Any, data_format: str = "NCDHW", name: str | None = None) -> Tensor:
-    """The averages of windows that cover the volume, as many as the output has elements (Paddle 2.0:
-    paddle.nn.functional.adaptive_avg_pool3d).
+    """Average pooling of volumes to a given output size.
 
     Args:
-        x: Tensor of float16, float32 or float64, of the shape [N, C, D, H, W], or [N, D, H, W, C] for "NDHWC".
-        output_size: an int, or [depth, height, width]; None keeps the input's.
+        x: Tensor of float16, float32 or float64, of shape [N, C, D, H, W], or [N, D, H, W, C] for "NDHWC".
+        output_size: an int, or [depth, height, width]; None keeps the size of the input.
 
     Raises:
         ValueError: for another format.
@@ -363,35 +362,34 @@ def adaptive_avg_pool3d(x: Any, output_size: Any, data_format: str = "NCDHW", na
 
 
 def adaptive_max_pool1d(x: Any, output_size: int, return_mask: bool = False, name: str | None = None) -> Any:
-    """The maxima of `output_size` windows that cover the last dimension.
+    """Max pooling to `output_size` windows that cover the last dimension.
 
     Args:
-        x: Tensor of float32 or float64 and of the shape [N, C, L] (ValueError for other dimensions).
-        output_size: how many windows.
-        return_mask: the places of the maxima, too, as int32 (element of the length, counted row by row).
+        x: Tensor of float32 or float64 and of shape [N, C, L] (ValueError for other ranks).
+        output_size: number of windows.
+        return_mask: also return the indices of the maxima: int32, positions within the length.
     """
     return _adaptive_max(1, x, output_size, return_mask, name)
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """The maxima of windows that cover the image, as many as the output has elements.
+    """Max pooling of images to a given output size.
 
     Args:
-        x: Tensor of float32 or float64 and of the shape [N, C, H, W] (ValueError for other dimensions).
-        output_size: an int, or [height, width]; None keeps the input's.
-        return_mask: the places of the maxima, too, as int32 (element of the image, counted row by row).
+        x: Tensor of float32 or float64 and of shape [N, C, H, W] (ValueError for other ranks).
+        output_size: an int, or [height, width]; None keeps the size of the input.
+        return_mask: also return the indices of the maxima: int32, positions in the flattened image.
     """
     return _adaptive_max(2, x, output_size, return_mask, name)
 
 
 def adaptive_max_pool3d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """The maxima of windows that cover the volume, as many as the output has elements (Paddle 2.0:
-    paddle.nn.functional.adaptive_max_pool3d).
+    """Max pooling of volumes to a given output size.
 
     Args:
-        x: Tensor of float32 or float64 and of the shape [N, C, D, H, W] (ValueError for other dimensions).
-        output_size: an int, or [depth, height, width]; None keeps the input's.
-        return_mask: the places of the maxima, too, as int32 (element of the volume, counted row by row).
+        x: Tensor of float32 or float64 and of shape [N, C, D, H, W] (ValueError for other ranks).
+        output_size: an int, or [depth, height, width]; None keeps the size of the input.
+        return_mask: also return the indices of the maxima: int32, positions in the flattened volume.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Image resizing: interpolate and upsample."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from paddle.nn.functional import pooling
 
 __all__ = ["interpolate", "upsample"]
 
-#: dimensions of the images that each method takes
+# : rank of the input of each interpolation method
 RANKS = {"linear": 3, "bilinear": 4, "nearest": 4, "bicubic": 4, "trilinear": 5}
 _FORMATS = {3: ("NCW", "NWC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _SIZES = ("out_d", "out_h", "out_w")
 
 
 def check_resize(what: str, x: Any, method: str, align_corners: Any, align_mode: Any, data_format: str) -> str:
-    """The layout of the operator; errors for what no method takes."""
+    """Checks arguments common to all methods; returns the operator's data_layout."""
     rank = len(x.shape)
     if RANKS[method] != rank:
         raise ValueError(f"{what}: '{method}' takes images of {RANKS[method]} dimensions, got {rank}")
@@ -39,7 +39,7 @@ def check_resize(what: str, x: Any, method: str, align_corners: Any, align_mode:
 
 
 def size_arguments(what: str, size: Any, axes: int) -> dict[str, Any]:
-    """Keywords for a size that is a tensor, or a list of numbers and tensors of shape [1]."""
+    """Keyword arguments for a size given as a tensor, or as a list of ints and tensors of shape [1]."""
     if isinstance(size, Variable):
         if not modes.in_dygraph_mode():
             size.stop_gradient = True
@@ -68,7 +68,7 @@ def _scales(scale: Any, axes: int) -> dict[str, Any]:
     if not isinstance(scale, (list, tuple)):
         raise TypeError(f"interpolate: scale_factor must be a number, list, tuple or Tensor, got {type(scale)}")
     if len(scale) != axes:
-        raise ValueError(f"interpolate: scale_factor must have {axes} numbers, one an axis, got {scale!s:.200}")
+        raise ValueError(f"interpolate: scale_factor must have {axes} numbers, one per axis, got {scale!s:.200}")
     if not all(s > 0 for s in scale):
         raise ValueError(f"interpolate: scale_factor must be greater than zero, got {scale!s:.200}")
     return {"scale": [float(s) for s in scale]}
@@ -84,18 +84,18 @@ def interpolate(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Images in another size.
+    """Resizes images by interpolation.
 
     Args:
         x: float32, float64 or uint8 Tensor [N, C, axes...], or [N, axes..., C] (`data_format`), with one to three axes.
         size: the sizes of the axes: a list or tuple of int (in static mode also of Tensors of shape [1]), or an int32
             Tensor.
-        scale_factor: instead of a size, a positive number for all axes, a list or tuple with one an axis, or a Tensor.
-        mode: "linear" (one axis), "bilinear", "nearest", "bicubic" (two), "trilinear" (three), or "area", which is the
-            average pooling to that size.
-        align_corners: the first and last elements stay the first and last; else elements are squares that are cut anew.
-            "nearest" takes only False.
-        align_mode: for the linear modes without align_corners: 0 looks at the squares' centres, 1 at their corners.
+        scale_factor: instead of a size, a positive number for all axes, a list or tuple with one per axis, or a Tensor.
+        mode: "linear" (one axis), "bilinear", "nearest", "bicubic" (two), "trilinear" (three), or "area" (adaptive
+            average pooling).
+        align_corners: if True, the centres of the corner elements of input and output coincide, else the outer edges.
+            "nearest" requires False.
+        align_mode: for the linear modes without align_corners: 0 samples at pixel centres, 1 at pixel corners.
         data_format: "NCW", "NWC"; "NCHW", "NHWC"; "NCDHW", "NDHWC".
         name: a name for the output.
 
@@ -103,8 +103,8 @@ def interpolate(
         Tensor of the data type of `x`.
 
     Raises:
-        ValueError: for a mode that does not go with the number of axes, for neither or both of size and scale_factor,
-            for sizes of another number, scales that are not positive, or another data_format.
+        ValueError: for a mode that does not match the number of axes, neither or both of size and scale_factor, sizes
+            of another number, scales that are not positive, or another data_format.
         TypeError: for sizes, scales or align_corners of other types.
 
     Examples:
@@ -128,7 +128,7 @@ def interpolate(
         return getattr(pooling, f"adaptive_avg_pool{axes}d")(x, size)
     layout = check_resize("interpolate", x, method, align_corners, align_mode, data_format)
     if align_corners and method == "nearest":
-        raise ValueError("interpolate: align_corners goes only with linear, bilinear, bicubic and trilinear")
+        raise ValueError("interpolate: align_corners requires mode linear, bilinear, bicubic or trilinear")
     if size is not None and scale_factor is not None:
         raise ValueError("interpolate: only one of size and scale_factor can be given")
     sizes = _scales(scale_factor, axes) if size is None else size_arguments("interpolate", size, axes)
@@ -154,7 +154,7 @@ def upsample(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Another name of :func:`interpolate`, with the same arguments.
+    """An alias of :func:`interpolate`.
 
     Examples:
         >>> import paddle

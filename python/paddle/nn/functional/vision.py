@@ -1,4 +1,4 @@
-"""Images read at other places, and their channels and frames in another order."""
+"""Spatial transforms and rearrangements: affine_grid, grid_sample, pixel_shuffle, temporal_shift."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["affine_grid", "grid_sample", "pixel_shuffle", "temporal_shift"]
 
 
 def affine_grid(theta: Any, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
-    """The places that affine maps move the pixels of images to, for :func:`grid_sample`.
+    """The sampling grid of affine maps, for :func:`grid_sample`.
 
     Args:
-        theta: float32 or float64 Tensor of the shape [N, 2, 3], a map for each image.
+        theta: float32 or float64 Tensor of shape [N, 2, 3], one map per image.
         out_shape: [N, C, H, W]: a list or tuple of int, or an int32 Tensor.
-        align_corners: -1 and 1 are the centres of the outermost pixels; else the borders of the image.
+        align_corners: -1 and 1 refer to the centres of the corner pixels, else to the edges of the image.
         name: a name for the output.
 
     Returns:
-        Tensor [N, H, W, 2]: x and y of every pixel.
+        Tensor [N, H, W, 2]: x and y of each pixel.
 
     Raises:
-        ValueError: where `theta` is no Tensor, or `out_shape` of another type or length.
+        ValueError: if `theta` is not a Tensor, or `out_shape` has another type or length.
 
     Examples:
         >>> import paddle
@@ -65,21 +65,21 @@ def grid_sample(
     align_corners: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The values of images at the places of a grid.
+    """Samples images at the points of a grid.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W].
-        grid: Tensor [N, grid_H, grid_W, 2] of the same type: x and y of each place, from -1 to 1 within the image.
-        mode: "bilinear" between the four pixels around a place, or "nearest".
-        padding_mode: what there is outside: "zeros", the "border"'s pixels, or the image's "reflection".
-        align_corners: -1 and 1 are the centres of the outermost pixels; else the borders of the image.
+        x: float32 or float64 Tensor of shape [N, C, H, W].
+        grid: Tensor [N, grid_H, grid_W, 2] of the same type: x and y of each point, in [-1, 1] within the image.
+        mode: "bilinear" interpolates the four nearest pixels, "nearest" takes the nearest.
+        padding_mode: values outside of the image: "zeros", "border" (the nearest edge pixel) or "reflection".
+        align_corners: -1 and 1 refer to the centres of the corner pixels, else to the edges of the image.
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [N, C, grid_H, grid_W].
+        Tensor of shape [N, C, grid_H, grid_W].
 
     Raises:
-        ValueError: for another mode, padding_mode or align_corners, and for shapes that do not fit.
+        ValueError: for another mode, padding_mode or align_corners, or shapes that do not match.
 
     Examples:
         >>> import paddle
@@ -110,17 +110,17 @@ def grid_sample(
 
 
 def pixel_shuffle(x: Any, upscale_factor: int, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """Channels as pixels: each `upscale_factor` ** 2 of them become a square of pixels of one channel.
+    """Moves channels to space: each `upscale_factor` ** 2 channels become a square of pixels of one channel.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W], or [N, H, W, C]; C a multiple of the squared factor
+        x: float32 or float64 Tensor of shape [N, C, H, W], or [N, H, W, C]; C must be a multiple of the squared factor
             (ValueError otherwise).
         upscale_factor: an int (TypeError otherwise).
         data_format: "NCHW" or "NHWC" (ValueError otherwise).
         name: a name for the output.
 
     Returns:
-        Tensor of the shape [N, C / r ** 2, H * r, W * r].
+        Tensor of shape [N, C / r ** 2, H * r, W * r].
 
     Examples:
         >>> import paddle
@@ -137,13 +137,13 @@ def pixel_shuffle(x: Any, upscale_factor: int, data_format: str = "NCHW", name: 
 
 
 def temporal_shift(x: Any, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Tensor:
-    """Frames of films that take some channels from the frame before and as many from the frame behind.
+    """Shifts some channels of each frame of a video one frame forward, and as many one frame backward.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N * seg_num, C, H, W].
-        seg_num: frames of a film (TypeError unless an int).
-        shift_ratio: the part of the channels that comes from the frame before; as many come from the one behind.
-            Greater than 0 and less than 0.5 (ValueError otherwise). Beyond the film there are zeros.
+        x: float32 or float64 Tensor of shape [N * seg_num, C, H, W].
+        seg_num: frames per video (TypeError unless an int).
+        shift_ratio: the fraction of the channels taken from the previous frame, and of those from the next one.
+            Greater than 0 and less than 0.5 (ValueError otherwise). Outside of the video there are zeros.
         name: a name for the output.
 
     Returns:

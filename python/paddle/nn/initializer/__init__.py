@@ -24,6 +24,6 @@ __all__ = [
     "Uniform",
 ]
 
-# Read by create_parameter.
+# used by create_parameter
 _global_weight_initializer = _base._global_weight_initializer
 _global_bias_initializer = _base._global_bias_initializer

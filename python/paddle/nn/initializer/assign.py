@@ -1,4 +1,4 @@
-"""The initializer that takes given values."""
+"""Assign: an initializer with given values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Assign"]
 
 
 class Assign(NumpyArrayInitializer):
-    """The elements of `value`, an ndarray, list or Tensor of the parameter's shape; TypeError for anything else.
+    """The elements of `value`, an ndarray, list or Tensor of the parameter's shape; TypeError for other types.
 
     Examples:
         >>> import paddle

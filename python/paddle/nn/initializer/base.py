@@ -1,7 +1,7 @@
-"""Initializers: each puts the one operator that fills a parameter at the head of a block.
+"""Base classes of initializers: each prepends one operator that fills a parameter to a block.
 
-In dygraph mode the block runs the operator at once. The operators and attributes are those of 2.0.2, so that a seed
-gives the same values.
+In dygraph mode the operator runs at once. Operators and attributes are those of 2.0.2, so that a seed gives the same
+values.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _global_bias_initializer_: Initializer | None = None
 
 
 class Initializer:
-    """Base of all initializers: `init(var, block)` appends to `block` the operator that fills `var`, and returns it.
+    """Base of all initializers: `init(var, block)` adds the operator that fills `var` to `block` and returns it.
 
-    `block` may be left out in dygraph mode only.
+    `block` may be omitted in dygraph mode only.
     """
 
     def __call__(self, param: Any, block: Any = None) -> Any:
-        """Fills `param`; given by the subclass."""
+        """Fills `param`; implemented by subclasses."""
         raise NotImplementedError(f"'__call__' not implement in class {type(self).__name__}")
 
     def _check_block(self, block: Any) -> Any:
@@ -62,7 +62,7 @@ class Initializer:
         return block
 
     def _compute_fans(self, var: Any) -> tuple[int, int]:
-        """How many inputs feed an output of the layer whose weight is `var`, and how many outputs an input feeds."""
+        """(fan_in, fan_out) of the layer with weight `var`: inputs per output and outputs per input."""
         shape = var.shape
         if not shape:
             return 1, 1
@@ -70,7 +70,7 @@ class Initializer:
             return shape[0], shape[0]
         if len(shape) == 2:
             return shape[0], shape[1]
-        # A convolution's filter: [output channels, input channels, window...]
+        # A convolution filter: [output channels, input channels, window...]
         window = int(np.prod(shape[2:]))
         return shape[1] * window, shape[0] * window
 
@@ -85,7 +85,7 @@ class Initializer:
         through_float: tuple[str, ...] = ("float16",),
         at_head: bool = True,
     ) -> Any:
-        """Puts `op` into the block; for element types it does not have, a float32 variable `label` and a cast."""
+        """Adds `op` to the block; unsupported element types use a float32 variable `label` and a cast."""
         cast = convert_dtype(var.dtype) in through_float
         if cast:
             dtype = VarType.FP32
@@ -95,8 +95,8 @@ class Initializer:
         else:
             dtype, out = var.dtype, var
         attrs = {"shape": list(var.shape), "dtype": dtype, **attrs}
-        # At the head, as in 1.8 and 2.0: who seeds the global generator gets the values that he got there. (So the
-        # parameters of a Program are drawn in reverse, and differ from those of dygraph mode.)
+        # Prepended, as in 1.8 and 2.0, so that a seed of the global generator gives the same values. (Parameters of a
+        # Program are therefore drawn in reverse order, unlike those of dygraph mode.)
         put = block._prepend_op if at_head else block.append_op
         made = put(type=op, inputs={}, outputs={"Out": out}, attrs=attrs, stop_gradient=True)
         if cast:
@@ -112,9 +112,9 @@ class Initializer:
 
 
 class _Filling(Initializer):
-    """What the initializers below share: the checks, then `_put` with the one operator."""
+    """Base of the initializers below: argument checks, then `_put` adds the operator."""
 
-    # In whose name the element type is checked; None: it is not.
+    # Name in messages of the element type check; None: no check.
     _for_op: str | None = None
 
     def __call__(self, var: Any, block: Any = None) -> Any:
@@ -130,7 +130,7 @@ class _Filling(Initializer):
 
 
 class _Random(_Filling):
-    """An initializer with a seed: 0 takes the Program's, and with that at 0 too the global generator."""
+    """An initializer with a seed: 0 selects the Program's seed, or the global generator if that is 0 too."""
 
     def __init__(self, seed: int) -> None:
         assert seed is not None
@@ -138,7 +138,7 @@ class _Random(_Filling):
         self._seed = seed
 
     def _seed_for(self, block: Any) -> int:
-        # Kept from then on, as in 2.0.2: a second parameter gets the seed that the first one got.
+        # Stored, as in 2.0.2: a second parameter gets the same seed as the first one.
         if self._seed == 0:
             self._seed = block.program.random_seed
         return self._seed
@@ -167,7 +167,7 @@ class ConstantInitializer(_Filling):
 
 
 class UniformInitializer(_Random):
-    """Uniform in [low, high); with `diag_num` > 0 that many diagonal elements, `diag_step` apart, are `diag_val`."""
+    """Uniform in [low, high); if `diag_num` > 0, that many diagonal elements, `diag_step` apart, are `diag_val`."""
 
     _for_op = "uniform_random"
 
@@ -221,7 +221,7 @@ class NormalInitializer(_Gaussian):
 
 
 class TruncatedNormalInitializer(_Gaussian):
-    """Normal with mean `loc` and standard deviation `scale`, drawn anew beyond two deviations."""
+    """Normal with mean `loc` and standard deviation `scale`, redrawn beyond two standard deviations."""
 
     def _put(self, var: Any, block: Any) -> Any:
         attrs = {"mean": self._mean, "std": self._std_dev, "seed": self._seed_for(block)}
@@ -229,7 +229,7 @@ class TruncatedNormalInitializer(_Gaussian):
 
 
 class _Fans(_Random):
-    """Uniform within sqrt(6 / n), or normal with deviation sqrt(2 / n), for a number `n` of connections."""
+    """Uniform within sqrt(6 / n), or normal with deviation sqrt(2 / n), for a fan `n`."""
 
     def __init__(self, uniform: bool, seed: int) -> None:
         assert uniform is not None
@@ -244,7 +244,8 @@ class _Fans(_Random):
 
 
 class XavierInitializer(_Fans):
-    """Glorot's: uniform within sqrt(6 / (fan_in + fan_out)), or normal with deviation sqrt(2 / (fan_in + fan_out)).
+    """Glorot initialization: uniform within sqrt(6 / (fan_in + fan_out)), or normal with standard deviation
+    sqrt(2 / (fan_in + fan_out)).
 
     The fans are computed from the variable's shape unless given.
     """
@@ -266,7 +267,7 @@ class XavierInitializer(_Fans):
 
 
 class MSRAInitializer(_Fans):
-    """Kaiming's: uniform within sqrt(6 / fan_in), or normal with deviation sqrt(2 / fan_in).
+    """Kaiming initialization: uniform within sqrt(6 / fan_in), or normal with standard deviation sqrt(2 / fan_in).
 
     The fan is computed from the variable's shape unless given.
     """
@@ -281,7 +282,7 @@ class MSRAInitializer(_Fans):
 
 
 class BilinearInitializer(Initializer):
-    """The weights of a transposed convolution that interpolates: a filter of shape [C, K, S, S]."""
+    """Weights of a transposed convolution that interpolates bilinearly: a filter of shape [C, K, S, S]."""
 
     def __call__(self, var: Any, block: Any = None) -> Any:
         """Fills `var`, float32 (or float16, float64), and returns the operator.
@@ -289,17 +290,17 @@ class BilinearInitializer(Initializer):
         Raises ValueError for another shape or more than 2**20 elements, TypeError for another element type.
         """
         if not isinstance(var, Variable):
-            raise ValueError("Bilinear: a Variable of a Program is expected")
+            raise ValueError("Bilinear: var must be a Variable of a Program")
         block = self._check_block(block)
         shape = list(var.shape)
         if len(shape) != 4:
-            raise ValueError("Bilinear: a shape of 4 sizes is expected")
+            raise ValueError("Bilinear: the shape must have 4 dimensions")
         if shape[2] != shape[3]:
-            raise ValueError("Bilinear: the last two sizes of the shape must agree")
+            raise ValueError("Bilinear: the last two sizes of the shape must be equal")
         if convert_dtype(var.dtype) not in HALF_FLOATS:
             raise TypeError(f"Unsupported dtype {var.dtype}")
         if int(np.prod(shape)) > 1024 * 1024:
-            raise ValueError("Bilinear: a shape of more than 1024 * 1024 elements does not fit an operator")
+            raise ValueError("Bilinear: more than 1024 * 1024 elements cannot be an attribute of an operator")
         values = _bilinear(shape).tolist()
         return self._fill(
             var,
@@ -318,7 +319,7 @@ def _bilinear(shape: list[int]) -> np.ndarray:
     center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
     index = np.arange(int(np.prod(shape)))
     x = index % size
-    # Not a whole number: 2.0.2 divides so, and models trained with it start from these weights.
+    # A fraction, as in 2.0.2: models trained with it start from these weights.
     y = (index / size) % size
     return ((1 - abs(x / factor - center)) * (1 - abs(y / factor - center))).astype("float32")
 
@@ -341,7 +342,7 @@ class NumpyArrayInitializer(_Filling):
             raise ValueError(f"Unsupported dtype {self._value.dtype}")
         if self._value.size > 1024 * 1024 * 1024:
             raise ValueError(
-                "Initializer: an array of more than 1024 * 1024 * 1024 elements does not fit an operator; save it and "
+                "Initializer: an array of more than 1024 * 1024 * 1024 elements cannot be an attribute; save it and "
                 "read it with load"
             )
         attrs = {"shape": list(self._value.shape), **values}
@@ -349,7 +350,7 @@ class NumpyArrayInitializer(_Filling):
 
 
 def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
-    """Sets the initializers of parameters created from now on that have none of their own; None unsets them.
+    """Sets the default initializers of parameters created from now on; None resets them.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Kaiming He's initializers, for layers before a ReLU."""
+"""Kaiming initializers, for layers followed by a ReLU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["KaimingUniform", "KaimingNormal"]
 
 
 class KaimingNormal(MSRAInitializer):
-    """Normal with standard deviation sqrt(2 / fan_in); the fan is the parameter's unless given.
+    """Normal with standard deviation sqrt(2 / fan_in); `fan_in` is computed from the shape unless given.
 
     Examples:
         >>> import paddle
@@ -21,7 +21,7 @@ class KaimingNormal(MSRAInitializer):
 
 
 class KaimingUniform(MSRAInitializer):
-    """Uniform within sqrt(6 / fan_in); the fan is the parameter's unless given.
+    """Uniform within sqrt(6 / fan_in); `fan_in` is computed from the shape unless given.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""The normal initializers."""
+"""Normal and truncated normal initializers."""
 
 from __future__ import annotations
 

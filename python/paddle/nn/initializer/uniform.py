@@ -20,5 +20,5 @@ class Uniform(UniformInitializer):
     def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None) -> None:
         assert low is not None, "Uniform: low must be given"
         assert high is not None, "Uniform: high must be given"
-        assert high >= low, "Uniform: high may not be below low"
+        assert high >= low, "Uniform: high must not be below low"
         super().__init__(low=low, high=high, seed=0, diag_num=0, diag_step=0, diag_val=1.0)

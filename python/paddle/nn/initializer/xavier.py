@@ -1,4 +1,4 @@
-"""Glorot's initializers."""
+"""Xavier (Glorot) initializers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["XavierNormal", "XavierUniform"]
 
 
 class XavierNormal(XavierInitializer):
-    """Normal with standard deviation sqrt(2 / (fan_in + fan_out)); the fans are the parameter's unless given.
+    """Normal with standard deviation sqrt(2 / (fan_in + fan_out)); fans are computed from the shape unless given.
 
     Examples:
         >>> import paddle
@@ -21,7 +21,7 @@ class XavierNormal(XavierInitializer):
 
 
 class XavierUniform(XavierInitializer):
-    """Uniform within sqrt(6 / (fan_in + fan_out)); the fans are the parameter's unless given.
+    """Uniform within sqrt(6 / (fan_in + fan_out)); fans are computed from the shape unless given.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""The layers of paddle.nn, by family."""
+"""The layer classes of paddle.nn."""
 
 from . import (
     activation,

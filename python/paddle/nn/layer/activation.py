@@ -1,4 +1,4 @@
-"""Layers of activations."""
+"""Activation layers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Tanhshrink(_Activation):
 
 
 class Hardshrink(UnaryFunctionLayer):
-    """x outside -threshold..threshold, 0 inside: `paddle.nn.functional.hardshrink` as a layer."""
+    """x where |x| > threshold, 0 elsewhere: `paddle.nn.functional.hardshrink` as a layer."""
 
     _function = staticmethod(F.hardshrink)
 
@@ -124,7 +124,7 @@ class Hardshrink(UnaryFunctionLayer):
 
 
 class Softshrink(UnaryFunctionLayer):
-    """x brought nearer to 0 by `threshold`: `paddle.nn.functional.softshrink` as a layer."""
+    """x moved towards 0 by `threshold`: `paddle.nn.functional.softshrink` as a layer."""
 
     _function = staticmethod(F.softshrink)
 
@@ -142,7 +142,7 @@ class ThresholdedReLU(UnaryFunctionLayer):
 
 
 class Hardtanh(UnaryFunctionLayer):
-    """x cut to min..max: `paddle.nn.functional.hardtanh` as a layer.
+    """x clipped to [min, max]: `paddle.nn.functional.hardtanh` as a layer.
 
     Examples:
         >>> import paddle
@@ -176,10 +176,10 @@ class SELU(UnaryFunctionLayer):
 
 
 class GELU(UnaryFunctionLayer):
-    """x times the normal distribution's cumulative function: `paddle.nn.functional.gelu` as a layer.
+    """x times the standard normal distribution function of x: `paddle.nn.functional.gelu` as a layer.
 
     Args:
-        approximate: use the form with tanh.
+        approximate: use the tanh approximation.
         name: a name for the output.
     """
 
@@ -199,7 +199,7 @@ class ELU(UnaryFunctionLayer):
 
 
 class Hardsigmoid(_Activation):
-    """x / 6 + 0.5, cut to 0..1: `paddle.nn.functional.hardsigmoid` as a layer."""
+    """x / 6 + 0.5, clipped to [0, 1]: `paddle.nn.functional.hardsigmoid` as a layer."""
 
     _function = staticmethod(F.hardsigmoid)
 
@@ -214,7 +214,7 @@ class LeakyReLU(UnaryFunctionLayer):
 
 
 class Softmax(UnaryFunctionLayer):
-    """exp(x) over its sum along `axis`: `paddle.nn.functional.softmax` as a layer.
+    """exp(x) divided by its sum along `axis`: `paddle.nn.functional.softmax` as a layer.
 
     Examples:
         >>> import paddle
@@ -247,8 +247,8 @@ class Softplus(UnaryFunctionLayer):
     """log(1 + exp(beta * x)) / beta: `paddle.nn.functional.softplus` as a layer.
 
     Args:
-        beta: how sharp the bend is.
-        threshold: where beta * x is above it, the result is x.
+        beta: sharpness of the transition at zero.
+        threshold: the result is x where beta * x exceeds it.
         name: a name for the output.
     """
 
@@ -259,7 +259,7 @@ class Softplus(UnaryFunctionLayer):
 
 
 class Maxout(UnaryFunctionLayer):
-    """The greatest of each group of channels: `paddle.nn.functional.maxout` as a layer, with its arguments.
+    """The maximum of each group of channels: `paddle.nn.functional.maxout` as a layer, with its arguments.
 
     Examples:
         >>> import paddle
@@ -274,13 +274,13 @@ class Maxout(UnaryFunctionLayer):
 
 
 class PReLU(Layer):
-    """max(x, 0) + weight * min(x, 0), the weight a parameter.
+    """max(x, 0) + weight * min(x, 0), with a learned weight.
 
     Args:
         num_parameters: 1, or the number of channels (the second dimension of the input).
-        init: what the weight starts with.
-        weight_attr: ParamAttr or the like of the weight.
-        name: not looked at.
+        init: initial value of the weight.
+        weight_attr: ParamAttr (or a form it accepts) of the weight.
+        name: ignored.
 
     Examples:
         >>> import paddle
@@ -301,7 +301,7 @@ class PReLU(Layer):
         )
 
     def forward(self, x: Any) -> Any:
-        """The function of `x`."""
+        """`paddle.nn.functional.prelu` of `x`."""
         return F.prelu(x, self._weight)
 
     def extra_repr(self) -> str:

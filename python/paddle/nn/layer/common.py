@@ -1,4 +1,4 @@
-"""Linear, Bilinear, Embedding, Flatten, the dropouts, CosineSimilarity."""
+"""Linear, Bilinear, Embedding, Flatten, dropout layers, CosineSimilarity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Linear(Layer):
 
     Args:
         in_features, out_features: the last dimension of input and output.
-        weight_attr: ParamAttr or the like of the weight [in_features, out_features] (default: Xavier's uniform).
+        weight_attr: ParamAttr (or a form it accepts) of the weight [in_features, out_features] (default: Xavier).
         bias_attr: of the bias [out_features] (default: zeros); False for no bias.
         name: a name for the outputs.
 
@@ -66,7 +66,7 @@ class Linear(Layer):
         own = self._parameters
         weight, bias = own.get("weight"), own.get("bias")
         if weight is None or bias is None:
-            # One that is no parameter (any more) is found the ordinary, slower way.
+            # An attribute that is not a parameter (any more) takes the ordinary lookup.
             weight, bias = self.weight, self.bias
         return F.linear(input, weight, bias, self.name)
 
@@ -77,13 +77,13 @@ class Linear(Layer):
 
 
 class Embedding(Layer):
-    """Rows of a table for ids.
+    """Lookup table: ids to rows.
 
     Args:
-        num_embeddings, embedding_dim: rows and width of the table; ValueError unless above zero.
-        padding_idx: this id (negative: from the end) gives zeros and no gradient; ValueError if it is no row.
-        sparse: whether the table's gradient has only the rows looked up.
-        weight_attr: ParamAttr or the like of the table (default: Xavier's uniform).
+        num_embeddings, embedding_dim: rows and columns of the table; ValueError unless positive.
+        padding_idx: the row of this id (negative: from the end) is zero and has no gradient; ValueError out of range.
+        sparse: whether the gradient of the table holds only the rows looked up.
+        weight_attr: ParamAttr (or a form it accepts) of the table (default: Xavier uniform).
         name: a name for the output.
 
     Examples:
@@ -138,7 +138,7 @@ class Embedding(Layer):
 
 
 class Flatten(Layer):
-    """Makes one dimension of those from `start_axis` to `stop_axis`.
+    """Merges the dimensions from `start_axis` to `stop_axis` into one.
 
     Examples:
         >>> import paddle
@@ -152,7 +152,7 @@ class Flatten(Layer):
         self.stop_axis = stop_axis
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The flattened input; ValueError for axes that it does not have."""
+        """The flattened input; ValueError for axes out of range."""
         return _ops.flatten_contiguous_range(input, start_axis=self.start_axis, stop_axis=self.stop_axis)
 
 
@@ -160,12 +160,12 @@ class _Dropout(FunctionLayer):
     _prefix = ""
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with elements dropped, if training."""
+        """`input` with elements dropped in training mode."""
         return self._function(input, training=self.training, **self._arguments)
 
 
 class Dropout(_Dropout):
-    """Sets elements to zero with the probability `p` while training; the arguments of `functional.dropout`."""
+    """Sets elements to zero with the probability `p` in training mode; the arguments of `functional.dropout`."""
 
     _function = staticmethod(F.dropout)
 
@@ -176,7 +176,7 @@ class Dropout(_Dropout):
 
 
 class Dropout2D(_Dropout):
-    """Sets whole channels of [N, C, H, W] to zero with the probability `p` while training."""
+    """Sets whole channels of [N, C, H, W] to zero with the probability `p` in training mode."""
 
     _function = staticmethod(F.dropout2d)
 
@@ -185,7 +185,7 @@ class Dropout2D(_Dropout):
 
 
 class Dropout3D(_Dropout):
-    """Sets whole channels of [N, C, D, H, W] to zero with the probability `p` while training."""
+    """Sets whole channels of [N, C, D, H, W] to zero with the probability `p` in training mode."""
 
     _function = staticmethod(F.dropout3d)
 
@@ -194,7 +194,7 @@ class Dropout3D(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance, for networks with SELU: `functional.alpha_dropout` as a layer."""
+    """Dropout that preserves mean and variance, for networks with SELU: `functional.alpha_dropout` as a layer."""
 
     _function = staticmethod(F.alpha_dropout)
 
@@ -216,11 +216,11 @@ class CosineSimilarity(FunctionLayer):
 
 
 class Bilinear(Layer):
-    """x1 W[k] x2 + b[k], with weights and bias of its own: `functional.bilinear` as a layer.
+    """x1 W[k] x2 + b[k] with learned weight and bias: `functional.bilinear` as a layer.
 
     Args:
         in1_features, in2_features, out_features: the last dimensions of the inputs and the output.
-        weight_attr: ParamAttr or the like of the weight [out_features, in1_features, in2_features].
+        weight_attr: ParamAttr (or a form it accepts) of the weight [out_features, in1_features, in2_features].
         bias_attr: of the bias [1, out_features] (default: zeros); False for no bias.
         name: a name for the outputs.
 

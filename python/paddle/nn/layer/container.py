@@ -1,4 +1,4 @@
-"""Layers that hold other layers or parameters: Sequential, LayerList, ParameterList."""
+"""Containers of layers and parameters: Sequential, LayerList, ParameterList."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sequential", "ParameterList", "LayerList"]
 
 
 class Sequential(Layer):
-    """Runs layers one after the other, each on the output of the one before.
+    """Runs layers in order, each on the output of the previous one.
 
     Takes layers, named "0", "1", ..., or tuples (name, layer).
 
@@ -45,7 +45,7 @@ class Sequential(Layer):
         if not -size <= name < size:
             raise IndexError(f"index {name} is out of range")
         key = str(name % size)
-        # Layers given with names have no numbers: they are counted.
+        # Named layers have no numeric key: use the position.
         return self._sub_layers[key] if key in self._sub_layers else list(self._sub_layers.values())[name]
 
     def __setitem__(self, name: Any, layer: Layer) -> None:
@@ -68,7 +68,7 @@ class Sequential(Layer):
 
 
 class ParameterList(Layer):
-    """A list of parameters, which are this layer's.
+    """A list of parameters, registered with this layer.
 
     Examples:
         >>> import paddle
@@ -100,13 +100,13 @@ class ParameterList(Layer):
         return iter(self._parameters.values())
 
     def append(self, parameter: Any) -> ParameterList:
-        """Adds a parameter at the end; returns the list."""
+        """Appends a parameter; returns the list."""
         self.add_parameter(str(len(self._parameters)), parameter)
         return self
 
 
 class LayerList(Layer):
-    """A list of layers, which are this layer's sublayers.
+    """A list of layers, registered as sublayers.
 
     Examples:
         >>> import paddle
@@ -126,7 +126,7 @@ class LayerList(Layer):
         return self._sub_layers[self._key(idx)]
 
     def _key(self, idx: int) -> str:
-        # Counted from the end if negative; one that is out of range raises KeyError, as in 2.0.2.
+        # Negative indices count from the end; an index out of range raises KeyError, as in 2.0.2.
         return str(idx + len(self._sub_layers) if idx < 0 else idx)
 
     def __setitem__(self, idx: int, sublayer: Layer) -> None:
@@ -147,12 +147,12 @@ class LayerList(Layer):
         return iter(self._sub_layers.values())
 
     def append(self, sublayer: Layer) -> LayerList:
-        """Adds a layer at the end; returns the list."""
+        """Appends a layer; returns the list."""
         self.add_sublayer(str(len(self)), sublayer)
         return self
 
     def insert(self, index: int, sublayer: Layer) -> None:
-        """Adds a layer before the one at `index`, in range(len(self)); AssertionError for another index."""
+        """Inserts a layer before the one at `index`, in range(len(self)); AssertionError for another index."""
         assert isinstance(index, INTS) and 0 <= index < len(self._sub_layers), (
             "index must be an int from 0 to len(self) - 1"
         )
@@ -162,7 +162,7 @@ class LayerList(Layer):
         self.extend(layers)
 
     def extend(self, sublayers: Iterable[Layer]) -> LayerList:
-        """Adds layers at the end; returns the list."""
+        """Appends layers; returns the list."""
         for layer in list(sublayers):
             self.append(layer)
         return self

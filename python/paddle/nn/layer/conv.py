@@ -17,7 +17,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Layer):
-    """What plain and transposed convolutions share: parameters, arguments and their checks."""
+    """Base of convolutions and transposed convolutions: parameters, arguments and their checks."""
 
     _dims = 2
     _transposed = False
@@ -40,12 +40,12 @@ class _ConvNd(Layer):
     ) -> None:
         super().__init__()
         dims = self._dims
-        assert weight_attr is not False, "Conv: weight_attr can not be False"
+        assert weight_attr is not False, "Conv: weight_attr must not be False"
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, not '{padding_mode!s:.200}'")
         if padding_mode != "zeros":
             if not isinstance(padding, INTS):
-                raise TypeError("padding must be an int where padding_mode is reflect, replicate or circular")
+                raise TypeError("padding must be an int if padding_mode is reflect, replicate or circular")
         if groups < 1 or in_channels % groups:
             raise ValueError("in_channels must be divisible by groups.")
         self._last = channel_last(data_format, dims)
@@ -62,7 +62,7 @@ class _ConvNd(Layer):
         self._padding = padding
         self._padding_mode = padding_mode
         self.output_padding = output_padding
-        # Other modes than zeros pad before the convolution, which then pads nothing.
+        # Modes other than zeros pad before the convolution, which then has padding 0.
         own = padding if padding_mode == "zeros" else 0
         self._updated_padding, self._padding_algorithm = paddings(own, dims, self._last)
         shape, normal = filters_of(in_channels, out_channels, groups, self._kernel_size, self._transposed)
@@ -71,7 +71,7 @@ class _ConvNd(Layer):
         self._op_type = conv_op(in_channels, out_channels, groups, dims)
 
     def extra_repr(self) -> str:
-        """Channels, sizes, and what differs from the defaults."""
+        """Channels, sizes, and arguments that differ from the defaults."""
         text = f"{self._in_channels}, {self._out_channels}, kernel_size={self._kernel_size}"
         if any(n != 1 for n in self._stride):
             text += f", stride={self._stride}"
@@ -90,7 +90,7 @@ class _ConvNd(Layer):
 
 class _Plain(_ConvNd):
     def forward(self, x: Any) -> Any:
-        """The convolution of `x` with the layer's filters, plus its bias."""
+        """The convolution of `x` with the filters of the layer, plus the bias."""
         if self._padding_mode != "zeros":
             sizes = [self._padding] * (2 * self._dims)
             x = F.pad(x, sizes, mode=self._padding_mode, data_format=self._data_format)
@@ -110,7 +110,7 @@ class _Transposed(_ConvNd):
     _function: Any = None
 
     def forward(self, x: Any, output_size: Any = None) -> Any:
-        """The transposed convolution of `x`; an `output_size` counts instead of the layer's output_padding."""
+        """The transposed convolution of `x`; `output_size` overrides the layer's output_padding."""
         return self._function(
             x,
             self.weight,
@@ -126,14 +126,14 @@ class _Transposed(_ConvNd):
 
 
 class Conv1D(_Plain):
-    """A 1-D convolution with filters and bias of its own; the arguments of `functional.conv1d`.
+    """A 1-D convolution with learned filters and bias; the arguments of `functional.conv1d`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or a list of one.
-        padding, groups, data_format: as for the function.
-        padding_mode: "zeros", or "reflect", "replicate" or "circular" (the padding must be an int then, TypeError).
-        weight_attr: of the filters (default: normal with the deviation sqrt(2 / (in_channels * kernel size))).
+        padding, groups, data_format: see the function.
+        padding_mode: "zeros", "reflect", "replicate" or "circular"; the last three require an int padding (TypeError).
+        weight_attr: of the filters (default: normal with deviation sqrt(2 / (in_channels * kernel size))).
         bias_attr: of the bias (default: zeros); False for no bias.
 
     Examples:
@@ -174,14 +174,14 @@ class Conv1D(_Plain):
 
 
 class Conv2D(_Plain):
-    """A 2-D convolution with filters and bias of its own; the arguments of `functional.conv2d`.
+    """A 2-D convolution with learned filters and bias; the arguments of `functional.conv2d`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or [height, width].
-        padding, groups, data_format: as for the function.
-        padding_mode: "zeros", or "reflect", "replicate" or "circular" (the padding must be an int then, TypeError).
-        weight_attr: of the filters (default: normal with the deviation sqrt(2 / (in_channels * height * width))).
+        padding, groups, data_format: see the function.
+        padding_mode: "zeros", "reflect", "replicate" or "circular"; the last three require an int padding (TypeError).
+        weight_attr: of the filters (default: normal with deviation sqrt(2 / (in_channels * height * width))).
         bias_attr: of the bias (default: zeros); False for no bias.
 
     Examples:
@@ -220,14 +220,14 @@ class Conv2D(_Plain):
 
 
 class Conv3D(_Plain):
-    """A 3-D convolution with filters and bias of its own; the arguments of `functional.conv3d`.
+    """A 3-D convolution with learned filters and bias; the arguments of `functional.conv3d`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or [depth, height, width].
-        padding, groups, data_format: as for the function.
-        padding_mode: "zeros", or "reflect", "replicate" or "circular" (the padding must be an int then, TypeError).
-        weight_attr: of the filters (default: normal with the deviation sqrt(2 / (in_channels * filter's elements))).
+        padding, groups, data_format: see the function.
+        padding_mode: "zeros", "reflect", "replicate" or "circular"; the last three require an int padding (TypeError).
+        weight_attr: of the filters (default: normal with deviation sqrt(2 / (in_channels * filter elements))).
         bias_attr: of the bias (default: zeros); False for no bias.
 
     Examples:
@@ -268,12 +268,12 @@ class Conv3D(_Plain):
 
 
 class Conv1DTranspose(_Transposed):
-    """A 1-D transposed convolution with filters and bias of its own; the arguments of `functional.conv1d_transpose`.
+    """A 1-D transposed convolution with learned filters and bias; the arguments of `functional.conv1d_transpose`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or a list of one.
-        padding, output_padding, groups, data_format: as for the function.
+        padding, output_padding, groups, data_format: see the function.
         weight_attr, bias_attr: of the filters and the bias; False for no bias.
 
     Examples:
@@ -315,12 +315,12 @@ class Conv1DTranspose(_Transposed):
 
 
 class Conv2DTranspose(_Transposed):
-    """A 2-D transposed convolution with filters and bias of its own; the arguments of `functional.conv2d_transpose`.
+    """A 2-D transposed convolution with learned filters and bias; the arguments of `functional.conv2d_transpose`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or [height, width].
-        padding, output_padding, groups, data_format: as for the function.
+        padding, output_padding, groups, data_format: see the function.
         weight_attr, bias_attr: of the filters and the bias; False for no bias.
 
     Examples:
@@ -361,12 +361,12 @@ class Conv2DTranspose(_Transposed):
 
 
 class Conv3DTranspose(_Transposed):
-    """A 3-D transposed convolution with filters and bias of its own; the arguments of `functional.conv3d_transpose`.
+    """A 3-D transposed convolution with learned filters and bias; the arguments of `functional.conv3d_transpose`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, dilation: an int, or [depth, height, width].
-        padding, output_padding, groups, data_format: as for the function.
+        padding, output_padding, groups, data_format: see the function.
         weight_attr, bias_attr: of the filters and the bias; False for no bias.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification as a layer."""
+"""CTCLoss: connectionist temporal classification as a layer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["CTCLoss"]
 
 
 class CTCLoss(Layer):
-    """-log of the probability that the scores of steps stand for labels: `functional.ctc_loss` as a layer.
+    """-log of the probability of the labels under the scores of all steps: `functional.ctc_loss` as a layer.
 
     Args:
-        blank: the class that stands for no label.
+        blank: the class of the blank label.
         reduction: "mean", "sum" or "none".
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/layer/loss/CTCLoss_en.html

@@ -1,4 +1,4 @@
-"""PairwiseDistance."""
+"""PairwiseDistance: the p-norm of differences of vectors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class PairwiseDistance(Layer):
     """The p-norm of the differences of vectors.
 
     Args:
-        p: the norm's exponent; inf, -inf and 0 go, too.
-        epsilon: keeps the gradient finite where the vectors are equal.
-        keepdim: whether the dimension of the vectors stays, with the size 1.
-        name: not looked at.
+        p: the exponent of the norm; also inf, -inf and 0.
+        epsilon: keeps the gradient finite for equal vectors.
+        keepdim: whether to keep the vector dimension with size 1.
+        name: ignored.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Layers without parameters: each keeps the arguments of a function, and calls it."""
+"""Base classes of layers without parameters, which store the arguments of a function and call it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__: list[str] = []
 
 
 class FunctionLayer(Layer):
-    """Base of these: a subclass names the function, and gives its arguments as keywords to this `__init__`.
+    """Base class: a subclass names the function and passes its arguments as keywords to `__init__`.
 
-    They are attributes, under their names after `_prefix`; a change of these counts.
+    The arguments are attributes (names prefixed with `_prefix`); assigning to them takes effect in the next call.
     """
 
     #: called with the inputs, then the arguments by name
     _function: Callable[..., Any]
     _prefix = "_"
-    #: the arguments that `extra_repr` shows: all, and the name if there is one
+    # : the arguments that `extra_repr` shows: all, and the name if there is one
     _shown: tuple[str, ...] | None = None
     #: attribute -> argument
     _names: Mapping[str, str] = {}
@@ -46,7 +46,7 @@ class FunctionLayer(Layer):
 
 
 class UnaryFunctionLayer(FunctionLayer):
-    """One of a function of one input."""
+    """A FunctionLayer of a function of one input."""
 
     def forward(self, x: Any) -> Any:
         """The function of `x`."""

@@ -1,4 +1,4 @@
-"""Normalisation of single images, over neighbouring channels, and of weights by their greatest singular value."""
+"""InstanceNorm, LocalResponseNorm and SpectralNorm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D", "LocalResponseN
 
 
 class _InstanceNormBase(Layer):
-    """What InstanceNorm1D, 2D and 3D share; each knows its numbers of dimensions."""
+    """Base of InstanceNorm1D, 2D and 3D; subclasses define the accepted ranks."""
 
     _dims: tuple[int, ...] = ()
 
@@ -47,7 +47,7 @@ class _InstanceNormBase(Layer):
             self.bias = self.create_parameter(attr=bias_attr, shape=[num_features], is_bias=True)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input; ValueError for another number of dimensions."""
+        """The normalized input; ValueError for another rank."""
         if len(input.shape) not in self._dims:
             wanted = " or ".join(f"{n}D" for n in self._dims)
             raise ValueError(f"{type(self).__name__}: expected {wanted} input (got {len(input.shape)}D input)")
@@ -63,24 +63,24 @@ _ARGUMENTS = """
     Args:
         num_features: the number of channels.
         epsilon: added to the variance.
-        momentum, data_format, name: not looked at.
-        weight_attr, bias_attr: ParamAttr or the like of scale and shift a channel (default: ones and zeros); False,
-            both of them (AssertionError otherwise), leaves the step out.
+        momentum, data_format, name: ignored.
+        weight_attr, bias_attr: ParamAttr (or a form it accepts) of scale and shift of each channel (default: ones and
+            zeros); False for both (AssertionError for one of them) omits the step.
 """
 
 
 class InstanceNorm1D(_InstanceNormBase):
-    __doc__ = "Normalises every channel of every row of [N, C] or [N, C, L] by itself." + _ARGUMENTS
+    __doc__ = "Normalizes each channel of each row of [N, C] or [N, C, L]." + _ARGUMENTS
     _dims = (2, 3)
 
 
 class InstanceNorm2D(_InstanceNormBase):
-    __doc__ = "Normalises every channel of every image of [N, C, H, W] by itself." + _ARGUMENTS
+    __doc__ = "Normalizes each channel of each image of [N, C, H, W]." + _ARGUMENTS
     _dims = (4,)
 
 
 class InstanceNorm3D(_InstanceNormBase):
-    __doc__ = "Normalises every channel of every image of [N, C, D, H, W] by itself." + _ARGUMENTS
+    __doc__ = "Normalizes each channel of each image of [N, C, D, H, W]." + _ARGUMENTS
     _dims = (5,)
 
 
@@ -112,20 +112,20 @@ class LocalResponseNorm(FunctionLayer):
         return self._function(input, **self._arguments)
 
     def extra_repr(self) -> str:
-        """The arguments that say most."""
+        """The main arguments."""
         return super().extra_repr().replace(", data_format=NCHW", "")
 
 
 class SpectralNorm(Layer):
-    """A weight divided by its greatest singular value, which a power iteration finds; the vectors it starts from are
-    random parameters that are not trained.
+    """A weight divided by its largest singular value, computed by power iteration; the start vectors are random
+    parameters that are not trained.
 
     Args:
         weight_shape: the shape of the weight, of 2 to 5 dimensions.
-        dim: the dimension (0 or 1) that is a row of the matrix; all others together are its columns.
-        power_iters: iterations a call.
-        eps: added to the lengths that the iteration divides by.
-        dtype: of the weight.
+        dim: the dimension (0 or 1) of the matrix rows; all others together are the columns.
+        power_iters: iterations per call.
+        eps: added to the norms that the iteration divides by.
+        dtype: element type of the weight.
 
     Examples:
         >>> import paddle
@@ -155,7 +155,7 @@ class SpectralNorm(Layer):
         return start
 
     def forward(self, weight: Any) -> Any:
-        """The weight, divided."""
+        """The normalized weight."""
         check_variable_and_dtype(weight, "weight", takes("spectral_norm"), "SpectralNorm")
         return _ops.spectral_norm(
             weight, self.weight_u, self.weight_v, dim=self._dim, power_iters=self._power_iters, eps=self._eps

@@ -1,4 +1,4 @@
-"""Layer: what networks are made of; it owns parameters, buffers and other layers."""
+"""Layer: the base class of networks; owns parameters, buffers and sublayers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable
-from paddle.nn.layer.parts import (
+from paddle.nn.layer.layer_support import (
     NOT_INITIALISED,
     HookRemoveHelper,
     _assign,
@@ -26,18 +26,17 @@ from paddle.nn.layer_object_helper import LayerObjectHelper
 __all__ = ["Layer"]
 
 
-#: what a call needs first of what Layer.__init__ makes
+# : the attribute of Layer.__init__ that `__call__` reads first
 _MADE_BY_INIT = frozenset({"_forward_pre_hooks", "_forward_post_hooks", "_parameters", "_sub_layers", "_buffers"})
 
 
 class Layer:
-    """Base of all layers. A subclass makes its parameters and sublayers in `__init__`, which are found by being
-    assigned to attributes, and computes in `forward`.
+    """Base of all layers. A subclass creates parameters and sublayers in `__init__` by assigning them to attributes
+    and computes in `forward`.
 
     Args:
-        name_scope: goes before the names of the parameters: "my" gives "my_0.w_0" (default: the class's name in
-            snake case).
-        dtype: element type of parameters that do not say.
+        name_scope: prefix of the names of parameters: "my" gives "my_0.w_0" (default: the class name in snake case).
+        dtype: default element type of parameters.
 
     Examples:
         >>> import paddle
@@ -68,7 +67,7 @@ class Layer:
         self._buffers: collections.OrderedDict[str, Any] = collections.OrderedDict()
         self._non_persistable_buffer_names_set: set[str] = set()
         self._sub_layers: collections.OrderedDict[str, Any] = collections.OrderedDict()
-        # Values for parameters that are made later than they are loaded.
+        # Loaded values of parameters that are created later.
         self._loaddict_holder: collections.OrderedDict[str, Any] = collections.OrderedDict()
 
         self._forward_pre_hooks: collections.OrderedDict[int, Any] = collections.OrderedDict()
@@ -77,7 +76,7 @@ class Layer:
     # ------------------------------------------------------------------------------------------------ running
 
     def train(self) -> None:
-        """Puts this layer and its sublayers into training mode, which matters to Dropout, BatchNorm and so on."""
+        """Puts this layer and its sublayers into training mode, which affects Dropout, BatchNorm and so on."""
         self._switch("train", True)
 
     def eval(self) -> None:
@@ -91,14 +90,14 @@ class Layer:
         self.training = training
         plain = getattr(Layer, method)
         for _, layer in self.named_sublayers():
-            # A subclass's own method does more; the plain one would walk through the sublayers again.
+            # A subclass may override the method; the plain one would visit the sublayers twice.
             if getattr(type(layer), method) is plain:
                 layer.training = training
             else:
                 getattr(layer, method)()
 
     def apply(self, fn: Callable[[Layer], Any]) -> Layer:
-        """Calls `fn` with each sublayer, inner ones first, and at last with this layer, which it returns.
+        """Calls `fn` with each sublayer, inner ones first, and finally with this layer; returns this layer.
 
         Examples:
             >>> import paddle
@@ -114,29 +113,29 @@ class Layer:
         return self
 
     def full_name(self) -> str:
-        """The name that goes before those of this layer's parameters, such as "linear_0"."""
+        """The prefix of the names of this layer's parameters, such as "linear_0"."""
         return self._full_name
 
     def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Calls `hook(layer, inputs, outputs)` after each forward; what it returns, unless None, is the output.
+        """Calls `hook(layer, inputs, outputs)` after each forward; a result other than None replaces the outputs.
 
-        Returns a helper whose `remove()` takes the hook off.
+        Returns a helper whose `remove()` unregisters the hook.
         """
         helper = HookRemoveHelper(self._forward_post_hooks)
         self._forward_post_hooks[helper._hook_id] = hook
         return helper
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Calls `hook(layer, inputs)` before each forward; what it returns, unless None, are the inputs.
+        """Calls `hook(layer, inputs)` before each forward; a result other than None replaces the inputs.
 
-        Returns a helper whose `remove()` takes the hook off.
+        Returns a helper whose `remove()` unregisters the hook.
         """
         helper = HookRemoveHelper(self._forward_pre_hooks)
         self._forward_pre_hooks[helper._hook_id] = hook
         return helper
 
     def _build_once(self, *args: Any, **kwargs: Any) -> None:
-        """For subclasses that make their parameters when they see the first input."""
+        """For subclasses that create their parameters on the first call."""
         return None
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> core.Tensor:
@@ -157,12 +156,12 @@ class Layer:
         return outputs
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the layer computes; given by the subclass."""
+        """The computation of the layer; implemented by subclasses."""
         raise NotImplementedError(f"'forward' not implement in class {type(self).__name__}")
 
     def backward(self, *inputs: Any) -> Any:
-        """Gradients come from the operators: raises ValueError."""
-        raise ValueError("a Layer has no backward of its own: define forward")
+        """Always raises ValueError: gradients are computed by operators."""
+        raise ValueError("Layer.backward cannot be called: define forward; gradients come from the operators")
 
     # ------------------------------------------------------------------------------------- parameters, buffers
 
@@ -174,14 +173,14 @@ class Layer:
         is_bias: bool = False,
         default_initializer: Any = None,
     ) -> Any:
-        """A new parameter, which becomes this layer's when it is assigned to an attribute.
+        """A new parameter; assigning it to an attribute registers it with this layer.
 
         Args:
             shape: list of int.
             attr: a ParamAttr, a name, an initializer, ...; False for no parameter (None is returned).
             dtype: element type (default: float32).
-            is_bias: a bias is filled with 0 unless told, a weight by Xavier.
-            default_initializer: used if `attr` has none.
+            is_bias: selects the default initializer: zeros for a bias, Xavier for a weight.
+            default_initializer: used if `attr` has no initializer.
         """
         attr = copy.deepcopy(attr)
         if isinstance(attr, str) and attr == "":
@@ -208,7 +207,7 @@ class Layer:
         return block.create_var(name=name, persistable=persistable, dtype=dtype)
 
     def parameters(self, include_sublayers: bool = True) -> list[Any]:
-        """All parameters of this layer and (unless told not to) its sublayers, each once."""
+        """All parameters of this layer and, by default, its sublayers, each once."""
         return [param for _, param in self.named_parameters(include_sublayers=include_sublayers)]
 
     def children(self) -> Iterator[Layer]:
@@ -225,7 +224,7 @@ class Layer:
                 yield name, layer
 
     def sublayers(self, include_sublayers: bool = True) -> list[Layer]:
-        """All layers inside this one, however deep; none with include_sublayers=False, as in 2.0.2."""
+        """All layers inside this one, at any depth; none with include_sublayers=False, as in 2.0.2."""
         return [layer for _, layer in self.named_sublayers(include_sublayers=include_sublayers)]
 
     def named_sublayers(
@@ -238,10 +237,10 @@ class Layer:
         """Iterates over the layers inside this one, each once, with names such as "block.fc".
 
         Args:
-            prefix: goes before all names.
-            include_sublayers: False leaves only this layer itself, if `include_self`.
+            prefix: prefix of all names.
+            include_sublayers: False yields only this layer itself, if `include_self`.
             include_self: whether this layer comes first, named `prefix`.
-            layers_set: layers to leave out; those yielded are added.
+            layers_set: layers to skip; those yielded are added.
         """
         if layers_set is None:
             layers_set = set()
@@ -274,10 +273,10 @@ class Layer:
                 yield f"{layer_prefix}.{key}" if layer_prefix else key, value
 
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
-        """Makes `tensor` (or None) a buffer: a Tensor that is no parameter but belongs to the layer's state.
+        """Registers `tensor` (or None) as a buffer: a Tensor in the layer's state that is not a parameter.
 
-        `persistable` says whether `state_dict` has it. Raises ValueError before `__init__`, TypeError or KeyError for
-        a name that is no str, has a dot, is empty or taken, TypeError for a tensor that is none.
+        `persistable` selects whether `state_dict` includes it. ValueError before `__init__`; TypeError or KeyError for
+        a name that is not a str, contains a dot, is empty or taken; TypeError for a value that is not a Tensor.
         """
         check_name(self, "buffer", name, "_buffers", ValueError)
         if hasattr(self, name) and name not in self._buffers:
@@ -291,7 +290,7 @@ class Layer:
             self._non_persistable_buffer_names_set.add(name)
 
     def buffers(self, include_sublayers: bool = True) -> list[Any]:
-        """All buffers of this layer and (unless told not to) its sublayers, each once."""
+        """All buffers of this layer and, by default, its sublayers, each once."""
         return [buffer for _, buffer in self.named_buffers(include_sublayers=include_sublayers)]
 
     def named_buffers(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Any]]:
@@ -305,20 +304,20 @@ class Layer:
                 param.clear_gradient()
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
-        """Makes `sublayer` a sublayer with this name, and returns it."""
+        """Registers `sublayer` under this name, and returns it."""
         assert isinstance(sublayer, Layer), f"sublayer should be a Layer, but received {type(sublayer).__name__}"
         self._sub_layers[name] = sublayer
         return sublayer
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
-        """Makes `parameter` (or None) a parameter with this name, and returns it.
+        """Registers `parameter` (or None) under this name, and returns it.
 
-        Raises RuntimeError before `__init__`, TypeError or KeyError for a name that is no str, has a dot, is empty or
-        taken, TypeError for a parameter that is none.
+        RuntimeError before `__init__`; TypeError or KeyError for a name that is not a str, contains a dot, is empty or
+        taken; TypeError for a value that is not a Parameter.
         """
         check_name(self, "parameter", name, "_parameters", RuntimeError)
         if hasattr(self, name) and name not in self._parameters:
-            raise KeyError(f"add_parameter: there is an attribute '{name}'")
+            raise KeyError(f"add_parameter: attribute '{name}' exists already")
         if parameter is not None and not isinstance(parameter, Parameter):
             raise TypeError(f"add_parameter: the value should be a Parameter, got {type(parameter).__name__}")
         if parameter is not None:
@@ -350,13 +349,13 @@ class Layer:
                 f"'{type(self).__name__}' object has no attribute '{name}': its __init__ has not called "
                 "super().__init__()"
             )
-        # Again the ordinary way: it raises the ordinary error, or that of a property which raised AttributeError.
+        # The ordinary lookup raises the ordinary error, or that of a property which raised AttributeError.
         return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
-            # As in 2.0.2 a member goes on to the tables, so that the names in its saved files stay the same.
+            # As in 2.0.2 a member is also stored in the tables, so that the names in saved files stay the same.
             if not isinstance(value, (Layer, Parameter, core.Tensor)):
                 return
         own = self.__dict__
@@ -385,7 +384,7 @@ class Layer:
             object.__setattr__(self, name, value)
 
     def _keep(self, store: str, name: str, value: Any) -> None:
-        """Puts a member where it belongs, and takes what had its name before out of the other places."""
+        """Stores a member in its table, and removes a former member of that name from the other tables."""
         own = self.__dict__
         if store not in own:
             raise ValueError(NOT_INITIALISED)
@@ -416,7 +415,7 @@ class Layer:
         return dir(type(self)) + list(self.__dict__) + own
 
     def extra_repr(self) -> str:
-        """What `repr` shows between the brackets; given by subclasses that have something to show."""
+        """The text that `repr` shows in parentheses; overridden by subclasses."""
         return ""
 
     def __repr__(self) -> str:
@@ -438,9 +437,9 @@ class Layer:
         """All parameters and persistable buffers, by names such as "block.fc.weight" (the Tensors, not copies).
 
         Args:
-            destination: a dict to add them to.
-            include_sublayers: whether those of sublayers are in it.
-            structured_name_prefix: goes before all names.
+            destination: a dict that they are added to.
+            include_sublayers: whether to include those of sublayers.
+            structured_name_prefix: prefix of all names.
         """
         if destination is None:
             destination = collections.OrderedDict()
@@ -460,14 +459,14 @@ class Layer:
     def set_state_dict(
         self, state_dict: dict[str, Any], include_sublayers: bool = True, use_structured_name: bool = True
     ) -> None:
-        """Takes over values that `state_dict()` returned, or that were loaded from a file.
+        """Sets parameters and buffers to values returned by `state_dict()` or loaded from a file.
 
         Args:
             state_dict: name to Tensor or ndarray.
-            include_sublayers: not looked at, as in 2.0.2.
-            use_structured_name: whether the names are such as "fc.weight", or those of the parameters, "linear_0.w_0".
+            include_sublayers: ignored, as in 2.0.2.
+            use_structured_name: whether names are such as "fc.weight", or those of the parameters, "linear_0.w_0".
 
-        A value that is missing or has another shape is left out with a warning.
+        A value that is missing or has another shape is skipped with a warning.
         """
         matched = []
         for key, param in self.state_dict().items():

@@ -1,4 +1,4 @@
-"""Layers of losses: each keeps the arguments of its function."""
+"""Loss layers: each stores the arguments of its function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 class _Loss(FunctionLayer):
     _prefix = ""
-    _shown = ()  # as upstream, which shows none
+    _shown = ()  # as upstream, which shows no arguments
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -37,7 +37,7 @@ class BCEWithLogitsLoss(_Loss):
 
     Args:
         weight, pos_weight: Tensors of weights, or None.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
     """
 
@@ -59,11 +59,11 @@ class CrossEntropyLoss(_Loss):
 
     Args:
         weight: Tensor of the weights of the classes, or None.
-        ignore_index: this label costs nothing.
+        ignore_index: samples with this label have no loss.
         reduction: "mean", "sum" or "none".
         soft_label: whether labels are probabilities.
         axis: the dimension of the classes.
-        use_softmax: False: the input has probabilities already.
+        use_softmax: if False, the input contains probabilities.
         name: a name for the output.
 
     Examples:
@@ -156,8 +156,8 @@ class BCELoss(_Loss):
     """The cross entropy of probabilities of two classes: `functional.binary_cross_entropy` as a layer.
 
     Args:
-        weight: Tensor to multiply the losses by, or None.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        weight: Tensor that multiplies the losses, or None.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
 
     Examples:
@@ -178,12 +178,12 @@ class BCELoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """The negative logarithm of the label's probability: `functional.nll_loss` as a layer.
+    """The negative log-probability of the label: `functional.nll_loss` as a layer.
 
     Args:
         weight: Tensor of the weights of the classes, or None.
-        ignore_index: this label costs nothing.
-        reduction: "mean", "sum" or "none" (ValueError for another).
+        ignore_index: samples with this label have no loss.
+        reduction: "mean", "sum" or "none" (ValueError otherwise).
         name: a name for the output.
 
     Examples:
@@ -224,11 +224,11 @@ class KLDivLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Huber's loss: `functional.smooth_l1_loss` as a layer.
+    """Huber loss: `functional.smooth_l1_loss` as a layer.
 
     Args:
         reduction: "mean", "sum" or "none".
-        delta: from where on the loss is a line.
+        delta: the loss is linear for absolute differences above it.
         name: a name for the output.
     """
 
@@ -243,14 +243,14 @@ class SmoothL1Loss(_Loss):
 
 
 class HSigmoidLoss(Layer):
-    """The loss of classes that are leaves of a binary tree, with the weights of its nodes: `functional.hsigmoid_loss`.
+    """Hierarchical sigmoid over a binary class tree, with learned weights of the nodes: `functional.hsigmoid_loss`.
 
     Args:
-        feature_size: the width of the input.
-        num_classes: how many classes, 2 or more (ValueError).
-        weight_attr, bias_attr: ParamAttrs of the weights; False as `bias_attr`: no bias.
-        is_custom: paths come with each call.
-        is_sparse: the gradient of the weights has only the rows that occur; taken back for the complete tree.
+        feature_size: the last dimension of the input.
+        num_classes: number of classes, at least 2 (ValueError otherwise).
+        weight_attr, bias_attr: ParamAttrs of the weights; `bias_attr` False: no bias.
+        is_custom: paths are passed in each call.
+        is_sparse: the gradient of the weights is SelectedRows; ignored for the complete tree.
         name: a name for the output.
 
     Examples:
@@ -276,7 +276,7 @@ class HSigmoidLoss(Layer):
         if is_sparse and not is_custom:
             import logging
 
-            logging.info("HSigmoidLoss: is_sparse is for trees of one's own, and left out")
+            logging.info("HSigmoidLoss: is_sparse requires is_custom and is ignored")
             is_sparse = False
         self._feature_size = feature_size
         self._num_classes = num_classes

@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "GroupNorm"
 
 
 def _running(layer: Layer, name: str | None, value: float, shape: list[int], dtype: Any, average: bool = True) -> Any:
-    """A running statistic: a parameter that no optimizer changes."""
+    """A running statistic: a parameter that no optimizer updates."""
     attr = ParamAttr(name=name, initializer=Constant(value), trainable=False, do_model_average=average)
     stat = layer.create_parameter(attr=attr, shape=shape, dtype=dtype)
     stat.stop_gradient = True
@@ -33,8 +33,8 @@ def _frozen(attr: Any, given: bool = True) -> bool:
 
 
 def _scale_and_shift(layer: Layer, weight_attr: Any, bias_attr: Any, shape: list[int], dtype: Any = None) -> None:
-    """Gives a layer its weight and bias. Attributes that are False leave parameters of ones and zeros, which are not
-    trained: state dicts name them."""
+    """Creates weight and bias of a layer. Attributes that are False give untrained parameters of ones and zeros,
+    because state dicts name them."""
     for name, attr, first in (("weight", weight_attr, Constant(1.0)), ("bias", bias_attr, None)):
         said = None if attr is False else attr
         made = layer.create_parameter(shape, said, dtype, is_bias=first is None, default_initializer=first)
@@ -43,11 +43,11 @@ def _scale_and_shift(layer: Layer, weight_attr: Any, bias_attr: Any, shape: list
 
 
 class _BatchNormBase(Layer):
-    """What BatchNorm1D, 2D and 3D share; each knows its formats and numbers of dimensions."""
+    """Base of BatchNorm1D, 2D and 3D; subclasses define formats and ranks."""
 
     _formats: dict[str, str] = {}
     _dims: tuple[int, ...] = ()
-    _told = False
+    _warned = False
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class _BatchNormBase(Layer):
         self._bias_attr = bias_attr
         self._use_global_stats = use_global_stats
         default = self._helper.get_default_dtype()
-        # Statistics of half precision would not be good enough.
+        # Statistics need more than half precision.
         dtype = "float32" if default == "float16" else default
         shape = [num_features]
         _scale_and_shift(self, weight_attr, bias_attr, shape, dtype)
@@ -90,11 +90,11 @@ class _BatchNormBase(Layer):
         self._data_format = self._formats[data_format]
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input; ValueError for another number of dimensions or another format."""
+        """The normalized input; ValueError for another rank or format."""
         self._check_data_format(self._data_format)
         self._check_input_dim(input)
-        if self.training and not _BatchNormBase._told:
-            _BatchNormBase._told = True
+        if self.training and not _BatchNormBase._warned:
+            _BatchNormBase._warned = True
             warnings.warn("a batch norm that trains always updates its running mean and variance")
         return F.batch_norm(
             input,
@@ -110,7 +110,7 @@ class _BatchNormBase(Layer):
         )
 
     def extra_repr(self) -> str:
-        """The arguments that say most."""
+        """The main arguments."""
         text = f"num_features={self._num_features}, momentum={self._momentum}, epsilon={self._epsilon}"
         if self._data_format != "NCHW":
             text += f", data_format={self._data_format}"
@@ -123,15 +123,15 @@ _ARGUMENTS = """
         num_features: the number of channels.
         momentum: running = momentum * running + (1 - momentum) * batch.
         epsilon: added to the variance.
-        weight_attr, bias_attr: ParamAttr or the like (default: ones and zeros); False: not trained.
+        weight_attr, bias_attr: ParamAttr or a form it accepts (default: ones and zeros); False: not trained.
         data_format: {formats}.
-        use_global_stats: True: always by the running statistics; False: always by the batch's.
-        name: goes before the names of the running statistics.
+        use_global_stats: True: always use the running statistics; False: always those of the batch.
+        name: prefix of the names of the running statistics.
 """
 
 
 class BatchNorm1D(_BatchNormBase):
-    __doc__ = "Normalises the channels of [N, C] or [N, C, L]." + _ARGUMENTS.format(
+    __doc__ = "Normalizes the channels of [N, C] or [N, C, L]." + _ARGUMENTS.format(
         formats='"NC" or "NCL" (the same as "NCHW"), or "NLC"'
     )
     _formats = {"NCHW": "NCHW", "NC": "NCHW", "NCL": "NCHW", "NHWC": "NHWC", "NLC": "NHWC"}
@@ -139,13 +139,13 @@ class BatchNorm1D(_BatchNormBase):
 
 
 class BatchNorm2D(_BatchNormBase):
-    __doc__ = "Normalises the channels of [N, C, H, W]." + _ARGUMENTS.format(formats='"NCHW" or "NHWC"')
+    __doc__ = "Normalizes the channels of [N, C, H, W]." + _ARGUMENTS.format(formats='"NCHW" or "NHWC"')
     _formats = {"NCHW": "NCHW", "NHWC": "NHWC"}
     _dims = (4,)
 
 
 class BatchNorm3D(_BatchNormBase):
-    __doc__ = "Normalises the channels of [N, C, D, H, W]." + _ARGUMENTS.format(
+    __doc__ = "Normalizes the channels of [N, C, D, H, W]." + _ARGUMENTS.format(
         formats='"NCDHW" (the same as "NCHW") or "NDHWC"'
     )
     _formats = {"NCHW": "NCHW", "NCDHW": "NCHW", "NHWC": "NHWC", "NDHWC": "NHWC"}
@@ -153,13 +153,13 @@ class BatchNorm3D(_BatchNormBase):
 
 
 class LayerNorm(Layer):
-    """Normalises over the last dimensions.
+    """Normalizes over the last dimensions.
 
     Args:
         normalized_shape: the last dimensions: a list or tuple of int, or an int.
         epsilon: added to the variance.
-        weight_attr, bias_attr: ParamAttr or the like (default: ones and zeros); False leaves the step out.
-        name: not looked at.
+        weight_attr, bias_attr: ParamAttr or a form it accepts (default: ones and zeros); False omits the step.
+        name: ignored.
 
     Examples:
         >>> import paddle
@@ -187,7 +187,7 @@ class LayerNorm(Layer):
         self.bias = self.create_parameter(attr=bias_attr, shape=shape, is_bias=True)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input; ValueError where it does not end in the normalised shape."""
+        """The normalized input; ValueError unless its shape ends with the normalized shape."""
         return F.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
 
     def extra_repr(self) -> str:
@@ -196,16 +196,16 @@ class LayerNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """Normalises each image over groups of channels.
+    """Normalizes each image over groups of channels.
 
     Args:
-        num_groups: how many groups; divides the channels (ValueError while running).
-        num_channels: how many channels.
+        num_groups: number of groups; must divide the channels (ValueError in forward).
+        num_channels: number of channels.
         epsilon: added to the variance.
-        weight_attr, bias_attr: ParamAttr or the like of scale and shift a channel (default: ones and zeros); False: not
-            trained.
+        weight_attr, bias_attr: ParamAttr (or a form it accepts) of scale and shift of each channel (default: ones and
+            zeros); False: not trained.
         data_format: only "NCHW" (ValueError).
-        name: not looked at.
+        name: ignored.
 
     Examples:
         >>> import paddle
@@ -232,7 +232,7 @@ class GroupNorm(Layer):
         _scale_and_shift(self, weight_attr, bias_attr, [num_channels])
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input."""
+        """The normalized input."""
         return _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._num_groups)[0]
 
     def extra_repr(self) -> str:
@@ -241,22 +241,22 @@ class GroupNorm(Layer):
 
 
 class BatchNorm(Layer):
-    """Normalises each channel over batch and space; the older form with an activation.
+    """Normalizes each channel over batch and space; the form of 1.x, with an activation.
 
     Args:
         num_channels: the number of channels.
-        act: the operator of an activation, such as "relu".
-        is_test: in a static Program: normalise by the running statistics.
+        act: an activation operator, such as "relu".
+        is_test: in a static Program: normalize by the running statistics.
         momentum: running = momentum * running + (1 - momentum) * batch.
         epsilon: added to the variance.
-        param_attr, bias_attr: ParamAttr or the like of scale and shift (default: ones and zeros).
-        dtype: of the parameters.
+        param_attr, bias_attr: ParamAttr (or a form it accepts) of scale and shift (default: ones and zeros).
+        dtype: element type of the parameters.
         data_layout: "NCHW": channels second; "NHWC": last.
         in_place: in a static Program: write the result into the input.
         moving_mean_name, moving_variance_name: names of the running statistics.
-        do_model_average_for_mean_and_var: whether these take part in model averaging.
-        use_global_stats: always normalise by the running statistics.
-        trainable_statistics: normalise by the batch's when evaluating, too.
+        do_model_average_for_mean_and_var: whether they are included in model averaging.
+        use_global_stats: always normalize by the running statistics.
+        trainable_statistics: normalize by the batch statistics in evaluation mode, too.
 
     Examples:
         >>> import paddle
@@ -283,7 +283,7 @@ class BatchNorm(Layer):
         trainable_statistics: bool = False,
     ) -> None:
         super().__init__()
-        assert bias_attr is not False, "batch_norm: bias_attr can not be False"
+        assert bias_attr is not False, "batch_norm: bias_attr must not be False"
         self._param_attr = param_attr
         self._bias_attr = bias_attr
         self._act = act
@@ -307,7 +307,7 @@ class BatchNorm(Layer):
         self._trainable_statistics = trainable_statistics
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """act of the normalised input."""
+        """The activation of the normalized input."""
         dygraph = in_dygraph_mode()
         if not dygraph:
             check_variable_and_dtype(input, "input", takes("batch_norm"), "BatchNorm")

@@ -1,4 +1,4 @@
-"""Pooling layers: each keeps the arguments of its function."""
+"""Pooling layers: each stores the arguments of its function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Pool(UnaryFunctionLayer):
-    """Pools with a kernel size."""
+    """Pooling with a kernel size."""
 
     _prefix = ""
     _shown = ("kernel_size", "stride", "padding")
@@ -35,7 +35,7 @@ class _Pool(UnaryFunctionLayer):
 
 
 class AvgPool1D(_Pool):
-    """Averages of windows of [N, C, L]; the arguments of `functional.avg_pool1d`."""
+    """Average pooling of [N, C, L]; the arguments of `functional.avg_pool1d`."""
 
     _function = staticmethod(F.avg_pool1d)
 
@@ -54,7 +54,7 @@ class AvgPool1D(_Pool):
 
 
 class AvgPool2D(_Pool):
-    """Averages of windows of [N, C, H, W]; the arguments of `functional.avg_pool2d`.
+    """Average pooling of [N, C, H, W]; the arguments of `functional.avg_pool2d`.
 
     Examples:
         >>> import paddle
@@ -89,7 +89,7 @@ class AvgPool2D(_Pool):
 
 
 class AvgPool3D(_Pool):
-    """Averages of windows of [N, C, D, H, W]; the arguments of `functional.avg_pool3d`.
+    """Average pooling of [N, C, D, H, W]; the arguments of `functional.avg_pool3d`.
 
     Examples:
         >>> import paddle
@@ -124,7 +124,7 @@ class AvgPool3D(_Pool):
 
 
 class MaxPool1D(_Pool):
-    """Maxima of windows of [N, C, L]; the arguments of `functional.max_pool1d`."""
+    """Max pooling of [N, C, L]; the arguments of `functional.max_pool1d`."""
 
     _function = staticmethod(F.max_pool1d)
 
@@ -142,12 +142,12 @@ class MaxPool1D(_Pool):
         )
 
     def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
-        """The pool of `input`."""
+        """The pooled input."""
         return self._function(input, **self._arguments)
 
 
 class MaxPool2D(_Pool):
-    """Maxima of windows of [N, C, H, W]; the arguments of `functional.max_pool2d`.
+    """Max pooling of [N, C, H, W]; the arguments of `functional.max_pool2d`.
 
     Examples:
         >>> import paddle
@@ -179,7 +179,7 @@ class MaxPool2D(_Pool):
 
 
 class MaxPool3D(_Pool):
-    """Maxima of windows of [N, C, D, H, W]; the arguments of `functional.max_pool3d`.
+    """Max pooling of [N, C, D, H, W]; the arguments of `functional.max_pool3d`.
 
     Examples:
         >>> import paddle
@@ -211,7 +211,7 @@ class MaxPool3D(_Pool):
 
 
 class AdaptiveAvgPool1D(UnaryFunctionLayer):
-    """Averages of `output_size` windows of [N, C, L]: `functional.adaptive_avg_pool1d` as a layer."""
+    """Average pooling of [N, C, L] to `output_size`: `functional.adaptive_avg_pool1d` as a layer."""
 
     _function = staticmethod(F.adaptive_avg_pool1d)
     _prefix = ""
@@ -221,12 +221,12 @@ class AdaptiveAvgPool1D(UnaryFunctionLayer):
         super().__init__(output_size=output_size, name=name)
 
     def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
-        """The pool of `input`."""
+        """The pooled input."""
         return self._function(input, **self._arguments)
 
 
 class AdaptiveAvgPool2D(UnaryFunctionLayer):
-    """Averages that make an image of `output_size`: `functional.adaptive_avg_pool2d` as a layer."""
+    """Average pooling of images to `output_size`: `functional.adaptive_avg_pool2d` as a layer."""
 
     _function = staticmethod(F.adaptive_avg_pool2d)
     _shown = ("output_size", "return_mask")
@@ -236,7 +236,7 @@ class AdaptiveAvgPool2D(UnaryFunctionLayer):
 
 
 class AdaptiveAvgPool3D(UnaryFunctionLayer):
-    """Averages that make a volume of `output_size`: `functional.adaptive_avg_pool3d` as a layer."""
+    """Average pooling of volumes to `output_size`: `functional.adaptive_avg_pool3d` as a layer."""
 
     _function = staticmethod(F.adaptive_avg_pool3d)
     _shown = ("output_size", "return_mask")
@@ -246,7 +246,7 @@ class AdaptiveAvgPool3D(UnaryFunctionLayer):
 
 
 class AdaptiveMaxPool1D(UnaryFunctionLayer):
-    """Maxima of `output_size` windows of [N, C, L]: `functional.adaptive_max_pool1d` as a layer."""
+    """Max pooling of [N, C, L] to `output_size`: `functional.adaptive_max_pool1d` as a layer."""
 
     _function = staticmethod(F.adaptive_max_pool1d)
     _prefix = ""
@@ -256,12 +256,12 @@ class AdaptiveMaxPool1D(UnaryFunctionLayer):
         super().__init__(output_size=output_size, return_mask=return_mask, name=name)
 
     def forward(self, input: Any) -> Any:  # type: ignore[override]  # noqa: A002
-        """The pool of `input`."""
+        """The pooled input."""
         return self._function(input, **self._arguments)
 
 
 class AdaptiveMaxPool2D(UnaryFunctionLayer):
-    """Maxima that make an image of `output_size`: `functional.adaptive_max_pool2d` as a layer."""
+    """Max pooling of images to `output_size`: `functional.adaptive_max_pool2d` as a layer."""
 
     _function = staticmethod(F.adaptive_max_pool2d)
     _shown = ("output_size", "return_mask")
@@ -271,7 +271,7 @@ class AdaptiveMaxPool2D(UnaryFunctionLayer):
 
 
 class AdaptiveMaxPool3D(UnaryFunctionLayer):
-    """Maxima that make a volume of `output_size`: `functional.adaptive_max_pool3d` as a layer."""
+    """Max pooling of volumes to `output_size`: `functional.adaptive_max_pool3d` as a layer."""
 
     _function = staticmethod(F.adaptive_max_pool3d)
     _shown = ("output_size", "return_mask")

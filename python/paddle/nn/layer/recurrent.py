@@ -1,4 +1,4 @@
-"""Recurrent networks: layers that run cells over sequences, and the networks that one operator computes."""
+"""Recurrent layers: RNN and BiRNN run cells over sequences; SimpleRNN, LSTM and GRU use one operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle.nn.functional.common import dropout as drop
 from paddle.nn.layer.container import LayerList
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.rnn import GRUCell, LSTMCell, SimpleRNNCell
-from paddle.nn.layer.steps import backwards, birnn, rnn, swap
+from paddle.nn.layer.rnn_loop import backwards, birnn, rnn, swap
 
 __all__ = ["RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU"]
 
@@ -19,7 +19,7 @@ _MODES = {LSTMCell: "LSTM", GRUCell: "GRU"}
 
 
 def _plain(cell: Any) -> bool:
-    """Whether the operator rnn computes what a call of this cell would."""
+    """Whether the operator rnn is equivalent to calls of this cell."""
     known = type(cell) in (SimpleRNNCell, LSTMCell, GRUCell)
     return (
         known
@@ -56,8 +56,8 @@ class RNN(Layer):
     """Runs a cell over the steps of sequences.
 
     Args:
-        cell: an RNNCellBase (or any Layer that takes inputs and states of a step and gives outputs and states).
-        is_reverse: from the last step to the first.
+        cell: an RNNCellBase (or any Layer that maps inputs and states of a step to outputs and states).
+        is_reverse: run from the last step to the first.
         time_major: inputs and outputs are [steps, batch, ...] instead of [batch, steps, ...].
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/nn/layer/rnn/RNN_en.html
@@ -73,7 +73,7 @@ class RNN(Layer):
         super().__init__()
         self.cell = cell
         if not hasattr(self.cell, "call"):
-            # cells of 1.x are called by this name
+            # the name by which cells of 1.x are called
             self.cell.call = self.cell.forward
         self.is_reverse = is_reverse
         self.time_major = time_major
@@ -81,14 +81,14 @@ class RNN(Layer):
     def forward(
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None, **kwargs: Any
     ) -> tuple[Any, Any]:
-        """(outputs, final states); `initial_states` are the cell's own when None. See `paddle.fluid.layers.rnn`."""
+        """(outputs, final states); `initial_states` default to those of the cell. See `paddle.fluid.layers.rnn`."""
         if sequence_length is None and not kwargs and _plain(self.cell):
             return _by_operator(self.cell, inputs, initial_states, self.time_major, self.is_reverse)
         return rnn(self.cell, inputs, initial_states, sequence_length, self.time_major, self.is_reverse, **kwargs)
 
 
 class BiRNN(Layer):
-    """Runs one cell forwards and one backwards over the steps of sequences; the outputs lie side by side.
+    """Runs one cell forwards and one backwards over the steps of sequences; the outputs are concatenated.
 
     Args:
         cell_fw, cell_bw: cells as for :class:`RNN`, of the same input size (ValueError otherwise).
@@ -136,15 +136,15 @@ class BiRNN(Layer):
 _ARGUMENTS = """
 
     Args:
-        input_size, hidden_size: the widths of inputs and states.
-        num_layers: layers, each of which runs over what the one below gave.
+        input_size, hidden_size: the last dimensions of inputs and states.
+        num_layers: number of layers; each reads the outputs of the previous one.
         direction: "forward", or "bidirect" (the same as "bidirectional"): a second network runs backwards, and the
-            outputs of both lie side by side.
+            outputs of both are concatenated.
         time_major: inputs and outputs are [steps, batch, ...] instead of [batch, steps, ...].
-        dropout: the probability with which elements between two layers are dropped while training.{activation}
-        weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr: ParamAttr or the like of each layer's weights and
-            biases (default: uniform within 1 / sqrt(hidden_size)); False for a bias: none.
-        name: not looked at.
+        dropout: the probability of dropping elements between two layers in training mode.{activation}
+        weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr: ParamAttr (or a form it accepts) of each layer's
+            weights and biases (default: uniform within 1 / sqrt(hidden_size)); False for a bias: none.
+        name: ignored.
 
     Raises:
         ValueError: another direction{error}.
@@ -160,7 +160,7 @@ _ARGUMENTS = """
 
 
 class _RNNBase(LayerList):
-    """Layers of a network: an RNN or BiRNN of each layer holds its parameters."""
+    """Multi-layer recurrent network: an RNN or BiRNN for each layer holds its parameters."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _RNNBase(LayerList):
             else:
                 self.append(BiRNN(cell(width), cell(width), time_major))
         parts = num_layers * self.num_directions
-        # As in Paddle the operator takes networks that have both biases.
+        # As in Paddle, the operator requires both biases.
         self.could_use_cudnn = len(self.parameters()) == 4 * parts
         kinds = ["weight_ih", "weight_hh"]
         kinds += [k for k, attr in (("bias_ih", bias_ih_attr), ("bias_hh", bias_hh_attr)) if attr is not False]
@@ -221,7 +221,7 @@ class _RNNBase(LayerList):
         self.flatten_parameters()
 
     def flatten_parameters(self) -> None:
-        """Puts the parameters in the order in which the operator takes them."""
+        """Collects the parameters in the order of the operator's inputs."""
         if self.could_use_cudnn:
             own = self.parameters(include_sublayers=False)
             weights = [own[i + k] for i in range(0, len(own), 4) for k in (0, 1)]
@@ -249,12 +249,12 @@ class _RNNBase(LayerList):
 
         Args:
             inputs: Tensor [batch, steps, input_size].
-            initial_states: Tensor [num_layers * num_directions, batch, hidden_size] (of an LSTM a pair of these, state
-                and cell; default: zeros). The directions of a layer follow each other.
-            sequence_length: int32 or int64 Tensor [batch]: steps from there on are padding.
+            initial_states: Tensor [num_layers * num_directions, batch, hidden_size] (for an LSTM a pair of these: state
+                and cell; default: zeros). The directions of a layer are adjacent.
+            sequence_length: int32 or int64 Tensor [batch]: later steps are padding.
 
         Returns:
-            outputs [batch, steps, num_directions * hidden_size], and the states after the last step, shaped as the
+            outputs [batch, steps, num_directions * hidden_size], and the states after the last step, shaped like the
             initial ones.
         """
         if initial_states is None:
@@ -283,7 +283,7 @@ class _RNNBase(LayerList):
         return inputs, _concat_states(last, count)
 
     def extra_repr(self) -> str:
-        """The arguments that say most."""
+        """The main arguments."""
         text = f"{self.input_size}, {self.hidden_size}"
         if self.num_layers != 1:
             text += f", num_layers={self.num_layers}"
@@ -293,14 +293,14 @@ class _RNNBase(LayerList):
 
 
 def _split_states(states: Any, both: bool, components: int) -> list[Any]:
-    """The states of each layer (of both directions, where there are two) from those of a whole network."""
+    """Splits the states of the network into those of each layer (pairs if bidirectional)."""
     parts = [_ops.unstack(s, num=s.shape[0]) for s in ([states] if components == 1 else states)]
     each = parts[0] if components == 1 else list(zip(*parts, strict=True))
     return list(zip(each[::2], each[1::2], strict=True)) if both else list(each)
 
 
 def _concat_states(states: Any, components: int) -> Any:
-    """The reverse of `_split_states`."""
+    """The inverse of `_split_states`."""
     flat = flatten(states)
     whole = tuple(_ops.stack(flat[i::components], axis=0) for i in range(components))
     return whole if components > 1 else whole[0]
@@ -335,7 +335,7 @@ class SimpleRNN(_RNNBase):
 
 
 class _Gated(_RNNBase):
-    """A network whose mode is its class."""
+    """A network whose operator mode is its class name."""
 
     def __init__(
         self,
@@ -358,14 +358,14 @@ class _Gated(_RNNBase):
 
 
 class LSTM(_Gated):
-    __doc__ = "A long short-term memory over the steps of sequences, in layers." + _ARGUMENTS.format(
+    __doc__ = "A multi-layer long short-term memory (LSTM) network." + _ARGUMENTS.format(
         activation="", error="", name="LSTM", last="(h, c)"
     )
     _mode = "LSTM"
 
 
 class GRU(_Gated):
-    __doc__ = "A gated recurrent unit over the steps of sequences, in layers." + _ARGUMENTS.format(
+    __doc__ = "A multi-layer gated recurrent unit (GRU) network." + _ARGUMENTS.format(
         activation="", error="", name="GRU", last="h"
     )
     _mode = "GRU"

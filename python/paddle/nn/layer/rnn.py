@@ -20,7 +20,7 @@ def _is_shape(value: Any) -> bool:
 
 
 class RNNCellBase(Layer):
-    """Base of recurrent cells; a subclass says the shape of its states in `state_shape`."""
+    """Base of recurrent cells; a subclass defines the shape of its states in `state_shape`."""
 
     def get_initial_states(
         self,
@@ -30,16 +30,16 @@ class RNNCellBase(Layer):
         init_value: float = 0.0,
         batch_dim_idx: int = 0,
     ) -> Any:
-        """States to start from.
+        """Initial states.
 
         Args:
             batch_ref: Tensor (or a structure of them) whose dimension `batch_dim_idx` is the size of the batch.
             shape: shape of a state without the batch, or a structure of these (default: `state_shape`).
             dtype: element type (default: `state_dtype`, or the default type).
-            init_value: what all elements are.
+            init_value: the value of all elements.
 
         Returns:
-            Tensors of the shapes [batch] + shape, in the structure of `shape`.
+            Tensors of shape [batch] + shape, in the structure of `shape`.
         """
         while isinstance(batch_ref, (list, tuple)):
             batch_ref = batch_ref[0]
@@ -66,17 +66,17 @@ class RNNCellBase(Layer):
 
     @property
     def state_shape(self) -> Any:
-        """The shape of a state without the batch, or a structure of these; given by the subclass."""
-        raise NotImplementedError("a cell of its own kind must define `state_shape`")
+        """The shape of a state without the batch, or a structure of these; implemented by subclasses."""
+        raise NotImplementedError("subclasses of RNNCellBase must define `state_shape`")
 
     @property
     def state_dtype(self) -> Any:
-        """The element type of a state; given by the subclass, or the default type is used."""
-        raise NotImplementedError("a cell of its own kind must define `state_dtype`")
+        """The element type of a state; if a subclass does not define it, the default type is used."""
+        raise NotImplementedError("subclasses of RNNCellBase must define `state_dtype`")
 
 
 class _Cell(RNNCellBase):
-    """A cell with weights and biases for input and state, `gates` rows of them for each hidden unit."""
+    """A cell with weights and biases for input and state, with `gates` rows for each hidden unit."""
 
     _gates = 1
 
@@ -124,11 +124,11 @@ class SimpleRNNCell(_Cell):
     """h = act(W_ih x + b_ih + W_hh h + b_hh).
 
     Args:
-        input_size, hidden_size: the widths of input and state.
-        activation: "tanh" or "relu" (ValueError for another).
-        weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr: ParamAttr or the like (default: uniform within
-            1 / sqrt(hidden_size)); False for a bias: none.
-        name: not looked at.
+        input_size, hidden_size: the last dimensions of input and state.
+        activation: "tanh" or "relu" (ValueError otherwise).
+        weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr: ParamAttr or a form it accepts (default: uniform
+            within 1 / sqrt(hidden_size)); False for a bias: none.
+        name: ignored.
 
     Examples:
         >>> import paddle
@@ -167,9 +167,9 @@ class SimpleRNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of a long short-term memory; the gates' rows are in the order input, forget, cell, output.
+    """One step of a long short-term memory; the order of the gates' rows is input, forget, cell, output.
 
-    The arguments are those of :class:`SimpleRNNCell` but for the activation.
+    The arguments are those of :class:`SimpleRNNCell` without the activation.
 
     Examples:
         >>> import paddle
@@ -196,9 +196,9 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a gated recurrent unit; the gates' rows are in the order reset, update, candidate.
+    """One step of a gated recurrent unit; the order of the gates' rows is reset, update, candidate.
 
-    The arguments are those of :class:`SimpleRNNCell` but for the activation.
+    The arguments are those of :class:`SimpleRNNCell` without the activation.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Batch normalisation over the parts of a batch that several processes have."""
+"""SyncBatchNorm: batch normalization with statistics over all processes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["SyncBatchNorm"]
 
 
 class SyncBatchNorm(_BatchNormBase):
-    """A batch norm whose statistics are those of the whole batch, of which every process of the job has a part. A
-    process that is alone gets what BatchNorm gives.
+    """A batch norm with the statistics of the global batch, which is distributed over the processes of the job. With a
+    single process it equals BatchNorm.
 
     Args:
         num_features: the number of channels.
         momentum: running = momentum * running + (1 - momentum) * batch.
         epsilon: added to the variance.
-        weight_attr, bias_attr: ParamAttr or the like (default: ones and zeros); False: not trained.
-        data_format: "NCHW" and the like, or "NHWC" and the like for channels last.
-        name: goes before the names of the running statistics.
+        weight_attr, bias_attr: ParamAttr or a form it accepts (default: ones and zeros); False: not trained.
+        data_format: "NCHW" or another format with channels second, or "NHWC" or another one with channels last.
+        name: prefix of the names of the running statistics.
 
     Examples:
         >>> import paddle
@@ -47,7 +47,7 @@ class SyncBatchNorm(_BatchNormBase):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, name=name)
 
     def forward(self, x: Any) -> Any:
-        """The normalised input, of 2 to 5 dimensions."""
+        """The normalized input, of 2 to 5 dimensions."""
         dygraph = in_dygraph_mode()
         if not dygraph:
             check_variable_and_dtype(x, "input", takes("sync_batch_norm"), "SyncBatchNorm")
@@ -70,8 +70,8 @@ class SyncBatchNorm(_BatchNormBase):
 
     @classmethod
     def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
-        """`layer` with a SyncBatchNorm in the place of every BatchNorm1D, 2D and 3D in it, with the same parameters and
-        statistics; a batch norm itself comes back as a new layer.
+        """`layer` with each BatchNorm1D, 2D and 3D in it replaced by a SyncBatchNorm with the same parameters and
+        statistics; for a batch norm itself the new layer is returned.
 
         Examples:
             >>> import paddle
@@ -83,7 +83,7 @@ class SyncBatchNorm(_BatchNormBase):
         if isinstance(layer, _BatchNormBase) and not isinstance(layer, SyncBatchNorm):
             for attr in (layer._weight_attr, layer._bias_attr):
                 if isinstance(attr, ParamAttr) and attr.name is not None:
-                    attr.name += "_sync"  # the new layer's parameters are made before the old ones take their place
+                    attr.name += "_sync"  # the new parameters exist before the old ones are replaced
             converted = SyncBatchNorm(
                 layer._num_features,
                 layer._momentum,

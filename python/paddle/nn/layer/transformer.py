@@ -1,4 +1,4 @@
-"""Attention and Transformers."""
+"""MultiHeadAttention and Transformer layers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _attrs(attr: Any, count: int) -> list[Any]:
-    """One ParamAttr (or False) for each of `count` parts; of one that has a name each part has its own."""
+    """One ParamAttr (or False) for each of `count` parameters; names get a suffix."""
     if isinstance(attr, (list, tuple)):
         assert len(attr) == count, f"a list or tuple of param_attr must have {count} entries"
         return [ParamAttr._to_attr(a) for a in attr]
@@ -49,12 +49,12 @@ class MultiHeadAttention(Layer):
     """softmax(q @ k^T / sqrt(head size)) @ v in several heads, between linear layers.
 
     Args:
-        embed_dim: the width of queries and results; `num_heads` must divide it.
-        num_heads: how many heads.
-        dropout: the probability with which attention weights are dropped.
-        kdim, vdim: the widths of keys and values (default: embed_dim).
-        need_weights: give the attention weights, too.
-        weight_attr, bias_attr: ParamAttr or the like of the four linear layers.
+        embed_dim: the last dimension of queries and results; `num_heads` must divide it.
+        num_heads: number of heads.
+        dropout: the probability of dropping attention weights.
+        kdim, vdim: the last dimensions of keys and values (default: embed_dim).
+        need_weights: also return the attention weights.
+        weight_attr, bias_attr: ParamAttr (or a form it accepts) of the four linear layers.
 
     Examples:
         >>> import paddle
@@ -97,14 +97,14 @@ class MultiHeadAttention(Layer):
         return _ops.transpose2(x, axis=[0, 2, 1, 3])
 
     def compute_kv(self, key: Any, value: Any) -> tuple[Any, Any]:
-        """Keys and values as the heads use them: [batch, heads, length, head_dim]."""
+        """Keys and values in the layout of the heads: [batch, heads, length, head_dim]."""
         return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
 
     def gen_cache(self, key: Any, value: Any = None, type: Any = Cache) -> Any:  # noqa: A002
         """A cache for `forward`.
 
-        With ``type=MultiHeadAttention.StaticCache`` it has the keys and values of `key` and `value` computed once; else
-        it grows by those of each call, from `key` and `value` on, or from nothing when `value` is None.
+        With ``type=MultiHeadAttention.StaticCache`` it holds keys and values computed once from `key` and `value`;
+        otherwise those of each call are appended, starting with `key` and `value`, or empty if `value` is None.
         """
         if type == MultiHeadAttention.StaticCache:
             return self.StaticCache(*self.compute_kv(key, value))
@@ -124,7 +124,7 @@ class MultiHeadAttention(Layer):
         Args:
             query: Tensor of the shape [batch, length, embed_dim].
             key, value: Tensors of the shapes [batch, other length, kdim] and [batch, other length, vdim].
-            attn_mask: added to the scores; its shape broadcasts to [batch, heads, length, other length].
+            attn_mask: added to the scores; its shape is broadcast to [batch, heads, length, other length].
             cache: what `gen_cache` returned.
 
         Returns:
@@ -154,7 +154,7 @@ class MultiHeadAttention(Layer):
 
 
 class _Block(Layer):
-    """Attention and feed-forward parts, each added to its input and normalised before or after."""
+    """Attention and feed-forward sublayers, each with a residual connection and normalization before or after."""
 
     _attentions: tuple[str, ...]
 
@@ -196,7 +196,7 @@ class _Block(Layer):
         self.activation = getattr(F, activation)
 
     def _part(self, x: Any, norm: Layer, dropout: Layer, compute: Any) -> tuple[Any, Any]:
-        """(x + dropout(compute(x)), normalised first or last; what `compute` gave besides)"""
+        """(x + dropout(compute(x)), normalized before or after; further results of `compute`)"""
         inner = compute(norm(x) if self.normalize_before else x)
         inner, more = inner if isinstance(inner, tuple) else (inner, None)
         x = x + dropout(inner)
@@ -211,17 +211,17 @@ def _config(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward network, each added to its input and normalised.
+    """Self-attention and a feed-forward network, each with a residual connection and normalization.
 
     Args:
-        d_model: the width of input and output.
-        nhead: heads of the attention.
-        dim_feedforward: the width between the two linear layers.
-        dropout: the probability before additions.
+        d_model: the last dimension of input and output.
+        nhead: number of attention heads.
+        dim_feedforward: the size between the two linear layers.
+        dropout: the probability before the residual additions.
         activation: the name of a function of paddle.nn.functional.
         attn_dropout, act_dropout: of attention weights and after the activation (default: `dropout`).
-        normalize_before: whether normalisation comes before each part rather than after the addition.
-        weight_attr, bias_attr: ParamAttr or the like, or a list of two: for the attention and the network.
+        normalize_before: normalize before each sublayer instead of after the addition.
+        weight_attr, bias_attr: ParamAttr (or a form it accepts), or a list of two: attention and feed-forward network.
 
     Examples:
         >>> import paddle
@@ -245,7 +245,7 @@ class TransformerEncoderLayer(_Block):
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    The arguments are those of :class:`TransformerEncoderLayer`; lists of attributes have three.
+    The arguments are those of :class:`TransformerEncoderLayer`; lists of attributes have three entries.
 
     Examples:
         >>> import paddle
@@ -267,7 +267,7 @@ class TransformerDecoderLayer(_Block):
         return tgt if cache is None else (tgt, (own, other))
 
     def gen_cache(self, memory: Any) -> tuple[Any, Any]:
-        """Caches for `forward`: an empty one, and one of the encoder's keys and values."""
+        """Caches for `forward`: an empty one, and one with the encoder's keys and values."""
         return (
             self.self_attn.gen_cache(memory, type=MultiHeadAttention.Cache),
             self.cross_attn.gen_cache(memory, memory, type=MultiHeadAttention.StaticCache),
@@ -275,7 +275,7 @@ class TransformerDecoderLayer(_Block):
 
 
 def _copies(layer: Any, count: int) -> LayerList:
-    """`layer` and new ones made with its arguments."""
+    """`layer` and new layers created with its arguments."""
     return LayerList([layer if i == 0 else type(layer)(**layer._config) for i in range(count)])
 
 
@@ -283,9 +283,9 @@ class TransformerEncoder(Layer):
     """A stack of encoder layers.
 
     Args:
-        encoder_layer: the first; the others are made with its arguments.
-        num_layers: how many.
-        norm: a layer for the result, or None.
+        encoder_layer: the first layer; the others are created with its arguments.
+        num_layers: number of layers.
+        norm: a layer applied to the result, or None.
     """
 
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Any = None) -> None:
@@ -341,15 +341,15 @@ class TransformerDecoder(Layer):
 
 
 class Transformer(Layer):
-    """An encoder and a decoder (Vaswani and others, 2017).
+    """An encoder and a decoder (Vaswani et al., 2017).
 
     Args:
-        d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout, normalize_before: as of
+        d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout, normalize_before: see
             :class:`TransformerEncoderLayer`.
-        num_encoder_layers, num_decoder_layers: how many.
-        weight_attr, bias_attr: ParamAttr or the like, or a list of one to three: self-attention, cross-attention,
-            feed-forward.
-        custom_encoder, custom_decoder: layers to use instead.
+        num_encoder_layers, num_decoder_layers: number of layers.
+        weight_attr, bias_attr: ParamAttr (or a form it accepts), or a list of one to three: self-attention,
+            cross-attention, feed-forward.
+        custom_encoder, custom_decoder: layers that replace the default ones.
     """
 
     def __init__(
@@ -384,7 +384,7 @@ class Transformer(Layer):
 
     @staticmethod
     def _parts(attr: Any, count: int) -> Any:
-        """A list of attributes as the encoder's two parts or the decoder's three take them."""
+        """A list of attributes for the two sublayers of the encoder or the three of the decoder."""
         if not isinstance(attr, (list, tuple)):
             return attr
         assert 1 <= len(attr) <= 3, "a list or tuple of param_attr must have 1, 2 or 3 entries"

@@ -1,4 +1,4 @@
-"""Layers on images: other sizes, continued borders, channels as pixels."""
+"""Layers on images: upsampling, padding, pixel shuffle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Resize(UnaryFunctionLayer):
     _prefix = ""
 
     def extra_repr(self) -> str:
-        """The arguments; of size and scale_factor the one that counts."""
+        """The arguments; of size and scale_factor the one that is set."""
         other = "scale_factor" if self._arguments.get("scale_factor") is None else "size"
         shown = {k: v for k, v in self._arguments.items() if k != other and (k != "name" or v)}
         return ", ".join(f"{k}={v}" for k, v in shown.items())
@@ -61,12 +61,12 @@ class _Resize2D(_Resize):
         super().__init__(size=size, scale_factor=scale_factor, data_format=data_format, name=name)
 
     def forward(self, x: Any) -> Any:
-        """The images in the other size."""
+        """The resized images."""
         return self._function(x, **self._fixed, **self._arguments)
 
 
 class UpsamplingNearest2D(_Resize2D):
-    """Images [N, C, H, W] in another size by the nearest pixel; arguments as of `paddle.nn.functional.interpolate`.
+    """Resizes images [N, C, H, W] by nearest neighbour; arguments of `paddle.nn.functional.interpolate`.
 
     Examples:
         >>> import paddle
@@ -78,7 +78,7 @@ class UpsamplingNearest2D(_Resize2D):
 
 
 class UpsamplingBilinear2D(_Resize2D):
-    """Images [N, C, H, W] in another size, linear between the pixels, corners on corners; arguments as of
+    """Resizes images [N, C, H, W] by bilinear interpolation with aligned corners; arguments of
     `paddle.nn.functional.interpolate`.
 
     Examples:
@@ -162,7 +162,7 @@ class Pad3D(_Pad):
 
 
 class PixelShuffle(UnaryFunctionLayer):
-    """`paddle.nn.functional.pixel_shuffle` as a layer, with its arguments (checked here).
+    """`paddle.nn.functional.pixel_shuffle` as a layer, with its arguments (checked in `__init__`).
 
     Examples:
         >>> import paddle
@@ -180,6 +180,6 @@ class PixelShuffle(UnaryFunctionLayer):
         super().__init__(upscale_factor=upscale_factor, data_format=data_format, name=name)
 
     def extra_repr(self) -> str:
-        """The arguments that say most."""
+        """The main arguments."""
         shown = super().extra_repr()
         return shown.replace(", data_format=NCHW", "")

@@ -1,4 +1,4 @@
-"""paddle.nn.utils: other forms of layers' parameters."""
+"""paddle.nn.utils: weight normalization of layers' parameters."""
 
 from .weight_norm_hook import remove_weight_norm, weight_norm
 

@@ -1,4 +1,4 @@
-"""weight_norm: a parameter as a direction and its length."""
+"""weight_norm: reparametrizes a parameter as a direction and a magnitude."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPSILON = 1e-12
 
 
 def _lengths(v: Any, dim: int | None) -> Any:
-    """The norm over all dimensions but `dim`, which keep 1; over all of them when None."""
+    """The norm over all dimensions but `dim`, with reduced dimensions kept; over all dimensions if None."""
     squares = _ops.square(v)
     if dim is None:
         return _ops.sqrt(_ops.reduce_sum(squares, reduce_all=True) + _EPSILON)
@@ -25,14 +25,14 @@ def _lengths(v: Any, dim: int | None) -> Any:
 
 
 class WeightNorm:
-    """The hook that makes ``<name>`` of ``<name>_v`` and ``<name>_g`` before a layer is called."""
+    """Forward pre-hook that computes ``<name>`` from ``<name>_v`` and ``<name>_g``."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = dim
 
     def compute_weight(self, layer: Layer) -> Any:
-        """The parameter: the direction ``_v`` with the length ``_g``."""
+        """The parameter: the direction ``_v`` scaled to the magnitude ``_g``."""
         v, g = getattr(layer, self.name + "_v"), getattr(layer, self.name + "_g")
         if self.dim is not None:
             g = reshape(g, [-1 if i == self.dim else 1 for i in range(len(v.shape))])
@@ -40,12 +40,12 @@ class WeightNorm:
 
     @staticmethod
     def apply(layer: Layer, name: str, dim: int | None) -> WeightNorm:
-        """Takes a layer's parameter apart."""
+        """Replaces a layer's parameter by direction and magnitude."""
         if any(isinstance(h, WeightNorm) and h.name == name for h in layer._forward_pre_hooks.values()):
-            raise RuntimeError(f"weight_norm: the parameter {name} has it already")
+            raise RuntimeError(f"weight_norm: parameter {name} is weight-normalized already")
         weight = layer._parameters[name]
         rank = len(weight.shape)
-        # as in Paddle, -1 stands for all dimensions
+        # as in Paddle, -1 means all dimensions
         dim = -1 if dim is None else dim
         assert -rank <= dim < rank, f"weight_norm: dim must be from -{rank} to {rank - 1}, got {dim}"
         hook = WeightNorm(name, None if dim == -1 else dim % rank)
@@ -61,7 +61,7 @@ class WeightNorm:
         return hook
 
     def remove(self, layer: Layer) -> None:
-        """Puts the parameter together again."""
+        """Restores the single parameter."""
         with no_grad_():
             weight = self.compute_weight(layer)
             delattr(layer, self.name)
@@ -76,18 +76,18 @@ class WeightNorm:
 
 
 def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Layer:
-    """Makes a layer's parameter w of a direction v and a length g, which are trained in its place: w = g * v / |v|.
+    """Reparametrizes a layer's parameter as w = g * v / |v|; v and g are trained instead of w.
 
     Args:
-        layer (Layer): is changed.
-        name (str): of the parameter; the layer has ``<name>_v`` and ``<name>_g`` then.
-        dim (int, optional): whose slices have a length each; None, or -1, gives one length to all.
+        layer (Layer): modified in place.
+        name (str): the parameter; it is replaced by ``<name>_v`` and ``<name>_g``.
+        dim (int, optional): the dimension whose slices have a magnitude each; None or -1: one magnitude for all.
 
     Returns:
         Layer: the layer itself.
 
     Raises:
-        RuntimeError: for a parameter that has it already. AssertionError: for a dim outside of the parameter.
+        RuntimeError: if it is applied already. AssertionError: for a dim out of range.
 
     Examples:
         >>> import paddle
@@ -100,10 +100,10 @@ def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Laye
 
 
 def remove_weight_norm(layer: Layer, name: str = "weight") -> Layer:
-    """Undoes :func:`weight_norm`; the parameter has the value that it had last.
+    """Reverts :func:`weight_norm`; the parameter keeps its last value.
 
     Raises:
-        ValueError: for a parameter without it.
+        ValueError: for a parameter without weight_norm.
 
     Examples:
         >>> import paddle

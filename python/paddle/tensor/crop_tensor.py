@@ -1,4 +1,4 @@
-"""A part of a tensor by its place and shape."""
+"""`crop`: the part of a Tensor given by offsets and a shape."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _checked(what: str, values: Any, least: int) -> None:
         if isinstance(n, Variable):
             continue
         if not isinstance(n, INTS):
-            raise TypeError(f"crop: the numbers of {what} must be int, got {type(n)}")
+            raise TypeError(f"crop: {what} must contain ints, got {type(n)}")
         if n < least or what == "shape" and n == 0:
-            allowed = "greater than 0, or -1 for all that is left" if what == "shape" else "0 or greater"
-            raise ValueError(f"crop: the numbers of {what} must be {allowed}, got {n}")
+            allowed = "greater than 0, or -1 for the remaining elements" if what == "shape" else "0 or greater"
+            raise ValueError(f"crop: each number in {what} must be {allowed}, got {n}")
 
 
 def _numbers(what: str, value: Any, least: int, one: str, each: str) -> dict[str, Any]:
-    """Keywords for numbers that come as a list, as a tensor, or as a list with tensors."""
+    """Keyword arguments of crop_tensor for integers given as a list, a tensor, or a list that contains tensors."""
     if isinstance(value, Variable):
         if not mode.in_dygraph_mode():
             value.stop_gradient = True
@@ -41,21 +41,21 @@ def _numbers(what: str, value: Any, least: int, one: str, each: str) -> dict[str
 
 
 def crop(x: Any, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
-    """The part of `x` that begins at `offsets` and has the given shape.
+    """The part of `x` that starts at `offsets` and has the given shape.
 
     Args:
         x: float32, float64, int32 or int64 Tensor of 1 to 6 dimensions.
-        shape: an int for each dimension, -1 for all that is left behind the offset: a list or tuple (in static mode
-            also with Tensors of the shape [1]), or an int32 Tensor.
-        offsets: an int of 0 or more for each dimension, in the same forms; None: zeros.
+        shape: an int for each dimension, -1 for all elements from the offset on: a list or tuple (in static mode
+            also with Tensors of shape [1]), or an int32 Tensor.
+        offsets: a non-negative int for each dimension, in the same forms; None: zeros.
         name: a name for the output.
 
     Returns:
         Tensor of the data type of `x`.
 
     Raises:
-        TypeError: for numbers of another type.
-        ValueError: for other numbers, and for a part that does not lie within `x`.
+        TypeError: for sizes or offsets that are not ints.
+        ValueError: for a negative offset, an invalid size, or a part that exceeds `x`.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Cells run over the steps of sequences."""
+"""rnn and birnn: recurrent cells run over the steps of sequences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def chosen(old: Any, new: Any, mask: Any) -> Any:
 
 
 def _run_steps(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Calls the cell for each step of `inputs` ([steps, ...]); its outputs stacked, and the last states."""
+    """Calls the cell for each step of `inputs` ([steps, ...]); returns its stacked outputs and the last states."""
     outputs: list[list[Any]] = []
     template = None
     for i in range(flatten(inputs)[0].shape[0]):
@@ -63,13 +63,13 @@ def _run_steps(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str,
         template = out
         outputs.append(flatten(out))
     if template is None:
-        raise ValueError("rnn: the inputs must have a step or more")
+        raise ValueError("rnn: the inputs must have at least one step")
     stacked = iter([_ops.stack(list(steps), axis=0) for steps in zip(*outputs, strict=True)])
     return map_structure(lambda _: next(stacked), template), states
 
 
 def _append_loop(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """The same as a loop in the Program: the cell is called once, in the loop's block."""
+    """`_run_steps` as a while loop in the Program: the cell is called once, in the loop's block."""
     first = flatten(inputs)[0]
     step = _ops.fill_constant(shape=[1], dtype=3, value=0.0)
     steps = _length_of(first)
@@ -98,13 +98,13 @@ def _append_loop(cell: Any, inputs: Any, states: Any, mask: Any, kwargs: dict[st
 
 
 def shaped_like(x: Any, like: Any) -> Any:
-    """`x` that came out of an array, with the shape that it went in with."""
+    """`x`, read from an array, with the shape that `like` had when it was written."""
     x.desc.set_shape(list(like.shape))
     return x
 
 
 def array_outside(x: Any) -> Any:
-    """A LoDTensorArray in the block around the current one."""
+    """A LoDTensorArray in the parent of the current block."""
     program = x.block.program
     inner = program.current_block_idx
     program.current_block_idx = program.current_block().parent_idx
@@ -125,13 +125,13 @@ def rnn(
     """Runs a cell over the steps of sequences.
 
     Args:
-        cell: called with the inputs of a step and the states, gives outputs and new states.
+        cell: called with inputs and states of a step; returns outputs and new states.
         inputs: Tensor [batch, steps, ...], or a structure of these.
-        initial_states: the states to begin with, structured as the cell's (default: its own initial states).
-        sequence_length: int32 or int64 Tensor [batch]: from there on a sequence keeps its states.
+        initial_states: the initial states, structured like the cell's (default: `cell.get_initial_states`).
+        sequence_length: int32 or int64 Tensor [batch]: a sequence keeps its states after this many steps.
         time_major: the inputs and outputs are [steps, batch, ...].
-        is_reverse: from the last step to the first.
-        kwargs: go to the cell.
+        is_reverse: run from the last step to the first.
+        kwargs: passed to the cell.
 
     Returns:
         (outputs, final states); outputs [batch, steps, ...] in the structure of the cell's.
@@ -189,7 +189,7 @@ def birnn(
         sequence_length, time_major, kwargs: as for :func:`rnn`.
 
     Returns:
-        (outputs, (forward states, backward states)); the last dimension of outputs holds both cells'.
+        (outputs, (forward states, backward states)); outputs are concatenated along the last dimension.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0-rc/api/paddle/fluid/layers/birnn_en.html
 

@@ -1,4 +1,4 @@
-"""Small parts of Layer: hooks' handles, names, an argument's older name."""
+"""Helpers of Layer: hook handles, name checks, the deprecated argument `stat_dict`."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ def _convert_camel_to_snake(name: str) -> str:
 
 
 class HookRemoveHelper:
-    """What registering a hook returns: `remove()` takes the hook off again."""
+    """Handle of a registered hook: `remove()` unregisters it."""
 
     next_hook_id = 0
 
     def __init__(self, hooks: collections.OrderedDict[int, Any]) -> None:
-        # Weak: a handle that the user keeps shall not keep the layer.
+        # Weak reference: a handle does not keep the layer alive.
         self._hooks_ref = weakref.ref(hooks)
         self._hook_id = HookRemoveHelper.next_hook_id
         HookRemoveHelper.next_hook_id += 1
 
     def remove(self) -> None:
-        """Takes the hook off; nothing happens the second time."""
+        """Unregisters the hook; repeated calls have no effect."""
         hooks = self._hooks_ref()
         if hooks is not None:
             hooks.pop(self._hook_id, None)
 
 
 def check_name(layer: Any, what: str, name: Any, store: str, missing: type[Exception]) -> None:
-    """Refuses what cannot name a parameter or buffer of the layer."""
+    """Checks that `name` can name a new parameter or buffer of the layer."""
     if store not in layer.__dict__:
         raise missing(NOT_INITIALISED)
     if not isinstance(name, str):
         raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
     if "." in name:
-        raise KeyError(f"the name of {what} can not contain `.`, as no attribute could be found by it")
+        raise KeyError(f"the name of {what} must not contain `.`, because attribute lookup could not find it")
     if name == "":
         raise KeyError(f"The name of {what} can not be empty.")
 
 
 def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Accepts the argument's name of before 2.0."""
+    """Accepts `stat_dict`, the name of the argument before 2.0."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,7 @@ def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _assign(value: Any, buffer: Any) -> Any:
-    """The Variable that stands for a buffer in a Program, with `value` written to it."""
+    """The Variable of a buffer in a Program, with `value` assigned to it."""
     if buffer is None or type(buffer) is core.Tensor:
         return assign(value)
     assign(value, buffer)

@@ -1,4 +1,4 @@
-"""Elements and slices by their indices."""
+"""Gather, scatter and other selection of elements by index."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def gather(x, index, axis=None, name=None) -> Tensor:
-    """The slices of `x` along `axis` that `index` names.
+    """The slices of `x` along `axis` at the positions in `index`.
 
     Args:
         index (Tensor): int32 or int64, one dimension (or [n, 1]).
@@ -60,7 +60,7 @@ def gather(x, index, axis=None, name=None) -> Tensor:
 
 
 def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
-    """`x` with the rows that `index` names replaced by (or, without `overwrite`, the sums of) the rows of `updates`.
+    """`x` with the rows at `index` replaced by the rows of `updates`, or by their sums if not `overwrite`.
 
     Examples:
         >>> import paddle
@@ -81,17 +81,17 @@ def scatter_(x, index, updates, overwrite=True, name=None) -> Tensor:
 
 
 def gather_nd(x, index, name=None) -> Tensor:
-    """The slices of `x` that the rows of `index` name by their first indices.
+    """The slices of `x` that each row of `index` selects by its leading indices.
 
     Args:
         x (Tensor): bool, float32, float64, int32 or int64.
-        index (Tensor): int32 or int64; its last dimension holds an index for each of the first dimensions of `x`.
+        index (Tensor): int32 or int64; its last dimension holds one index for each leading dimension of `x`.
 
     Returns:
         Tensor: of shape index.shape[:-1] + x.shape[index.shape[-1]:].
 
     Raises:
-        ValueError: for an index outside `x`.
+        ValueError: for an index out of range.
 
     Examples:
         >>> import paddle
@@ -106,15 +106,15 @@ def gather_nd(x, index, name=None) -> Tensor:
 
 
 def scatter_nd_add(x, index, updates, name=None) -> Tensor:
-    """`x` with `updates` added to the slices that the rows of `index` name; see `gather_nd`.
+    """`x` with `updates` added to the slices that the rows of `index` select; see `gather_nd`.
 
     Args:
-        x (Tensor): numbers.
-        index (Tensor): int32 or int64, of two dimensions or more.
-        updates (Tensor): of the type of `x` and the shape that `gather_nd` would give.
+        x (Tensor): any numeric type.
+        index (Tensor): int32 or int64, at least two dimensions.
+        updates (Tensor): of the type of `x` and the shape of `gather_nd`'s result.
 
     Raises:
-        ValueError: for other types or shapes, or an index outside `x`.
+        ValueError: for other types or shapes, or an index out of range.
 
     Examples:
         >>> import paddle
@@ -128,7 +128,7 @@ def scatter_nd_add(x, index, updates, name=None) -> Tensor:
 
 
 def scatter_nd(index, updates, shape, name=None) -> Tensor:
-    """Zeros of the given shape with `updates` added to the slices that `index` names; see `scatter_nd_add`.
+    """Zeros of the given shape with `updates` added to the slices that `index` selects; see `scatter_nd_add`.
 
     Examples:
         >>> import paddle
@@ -139,14 +139,14 @@ def scatter_nd(index, updates, shape, name=None) -> Tensor:
 
 
 def multiplex(inputs, index, name=None) -> Tensor:
-    """Row i of the result is row i of the input that `index` names there.
+    """Row i of the result is row i of inputs[index[i]].
 
     Args:
-        inputs (list of Tensor): two or more, of one shape [n, ...] and type (float32, float64, int32, int64).
+        inputs (list of Tensor): at least two, of one shape [n, ...] and type (float32, float64, int32, int64).
         index (Tensor): int32 of shape [n, 1].
 
     Raises:
-        ValueError: for fewer than two inputs. RuntimeError: for inputs that differ, or an index that names none.
+        ValueError: for fewer than two inputs. RuntimeError: for inputs that differ, or an index out of range.
 
     Examples:
         >>> import paddle
@@ -165,17 +165,17 @@ def multiplex(inputs, index, name=None) -> Tensor:
 
 
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:  # noqa: A002
-    """Ids of a table in shards as the ids within one shard.
+    """Ids of a sharded table as ids within one shard.
 
     Args:
         input (Tensor): int64 (or int32) ids of shape [..., 1].
-        index_num (int): how many ids there are.
-        nshards (int): how many shards.
-        shard_id (int): the number of the shard.
-        ignore_value (int): what becomes of ids that belong to other shards.
+        index_num (int): number of ids in the table.
+        nshards (int): number of shards.
+        shard_id (int): index of the shard.
+        ignore_value (int): the result for ids of other shards.
 
     Raises:
-        ValueError: for a shard or id that is not there.
+        ValueError: for a shard or id out of range.
 
     Examples:
         >>> import paddle
@@ -195,18 +195,18 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:
 def unique(
     x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None
 ) -> Any:
-    """The different elements of `x` in ascending order.
+    """The unique elements of `x` in ascending order.
 
     Args:
         x (Tensor): float32, float64, int32 or int64.
-        return_index (bool): where each of them stands first.
-        return_inverse (bool): which of them each element of `x` is.
-        return_counts (bool): how often each is there.
-        axis (int, optional): the different slices along it, instead of the elements of the flat Tensor.
-        dtype (str): int32 or int64, of the further results.
+        return_index (bool): also the first position of each unique element.
+        return_inverse (bool): also, for each element of `x`, its position in the result.
+        return_counts (bool): also the number of occurrences of each.
+        axis (int, optional): unique slices along this dimension instead of unique elements of the flattened Tensor.
+        dtype (str): int32 or int64, the type of indices, inverse and counts.
 
     Returns:
-        Tensor, or a tuple with what was asked for besides, in this order.
+        Tensor, or a tuple followed by the requested index, inverse and counts in this order.
 
     Examples:
         >>> import paddle
