@@ -15,7 +15,7 @@ from paddle.nn.functional import pooling
 
 __all__ = ["interpolate", "upsample"]
 
-# : rank of the input of each interpolation method
+#: rank of the input of each interpolation method
 RANKS = {"linear": 3, "bilinear": 4, "nearest": 4, "bicubic": 4, "trilinear": 5}
 _FORMATS = {3: ("NCW", "NWC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 _SIZES = ("out_d", "out_h", "out_w")

@@ -19,7 +19,7 @@ class FunctionLayer(Layer):
     #: called with the inputs, then the arguments by name
     _function: Callable[..., Any]
     _prefix = "_"
-    # : the arguments that `extra_repr` shows: all, and the name if there is one
+    #: the arguments that `extra_repr` shows: all, and the name if there is one
     _shown: tuple[str, ...] | None = None
     #: attribute -> argument
     _names: Mapping[str, str] = {}

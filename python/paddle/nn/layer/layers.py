@@ -26,7 +26,7 @@ from paddle.nn.layer_object_helper import LayerObjectHelper
 __all__ = ["Layer"]
 
 
-# : the attribute of Layer.__init__ that `__call__` reads first
+#: the attribute of Layer.__init__ that `__call__` reads first
 _MADE_BY_INIT = frozenset({"_forward_pre_hooks", "_forward_post_hooks", "_parameters", "_sub_layers", "_buffers"})
 
 
