@@ -39,8 +39,8 @@ def operators(show: bool, spec: Path) -> None:
     cases = recorded_cases()
     without = [n for n in have if n not in cases]
     print(f"  without a case   {len(without):5}")
-    twins = cuda_twins()
-    print(f"CUDA twins         {len(twins & set(ours)):5} / {len(ours)}   (python -m paddle._cuda lists the rest)")
+    launchers = cuda_launchers()
+    print(f"CUDA launchers     {len(launchers & set(ours)):5} / {len(ours)}   (python -m paddle._cuda lists the rest)")
     if show:
         print("\noperators not there:", " ".join(n for n in wanted if n not in ours))
         print("\noperators that only say what they need:")
@@ -58,12 +58,12 @@ def recorded_cases() -> set[str]:
     return set(cases()) | covered()
 
 
-def cuda_twins() -> set[str]:
+def cuda_launchers() -> set[str]:
     try:
         from paddle import _cuda
     except ImportError:
         return set()
-    return set(_cuda.TWINS)
+    return set(_cuda.LAUNCHERS)
 
 
 def names(show: bool, spec: Path) -> None:

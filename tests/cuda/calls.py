@@ -1,4 +1,4 @@
-"""A call of an operator that has a CUDA twin."""
+"""Case: a call of an operator that has a CUDA launcher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Case:
     ins: dict[str, Any]
     attrs: dict[str, Any] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ("float64", "float32")
-    # Kernels of the twin's own that must have run; False: the work is CuPy's.
+    # Whether kernels of this package must have run; False: the work is CuPy's.
     own: bool = True
 
     def name(self) -> str:

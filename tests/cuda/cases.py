@@ -1,4 +1,4 @@
-"""Calls of operators that have a CUDA twin, with operands that are random but the same in every run."""
+"""Calls of operators that have a CUDA launcher, with operands that are random but the same in every run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def ids(*shape: int, high: int, dtype: str = "int64") -> np.ndarray:
 
 
 def formulas() -> list[Case]:
-    """A case for each operator that is a row, on operands in the domain of all of them."""
+    """A case for each operator with a formula row, with operands in the domain of all of them."""
     cases = []
-    for op in formula.TWINS:
+    for op in formula.LAUNCHERS:
         row = formula.rows()[op]
         slots = [formula._SLOTS[x] for x in row["inputs"]]
-        # Different operands of one shape: the last dimension is cut off differently.
+        # Operands with different values: the last dimension is sliced differently.
         high = 0.95 if op.startswith(("asin", "acos")) else 1.6
         ins = {slot: real(3, 700 + i, low=0.05, high=high)[:, :700] for i, slot in enumerate(slots)}
         required = {a["name"]: 0.7 for a in TABLE[op]["attrs"] if a["required"]}
@@ -108,7 +108,7 @@ def by_cupy() -> list[Case]:
 
 
 def run(case: Case, dtype: str, place) -> list:
-    """The operator's results on a place, as arrays (None where there is none)."""
+    """The operator's results on a place, as arrays (None for absent outputs)."""
     import paddle
 
     def tensor(a):
@@ -129,7 +129,7 @@ def run(case: Case, dtype: str, place) -> list:
 
 
 def compare(case: Case, place) -> None:
-    """The results on `place` are those of the CPU's kernels."""
+    """Compares the results on `place` with those of the CPU kernels."""
     import paddle
 
     for dtype in case.dtypes:
@@ -144,4 +144,4 @@ def compare(case: Case, place) -> None:
 
 
 ALL = formulas() + explicit() + by_cupy() + plain()
-assert {c.op for c in ALL} <= set(_cuda.TWINS)
+assert {c.op for c in ALL} <= set(_cuda.LAUNCHERS)

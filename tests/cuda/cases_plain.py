@@ -1,4 +1,4 @@
-"""Calls of the twins that are CuPy's own functions."""
+"""Calls of launchers that use CuPy functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from calls import Case, real
 from paddle import _core
 
 X = real(2, 3, 4)
-#: elements far from each other, so that gradients of extremes have one place
+#: well separated elements, so that extrema are unique
 APART = np.random.default_rng(5).permutation(24).reshape(2, 3, 4).astype("float64") / 7
 YES = X > 0.3
 EMPTY = np.zeros((0, 2, 3, 4))
@@ -190,6 +190,6 @@ def optimizers() -> list[Case]:
 def plain() -> list[Case]:
     found = layouts() + joins() + numbers() + losses() + optimizers()
     for c in found:
-        # An operator's own slots; what a gradient only asks the shape of may be there or not.
+        # Only the operator's own slots; inputs whose shape alone is read may be absent.
         c.ins = {s["name"]: c.ins[s["name"]] for s in TABLE[c.op]["inputs"] if s["name"] in c.ins}
     return found

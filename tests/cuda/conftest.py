@@ -1,4 +1,4 @@
-"""The machines that CUDA tests run on: the shim on the CPU, or a GPU."""
+"""Fixtures of the CUDA tests: the shim on the CPU, or a GPU."""
 
 import pytest
 from shim import ShimMachine, have_compiler
@@ -6,7 +6,7 @@ from shim import ShimMachine, have_compiler
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """Where the kernels are compiled as C++, once a session."""
+    """The folder where kernels are compiled as C++, once per session."""
     if not have_compiler():
         pytest.skip("g++ is missing: CUDA kernels are not run as C++")
     return ShimMachine(tmp_path_factory.mktemp("units"))
@@ -14,7 +14,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def shim(built):
-    """CUDAPlace(0) is the shim while the test runs."""
+    """CUDAPlace(0) is the shim during the test."""
     from paddle import _cuda
 
     built.started.clear()
@@ -25,7 +25,7 @@ def shim(built):
 
 @pytest.fixture
 def gpu():
-    """CUDAPlace(0) is a GPU; skips where there is none."""
+    """CUDAPlace(0) is a GPU; skips if there is none."""
     from paddle import _cuda
 
     if _cuda.runtime() is None:

@@ -1,4 +1,4 @@
-"""A module that stands for cupy where there is no GPU: numpy's arrays with what `CupyMachine` asks of CuPy's."""
+"""A stand-in for cupy without a GPU: numpy arrays with the interface that `CupyMachine` uses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stream(contextlib.AbstractContextManager):
 
 
 class Cupy:
-    """`asked` notes the kernels that were compiled and the devices that were entered."""
+    """`asked` records the kernels that were compiled and the devices that were entered."""
 
     def __init__(self, shim: Any) -> None:
         self._shim, self.asked = shim, []

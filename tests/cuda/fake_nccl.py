@@ -1,4 +1,4 @@
-"""A module that stands for cupy.cuda.nccl: ranks exchange memory by way of a folder (FAKE_NCCL)."""
+"""A stand-in for cupy.cuda.nccl: ranks exchange memory through a folder (FAKE_NCCL)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class NcclCommunicator:
     def _get(self, name: str) -> bytes:
         until = time.monotonic() + 20
         while not (self._folder / name).exists():
-            assert time.monotonic() < until, f"nobody sends {name}"
+            assert time.monotonic() < until, f"{name} was not sent"
             time.sleep(0.001)
         return (self._folder / name).read_bytes()
 

@@ -37,7 +37,7 @@ def mine(rank: int = RANK, dtype: str = "float32") -> np.ndarray:
 
 
 def called(function: str, what: Callable[[], Any]) -> Any:
-    """What it returns; NCCL's function was called, and nothing went by the CPU."""
+    """The result of `what`; asserts that NCCL's function was called and no collective ran on the CPU."""
     fake_nccl.calls.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -118,7 +118,7 @@ def programs() -> None:
 
 
 def data_parallel() -> None:
-    """Parameters start as those of rank 0, and gradients are averaged, by NCCL."""
+    """Parameters start with the values of rank 0, and gradients are averaged, by NCCL."""
     paddle.seed(RANK)
     model = called("broadcast", lambda: paddle.DataParallel(paddle.nn.Linear(3, 2)))
     weight = model.parameters()[0]
@@ -138,7 +138,7 @@ def data_parallel() -> None:
 
 
 def unused_on_a_rank() -> None:
-    """A parameter that one rank does not use: its gradient there counts as zeros."""
+    """A parameter that one rank does not use has a zero gradient there."""
 
     class Two(paddle.nn.Layer):
         def __init__(self) -> None:
@@ -157,7 +157,7 @@ def unused_on_a_rank() -> None:
 
 
 def refused(group: Any) -> None:
-    """What NCCL does not add up is added up on the CPU, and comes back."""
+    """Types that NCCL does not reduce are reduced on the CPU and copied back."""
     t = on_device(mine(dtype="int16"))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -167,7 +167,7 @@ def refused(group: Any) -> None:
 
 
 def ended() -> None:
-    """A group that ends takes its communicator along; one whose number somebody has asked for lives on."""
+    """A destroyed group releases its communicator; one whose number was read keeps it."""
     group, kept = dist.new_group(backend="nccl"), dist.new_group(backend="nccl")
     numbers = group._number, kept.id
     for one in (group, kept):
@@ -203,7 +203,7 @@ def main() -> None:
         data_parallel()
         programs()
     else:
-        # A group that is made without it does not, even where one over NCCL had its number.
+        # A group created without NCCL does not use it, even if its number belonged to an NCCL group before.
         other = dist.new_group()
         rings.use(rings._meet, other._number)
         nccl.group_of(other, None)
@@ -214,7 +214,7 @@ def main() -> None:
             dist.all_reduce(t, group=other)
         same(t, np.sum([mine(r) for r in range(WORLD)], 0))
         assert not fake_nccl.calls
-        # All of the job's ranks still go over what they went over before.
+        # The job's global group is unchanged.
         fake_nccl.calls.clear()
         t = on_device(mine())
         with warnings.catch_warnings():

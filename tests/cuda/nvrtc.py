@@ -22,7 +22,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def compile_unit(nvrtc: ctypes.CDLL, name: str, text: str, kernels: tuple[str, ...], arch: str) -> dict[str, str]:
-    """Compile to machine code; the lowered name of each kernel. AssertionError with the log when it fails."""
+    """Compile to machine code; returns the lowered name of each kernel. AssertionError with the log on failure."""
     program = ctypes.c_void_p()
 
     def check(code: int, what: str) -> None:

@@ -1,4 +1,4 @@
-"""A machine without a GPU: numpy's memory stands for the device's, kernels are compiled as C++ (see shim.hpp)."""
+"""A machine without a GPU: device memory is numpy memory, kernels are compiled as C++ (see shim.hpp)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def source_of(unit) -> str:
-    """The C++ of a unit: its kernels, and a function that starts the one of a number."""
+    """The C++ of a unit: its kernels, and a function that starts a kernel by number."""
     cases = "".join(
         f"        case {i}: return shim::start(device::{k}, grid, threads, values, n);\n"
         for i, k in enumerate(unit.kernels)
@@ -37,7 +37,7 @@ extern "C" int start(int kernel, const unsigned* grid, unsigned threads, void** 
 
 
 class ShimMachine:
-    """What `paddle._cuda.use` takes, on the CPU. Counts the kernels it has started."""
+    """A machine for `paddle._cuda.use`, on the CPU. Records the kernels it has started."""
 
     xp = np
 

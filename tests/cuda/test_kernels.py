@@ -1,4 +1,4 @@
-"""Every twin against the Rust kernel, on random operands: kernels as C++ on the CPU, and (marked gpu) on a GPU."""
+"""Each launcher against the Rust kernel, on random operands: kernels as C++ on the CPU, and (marked gpu) on a GPU."""
 
 import paddle
 import pytest
@@ -6,14 +6,14 @@ from cases import ALL, compare
 from paddle import _cuda
 from paddle._cuda.comm import rings
 
-# Their operands change in place, or there are none; test_route.py has them.
+# In-place operators and operators without operands; covered by test_route.py.
 IN_PLACE = {"sgd", "adam", "fill_constant"}
-# Those between processes: test_nccl.py has them.
-BETWEEN = set(rings.TWINS)
+# Collectives; covered by test_nccl.py.
+BETWEEN = set(rings.LAUNCHERS)
 
 
-def test_every_twin_has_a_case():
-    assert set(_cuda.TWINS) - {c.op for c in ALL} == IN_PLACE | BETWEEN
+def test_every_launcher_has_a_case():
+    assert set(_cuda.LAUNCHERS) - {c.op for c in ALL} == IN_PLACE | BETWEEN
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())

@@ -1,4 +1,4 @@
-"""Collectives over NCCL: compiled paths over a stand-in for CuPy, and (marked gpu) on a machine with two GPUs."""
+"""Collectives over NCCL: with a stand-in for CuPy, and (marked gpu) on a machine with two GPUs."""
 
 from __future__ import annotations
 

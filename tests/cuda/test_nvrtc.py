@@ -1,5 +1,5 @@
-"""Every kernel compiles for a GPU; NVRTC needs none. Each kernel for one architecture and one type, and (marked slow)
-for all types and several architectures: OAR_CUDA_ARCH names others, separated by spaces."""
+"""All kernels compile for a GPU; NVRTC requires none. Each kernel for one architecture and type, and (marked slow) for
+all types and several architectures: OAR_CUDA_ARCH lists them, separated by spaces."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The whole route to a device and back, with numpy's memory standing for the device's."""
+"""Operators routed to a device and back, with numpy memory as the device's."""
 
 import gc
 import subprocess
@@ -24,7 +24,7 @@ def on_device(a, **more):
 
 @pytest.fixture
 def current(shim):
-    """Everything runs on the device."""
+    """All operators run on the device."""
     paddle.set_device("gpu")
     yield shim
     paddle.set_device("cpu")
@@ -41,21 +41,21 @@ def test_there_and_back(shim):
     assert float(on_device([2.5])) == 2.5 and "CUDAPlace(0)" in repr(on_device([1.0]))
 
 
-def test_a_twin_runs_where_its_operands_are(shim):
+def test_a_launcher_runs_where_its_operands_are(shim):
     x = on_device(rng.normal(size=(5, 7)))
     y = paddle.nn.functional.softmax(x)
     assert y.place == place() and shim.started == ["softmax<double>"]
     np.testing.assert_allclose(y.numpy().sum(-1), 1)
 
 
-def test_an_operand_on_the_cpu_is_taken_along(shim):
+def test_an_operand_on_the_cpu_is_copied_to_the_device(shim):
     y = on_device([1.0, 2.0]) + paddle.to_tensor([3.0, 4.0], place=paddle.CPUPlace())
     assert y.place == place() and y.numpy().tolist() == [4.0, 6.0]
 
 
-def test_an_operator_without_a_twin_says_so_once(shim):
+def test_an_operator_without_a_launcher_warns_once(shim):
     x = on_device([3.0, 1.0, 2.0])
-    assert "argsort" not in _cuda.TWINS
+    assert "argsort" not in _cuda.LAUNCHERS
     with pytest.warns(RuntimeWarning, match="operator argsort has no CUDA kernel") as seen:
         values = paddle.sort(x)
         again = paddle.sort(x)
@@ -63,7 +63,7 @@ def test_an_operator_without_a_twin_says_so_once(shim):
     assert values.place == place() and values.numpy().tolist() == again.numpy().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_twin_that_declines_leaves_it_to_the_cpu(shim):
+def test_a_declined_call_runs_on_the_cpu(shim):
     x = on_device(np.array([-2, 3]))
     with pytest.warns(RuntimeWarning, match="operator abs"):
         y = paddle.abs(x)
@@ -102,7 +102,7 @@ def test_written_memory_is_not_shared(shim):
 
 
 def optimizer_run(op, where, dtype, rows):
-    """Three steps of an optimizer; the parameter and the states."""
+    """Three steps of an optimizer; returns the parameter and the states."""
     n = np.random.default_rng(3)
 
     def tensor(a):
@@ -120,7 +120,7 @@ def optimizer_run(op, where, dtype, rows):
             grad = w._grad_ivar()
             assert grad._is_sparse()
             if op == "adam" and where != place():
-                # 2.0.2's GPU kernel does as with a dense gradient, its CPU kernel reads the next powers.
+                # 2.0.2's GPU kernel treats it like a dense gradient, its CPU kernel reads the next powers.
                 held = grad.value().get_selected_rows()
                 full = np.zeros((6, 5))
                 np.add.at(full, held.rows(), np.array(held.get_tensor()))
@@ -155,7 +155,7 @@ def test_steps_in_place_keep_their_memory(shim):
     at = _core.device_address(p)
     _core.ops.sgd(p, rate, g, ParamOut=p)
     assert _core.device_address(p) == at
-    kept = p.detach().cpu()  # the host has a copy now: the next step must not change what it shows
+    kept = p.detach().cpu()  # the host has a copy: the next step must not change it
     _core.ops.sgd(p, rate, g, ParamOut=p)
     assert kept.numpy().tolist() == [0.5, 1.5] and p.numpy().tolist() == [0.0, 1.0]
 
@@ -167,14 +167,14 @@ def test_ids_out_of_range_are_an_error(shim):
             _core.ops.lookup_table_v2(table, on_device(np.array([0, bad])))
 
 
-def test_wrong_shapes_are_the_errors_of_the_cpu(shim):
+def test_wrong_shapes_raise_the_errors_of_the_cpu(shim):
     for where in (place(), paddle.CPUPlace()):
         x, y = (paddle.to_tensor(np.ones(s), place=where) for s in ((2, 3), (4, 5)))
         with pytest.raises(ValueError, match="matmul_v2"):
             paddle.matmul(x, y)
 
 
-def test_the_device_is_where_work_runs(current):
+def test_operators_run_on_the_current_device(current):
     assert paddle.get_device() == "gpu:0"
     made = paddle.to_tensor([1.0])
     assert made.place == place() and paddle.ones([2]).place == place()
@@ -224,7 +224,7 @@ def test_a_program_runs_on_the_device(shim):
     assert "softmax<float>" in shim.started and "row_relu<float>" in shim.started
 
 
-def test_memory_is_given_back(shim):
+def test_memory_is_freed(shim):
     held = len(gc.get_objects())
     for _ in range(50):
         paddle.nn.functional.relu(on_device(np.ones(1000, "float32")))
@@ -237,7 +237,7 @@ def test_memory_is_given_back(shim):
     assert _core.drain_device() == 1
 
 
-def test_what_the_machine_asks_of_cupy(built, monkeypatch):
+def test_the_cupy_machine(built, monkeypatch):
     cupy = Cupy(built)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     _cuda.use(_cuda.CupyMachine())
@@ -258,7 +258,7 @@ def test_what_the_machine_asks_of_cupy(built, monkeypatch):
     assert compiled.count("softmax<float>") == 1 and set(cupy.asked) - set(compiled) == {0}
 
 
-def test_without_a_gpu_it_says_what_is_missing():
+def test_without_a_gpu_errors_name_the_missing_package():
     code = """
 import sys
 sys.modules["cupy"] = None
@@ -283,12 +283,12 @@ assert not paddle.is_compiled_with_cuda() and paddle.to_tensor([1.0]).place == p
     assert done.returncode == 0, done.stderr
 
 
-def test_import_takes_neither_cupy_nor_twins():
+def test_import_loads_neither_cupy_nor_launchers():
     code = "import sys, paddle; assert not {'cupy', 'paddle._cuda'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_list_of_operators_without_a_twin():
+def test_the_list_of_operators_without_a_launcher():
     done = subprocess.run([sys.executable, "-m", "paddle._cuda"], capture_output=True, text=True, check=True)
     listed = done.stdout.split("without one:")[1].split()
     assert "argsort" in listed and "softmax" not in listed and sorted(listed) == listed
@@ -299,7 +299,7 @@ def test_route_on_a_gpu(gpu):
     test_gradients_stay_on_the_device(None)
 
 
-def test_what_has_no_operands_is_made_where_the_device_is_set(current):
+def test_constants_are_created_on_the_current_device(current):
     full = paddle.full([2, 3], 2.5, "float64")
     assert full.place == place() and full.numpy().tolist() == [[2.5] * 3] * 2
     large = _core.ops.fill_constant(shape=[1], dtype=3, str_value="9007199254740993")

@@ -1,5 +1,5 @@
-"""CUDA twins of operators: one module a family, `TWINS` says which operators have one. Nothing here imports cupy until
-a CUDAPlace is used."""
+"""CUDA launchers of operators: one module per family, collected in `LAUNCHERS`. cupy is imported only when a CUDAPlace
+is used."""
 
 from __future__ import annotations
 
@@ -39,33 +39,36 @@ _FAMILIES = (
 )
 
 # Operator type -> its launcher.
-TWINS: dict[str, Callable[[Call], dict]] = {op: launch for family in _FAMILIES for op, launch in family.TWINS.items()}
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
+    op: launch for family in _FAMILIES for op, launch in family.LAUNCHERS.items()
+}
 
 _lock = threading.RLock()
 _runtime: Runtime | None = None
-_reason: str | None = "nobody has asked yet"
+_UNKNOWN = "not determined yet"
+_reason: str | None = _UNKNOWN
 
 
 def units() -> list[Unit]:
-    """Every unit of source that a launcher may compile."""
+    """All units of CUDA source that launchers may compile."""
     return [formula.all_rows(), *{f.UNIT.name: f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")}.values()]
 
 
 def use(machine) -> None:
-    """Register the backend of a machine (None: of none, the CPU alone)."""
+    """Register the backend of a machine (None: no backend, CPU only)."""
     global _runtime, _reason
     with _lock:
-        _runtime = None if machine is None else Runtime(machine, TWINS)
-        _reason = "nobody has asked yet"
+        _runtime = None if machine is None else Runtime(machine, LAUNCHERS)
+        _reason = _UNKNOWN
         _core.register_backend(_runtime)
 
 
 def runtime() -> Runtime | None:
-    """The backend in use, made at the first call; None where CUDA cannot be used."""
+    """The backend in use, created by the first call; None if CUDA cannot be used."""
     global _reason
     if _runtime is None:
-        with _lock:  # whoever asks meanwhile waits for the answer
-            if _reason == "nobody has asked yet":
+        with _lock:  # concurrent first calls wait for the result
+            if _reason == _UNKNOWN:
                 _reason = missing()
                 if _reason is None:
                     use(CupyMachine())
@@ -73,18 +76,18 @@ def runtime() -> Runtime | None:
 
 
 def reason() -> str:
-    """What keeps CUDA from being used."""
+    """The reason why CUDA cannot be used."""
     return "" if runtime() is not None or _reason is None else _reason
 
 
 def device_count() -> int:
-    """How many CUDA devices can be used."""
+    """The number of usable CUDA devices."""
     found = runtime()
     return 0 if found is None else found.machine.device_count()
 
 
 def require(device: int) -> None:
-    """Raise RuntimeError, saying what is missing, unless the CUDA device `device` can be used."""
+    """RuntimeError with the reason unless the CUDA device `device` can be used."""
     found = runtime()
     if found is None:
         raise RuntimeError(f"Cannot use CUDAPlace({device}): {_reason}. Use CPUPlace.")
@@ -93,6 +96,6 @@ def require(device: int) -> None:
         raise RuntimeError(f"Cannot use CUDAPlace({device}): there are {count} CUDA devices, numbered from 0.")
 
 
-def without_twin() -> list[str]:
-    """Operators that run on the CPU wherever their operands are."""
-    return sorted(op["type"] for op in _core.op_table() if op["type"] not in TWINS and op["kernel"] == "kernel")
+def without_launcher() -> list[str]:
+    """Operators that always run on the CPU."""
+    return sorted(op["type"] for op in _core.op_table() if op["type"] not in LAUNCHERS and op["kernel"] == "kernel")

@@ -1,4 +1,4 @@
-"""Which operators have a CUDA twin: ``python -m paddle._cuda``."""
+"""Lists the operators with and without a CUDA launcher: ``python -m paddle._cuda``."""
 
 import textwrap
 
@@ -7,9 +7,9 @@ from paddle import _cuda
 
 
 def main() -> None:
-    lacking = _cuda.without_twin()
+    lacking = _cuda.without_launcher()
     kernels = sum(op["kernel"] == "kernel" for op in _core.op_table())
-    print(f"operators with a CUDA twin: {kernels - len(lacking)} of {kernels}")
+    print(f"operators with a CUDA launcher: {kernels - len(lacking)} of {kernels}")
     print("without one:")
     print(textwrap.fill(" ".join(lacking), 116, initial_indent="  ", subsequent_indent="  "))
 

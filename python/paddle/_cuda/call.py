@@ -1,4 +1,4 @@
-"""A call of an operator as launchers see it."""
+"""Call: the arguments of an operator call as launchers see them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from .units import TYPES, Unit
 
-# Data types that numpy has under another name.
+# Data types with another name in numpy.
 NUMPY_NAMES = {"bfloat16": "uint16"}
 
 
 class Declined(Exception):
-    """A launcher does not take these arguments (a data type, an option): the operator runs on the CPU."""
+    """Raised by a launcher for unsupported arguments (a data type, an option): the operator then runs on the CPU."""
 
 
 @dataclass
 class Rows:
-    """SelectedRows: row `rows[i]` of `height` is `value[i]`; the numbers are on the host."""
+    """SelectedRows: row `rows[i]` of `height` rows is `value[i]`; `rows` is in host memory."""
 
     rows: np.ndarray
     height: int
@@ -28,7 +28,7 @@ class Rows:
 
 @dataclass
 class Shape:
-    """A tensor of which nobody kept the elements."""
+    """A tensor whose elements were not kept."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -39,10 +39,10 @@ class Shape:
 
 
 class Call:
-    """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and which outputs are wanted.
+    """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and the requested outputs.
 
-    `out(slot)` is new memory of the shape and data type that the operator's shape rule gives the output;
-    `old(slot)` is the array that the output of that slot starts with, to be changed in place (``ParamOut``).
+    `out(slot)` allocates memory with the shape and data type that shape inference gives the output; `old(slot)` is the
+    initial array of an output that is updated in place (``ParamOut``).
     """
 
     def __init__(self, machine, op: str, ins: dict, attrs: dict, wanted: dict, old: dict, rule: dict) -> None:
@@ -54,14 +54,14 @@ class Call:
         return self._old[slot]
 
     def array(self, slot: str):
-        """The dense input of a slot; Declined if it is something else."""
+        """The dense input of a slot; Declined for another kind."""
         value = self.ins.get(slot)
         if value is None or isinstance(value, (Rows, Shape, list)):
             raise Declined
         return value
 
     def floats(self, *slots: str) -> list:
-        """The dense inputs of slots, which must be floating-point numbers of one data type."""
+        """The dense inputs of slots, which must be floating-point and have the same data type."""
         arrays = [self.array(slot) for slot in slots]
         same_dtype(*arrays)
         if arrays[0].dtype.kind != "f":
@@ -69,19 +69,19 @@ class Call:
         return arrays
 
     def alone(self, *slots: str) -> None:
-        """Declined where an input of another slot is given: a size or an axis that comes as a tensor."""
+        """Declined if an input of another slot is given, such as a size or an axis that is a tensor."""
         if any(value is not None and value != [] for slot, value in self.ins.items() if slot not in slots):
             raise Declined
 
     def shape(self, slot: str) -> tuple[int, ...]:
-        """The shape that the rule gives an output; Declined if it does not know all sizes."""
+        """The inferred shape of an output; Declined if a size is unknown."""
         shape = self._rule[slot][0] if slot in self._rule else (-1,)
         if any(d < 0 for d in shape):
             raise Declined
         return shape
 
     def dtype(self, slot: str) -> str:
-        """The data type that the rule gives an output, by numpy's name; Declined for one that numpy has not."""
+        """The inferred data type of an output, by numpy's name; Declined for types that numpy lacks."""
         if slot not in self._rule or self._rule[slot][1] in NUMPY_NAMES:
             raise Declined
         return self._rule[slot][1]
@@ -94,13 +94,13 @@ class Call:
         return self.xp.empty(shape, dtype)
 
     def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
-        """Run a kernel's instance on arrays (contiguous) and numpy scalars."""
+        """Run an instance of a kernel on contiguous arrays and numpy scalars."""
         grid = (grid,) if isinstance(grid, int) else grid
         self.machine.kernel(unit, kernel)(grid, (block,), args)
 
 
 def ctype(array, allowed: dict[str, str] = TYPES) -> str:
-    """The C type of an array's elements; Declined if a kernel is not made for it."""
+    """The C type of an array's elements; Declined if the kernel has no instance for it."""
     try:
         return allowed[array.dtype.name]
     except KeyError:
@@ -108,6 +108,6 @@ def ctype(array, allowed: dict[str, str] = TYPES) -> str:
 
 
 def same_dtype(*arrays) -> None:
-    """Declined unless all arrays have one data type."""
+    """Declined unless all arrays have the same data type."""
     if any(a.dtype != arrays[0].dtype for a in arrays):
         raise Declined

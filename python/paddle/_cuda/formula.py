@@ -1,4 +1,4 @@
-"""Elementwise families: the rows of the engine's formula table, rendered as CUDA."""
+"""Elementwise operators: CUDA kernels rendered from the rows of the engine's formula table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import paddle._core as _core
 from .call import Call, Declined, ctype
 from .units import FLOATS, Unit, grid_of, instances
 
-# How rows name what the slots hold.
+# Slot names to the variable names in formulas.
 _SLOTS = {"x": "X", "y": "Y", "out": "Out", "dout": "Out@GRAD", "ddx": "DDX"}
 _OPTIONAL = {
     "pow": "FactorTensor",
@@ -54,7 +54,7 @@ def all_rows() -> Unit:
 
 
 def apply(call: Call, name: str, inputs: list, params: list[float]):
-    """The array of `name`'s values at `inputs`, which are alike."""
+    """Apply formula `name` to `inputs`, arrays of one shape and type."""
     t = ctype(inputs[0], FLOATS)
     if any(x.shape != inputs[0].shape or x.dtype != inputs[0].dtype for x in inputs):
         raise Declined
@@ -92,6 +92,6 @@ def _fits(op: dict) -> bool:
     return all(_SLOTS.get(x) in slots for x in row["inputs"]) and all(p in attrs for p in row["params"])
 
 
-# Operators whose name is a row's and whose slots and attributes are what the row reads.
+# Operators named like a row whose slots and attributes match what the row reads.
 _RESULT = {op["type"]: op["outputs"][0]["name"] for op in _core.op_table() if _fits(op)}
-TWINS = dict.fromkeys(_RESULT, _launch)
+LAUNCHERS = dict.fromkeys(_RESULT, _launch)

@@ -1,4 +1,4 @@
-"""What launchers run on: arrays of CuPy, whose pool owns the memory, and kernels that NVRTC compiles for the device."""
+"""The CUDA device as launchers use it: CuPy arrays from its memory pool, and kernels compiled by NVRTC."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .units import Unit
 
 
 def missing() -> str | None:
-    """What keeps CUDA from being used, None if nothing does. Imports cupy if it is there."""
+    """The reason why CUDA cannot be used, None if it can. Imports cupy if it is installed."""
     if importlib.util.find_spec("cupy") is None:
         return "the Python package cupy is missing (pip install cupy-cuda12x, or the extra oar[cuda])"
     try:
         import cupy
-    except Exception as e:  # an import that fails in a library's own way is reported, whatever it raises
+    except Exception as e:  # report any exception of a failing import
         return f"the package cupy cannot be imported: {e}"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -33,7 +33,7 @@ class CupyMachine:
         import cupy
 
         self.xp = cupy
-        # A kernel of CuPy is compiled once for each device that it is started on.
+        # A CuPy kernel is compiled once per device.
         self.kernel = functools.cache(self._compiled)
 
     def device_count(self) -> int:
@@ -41,8 +41,8 @@ class CupyMachine:
 
     @contextlib.contextmanager
     def on(self, device: int):
-        """A context in which arrays are made and kernels run on `device`: always on its default stream, so that what
-        threads hand each other is in order, whatever stream the caller of CuPy has chosen."""
+        """A context for allocations and kernels on `device`, always on its default stream: operations of several
+        threads are ordered, independent of the caller's current CuPy stream."""
         with self.xp.cuda.Device(device), self.xp.cuda.Stream.null:
             yield
 
@@ -50,10 +50,10 @@ class CupyMachine:
         return array.data.ptr
 
     def upload(self, array, host: np.ndarray) -> None:
-        """Copy the bytes of `host` into the flat `array`; the host's may change afterwards."""
+        """Copy the bytes of `host` into the flat `array`; `host` may be modified afterwards."""
         with self.on(array.device.id):
             array.set(np.asarray(host).reshape(-1).view(np.uint8))
-            # Where a device reads the host's memory itself, the copy may still be under way.
+            # A device that reads host memory directly may still be copying.
             self.xp.cuda.Stream.null.synchronize()
 
     def download(self, array) -> np.ndarray:
@@ -61,18 +61,18 @@ class CupyMachine:
             return self.xp.asnumpy(array)
 
     def nccl(self):
-        """CuPy's binding of NCCL; RuntimeError where it has none."""
+        """CuPy's NCCL binding; RuntimeError if it has none."""
         found = getattr(self.xp.cuda, "nccl", None)
         if found is None or not getattr(found, "available", True):
             raise RuntimeError("CuPy finds no NCCL here (python -m cupyx.tools.install_library --library nccl)")
         return found
 
     def stream(self) -> int:
-        """The stream on which everything runs."""
+        """The stream of all operations."""
         return self.xp.cuda.Stream.null.ptr
 
     def wait(self) -> None:
-        """Wait for all that has been started on the current device."""
+        """Wait for all operations on the current device."""
         self.xp.cuda.Stream.null.synchronize()
 
     def _compiled(self, unit: Unit, kernel: str):

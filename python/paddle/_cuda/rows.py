@@ -1,5 +1,5 @@
-"""Rows of a table by their index, read and added to. Rows that occur more than once add up in the order of their
-occurrence, so that a result is the same in every run."""
+"""Gather of table rows and scatter-add to them. Repeated rows are added in the order of their occurrence, so that
+results are reproducible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .call import Call, Rows, ctype, same_dtype
 from .units import FLOATS, INTEGERS, Unit, block_of, instances
 
 SOURCE = r"""
-// An id that the table does not have; one of them if there are several.
+// Reports an id out of range; one of them if there are several.
 __device__ __forceinline__ void report(i64* bad, i64 id) {
     if (threadIdx.x == 0) {
         bad[0] = 1;
@@ -32,8 +32,8 @@ template <typename T, typename I> __global__ void gather(const T* table, const I
     }
 }
 
-// `ids` in ascending order, `order` where each stood: the block at the head of a run of equal ids adds its rows to the
-// table's row (times `factor`).
+// `ids` are sorted, `order` holds their original positions: the block at the head of a run of equal ids adds its rows
+// (times `factor`) to the table's row.
 template <typename T> __global__ void add_rows(const i64* ids, const i64* order, const T* rows, T* table, i64* bad,
                                                i64 count, i64 height, i64 width, i64 padding, const T* factor) {
     typedef typename acc<T>::type A;
@@ -57,7 +57,7 @@ UNIT = Unit("rows", SOURCE, instances("gather", FLOATS, INTEGERS) + instances("a
 
 
 def check(call: Call, bad, height: int) -> None:
-    # Waits for the kernel: an id out of range must not go unnoticed.
+    # Waits for the kernel, because an id out of range must be reported.
     found, index = call.machine.download(bad).tolist()
     if found:
         raise IndexError(
@@ -92,7 +92,7 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
 
 
 def dense(call: Call, rows: Rows):
-    """SelectedRows as the matrix that they are rows of."""
+    """SelectedRows as a dense matrix."""
     out = call.xp.zeros((rows.height, *rows.value.shape[1:]), rows.value.dtype)
     add_rows(call, out, call.xp.asarray(np.asarray(rows.rows, "int64")), rows.value, np.int64(-1))
     return out

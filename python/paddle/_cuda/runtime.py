@@ -1,4 +1,4 @@
-"""What the engine calls: memory by handle (a flat array of bytes), calls with their tensors by handle and offset."""
+"""Runtime: the interface that the engine calls; memory is a handle (a flat byte array), tensors a handle and offset."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
 
-# numpy has no bfloat16; its bits travel as uint16, and launchers do not take them.
+# numpy has no bfloat16; its bits are stored as uint16, which launchers decline.
 _PADDLE = {"uint16": "bfloat16"}
 
 
 class Runtime:
     """The backend of a machine; `paddle._core.register_backend` takes one."""
 
-    def __init__(self, machine, twins: dict) -> None:
-        self.machine, self._twins = machine, twins
-        self.twins = set(twins)
+    def __init__(self, machine, launchers: dict) -> None:
+        self.machine, self._launchers = machine, launchers
+        self.twins = set(launchers)  # the name that rust/py/device/cuda.rs reads
 
     def alloc(self, device: int, nbytes: int):
         """A handle of new memory and its address."""
@@ -35,7 +35,7 @@ class Runtime:
         return self.machine.download(handle)
 
     def lacks(self, op: str) -> None:
-        """Say that `op` runs on the CPU."""
+        """Warn that `op` runs on the CPU."""
         warnings.warn(
             f"operator {op} has no CUDA kernel for these operands: it runs on the CPU, with its operands copied there "
             "and back",
@@ -44,7 +44,7 @@ class Runtime:
         )
 
     def run(self, segment: list) -> list:
-        """Results of the calls, each a list over the output slots; None for the first one that is declined."""
+        """Results of the calls, each a list over the output slots; None for the first call that is declined."""
         results: list = []
         for op, device, ins, attrs, wanted, writable, rule in segment:
             with self.machine.on(device):
@@ -61,14 +61,14 @@ class Runtime:
             value = arrays[source]
             old[slot] = value if may_write else value.copy()
         try:
-            made = self._twins[op](Call(self.machine, op, arrays, attrs, wanted, old, rule))
+            made = self._launchers[op](Call(self.machine, op, arrays, attrs, wanted, old, rule))
         except Declined:
             return None
         kept = self._kept(ins, {source for source, may_write in writable.values() if may_write})
         return [self._result(made.get(slot), kept) for slot in wanted]
 
     def _kept(self, ins: dict, written: set[str]) -> list[tuple[int, int]]:
-        """The address ranges of inputs that stay as they are: an output in one of them gets memory of its own."""
+        """Address ranges of inputs that are not written: an output within one of them is copied."""
         found = []
         for slot, value in ins.items():
             for v in value if isinstance(value, list) else [value]:

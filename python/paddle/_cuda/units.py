@@ -1,5 +1,5 @@
-"""CUDA source in units. A unit is compiled for the device that is found (or, in the tests, by NVRTC without one, or as
-C++ with the threads of a block as fibers); its kernels are templates over the element type."""
+"""Units of CUDA source. A unit is compiled for the device in use (in tests by NVRTC without a device, or as C++ with
+fibers for the threads of a block); its kernels are templates over the element type."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ REALS = {"float32": "float", "float64": "double"}
 INTEGERS = {"int32": "int", "int64": "i64"}
 TYPES = {**FLOATS, **INTEGERS}
 
-# What every unit starts with: half precision by its bits (no header is needed), the type that sums are kept in, and
-# reductions over the threads of a block, in a fixed order.
+# Prefix of every unit: half precision by its bits (no header is needed), accumulator types, and reductions over the
+# threads of a block in a fixed order.
 PRELUDE = r"""
 typedef long long i64;
 
@@ -49,7 +49,7 @@ struct Prod {
     template <typename A> static __device__ __forceinline__ A none(A) { return A(1); }
     template <typename A> static __device__ __forceinline__ A join(A a, A b) { return a * b; }
 };
-// The first value that a thread meets stands for "none" of the extremes, so that no limit of a type is needed.
+// The first value of a thread serves as the neutral element of the extrema, so that no type limit is needed.
 struct Max {
     template <typename A> static __device__ __forceinline__ A none(A first) { return first; }
     template <typename A> static __device__ __forceinline__ A join(A a, A b) { return b > a || b != b ? b : a; }
@@ -59,7 +59,7 @@ struct Min {
     template <typename A> static __device__ __forceinline__ A join(A a, A b) { return b < a || b != b ? b : a; }
 };
 
-// The values of all threads of a block joined; every thread gets the result. Blocks are whole warps.
+// Reduction over all threads of a block; every thread gets the result. Blocks are whole warps.
 template <typename Op, typename A> __device__ A block_join(A v) {
     __shared__ A parts[32];
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
@@ -80,7 +80,7 @@ template <typename Op, typename A> __device__ A block_join(A v) {
 
 @dataclass(frozen=True)
 class Unit:
-    """A family's source and the kernels in it: `kernels` are names of instances, such as ``softmax<float>``."""
+    """The source of a family; `kernels` are names of template instances, such as ``softmax<float>``."""
 
     name: str
     source: str
@@ -101,10 +101,10 @@ def instances(kernel: str, *choices: dict[str, str] | tuple[str, ...]) -> tuple[
 
 
 def grid_of(n: int, block: int = 256, most: int = 65535) -> int:
-    """Blocks for `n` elements of a kernel that strides over the grid."""
+    """The number of blocks for `n` elements of a grid-stride kernel."""
     return max(1, min(-(-n // block), most))
 
 
 def block_of(n: int) -> int:
-    """Threads (whole warps) for a block that works on `n` elements together."""
+    """The number of threads (whole warps) of a block that processes `n` elements together."""
     return min(256, max(32, -(-n // 32) * 32))

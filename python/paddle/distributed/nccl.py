@@ -57,7 +57,7 @@ def _on_cpu(array: np.ndarray) -> Any:
 
 
 def _rings() -> Any:
-    """The twins over NCCL; RuntimeError where there is none."""
+    """The launchers of collectives over NCCL; RuntimeError if NCCL is not available."""
     from paddle import _cuda
     from paddle._cuda.comm import rings
 

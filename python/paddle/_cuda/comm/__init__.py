@@ -1,1 +1,1 @@
-"""Twins of rust/ops/comm."""
+"""CUDA launchers of the operators in rust/ops/comm."""

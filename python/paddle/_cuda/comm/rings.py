@@ -1,7 +1,7 @@
-"""Collectives of CUDA arrays by NCCL, through CuPy: twins of the collective operators, for rings that use it.
+"""Collective operators on CUDA arrays by NCCL, through CuPy, for rings that use it.
 
-The ranks of a ring meet on the CPU as always (`paddle.distributed.nccl` says how). They make NCCL's communicator when
-the first collective runs, which all of them run; what they do from then on is in the order of the device's stream.
+The ranks of a ring rendezvous on the CPU (see `paddle.distributed.nccl`). The first collective, which all ranks run,
+creates NCCL's communicator; all operations run in the order of the device's stream.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 from ..call import Call, Declined
 
-__all__ = ["TWINS", "Meeting", "forget", "release", "serves", "use"]
+__all__ = ["LAUNCHERS", "Meeting", "forget", "release", "serves", "use"]
 
-# What NCCL adds up, by numpy's names; what only travels goes as bytes.
+# NCCL's types of combined elements, by numpy's names; elements that are only moved are sent as bytes.
 _NUMBERS = {
     "int8": "NCCL_INT8",
     "uint8": "NCCL_UINT8",
@@ -26,13 +26,13 @@ _NUMBERS = {
 
 
 class Meeting(Protocol):
-    """What the ranks of a ring tell each other on the CPU; a rank is its number within the ring."""
+    """CPU communication among the ranks of a ring; ranks are numbered within the ring."""
 
     rank: int
     world: int
 
     def share(self, value: bytes | None) -> bytes:
-        """The bytes that rank 0 has."""
+        """Broadcast: the bytes of rank 0."""
 
     def tell(self, count: int, to: int) -> None: ...
     def hear(self, of: int) -> int: ...
@@ -49,13 +49,13 @@ class _Ring(NamedTuple):
 _meet: Callable[[int], Meeting] | None = None
 _all = False
 _numbers: set[int] = set()
-#: rings whose object is gone: they may live on by their number
+#: rings whose group object was destroyed; the ring may still exist under its number
 _loose: dict[int, Callable[[int], bool]] = {}
 _made: dict[int, _Ring] = {}
 
 
 def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
-    """From now on rings, or the one of a number, go over NCCL; `meet` gives what ranks meet by (None: no ring)."""
+    """Use NCCL for all rings, or for one; `meet` returns the Meeting of a ring's ranks (None: no NCCL)."""
     global _meet, _all
     _meet = meet
     if meet is None:
@@ -71,20 +71,20 @@ def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
 
 
 def forget(ring: int) -> None:
-    """Another group has this number now."""
+    """Discard a ring: its number is reused by another group."""
     _numbers.discard(ring)
     _made.pop(ring, None)
     _loose.pop(ring, None)
 
 
 def release(ring: int, lives: Callable[[int], bool]) -> None:
-    """The ring's object is about to go: the next question finds out by `lives` whether the ring has gone with it."""
+    """The ring's group object is destroyed; `lives` returns on the next use whether the ring exists."""
     if ring in _numbers:
         _loose[ring] = lives
 
 
 def serves(ring: int) -> bool:
-    """Whether a ring's collectives of CUDA arrays go over NCCL."""
+    """Whether collectives of CUDA arrays on this ring use NCCL."""
     for number, lives in list(_loose.items()):
         _loose.pop(number, None)
         if not lives(number):
@@ -108,14 +108,14 @@ def _ring(call: Call) -> _Ring:
 
 
 def _kind(ring: _Ring, array: Any) -> int:
-    """NCCL's number of the type of elements that are combined."""
+    """NCCL's type number of the elements to combine."""
     if array.dtype.name not in _NUMBERS:
         raise Declined
     return getattr(ring.nccl, _NUMBERS[array.dtype.name])
 
 
 def _member(call: Call, ring: _Ring, what: str) -> int:
-    """A rank of the ring, from an attribute; what is none is the CPU's error."""
+    """A rank of the ring from an attribute; an invalid one is declined, so that the CPU kernel reports the error."""
     rank = call.attrs[what]
     if not 0 <= rank < ring.meeting.world:
         raise Declined
@@ -123,13 +123,13 @@ def _member(call: Call, ring: _Ring, what: str) -> int:
 
 
 def _whole(call: Call, ring: _Ring) -> None:
-    """The attribute `nranks` shapes the output; another number than the ring's is the CPU's error."""
+    """The attribute `nranks` determines the output shape; a mismatch is declined, so that the CPU reports the error."""
     if call.attrs["nranks"] != ring.meeting.world:
         raise Declined
 
 
 def _in_place(call: Call, *, numbers: bool) -> tuple[_Ring, Any, int]:
-    """The ring, `Out`, which starts as `X`, and its address."""
+    """The ring, `Out` initialized with `X`, and its address."""
     call.array("X")
     if numbers and call.dtype("Out") not in _NUMBERS:
         raise Declined
@@ -200,7 +200,7 @@ def _scatter(call: Call) -> dict:
 
 
 def _send(call: Call) -> dict:
-    """The number of elements goes before, on the CPU: the receiver takes its first size from it."""
+    """Sends the number of elements first, on the CPU: the receiver derives its leading size from it."""
     x, ring = call.array("X"), _ring(call)
     to, x = _member(call, ring, "peer"), call.xp.ascontiguousarray(x)
     ring.meeting.tell(x.size, to)
@@ -230,13 +230,13 @@ def _barrier(call: Call) -> dict:
 
 
 def _pass(call: Call) -> dict:
-    """There is one stream, in whose order all is."""
+    """No-op: all operations are ordered by a single stream."""
     if not serves(call.attrs.get("ring_id", 0)):
         raise Declined
     return {"Out": call.ins["X"]}
 
 
-TWINS = {
+LAUNCHERS = {
     **{f"c_allreduce_{op}": _all_reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
     **{f"c_reduce_{op}": _reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
     "c_broadcast": _broadcast,

@@ -1,1 +1,1 @@
-"""Twins of rust/ops/loss."""
+"""CUDA launchers of the operators in rust/ops/loss."""

@@ -1,5 +1,5 @@
-"""Losses of elements, label_smooth and dropout's gradient, by CuPy's own functions. What the CPU's kernels refuse
-by a look at the elements (bce_loss, modified_huber_loss) runs there."""
+"""Elementwise losses, label_smooth and dropout's gradient, by CuPy functions. Operators whose CPU kernels validate
+elements (bce_loss, modified_huber_loss) run on the CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..call import Call, Declined
 
 
 def _each(slots: str, results: dict[str, Callable], attrs: str = "") -> Callable[[Call], dict]:
-    """Results that are functions of (xp, elements of the slots, attributes): operands of one shape."""
+    """A launcher of results that are functions of (xp, elements of the slots, attributes); operands have one shape."""
 
     def launch(call: Call) -> dict:
         values = call.floats(*slots.split())
@@ -59,7 +59,7 @@ def _bce_slope(xp, x, y, d):
 
 
 def _entropy(call: Call) -> dict:
-    """sigmoid_cross_entropy_with_logits; its mean over labels that count runs on the CPU."""
+    """sigmoid_cross_entropy_with_logits; the normalized form runs on the CPU."""
     (x, y), ignored = call.floats("X", "Label"), call.attrs["ignore_index"]
     if call.attrs["normalize"] or x.shape != y.shape:
         raise Declined
@@ -77,7 +77,7 @@ def _entropy_grad(call: Call) -> dict:
 
 
 def _smooth(call: Call) -> dict:
-    # The shares are numbers of float32, whatever X holds.
+    # The coefficients are float32 for every type of X.
     (x,), epsilon = call.floats("X"), np.float32(call.attrs["epsilon"])
     if x.size == 0:
         raise Declined
@@ -94,7 +94,7 @@ def _smooth_grad(call: Call) -> dict:
 
 
 def _dropped(call: Call) -> dict:
-    """dropout_grad: the forward's mask says which elements stay."""
+    """dropout_grad: applies the mask of the forward operator."""
     (d,), mask, a = call.floats("Out@GRAD"), call.array("Mask"), call.attrs
     if a["is_test"] or mask.shape != d.shape:
         raise Declined
@@ -107,7 +107,7 @@ def _dropped(call: Call) -> dict:
 
 
 _SLOPE = {"X@GRAD": lambda xp, r, d, delta: -_huber_slope(xp, r, d, delta), "Y@GRAD": _huber_slope}
-TWINS: dict[str, Callable[[Call], dict]] = {
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "huber_loss": _each("X Y", {"Residual": lambda xp, x, y, delta: y - x, "Out": _huber}, "delta"),
     "huber_loss_grad": _each("Residual Out@GRAD", _SLOPE, "delta"),
     "hinge_loss": _each("Logits Labels", {"Loss": lambda xp, x, y: xp.maximum(1 - x * (2 * y - 1), x.dtype.type(0))}),

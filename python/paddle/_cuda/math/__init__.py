@@ -1,1 +1,1 @@
-"""Twins of rust/ops/math."""
+"""CUDA launchers of the operators in rust/ops/math."""

@@ -1,5 +1,5 @@
-"""Binary operators with Paddle's broadcasting, and their gradients, by CuPy's own elementwise kernels; and the sum of
-tensors that backward accumulates gradients with."""
+"""Binary operators with Paddle's broadcasting and their gradients, by CuPy's elementwise kernels; and `sum`, which
+accumulates gradients in backward."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..call import Call, Declined, Rows, Shape, same_dtype
 
 
 def _seen(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
-    """The shape in which an operand of `shape` meets one with `rank` dimensions."""
+    """The shape in which an operand of `shape` is broadcast with one of `rank` dimensions."""
     if len(shape) >= rank:
         return shape
     start = rank - len(shape) if axis == -1 else axis
@@ -53,7 +53,7 @@ def _logical(name: str):
 
 
 def _larger(first: bool):
-    """The larger or the smaller element: the first one where they are equal or one is NaN, as on the CPU."""
+    """The larger or smaller element; the first operand if they are equal or one is NaN, as on the CPU."""
 
     def launch(call: Call) -> dict:
         x, y = _operands(call)
@@ -70,7 +70,7 @@ def _minus(call: Call) -> dict:
 
 
 def _finite(name: str, join: str | None):
-    """Of every element, or (the operators of 1.x) of all or any of them."""
+    """A predicate of each element, or (the operators of 1.x) reduced by all or any."""
 
     def launch(call: Call) -> dict:
         found = getattr(call.xp, name)(call.floats("X")[0])
@@ -81,7 +81,7 @@ def _finite(name: str, join: str | None):
 
 def _increment(call: Call) -> dict:
     x = call.array("X")
-    if x.dtype.name == "uint16":  # bfloat16 travels so
+    if x.dtype.name == "uint16":  # bfloat16 is stored as uint16
         raise Declined
     return {"Out": x + x.dtype.type(call.attrs["step"])}
 
@@ -92,14 +92,14 @@ def _reduced(grad, shape, seen):
 
 
 def _gradient(dx, dy):
-    """`dx` and `dy` are functions of (x, y, out, dout)."""
+    """The launcher of a gradient; `dx` and `dy` are functions of (x, y, out, dout)."""
 
     def launch(call: Call) -> dict:
         x, y, dout = call.ins["X"], call.ins["Y"], call.array("Out@GRAD")
         if x is None or y is None or len(x.shape) < len(y.shape) or dout.dtype.kind != "f":
             raise Declined
         seen = _seen(tuple(y.shape), dout.ndim, call.attrs["axis"])
-        # What the gradient does not read has a shape only.
+        # Inputs that the gradient does not read are Shape objects.
         values = (x, y if isinstance(y, Shape) else y.reshape(seen), call.ins.get("Out"), dout)
         result = {}
         if call.wanted["X@GRAD"]:
@@ -124,7 +124,7 @@ def _sum(call: Call) -> dict:
     return {"Out": total}
 
 
-TWINS = {
+LAUNCHERS = {
     "elementwise_add": _binary("add"),
     "elementwise_sub": _binary("subtract"),
     "elementwise_mul": _binary("multiply"),

@@ -12,14 +12,14 @@ def _turned(x, trans: bool):
 
 
 def _sum_to(xp, grad, shape):
-    """Sum a gradient over the batch dimensions that were broadcast."""
+    """Sum a gradient over batch dimensions that were broadcast."""
     lead = grad.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(i + lead for i, d in enumerate(shape) if d == 1 and grad.shape[i + lead] != 1)
     return (grad.sum(axis=axes, keepdims=False) if axes else grad).reshape(shape)
 
 
 class _Product:
-    """The operands of one of the operators as stacks of matrices."""
+    """The operands of a matrix product as stacks of matrices."""
 
     def __init__(self, call: Call) -> None:
         a, self.call, self.alpha = call.attrs, call, 1.0
@@ -40,7 +40,7 @@ class _Product:
             if any(v for k, v in a.items() if k.startswith("fused_")):
                 raise Declined
             self.alpha = a["alpha"]
-        # Vectors, and the first operator's rules for them, run on the CPU.
+        # Vectors, and the operator mul's rules for them, run on the CPU.
         if self.x.ndim < 2 or self.y.ndim < 2:
             raise Declined
         if not v2 and self.x.ndim != self.y.ndim and min(self.x.ndim, self.y.ndim) != 2:
@@ -85,5 +85,5 @@ def _backward(call: Call) -> dict:
     return {slot: make() for slot, make in product.backward(dout).items() if call.wanted[slot]}
 
 
-TWINS = dict.fromkeys(("mul", "matmul", "matmul_v2"), _forward)
-TWINS.update(dict.fromkeys(("mul_grad", "matmul_grad", "matmul_v2_grad"), _backward))
+LAUNCHERS = dict.fromkeys(("mul", "matmul", "matmul_v2"), _forward)
+LAUNCHERS.update(dict.fromkeys(("mul_grad", "matmul_grad", "matmul_v2_grad"), _backward))

@@ -1,4 +1,4 @@
-"""Products of vectors and stacks of matrices, sums along an axis and norms, by CuPy's own functions."""
+"""Products of vectors and of stacks of matrices, cumulative sums, reductions and norms, by CuPy functions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _truth(name: str) -> Callable[[Call], dict]:
 
 
 def _kept(call: Call, name: str):
-    """X, with the result and its gradient in the shape in which they meet it."""
+    """X, and the result and its gradient reshaped for broadcasting with it."""
     x, out, d = call.floats("X", "Out", "Out@GRAD")
     axes = _axes(call, x.ndim, name)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -154,7 +154,7 @@ def _affine(call: Call) -> dict:
     return {"Out": x * scale.reshape(shape) + bias.reshape(shape)}
 
 
-TWINS: dict[str, Callable[[Call], dict]] = {
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "bmm": _bmm,
     "bmm_grad": _bmm_grad,
     "mv": _mv,

@@ -1,4 +1,4 @@
-"""Reductions over axes, mean, and the gradients of the linear ones."""
+"""Sum, mean, product and extrema over axes, and the gradients of the linear ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..call import Call, Declined, ctype
 from ..units import TYPES, Unit, block_of, grid_of, instances
 
-# Elements that one block reduces: a long run is reduced in chunks of a fixed size, then the chunks are.
+# Elements reduced by one block: a long run is reduced in chunks of this size, then over the chunks.
 CHUNK = 16384
 
 SOURCE = r"""
@@ -53,7 +53,7 @@ def _divisor(t: str, value: float):
 
 
 def _last(call: Call, x, runs: int, n: int, join: str, divisor: float):
-    """`x` seen as [runs, n] reduced to [runs]; half precision keeps only one rounding by not being chunked."""
+    """`x` as [runs, n] reduced to [runs]; half precision is not chunked, so that it is rounded once."""
     t = ctype(x)
     chunks = 1 if t == "half_t" else -(-n // CHUNK)
     last = chunks == 1
@@ -119,7 +119,7 @@ def _reduce(call: Call) -> dict:
 
 
 def _spread(call: Call) -> dict:
-    """Gradients of sums and means: the gradient of the result for every element."""
+    """Gradients of sums and means: the result's gradient broadcast to all elements."""
     x, dout = call.ins["X"], call.array("Out@GRAD")
     if call.attrs["in_dtype"] >= 0 or dout.dtype.kind != "f" or len(x.shape) == 0:
         raise Declined
@@ -145,5 +145,5 @@ def _mean_grad(call: Call) -> dict:
     return {"X@GRAD": call.xp.ascontiguousarray(call.xp.broadcast_to(each, x.shape))}
 
 
-TWINS = dict.fromkeys(_OPS, _reduce)
-TWINS.update(reduce_sum_grad=_spread, reduce_mean_grad=_spread, mean=_mean, mean_grad=_mean_grad)
+LAUNCHERS = dict.fromkeys(_OPS, _reduce)
+LAUNCHERS.update(reduce_sum_grad=_spread, reduce_mean_grad=_spread, mean=_mean, mean_grad=_mean_grad)

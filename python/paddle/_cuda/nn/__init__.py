@@ -1,1 +1,1 @@
-"""Twins of rust/ops/nn."""
+"""CUDA launchers of the operators in rust/ops/nn."""

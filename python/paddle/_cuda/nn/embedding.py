@@ -56,5 +56,5 @@ def _lookup_grad(call: Call) -> dict:
     return {"W@GRAD": grad}
 
 
-TWINS = dict.fromkeys(("lookup_table", "lookup_table_v2"), _lookup)
-TWINS.update(dict.fromkeys(("lookup_table_grad", "lookup_table_v2_grad"), _lookup_grad))
+LAUNCHERS = dict.fromkeys(("lookup_table", "lookup_table_v2"), _lookup)
+LAUNCHERS.update(dict.fromkeys(("lookup_table_grad", "lookup_table_v2_grad"), _lookup_grad))

@@ -1,4 +1,4 @@
-"""instance_norm and its gradient: a block for each channel of each image, a thread for each channel of the rest."""
+"""instance_norm and its gradient: a block per channel of an image; parameter gradients use a thread per channel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ UNIT = Unit("instance_norm", SOURCE, sum((instances(k, REALS) for k in _KERNELS)
 
 
 def _sizes(x):
-    """Images, channels, and elements of a channel of an image."""
+    """Images, channels, and elements per channel of an image."""
     if x.size == 0:
         raise Declined
     images, channels = x.shape[:2]
@@ -157,4 +157,4 @@ def _instance_norm_grad(call: Call) -> dict:
     return out
 
 
-TWINS = {"instance_norm": _instance_norm, "instance_norm_grad": _instance_norm_grad}
+LAUNCHERS = {"instance_norm": _instance_norm, "instance_norm_grad": _instance_norm_grad}

@@ -1,4 +1,4 @@
-"""layer_norm and its gradient: a block for each row, a thread for each column of the parameters' gradients."""
+"""layer_norm and its gradient: a block per row; parameter gradients use a thread per column."""
 
 from __future__ import annotations
 
@@ -155,4 +155,4 @@ def _layer_norm_grad(call: Call) -> dict:
     return out
 
 
-TWINS = {"layer_norm": _layer_norm, "layer_norm_grad": _layer_norm_grad}
+LAUNCHERS = {"layer_norm": _layer_norm, "layer_norm_grad": _layer_norm_grad}

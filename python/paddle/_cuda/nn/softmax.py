@@ -1,4 +1,4 @@
-"""softmax, log_softmax and their gradients along an axis: a block for each run of elements."""
+"""softmax, log_softmax and their gradients along an axis: a block per run of elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..call import Call, Declined, ctype, same_dtype
 from ..units import FLOATS, Unit, block_of, instances
 
 SOURCE = r"""
-// As on the CPU, what lies more than 64 below the maximum counts as 64 below it.
+// As on the CPU, differences to the maximum are clipped at -64.
 template <typename A> __device__ __forceinline__ A below(A x, A most) {
     A d = x - most;
     return exp(d < A(-64) ? A(-64) : d);
@@ -108,4 +108,4 @@ def _backward(call: Call) -> dict:
     return {"X@GRAD": _run(call, call.op, [call.array("Out"), call.array("Out@GRAD")])}
 
 
-TWINS = {kernel: _backward if kernel.endswith("_grad") else _forward for kernel in KERNELS}
+LAUNCHERS = {kernel: _backward if kernel.endswith("_grad") else _forward for kernel in KERNELS}

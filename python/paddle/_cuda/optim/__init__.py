@@ -1,1 +1,1 @@
-"""Twins of rust/ops/optim."""
+"""CUDA launchers of the operators in rust/ops/optim."""

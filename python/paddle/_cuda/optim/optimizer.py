@@ -1,5 +1,5 @@
-"""sgd and adam: parameters and states change in place. Rates and powers are read on the device, so that the host
-never waits for it."""
+"""sgd and adam: parameters and states are updated in place. Learning rates and beta powers are read on the device, so
+that the host does not wait."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _adam(call: Call) -> dict:
     if isinstance(grad, Rows):
         if not grad.rows.size:
             return outs
-        # Lazy updates leave the other rows alone; those run on the CPU.
+        # Lazy updates skip the other rows; they run on the CPU.
         if a["lazy_mode"] or grad.height != param.shape[0] or grad.value.shape[1:] != param.shape[1:]:
             raise Declined
         grad = dense(call, grad)
@@ -104,4 +104,4 @@ def _adam(call: Call) -> dict:
     return outs
 
 
-TWINS = {"sgd": _sgd, "adam": _adam}
+LAUNCHERS = {"sgd": _sgd, "adam": _adam}

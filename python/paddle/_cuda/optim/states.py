@@ -1,5 +1,5 @@
-"""Optimizers with states of their own, dense gradients, by CuPy's own functions. Parameters and states change in place;
-rates stay on the device, so that the host never waits for them."""
+"""Optimizers with accumulators, for dense gradients, by CuPy functions. Parameters and accumulators are updated in
+place; learning rates stay on the device, so that the host does not wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..units import REALS
 
 
 def _rule(outs: str, rates: str, step: Callable) -> Callable[[Call], dict]:
-    """`step(xp, attributes, g, rates.., param, states..)` gives the new parameter and states."""
+    """A launcher: `step(xp, attributes, g, rates.., param, states..)` returns the new parameter and states."""
 
     def launch(call: Call) -> dict:
         slots = outs.split()
@@ -69,7 +69,7 @@ def _rmsprop(xp, a, g, rate, param, moment, square):
     return param - moment, moment, square
 
 
-TWINS: dict[str, Callable[[Call], dict]] = {
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "momentum": _rule("ParamOut VelocityOut", "LearningRate", _momentum),
     "adagrad": _rule("ParamOut MomentOut", "LearningRate", _adagrad),
     "decayed_adagrad": _rule("ParamOut MomentOut", "LearningRate", _decayed_adagrad),

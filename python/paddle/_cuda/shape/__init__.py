@@ -1,1 +1,1 @@
-"""Twins of rust/ops/shape."""
+"""CUDA launchers of the operators in rust/ops/shape."""

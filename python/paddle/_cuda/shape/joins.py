@@ -1,4 +1,4 @@
-"""Tensors joined, cut, repeated and filled, and the gradients, by CuPy's own functions."""
+"""concat, split, stack, slice, expand, tile, fill, where, pad and their gradients, by CuPy functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..call import Call, Declined, Rows, same_dtype
 
 
 def _list(call: Call, slot: str, elements: bool = True) -> list:
-    """The tensors of a duplicable input, which have one data type; without `elements` shapes will do."""
+    """The tensors of a duplicable input, of one data type; `elements` False accepts Shape objects."""
     values = call.ins[slot]
     if not values or any(v is None or isinstance(v, Rows) for v in values):
         raise Declined
@@ -54,7 +54,7 @@ def _stack(call: Call) -> dict:
 
 
 def _apart(source: str, to: str) -> Callable[[Call], dict]:
-    """The slices of an axis, which goes."""
+    """The slices along an axis, which is removed."""
 
     def launch(call: Call) -> dict:
         x = call.array(source)
@@ -68,7 +68,7 @@ def _unstack_grad(call: Call) -> dict:
 
 
 def _cut(call: Call, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """The part of a shape that slice and strided_slice take."""
+    """The slices of slice and strided_slice."""
     a, part = call.attrs, [slice(None)] * len(shape)
     strides = a.get("strides") or [1] * len(a["axes"])
     for axis, start, end, stride in zip(a["axes"], a["starts"], a["ends"], strides, strict=True):
@@ -109,7 +109,7 @@ def _tile(call: Call) -> dict:
 
 
 def _sum_back(call: Call) -> dict:
-    """The gradient of every kind of repetition: copies of an element add up."""
+    """The gradient of repetition: the sum over the copies of an element."""
     call.alone("X", "Y", "target_tensor", "Out@GRAD")
     x, d = call.ins["X"], call.array("Out@GRAD")
     if x is None or isinstance(x, (Rows, list)) or d.dtype.kind != "f":
@@ -123,7 +123,7 @@ def _sum_back(call: Call) -> dict:
 
 
 def _filled(value: Callable[[dict], Any]) -> Callable[[Call], dict]:
-    """A tensor of the shape and data type that the rule says, with one value for all elements."""
+    """A launcher that fills a tensor of the inferred shape and data type with one value."""
 
     def launch(call: Call) -> dict:
         call.alone("X", "Input")
@@ -196,7 +196,7 @@ def _one_part(call: Call) -> dict:
     return {"Out": call.xp.full((1,), math.prod(x.shape) == 0)}
 
 
-TWINS = {
+LAUNCHERS = {
     "concat": _concat,
     "concat_grad": _concat_grad,
     "split": _split,

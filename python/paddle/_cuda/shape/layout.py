@@ -1,4 +1,4 @@
-"""The same elements in another shape or order, and the gradients, by CuPy's own functions."""
+"""Reshapes and permutations of elements, cast, and their gradients, by CuPy functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..call import Call, Declined
 
 
 def _also(call: Call, result: dict) -> dict:
-    """With XShape, which has no elements, where the operator has it."""
+    """`result`, plus XShape (which has no elements) if the operator has it."""
     return {**result, "XShape": call.out("XShape")} if "XShape" in call.wanted else result
 
 
 def _reshaped(source: str, to: str) -> Callable[[Call], dict]:
-    """The elements of `source` in the shape that the rule gives `to`."""
+    """A launcher: the elements of `source` in the inferred shape of `to`."""
 
     def launch(call: Call) -> dict:
         call.alone("X", source, "XShape")
@@ -23,7 +23,7 @@ def _reshaped(source: str, to: str) -> Callable[[Call], dict]:
 
 
 def _moved(source: str, to: str, move: Callable) -> Callable[[Call], dict]:
-    """`move(xp, array, attributes)` of the elements of `source`."""
+    """A launcher: `move(xp, array, attributes)` of the elements of `source`."""
 
     def launch(call: Call) -> dict:
         x = call.array(source)
@@ -85,7 +85,7 @@ def _flipped(xp, x, attrs):
 
 def _cast(call: Call) -> dict:
     x = call.array("X")
-    if x.dtype.name == "uint16":  # bfloat16 travels so
+    if x.dtype.name == "uint16":  # bfloat16 is stored as uint16
         raise Declined
     return {"Out": x.astype(call.dtype("Out"))}
 
@@ -101,7 +101,7 @@ _SHAPES = (
     "flatten2",
     "flatten_contiguous_range",
 )
-TWINS: dict[str, Callable[[Call], dict]] = {
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys((*_SHAPES, "assign"), _reshaped("X", "Out")),
     **dict.fromkeys([f"{op}_grad" for op in _SHAPES], _reshaped("Out@GRAD", "X@GRAD")),
     **dict.fromkeys(("transpose", "transpose2"), _moved("X", "Out", _transposed)),
