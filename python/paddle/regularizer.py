@@ -13,10 +13,10 @@ __all__ = ["L1Decay", "L2Decay"]
 
 
 class WeightDecayRegularizer:
-    """Base of all regularizers: `decay(param, grad, block)` gives the term to add to `grad`."""
+    """Base of all regularizers: `decay(param, grad, block)` returns the term to add to `grad`."""
 
     def __call__(self, param: Any, grad: Any, block: Any) -> Any:
-        """The term to add to the gradient; given by the subclass."""
+        """The term to add to the gradient; implemented by subclasses."""
         raise NotImplementedError(f"'__call__' not implement in class {type(self).__name__}")
 
     def __str__(self) -> str:
@@ -24,7 +24,7 @@ class WeightDecayRegularizer:
 
 
 class _Decay(WeightDecayRegularizer):
-    """Adds regularization_coeff * param, or where `_of_sign` the same of sign(param)."""
+    """Adds regularization_coeff * param, or if `_of_sign` regularization_coeff * sign(param)."""
 
     _label = ""
     _of_sign = False
@@ -35,7 +35,7 @@ class _Decay(WeightDecayRegularizer):
         self._regularization_coeff = regularization_coeff
 
     def __call__(self, param: Any, grad: Any, block: Any) -> Any:
-        """The term to add to the gradient of `param`; in static mode `block` gets its operators."""
+        """The term to add to the gradient of `param`; in static mode its operators are appended to `block`."""
         assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
         factor = self._regularization_coeff
         if in_dygraph_mode():

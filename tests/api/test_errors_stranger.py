@@ -239,7 +239,11 @@ TABLE = {
         "operator softmax_with_cross_entropy",
     ),
     "mse_shape": ("F.mse_loss(paddle.ones([2, 3]), paddle.ones([4]))", ValueError, "operator elementwise_sub"),
-    "opt_no_params": ("paddle.optimizer.SGD(0.1)", AttributeError, "parameters must be given to an Optimizer outside"),
+    "opt_no_params": (
+        "paddle.optimizer.SGD(0.1)",
+        AttributeError,
+        "parameters must be given to an Optimizer in dygraph",
+    ),
     "opt_param_tensor": (
         "paddle.optimizer.SGD(0.1, parameters=paddle.ones([2]))",
         TypeError,

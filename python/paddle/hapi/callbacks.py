@@ -1,4 +1,4 @@
-"""Callbacks: what `paddle.Model` calls while it trains, tests and predicts."""
+"""Callbacks of `paddle.Model`: checkpoints, learning rate, early stopping, event files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paddle.distributed.parallel import ParallelEnv
-from paddle.optimizer.lr_base import LRScheduler as Schedule
+from paddle.optimizer.lr_scheduler import LRScheduler as Schedule
 
 from .callback import Callback
 from .event_file import EventFile
@@ -33,7 +33,7 @@ def _first_rank() -> bool:
 
 
 def _scalar(value: Any) -> Any:
-    """A logged value as a number, the first one of a list; None for anything else."""
+    """A logged value as a number (of a list the first one); None for other types."""
     if isinstance(value, (list, tuple)):
         value = value[0]
     return value if isinstance(value, (numbers.Number, np.generic)) else None
@@ -52,14 +52,14 @@ def config_callbacks(
     metrics: list[str] | None = None,
     mode: str = "train",
 ) -> CallbackList:
-    """The user's callbacks with those that every run has: ProgBarLogger, ModelCheckpoint, LRScheduler.
+    """The user's callbacks plus the default ones: ProgBarLogger, ModelCheckpoint, LRScheduler.
 
     Args:
-        callbacks (Callback|list, optional): one of a kind replaces ours.
-        model (Model): that calls them.
-        batch_size, epochs, steps, verbose, metrics: what they find in `params`.
-        log_freq, verbose: of ProgBarLogger.
-        save_freq, save_dir: of ModelCheckpoint; EarlyStopping keeps the best model in save_dir, too.
+        callbacks (Callback|list, optional): a callback of a default class replaces the default one.
+        model (Model): the model that calls them.
+        batch_size, epochs, steps, verbose, metrics: entries of `params`.
+        log_freq, verbose: arguments of ProgBarLogger.
+        save_freq, save_dir: arguments of ModelCheckpoint; EarlyStopping also saves the best model in save_dir.
         mode (str): "test" has no metrics.
     """
     chosen = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
@@ -87,10 +87,10 @@ def config_callbacks(
 
 
 class CallbackList:
-    """Several callbacks that are called one after the other.
+    """A list of callbacks that are called in order.
 
     Args:
-        callbacks (list): of Callback.
+        callbacks (list): Callback objects.
     """
 
     def __init__(self, callbacks: Any = None) -> None:
@@ -99,19 +99,19 @@ class CallbackList:
         self.model: Any = None
 
     def append(self, callback: Callback) -> None:
-        """Adds one at the end."""
+        """Appends a callback."""
         self.callbacks.append(callback)
 
     def __iter__(self) -> Iterator[Callback]:
         return iter(self.callbacks)
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Hands the settings of the run to each."""
+        """Passes the settings of the run to all callbacks."""
         for callback in self.callbacks:
             callback.set_params(params)
 
     def set_model(self, model: Any) -> None:
-        """Hands the model to each."""
+        """Passes the model to all callbacks."""
         for callback in self.callbacks:
             callback.set_model(model)
 
@@ -127,7 +127,7 @@ class CallbackList:
         self._call("on_{}_begin", mode, logs)
 
     def on_end(self, mode: str, logs: Any = None) -> None:
-        """It ends."""
+        """Training, evaluation or prediction ends."""
         self._call("on_{}_end", mode, logs)
 
     def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
@@ -135,7 +135,7 @@ class CallbackList:
         self._call("on_epoch_begin", None, epoch, logs)
 
     def on_epoch_end(self, epoch: Any = None, logs: Any = None) -> None:
-        """It ends."""
+        """An epoch of training ends."""
         self._call("on_epoch_end", None, epoch, logs)
 
     def on_batch_begin(self, mode: str, step: Any = None, logs: Any = None) -> None:
@@ -143,17 +143,17 @@ class CallbackList:
         self._call("on_{}_batch_begin", mode, step, logs)
 
     def on_batch_end(self, mode: str, step: Any = None, logs: Any = None) -> None:
-        """It ends."""
+        """A batch ends."""
         self._call("on_{}_batch_end", mode, step, logs)
 
 
 class ModelCheckpoint(Callback):
-    """Saves the model and its optimizer's state every `save_freq` epochs as ``save_dir/<epoch>``, and at last as
+    """Saves the model and the optimizer state every `save_freq` epochs as ``save_dir/<epoch>``, and finally as
     ``save_dir/final``.
 
     Args:
-        save_freq (int): epochs from one to the next.
-        save_dir (str, optional): the folder; None saves nothing.
+        save_freq (int): number of epochs between checkpoints.
+        save_dir (str, optional): the folder; None disables saving.
 
     Examples:
         >>> import paddle
@@ -167,7 +167,7 @@ class ModelCheckpoint(Callback):
         self.epoch: int | None = None
 
     def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
-        """Keeps the number of the epoch."""
+        """Stores the index of the epoch."""
         self.epoch = epoch
 
     def _save(self, name: Any) -> None:
@@ -177,7 +177,7 @@ class ModelCheckpoint(Callback):
             self.model.save(path)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves where it is this epoch's turn."""
+        """Saves a checkpoint if it is due."""
         if epoch % self.save_freq == 0:
             self._save(epoch)
 
@@ -187,14 +187,14 @@ class ModelCheckpoint(Callback):
 
 
 class LRScheduler(Callback):
-    """Takes a step of the optimizer's learning rate, where that is a paddle.optimizer.lr.LRScheduler.
+    """Steps the optimizer's learning rate if it is a paddle.optimizer.lr.LRScheduler.
 
     Args:
-        by_step (bool): after every batch.
-        by_epoch (bool): after every epoch.
+        by_step (bool): after each batch.
+        by_epoch (bool): after each epoch.
 
     Raises:
-        ValueError: for both.
+        ValueError: if both are set.
 
     Examples:
         >>> import paddle
@@ -204,7 +204,7 @@ class LRScheduler(Callback):
     def __init__(self, by_step: bool = True, by_epoch: bool = False) -> None:
         super().__init__()
         if by_step and by_epoch:
-            raise ValueError("LRScheduler: a step is taken after batches (by_step) or epochs (by_epoch), not both")
+            raise ValueError("LRScheduler: by_step and by_epoch cannot both be True")
         self.by_step = by_step
         self.by_epoch = by_epoch
 
@@ -214,26 +214,26 @@ class LRScheduler(Callback):
             rate.step()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Takes a step when they go by epochs."""
+        """Steps if by_epoch."""
         if self.by_epoch:
             self._step()
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
-        """Takes a step when they go by batches."""
+        """Steps if by_step."""
         if self.by_step:
             self._step()
 
 
 def _rises(mode: str, monitor: str, name: str) -> tuple[str, bool]:
-    """The mode, and whether the monitored value is better the higher it is."""
+    """The mode, and whether higher monitored values are better."""
     if mode not in ("auto", "min", "max"):
-        warnings.warn(f"{name} knows the modes auto, min and max, not {mode!s:.200}; it takes auto", stacklevel=3)
+        warnings.warn(f"{name}: mode must be auto, min or max, got {mode!s:.200}; auto is used", stacklevel=3)
         mode = "auto"
     return mode, mode == "max" or (mode == "auto" and "acc" in monitor)
 
 
 class _Monitor(Callback):
-    """A callback that looks at one logged value after each evaluation."""
+    """Base of callbacks that monitor one logged value of evaluations."""
 
     monitor: str
 
@@ -245,16 +245,16 @@ class _Monitor(Callback):
 
 
 class EarlyStopping(_Monitor):
-    """Ends training when a value of the evaluation has not become better for some epochs.
+    """Stops training when a value of the evaluation has not improved for some epochs.
 
     Args:
         monitor (str): "loss" or the name of a metric.
-        mode (str): "min" or "max" says what is better; "auto" takes "max" for names with "acc", else "min".
-        patience (int): evaluations without improvement until training ends.
-        verbose (int): 1 says so.
-        min_delta (float): what is less does not count as an improvement.
-        baseline (float, optional): the value that must be beaten at first.
-        save_best_model (bool): whether the best model is kept as ``best_model`` in `save_dir` of Model.fit.
+        mode (str): whether "min" or "max" is better; "auto" means "max" for names with "acc", else "min".
+        patience (int): number of evaluations without improvement before training stops.
+        verbose (int): 1 prints messages.
+        min_delta (float): the smallest change that counts as an improvement.
+        baseline (float, optional): the initial best value.
+        save_best_model (bool): whether to save the best model as ``best_model`` in `save_dir` of Model.fit.
 
     Examples:
         >>> import paddle
@@ -287,7 +287,7 @@ class EarlyStopping(_Monitor):
         self.best_value: Any = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Forgets an earlier training."""
+        """Resets the state of an earlier training."""
         self.wait_epoch = 0
         if self.baseline is not None:
             self.best_value = self.baseline
@@ -298,11 +298,11 @@ class EarlyStopping(_Monitor):
         return os.path.join(self.save_dir, "best_model") if self.save_best_model and self.save_dir else None
 
     def on_eval_end(self, logs: Any = None) -> None:
-        """Compares, saves the best model, and may end training."""
+        """Compares, saves the best model, and may stop training."""
         current = self._current(logs)
         if current is None:
             return
-        if self.best_value is None:  # an evaluation that no training began
+        if self.best_value is None:  # an evaluation outside of training
             self.on_train_begin()
         path = self._path()
         if self.monitor_op(current - self.min_delta, self.best_value):
@@ -322,11 +322,11 @@ class EarlyStopping(_Monitor):
 
 
 class VisualDL(Callback):
-    """Writes loss and metrics to an event file, which ``tensorboard --logdir`` shows: of training at every step as
-    ``train/<name>``, of evaluations at every epoch as ``eval/<name>``.
+    """Writes loss and metrics to an event file for ``tensorboard --logdir``: training values at each step as
+    ``train/<name>``, evaluation values at each epoch as ``eval/<name>``.
 
     Args:
-        log_dir (str): the folder of the file; it is made.
+        log_dir (str): the folder of the file; it is created.
 
     Examples:
         >>> import paddle
@@ -366,7 +366,7 @@ class VisualDL(Callback):
         self.train_step = 0
 
     def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
-        """Keeps the number of the epoch."""
+        """Stores the index of the epoch."""
         self.steps = self.params["steps"]
         self.epoch = epoch
 
@@ -376,17 +376,17 @@ class VisualDL(Callback):
         self._write("train", self.params["metrics"], self.train_step, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Lets readers see the epoch."""
+        """Flushes the file."""
         if self._file is not None:
             self._file.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Ends the file."""
+        """Closes the file."""
         self._training = False
         self._close()
 
     def on_eval_begin(self, logs: Any = None) -> None:
-        """Keeps the names of the metrics."""
+        """Stores the names of the metrics."""
         self._eval_metrics = (logs or {}).get("metrics", [])
 
     def on_eval_end(self, logs: Any = None) -> None:
@@ -397,20 +397,20 @@ class VisualDL(Callback):
 
 
 class ReduceLROnPlateau(_Monitor):
-    """Multiplies the learning rate by `factor` when a value of the evaluation has not become better for some epochs.
+    """Multiplies the learning rate by `factor` when a value of the evaluation has not improved for some epochs.
 
     Args:
         monitor (str): "loss" or the name of a metric.
         factor (float): less than 1.
-        patience (int): evaluations without improvement until the rate falls.
-        verbose (int): 1 says so.
-        mode (str): "min" or "max" says what is better; "auto" takes "max" for names with "acc", else "min".
-        min_delta (float): what is less does not count as an improvement.
-        cooldown (int): evaluations after a fall that do not count.
-        min_lr (float): where the rate stays.
+        patience (int): number of evaluations without improvement before the rate is reduced.
+        verbose (int): 1 prints messages.
+        mode (str): whether "min" or "max" is better; "auto" means "max" for names with "acc", else "min".
+        min_delta (float): the smallest change that counts as an improvement.
+        cooldown (int): number of evaluations after a reduction that are ignored.
+        min_lr (float): lower bound of the rate.
 
     Raises:
-        ValueError: when factor is 1 or more.
+        ValueError: if factor is 1 or more.
 
     Examples:
         >>> import paddle
@@ -448,21 +448,21 @@ class ReduceLROnPlateau(_Monitor):
         self.wait = 0
 
     def monitor_op(self, value: Any, best: Any) -> bool:
-        """Whether a value is better than the best so far."""
+        """Whether `value` is better than `best`."""
         return bool(value > best + self.min_delta if self._rising else value < best - self.min_delta)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Forgets an earlier training."""
+        """Resets the state of an earlier training."""
         self._reset()
 
     def on_eval_end(self, logs: Any = None) -> None:
-        """Compares, and may lower the rate."""
+        """Compares, and may reduce the rate."""
         current = self._current(logs)
         if current is None:
             return
         rate = getattr(self.model._optimizer, "_learning_rate", None)
         if not isinstance(rate, float):
-            warnings.warn(f"ReduceLROnPlateau changes a rate that is a float, and this is a {type(rate)}", stacklevel=2)
+            warnings.warn(f"ReduceLROnPlateau requires a float learning rate, got {type(rate)}", stacklevel=2)
             return
         if self.in_cooldown():
             self.cooldown_counter -= 1
@@ -484,5 +484,5 @@ class ReduceLROnPlateau(_Monitor):
         self.wait = 0
 
     def in_cooldown(self) -> bool:
-        """Whether an evaluation does not count yet."""
+        """Whether evaluations are ignored."""
         return self.cooldown_counter > 0

@@ -1,4 +1,4 @@
-"""Metrics of a model's outputs."""
+"""paddle.metric: metrics of model outputs."""
 
 from paddle._basics.missing import speak as _speak
 from paddle.metric import metrics as metrics

@@ -1,4 +1,4 @@
-"""Metrics that are gathered over the batches of an epoch."""
+"""Metrics that accumulate over the batches of an epoch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Metric", "Accuracy", "Precision", "Recall", "Auc", "accuracy"]
 
 
 def _array(value: Any, name: str) -> np.ndarray:
-    """The data of a Tensor or an ndarray; ValueError for anything else."""
+    """The data of a Tensor or ndarray; ValueError for other types."""
     if isinstance(value, core.Tensor):
         return value.numpy()
     if not isinstance(value, (np.ndarray, np.generic)):
@@ -30,10 +30,10 @@ def _array(value: Any, name: str) -> np.ndarray:
 
 
 class Metric(abc.ABC):
-    """Base of all metrics: `update` takes a batch, `accumulate` gives the value so far, `reset` starts anew.
+    """Base of all metrics: `update` adds a batch, `accumulate` returns the current value, `reset` clears the state.
 
-    `compute` runs on the network's outputs and labels, as Tensors, and returns what `update` takes; by default
-    just these.
+    `compute` receives the network's outputs and labels as Tensors and returns the arguments of `update`; by default its
+    own arguments.
 
     Examples:
         >>> import paddle
@@ -59,12 +59,12 @@ class Metric(abc.ABC):
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Discards all batches."""
         raise NotImplementedError(f"{type(self).__name__} defines no reset")
 
     @abc.abstractmethod
     def update(self, *args: Any) -> Any:
-        """Takes what `compute` returned for a batch."""
+        """Adds a batch: the result of `compute`."""
         raise NotImplementedError(f"{type(self).__name__} defines no update")
 
     @abc.abstractmethod
@@ -78,12 +78,12 @@ class Metric(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} defines no name")
 
     def compute(self, *args: Any) -> Any:
-        """Turns outputs and labels into what `update` takes."""
+        """The arguments of `update` from outputs and labels."""
         return args
 
 
 class Accuracy(Metric):
-    """The share of samples whose label is among the `k` highest scores, for each k of `topk`.
+    """The fraction of samples whose label is among the `k` highest scores, for each k of `topk`.
 
     Examples:
         >>> import numpy as np
@@ -107,14 +107,14 @@ class Accuracy(Metric):
         self.reset()
 
     def compute(self, pred: Any, label: Any, *args: Any) -> Any:
-        """Which of the `maxk` highest scores is the label.
+        """Whether the label is at each of the `maxk` highest scores.
 
         Args:
             pred: scores, float32 or float64, [..., classes].
             label: int64, [N], [..., 1], or one-hot [..., classes].
 
         Returns:
-            float32 Tensor [..., maxk], 1 where the score's class is the label.
+            float32 Tensor [..., maxk], 1 at the position of the label.
         """
         pred = argsort(pred, descending=True)
         pred = slice(pred, axes=[len(pred.shape) - 1], starts=[0], ends=[self.maxk])
@@ -126,7 +126,7 @@ class Accuracy(Metric):
         return cast(pred == label, dtype="float32")
 
     def update(self, correct: Any, *args: Any) -> float | list[float]:
-        """Takes what `compute` returned; gives the accuracy of this batch, or a list of them, one for each k."""
+        """Adds a batch, the result of `compute`; returns its accuracy, or a list with one entry per k."""
         correct = _array(correct, "correct")
         num_samples = int(np.prod(correct.shape[:-1], dtype=np.int64))
         accs = []
@@ -138,22 +138,22 @@ class Accuracy(Metric):
         return accs[0] if len(self.topk) == 1 else accs
 
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Discards all batches."""
         self.total = [0.0] * len(self.topk)
         self.count = [0] * len(self.topk)
 
     def accumulate(self) -> float | list[float]:
-        """The accuracy over all batches, or a list of them, one for each k; 0.0 without samples."""
+        """The accuracy over all batches, or a list with one entry per k; 0.0 without samples."""
         accs = [float(total) / count if count > 0 else 0.0 for total, count in zip(self.total, self.count, strict=True)]
         return accs[0] if len(self.topk) == 1 else accs
 
     def name(self) -> list[str]:
-        """A list of names, one for each k."""
+        """The names, one per k."""
         return self._name
 
 
 class Precision(Metric):
-    """Of the samples that a binary classifier calls positive (a score that rounds to 1), the share that is.
+    """The fraction of true positives among the samples that a binary classifier predicts positive (score rounds to 1).
 
     Examples:
         >>> import numpy as np
@@ -171,20 +171,20 @@ class Precision(Metric):
         self._name = name
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes scores and labels (0 or 1) of one shape, [N] or [N, 1]."""
-        # Half rounds up here, to even in Recall: as 2.0.2 does.
+        """Adds scores and labels (0 or 1) of one shape, [N] or [N, 1]."""
+        # 0.5 rounds up here, but to even in Recall, as in 2.0.2.
         called = np.floor(_array(preds, "preds") + 0.5).astype("int32").ravel() == 1
         positive = _array(labels, "labels").ravel() == 1
         self.tp += int((called & positive).sum())
         self.fp += int((called & ~positive).sum())
 
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Discards all batches."""
         self.tp = 0
         self.fp = 0
 
     def accumulate(self) -> float:
-        """The precision over all batches; 0.0 if nothing was called positive."""
+        """The precision over all batches; 0.0 without positive predictions."""
         called = self.tp + self.fp
         return float(self.tp) / called if called != 0 else 0.0
 
@@ -194,7 +194,7 @@ class Precision(Metric):
 
 
 class Recall(Metric):
-    """Of the positive samples, the share that a binary classifier finds (by a score that rounds to 1).
+    """The fraction of positive samples that a binary classifier predicts positive (score rounds to 1).
 
     Examples:
         >>> import numpy as np
@@ -212,19 +212,19 @@ class Recall(Metric):
         self._name = name
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes scores and labels (0 or 1) of one shape, [N] or [N, 1]."""
+        """Adds scores and labels (0 or 1) of one shape, [N] or [N, 1]."""
         called = np.rint(_array(preds, "preds")).astype("int32").ravel() == 1
         positive = _array(labels, "labels").ravel() == 1
         self.tp += int((called & positive).sum())
         self.fn += int((~called & positive).sum())
 
     def accumulate(self) -> float:
-        """The recall over all batches; 0.0 if there was no positive sample."""
+        """The recall over all batches; 0.0 without positive samples."""
         positive = self.tp + self.fn
         return float(self.tp) / positive if positive != 0 else 0.0
 
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Discards all batches."""
         self.tp = 0
         self.fn = 0
 
@@ -236,7 +236,7 @@ class Recall(Metric):
 class Auc(Metric):
     """The area under the ROC curve of a binary classifier, from a histogram with `num_thresholds` + 1 bins.
 
-    Only the curve "ROC" is computed, whatever `curve` says, as in 2.0.2.
+    `curve` is ignored and "ROC" is used, as in 2.0.2.
 
     Examples:
         >>> import numpy as np
@@ -260,7 +260,7 @@ class Auc(Metric):
         self.reset()
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes probabilities [N, 2] of the classes 0 and 1, and labels (0 or 1) [N, 1] or [N].
+        """Adds probabilities [N, 2] of the classes 0 and 1, and labels (0 or 1) [N, 1] or [N].
 
         Raises AssertionError for a probability outside [0, 1].
         """
@@ -277,16 +277,16 @@ class Auc(Metric):
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
     def accumulate(self) -> float:
-        """The area over all batches; 0.0 while one of the classes is missing."""
+        """The area over all batches; 0.0 unless both classes occur."""
         pos = np.concatenate([[0.0], np.cumsum(self._stat_pos[::-1])])
         neg = np.concatenate([[0.0], np.cumsum(self._stat_neg[::-1])])
-        # Whole numbers below 2**53: the sum is exact in any order.
+        # Integers below 2**53: the sum is exact in any order.
         area = float(np.sum((neg[1:] - neg[:-1]) * (pos[1:] + pos[:-1]) / 2.0))
         tot_pos, tot_neg = float(pos[-1]), float(neg[-1])
         return area / tot_pos / tot_neg if tot_pos > 0.0 and tot_neg > 0.0 else 0.0
 
     def reset(self) -> None:
-        """Forgets all batches."""
+        """Discards all batches."""
         self._stat_pos = np.zeros(self._num_thresholds + 1)
         self._stat_neg = np.zeros(self._num_thresholds + 1)
 
@@ -298,13 +298,13 @@ class Auc(Metric):
 def accuracy(
     input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None, name: str | None = None
 ) -> Tensor:
-    """The share of samples whose label is among the `k` highest scores, as an operator.
+    """The fraction of samples whose label is among the `k` highest scores, as an operator.
 
     Args:
         input: scores, float32 or float64, [N, classes].
         label: int32 or int64, [N, 1].
-        correct: int32 variable that takes the number of right samples.
-        total: int32 variable that takes N.
+        correct: int32 variable that receives the number of correct samples.
+        total: int32 variable that receives N.
 
     Returns:
         float32, [1].

@@ -1,4 +1,4 @@
-"""Adadelta."""
+"""The Adadelta optimizer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Adadelta"]
 
 class Adadelta(AdadeltaRule, Optimizer):
     """Adadelta (Zeiler, 2012): the step is -sqrt((mean of squared steps + epsilon) / (mean of squared gradients +
-    epsilon)) * grad. As in Paddle 2.0.2 its operator reads no learning rate. See the API page of
+    epsilon)) * grad. As in Paddle 2.0.2, its operator does not read the learning rate. See the API page of
     paddle.optimizer.Adadelta.
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
         epsilon: added to both means.
-        rho: how slowly the means change.
+        rho: the decay rate of both means.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Adagrad."""
+"""The Adagrad optimizer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Adagrad(AdagradRule, Optimizer):
     """Adagrad (Duchi, Hazan and Singer, 2011): moment += grad * grad; param -= learning_rate * grad / (sqrt(moment) +
     epsilon).
 
-    Gradients of few rows (SelectedRows) change those rows only. See the API page of paddle.optimizer.Adagrad.
+    Sparse gradients (SelectedRows) update only their rows. See the API page of paddle.optimizer.Adagrad.
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
         epsilon: added to the divisor.
-        initial_accumulator_value: what the moments start with.
+        initial_accumulator_value: the initial value of the moments.
 
     Examples:
         >>> import paddle

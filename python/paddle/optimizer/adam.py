@@ -1,4 +1,4 @@
-"""Adam and AdamW."""
+"""The Adam and AdamW optimizers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Adam(AdamRule, Optimizer):
     """Adam (Kingma and Ba, 2014).
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
-        beta1, beta2: how slowly the means of gradients and of their squares change: numbers from 0 to below 1
-            (ValueError otherwise), or Tensors.
-        epsilon: added to the divisor; not below 0 (ValueError).
-        lazy_mode: gradients of few rows (SelectedRows) change these rows' means only.
-        multi_precision: in static Programs: float32 copies of float16 parameters.
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
+        beta1, beta2: the decay rates of the means of gradients and of their squares: numbers in [0, 1) (ValueError
+            otherwise), or Tensors.
+        epsilon: added to the divisor; not negative (ValueError).
+        lazy_mode: sparse gradients (SelectedRows) update only the means of their rows.
+        multi_precision: in static Programs: keep float32 copies of float16 parameters.
 
     Examples:
         >>> import paddle
@@ -55,25 +55,25 @@ class Adam(AdamRule, Optimizer):
         needed(ValueError, learning_rate=learning_rate, beta1=beta1, beta2=beta2, epsilon=epsilon)
         below_one(beta1=beta1, beta2=beta2)
         if not 0 <= epsilon:
-            raise ValueError("epsilon may not be negative")
+            raise ValueError("epsilon must not be negative")
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self._init_rule(beta1, beta2, epsilon, lazy_mode, multi_precision)
 
     def _gradients(self, parameters: Any) -> Pairs:
         pairs = super()._gradients(parameters)
         if self.regularization is not None and any(grad._is_sparse() for _, grad in pairs):
-            raise RuntimeError("Adam: weight_decay must be None where a parameter is sparse")
+            raise RuntimeError("Adam: weight_decay must be None if a parameter is sparse")
         return pairs
 
 
 class AdamW(Adam):
-    """Adam with the weights decayed by themselves: param *= 1 - learning_rate * weight_decay before each step.
+    """Adam with decoupled weight decay: param *= 1 - learning_rate * weight_decay before each step.
 
     Args:
-        learning_rate, beta1, beta2, epsilon, parameters, grad_clip, lazy_mode, multi_precision, name: as of
+        learning_rate, beta1, beta2, epsilon, parameters, grad_clip, lazy_mode, multi_precision, name: see
             :class:`Adam`.
-        weight_decay: a float, or a Tensor of the shape [1] (TypeError otherwise).
-        apply_decay_param_fun: given a parameter's name says whether it is decayed; None: all are.
+        weight_decay: a float, or a Tensor of shape [1] (TypeError otherwise).
+        apply_decay_param_fun: maps a parameter's name to whether it is decayed; None: all are.
 
     Examples:
         >>> import paddle
@@ -102,7 +102,7 @@ class AdamW(Adam):
         self._params_name: set[str] = set()
         self._apply_decay_param_fun = apply_decay_param_fun
         self._coeff = weight_decay
-        # rate (a number or the variable) to the factor of the weights
+        # learning rate (a number or variable) -> decay factor of the weights
         self._lr_to_coeff: dict[Any, Any] = {}
         # dygraph: the last factor, and a Tensor of it
         self._decay: tuple[float, Any] | None = None
@@ -150,7 +150,7 @@ class AdamW(Adam):
 
     @staticmethod
     def _in_one_pass(param: Any, grad: Any) -> bool:
-        """adam can decay the weights on its way: to the bit what scale, and then adam, make of them."""
+        """Whether the adam operator can apply the decay itself, bit for bit like scale followed by adam."""
         real = param.dtype in (VarType.FP32, VarType.FP64)
         return real and core.device_of(param) == -1 and not grad._is_sparse()
 

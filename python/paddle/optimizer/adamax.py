@@ -1,4 +1,4 @@
-"""Adamax."""
+"""The Adamax optimizer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Adamax"]
 
 
 class Adamax(AdamaxRule, Optimizer):
-    """Adamax (Kingma and Ba, 2014): Adam by the infinity norm. The divisor is max(abs(grad), beta2 * former divisor +
-    epsilon). See the API page of paddle.optimizer.Adamax.
+    """Adamax (Kingma and Ba, 2014): Adam with the infinity norm. The divisor is max(abs(grad), beta2 * previous divisor
+    + epsilon). See the API page of paddle.optimizer.Adamax.
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
-        beta1, beta2: how slowly mean and divisor change: from 0 to below 1 (ValueError otherwise).
-        epsilon: keeps the divisor from zero; not below 0 (ValueError).
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
+        beta1, beta2: the decay rates of mean and divisor: in [0, 1) (ValueError otherwise).
+        epsilon: keeps the divisor from zero; not negative (ValueError).
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Means of parameters over a window of steps: what ModelAverage of paddle.incubate and of fluid share."""
+"""Averages of parameters over a window of steps: the base of ModelAverage in paddle.incubate and fluid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Averaging(OptimizerBase):
             self._add_accumulator(name, param, dtype="int64", shape=[1])
 
     def _accumulate(self, param: Any) -> None:
-        """Adds the parameter to its sums: at once, or by an operator that is appended."""
+        """Adds the parameter to its sums: immediately, or by an appended operator."""
         state = {name: self._get_accumulator(name, param) for name in SUMS + COUNTS}
         _ops.average_accumulates(
             param,
@@ -54,8 +54,8 @@ class Averaging(OptimizerBase):
         return _ops.elementwise_div(total, count, **out)
 
     def _swap_programs(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Program, Program]:
-        """For pairs of a parameter and a variable that keeps its value: a Program that puts the means into the
-        parameters, and one that puts their values back."""
+        """For pairs of a parameter and a backup variable: a Program that assigns the averages to the parameters, and
+        one that restores their values."""
         pairs = list(pairs)
         apply, restore = Program(), Program()
         with program_guard(apply):

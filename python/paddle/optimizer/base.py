@@ -1,5 +1,5 @@
-"""What all optimizers share, those of paddle.optimizer and those of fluid: state, learning rate, the pass over the
-parameters in both modes."""
+"""Base of the optimizers of paddle.optimizer and fluid: state, learning rate, and the update of all parameters in both
+modes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from paddle._programs.variable import Variable
 from paddle.nn.clip import ClipGradBase, append_gradient_clip_ops, error_clip_callback
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer_helper import LayerHelper
-from paddle.optimizer.regularization import append_regularization_ops, tell_own_goes_first
+from paddle.optimizer.regularization import append_regularization_ops, log_precedence
 
-from .lr_base import LRScheduler
+from .lr_scheduler import LRScheduler
 
 __all__: list[str] = []
 
@@ -42,7 +42,7 @@ def needed(error: type[Exception], **arguments: Any) -> None:
 
 
 def below_one(**factors: Any) -> None:
-    """ValueError for the factor of a running mean that is not from 0 to below 1; one that is a Variable may be any."""
+    """ValueError unless each decay rate is in [0, 1); Variables are not checked."""
     for name, value in factors.items():
         if not isinstance(value, Variable) and not 0 <= value < 1:
             raise ValueError(f"Invaild value of {name}, expect {name} in [0,1).")
@@ -50,7 +50,7 @@ def below_one(**factors: Any) -> None:
 
 @contextlib.contextmanager
 def no_recording():
-    """Eager calls inside leave no trace for backward."""
+    """Gradients of eager calls inside are not recorded."""
     former = set_recording(False)
     try:
         yield
@@ -67,11 +67,11 @@ def global_var(name: str, shape: list[int], value: float, dtype: Any) -> Any:
 
 
 class OptimizerBase:
-    """State and passes; a subclass says what one parameter's update is.
+    """State and update passes; a subclass implements the update of one parameter.
 
-    A subclass gives ``_append_optimize_op(block, (param, grad))``, which appends the operator (or runs it, in dygraph
-    mode) and ``_create_accumulators(block, params)``. For speed it may give ``_update(param, grad, lr)`` instead for
-    dygraph mode.
+    A subclass implements ``_append_optimize_op(block, (param, grad))``, which appends the operator (or runs it, in
+    dygraph mode), and ``_create_accumulators(block, params)``. ``_update(param, grad, lr)`` is an optional faster path
+    for dygraph mode.
     """
 
     type: str
@@ -80,15 +80,15 @@ class OptimizerBase:
     _grad_clip: ClipGradBase | None
 
     def _init_eager(self, decay: Any, parameters_argument: str, decay_argument: str) -> None:
-        """Looks at what dygraph mode needs; messages name the arguments as the user knows them."""
+        """Checks arguments that dygraph mode requires; messages use the argument names of the caller's class."""
         if self._parameter_list is None:
             mode.choose_static()
         if not mode.in_dygraph_mode():
             return
         if self._parameter_list is None:
-            raise AttributeError(f"{parameters_argument} must be given to an Optimizer outside a Program")
+            raise AttributeError(f"{parameters_argument} must be given to an Optimizer in dygraph mode")
         if decay is not None and any(getattr(p, "regularizer", None) is not None for p in self._parameter_list):
-            tell_own_goes_first(decay, decay_argument)
+            log_precedence(decay, decay_argument)
 
     def _init_state(self, parameters: Any, grad_clip: Any, name: str | None) -> None:
         if grad_clip is not None and not isinstance(grad_clip, ClipGradBase):
@@ -99,15 +99,15 @@ class OptimizerBase:
         self._name = name
         self._grad_clip = grad_clip
         self._dtype: Any = None
-        # Program (of static mode) to the variable of the rate
+        # Program (static mode) -> variable of the learning rate
         self._learning_rate_map: dict[Any, Any] = {}
-        # name of the accumulator to name of the parameter to variable
+        # accumulator name -> parameter name -> variable
         self._accumulators: dict[str, dict[str, Any]] = defaultdict(dict)
         self._accumulators_holder: dict[str, Any] = {}
         self._opti_name_list: list[str] = []
         self._param_device_map: dict[str, Any] = {}
         self.helper: LayerHelper | None = None
-        # Dygraph: id of a parameter to it and its accumulators; the rate as a tensor, and what is in it.
+        # Dygraph: parameter id -> the parameter and its accumulators; the rate as a tensor, and its current value.
         self._kept: dict[int, tuple] = {}
         self._rate_tensor: Any = None
         self._rate_value: Any = None
@@ -132,10 +132,10 @@ class OptimizerBase:
 
     @mode.dygraph_only
     def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned, or what was loaded from a file; later accumulators, too.
+        """Restores what `state_dict()` returned or a file contains; accumulators created later are restored, too.
 
         Raises:
-            AssertionError: for an accumulator that is missing, or has another shape or type.
+            AssertionError: for an accumulator that is missing or has another shape or type.
             RuntimeError: for a value that is neither Tensor nor array.
         """
         if isinstance(self._learning_rate, LRScheduler):
@@ -164,7 +164,7 @@ class OptimizerBase:
         var.set_value(value)
 
     def get_opti_var_name_list(self) -> list[str]:
-        """The names of the accumulators made so far."""
+        """The names of the accumulators created so far."""
         return self._opti_name_list
 
     def _add_accumulator(
@@ -177,7 +177,7 @@ class OptimizerBase:
         type: Any = None,  # noqa: A002
         device: str | None = None,
     ) -> Any:
-        """A variable named ``<param>_<name>_<n>`` that keeps state of `param` from step to step."""
+        """A variable named ``<param>_<name>_<n>`` with optimizer state of `param`."""
         if self._name is not None:
             name = f"{self._name}_{name}"
         by_param = self._accumulators[name]
@@ -214,18 +214,18 @@ class OptimizerBase:
     # ------------------------------------------------------------------------------------ learning rate
 
     def _rate(self) -> float:
-        """The rate of this step as a number."""
+        """The learning rate of this step as a number."""
         rate = self._learning_rate
         return rate if isinstance(rate, float) else float(rate())
 
     def _global_learning_rate(self, program: Any = None) -> Any:
-        """The variable of the rate in `program` (default: the main one); in dygraph mode the tensor, if there is."""
+        """The learning rate variable of `program` (default: the main one); in dygraph mode the tensor, if it exists."""
         if mode.in_dygraph_mode():
             return self._rate_tensor
         return self._learning_rate_map.get(default_main_program() if program is None else program)
 
     def _dygraph_rate(self) -> Any:
-        """The rate of this step as a tensor, which is made or filled anew only when the rate has changed."""
+        """The learning rate of this step as a tensor, which is updated only if the rate has changed."""
         rate = self._rate()
         if rate != self._rate_value or self._rate_tensor is None:
             dtype = convert_np_dtype_to_dtype_(self._rate_dtype())
@@ -242,7 +242,7 @@ class OptimizerBase:
         return get_default_dtype() if self._dtype is None else self._dtype
 
     def _create_global_learning_rate(self) -> None:
-        """Static mode: the variable of the rate, once for each Program."""
+        """Static mode: creates the learning rate variable, once per Program."""
         rate = self._learning_rate
         var = self._global_learning_rate()
         program = default_main_program()
@@ -253,19 +253,19 @@ class OptimizerBase:
                 var = self.helper.create_global_variable(
                     name=rate._var_name, shape=[1], persistable=True, stop_gradient=True, dtype=self._rate_dtype()
                 )
-                # The Executor looks here for the rate of each run.
+                # The Executor reads the rate of each run here.
                 program.lr_sheduler = rate  # type: ignore[attr-defined]
                 program.lr_var = var  # type: ignore[attr-defined]
                 self._learning_rate_map[program] = var
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(rate())))
         elif var is None:
             if not isinstance(rate, float):
-                raise TypeError("the learning rate is a Variable of another Program; this one can not make its own")
+                raise TypeError("the learning rate is a Variable of another Program; this one cannot create its own")
             name = unique_name.generate("learning_rate")
             self._learning_rate_map[program] = global_var(name, [1], rate, self._rate_dtype())
 
     def _create_param_lr(self, param_and_grad: Any) -> Any:
-        """The rate of one parameter: the optimizer's times the parameter's own factor."""
+        """The learning rate of one parameter: the optimizer's times the parameter's factor."""
         factor = param_and_grad[0].optimize_attr["learning_rate"]
         if isinstance(factor, Variable):
             return factor
@@ -289,7 +289,7 @@ class OptimizerBase:
     # --------------------------------------------------------------------------------------- the passes
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
-        raise NotImplementedError("Optimizer is a base class: use one that derives from it, such as Adam")
+        raise NotImplementedError("Optimizer is a base class: use a subclass such as Adam")
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
         return None
@@ -297,11 +297,11 @@ class OptimizerBase:
     def _finish_update(self, block: Any, parameters_and_grads: Pairs) -> None:
         return None
 
-    # A subclass's own update in dygraph mode, or None for `_append_optimize_op`.
+    # The update method of a subclass in dygraph mode; None: `_append_optimize_op`.
     _update: Callable[[Any, Any, Any], None] | None = None
 
     def _gradients(self, parameters: Any) -> Pairs:
-        """Dygraph: the trainable parameters that have a gradient, with it."""
+        """Dygraph: pairs of trainable parameters and their gradients."""
         pairs = []
         for param in parameters:
             if not param.stop_gradient:
@@ -311,7 +311,7 @@ class OptimizerBase:
         return pairs
 
     def _dygraph_pass(self, pairs: Pairs) -> None:
-        """Clips, decays, and updates every parameter, without recording."""
+        """Clips, decays and updates all parameters, without recording gradients."""
         if self._grad_clip is not None:
             pairs = self._grad_clip(pairs)
         if self.regularization is not None or any(p.regularizer is not None for p, _ in pairs):
@@ -331,12 +331,12 @@ class OptimizerBase:
         self._finish_update(block, pairs)
 
     def _accumulators_of(self, param: Any) -> None:
-        """Dygraph: makes the accumulators of one parameter."""
+        """Dygraph: creates the accumulators of one parameter."""
         self.helper = self.helper or LayerHelper(type(self).__name__)
         self._create_accumulators(default_main_program().global_block(), [param])
 
     def _create_optimization_pass(self, parameters_and_grads: Pairs) -> list[Any]:
-        """Static: appends the operators of all parameters; returns them."""
+        """Static: appends the operators of all parameters and returns them."""
         program = default_main_program()
         block, current = program.global_block(), program.current_block()
         if current.idx != block.idx:
@@ -362,7 +362,7 @@ class OptimizerBase:
         return block._slice_ops(start, len(block.ops))
 
     def _update_param_device_map(self, params: list[Any], block: Any) -> None:
-        """Each parameter is updated on the device of the first operator that reads it."""
+        """Assigns each parameter to the device of the first operator that reads it."""
         wanted = {p.name for p in params}
         for op in block.ops:
             device = op.attr(OP_DEVICE) if op.has_attr(OP_DEVICE) else ""
@@ -405,13 +405,13 @@ class OptimizerBase:
         return names
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """Appends the clipping, the decay and the update of parameters to the main program (static mode).
+        """Appends clipping, decay and updates of the parameters to the main program (static mode).
 
         Args:
-            params_grads: what `backward` returned.
+            params_grads: the result of `backward`.
 
         Returns:
-            The appended operators that update (none in dygraph mode, where they run at once).
+            The appended update operators (empty in dygraph mode, where they run immediately).
         """
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         if mode.in_dygraph_mode():

@@ -1,4 +1,4 @@
-"""The update of deep gradient compression (Lin et al., 2017): momentum, with gradients that travel sparsely."""
+"""Deep gradient compression (Lin et al., 2017): momentum with gradients that are communicated sparsely."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__: list[str] = []
 
 _COUNTER, _NRANKS, _BEGIN = "__g_dgc_counter__", "__g_nranks__", "__g_rampup_begin_step__"
 _K, _ENCODED, _GATHER = "__dgc_k__", "__dgc_encoded__", "__dgc_gather__"
-#: smaller parameters travel whole
+#: smaller parameters are communicated densely
 _LEAST = 16384
 
 
 def _decay(regularizer: Any) -> tuple[int, float]:
-    """The operator's numbers for a regularizer."""
+    """The operator's regularization type and coefficient."""
     kind = 0 if regularizer is None else 1 if isinstance(regularizer, L1DecayRegularizer) else 2
     if kind == 2 and not isinstance(regularizer, L2DecayRegularizer):
         raise AssertionError(f"dgc: the regularization must be L1Decay, L2Decay or None, got {type(regularizer)}")
@@ -34,13 +34,13 @@ def _decay(regularizer: Any) -> tuple[int, float]:
 
 
 def _once(name: str, value: float) -> tuple[Any, bool]:
-    """A float32 variable of one element, kept from run to run, and whether it is new."""
+    """A persistable float32 variable of one element, and whether it was created by this call."""
     known = default_main_program().global_block().vars.get(name)
     return (known, False) if known is not None else (global_var(name, [1], value, "float32"), True)
 
 
 class DGCMomentumRule(MomentumRule):
-    """Momentum; large gradients go through the operator `dgc` first, which keeps back what does not travel."""
+    """Momentum; large gradients pass the operator `dgc` first, which accumulates the part that is not communicated."""
 
     type = "dgc_momentum"
     _velocity_acc_str = _u_velocity_acc_str = "_dgc_u_"
@@ -70,7 +70,7 @@ class DGCMomentumRule(MomentumRule):
         return abs(math.prod(param.shape)) >= _LEAST and not sparse and param.dtype == VarType.FP32
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
-        """They are made with the operators `dgc`."""
+        """The accumulators are created with the `dgc` operators."""
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
         param, grad = param_and_grad
@@ -103,7 +103,7 @@ class DGCMomentumRule(MomentumRule):
                 self._append_dgc_op(block, param, grad, u)
 
     def _give_up_role(self, block: Any, names: list[str]) -> None:
-        """Backward no longer names the gradient: the operator `dgc` does."""
+        """Removes the gradient from backward's op_role_var: the operator `dgc` declares it."""
         for op in block.ops:
             if not op.has_attr(OP_ROLE_VAR) or op.attr(OP_ROLE) != int(OpRole.Backward):
                 continue
@@ -167,7 +167,7 @@ class DGCMomentumRule(MomentumRule):
         return out
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """Appends the compression and the update; what is compressed is clipped and decayed there."""
+        """Appends compression and updates; compressed gradients are clipped and decayed by `dgc`."""
         self._append_dgc_ops(params_grads)
         compressed = [pair for pair in params_grads if self._is_use_dgc(*pair)]
         whole = [pair for pair in params_grads if not self._is_use_dgc(*pair)]

@@ -1,4 +1,4 @@
-"""Lamb."""
+"""The Lamb optimizer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Lamb"]
 
 
 class Lamb(LambRule, Optimizer):
-    """LAMB (You et al., 2019) for large batches: Adam's step plus lamb_weight_decay * param, scaled to the norm of the
-    parameter times the learning rate. See the API page of paddle.optimizer.Lamb.
+    """LAMB (You et al., 2019) for large batches: the step of Adam plus lamb_weight_decay * param, scaled to the norm of
+    the parameter times the learning rate. See the API page of paddle.optimizer.Lamb.
 
     Args:
-        learning_rate, parameters, grad_clip, name: as of :class:`Optimizer`.
+        learning_rate, parameters, grad_clip, name: see :class:`Optimizer`.
         lamb_weight_decay: the factor of the weights in the step.
-        beta1, beta2: how slowly the means of gradients and of their squares change.
+        beta1, beta2: the decay rates of the means of gradients and of their squares.
         epsilon: added to the divisor.
-        exclude_from_weight_decay_fn: given a parameter says whether its weights do not decay.
+        exclude_from_weight_decay_fn: maps a parameter to whether it is excluded from weight decay.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Learning rate schedulers: objects that an optimizer asks for the current rate, and whose `step()` moves it on."""
+"""Learning rate schedulers: an optimizer reads the current rate, `step()` advances it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from paddle._basics.checks import check_positive
-from paddle.optimizer.lr_base import LRScheduler
-from paddle.optimizer.lr_parts import Plateau, _is_tensor, check_factor, check_milestones, check_step_size
+from paddle.optimizer.lr_scheduler import (
+    LRScheduler,
+    Plateau,
+    _is_tensor,
+    check_factor,
+    check_milestones,
+    check_step_size,
+)
 
 __all__ = [
     "LRScheduler",
@@ -30,7 +36,7 @@ __all__ = [
 
 
 class NoamDecay(LRScheduler):
-    """Rises over `warmup_steps`, then falls with the square root: the rate of "Attention is all you need",
+    """Linear warmup over `warmup_steps`, then decay with the inverse square root ("Attention is all you need"):
     learning_rate * d_model**-0.5 * min(epoch**-0.5, epoch * warmup_steps**-1.5).
 
     Examples:
@@ -85,7 +91,7 @@ class PiecewiseDecay(LRScheduler):
 
 
 class _GammaDecay(LRScheduler):
-    """A decay by `gamma`."""
+    """Base of decays by `gamma`."""
 
     def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False) -> None:
         self.gamma = gamma
@@ -121,10 +127,10 @@ class InverseTimeDecay(_GammaDecay):
 
 
 class PolynomialDecay(LRScheduler):
-    """Falls from `learning_rate` to `end_lr` over `decay_steps` like (1 - epoch / decay_steps)**power.
+    """Decays from `learning_rate` to `end_lr` over `decay_steps` with (1 - epoch / decay_steps)**power.
 
-    With `cycle` the span is stretched to the next multiple of `decay_steps`, so that the rate rises again; without,
-    it stays at `end_lr`.
+    With `cycle`, decay_steps is rounded up to the multiple that covers the epoch, so that the rate rises again;
+    without, it stays at `end_lr`.
 
     Examples:
         >>> from paddle.optimizer.lr import PolynomialDecay
@@ -162,10 +168,10 @@ class PolynomialDecay(LRScheduler):
 
 
 class LinearWarmup(LRScheduler):
-    """Rises from `start_lr` to `end_lr` over `warmup_steps`, then is `learning_rate`, a number or a scheduler of
-    its own (whose first epoch is then).
+    """Rises linearly from `start_lr` to `end_lr` over `warmup_steps`, then is `learning_rate`: a number, or a scheduler
+    that starts at its first epoch.
 
-    Raises TypeError for another `learning_rate`, AssertionError unless end_lr > start_lr.
+    TypeError for another `learning_rate`, AssertionError unless end_lr > start_lr.
 
     Examples:
         >>> from paddle.optimizer.lr import LinearWarmup
@@ -199,11 +205,11 @@ class LinearWarmup(LRScheduler):
         return state
 
     def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned."""
+        """Restores what `state_dict()` returned."""
         if isinstance(self.learning_rate, LRScheduler):
             if "LinearWarmup_LR" not in state_dict:
                 raise RuntimeError(
-                    "set_state_dict: the state_dict has no 'LinearWarmup_LR'; is it that of this scheduler?"
+                    "set_state_dict: the state_dict has no 'LinearWarmup_LR'; does it belong to this scheduler?"
                 )
             self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])
             state_dict = {key: value for key, value in state_dict.items() if key != "LinearWarmup_LR"}
@@ -236,9 +242,9 @@ class ExponentialDecay(_GammaDecay):
 
 
 class MultiStepDecay(LRScheduler):
-    """learning_rate * gamma**(how many of `milestones` are reached).
+    """learning_rate * gamma**(number of `milestones` reached).
 
-    Raises TypeError unless `milestones` is a tuple or list, ValueError unless they rise and gamma < 1.
+    TypeError unless `milestones` is a tuple or list, ValueError unless they increase and gamma < 1.
 
     Examples:
         >>> from paddle.optimizer.lr import MultiStepDecay
@@ -268,7 +274,7 @@ class MultiStepDecay(LRScheduler):
 class StepDecay(LRScheduler):
     """learning_rate * gamma**(epoch // step_size).
 
-    Raises TypeError unless `step_size` is an int, ValueError unless gamma < 1.
+    TypeError unless `step_size` is an int, ValueError unless gamma < 1.
 
     Examples:
         >>> from paddle.optimizer.lr import StepDecay
@@ -296,7 +302,7 @@ class StepDecay(LRScheduler):
 
 
 class LambdaDecay(LRScheduler):
-    """learning_rate * lr_lambda(epoch). Raises TypeError unless `lr_lambda` can be called.
+    """learning_rate * lr_lambda(epoch). TypeError unless `lr_lambda` is callable.
 
     Examples:
         >>> from paddle.optimizer.lr import LambdaDecay
@@ -322,21 +328,20 @@ class LambdaDecay(LRScheduler):
 
 
 class ReduceOnPlateau(Plateau, LRScheduler):
-    """Multiplies the rate by `factor` when the metric given to `step` has not become better for more than `patience`
+    """Multiplies the rate by `factor` when the metric passed to `step` has not improved for more than `patience`
     epochs.
 
     Args:
         learning_rate: float or int.
         mode: "min" or "max": whether a smaller or a larger metric is better.
         factor: below 1.
-        patience: how many epochs without improvement are put up with.
-        threshold, threshold_mode: by how much a metric must be better to count, as a share of the best ("rel") or
-            as a difference ("abs").
-        cooldown: epochs after a reduction in which metrics are not looked at.
-        min_lr: the rate never goes below it.
-        epsilon: a reduction by no more than this is left out.
+        patience: number of epochs without improvement that are tolerated.
+        threshold, threshold_mode: the minimum improvement, relative to the best value ("rel") or absolute ("abs").
+        cooldown: number of epochs after a reduction in which metrics are ignored.
+        min_lr: lower bound of the rate.
+        epsilon: reductions by no more than this are skipped.
 
-    Raises ValueError for another mode or factor, TypeError for another learning rate.
+    ValueError for another mode or factor, TypeError for another learning rate.
 
     Examples:
         >>> from paddle.optimizer.lr import ReduceOnPlateau
@@ -367,7 +372,7 @@ class ReduceOnPlateau(Plateau, LRScheduler):
         self.min_lr = min_lr
         self.epsilon = epsilon
 
-        # Not the base's constructor: it makes a step, which here needs a metric.
+        # Not the base's constructor: it calls step(), which requires a metric here.
         self.base_lr = float(learning_rate)
         self.last_lr = float(learning_rate)
         self.last_epoch = 0
@@ -379,11 +384,11 @@ class ReduceOnPlateau(Plateau, LRScheduler):
         self.keys = ["cooldown_counter", "best", "num_bad_epochs", "last_epoch", "last_lr"]
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Looks at the metric of the next epoch (or of `epoch`).
+        """Processes the metric of the next epoch (or of `epoch`).
 
         Args:
             metrics: a number, or a Tensor or ndarray of shape [1] (AssertionError for another shape, TypeError for
-                anything else).
+                other types).
         """
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
 
@@ -404,9 +409,9 @@ class ReduceOnPlateau(Plateau, LRScheduler):
 
 
 class CosineAnnealingDecay(LRScheduler):
-    """Swings between `learning_rate` and `eta_min` along a cosine with a half period of `T_max` epochs.
+    """Oscillates between `learning_rate` and `eta_min` along a cosine with a half period of `T_max` epochs.
 
-    Raises TypeError unless `T_max` is an int and `eta_min` a float or int.
+    TypeError unless `T_max` is an int and `eta_min` a float or int.
 
     Examples:
         >>> from paddle.optimizer.lr import CosineAnnealingDecay
@@ -428,11 +433,11 @@ class CosineAnnealingDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """The rate of `self.last_epoch`, from the one before."""
+        """The rate of `self.last_epoch`, computed from the previous one."""
         if self.last_epoch == 0:
             return self.base_lr
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The rate before was eta_min, from where the quotient below would be 0 / 0.
+            # The previous rate was eta_min: the quotient below would be 0 / 0.
             return self.last_lr + (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
         before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)

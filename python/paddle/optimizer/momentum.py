@@ -1,4 +1,4 @@
-"""Momentum."""
+"""The Momentum optimizer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Momentum(MomentumRule, Optimizer):
     """velocity = momentum * velocity + grad; param = param - learning_rate * velocity.
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
-        momentum: the factor of the former velocity.
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
+        momentum: the factor of the previous velocity.
         use_nesterov: param = param - (grad + momentum * velocity) * learning_rate.
-        multi_precision: in static Programs: float32 copies of float16 parameters.
-        rescale_grad: the gradients' factor.
+        multi_precision: in static Programs: keep float32 copies of float16 parameters.
+        rescale_grad: a factor of the gradients.
 
     Examples:
         >>> import paddle

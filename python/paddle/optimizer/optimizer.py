@@ -1,4 +1,4 @@
-"""Optimizer: the base of paddle.optimizer."""
+"""Optimizer: the base of the optimizers in paddle.optimizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from paddle._basics import mode
 from paddle.regularizer import L2Decay
 
 from .base import OptimizerBase, Pairs, set_recording
-from .lr_base import LRScheduler
+from .lr_scheduler import LRScheduler
 
 __all__ = ["Optimizer"]
 
@@ -18,11 +18,11 @@ class Optimizer(OptimizerBase):
 
     Args:
         learning_rate: a float or an LRScheduler (TypeError otherwise).
-        parameters: the Tensors to train; needed in dygraph mode (AttributeError), in static mode None takes all of the
-            loss's program.
-        weight_decay: a float (the coefficient of L2Decay) or a regularizer; a parameter's own goes before it.
+        parameters: the Tensors to train; required in dygraph mode (AttributeError), None in static mode means all
+            parameters of the loss's program.
+        weight_decay: a float (the coefficient of L2Decay) or a regularizer; a parameter's regularizer takes precedence.
         grad_clip: ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm (TypeError otherwise).
-        name: goes before the names of the accumulators.
+        name: prefix of the names of the accumulators.
 
     Examples:
         >>> import paddle
@@ -57,8 +57,8 @@ class Optimizer(OptimizerBase):
         """Changes the learning rate.
 
         Raises:
-            TypeError: for a value that is no number.
-            RuntimeError: when the rate is a scheduler's.
+            TypeError: for a value that is not a number.
+            RuntimeError: if the rate is controlled by a scheduler.
         """
         if not isinstance(value, (int, float)):
             raise TypeError(f"set_lr: value must be a float, got {type(value)}")
@@ -85,27 +85,27 @@ class Optimizer(OptimizerBase):
         no_grad_set: Any = None,
         callbacks: Any = None,
     ) -> Pairs:
-        """The first part of `minimize`: in static mode appends the gradient operators of `loss`.
+        """The first step of `minimize`: in static mode appends the gradient operators of `loss`.
 
         Args:
-            loss: Variable of the shape [1].
-            startup_program: of initialisers (default: the default one).
+            loss: Variable of shape [1].
+            startup_program: the Program of initializers (default: the default one).
             parameters: Tensors or names (default: the optimizer's, or all).
-            no_grad_set: variables or names that have no gradient.
+            no_grad_set: variables or names without gradient.
             callbacks: functions called after each gradient operator.
 
         Returns:
-            Pairs of parameter and gradient; in dygraph mode those that `loss.backward()` left.
+            Pairs of parameter and gradient; in dygraph mode those computed by `loss.backward()`.
         """
         return self._backward(loss, startup_program, parameters, no_grad_set, callbacks)
 
     def minimize(
         self, loss: Any, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], Pairs]:
-        """`backward` and `apply_gradients` in one; in dygraph mode after `loss.backward()`.
+        """`backward` followed by `apply_gradients`; in dygraph mode called after `loss.backward()`.
 
         Returns:
-            (operators that update, pairs of parameter and gradient).
+            (update operators, pairs of parameter and gradient).
 
         Examples:
             >>> import paddle
@@ -120,11 +120,11 @@ class Optimizer(OptimizerBase):
 
     @mode.dygraph_only
     def clear_grad(self) -> None:
-        """Clears the gradients of all parameters that are trained."""
+        """Clears the gradients of all trainable parameters."""
         self._clear()
 
     def step(self) -> None:
-        """Updates every parameter by its gradient (dygraph mode)."""
+        """Updates all parameters by their gradients (dygraph mode)."""
         assert mode._dygraph_tracer_ is not None, "step() works in dynamic graph mode only"
         assert self._parameter_list is not None
         self._dtype = None

@@ -1,4 +1,4 @@
-"""Weight decay added to gradients: what optimizers do with regularizers."""
+"""Adds the weight decay of regularizers to gradients."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["append_regularization_ops"]
 
 
 def _create_regularization_of_grad(param: Any, grad: Any, regularization: WeightDecayRegularizer | None = None) -> Any:
-    """`grad` with the decay of the parameter's own regularizer, or else of `regularization`, added."""
-    # The parameter's own regularizer goes before the optimizer's.
+    """`grad` plus the decay of the parameter's regularizer, or else of `regularization`."""
+    # The parameter's regularizer takes precedence.
     own = getattr(param, "regularizer", None)
     regularizer = own if own is not None else regularization
     if grad is None or regularizer is None:
@@ -28,7 +28,7 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
     term = regularizer(param, grad, grad.block)
     out = grad
     if grad.type == VarType.SELECTED_ROWS:
-        # Rows plus a dense term are dense, which the gradient's variable cannot hold.
+        # SelectedRows plus a dense term is dense, which the gradient's variable cannot hold.
         out = grad.block.create_var(
             name=grad.name + "@NEWGRAD@", dtype=param.dtype, shape=param.shape, lod_level=param.lod_level
         )
@@ -36,11 +36,11 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
     return out
 
 
-def tell_own_goes_first(regularization: Any, argument: str = "regularization") -> None:
-    """Logs that parameters with regularizers of their own do not get the optimizer's, which is the `argument`."""
+def log_precedence(regularization: Any, argument: str = "regularization") -> None:
+    """Logs that parameters with a regularizer do not use the optimizer's, which is its `argument`."""
     logging.info(
-        "a regularizer set in the ParamAttr of a Parameter goes before %s=%s of the optimizer, which holds for the "
-        "other Parameters",
+        "a regularizer set in the ParamAttr of a Parameter takes precedence over %s=%s of the optimizer, which "
+        "applies to the other Parameters",
         argument,
         regularization,
     )
@@ -51,8 +51,8 @@ def append_regularization_ops(
 ) -> list[tuple[Any, Any]]:
     """The pairs of parameters and gradients with the weight decay added to the gradients.
 
-    A parameter's own regularizer is used, or else `regularization`. In static mode the operators are appended to
-    the Programs, in dygraph mode they run.
+    A parameter's regularizer takes precedence over `regularization`. In static mode operators are appended to the
+    Programs, in dygraph mode they run.
     """
     if in_dygraph_mode():
         return [
@@ -64,7 +64,7 @@ def append_regularization_ops(
         for param, grad in parameters_and_grads:
             if not told and param.regularizer is not None and regularization is not None:
                 told = True
-                tell_own_goes_first(regularization)
+                log_precedence(regularization)
             with param.block.program._optimized_guard([param, grad]):
                 pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))
     return pairs

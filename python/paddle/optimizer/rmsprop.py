@@ -1,4 +1,4 @@
-"""RMSProp."""
+"""The RMSProp optimizer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["RMSProp"]
 
 
 class RMSProp(RMSPropRule, Optimizer):
-    """RMSProp (Tieleman and Hinton, 2012): velocity = momentum * velocity + learning_rate * grad / sqrt(mean of grad's
-    square + epsilon); param -= velocity. See the API page of paddle.optimizer.RMSProp.
+    """RMSProp (Tieleman and Hinton, 2012): velocity = momentum * velocity + learning_rate * grad / sqrt(mean of squared
+    gradients + epsilon); param -= velocity. See the API page of paddle.optimizer.RMSProp.
 
     Args:
-        learning_rate, parameters, weight_decay, grad_clip, name: as of :class:`Optimizer`.
-        rho: how slowly the means change.
-        epsilon: added under the root.
-        momentum: the factor of the former velocity.
-        centered: the squared mean of the gradients is subtracted under the root.
+        learning_rate, parameters, weight_decay, grad_clip, name: see :class:`Optimizer`.
+        rho: the decay rate of the means.
+        epsilon: added under the square root.
+        momentum: the factor of the previous velocity.
+        centered: subtract the squared mean of the gradients under the square root.
 
     Raises:
-        ValueError: rho, epsilon, momentum or learning_rate is None or below 0.
+        ValueError: if rho, epsilon, momentum or learning_rate is None or negative.
 
     Examples:
         >>> import paddle

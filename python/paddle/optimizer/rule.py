@@ -1,4 +1,4 @@
-"""What an update by one operator is: the rules of paddle.optimizer and of fluid derive from it."""
+"""Rule: a parameter update by one operator, the base of the rules shared by paddle.optimizer and fluid."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ __all__: list[str] = []
 
 
 class Rule(OptimizerBase):
-    """An update by one operator, which is run at once or appended: a subclass says what it takes besides `Param`,
-    `Grad` and `LearningRate`."""
+    """An update by one operator, which is run or appended; a subclass declares its slots besides `Param`, `Grad` and
+    `LearningRate`."""
 
     #: input slot -> name of the accumulator
     _slots: ClassVar[Mapping[str, str]] = {}
-    #: input slot -> output slot, where that is not `<slot>Out` (None: the operator only reads it)
+    #: input slot -> output slot, if not `<slot>Out` (None: read only)
     _outs: ClassVar[Mapping[str, str | None]] = {}
-    #: attribute -> the field that holds it
+    #: attribute -> field with its value
     _numbers: ClassVar[Mapping[str, str]] = {}
-    #: the operator reads the learning rate
+    #: whether the operator reads the learning rate
     _takes_rate: ClassVar[bool] = True
     _operator: ClassVar[Any]
     _eager_attrs: dict[str, Any] = {}
 
     def _set(self, **numbers: Any) -> None:
-        """Keeps the numbers of the rule in the fields `_<name>`."""
+        """Stores the hyperparameters in the fields `_<name>`."""
         for name, value in numbers.items():
             setattr(self, "_" + name, value)
 
     def _attrs(self) -> dict[str, Any]:
-        """The attributes; what is a Variable goes into the slot `<Attribute>Tensor` of an appended operator."""
+        """The attributes; a Variable is passed in the slot `<Attribute>Tensor` of an appended operator."""
         return {attr: getattr(self, field) for attr, field in self._numbers.items()}
 
     def _attrs_of(self, param: Any) -> dict[str, Any]:
-        """What differs from `_attrs` for one parameter."""
+        """Attributes of one parameter that differ from `_attrs`."""
         return {}
 
     def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
-        """How an accumulator starts: arguments of `_add_accumulator` (default: zeros like the parameter)."""
+        """Initial state of an accumulator: arguments of `_add_accumulator` (default: zeros like the parameter)."""
         return {}
 
     def _create_accumulators(self, block: Any, parameters: list[Any]) -> None:
@@ -65,13 +65,13 @@ class Rule(OptimizerBase):
 
     def _dygraph_pass(self, pairs: Pairs) -> None:
         attrs = self._attrs()
-        # The same object while nothing changes: what was made of it is good then.
+        # The same object while nothing changes, so that cached calls stay valid.
         if attrs != self._eager_attrs:
             self._eager_attrs = attrs
         super()._dygraph_pass(pairs)
 
     def _prepared(self, param: Any) -> tuple:
-        """(parameter, inputs in the operator's order, their places by slot, attributes, keywords)."""
+        """(parameter, inputs in the operator's order, their positions by slot, attributes, keywords)."""
         state = self._state_of(param)
         names = [slot.name for slot in OpProtoHolder.instance().get_op_proto(self.type).inputs]
         inputs = [{"Param": param, **state}.get(name) for name in names]
@@ -83,7 +83,7 @@ class Rule(OptimizerBase):
         self._run(param, grad, lr)
 
     def _run(self, param: Any, grad: Any, lr: Any, **more: Any) -> None:
-        """Runs the operator; `more`: inputs of this step alone, by slot."""
+        """Runs the operator; `more`: additional inputs of this step, by slot."""
         kept = self._kept.get(id(param))
         if kept is None or kept[3] is not self._eager_attrs:
             if kept is None:
@@ -112,11 +112,11 @@ class Rule(OptimizerBase):
         return block.append_op(type=self.type, inputs=inputs, outputs=outputs, attrs=attrs, stop_gradient=True)
 
     def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
-        """Adds what only an appended operator takes."""
+        """Adds arguments of appended operators only."""
 
 
 class MasterWeights(Rule):
-    """float32 copies of float16 parameters, which static Programs update instead (multi_precision)."""
+    """float32 master weights of float16 parameters in static Programs (multi_precision)."""
 
     _multi_precision = False
     _master_weights: dict[str, Any]
@@ -150,7 +150,7 @@ class MasterWeights(Rule):
             inputs["MasterParam"] = outputs["MasterParamOut"] = [self._master_weights[param.name]]
 
     def _accumulated(self, param: Any) -> Any:
-        """What the accumulators belong to: the parameter or its master weight."""
+        """The parameter, or its master weight, that the accumulators belong to."""
         if self._has_master(param):
             return self._create_master_weight(param)
         if param.dtype == VarType.FP16:

@@ -1,4 +1,4 @@
-"""The table of optimizers: the update of one parameter by each, for those of paddle.optimizer and of fluid alike."""
+"""Update rules: the operator, accumulators and attributes of each optimizer, shared by paddle.optimizer and fluid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SGDRule(Rule):
     _operator = _ops.sgd
 
     def _update(self, param: Any, grad: Any, lr: Any) -> None:
-        # Nothing to keep: the shortest way.
+        # No state: the shortest path.
         _ops.sgd(param, lr, grad, ParamOut=param)
 
 
@@ -53,7 +53,7 @@ class MomentumRule(MasterWeights):
         self._set(multi_precision=multi_precision, master_weights={})
 
     def _left_to_decay(self, decay: Any) -> Any:
-        """The operator itself decays weights by L2; any other regularizer is given back, to be applied before it."""
+        """L2 decay is applied by the operator (returns None); another regularizer is returned."""
         if not isinstance(decay, L2DecayRegularizer):
             return decay
         self._regularization_method = "l2_decay"
@@ -62,7 +62,7 @@ class MomentumRule(MasterWeights):
 
 
 class LarsRule(Rule):
-    """Momentum with a rate for each parameter, by the norms of its weights and its gradient."""
+    """Momentum with layer-wise learning rates from the norms of weights and gradients (LARS)."""
 
     type = "lars_momentum"
     _operator = _ops.lars_momentum
@@ -82,11 +82,11 @@ class LarsRule(Rule):
 
 
 class Powers(Rule):
-    """Rules that keep the powers of their factors."""
+    """Rules with powers of their decay rates as accumulators."""
 
     _beta1_pow_acc_str = "beta1_pow_acc"
     _beta2_pow_acc_str = "beta2_pow_acc"
-    #: that of a factor which is a Variable: what its first power is can not be known while a Program is built
+    #: initial power of a decay rate that is a Variable: its value is unknown while the Program is built
     _first_powers = {_beta1_pow_acc_str: ("_beta1", 0.9), _beta2_pow_acc_str: ("_beta2", 0.999)}
 
     def _fresh(self, accumulator: str, param: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _number(value: Any) -> float:
 
 
 class AdamRule(MasterWeights, Powers):
-    """Adam: the step is the mean of the gradients over the root of the mean of their squares."""
+    """Adam: the step is the mean of the gradients divided by the root of the mean of their squares."""
 
     type = "adam"
     _operator = _ops.adam
@@ -139,7 +139,7 @@ class AdamRule(MasterWeights, Powers):
 
 
 class LambRule(Powers):
-    """Adam's step with the weights' decay, as long as the weights are times the learning rate."""
+    """The step of Adam plus weight decay, scaled to the norm of the weights times the learning rate."""
 
     type = "lamb"
     _operator = _ops.lamb
@@ -154,12 +154,12 @@ class LambRule(Powers):
         return {"weight_decay": 0.0} if exclude is not None and exclude(param) else {}
 
     def _append_more(self, param: Any, inputs: dict, outputs: dict, attrs: dict) -> None:
-        # fluid's derives from Adam, whose operator takes more.
+        # fluid's class derives from Adam, whose operator takes further slots.
         return None
 
 
 class AdamaxRule(Powers):
-    """Adam with the greatest of the decayed gradients for the root of the mean of squares."""
+    """Adam with the infinity norm of decayed gradients as divisor."""
 
     type = "adamax"
     _operator = _ops.adamax
@@ -191,7 +191,7 @@ class AdamaxRule(Powers):
 
 
 class AdagradRule(Rule):
-    """The step is divided by the root of the sum of all squares so far."""
+    """The step is divided by the root of the sum of all squared gradients."""
 
     type = "adagrad"
     _operator = _ops.adagrad
@@ -205,7 +205,7 @@ class AdagradRule(Rule):
 
 
 class DecayedAdagradRule(Rule):
-    """Adagrad with a running mean of the squares."""
+    """Adagrad with an exponential mean of the squares."""
 
     type = "decayed_adagrad"
     _operator = _ops.decayed_adagrad
@@ -215,7 +215,7 @@ class DecayedAdagradRule(Rule):
 
 
 class AdadeltaRule(Rule):
-    """Steps as large as the former ones were: there is no learning rate in it."""
+    """Steps scaled by the root mean square of previous steps; the learning rate is not used."""
 
     type = "adadelta"
     _operator = _ops.adadelta
@@ -227,7 +227,7 @@ class AdadeltaRule(Rule):
 
 
 class RMSPropRule(Rule):
-    """The gradient over the root of the running mean of its square (`centered`: of its variance), with momentum."""
+    """The gradient divided by the root of its mean square (`centered`: its variance), with momentum."""
 
     type = "rmsprop"
     _operator = _ops.rmsprop
@@ -239,7 +239,7 @@ class RMSPropRule(Rule):
 
 
 class FtrlRule(Rule):
-    """Follow the regularised leader, with L1 and L2."""
+    """Follow the regularized leader, with L1 and L2."""
 
     type = "ftrl"
     _operator = _ops.ftrl

@@ -1,4 +1,4 @@
-"""SGD."""
+"""The SGD optimizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SGD"]
 class SGD(SGDRule, Optimizer):
     """param = param - learning_rate * grad.
 
-    The arguments are those of :class:`Optimizer`. Gradients of few rows (SelectedRows) change those rows only.
+    The arguments are those of :class:`Optimizer`. Sparse gradients (SelectedRows) update only their rows.
 
     Examples:
         >>> import paddle

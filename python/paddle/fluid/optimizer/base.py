@@ -16,7 +16,7 @@ from paddle.fluid.rates.base import LearningRateDecay
 from paddle.fluid.rates.decays import ReduceLROnPlateau
 from paddle.fluid.rates.epochs import _LearningRateEpochDecay
 from paddle.optimizer.base import OptimizerBase, Pairs
-from paddle.optimizer.lr_base import LRScheduler
+from paddle.optimizer.lr_scheduler import LRScheduler
 
 __all__ = ["Optimizer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import unique_name
-from paddle.optimizer.lr_parts import SavedState
+from paddle.optimizer.lr_scheduler import SavedState
 from paddle.static.creation import create_global_var
 
 __all__ = ["LearningRateDecay"]

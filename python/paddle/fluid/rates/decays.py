@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._programs.variable import Variable
-from paddle.optimizer.lr_parts import Plateau
+from paddle.optimizer.lr_scheduler import Plateau
 
 from . import formulas
 from .base import LearningRateDecay

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddle._programs.variable import Variable
-from paddle.optimizer.lr_parts import check_factor, check_milestones, check_step_size
+from paddle.optimizer.lr_scheduler import check_factor, check_milestones, check_step_size
 
 from .base import LearningRateDecay
 

@@ -1,4 +1,4 @@
-"""What the schedules of `paddle.optimizer.lr` and those of `fluid.dygraph` have in common."""
+"""LRScheduler, the base of learning rate schedulers; state and checks shared with the schedulers of fluid.dygraph."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def _is_tensor(value: object) -> bool:
 
 
 def check_milestones(milestones: Any) -> None:
-    """TypeError unless it is a tuple or list, ValueError unless its epochs rise."""
+    """TypeError unless `milestones` is a tuple or list, ValueError unless its epochs increase."""
     if not isinstance(milestones, (tuple, list)):
         raise TypeError(f"MultiStepDecay: milestones must be a tuple or list, got {type(milestones)}")
     if any(a >= b for a, b in zip(milestones, milestones[1:], strict=False)):
-        raise ValueError("milestones must rise")
+        raise ValueError("milestones must increase")
 
 
 def check_step_size(step_size: Any) -> None:
-    """TypeError unless it is an int, ValueError unless it is positive."""
+    """TypeError unless `step_size` is an int, ValueError unless it is positive."""
     if not isinstance(step_size, int):
         raise TypeError(f"StepDecay: step_size must be an int, got {type(step_size)}")
     check_positive("StepDecay", step_size=step_size)
@@ -35,7 +35,7 @@ def check_factor(name: str, value: float) -> None:
 
 
 class SavedState:
-    """A schedule whose attributes named by `self.keys` are saved and taken over again."""
+    """A scheduler whose attributes named in `self.keys` are saved and restored."""
 
     keys: list[str]
 
@@ -60,15 +60,15 @@ class SavedState:
         return state
 
     def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned; RuntimeError if something is missing."""
+        """Restores what `state_dict()` returned; RuntimeError if an entry is missing."""
         self._list_keys()
         for key in self.keys:
             if key not in state_dict:
-                raise RuntimeError(f"set_state_dict: the state_dict has no '{key}'; is it that of this scheduler?")
+                raise RuntimeError(f"set_state_dict: the state_dict has no '{key}'; does it belong to this scheduler?")
             self.__dict__[key] = state_dict[key]
         if len(state_dict) > len(self.keys):
             warnings.warn(
-                "set_state_dict: the state_dict has entries this schedule does not use; was it taken from a schedule "
+                "set_state_dict: the state_dict has entries that this scheduler does not use; does it belong to one "
                 "of another class?",
                 stacklevel=2,
             )
@@ -77,15 +77,15 @@ class SavedState:
 
 
 class Plateau:
-    """A watch over values that says when they have stopped getting better."""
+    """Detects when a sequence of metric values stops improving."""
 
-    # The attribute that has the best value: it is saved under this name.
+    # The attribute with the best value: its name in saved states.
     _BEST = "best"
 
     def _watch(
         self, mode: str, factor: float, threshold: float, threshold_mode: str, patience: int, cooldown: int, what: str
     ) -> None:
-        """Takes the arguments; `factor` is only checked, and `what` its name. ValueError for those that are wrong."""
+        """Stores the arguments; `factor`, named `what` in messages, is only checked. ValueError for invalid ones."""
         self.mode = mode.lower()
         if self.mode not in ("min", "max"):
             raise ValueError(f"mode: {self.mode} is unknown!")
@@ -102,7 +102,7 @@ class Plateau:
         setattr(self, self._BEST, None)
 
     def _is_due(self, value: Any) -> bool:
-        """Whether the rate is to be reduced after the next epoch's `value`."""
+        """Whether to reduce the rate after the next epoch's `value`."""
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             return False
@@ -121,3 +121,68 @@ class Plateau:
     def _is_better(self, current: Any, best: Any) -> Any:
         margin = best * self.threshold if self.threshold_mode == "rel" else self.threshold
         return current < best - margin if self.mode == "min" else current > best + margin
+
+
+class LRScheduler(SavedState):
+    """Base of all schedulers; a subclass implements `get_lr()`, which computes the rate of `self.last_epoch`.
+
+    Args:
+        learning_rate: float or int, the initial rate (`base_lr`); TypeError otherwise.
+        last_epoch: the epoch to continue after; -1 to start.
+        verbose: whether each step prints the new rate.
+
+    The constructor performs the first step, so that `last_epoch` is 0 initially.
+
+    Examples:
+        >>> from paddle.optimizer.lr import LRScheduler
+        >>> class Halving(LRScheduler):
+        ...     def get_lr(self):
+        ...         return self.base_lr * 0.5**self.last_epoch
+        >>> rate = Halving(1.0)
+        >>> rate.step()
+        >>> rate()
+        0.5
+    """
+
+    # The name of the Program variable that receives the rate.
+    _var_name: str | None
+
+    def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False) -> None:
+        if not isinstance(learning_rate, (float, int)):
+            raise TypeError(f"learning_rate must be a float, got {type(learning_rate)}")
+        self.base_lr = float(learning_rate)
+        self.last_lr = float(learning_rate)
+        self.last_epoch = last_epoch
+        self.verbose = verbose
+        self._var_name = None
+        self.step()
+
+    def __call__(self) -> float:
+        """The current rate."""
+        return self.last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Advances to the next epoch, or to `epoch`, and computes its rate."""
+        if epoch is None:
+            self.last_epoch += 1
+            self.last_lr = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            # A recursively defined rate needs a closed form to jump to an epoch.
+            self.last_lr = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        self._report()
+
+    def _report(self) -> None:
+        if self.verbose:
+            print(f"Epoch {self.last_epoch}: {type(self).__name__} set learning rate to {self.last_lr}.")
+
+    def state_keys(self) -> None:
+        """Sets `self.keys`, the names of the attributes to save; a subclass with more state overrides it."""
+        self.keys = ["last_epoch", "last_lr"]
+
+    def _list_keys(self) -> None:
+        self.state_keys()
+
+    def get_lr(self) -> float:
+        """The rate of `self.last_epoch`; implemented by subclasses."""
+        raise NotImplementedError(f"'get_lr' not implement in class {type(self).__name__}")
