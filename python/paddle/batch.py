@@ -1,4 +1,4 @@
-"""paddle.batch: the samples of a reader in lists."""
+"""paddle.batch: groups the samples of a reader into lists."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__: list[str] = []
 
 
 def batch(reader: Callable[[], Iterator], batch_size: int, drop_last: bool = False) -> Callable[[], Iterator[list]]:
-    """A reader of lists of `batch_size` samples of `reader`.
+    """A reader that yields lists of `batch_size` samples of `reader`.
 
     Args:
-        reader (callable): gives an iterator over samples.
-        batch_size (int): samples of a list; positive.
-        drop_last (bool): leave out a last list that is shorter.
+        reader (callable): returns an iterator over samples.
+        batch_size (int): samples per list; positive.
+        drop_last (bool): drop a last incomplete list.
 
     Raises:
-        ValueError: when batch_size is not positive.
+        ValueError: if batch_size is not positive.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""paddle.callbacks: what `paddle.Model` calls while it works."""
+"""paddle.callbacks: callbacks of `paddle.Model`."""
 
 from paddle.hapi.callbacks import (
     Callback,
@@ -22,5 +22,5 @@ __all__ = [
     "ReduceLROnPlateau",
 ]
 
-# reachable, though not in 2.0.2's __all__
+# accessible, though not in 2.0.2's __all__
 _ALSO = (CallbackList, config_callbacks)

@@ -1,4 +1,4 @@
-"""What 2.0.2 asks when it is imported: whether scipy's libraries can be loaded on Windows."""
+"""check_import_scipy: verifies on Windows that scipy's libraries can be loaded, as 2.0.2 does at import."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ __all__ = ["check_import_scipy"]
 
 
 def check_import_scipy(os_name: str) -> None:
-    """Imports scipy on Windows, where a library that it needs may be missing.
+    """Imports scipy on Windows, where a required library may be missing.
 
     Args:
-        os_name (str): ``os.name``; nothing is done but for "nt".
+        os_name (str): ``os.name``; only "nt" has an effect.
 
     Raises:
-        ImportError: when a DLL cannot be loaded; it says where to get it.
+        ImportError: if a DLL cannot be loaded; the message says where to get it.
 
     Examples:
         >>> import os

@@ -1,4 +1,4 @@
-"""Which device work runs on."""
+"""paddle.device: selection of the device that operators run on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["get_cudnn_version", "set_device", "get_device", "XPUPlace", "is_comp
 
 
 def set_device(device: str) -> Any:
-    """Let operators run, and new Tensors be made, on `device`.
+    """Set the device that operators run on and new Tensors are created on.
 
     Args:
         device (str): ``"cpu"``, ``"gpu"`` (the first one) or ``"gpu:<number>"``.
@@ -22,7 +22,7 @@ def set_device(device: str) -> Any:
         Place: the place of that device.
 
     Raises:
-        ValueError: for another name, or a GPU where none can be used; the message says what is missing.
+        ValueError: for another name, or a GPU if none can be used; the message says what is missing.
 
     Examples:
         >>> import paddle
@@ -44,7 +44,7 @@ def set_device(device: str) -> Any:
 
 
 def get_device() -> str:
-    """The device that work runs on: ``"cpu"`` or ``"gpu:<number>"``.
+    """The device that operators run on: ``"cpu"`` or ``"gpu:<number>"``.
 
     Examples:
         >>> import paddle
@@ -56,7 +56,7 @@ def get_device() -> str:
 
 
 def get_cudnn_version() -> int | None:
-    """The version of cuDNN in use: None, for no operator uses it."""
+    """The version of cuDNN in use: None, since no operator uses it."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""paddle.distribution: probability distributions to draw from, and what is computed with them."""
+"""paddle.distribution: probability distributions: sampling, entropy, densities and divergences."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["Categorical", "Distribution", "Normal", "Uniform"]
 
 
 def _check(value: Any, name: str, kinds: Any, where: str) -> None:
-    """2.0.2 looks at arguments in static mode only; what is wrong fails a little later in dygraph mode."""
+    """Argument check of static mode, as in 2.0.2; in dygraph mode operators report invalid arguments."""
     if not mode.in_dygraph_mode():
         check_type(value, name, kinds, where)
 
 
 def _named(method: Callable[..., Any]) -> Callable[..., Any]:
-    """In Programs the method's results are called ``<name of the distribution>_<method>``."""
+    """In Programs the method's outputs are named ``<name of the distribution>_<method>``."""
 
     @functools.wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,10 +47,10 @@ def _unknown(shape: Any) -> bool:
 
 
 class Distribution:
-    """Base of distributions: a subclass defines what it can."""
+    """Base of distributions: a subclass implements the supported methods."""
 
     def sample(self) -> Any:
-        """Draws."""
+        """Draws samples."""
         raise NotImplementedError(f"{type(self).__name__} defines no sample")
 
     def entropy(self) -> Any:
@@ -62,18 +62,18 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} defines no kl_divergence")
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density at a value."""
+        """The log density at `value`."""
         raise NotImplementedError(f"{type(self).__name__} defines no log_prob")
 
     def probs(self, value: Any) -> Any:
-        """The density at a value."""
+        """The density at `value`."""
         raise NotImplementedError(f"{type(self).__name__} defines no probs")
 
     def _tensors(self, *args: Any) -> tuple[tuple[Any, ...], str]:
-        """Parameters as Tensors of one shape and type, and the type's name.
+        """Parameters as Tensors of one shape and type, and the name of the type.
 
         Raises:
-            ValueError: for Tensors among other parameters. TypeError: for what is no number, list, array or Tensor.
+            ValueError: for Tensors mixed with other parameters. TypeError: for another type of parameter.
         """
         given = [isinstance(a, Variable) for a in args]
         if any(given) and not all(given):
@@ -82,27 +82,27 @@ class Distribution:
             return args, convert_dtype(args[0].dtype)
         for a in args:
             if not isinstance(a, (int, float, list, np.ndarray, np.number)):
-                raise TypeError(f"parameters are floats, lists, arrays or Tensors, but this is a {type(a)}")
+                raise TypeError(f"parameters must be floats, lists, arrays or Tensors, got {type(a)}")
         dtype = next((str(a.dtype) for a in args if isinstance(a, np.ndarray) and str(a.dtype) in FLOATS), "float32")
         arrays = [np.atleast_1d(np.asarray(a)) for a in args]
         if any(isinstance(a, np.ndarray) and str(a.dtype) not in FLOATS for a in args):
-            warnings.warn("parameters of distributions are float32 or float64: others become float32", stacklevel=4)
-        # constants of Programs are float32, so float64 goes through it, as in Paddle
+            warnings.warn("parameters of distributions must be float32 or float64; converted to float32", stacklevel=4)
+        # constants of Programs are float32, so float64 values are rounded to it, as in Paddle
         tensors = [assign(np.ascontiguousarray(a, "float32")) for a in np.broadcast_arrays(*arrays)]
         return tuple(cast(t, dtype) if dtype == "float64" else t for t in tensors), dtype
 
     @staticmethod
     def _like(value: Any, parameter: Any) -> Any:
-        """A value in the type of the parameters."""
+        """`value` converted to the type of the parameters."""
         check_variable_and_dtype(value, "value", FLOATS, "log_prob")
         if value.dtype == parameter.dtype:
             return value
-        warnings.warn("the value gets the type of the distribution's parameters", stacklevel=3)
+        warnings.warn("the value is converted to the type of the distribution's parameters", stacklevel=3)
         return cast(value, parameter.dtype)
 
 
 class _LocationScale(Distribution):
-    """A distribution of two parameters, of which either numbers draw a shape of one sample each."""
+    """A distribution with two parameters; scalar parameters do not add a dimension to the samples."""
 
     _all_numbers: bool
     dtype: str
@@ -117,7 +117,7 @@ class _LocationScale(Distribution):
         return tensors[0], tensors[1]
 
     def _draw(self, builtin: Any, like: Any, shape: Any, seed: int, **limits: float) -> Any:
-        """Random numbers of the shape `shape` + that of `like`."""
+        """Random numbers of shape `shape` + the shape of `like`."""
         _check(shape, "shape", list, "sample")
         _check(seed, "seed", int, "sample")
         whole: dict[str, Any] = {"shape": [*shape, *like.shape]}
@@ -131,15 +131,15 @@ class _LocationScale(Distribution):
 
 
 class Uniform(_LocationScale):
-    """Numbers spread evenly from `low` to `high`.
+    """The uniform distribution on [low, high).
 
     Args:
-        low (int|float|list|numpy.ndarray|Tensor): the least.
-        high (int|float|list|numpy.ndarray|Tensor): the end; both are broadcast.
-        name (str, optional): before the names of results in Programs.
+        low (int|float|list|numpy.ndarray|Tensor): the lower bound.
+        high (int|float|list|numpy.ndarray|Tensor): the upper bound; both are broadcast.
+        name (str, optional): prefix of the names of results in Programs.
 
     Raises:
-        ValueError: when only one is a Tensor. TypeError: for other types.
+        ValueError: if only one is a Tensor. TypeError: for other types.
 
     Examples:
         >>> import paddle
@@ -154,11 +154,11 @@ class Uniform(_LocationScale):
 
     @_named
     def sample(self, shape: Any, seed: int = 0) -> Any:
-        """Draws.
+        """Draws samples.
 
         Args:
-            shape (list): of the draws; that of the parameters follows.
-            seed (int): not 0: an engine of its own.
+            shape (list): shape of the samples, followed by that of the parameters.
+            seed (int): if not 0, the seed of a separate generator.
         """
         drawn = self._draw(_ops.uniform_random, self.low + self.high, shape, seed, min=0.0, max=1.0)
         return self._finished(drawn * (self.high - self.low), self.low, shape)
@@ -169,7 +169,7 @@ class Uniform(_LocationScale):
 
     @_named
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density at a Tensor of values."""
+        """The log density at a Tensor of values."""
         value = self._like(value, self.low)
         return _ops.elementwise_sub(_ops.log(self._inside(value)), _ops.log(self.high - self.low))
 
@@ -181,20 +181,20 @@ class Uniform(_LocationScale):
 
     @_named
     def entropy(self) -> Any:
-        """_ops.log(high - low)."""
+        """log(high - low)."""
         return _ops.log(self.high - self.low)
 
 
 class Normal(_LocationScale):
-    """Numbers of the normal distribution.
+    """The normal distribution.
 
     Args:
         loc (int|float|list|numpy.ndarray|Tensor): the mean.
         scale (int|float|list|numpy.ndarray|Tensor): the standard deviation; both are broadcast.
-        name (str, optional): before the names of results in Programs.
+        name (str, optional): prefix of the names of results in Programs.
 
     Raises:
-        ValueError: when only one is a Tensor. TypeError: for other types.
+        ValueError: if only one is a Tensor. TypeError: for other types.
 
     Examples:
         >>> import paddle
@@ -209,23 +209,23 @@ class Normal(_LocationScale):
 
     @_named
     def sample(self, shape: Any, seed: int = 0) -> Any:
-        """Draws.
+        """Draws samples.
 
         Args:
-            shape (list): of the draws; that of the parameters follows.
-            seed (int): not 0: an engine of its own.
+            shape (list): shape of the samples, followed by that of the parameters.
+            seed (int): if not 0, the seed of a separate generator.
         """
         drawn = self._draw(_ops.gaussian_random, self.loc + self.scale, shape, seed, mean=0.0, std=1.0)
         return self._finished(drawn * self.scale, self.loc, shape)
 
     @_named
     def entropy(self) -> Any:
-        """0.5 + 0.5 _ops.log(2 pi) + _ops.log(scale)."""
+        """0.5 + 0.5 log(2 pi) + log(scale)."""
         return _ops.scale(_ops.log(self.scale + (self.loc - self.loc)), bias=0.5 + 0.5 * math.log(2 * math.pi))
 
     @_named
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density at a Tensor of values."""
+        """The log density at a Tensor of values."""
         off = self._like(value, self.loc) - self.loc
         exponent = off * off * -1.0 / (self.scale * self.scale * 2.0)
         return _ops.elementwise_sub(exponent, _ops.log(self.scale) + 0.5 * math.log(2 * math.pi))
@@ -248,12 +248,12 @@ class Normal(_LocationScale):
 
 
 class Categorical(Distribution):
-    """Numbers of categories, 0 to n - 1.
+    """The categorical distribution over 0 to n - 1.
 
     Args:
-        logits (list|numpy.ndarray|Tensor): [..., n]. For `sample` and `probs` they are the categories' weights, which
-            need not sum to 1; for `entropy` and `kl_divergence` their logarithms, as in Paddle.
-        name (str, optional): before the names of results in Programs.
+        logits (list|numpy.ndarray|Tensor): [..., n]. `sample` and `probs` use them as unnormalized weights, `entropy`
+            and `kl_divergence` as log-weights, as in Paddle.
+        name (str, optional): prefix of the names of results in Programs.
 
     Examples:
         >>> import paddle
@@ -269,10 +269,10 @@ class Categorical(Distribution):
 
     @_named
     def sample(self, shape: Any) -> Any:
-        """Draws, as int64.
+        """Draws int64 samples.
 
         Args:
-            shape (list): of the draws; that of the distributions follows.
+            shape (list): shape of the samples, followed by that of the distributions.
         """
         _check(shape, "shape", list, "sample")
         *batch, n = self.logits.shape
@@ -280,11 +280,11 @@ class Categorical(Distribution):
         drawn = _random.multinomial(weights, int(np.prod(shape)), True)  # type: ignore[attr-defined]
         if not batch:
             return reshape(drawn, shape)
-        # [distributions, draws] in memory, which Paddle gives this shape
+        # [distributions, draws] in memory, which Paddle reshapes to this shape
         return reshape(drawn, [*shape, *batch])
 
     def _parts(self) -> tuple[Any, Any]:
-        """The probabilities whose logarithms the logits are, and their logarithms."""
+        """The probabilities whose logarithms are the logits, and their logarithms."""
         shifted = self.logits - self.logits.max(axis=-1, keepdim=True)
         weights = _ops.exp(shifted)
         total = weights.sum(axis=-1, keepdim=True)
@@ -308,11 +308,11 @@ class Categorical(Distribution):
         """The probabilities of categories.
 
         Args:
-            value (Tensor): numbers of categories: any of one distribution; of several the first dimensions are theirs,
-                or there is one dimension, whose categories are asked of each.
+            value (Tensor): category indices. For one distribution any shape; for several, the leading dimensions are
+                those of the distributions, or a vector is looked up in each of them.
 
         Raises:
-            ValueError: when the first dimensions are others.
+            ValueError: if the leading dimensions differ.
         """
         probabilities = self.logits / self.logits.sum(axis=-1, keepdim=True)
         *batch, n = probabilities.shape

@@ -1,4 +1,4 @@
-"""paddle.sysconfig: where real Paddle has its headers and libraries."""
+"""paddle.sysconfig: the folders of real Paddle's headers and libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def get_include() -> str:
-    """The folder of the C++ headers; this package has none, so there is no such folder.
+    """The folder of the C++ headers; it does not exist, since this package has none.
 
     Examples:
         >>> import os, paddle
@@ -21,5 +21,5 @@ def get_include() -> str:
 
 
 def get_lib() -> str:
-    """The folder of the C++ libraries; this package has none, so there is no such folder."""
+    """The folder of the C++ libraries; it does not exist, since this package has none."""
     return os.path.join(_PACKAGE, "libs")

@@ -1,4 +1,4 @@
-"""paddle.version: the version of the API that this package supplies."""
+"""paddle.version: the version of the API that this package implements."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def show() -> None:
 
 
 def mkl() -> str:
-    """Whether products are Intel's MKL's: "OFF", they are this package's own."""
+    """Whether Intel's MKL is used: always "OFF"."""
     return with_mkl

@@ -229,7 +229,7 @@ def test_wrong_use(mode, tmp_path):
     with pytest.raises(ValueError, match="Input\\[0\\] has none"):
         paddle.Model(Net(), [InputSpec([None, 20], "float32")])
     if mode == "static":
-        with pytest.raises(TypeError, match="static mode needs inputs"):
+        with pytest.raises(TypeError, match="static mode requires inputs"):
             paddle.Model(Net())
     model = made(prepared=False)
     with pytest.raises(TypeError, match="'loss' must be a Layer"):
@@ -250,7 +250,7 @@ def test_forward_that_takes_anything():
     model = paddle.Model(Any())
     model.prepare(loss=nn.CrossEntropyLoss())
     assert model.predict(Samples(X), batch_size=40)[0][0].shape == (40, 20)
-    with pytest.raises(ValueError, match="do not say how many"):
+    with pytest.raises(ValueError, match="do not determine how many"):
         model.evaluate(Samples(), verbose=0)
 
 

@@ -1,5 +1,5 @@
-"""Automatic mixed precision in dygraph mode. As in Paddle 2.0.2 it is for CUDA devices: on the CPU it warns, and does
-nothing."""
+"""Automatic mixed precision in dygraph mode. As in Paddle 2.0.2 it requires a CUDA device: on the CPU it warns and has
+no effect."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["auto_cast", "GradScaler"]
 
 
 def _on_cuda(what: str) -> bool:
-    """Whether the current device is one for mixed precision; warns where it is not.
+    """Whether the current device supports mixed precision; warns if not.
 
     Raises:
         NotImplementedError: on a CUDA device.
     """
     place = mode._current_expected_place()
     if not place.is_gpu_place():
-        warnings.warn(f"{what} can only be enabled on CUDAPlace; on {place} it does nothing", stacklevel=4)
+        warnings.warn(f"{what} can only be enabled on CUDAPlace; on {place} it has no effect", stacklevel=4)
         return False
-    raise NotImplementedError(f"{what}: mixed precision on CUDA devices is not there yet; give enable=False")
+    raise NotImplementedError(f"{what}: mixed precision on CUDA devices is not implemented; pass enable=False")
 
 
 def _check_lists(white: Iterable[str] | None, black: Iterable[str] | None) -> None:
@@ -35,7 +35,7 @@ def _check_lists(white: Iterable[str] | None, black: Iterable[str] | None) -> No
 @contextlib.contextmanager
 def _guard(what: str, enable: bool, white: Iterable[str] | None, black: Iterable[str] | None) -> Iterator[None]:
     if not mode.in_dygraph_mode():
-        raise ValueError(f"{what} works in dygraph mode only: call paddle.disable_static() before")
+        raise ValueError(f"{what} requires dygraph mode: call paddle.disable_static() first")
     if enable:
         _on_cuda(what)
     _check_lists(white, black)
@@ -43,21 +43,21 @@ def _guard(what: str, enable: bool, white: Iterable[str] | None, black: Iterable
 
 
 def amp_guard(enable: bool = True, custom_white_list: Any = None, custom_black_list: Any = None) -> Any:
-    """The older name of :func:`auto_cast`."""
+    """The former name of :func:`auto_cast`."""
     return _guard("amp_guard", enable, custom_white_list, custom_black_list)
 
 
 def auto_cast(enable: bool = True, custom_white_list: Any = None, custom_black_list: Any = None) -> Any:
-    """A context in which operators that gain by it compute in float16.
+    """A context in which selected operators compute in float16.
 
-    On the CPU nothing changes, and a warning says so.
+    On the CPU it has no effect and warns.
 
     Args:
-        enable (bool): whether to.
-        custom_white_list, custom_black_list (set|list, optional): types of operators that do, and that do not.
+        enable (bool): whether to enable it.
+        custom_white_list, custom_black_list (set|list, optional): operator types to run in float16, and not to.
 
     Raises:
-        ValueError: in static mode, or when an operator is in both lists.
+        ValueError: in static mode, or if an operator is in both lists.
         NotImplementedError: on a CUDA device.
 
     Examples:
@@ -69,16 +69,16 @@ def auto_cast(enable: bool = True, custom_white_list: Any = None, custom_black_l
 
 
 class AmpScaler:
-    """Scales the loss, so that small gradients of float16 do not vanish, and takes the scale out before the update.
+    """Scales the loss so that small float16 gradients do not underflow, and unscales gradients before the update.
 
-    On the CPU nothing is scaled, and a warning says so.
+    On the CPU it has no effect and warns.
 
     Args:
-        enable (bool): whether to.
-        init_loss_scaling (float): the first scale.
-        incr_ratio, decr_ratio (float): what it is multiplied by after `incr_every_n_steps` good steps, and after
-            `decr_every_n_nan_or_inf` steps with values that are not finite.
-        use_dynamic_loss_scaling (bool): whether it changes.
+        enable (bool): whether to enable it.
+        init_loss_scaling (float): the initial scale.
+        incr_ratio, decr_ratio (float): factors of the scale after `incr_every_n_steps` steps with finite gradients, and
+            after `decr_every_n_nan_or_inf` steps with non-finite ones.
+        use_dynamic_loss_scaling (bool): whether the scale changes.
 
     Raises:
         ValueError: in static mode. NotImplementedError: on a CUDA device.
@@ -95,23 +95,23 @@ class AmpScaler:
         use_dynamic_loss_scaling: bool = True,
     ) -> None:
         if not mode.in_dygraph_mode():
-            raise ValueError(f"{type(self).__name__} works in dygraph mode only: call paddle.disable_static() before")
+            raise ValueError(f"{type(self).__name__} requires dygraph mode: call paddle.disable_static() first")
         self._enable = enable and _on_cuda(type(self).__name__)
 
     def scale(self, var: Any) -> Any:
-        """`var` times the scale; `var` itself where scaling is off."""
+        """`var` times the scale; `var` itself if scaling is disabled."""
         return var
 
     def minimize(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.minimize(*args, **kwargs)`, with gradients of the right scale."""
+        """`optimizer.minimize(*args, **kwargs)` with unscaled gradients."""
         return optimizer.minimize(*args, **kwargs)
 
 
 class GradScaler(AmpScaler):
-    """Scales the loss, so that small gradients of float16 do not vanish, and takes the scale out before the update.
+    """Scales the loss so that small float16 gradients do not underflow, and unscales gradients before the update.
 
-    On the CPU nothing is scaled, and a warning says so. Arguments are those of Paddle's AmpScaler, but that two steps
-    with values that are not finite lower the scale.
+    On the CPU it has no effect and warns. The arguments are those of AmpScaler, except that the scale decreases after
+    two steps with non-finite gradients.
 
     Examples:
         >>> import paddle

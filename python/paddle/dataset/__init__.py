@@ -1,4 +1,4 @@
-"""paddle.dataset: readers of public data sets, fetched when first read and kept under ~/.cache/paddle/dataset."""
+"""paddle.dataset: readers of public data sets, downloaded on first use and cached in ~/.cache/paddle/dataset."""
 
 from paddle._basics.missing import getter as _getter
 

@@ -1,4 +1,4 @@
-"""What readers share: files in archives, and counts of words."""
+"""Files in archives and word dictionaries, for the dataset readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def members(path: str, takes: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
-    """(name, open file) of the files of a tar archive whose names are taken, in the order of the archive."""
+    """(name, open file) of the files of a tar archive whose names `takes` accepts, in archive order."""
     with tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() and takes(member.name):
@@ -20,7 +20,7 @@ def members(path: str, takes: Callable[[str], bool]) -> Iterator[tuple[str, IO[b
 
 
 def lines(path: str, name: str) -> Iterator[bytes]:
-    """The lines of the file `name` of a tar archive; ValueError when there is none."""
+    """The lines of the file `name` of a tar archive; ValueError if there is none."""
     for _, content in members(path, lambda found: found == name or found == name.removeprefix("./")):
         yield from content
         return
@@ -32,13 +32,13 @@ def _text(word: Any) -> str:
 
 
 def numbered(counts: dict[Any, int], least: int) -> dict[Any, int]:
-    """The number of each word that is counted more than `least` times, common ones first; '<unk>' comes last."""
+    """Ids of the words with more than `least` occurrences, by descending frequency; '<unk>' is last."""
     kept = sorted((word for word, n in counts.items() if n > least), key=lambda w: (-counts[w], _text(w)))
     return {word: i for i, word in enumerate([*kept, "<unk>"])}
 
 
 def pairs(content: Iterable[bytes]) -> Iterator[tuple[list[str], list[str]]]:
-    """The words of both sentences of each line, which a tab parts; other lines are left out."""
+    """The words of both sentences of each line, which are separated by a tab; other lines are skipped."""
     for line in content:
         both = line.decode().strip().split("\t")
         if len(both) == 2:

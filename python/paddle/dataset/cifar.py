@@ -1,4 +1,4 @@
-"""Photographs of 32 x 32: readers of (3072 float32 values from 0 to 1, label)."""
+"""CIFAR: readers of (3072 float32 values in [0, 1], label)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CIFAR100_MD5 = "eb9058c3a382ffc7106e4002c42a8d85"
 
 
 def samples(path: str, sub_name: str) -> Iterator[tuple[np.ndarray, int]]:
-    """(3072 bytes, label) of the batches of an archive with `sub_name` in their names.
+    """(3072 bytes, label) of the batches of an archive whose names contain `sub_name`.
 
     Raises:
-        ValueError: for a batch without labels. pickle.UnpicklingError: for one that is more than data.
+        ValueError: for a batch without labels. pickle.UnpicklingError: for one that contains more than plain data.
     """
-    # the folder's name is none of the batches'
+    # the folder name is not part of the match
     for name, content in members(path, lambda found: sub_name in found.rpartition("/")[2]):
         batch = safe_pickle.load(io.BytesIO(content.read()))
         labels = batch.get("labels", batch.get("fine_labels"))
@@ -37,7 +37,7 @@ def samples(path: str, sub_name: str) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def reader_creator(filename: str, sub_name: str, cycle: bool = False) -> Callable:
-    """The reader of the batches of an archive with `sub_name` in their names; again and again with `cycle`."""
+    """The reader of the batches of an archive whose names contain `sub_name`; `cycle` repeats them forever."""
 
     def reader() -> Iterator[tuple[np.ndarray, int]]:
         while True:
@@ -50,26 +50,26 @@ def reader_creator(filename: str, sub_name: str, cycle: bool = False) -> Callabl
 
 
 def train100() -> Callable:
-    """The reader of the 50,000 photographs in a hundred classes to train with."""
+    """The reader of the 50,000 training images in a hundred classes."""
     return reader_creator(common.download(CIFAR100_URL, "cifar", CIFAR100_MD5), "train")
 
 
 def test100() -> Callable:
-    """The reader of the 10,000 photographs in a hundred classes to test."""
+    """The reader of the 10,000 test images in a hundred classes."""
     return reader_creator(common.download(CIFAR100_URL, "cifar", CIFAR100_MD5), "test")
 
 
 def train10(cycle: bool = False) -> Callable:
-    """The reader of the 50,000 photographs in ten classes to train with; again and again with `cycle`."""
+    """The reader of the 50,000 training images in ten classes; `cycle` repeats them forever."""
     return reader_creator(common.download(CIFAR10_URL, "cifar", CIFAR10_MD5), "data_batch", cycle)
 
 
 def test10(cycle: bool = False) -> Callable:
-    """The reader of the 10,000 photographs in ten classes to test; again and again with `cycle`."""
+    """The reader of the 10,000 test images in ten classes; `cycle` repeats them forever."""
     return reader_creator(common.download(CIFAR10_URL, "cifar", CIFAR10_MD5), "test_batch", cycle)
 
 
 def fetch() -> None:
-    """Fetch the files."""
+    """Downloads the files."""
     common.download(CIFAR10_URL, "cifar", CIFAR10_MD5)
     common.download(CIFAR100_URL, "cifar", CIFAR100_MD5)

@@ -1,4 +1,4 @@
-"""Fetching files of data sets, and cutting readers into files."""
+"""Download of data set files, and splitting of readers into files."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DATA_HOME = os.path.join(os.path.expanduser("~"), ".cache", "paddle", "dataset")
 
 
 def download(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str:
-    """The path of the file of that address, fetched unless it lies in DATA_HOME already.
+    """The path of the file at `url`, downloaded unless it is in DATA_HOME.
 
     Args:
-        url (str): where it comes from.
-        module_name (str): the folder in DATA_HOME.
-        md5sum (str): what its MD5 sum must be.
-        save_name (str, optional): its name; the last part of the address when None.
+        url (str): the address.
+        module_name (str): the subfolder of DATA_HOME.
+        md5sum (str): the expected MD5 sum.
+        save_name (str, optional): the file name; the last part of the address when None.
 
     Raises:
-        RuntimeError: when three attempts gave no such file; the text says where it belongs.
+        RuntimeError: if three attempts fail; the message gives the expected path.
     """
     return fetch(url, os.path.join(DATA_HOME, module_name, save_name or url.split("/")[-1]), md5sum)
 
@@ -37,17 +37,17 @@ _fetched = download  # a parameter of the next function has the same name
 def _check_exists_and_download(
     path: str | None, url: str, md5: str | None, module_name: str, download: bool = True
 ) -> str:
-    """`path` where there is such a file, else the file of that address.
+    """`path` if the file exists, else the downloaded file at `url`.
 
     Raises:
-        ValueError: for a file that is not there, and that may not be fetched.
+        ValueError: for a file that does not exist and must not be downloaded.
     """
     if path and os.path.exists(path):
         return path
     if path:
         raise ValueError(f"there is no file {path}")
     if not download:
-        raise ValueError(f"a path must be given where auto download is off; the file is to be had at {url}")
+        raise ValueError(f"path must be given if auto download is off; the file is available at {url}")
     return _fetched(url, module_name, md5)
 
 
@@ -57,16 +57,16 @@ def split(
     suffix: str = "%05d.pickle",
     dumper: Callable[[list, Any], Any] = pickle.dump,
 ) -> None:
-    """Writes the samples of a reader to files of `line_count` each.
+    """Writes the samples of a reader to files of `line_count` samples.
 
     Args:
-        reader (callable): gives an iterator.
-        line_count (int): samples of a file.
-        suffix (str): the files' names, with a place for their number.
+        reader (callable): returns an iterator.
+        line_count (int): samples per file.
+        suffix (str): file name pattern with a placeholder for the index.
         dumper (callable): writes a list to an open file.
 
     Raises:
-        TypeError: when dumper cannot be called.
+        TypeError: if dumper is not callable.
 
     Examples:
         >>> import glob, paddle
@@ -98,16 +98,17 @@ def split(
 def cluster_files_reader(
     files_pattern: str, trainer_count: int, trainer_id: int, loader: Callable[[Any], list] = pickle.load
 ) -> Callable[[], Iterator]:
-    """A reader of every `trainer_count`-th of some files that :func:`split` wrote, from file `trainer_id` on.
+    """A reader of every `trainer_count`-th file written by :func:`split`, starting with file `trainer_id`.
 
     Args:
-        files_pattern (str): what the names match, such as "part-*".
-        trainer_count (int): readers that share the files.
-        trainer_id (int): which of them this is.
-        loader (callable): the samples of an open file. The default runs what the file says: only for files of yours.
+        files_pattern (str): glob pattern, such as "part-*".
+        trainer_count (int): number of readers that share the files.
+        trainer_id (int): index of this reader.
+        loader (callable): reads the samples of an open file. The default unpickles, which executes code from the file:
+            use it for trusted files only.
 
     Raises:
-        TypeError: while reading, when loader cannot be called.
+        TypeError: while reading, if loader is not callable.
     """
 
     def reader() -> Iterator:

@@ -1,7 +1,7 @@
-"""Who does what in a sentence (CoNLL 2005): readers of nine lists of numbers for each verb of a sentence.
+"""CoNLL 2005 semantic role labelling: readers of nine integer lists for each verb of a sentence.
 
-They are the words, five words around the verb (each as often as the sentence has words), the verb likewise, marks of
-those five, and the words' roles.
+They are the words, five words around the verb (each repeated to the length of the sentence), the verb likewise, marks
+of those five, and the roles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNK_IDX = 0
 
 
 def load_label_dict(filename: str) -> dict[str, int]:
-    """The numbers of labels, of a file of them: B-x and I-x of each role, as they come, then O."""
+    """Ids of labels from a file: B-x and I-x of each role in order, then O."""
     with open(filename) as file:
         roles = dict.fromkeys(line.strip()[2:] for line in file if line.strip().startswith(("B-", "I-")))
     labels = [f"{part}-{role}" for role in roles for part in "BI"]
@@ -41,13 +41,13 @@ def load_label_dict(filename: str) -> dict[str, int]:
 
 
 def load_dict(filename: str) -> dict[str, int]:
-    """The number of each line of a file."""
+    """The index of each line of a file."""
     with open(filename) as file:
         return {line.strip(): i for i, line in enumerate(file)}
 
 
 def _labels(column: list[str]) -> list[str]:
-    """B-x, I-x and O for a column of brackets such as (A0*, *, *)."""
+    """B-x, I-x and O labels for a column of brackets such as (A0*, *, *)."""
     found, role, inside = [], "O", False
     for mark in column:
         if "(" in mark:
@@ -96,7 +96,7 @@ def numbers(
     count, place = len(words), labels.index("B-V")
     around = range(place - 2, place + 3)
     marks = [int(i in around) for i in range(count)]
-    # before the first word stands 'bos', behind the last 'eos'
+    # 'bos' precedes the first word, 'eos' follows the last
     context = [words[i] if 0 <= i < count else "bos" if i < 0 else "eos" for i in around]
     return (
         [word_dict.get(w, UNK_IDX) for w in words],
@@ -110,13 +110,13 @@ def numbers(
 def reader_creator(
     corpus_reader: Callable, word_dict: Any = None, predicate_dict: Any = None, label_dict: Any = None
 ) -> Callable:
-    """The reader of nine lists of numbers, of a reader of (words, verb, labels)."""
+    """The reader of nine integer lists, from a reader of (words, verb, labels)."""
     dictionaries = word_dict, predicate_dict, label_dict
     return lambda: (numbers(words, verb, labels, *dictionaries) for words, verb, labels in corpus_reader())
 
 
 def get_dict() -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """The numbers of words, verbs and labels."""
+    """The ids of words, verbs and labels."""
     return (
         load_dict(common.download(WORDDICT_URL, "conll05st", WORDDICT_MD5)),
         load_dict(common.download(VERBDICT_URL, "conll05st", VERBDICT_MD5)),
@@ -130,13 +130,13 @@ def get_embedding() -> str:
 
 
 def test() -> Callable:
-    """The reader of the test sentences: those to train with are not free."""
+    """The reader of the test sentences; the training set is not free."""
     reader = corpus_reader(common.download(DATA_URL, "conll05st", DATA_MD5), WORDS, PROPS)
     return reader_creator(reader, *get_dict())
 
 
 def fetch() -> None:
-    """Fetch the files."""
+    """Downloads the files."""
     get_dict()
     get_embedding()
     common.download(DATA_URL, "conll05st", DATA_MD5)

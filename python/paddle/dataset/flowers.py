@@ -1,4 +1,4 @@
-"""Photographs of flowers in 102 classes: readers of (150,528 float32 values, label). Reading needs OpenCV and SciPy."""
+"""Flowers in 102 classes: readers of (150,528 float32 values, label). Reading requires OpenCV and SciPy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SETID_URL = _ADDRESS + "setid.mat"
 DATA_MD5 = "52808999861908f626f3c1f4e79d11fa"
 LABEL_MD5 = "e0620be6f572b9609742df49c70aed4d"
 SETID_MD5 = "a5357ecc9cb78c4bef273ce3793fc85c"
-# Paddle trains with what its authors kept for testing, which is more
+# Paddle trains on the authors' test set, which is larger
 TRAIN_FLAG, TEST_FLAG, VALID_FLAG = "tstid", "trnid", "valid"
 
 
 def default_mapper(is_train: bool, sample: Any) -> tuple[Any, Any]:
-    """An encoded photograph as 3 x 224 x 224 values without their mean, in one row."""
+    """An encoded image as 3 x 224 x 224 values minus their mean, flattened."""
     encoded, label = sample
     pixels = image.simple_transform(image.load_image_bytes(encoded), 256, 224, is_train, mean=[103.94, 116.78, 123.68])
     return pixels.flatten().astype("float32"), label
@@ -47,17 +47,17 @@ def reader_creator(
     use_xmap: bool = True,
     cycle: bool = False,
 ) -> Callable:
-    """The reader of what `mapper` makes of (encoded photograph, label from 0).
+    """The reader of `mapper` applied to (encoded image, label from 0).
 
     Args:
         data_file (str): 102flowers.tgz.
         label_file (str): imagelabels.mat.
         setid_file (str): setid.mat.
-        dataset_name (str): a name in it.
-        mapper (callable): of a sample.
-        buffered_size (int): samples that wait at most.
-        use_xmap (bool): whether several threads map.
-        cycle (bool): read again and again.
+        dataset_name (str): a key of the setid file.
+        mapper (callable): function of a sample.
+        buffered_size (int): size of the sample buffer.
+        use_xmap (bool): whether to map in several threads.
+        cycle (bool): repeat forever.
     """
     matlab = try_import("scipy.io")
     labels = matlab.loadmat(label_file)["labels"][0]
@@ -86,22 +86,22 @@ def _files() -> tuple[str, str, str]:
 def train(
     mapper: Callable = train_mapper, buffered_size: int = 1024, use_xmap: bool = True, cycle: bool = False
 ) -> Callable:
-    """The reader of 6149 photographs to train with; arguments as of :func:`reader_creator`."""
+    """The reader of the 6149 training images; see :func:`reader_creator`."""
     return reader_creator(*_files(), TRAIN_FLAG, mapper, buffered_size, use_xmap, cycle=cycle)
 
 
 def test(
     mapper: Callable = test_mapper, buffered_size: int = 1024, use_xmap: bool = True, cycle: bool = False
 ) -> Callable:
-    """The reader of 1020 photographs to test; arguments as of :func:`reader_creator`."""
+    """The reader of the 1020 test images; see :func:`reader_creator`."""
     return reader_creator(*_files(), TEST_FLAG, mapper, buffered_size, use_xmap, cycle=cycle)
 
 
 def valid(mapper: Callable = test_mapper, buffered_size: int = 1024, use_xmap: bool = True) -> Callable:
-    """The reader of 1020 photographs to validate; arguments as of :func:`reader_creator`."""
+    """The reader of the 1020 validation images; see :func:`reader_creator`."""
     return reader_creator(*_files(), VALID_FLAG, mapper, buffered_size, use_xmap)
 
 
 def fetch() -> None:
-    """Fetch the files."""
+    """Downloads the files."""
     _files()

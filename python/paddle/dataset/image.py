@@ -29,13 +29,13 @@ __all__ = [
 def batch_images_from_tar(
     data_file: str, dataset_name: str, img2label: dict[str, Any], num_per_batch: int = 1024
 ) -> str:
-    """Writes encoded images of an archive to files of several, with their labels; returns the file that lists them.
+    """Writes the encoded images of an archive to batch files with their labels; returns the file that lists them.
 
     Args:
-        data_file (str): a tar archive; the files go to the folder ``<data_file>_batch``.
-        dataset_name (str): names the list and the files' folder; if that is there, nothing is written.
-        img2label (dict): the labels of the images that are taken, by name.
-        num_per_batch (int): images of a file.
+        data_file (str): a tar archive; the output folder is ``<data_file>_batch``.
+        dataset_name (str): names the list and the output folder; if it exists, nothing is written.
+        img2label (dict): labels of the selected images, by name.
+        num_per_batch (int): images per file.
     """
     folder = os.path.join(data_file + "_batch", dataset_name)
     listed = folder + ".txt"
@@ -65,17 +65,17 @@ def batch_images_from_tar(
 
 
 def load_image_bytes(bytes: bytes, is_color: bool = True) -> np.ndarray:  # noqa: A002 (Paddle's name)
-    """An image from its encoded bytes: blue, green, red, or gray."""
+    """Decodes an image: BGR or gray."""
     return try_import("cv2").imdecode(np.frombuffer(bytes, np.uint8), int(is_color))
 
 
 def load_image(file: str, is_color: bool = True) -> np.ndarray:
-    """An image from a file: blue, green, red, or gray."""
+    """Reads an image file: BGR or gray."""
     return try_import("cv2").imread(file, int(is_color))
 
 
 def resize_short(im: np.ndarray, size: int) -> np.ndarray:
-    """An image whose shorter side has the length `size`."""
+    """Resizes an image so that its shorter side has length `size`."""
     height, width = im.shape[:2]
     wanted = (size, size * height // width) if height > width else (size * width // height, size)
     cv2 = try_import("cv2")
@@ -83,26 +83,26 @@ def resize_short(im: np.ndarray, size: int) -> np.ndarray:
 
 
 def to_chw(im: np.ndarray, order: Any = (2, 0, 1)) -> np.ndarray:
-    """An image with its dimensions in another order; AssertionError for another number of them."""
+    """Transposes an image; AssertionError if `order` has another length than its rank."""
     assert len(im.shape) == len(order), f"to_chw: the image has {im.ndim} dimensions, order is {order}"
     return im.transpose(order)
 
 
 def center_crop(im: np.ndarray, size: int, is_color: bool = True) -> np.ndarray:
-    """The square in the middle."""
+    """Crops the center square."""
     top, left = (im.shape[0] - size) // 2, (im.shape[1] - size) // 2
     return im[top : top + size, left : left + size]
 
 
 def random_crop(im: np.ndarray, size: int, is_color: bool = True) -> np.ndarray:
-    """A square at a place that numpy's global generator draws."""
+    """Crops a square at a position drawn by numpy's global generator."""
     top = np.random.randint(0, im.shape[0] - size + 1)
     left = np.random.randint(0, im.shape[1] - size + 1)
     return im[top : top + size, left : left + size]
 
 
 def left_right_flip(im: np.ndarray, is_color: bool = True) -> np.ndarray:
-    """An image with left and right exchanged.
+    """Flips an image horizontally.
 
     Examples:
         >>> import numpy as np
@@ -116,15 +116,15 @@ def left_right_flip(im: np.ndarray, is_color: bool = True) -> np.ndarray:
 def simple_transform(
     im: np.ndarray, resize_size: int, crop_size: int, is_train: bool, is_color: bool = True, mean: Any = None
 ) -> np.ndarray:
-    """An image for a network: resized, cut to a square, [channels, height, width], float32, without the mean.
+    """Prepares an image for a network: resize, square crop, [channels, height, width], float32, minus the mean.
 
     Args:
         im (numpy.ndarray): an image.
-        resize_size (int): of the shorter side.
-        crop_size (int): of the square, which is in the middle, or with `is_train` at a random place.
-        is_train (bool): every second image is flipped then.
+        resize_size (int): length of the shorter side.
+        crop_size (int): size of the square: centered, or with `is_train` at a random position.
+        is_train (bool): also flips half of the images.
         is_color (bool): whether there are channels.
-        mean (list|numpy.ndarray, optional): for each channel, or of the result's shape.
+        mean (list|numpy.ndarray, optional): per channel, or of the result's shape.
     """
     im = resize_short(im, resize_size)
     if is_train:

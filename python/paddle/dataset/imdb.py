@@ -1,4 +1,4 @@
-"""Reviews of films: readers of (numbers of words, 0 for praise or 1 for blame)."""
+"""IMDB movie reviews: readers of (word ids, 0 for positive or 1 for negative)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _file() -> str:
 
 
 def documents(path: str, pattern: Any) -> Iterator[list[bytes]]:
-    """The words of each review whose name matches, in small letters, without punctuation."""
+    """The words of each review whose name matches, in lower case, without punctuation."""
     dropped = string.punctuation.encode()
     for _, content in members(path, lambda name: bool(pattern.match(name))):
         yield content.read().rstrip(b"\n\r").translate(None, dropped).lower().split()
 
 
 def numbered_words(path: str, pattern: Any, cutoff: int) -> dict[Any, int]:
-    """The number of each word (bytes) that occurs more than `cutoff` times; '<unk>' comes last."""
+    """Ids of the words (bytes) with more than `cutoff` occurrences; '<unk>' is last."""
     counts: Counter = Counter()
     for words in documents(path, pattern):
         counts.update(words)
@@ -38,7 +38,7 @@ def numbered_words(path: str, pattern: Any, cutoff: int) -> dict[Any, int]:
 
 
 def labelled(path: str, pos_pattern: Any, neg_pattern: Any, word_idx: dict[Any, int]) -> list[tuple[list[int], int]]:
-    """(numbers of words, label) of each review, those that praise first."""
+    """(word ids, label) of each review, positive ones first."""
     unknown = word_idx["<unk>"]
     found = []
     for label, pattern in enumerate((pos_pattern, neg_pattern)):
@@ -47,7 +47,7 @@ def labelled(path: str, pos_pattern: Any, neg_pattern: Any, word_idx: dict[Any, 
 
 
 def patterns(mode: str) -> tuple[Any, Any]:
-    """What the names of reviews match that praise, and that blame."""
+    """Name patterns of positive and negative reviews."""
     praise, blame = (re.compile(rf"aclImdb/{mode}/{kind}/.*\.txt$") for kind in ("pos", "neg"))
     return praise, blame
 
@@ -58,7 +58,7 @@ def tokenize(pattern: Any) -> Iterator[list[bytes]]:
 
 
 def build_dict(pattern: Any, cutoff: int) -> dict[Any, int]:
-    """The number of each word, as bytes, that occurs more than `cutoff` times in reviews whose names match."""
+    """Ids of the words (bytes) with more than `cutoff` occurrences in reviews whose names match."""
     return numbered_words(_file(), pattern, cutoff)
 
 
@@ -69,24 +69,24 @@ def reader_creator(pos_pattern: Any, neg_pattern: Any, word_idx: dict[Any, int])
 
 
 def train(word_idx: dict[Any, int]) -> Callable:
-    """The reader of the 25,000 reviews to train with.
+    """The reader of the 25,000 training reviews.
 
     Args:
-        word_idx (dict): what :func:`word_dict` gave.
+        word_idx (dict): the result of :func:`word_dict`.
     """
     return reader_creator(*patterns("train"), word_idx)
 
 
 def test(word_idx: dict[Any, int]) -> Callable:
-    """The reader of the 25,000 reviews to test; see :func:`train`."""
+    """The reader of the 25,000 test reviews; see :func:`train`."""
     return reader_creator(*patterns("test"), word_idx)
 
 
 def word_dict() -> dict[Any, int]:
-    """The number of each word, as bytes, that occurs more than 150 times in all reviews; '<unk>' comes last."""
+    """Ids of the words (bytes) with more than 150 occurrences in all reviews; '<unk>' is last."""
     return build_dict(EVERY, 150)
 
 
 def fetch() -> None:
-    """Fetch the file."""
+    """Downloads the file."""
     _file()

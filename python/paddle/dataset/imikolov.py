@@ -1,4 +1,4 @@
-"""Sentences of the Penn treebank as word numbers."""
+"""Penn Treebank sentences: readers of word ids."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NAME = "./simple-examples/data/ptb.{}.txt"
 
 
 class DataType:
-    """What a sample is."""
+    """Types of samples."""
 
-    #: n words that follow each other
+    #: n consecutive words
     NGRAM = 1
-    #: a sentence behind its begin mark, and before its end mark
+    #: (sentence after the start mark, sentence before the end mark)
     SEQ = 2
 
 
@@ -30,10 +30,10 @@ def _file() -> str:
 
 
 def word_count(f: Iterable[Any], word_freq: Any = None) -> Any:
-    """How often each word occurs in lines, '<s>' and '<e>' once for each line.
+    """Counts the words in lines, with '<s>' and '<e>' once per line.
 
     Args:
-        f (iterable): of lines, bytes or texts.
+        f (iterable): lines, bytes or str.
         word_freq (dict, optional): counts to add to.
     """
     counts = Counter() if word_freq is None else word_freq
@@ -44,7 +44,7 @@ def word_count(f: Iterable[Any], word_freq: Any = None) -> Any:
 
 
 def numbered_words(path: str, min_word_freq: int) -> dict[Any, int]:
-    """The number of each word, as bytes, that occurs more often than that; marks are texts, '<unk>' comes last."""
+    """Ids of the words (bytes) with more occurrences than that; marks are str, '<unk>' is last."""
     counts = word_count(lines(path, NAME.format("valid")), word_count(lines(path, NAME.format("train"))))
     counts.pop("<unk>", None)
     return numbered(counts, min_word_freq)
@@ -73,7 +73,7 @@ def samples(path: str, name: str, word_idx: dict[Any, int], n: int, data_type: i
 
 
 def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
-    """The number of each word that occurs more than `min_word_freq` times, common ones first; '<unk>' comes last."""
+    """Ids of the words with more than `min_word_freq` occurrences, by descending frequency; '<unk>' is last."""
     return numbered_words(_file(), min_word_freq)
 
 
@@ -87,18 +87,18 @@ def train(word_idx: dict[Any, int], n: int, data_type: int = DataType.NGRAM) -> 
     """The reader of the training sentences.
 
     Args:
-        word_idx (dict): what :func:`build_dict` gave.
-        n (int): the words of a sample; with SEQ the most words of a sentence (0 for any number).
+        word_idx (dict): the result of :func:`build_dict`.
+        n (int): words per sample; with SEQ the maximum number of words in a sentence (0: no limit).
         data_type (int): a DataType.
     """
     return reader_creator(NAME.format("train"), word_idx, n, data_type)
 
 
 def test(word_idx: dict[Any, int], n: int, data_type: int = DataType.NGRAM) -> Callable:
-    """The reader of the test sentences; arguments as of :func:`train`."""
+    """The reader of the test sentences; see :func:`train`."""
     return reader_creator(NAME.format("valid"), word_idx, n, data_type)
 
 
 def fetch() -> None:
-    """Fetch the file."""
+    """Downloads the file."""
     _file()

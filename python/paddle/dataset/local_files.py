@@ -1,4 +1,4 @@
-"""What the data sets of paddle.text and paddle.vision share: their modes and files."""
+"""Mode checks and file lookup for the data sets of paddle.text and paddle.vision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__: list[str] = []
 
 
 def check_mode(mode: str, modes: tuple[str, ...]) -> str:
-    """The mode in small letters; AssertionError for one that is not among `modes`."""
+    """The mode in lower case; AssertionError unless it is in `modes`."""
     assert isinstance(mode, str) and mode.lower() in modes, (
         f"mode should be one of {', '.join(map(repr, modes))}, but got {mode!r:.200}"
     )
@@ -16,13 +16,13 @@ def check_mode(mode: str, modes: tuple[str, ...]) -> str:
 
 
 def local_file(name: str, given: str | None, url: str, md5: str, folder: str, download: bool) -> str:
-    """The path of a file: the one that is given, or the one that is fetched to `folder` of the data sets.
+    """The path of a file: the given one, or one downloaded to `folder` of the data sets.
 
     Raises:
-        AssertionError: when none is given and nothing may be fetched.
-        RuntimeError: when it could not be fetched; the text says where it belongs.
+        AssertionError: if none is given and downloading is disabled.
+        RuntimeError: if the download fails; the message gives the expected path.
     """
     if given is not None:
         return given
-    assert download, f"{name} is not set and downloading automatically is disabled; the file is to be had at {url}"
+    assert download, f"{name} is not set and downloading automatically is disabled; the file is available at {url}"
     return _check_exists_and_download(None, url, md5, folder, download)

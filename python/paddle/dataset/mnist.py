@@ -1,4 +1,4 @@
-"""Handwritten digits, 28 x 28: readers of (784 float32 values from -1 to 1, label)."""
+"""MNIST digits, 28 x 28: readers of (784 float32 values in [-1, 1], label)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -
     """A reader of two gzipped IDX files.
 
     Raises:
-        ValueError: while reading, when the files do not fit together.
+        ValueError: while reading, if the numbers of images and labels differ.
     """
 
     def reader():
@@ -59,6 +59,6 @@ def test() -> Callable:
 
 
 def fetch() -> None:
-    """Fetch the files."""
+    """Downloads the files."""
     for name in SUMS:
         _file(name)

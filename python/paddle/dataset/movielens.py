@@ -1,4 +1,4 @@
-"""Ratings of films (MovieLens 1M): readers of the user's and the film's features, and the rating."""
+"""MovieLens 1M ratings: readers of the features of user and movie, and the rating."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MD5 = "c4d9eecfca2ab87c1945afe126590906"
 
 
 class MovieInfo:
-    """A film.
+    """A movie.
 
     Args:
-        index (int|str): its number.
+        index (int|str): its id.
         categories (list): names.
-        title (str): without the year.
+        title (str): the title without the year.
     """
 
     def __init__(self, index: Any, categories: list[str], title: str) -> None:
@@ -46,11 +46,11 @@ class MovieInfo:
         self.title = title
 
     def numbers(self, categories: dict[str, int], words: dict[str, int]) -> list[Any]:
-        """Its number, its categories', and those of its title's words."""
+        """Its id, category ids and title word ids."""
         return [self.index, [categories[c] for c in self.categories], [words[w.lower()] for w in self.title.split()]]
 
     def value(self) -> list[Any]:
-        """Its number, its categories', and those of its title's words."""
+        """Its id, category ids and title word ids."""
         about = _about()
         return self.numbers(about.categories, about.title_words)
 
@@ -61,13 +61,13 @@ class MovieInfo:
 
 
 class UserInfo:
-    """Somebody who rates.
+    """A user.
 
     Args:
-        index (int|str): a number.
+        index (int|str): the id.
         gender (str): "M" or "F".
         age (int|str): one of age_table.
-        job_id (int|str): a number.
+        job_id (int|str): the job's id.
     """
 
     def __init__(self, index: Any, gender: str, age: Any, job_id: Any) -> None:
@@ -77,7 +77,7 @@ class UserInfo:
         self.job_id = int(job_id)
 
     def value(self) -> list[int]:
-        """The number, 0 for men and 1 for women, the place of the age in age_table, the job's number."""
+        """The id, 0 for male and 1 for female, the index of the age in age_table, the job's id."""
         return [self.index, 0 if self.is_male else 1, self.age, self.job_id]
 
     def __str__(self) -> str:
@@ -88,20 +88,20 @@ class UserInfo:
 
 
 class About:
-    """What the archive says of films and users."""
+    """The movies and users of an archive."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.movies: dict[int, MovieInfo] = {}
         self.users: dict[int, UserInfo] = {}
         titled = re.compile(r"^(.*)\((\d+)\)$")
-        # numbers in the order of the file: those of real Paddle come from sets, and change from run to run
+        # ids in file order; those of real Paddle are in set order, which varies between runs
         words: dict[str, None] = {}
         categories: dict[str, None] = {}
         for number, title, kinds in self._rows("movies"):
             match = titled.match(title)
             if match is None:
-                raise ValueError(f"{path}: the film {title!r} has no year")
+                raise ValueError(f"{path}: the movie {title!r} has no year")
             movie = self.movies[int(number)] = MovieInfo(number, kinds.split("|"), match.group(1))
             categories.update(dict.fromkeys(movie.categories))
             words.update(dict.fromkeys(w.lower() for w in movie.title.split()))
@@ -116,7 +116,7 @@ class About:
                 yield line.decode("latin").strip().split("::")
 
     def ratings(self, seed: int, test_ratio: float, is_test: bool) -> Iterator[tuple[UserInfo, MovieInfo, float]]:
-        """Users, films and ratings from -3 to 5 of one of two parts, which numpy's global generator draws."""
+        """Users, movies and ratings from -3 to 5 of the training or test part, split by numpy's global generator."""
         np.random.seed(seed)
         for user, movie, rating, _ in self._rows("ratings"):
             if (np.random.random() < test_ratio) == is_test:
@@ -140,52 +140,52 @@ def _reader(rand_seed: int = 0, test_ratio: float = 0.1, is_test: bool = False) 
     return read
 
 
-#: the reader of nine tenths of the ratings; takes `rand_seed` and `test_ratio`
+#: the reader of the training part (nine tenths); arguments `rand_seed` and `test_ratio`
 train = functools.partial(_reader, is_test=False)
-#: the reader of the others
+#: the reader of the test part
 test = functools.partial(_reader, is_test=True)
 
 
 def get_movie_title_dict() -> dict[str, int]:
-    """The number of each word of titles."""
+    """Ids of the words in titles."""
     return _about().title_words
 
 
 def max_movie_id() -> int:
-    """The greatest number of a film."""
+    """The largest movie id."""
     return max(_about().movies)
 
 
 def max_user_id() -> int:
-    """The greatest number of a user."""
+    """The largest user id."""
     return max(_about().users)
 
 
 def max_job_id() -> int:
-    """The greatest number of a job."""
+    """The largest job id."""
     return max(user.job_id for user in _about().users.values())
 
 
 def movie_categories() -> dict[str, int]:
-    """The number of each category."""
+    """Ids of the categories."""
     return _about().categories
 
 
 def user_info() -> dict[int, UserInfo]:
-    """The users by their numbers."""
+    """The users by id."""
     return _about().users
 
 
 def movie_info() -> dict[int, MovieInfo]:
-    """The films by their numbers."""
+    """The movies by id."""
     return _about().movies
 
 
 def unittest() -> None:
-    """Prints how many ratings both readers give."""
+    """Prints the number of ratings of both readers."""
     print(*(sum(1 for _ in reader()()) for reader in (train, test)))
 
 
 def fetch() -> None:
-    """Fetch the file."""
+    """Downloads the file."""
     common.download(URL, "movielens", MD5)

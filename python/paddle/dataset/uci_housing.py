@@ -1,4 +1,4 @@
-"""Prices of houses: readers of (13 normalised features, the price), as arrays of float64."""
+"""UCI housing: readers of (13 normalized features, price), as float64 arrays."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MODEL_URL = "https://github.com/PaddlePaddle/book/raw/develop/01.fit_a_line/flu
 _MODEL_MD5 = "6e6dd637ccd5993961f68bfbde46090b"
 feature_names = "CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT".split()
 
-#: what :func:`load_data` has read
+#: the data read by :func:`load_data`
 UCI_TRAIN_DATA: Any = None
 UCI_TEST_DATA: Any = None
 
 
 @cache
 def parts(path: str, columns: int = 14, ratio: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-    """The rows to train with and the others; features are shifted by their mean and divided by their range."""
+    """The training rows and the test rows; features are normalized by mean and range."""
     data = np.fromfile(path, sep=" ")
     data = data[: data.size // columns * columns].reshape(-1, columns)
     features = data[:, :-1]
@@ -42,12 +42,12 @@ def _file() -> str:
 
 
 def load_data(filename: str, feature_num: int = 14, ratio: float = 0.8) -> None:
-    """Reads a file into UCI_TRAIN_DATA and UCI_TEST_DATA, unless one was read before.
+    """Reads a file into UCI_TRAIN_DATA and UCI_TEST_DATA, unless they are set.
 
     Args:
-        filename (str): numbers, parted by spaces.
-        feature_num (int): numbers of a row, of which the price is the last.
-        ratio (float): part of the rows to train with.
+        filename (str): numbers separated by spaces.
+        feature_num (int): numbers per row; the last one is the price.
+        ratio (float): fraction of the rows used for training.
     """
     global UCI_TRAIN_DATA, UCI_TEST_DATA
     if UCI_TRAIN_DATA is None or UCI_TEST_DATA is None:
@@ -55,7 +55,7 @@ def load_data(filename: str, feature_num: int = 14, ratio: float = 0.8) -> None:
 
 
 def feature_range(maximums: Any, minimums: Any) -> None:
-    """Draws the features' ranges to image/ranges.png, by matplotlib."""
+    """Plots the ranges of the features to image/ranges.png, by matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -77,17 +77,17 @@ def _reader(part: int) -> Callable:
 
 
 def train() -> Callable:
-    """The reader of the first four fifths."""
+    """The reader of the training part (the first four fifths)."""
     return _reader(0)
 
 
 def test() -> Callable:
-    """The reader of the last fifth."""
+    """The reader of the test part (the last fifth)."""
     return _reader(1)
 
 
 def fluid_model() -> str:
-    """The folder of an inference model of Paddle 1.x that was trained on these data."""
+    """The folder of an inference model of Paddle 1.x trained on this data."""
     path = common.download(_MODEL_URL, "uci_housing", _MODEL_MD5, "fit_a_line.fluid.tar")
     folder = tempfile.mkdtemp()
     with tarfile.open(path) as archive:
@@ -96,10 +96,10 @@ def fluid_model() -> str:
 
 
 def predict_reader() -> tuple[np.ndarray]:
-    """The features of the first house of the last fifth."""
+    """The features of the first test row."""
     return (parts(_file())[1][0][:-1],)
 
 
 def fetch() -> None:
-    """Fetch the file."""
+    """Downloads the file."""
     _file()

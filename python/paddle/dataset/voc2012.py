@@ -1,4 +1,4 @@
-"""Photographs with the class of each pixel (PASCAL VOC 2012): readers of two arrays. Reading needs Pillow."""
+"""PASCAL VOC 2012 segmentation: readers of (image, class of each pixel) arrays. Reading requires Pillow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOLDER = "VOCdevkit/VOC2012/"
 
 
 def reader_creator(filename: str, sub_name: str) -> Callable:
-    """The reader of one of the archive's lists of photographs."""
+    """The reader of one of the archive's image lists."""
 
     def reader() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         pillow = try_import("PIL.Image")
@@ -28,7 +28,7 @@ def reader_creator(filename: str, sub_name: str) -> Callable:
 
             def read(name: str) -> bytes:
                 content = archive.extractfile(_FOLDER + name)
-                assert content is not None, f"{name} in {filename} is no file"
+                assert content is not None, f"{name} in {filename} is not a file"
                 return content.read()
 
             for name in read(f"ImageSets/Segmentation/{sub_name}.txt").decode().split():
@@ -43,15 +43,15 @@ def _reader(sub_name: str) -> Callable:
 
 
 def train() -> Callable:
-    """The reader of all 2913 photographs."""
+    """The reader of all 2913 images."""
     return _reader("trainval")
 
 
 def test() -> Callable:
-    """The reader of the 1464 photographs to train with."""
+    """The reader of the 1464 training images."""
     return _reader("train")
 
 
 def val() -> Callable:
-    """The reader of the 1449 photographs to validate."""
+    """The reader of the 1449 validation images."""
     return _reader("val")

@@ -1,6 +1,6 @@
-"""French sentences and their English translations: readers of three lists of word numbers.
+"""WMT14 French to English translation: readers of three lists of word ids.
 
-They are the source with its marks, the target behind its begin mark, and the target before its end mark.
+They are the source with start and end marks, the target after the start mark, and the target before the end mark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MD5_MODEL = "0cb4a5366189b6acba876491c8724fa3"
 
 START, END, UNK = "<s>", "<e>", "<unk>"
 UNK_IDX = 2
-#: words of a sentence at most
+#: maximum number of words in a sentence
 LONGEST = 80
 
 
@@ -29,7 +29,7 @@ def _file() -> str:
 
 
 def dictionaries(path: str, dict_size: int) -> tuple[dict[str, int], dict[str, int]]:
-    """The numbers of the first `dict_size` words of each language."""
+    """Ids of the first `dict_size` words of each language."""
     found = []
     for ending in ("src.dict", "trg.dict"):
         files = [
@@ -58,26 +58,26 @@ def reader_creator(tar_file: str, file_name: str, dict_size: int) -> Callable:
 
 
 def train(dict_size: int) -> Callable:
-    """The reader of the sentences to train with.
+    """The reader of the training sentences.
 
     Args:
-        dict_size (int): words that have a number of their own, in each language.
+        dict_size (int): number of words with an id, in each language.
     """
     return reader_creator(_file(), "train/train", dict_size)
 
 
 def test(dict_size: int) -> Callable:
-    """The reader of the sentences to test; see :func:`train`."""
+    """The reader of the test sentences; see :func:`train`."""
     return reader_creator(_file(), "test/test", dict_size)
 
 
 def gen(dict_size: int) -> Callable:
-    """The reader of the sentences to translate; see :func:`train`."""
+    """The reader of the sentences for generation; see :func:`train`."""
     return reader_creator(_file(), "gen/gen", dict_size)
 
 
 def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict, dict]:
-    """The words of both languages by number, or with reverse=False their numbers by word."""
+    """Ids to words of both languages, or with reverse=False words to ids."""
     both: tuple[dict, dict] = dictionaries(_file(), dict_size)
     if reverse:
         return {i: w for w, i in both[0].items()}, {i: w for w, i in both[1].items()}
@@ -85,6 +85,6 @@ def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict, dict]:
 
 
 def fetch() -> None:
-    """Fetch the files."""
+    """Downloads the files."""
     _file()
     common.download(URL_MODEL, "wmt14", MD5_MODEL)

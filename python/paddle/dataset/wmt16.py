@@ -1,6 +1,6 @@
-"""English and German sentences: readers of three lists of word numbers.
+"""WMT16 English-German translation: readers of three lists of word ids.
 
-They are the source with its marks, the target behind its begin mark, and the target before its end mark.
+They are the source with start and end marks, the target after the start mark, and the target before the end mark.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def _file() -> str:
 
 
 def check_language(lang: str) -> str:
-    """The other language; ValueError for one that is neither "en" nor "de"."""
+    """The other language; ValueError unless "en" or "de"."""
     if lang not in ("en", "de"):
         raise ValueError(f"An error language type. Only support: en (for English); de(for Germany), got {lang!r:.200}")
     return "de" if lang == "en" else "en"
 
 
 def size_of(lang: str, dict_size: int) -> int:
-    """The words of a dictionary: as many as are asked for, or as there are."""
+    """The size of a dictionary: `dict_size`, limited to the available words."""
     return min(dict_size, TOTAL_EN_WORDS if lang == "en" else TOTAL_DE_WORDS)
 
 
 def dictionary_path(lang: str, dict_size: int) -> str:
-    """Where a dictionary is kept that was counted once."""
+    """The cache path of a dictionary."""
     return os.path.join(common.DATA_HOME, "wmt16", f"{lang}_{dict_size}.dict")
 
 
@@ -46,12 +46,12 @@ def _count(path: str, dict_size: int, lang: str) -> list[str]:
     counts: Counter[str] = Counter()
     for pair in pairs(lines(path, "wmt16/train")):
         counts.update(pair[0 if lang == "en" else 1])
-    common_ones = sorted(counts, key=lambda w: -counts[w])  # equally common ones as they come
+    common_ones = sorted(counts, key=lambda w: -counts[w])  # equally frequent words in order of occurrence
     return [START_MARK, END_MARK, UNK_MARK, *common_ones][:dict_size]
 
 
 def dictionary(path: str, dict_size: int, lang: str) -> dict[str, int]:
-    """The numbers of the most common words of a language in the archive's training sentences."""
+    """Ids of the most frequent words of a language in the archive's training sentences."""
     kept = dictionary_path(lang, dict_size)
     words: list[str] = []
     if os.path.exists(kept):
@@ -69,7 +69,7 @@ def sentences(
     path: str, name: str, source_words: dict[str, int], target_words: dict[str, int], src_lang: str
 ) -> Iterator[tuple[list[int], list[int], list[int]]]:
     """The samples of a file of the archive."""
-    # the marks have the same numbers in both languages
+    # the marks have the same ids in both languages
     start, end, unknown = (source_words[mark] for mark in (START_MARK, END_MARK, UNK_MARK))
     for pair in pairs(lines(path, name)):
         source, target = pair if src_lang == "en" else pair[::-1]
@@ -95,12 +95,11 @@ def _reader(part: str, src_dict_size: int, trg_dict_size: int, src_lang: str) ->
 
 
 def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Callable:
-    """The reader of the sentences to train with.
+    """The reader of the training sentences.
 
     Args:
-        src_dict_size, trg_dict_size (int): words of each language that have a number of their own, three marks among
-            them.
-        src_lang (str): the language that is translated, "en" or "de".
+        src_dict_size, trg_dict_size (int): number of words of each language with an id, including three marks.
+        src_lang (str): the source language, "en" or "de".
 
     Raises:
         ValueError: for another language.
@@ -109,20 +108,20 @@ def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Calla
 
 
 def test(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Callable:
-    """The reader of the sentences to test; see :func:`train`."""
+    """The reader of the test sentences; see :func:`train`."""
     return _reader("test", src_dict_size, trg_dict_size, src_lang)
 
 
 def validation(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Callable:
-    """The reader of the sentences to validate; see :func:`train`."""
+    """The reader of the validation sentences; see :func:`train`."""
     return _reader("val", src_dict_size, trg_dict_size, src_lang)
 
 
 def get_dict(lang: str, dict_size: int, reverse: bool = False) -> dict:
-    """The numbers of a language's words, or with `reverse` its words by number; a reader was called before.
+    """Words to ids of a language, or with `reverse` ids to words; requires an earlier call of a reader.
 
     Raises:
-        AssertionError: when no reader has counted the words.
+        AssertionError: if no reader has built the dictionary.
     """
     dict_size = size_of(lang, dict_size)
     assert os.path.exists(dictionary_path(lang, dict_size)), (
@@ -133,5 +132,5 @@ def get_dict(lang: str, dict_size: int, reverse: bool = False) -> dict:
 
 
 def fetch() -> None:
-    """Fetch the file."""
+    """Downloads the file."""
     _file()

@@ -1,4 +1,4 @@
-"""paddle.hapi: Model, which trains, tests and runs a network; its callbacks; tables of a network's layers."""
+"""paddle.hapi: Model (training, evaluation, prediction), callbacks, summary and flops of networks."""
 
 from . import callbacks, model, model_summary
 from .dynamic_flops import flops

@@ -1,4 +1,4 @@
-"""How `paddle.Model` runs a network: what both modes share."""
+"""Base of the adapters that run a `paddle.Model` in dygraph or static mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_READY = "Model is not ready, please call `model.prepare()` first"
 
 
 def to_list(value: Any) -> list[Any]:
-    """A value as a list; None has no entry."""
+    """A value as a list; None becomes an empty list."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -24,15 +24,15 @@ def to_list(value: Any) -> list[Any]:
 class Adapter:
     """Runs batches of a model in one mode.
 
-    Several processes evaluate and predict together: each takes its part of a batch, and the outputs of all are joined.
-    Their sampler repeats samples at the end so that all have the same number, which is left out here again.
+    Several processes evaluate and predict jointly: each processes its part of a batch, and all outputs are gathered.
+    Their sampler repeats samples at the end so that all have the same number; the repeated samples are dropped here.
     """
 
     def __init__(self, model: Any) -> None:
         env = ParallelEnv()
         self.model = model
         self._nranks, self._local_rank = env.nranks, env.local_rank
-        # samples seen so far in this pass, and in the last batch; 0 where nothing is joined
+        # samples processed in this pass, and in the last batch; 0 if nothing is gathered
         self._merge_count = {"eval_total": 0, "test_total": 0, "eval_batch": 0, "test_batch": 0}
         #: shapes and types of the inputs of the last batch
         self._input_info: tuple[list[Any], list[Any]] | None = None
@@ -46,12 +46,12 @@ class Adapter:
         self.model.mode = value
 
     def begin(self) -> None:
-        """A pass over data begins."""
+        """Starts a pass over the data."""
         for key in self._merge_count:
             self._merge_count[key] = 0
 
     def _genuine(self, samples: int) -> int:
-        """How many of a joined batch are not there for the second time."""
+        """Number of samples in a gathered batch that are not repetitions."""
         loader = self.model._test_dataloader
         if self._nranks < 2 or not isinstance(loader, DataLoader):
             return samples
@@ -66,13 +66,13 @@ class Adapter:
         return kept
 
     def _result(self, losses: list[Any], metrics: list[Any]) -> Any:
-        """What a batch of training or evaluation gives: losses, metrics, or both."""
+        """The result of a training or evaluation batch: losses, metrics, or both."""
         if self.model._loss and self.model._metrics:
             return losses, metrics
         return losses if self.model._loss else metrics
 
     def _load_optimizer(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state of an optimizer under the names of this mode: static Programs count steps one less."""
+        """Optimizer state with the names of this mode: static Programs count one step less."""
         state = dict(state)
         counter, own = self._counters
         if counter in state:

@@ -1,4 +1,4 @@
-"""Callback: the base of all callbacks."""
+"""Callback: the base class of all callbacks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__: list[str] = []
 
 
 class Callback:
-    """Base of all callbacks; a subclass defines those methods whose events it wants.
+    """Base of all callbacks; a subclass overrides the methods of the events it handles.
 
-    `model` is the paddle.Model, `params` a dict with "batch_size", "epochs", "steps" (of an epoch, or None), "verbose"
-    and "metrics" (names, of which "loss" is one).
+    `model` is the paddle.Model, `params` a dict with "batch_size", "epochs", "steps" (per epoch, or None), "verbose"
+    and "metrics" (names, including "loss").
 
     Examples:
         >>> import paddle
@@ -27,51 +27,51 @@ class Callback:
         self.params: dict[str, Any] = {}
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Takes the settings of a run."""
+        """Sets the settings of a run."""
         self.params = params
 
     def set_model(self, model: Any) -> None:
-        """Takes the model."""
+        """Sets the model."""
         self.model = model
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Before training."""
+        """Called before training."""
 
     def on_train_end(self, logs: Any = None) -> None:
-        """After training; `logs` are the last batch's."""
+        """Called after training; `logs` are those of the last batch."""
 
     def on_eval_begin(self, logs: Any = None) -> None:
-        """Before an evaluation; `logs` has "steps" and "metrics" (names)."""
+        """Called before an evaluation; `logs` has "steps" and "metrics" (names)."""
 
     def on_eval_end(self, logs: Any = None) -> None:
-        """After an evaluation; `logs` has loss and metrics."""
+        """Called after an evaluation; `logs` has loss and metrics."""
 
     def on_predict_begin(self, logs: Any = None) -> None:
-        """Before a prediction; `logs` has "steps"."""
+        """Called before a prediction; `logs` has "steps"."""
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """After a prediction."""
+        """Called after a prediction."""
 
     def on_epoch_begin(self, epoch: Any, logs: Any = None) -> None:
-        """Before an epoch; they are counted from 0."""
+        """Called before an epoch; epochs are counted from 0."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """After an epoch; `logs` are the last batch's."""
+        """Called after an epoch; `logs` are those of the last batch."""
 
     def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
-        """Before a batch of training; they are counted from 0."""
+        """Called before a training batch; batches are counted from 0."""
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
-        """After a batch of training; `logs` has its loss, the metrics so far, "step" and "batch_size"."""
+        """Called after a training batch; `logs` has its loss, the current metrics, "step" and "batch_size"."""
 
     def on_eval_batch_begin(self, step: int, logs: Any = None) -> None:
-        """Before a batch of an evaluation."""
+        """Called before an evaluation batch."""
 
     def on_eval_batch_end(self, step: int, logs: Any = None) -> None:
-        """After a batch of an evaluation; `logs` as of training."""
+        """Called after an evaluation batch; `logs` as in training."""
 
     def on_predict_batch_begin(self, step: int, logs: Any = None) -> None:
-        """Before a batch of a prediction."""
+        """Called before a prediction batch."""
 
     def on_predict_batch_end(self, step: int, logs: Any = None) -> None:
-        """After a batch of a prediction; `logs` has "step" and "batch_size"."""
+        """Called after a prediction batch; `logs` has "step" and "batch_size"."""

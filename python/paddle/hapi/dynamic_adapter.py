@@ -23,7 +23,7 @@ def _tensors(values: Any) -> list[Any]:
 
 
 class DynamicGraphAdapter(Adapter):
-    """Runs every batch at once; several processes share a batch by DataParallel."""
+    """Runs batches eagerly; several processes share a batch by DataParallel."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -48,7 +48,7 @@ class DynamicGraphAdapter(Adapter):
         """One step of training."""
         model = self.model
         assert model._optimizer, "model not ready, please call `model.prepare()` first"
-        assert model._loss, "training needs a loss: give one to `model.prepare()`"
+        assert model._loss, "training requires a loss: pass one to `model.prepare()`"
         model.network.train()
         self.mode = "train"
         labels = _tensors(labels)
@@ -73,7 +73,7 @@ class DynamicGraphAdapter(Adapter):
         return self._result([loss.numpy() for loss in losses], metrics)
 
     def _joined(self, *groups: list[Any]) -> tuple[list[Any], ...]:
-        """The tensors of all processes, without the samples that are there twice."""
+        """The tensors of all processes, without repeated samples."""
         if self._nranks < 2:
             return groups
         joined: list[list[Any]] = []
@@ -97,10 +97,10 @@ class DynamicGraphAdapter(Adapter):
         return [out.numpy() for out in outputs]
 
     def prepare(self) -> None:
-        """Nothing to build."""
+        """Nothing to prepare."""
 
     def save(self, path: str) -> None:
-        """Parameters in ``path.pdparams``, the optimizer's state, if there is any, in ``path.pdopt``."""
+        """Saves parameters in ``path.pdparams``, and the optimizer state, if there is any, in ``path.pdopt``."""
         save(self.model.network.state_dict(), path + ".pdparams")
         optimizer = self.model._optimizer
         state = optimizer.state_dict() if optimizer is not None else None
@@ -108,7 +108,7 @@ class DynamicGraphAdapter(Adapter):
             save(state, path + ".pdopt")
 
     def load(self, pairs: list[tuple[Any, Any]], optimizer_state: dict[str, Any] | None) -> None:
-        """Sets parameters, and the optimizer's state."""
+        """Sets parameters and optimizer state."""
         for parameter, value in pairs:
             parameter.set_value(value)
         optimizer = self.model._optimizer
@@ -117,5 +117,5 @@ class DynamicGraphAdapter(Adapter):
         optimizer.set_state_dict(self._load_optimizer(optimizer_state))
 
     def set_learning_rate(self, rate: float) -> None:
-        """The rate of the next step."""
+        """Sets the rate of the next step."""
         self.model._optimizer._learning_rate = rate

@@ -1,4 +1,4 @@
-"""flops: a table of the floating-point operations of a network."""
+"""flops: counts the floating-point operations of a dygraph network."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def flops(net: Any, input_size: Any, custom_ops: Any = None, print_detail: bool 
     """Counts the floating-point operations of a network for one input, and prints them.
 
     Args:
-        net (Layer|Program): a network of dygraph mode, which runs on a random input, or a Program.
-        input_size (list): the input's shape, with a batch of 1.
-        custom_ops (dict, optional): from a class of layers to a function of (layer, inputs, output) that adds to
+        net (Layer|Program): a dygraph network, which is run on a random input, or a Program.
+        input_size (list): shape of the input, with batch size 1.
+        custom_ops (dict, optional): maps a layer class to a function of (layer, inputs, output) that adds to
             ``layer.total_ops``.
-        print_detail (bool): a row for every layer.
+        print_detail (bool): print a row for each layer.
 
     Returns:
-        int: the operations; -1 (with a warning) for a `net` that is neither.
+        int: the number of operations; -1 (with a warning) for a `net` of another type.
 
     Examples:
         >>> import paddle
@@ -96,8 +96,8 @@ def flops(net: Any, input_size: Any, custom_ops: Any = None, print_detail: bool 
     return _layer_flops(net, randn(input_size), custom_ops or {}, print_detail)
 
 
-def _counter(layer: Layer, custom: dict[type, Any], known: dict[type, Any], told: set[type]) -> Any:
-    """The function that counts for a layer, said once for each class."""
+def _counter(layer: Layer, custom: dict[type, Any], known: dict[type, Any], reported: set[type]) -> Any:
+    """The counting function of a layer; it is reported once per class."""
     kind = type(layer)
     if kind in custom:
         count, text = custom[kind], f"Customize Function has been applied to {kind}"
@@ -105,8 +105,8 @@ def _counter(layer: Layer, custom: dict[type, Any], known: dict[type, Any], told
         count, text = known[kind], f"{kind}'s flops has been counted"
     else:
         count, text = None, f"Cannot find suitable count function for {kind}. Treat it as zero FLOPs."
-    if kind not in told:
-        told.add(kind)
+    if kind not in reported:
+        reported.add(kind)
         print(text)
     return count
 
@@ -118,7 +118,7 @@ def _note(layer: Any, x: Any, y: Any) -> None:
 
 
 def _layer_flops(net: Layer, inputs: Any, custom: dict[type, Any], print_detail: bool) -> int:
-    known, told = _by_class(), set[type]()
+    known, reported = _by_class(), set[type]()
     leaves = [(name, layer) for name, layer in net.named_sublayers(include_self=True) if not layer.sublayers()]
     hooks = []
     everyone = [net, *net.sublayers()]
@@ -127,7 +127,7 @@ def _layer_flops(net: Layer, inputs: Any, custom: dict[type, Any], print_detail:
     try:
         for _, layer in leaves:
             layer.__dict__["total_ops"] = 0
-            count = _counter(layer, custom, known, told)
+            count = _counter(layer, custom, known, reported)
             if count is not None:
                 hooks.append(layer.register_forward_post_hook(count))
             hooks.append(layer.register_forward_post_hook(_note))

@@ -1,9 +1,9 @@
-"""Event files of scalars, as TensorBoard reads them.
+"""Event files of scalars in TensorBoard's format.
 
-Such a file is a run of records: the length (8 bytes, little endian), its checksum, the bytes, their checksum, where a
-checksum is CRC-32C, rotated and shifted so that it is no checksum of itself. Each record is an Event in protobuf's
-encoding: 1 the time (double), 2 the step (varint), 3 the version (text, of the first record), 5 a Summary, whose
-field 1 are values with a tag (1) and a number (2, float).
+A file is a sequence of records: length (8 bytes, little endian), its checksum, the bytes, their checksum. A checksum is
+a CRC-32C, rotated and offset so that checksums of checksums do not degenerate. Each record is an Event in protobuf
+encoding: field 1 is the time (double), 2 the step (varint), 3 the version (string, in the first record), 5 a Summary,
+whose field 1 are values with a tag (1) and a number (2, float).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C (Castagnoli) of some bytes."""
+    """The CRC-32C (Castagnoli) checksum."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
@@ -48,7 +48,7 @@ def _masked(data: bytes) -> bytes:
 
 
 def record(data: bytes) -> bytes:
-    """Some bytes as a record with its checksums."""
+    """A record with its checksums."""
     length = struct.pack("<Q", len(data))
     return length + _masked(length) + data + _masked(data)
 
@@ -68,10 +68,10 @@ def _bytes_field(number: int, content: bytes) -> bytes:
 
 
 class EventFile:
-    """A new event file in a folder, which is made.
+    """A new event file in a folder, which is created if needed.
 
     Args:
-        folder (str): where TensorBoard's ``--logdir`` points.
+        folder (str): the folder for TensorBoard's ``--logdir``.
 
     Examples:
         >>> import os, tempfile
@@ -98,16 +98,16 @@ class EventFile:
         self._file.write(record(struct.pack("<Bd", 1 << 3 | 1, time.time()) + content))
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
-        """Writes the number that `tag` has at `step`."""
-        with np.errstate(over="ignore"):  # what no float holds is infinite
+        """Writes the value of `tag` at `step`."""
+        with np.errstate(over="ignore"):  # values out of the range of float become infinite
             number = bytes([2 << 3 | 5]) + np.array(value, "<f4").tobytes()
         summary = _bytes_field(1, _bytes_field(1, tag.encode()) + number)
         self._write(b"\x10" + _varint(int(step)) + _bytes_field(5, summary))
 
     def flush(self) -> None:
-        """Hands what was written to the system, so that a running TensorBoard sees it."""
+        """Flushes the file, so that a running TensorBoard reads it."""
         self._file.flush()
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         self._file.close()

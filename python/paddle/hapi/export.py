@@ -1,4 +1,4 @@
-"""A network of dygraph mode as an inference model: its `forward` once more, in static mode."""
+"""Export of a dygraph network as an inference model: runs `forward` again in static mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 @contextlib.contextmanager
 def _variables_for_tensors(layers: list[Layer], block: Any, scope: Any) -> Iterator[None]:
-    """Within this context the layers hold variables of `block` where they held tensors, whose values are in `scope`."""
+    """Context in which the layers hold variables of `block` instead of tensors; the values are in `scope`."""
     made: dict[int, Any] = {}
 
     def variable(tensor: Any) -> Any:
@@ -52,11 +52,11 @@ def _variables_for_tensors(layers: list[Layer], block: Any, scope: Any) -> Itera
 def save_for_inference(network: Layer, path: str, specs: list[Any]) -> None:
     """Writes ``path.pdmodel`` and ``path.pdiparams``.
 
-    `forward` runs in static mode, so it may not look at the values of tensors.
+    `forward` runs in static mode, so it must not read values of tensors.
 
     Args:
-        network (Layer): in dygraph mode.
-        path (str): folder and name, no suffix.
+        network (Layer): a dygraph network.
+        path (str): folder and name without suffix.
         specs (list of InputSpec): the inputs.
     """
     layers = [network, *network.sublayers()]

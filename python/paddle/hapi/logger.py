@@ -20,13 +20,13 @@ def _add(logger: logging.Logger, handler: logging.Handler) -> None:
 
 
 def setup_logger(output: str | None = None, name: str = "hapi", log_level: int = logging.INFO) -> logging.Logger:
-    """The logger `name`, which writes to standard output on rank 0 and to a file on every rank.
+    """The logger `name`, which writes to standard output on rank 0 and to a file on each rank.
 
     Args:
-        output (str, optional): a file that ends in .txt or .log, else a folder for log.txt; None for no file. Ranks
-            above 0 add ``.rank<n>`` to the name.
-        name (str): of the logger.
-        log_level (int): what is less is left out.
+        output (str, optional): a file ending in .txt or .log, else a folder for log.txt; None: no file. Ranks above 0
+            append ``.rank<n>`` to the name.
+        name (str): name of the logger.
+        log_level (int): messages of a lower level are dropped.
     """
     logger = logging.getLogger(name)
     logger.propagate = False

@@ -1,4 +1,4 @@
-"""Model: a network with training, evaluation, prediction and files."""
+"""Model: training, evaluation, prediction, saving and loading of a network."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ __all__ = ["Model"]
 
 
 def prepare_distributed_context(place: Any = None) -> Any:
-    """Joins the other processes of the job, which Model does by itself, too.
+    """Connects to the other processes of the job; Model also does this by itself.
 
     Args:
-        place (Place, optional): not looked at; one way of communication serves all.
+        place (Place, optional): ignored.
 
     Returns:
-        ParallelStrategy|None: None for a process that is alone.
+        ParallelStrategy|None: None for a single process.
     """
     return prepare_context()
 
 
 class Model:
-    """A network that trains, evaluates, predicts and is saved, in the mode (dygraph or static) in which it is made.
+    """Trains, evaluates, predicts with and saves a network, in the mode (dygraph or static) in which it is created.
 
     Args:
-        network (Layer): what is trained.
-        inputs (InputSpec|list|dict, optional): what `forward` takes, each with a name; static mode needs it. Without
-            it, `forward`'s arguments say how many of a batch's fields are inputs.
-        labels (InputSpec|list, optional): what the loss takes behind the network's outputs; static mode needs it for
-            a loss or a metric with labels.
+        network (Layer): the network.
+        inputs (InputSpec|list|dict, optional): the inputs of `forward`, each with a name; required in static mode. If
+            omitted, the arguments of `forward` determine how many fields of a batch are inputs.
+        labels (InputSpec|list, optional): the arguments of the loss after the network's outputs; required in static
+            mode for a loss or metric with labels.
 
     Raises:
         TypeError: in static mode without `inputs`.
@@ -86,8 +86,8 @@ class Model:
         self._is_shape_inferred = False
         dynamic = mode.in_dygraph_mode()
         if not dynamic and not isinstance(inputs, (list, tuple, dict, InputSpec)):
-            raise TypeError(f"Model: static mode needs inputs, as InputSpec or list or dict of it, got {type(inputs)}")
-        #: whether somebody said, or a batch showed, what the inputs are
+            raise TypeError(f"Model: static mode requires inputs (InputSpec, list or dict of it), got {type(inputs)}")
+        #: whether the inputs are known, from the caller or from a batch
         self._known = bool(inputs)
         self._inputs: Any = self._specs(inputs) if self._known else self._specs_of_forward()
         self._labels = self._specs(labels)
@@ -104,16 +104,16 @@ class Model:
             given = [given[name] for name in self._forward_arguments() if name in given]
         specs = to_list(given)
         for i, spec in enumerate(specs):
-            assert isinstance(spec, InputSpec), f"Model: inputs and labels are InputSpecs, and this is {type(spec)}"
+            assert isinstance(spec, InputSpec), f"Model: inputs and labels must be InputSpecs, got {type(spec)}"
             if spec.name is None:
-                raise ValueError(f"Model: every InputSpec needs a name, and Input[{i}] has none: {spec}")
+                raise ValueError(f"Model: each InputSpec must have a name, but Input[{i}] has none: {spec}")
         return specs
 
     def _specs_of_forward(self) -> list[InputSpec]:
         return [InputSpec(name=name, shape=[None]) for name in self._forward_arguments()]
 
     def _keep_inputs(self) -> None:
-        """Remembers the first batch's shapes where nobody said what the inputs are."""
+        """Stores the shapes of the first batch if the inputs are unknown."""
         info = self._adapter._input_info
         if self._known or not mode.in_dygraph_mode() or info is None:
             return
@@ -122,14 +122,14 @@ class Model:
         self._known = self._is_shape_inferred = True
 
     def _split(self, fields: list[Any], predicting: bool) -> tuple[list[Any], list[Any]]:
-        """The inputs and the labels among the fields of a batch."""
+        """Splits the fields of a batch into inputs and labels."""
         count = len(self._inputs or ())
         if predicting and not count:
             count = len(fields)
         if not count:
             raise ValueError(
-                "the arguments of `forward` do not say how many fields of a batch are inputs: "
-                "give Model its inputs (a list of paddle.static.InputSpec)"
+                "the arguments of `forward` do not determine how many fields of a batch are inputs: "
+                "pass inputs (a list of paddle.static.InputSpec) to Model"
             )
         return fields[:count], fields[count:]
 
@@ -139,11 +139,11 @@ class Model:
         """One step of training.
 
         Args:
-            inputs (Tensor|numpy.ndarray|list): of the network.
-            labels (Tensor|numpy.ndarray|list, optional): of the loss.
+            inputs (Tensor|numpy.ndarray|list): inputs of the network.
+            labels (Tensor|numpy.ndarray|list, optional): labels of the loss.
 
         Returns:
-            list: the loss, or the losses, as arrays; with metrics a pair of it and a list of theirs.
+            list: the loss or losses as arrays; with metrics a pair of this list and a list of metric values.
 
         Examples:
             >>> import numpy as np
@@ -161,7 +161,7 @@ class Model:
 
     @no_grad_()
     def eval_batch(self, inputs: Any, labels: Any = None) -> Any:
-        """The loss of a batch, and its metrics; arguments and result as of :meth:`train_batch`."""
+        """Loss and metrics of a batch; arguments and result as in :meth:`train_batch`."""
         result = self._adapter.eval_batch(inputs, labels)
         self._keep_inputs()
         return result
@@ -185,17 +185,17 @@ class Model:
     # -------------------------------------------------------------------------------------------- files
 
     def save(self, path: str, training: bool = True) -> None:
-        """Writes the model on rank 0; folders are made.
+        """Saves the model on rank 0; folders are created.
 
         Args:
-            path (str): folder and name, no suffix.
-            training (bool): True writes ``path.pdparams`` and, where the optimizer has state, ``path.pdopt``; False an
-                inference model, ``path.pdmodel`` and ``path.pdiparams``, which needs `inputs` of Model or a batch
-                that ran before.
+            path (str): folder and name without suffix.
+            training (bool): True writes ``path.pdparams`` and, if the optimizer has state, ``path.pdopt``; False writes
+                an inference model, ``path.pdmodel`` and ``path.pdiparams``, which requires `inputs` of Model or a batch
+                that was run before.
 
         Raises:
             ValueError: for a path without a name.
-            RuntimeError: for an inference model of unknown inputs.
+            RuntimeError: for an inference model with unknown inputs.
 
         Examples:
             >>> import os, tempfile
@@ -221,14 +221,14 @@ class Model:
         if mode.in_dygraph_mode():
             if not self._known:
                 raise RuntimeError(
-                    "Saving inference model needs 'inputs' or running before saving: give Model its inputs, or run a "
-                    "batch that shows their shapes"
+                    "Saving inference model needs 'inputs' or running before saving: pass inputs to Model, or run a "
+                    "batch that determines their shapes"
                 )
             if self._is_shape_inferred:
                 shapes = [list(spec.shape) for spec in self._inputs]
                 warnings.warn(
-                    f"the saved model takes inputs of the shapes of a batch that ran, {shapes}: "
-                    "give Model its inputs for others",
+                    f"the saved model accepts inputs of the shapes of the batch that was run, {shapes}: "
+                    "pass inputs to Model for other shapes",
                     stacklevel=3,
                 )
             save_for_inference(self.network, path, self._inputs)
@@ -241,16 +241,16 @@ class Model:
         save_inference_model(path, feeds, fetches, self._adapter._executor, program=copy)
 
     def load(self, path: str, skip_mismatch: bool = False, reset_optimizer: bool = False) -> None:
-        """Takes over what :meth:`save` wrote for training, in either mode.
+        """Loads a training checkpoint of :meth:`save`, in either mode.
 
         Args:
-            path (str): folder and name; a suffix may be there.
-            skip_mismatch (bool): parameters that the file lacks, or has in another shape, keep their values.
-            reset_optimizer (bool): leaves ``path.pdopt`` alone.
+            path (str): folder and name, with or without suffix.
+            skip_mismatch (bool): parameters that are missing in the file or have another shape keep their values.
+            reset_optimizer (bool): ignore ``path.pdopt``.
 
         Raises:
-            AssertionError: when there is no such file.
-            ValueError: for a parameter that the file lacks or has in another shape.
+            AssertionError: if there is no such file.
+            ValueError: for a parameter that is missing in the file or has another shape.
         """
         base, suffix = os.path.splitext(path)
         assert suffix in ("", ".pdparams", ".pdopt", ".pdmodel") or not os.path.isfile(path), (
@@ -286,7 +286,7 @@ class Model:
         return None
 
     def _own_names(self, optimizer_state: dict[str, Any], saved_names: dict[str, str]) -> dict[str, Any]:
-        """The state of an optimizer by this network's names of parameters, which begin the names of accumulators."""
+        """Optimizer state with this network's parameter names, which are prefixes of accumulator names."""
         own = {key: parameter.name for key, parameter in self.network.state_dict().items()}
         renamed = {saved_names[key]: name for key, name in own.items() if key in saved_names}
         changed = sorted((old for old, new in renamed.items() if old != new), key=len, reverse=True)
@@ -297,26 +297,26 @@ class Model:
         return state
 
     def parameters(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """The network's parameters."""
+        """The parameters of the network."""
         return self.network.parameters()
 
     # ----------------------------------------------------------------------------------------- preparing
 
     def prepare(self, optimizer: Any = None, loss: Any = None, metrics: Any = None) -> None:
-        """Says what training and evaluation use.
+        """Sets optimizer, loss and metrics.
 
         Args:
             optimizer (Optimizer, optional): for training.
-            loss (callable, optional): of the network's outputs and the labels, such as a layer of paddle.nn; gives a
-                Tensor or a list of them, whose sum is minimised.
-            metrics (Metric|list of Metric, optional): are gathered over the batches.
+            loss (callable, optional): function of the network's outputs and the labels, such as a layer of paddle.nn;
+                returns a Tensor or a list of them, whose sum is minimized.
+            metrics (Metric|list of Metric, optional): accumulated over the batches.
 
         Raises:
-            TypeError: for a loss that cannot be called.
+            TypeError: for a loss that is not callable.
         """
         self._place = mode._current_expected_place()
         if loss is not None and not isinstance(loss, Layer) and not callable(loss):
-            raise TypeError(f"'loss' must be a Layer or something else that can be called, got {type(loss)}")
+            raise TypeError(f"'loss' must be a Layer or another callable, got {type(loss)}")
         metrics = to_list(metrics)
         for metric in metrics:
             assert isinstance(metric, Metric), f"{type(metric).__name__} is not sub class of Metric"
@@ -329,7 +329,7 @@ class Model:
     # ------------------------------------------------------------------------------------------- running
 
     def _loader(self, data: Any, batch_size: int, num_workers: int, **sampling: bool) -> Any:
-        """Batches of a Dataset, of this process's part where there are several; anything else as it is."""
+        """Batches of (this process's part of) a Dataset; other iterables are returned as they are."""
         if not isinstance(data, Dataset):
             return data
         sampler = DistributedBatchSampler(data, batch_size=batch_size, **sampling)
@@ -351,22 +351,22 @@ class Model:
         num_workers: int = 0,
         callbacks: Any = None,
     ) -> None:
-        """Trains.
+        """Trains the network.
 
         Args:
-            train_data (Dataset|DataLoader): of samples or batches, whose fields are the inputs, then the labels.
-            eval_data (Dataset|DataLoader, optional): for an evaluation after every `eval_freq`-th epoch.
-            batch_size (int): of Datasets.
-            epochs (int): passes over train_data.
-            eval_freq (int): epochs from one evaluation to the next.
-            log_freq (int): steps from one line to the next.
-            save_dir (str, optional): folder for a checkpoint after every `save_freq`-th epoch, and at last.
-            save_freq (int): epochs from one checkpoint to the next.
+            train_data (Dataset|DataLoader): samples or batches, whose fields are the inputs, then the labels.
+            eval_data (Dataset|DataLoader, optional): data for an evaluation after every `eval_freq` epochs.
+            batch_size (int): batch size for Datasets.
+            epochs (int): number of passes over train_data.
+            eval_freq (int): number of epochs between evaluations.
+            log_freq (int): number of steps between log lines.
+            save_dir (str, optional): folder for a checkpoint after every `save_freq` epochs, and a final one.
+            save_freq (int): number of epochs between checkpoints.
             verbose (int): 0 silent, 1 a progress bar, 2 lines, 3 lines with times.
-            drop_last (bool): leave out a last batch that is not full.
-            shuffle (bool): a Dataset in random order.
-            num_workers (int): processes that read (0: this one).
-            callbacks (Callback|list, optional): are called on the way; see paddle.callbacks.
+            drop_last (bool): drop a last incomplete batch.
+            shuffle (bool): read a Dataset in random order.
+            num_workers (int): number of reader processes (0: this process reads).
+            callbacks (Callback|list, optional): see paddle.callbacks.
         """
         assert train_data is not None, "train_data must be given!"
         train_loader = self._loader(train_data, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last)
@@ -412,11 +412,11 @@ class Model:
         num_workers: int = 0,
         callbacks: Any = None,
     ) -> dict[str, Any]:
-        """Loss (of the last batch, a list) and metrics (over all batches) of some data, by name.
+        """Loss (a list, of the last batch) and metrics (over all batches), by name.
 
         Args:
-            eval_data (Dataset|DataLoader): as `train_data` of :meth:`fit`.
-            batch_size, log_freq, verbose, num_workers, callbacks: as of :meth:`fit`.
+            eval_data (Dataset|DataLoader): see `train_data` of :meth:`fit`.
+            batch_size, log_freq, verbose, num_workers, callbacks: see :meth:`fit`.
         """
         loader = self._test_dataloader = self._loader(eval_data, batch_size, num_workers)
         names = self._metrics_name()
@@ -435,12 +435,12 @@ class Model:
         stack_outputs: bool = False,
         callbacks: Any = None,
     ) -> list[Any]:
-        """The network's outputs for some data.
+        """The outputs of the network.
 
         Args:
-            test_data (Dataset|DataLoader): of inputs; fields behind them are left out.
-            batch_size, num_workers, callbacks: as of :meth:`fit`.
-            stack_outputs (bool): one array for each output, instead of a tuple of the batches' arrays.
+            test_data (Dataset|DataLoader): inputs; further fields are ignored.
+            batch_size, num_workers, callbacks: see :meth:`fit`.
+            stack_outputs (bool): return one array per output instead of a tuple of the batches' arrays.
         """
         loader = self._test_dataloader = self._loader(test_data, batch_size, num_workers)
         calls = config_callbacks(callbacks, model=self, verbose=1)
@@ -456,13 +456,13 @@ class Model:
     def _run_one_epoch(
         self, data_loader: Any, callbacks: CallbackList, kind: str
     ) -> tuple[dict[str, Any], list[list[np.ndarray]]]:
-        """One pass over the data: what the last batch logged, and the outputs of a prediction."""
+        """One pass over the data: the logs of the last batch, and the outputs of a prediction."""
         logs: dict[str, Any] = {}
         outputs = []
         adapter: Adapter = self._adapter
         adapter.begin()
         for step, data in enumerate(data_loader):
-            # a batch is a list of fields, or of lists of them (a list of several places, inputs and labels apart)
+            # a batch is a list of fields, or of lists of them (for several places, or inputs and labels separately)
             fields = flatten(data)
             shape = fields[0].shape
             size = (shape() if callable(shape) else shape)[0]
@@ -482,7 +482,7 @@ class Model:
         return logs, outputs
 
     def _logged(self, result: Any) -> dict[str, Any]:
-        """Loss and metrics so far, by name, after a batch that gave `result`."""
+        """Loss and current metrics, by name, after a batch with result `result`."""
         values: list[Any] = []
         if self._loss:
             losses = result[0] if self._metrics else result
@@ -508,8 +508,8 @@ class Model:
         """Prints a table of the network's layers; see paddle.summary.
 
         Args:
-            input_size (tuple|InputSpec|list, optional): shapes of the inputs; those of Model when None.
-            dtype (str, optional): of the inputs; float32 when None.
+            input_size (tuple|InputSpec|list, optional): shapes of the inputs; None: those of Model.
+            dtype (str, optional): dtype of the inputs; float32 when None.
 
         Returns:
             dict: "total_params" and "trainable_params".

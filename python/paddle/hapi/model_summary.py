@@ -1,4 +1,4 @@
-"""summary: a table of a network's layers."""
+"""summary: prints a table of a network's layers."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def _is_shape(value: Any) -> bool:
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """A shape with 1 for the batch, which may be None or -1."""
+    """A shape with 1 for the batch size, which may be None or -1."""
     unknown = [n for n in shape if n is None or n == -1]
     if len(unknown) > 1:
-        raise ValueError(f"summary: only one size, the batch's, may be None or -1, got {tuple(shape)!s:.200}")
+        raise ValueError(f"summary: only one size, the batch size, may be None or -1, got {tuple(shape)!s:.200}")
     for n in shape:
         if n is not None and not isinstance(n, numbers.Integral):
-            raise TypeError(f"summary: sizes are ints, got {n!r:.200} in {tuple(shape)!s:.200}")
+            raise TypeError(f"summary: sizes must be ints, got {n!r:.200} in {tuple(shape)!s:.200}")
         if n is not None and n != -1 and n <= 0:
-            raise ValueError(f"summary: sizes are greater than zero, got {tuple(shape)!s:.200}")
+            raise ValueError(f"summary: sizes must be greater than zero, got {tuple(shape)!s:.200}")
     return tuple(1 if n is None or n == -1 else int(n) for n in shape)
 
 
 def _shapes(value: Any) -> Any:
-    """The shapes of all inputs, nested as they are given: tuples of sizes in lists."""
+    """The shapes of all inputs, nested like the argument: tuples of sizes in lists."""
     if isinstance(value, numbers.Integral):
         return _sizes((value,))
     if isinstance(value, InputSpec):
         return _sizes(value.shape)
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"summary: input_size is a shape, an InputSpec or a list of them, got {type(value)}")
+        raise TypeError(f"summary: input_size must be a shape, an InputSpec or a list of them, got {type(value)}")
     return _sizes(value) if _is_shape(value) else [_shapes(v) for v in value]
 
 
 def _inputs(shapes: Any, dtypes: Any) -> Any:
-    """Random tensors of some shapes."""
+    """Random tensors of the given shapes."""
     if isinstance(shapes, tuple):
         dtype = dtypes[0] if isinstance(dtypes, (list, tuple)) else dtypes
         return cast(rand(list(shapes)), dtype or "float32")
@@ -60,7 +60,7 @@ def _inputs(shapes: Any, dtypes: Any) -> Any:
 
 
 def _elements(shapes: Any) -> int:
-    """The elements of all shapes that are nested in `shapes`."""
+    """The number of elements of all shapes nested in `shapes`."""
     if all(isinstance(n, numbers.Integral) for n in shapes):
         return math.prod(shapes)
     return sum(_elements(s) for s in shapes)
@@ -75,7 +75,7 @@ def _shape_of(value: Any) -> Any:
 
 
 class _Row:
-    """What the table says of one layer."""
+    """The row of a layer in the table."""
 
     def __init__(self, layer: Layer, inputs: Any, outputs: Any) -> None:
         self.inputs = _shape_of(inputs)
@@ -92,7 +92,7 @@ class _Row:
 
 @contextlib.contextmanager
 def _watched(net: Layer) -> Iterator[dict[str, _Row]]:
-    """Within this context calls of layers write rows."""
+    """Context in which layer calls add rows."""
     rows: dict[str, _Row] = {}
 
     def note(layer: Layer, inputs: Any, outputs: Any) -> None:
@@ -119,7 +119,7 @@ def _text(rows: dict[str, _Row], input_elements: int) -> str:
     lines = [" ".join(f"{c:^{w}}" for c, w in zip(row, widths, strict=True)) for row in (head, *cells)]
     params = sum(r.params for r in rows.values())
     trainable = sum(r.trainable for r in rows.values())
-    # four bytes an element; what the layers put out is there twice, as the gradients are
+    # four bytes per element; outputs are counted twice, for their gradients
     sizes = [4 * input_elements / _MIB, 8 * sum(_elements(r.outputs) for r in rows.values()) / _MIB, 4 * params / _MIB]
     return "\n".join(
         [
@@ -148,15 +148,15 @@ def summary(net: Layer, input_size: Any, dtypes: Any = None) -> dict[str, int]:
 
     Args:
         net (Layer): the network.
-        input_size (tuple|InputSpec|list): the input's shape; a list of them for several inputs. The batch may be None
-            or -1.
-        dtypes (str|list, optional): of the inputs; float32 when None.
+        input_size (tuple|InputSpec|list): the shape of the input, or a list of shapes. The batch size may be None or
+            -1.
+        dtypes (str|list, optional): dtypes of the inputs; float32 when None.
 
     Returns:
         dict: "total_params" and "trainable_params".
 
     Raises:
-        ValueError: for more than one unknown size, or one that is not positive. TypeError: for what is no size.
+        ValueError: for several unknown sizes, or one that is not positive. TypeError: for a size that is not an int.
 
     Examples:
         >>> import paddle
@@ -176,7 +176,7 @@ def summary(net: Layer, input_size: Any, dtypes: Any = None) -> dict[str, int]:
     if isinstance(shapes, tuple):
         shapes = [shapes]
     if not mode.in_dygraph_mode():
-        warnings.warn("summary: in static mode the table may not say all of a network", stacklevel=2)
+        warnings.warn("summary: in static mode the table may be incomplete", stacklevel=2)
     layers = [net, *net.sublayers()]
     training = [layer.training for layer in layers]
     net.eval()

@@ -1,4 +1,4 @@
-"""ProgBarLogger: what training writes to standard output."""
+"""ProgBarLogger: progress output of `paddle.Model`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTE = "The loss value printed in the log is the current {}, and the metric is 
 
 
 class _Run:
-    """One training epoch, evaluation or prediction: its bar, its steps, and where its time went."""
+    """State of one training epoch, evaluation or prediction: progress bar, steps and times."""
 
     def __init__(self, steps: int | None, names: list[str], verbose: int) -> None:
         self.steps = steps
@@ -56,9 +56,8 @@ class ProgBarLogger(Callback):
     """Writes loss and metrics to standard output, on rank 0.
 
     Args:
-        log_freq (int): steps from one line, or one drawing of the bar, to the next.
-        verbose (int): 0 nothing, 1 a progress bar, 2 lines, 3 lines with the time that reading and computing a batch
-            takes.
+        log_freq (int): number of steps between outputs.
+        verbose (int): 0 nothing, 1 a progress bar, 2 lines, 3 lines with reading and computing times per batch.
 
     Examples:
         >>> import paddle
@@ -71,7 +70,7 @@ class ProgBarLogger(Callback):
         self.steps: int | None = None
         self.verbose = verbose
         self.log_freq = log_freq
-        # an evaluation may stand within a training
+        # an evaluation may run within a training
         self._runs: dict[str, _Run] = {}
 
     def _is_print(self) -> bool:
@@ -87,7 +86,7 @@ class ProgBarLogger(Callback):
     def _batch_end(self, mode: str, logs: Any) -> None:
         run, logs = self._runs[mode], logs or {}
         run.end(logs.get("batch_size", 1))
-        last = run.steps is not None and run.step >= run.steps  # shown when all is over
+        last = run.steps is not None and run.step >= run.steps  # printed at the end of the pass
         if self._is_print() and run.step % self.log_freq == 0 and not last:
             run.show(logs, self.verbose == 3)
 
@@ -98,7 +97,7 @@ class ProgBarLogger(Callback):
         return run
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Says what the numbers are."""
+        """Explains the printed values."""
         self.epochs = self.params["epochs"]
         self._say(_NOTE.format("step"))
 
@@ -109,15 +108,15 @@ class ProgBarLogger(Callback):
         self._start("train", self.steps, self.params["metrics"])
 
     def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
-        """A batch was read."""
+        """Records the time after reading a batch."""
         self._runs["train"].begin()
 
     def on_train_batch_end(self, step: int, logs: Any = None) -> None:
-        """Shows every `log_freq`-th step."""
+        """Prints every `log_freq` steps."""
         self._batch_end("train", logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Shows the last step."""
+        """Prints the last step."""
         self._end("train", logs)
 
     def on_eval_begin(self, logs: Any = None) -> None:
@@ -128,15 +127,15 @@ class ProgBarLogger(Callback):
         self._start("eval", logs.get("steps"), logs.get("metrics", []))
 
     def on_eval_batch_begin(self, step: int, logs: Any = None) -> None:
-        """A batch was read."""
+        """Records the time after reading a batch."""
         self._runs["eval"].begin()
 
     def on_eval_batch_end(self, step: int, logs: Any = None) -> None:
-        """Shows every `log_freq`-th step."""
+        """Prints every `log_freq` steps."""
         self._batch_end("eval", logs)
 
     def on_eval_end(self, logs: Any = None) -> None:
-        """Shows the last step, and how many samples there were."""
+        """Prints the last step and the number of samples."""
         self._say(f"Eval samples: {self._end('eval', logs).samples}")
 
     def on_predict_begin(self, logs: Any = None) -> None:
@@ -146,13 +145,13 @@ class ProgBarLogger(Callback):
         self._start("predict", logs.get("steps"), logs.get("metrics", []))
 
     def on_predict_batch_begin(self, step: int, logs: Any = None) -> None:
-        """A batch was read."""
+        """Records the time after reading a batch."""
         self._runs["predict"].begin()
 
     def on_predict_batch_end(self, step: int, logs: Any = None) -> None:
-        """Shows every `log_freq`-th step."""
+        """Prints every `log_freq` steps."""
         self._batch_end("predict", logs)
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """Shows the last step, and how many samples there were."""
+        """Prints the last step and the number of samples."""
         self._say(f"Predict samples: {self._end('predict', logs).samples}")

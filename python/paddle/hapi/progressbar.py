@@ -1,4 +1,4 @@
-"""The progress bar of `paddle.Model`."""
+"""ProgressBar: the progress bar of `paddle.Model`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ProgressBar"]
 
 
 def _number(value: Any) -> str:
-    """One value of a line: four digits of a float, by its exponent where it is small."""
+    """A value with four decimals, in exponent form if it is small."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind == "f":
         value = value.reshape(-1)[0]
     if isinstance(value, (float, np.floating)):
@@ -42,18 +42,18 @@ def _duration(seconds: float) -> str:
 
 
 class ProgressBar:
-    """A line that shows how far a loop is, with the values of its steps.
+    """Shows the progress of a loop with values of its steps.
 
     Args:
-        num (int, optional): the steps of the loop; None when nobody knows.
-        width (int): columns of the bar; less on a narrow terminal.
-        verbose (int): 1 draws a bar (over itself on a terminal, line below line elsewhere), 2 and 3 write a line for
-            each update.
-        start (bool): whether time runs from now on.
-        file (optional): where it is written; standard output when None.
+        num (int, optional): number of steps; None if unknown.
+        width (int): columns of the bar; fewer on a narrow terminal.
+        verbose (int): 1 draws a bar (overwritten on a terminal, a new line otherwise), 2 and 3 write a line for each
+            update.
+        start (bool): start the timer now.
+        file (optional): output stream; standard output when None.
 
     Raises:
-        TypeError: when num is not positive.
+        TypeError: if num is not positive.
 
     Examples:
         >>> from paddle.hapi.progressbar import ProgressBar
@@ -77,7 +77,7 @@ class ProgressBar:
 
     @property
     def file(self) -> TextIO:
-        """Where it is written: standard output as it is now, unless another one was given."""
+        """The output stream: the current standard output unless another one was given."""
         return sys.stdout if self._file is None else self._file
 
     def _is_terminal(self) -> bool:
@@ -85,7 +85,7 @@ class ProgressBar:
         return bool(isatty and isatty()) or "ipykernel" in sys.modules or "PYCHARM_HOSTED" in os.environ
 
     def start(self) -> None:
-        """Lets time run from now on."""
+        """Starts the timer."""
         self.file.flush()
         self._start = time.time()
 
@@ -112,7 +112,7 @@ class ProgressBar:
         """Shows that `current_num` steps are done.
 
         Args:
-            current_num (int): how many.
+            current_num (int): number of completed steps.
             values (list): pairs of a name and a number, or a list of numbers.
         """
         step = (time.time() - self._start) / current_num if current_num else 0.0

@@ -1,4 +1,4 @@
-"""`paddle.Model` in static mode: a Program for training, one for evaluation, one for prediction."""
+"""`paddle.Model` in static mode: one Program each for training, evaluation and prediction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StaticGraphAdapter(Adapter):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        # the network's parameters are there already
+        # the network's parameters exist already
         self._startup_prog = default_startup_program()
         self._orig_prog = default_main_program()
         self._executor: Executor | None = None
@@ -53,7 +53,7 @@ class StaticGraphAdapter(Adapter):
     # ------------------------------------------------------------------------------------------ building
 
     def prepare(self) -> None:
-        """Builds the three Programs, and gives values to the variables that have none yet."""
+        """Builds the three Programs and initializes variables without values."""
         self._progs.clear()
         for mode in ("train", "eval", "test"):
             self._progs[mode] = self._make_program(mode)
@@ -71,7 +71,7 @@ class StaticGraphAdapter(Adapter):
         model = self.model
         program = self._orig_prog.clone()
         if mode != "train":
-            # A schedule that Programs compute is there already: only training may count its steps.
+            # A learning rate schedule computed by the Program may exist: only training increments its step.
             block = program.global_block()
             for _ in range(len(block.ops)):
                 block._remove_op(0)
@@ -109,7 +109,7 @@ class StaticGraphAdapter(Adapter):
         data_parallel_program.minimize(optimizer, loss, self._startup_prog, ranks=self._nranks)
 
     def _share_parameters(self) -> None:
-        """All processes begin with the values of rank 0."""
+        """Broadcasts the values of rank 0 to all processes."""
         if not _core.dist.joined():
             init_parallel_env()
         program = Program()
@@ -147,7 +147,7 @@ class StaticGraphAdapter(Adapter):
         inputs, labels = to_list(inputs), to_list(labels)
         wanted = self._input_vars[mode]
         assert len(inputs) == len(wanted), (
-            f"`forward` takes {len(wanted)} inputs, as the model's InputSpecs say, and this batch has {len(inputs)}"
+            f"`forward` takes {len(wanted)} inputs by the model's InputSpecs, but this batch has {len(inputs)}"
         )
         # training and evaluation may have different inputs
         feed = {var.name: value for var, value in zip(wanted, inputs, strict=True) if value is not None}
@@ -155,7 +155,7 @@ class StaticGraphAdapter(Adapter):
             feed.update((var.name, value) for var, value in zip(self._label_vars[mode], labels, strict=False))
         ends = self._endpoints[mode]
         targets = ends["output"] if mode == "test" else [*ends["loss"], *(v for m in ends["metric"] for v in m)]
-        # an input that is an output, too, is there already
+        # an input that is also an output is fed only
         fetched = iter(
             self._executor.run(
                 program, feed=feed, fetch_list=[v for v in targets if v.name not in feed], return_numpy=False
@@ -178,11 +178,11 @@ class StaticGraphAdapter(Adapter):
     # --------------------------------------------------------------------------------------------- state
 
     def save(self, path: str) -> None:
-        """Parameters in ``path.pdparams``, the optimizer's variables, if there are any, in ``path.pdopt``."""
+        """Saves parameters in ``path.pdparams``, and optimizer variables, if there are any, in ``path.pdopt``."""
         state = {}
         for key, var in self.model.network.state_dict().items():
             state[key] = _core.Tensor(np.array(_tensor(var.name)))
-            state[key].name = var.name  # which goes into the file's table of names
+            state[key].name = var.name  # stored in the file's name table
         save(state, path + ".pdparams")
         program = self._progs.get("train")
         if program is None or self.model._optimizer is None:
@@ -192,18 +192,18 @@ class StaticGraphAdapter(Adapter):
             save(variables, path + ".pdopt")
 
     def load(self, pairs: list[tuple[Any, Any]], optimizer_state: dict[str, Any] | None) -> None:
-        """Sets parameters, and the optimizer's variables."""
+        """Sets parameters and optimizer variables."""
         for parameter, value in pairs:
             self._set(parameter.name, value)
         if self.model._optimizer is None or not optimizer_state:
             return
         program = self._progs.get("train")
-        assert program is not None, "the state of an optimizer is loaded after `model.prepare(optimizer, ...)`"
+        assert program is not None, "optimizer state can be loaded only after `model.prepare(optimizer, ...)`"
         state = self._load_optimizer(optimizer_state)
         for var in filter(is_belong_to_optimizer, program.list_vars()):
             if var.name in state:
                 self._set(var.name, state[var.name])
-            # dygraph mode has the rate as a number and does not save it
+            # in dygraph mode the rate is a number, which is not saved
             elif not var.name.startswith("learning_rate_"):
                 raise AssertionError(f"variable [{var.name}] is not in optimizer state file")
 
@@ -211,7 +211,7 @@ class StaticGraphAdapter(Adapter):
         _tensor(name).set(np.asarray(value), self.model._place)
 
     def set_learning_rate(self, rate: float) -> None:
-        """The rate of the next step, which is a variable of the Program."""
+        """Sets the rate of the next step, a variable of the Program."""
         optimizer = self.model._optimizer
         optimizer._learning_rate = rate
         for var in optimizer._learning_rate_map.values():

@@ -1,4 +1,4 @@
-"""The floating-point operations of a Program."""
+"""static_flops: counts the floating-point operations of a Program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _pool(op: _Op) -> int:
     return (int(window.prod()) + 1) * op.of_one_sample("Out")
 
 
-# type: how many, and the slot of the parameter
+# operator type -> (counting function, slot of the parameter)
 _COUNTS: dict[str, tuple[Any, str]] = {
     "conv2d": (_conv, "Filter"),
     "depthwise_conv2d": (_conv, "Filter"),
@@ -63,7 +63,7 @@ _COUNTS: dict[str, tuple[Any, str]] = {
 
 
 def static_flops(program: Any, print_detail: bool = False) -> int:
-    """The operations for one sample; `print_detail` prints a row for each operator that has some."""
+    """The number of operations for one sample; `print_detail` prints a row for each counted operator."""
     rows, total = [], 0
     for block in program.blocks:
         for each in block.ops:

@@ -1,4 +1,4 @@
-"""Text tables in a frame."""
+"""Framed text tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__: list[str] = []
 
 
 def framed(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table whose columns are as wide as they need, their contents in the middle."""
+    """A table with centered contents and columns of the required width."""
     cells = [[str(c) for c in row] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     rule = "+" + "+".join("-" * (w + 2) for w in widths) + "+"
 
     def cell(text: str, width: int) -> str:
-        # where the spaces do not halve, a text of even length has more on its left, as in the tables that users know
+        # for an odd number of spaces, text of even length gets more on its left, as in 2.0.2's tables
         left = (width - len(text) + (len(text) + 1) % 2) // 2
         return " " * (left + 1) + text + " " * (width - len(text) - left + 1)
 

@@ -1,4 +1,4 @@
-"""Reading data: datasets, samplers and the DataLoader."""
+"""paddle.io: datasets, samplers and the DataLoader."""
 
 from paddle._basics.missing import speak as _speak
 from paddle.io.batch_sampler import BatchSampler, DistributedBatchSampler

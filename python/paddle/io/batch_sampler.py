@@ -1,4 +1,4 @@
-"""Batch samplers: which samples make up a mini-batch, on this rank."""
+"""Batch samplers: the indices of each mini-batch, for one process or distributed over ranks."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def _batches(num_samples: int, batch_size: int, drop_last: bool) -> int:
 
 
 class BatchSampler(Sampler):
-    """Yields lists of `batch_size` indices, of a map-style `dataset` or of a `sampler` (one of the two).
+    """Yields lists of `batch_size` indices of a map-style `dataset` or of a `sampler` (exactly one of them).
 
     Args:
-        dataset: a paddle.io.Dataset, read in order, or with `shuffle` at random.
+        dataset: a paddle.io.Dataset, read in order, or with `shuffle` in random order.
         sampler: a paddle.io.Sampler.
         shuffle: bool; only with `dataset`.
         batch_size: positive int.
-        drop_last: whether a last batch with fewer indices is left out.
+        drop_last: whether to drop a last incomplete batch.
 
-    Wrong arguments raise AssertionError, as in 2.0.2.
+    Invalid arguments raise AssertionError, as in 2.0.2.
 
     Examples:
         >>> import paddle
@@ -62,12 +62,12 @@ class BatchSampler(Sampler):
             assert isinstance(sampler, Sampler), (
                 f"BatchSampler: sampler must be a paddle.io.Sampler, got {type(sampler)}"
             )
-            assert not shuffle, "BatchSampler: shuffle=True can not go with a sampler"
+            assert not shuffle, "BatchSampler: shuffle=True cannot be combined with a sampler"
             self.sampler = sampler
         else:
             assert isinstance(dataset, Dataset), "BatchSampler: dataset must be a paddle.io.Dataset"
             assert not isinstance(dataset, IterableDataset), "BatchSampler: an IterableDataset has no indices to sample"
-            assert sampler is None, "BatchSampler: dataset and sampler exclude each other"
+            assert sampler is None, "BatchSampler: dataset and sampler are mutually exclusive"
             assert isinstance(shuffle, bool), f"BatchSampler: shuffle must be a bool, got {type(shuffle)}"
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
 
@@ -86,7 +86,7 @@ class BatchSampler(Sampler):
 
 
 class _InfiniteIterableSampler:
-    """Asks for `batch_size` samples again and again: an IterableDataset has no indices and no known end."""
+    """Yields lists of `batch_size` times None forever: an IterableDataset has no indices and no known end."""
 
     def __init__(self, dataset: IterableDataset, batch_size: int = 1) -> None:
         assert isinstance(dataset, IterableDataset), "BatchSampler: dataset must be a paddle.io.IterableDataset"
@@ -99,16 +99,16 @@ class _InfiniteIterableSampler:
 
 
 class DistributedBatchSampler(BatchSampler):
-    """The batches of one rank: the samples are dealt out by whole batches, and wrapped around so that every
-    rank has equally many.
+    """The batches of one rank: whole batches are assigned to the ranks in turn, and samples are repeated from the start
+    so that all ranks have equally many.
 
     Args:
         dataset: anything with a length.
         batch_size: positive int, per rank.
         num_replicas: number of ranks (default: of the parallel environment).
         rank: this rank (default: of the parallel environment).
-        shuffle: whether each epoch has its own order, the same on all ranks (seeded by the epoch's number).
-        drop_last: whether a last batch with fewer indices is left out.
+        shuffle: whether each epoch has its own order, the same on all ranks (seeded by the epoch).
+        drop_last: whether to drop a last incomplete batch.
 
     Examples:
         >>> import paddle
@@ -141,7 +141,7 @@ class DistributedBatchSampler(BatchSampler):
                 "DistributedBatchSampler: num_replicas must be a positive int"
             )
         if rank is not None:
-            assert isinstance(rank, int) and rank >= 0, "DistributedBatchSampler: rank may not be negative"
+            assert isinstance(rank, int) and rank >= 0, "DistributedBatchSampler: rank must not be negative"
         self.nranks = _parallel_env("nranks") if num_replicas is None else num_replicas
         self.local_rank = _parallel_env("local_rank") if rank is None else rank
 
@@ -159,7 +159,7 @@ class DistributedBatchSampler(BatchSampler):
         return _group(indices, self.batch_size, self.drop_last)
 
     def _own(self, indices: list[int]) -> list[int]:
-        """Full batches go round the ranks; what is left after the last full round is cut into equal parts."""
+        """Full batches are assigned to the ranks in turn; the rest after the last full round is split equally."""
         rest = self.total_size % (self.batch_size * self.nranks)
         share = rest // self.nranks
         own: list[int] = []
@@ -173,12 +173,12 @@ class DistributedBatchSampler(BatchSampler):
         return _batches(self.num_samples, self.batch_size, self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the number of the next epoch, which seeds its order when `shuffle` is set."""
+        """Sets the epoch, which seeds the order if `shuffle` is set."""
         self.epoch = epoch
 
 
 def _parallel_env(field: str) -> int:
-    """The rank or the number of ranks that `paddle.distributed.launch` gave this process."""
+    """The rank or the number of ranks set by `paddle.distributed.launch`."""
     names = {"nranks": ("PADDLE_TRAINERS_NUM", "1"), "local_rank": ("PADDLE_TRAINER_ID", "0")}
     name, default = names[field]
     return int(os.environ.get(name, default))

@@ -1,8 +1,7 @@
-"""One socket pair between the process that trains and a worker: indices go out, batches come back.
+"""A socket pair between the training process and a worker: indices are sent to the worker, batches back.
 
-Arrays travel in a memfd, whose descriptor is passed over the socket: memory that both processes map, that has
-no name in /dev/shm, does not count against its limit, and that the kernel frees when the last of the two is gone,
-however it went.
+Arrays are passed in a memfd, whose descriptor is sent over the socket: both processes map the memory; it has no name in
+/dev/shm, does not count against its limit, and is freed by the kernel when both processes have released it or exited.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import Any
 _HEADER = struct.Struct("<QII")
 _SIZE = struct.Struct("<Q")
 _ALIGN = 64
-# Below this many bytes a copy through the socket costs less than a memfd and two mappings.
+# Below this many bytes, copying through the socket is cheaper than a memfd and two mappings.
 _INLINE = 32 * 1024
 
 
 class Channel:
-    """Sends and receives Python objects; the arrays in them go out of band."""
+    """Sends and receives Python objects; arrays in them are passed out of band."""
 
     def __init__(self, sock: socket.socket, use_shared_memory: bool = True) -> None:
         self._sock = sock
@@ -34,16 +33,16 @@ class Channel:
 
     @classmethod
     def pair(cls, use_shared_memory: bool) -> tuple[Channel, Channel]:
-        """The two ends: the first stays here, the second goes to a worker."""
+        """The two ends: the first for this process, the second for a worker."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         return cls(here, use_shared_memory), cls(there, use_shared_memory)
 
     def fileno(self) -> int:
-        """The socket's descriptor, for a selector."""
+        """The file descriptor of the socket, for a selector."""
         return self._sock.fileno()
 
     def close(self) -> None:
-        """Ends the connection: the other end reads an end of file even if a forked process holds a copy of this."""
+        """Shuts the connection down: the other end reads EOF even if a forked process holds a copy of this socket."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
@@ -53,9 +52,9 @@ class Channel:
         self._sock.close()
 
     def send_while_reading(self, value: Any, read: Callable[[], None]) -> None:
-        """Sends `value` in band, calling `read` whenever the other end wants to send too.
+        """Sends `value` in band, calling `read` whenever the other end is sending, too.
 
-        With a plain `send` both ends could wait for each other to read.
+        With plain `send`, both ends could block until the other reads.
         """
         data = pickle.dumps(value, protocol=5)
         rest = memoryview(_HEADER.pack(len(data), 0, 0) + data)
@@ -68,7 +67,7 @@ class Channel:
                     read()
 
     def send(self, value: Any) -> None:
-        """Sends `value`; blocks while the other end has too much to read."""
+        """Sends `value`; blocks while the socket buffer is full."""
         buffers: list[memoryview] = []
 
         def keep(buffer: pickle.PickleBuffer) -> None:
@@ -91,7 +90,7 @@ class Channel:
         self._sock.sendall(memoryview(head)[sent:])
 
     def receive(self) -> Any:
-        """The next object; EOFError when the other end is closed or its process is gone."""
+        """The next object; EOFError if the other end is closed or its process has exited."""
         head, fds, _, _ = socket.recv_fds(self._sock, _HEADER.size, 1)
         try:
             head += self._exactly(_HEADER.size - len(head))
@@ -136,7 +135,7 @@ def _fill_memfd(buffers: list[memoryview]) -> int:
         os.ftruncate(fd, total)
         for buffer, offset in zip(buffers, offsets, strict=True):
             done = 0
-            while done < buffer.nbytes:  # one write moves at most 2 GiB
+            while done < buffer.nbytes:  # one write transfers at most 2 GiB
                 done += os.pwrite(fd, buffer[done:], offset + done)
     except BaseException:
         os.close(fd)
@@ -146,6 +145,6 @@ def _fill_memfd(buffers: list[memoryview]) -> int:
 
 def _map_memfd(fd: int, sizes: list[int]) -> list[Any]:
     offsets, total = _offsets(sizes)
-    # Populated at once: a page fault for every 4 KiB costs more than the copy.
+    # Populated immediately: page faults per 4 KiB would cost more than the copy.
     memory = memoryview(mmap.mmap(fd, total, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
     return [memory[offset : offset + size] for offset, size in zip(offsets, sizes, strict=True)]

@@ -1,4 +1,4 @@
-"""From samples to a batch, and from a batch of arrays to what the mode's user gets."""
+"""Collation of samples into batches, and conversion of batches for dygraph and static mode."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
     """Stacks a list of samples, field by field, along a new axis 0.
 
     Args:
-        batch: samples of one kind: an array, Tensor or number each, or a list, tuple or dict of fields (which may
-            be nested).
+        batch: samples of one kind: an array, Tensor or number, or a list, tuple or dict of fields (which may be
+            nested).
 
     Returns:
-        A list with one array (or Tensor) per field, of length 1 where a sample is one field; a dict where a
-        sample is a dict.
+        A list with one array (or Tensor) per field, of length 1 if a sample is a single field; a dict if a sample is a
+        dict.
 
     Raises RuntimeError for a field of another type or samples with different numbers of fields, ValueError for
     different shapes.
@@ -71,7 +71,7 @@ def _is_tensor(value: object) -> bool:
 
 
 def map_arrays(batch: Any, leaf: Callable[[Any], Any]) -> Any:
-    """`batch` with `leaf` applied to every array, number and Tensor in it; the outermost sequence is a list."""
+    """`batch` with `leaf` applied to each array, number and Tensor in it; the outermost sequence becomes a list."""
     if isinstance(batch, (str, bytes)) or batch is None:
         return batch
     if isinstance(batch, (np.ndarray, np.generic, numbers.Number)) or _is_tensor(batch):
@@ -86,12 +86,12 @@ def map_arrays(batch: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def as_numpy(value: Any) -> Any:
-    """A Tensor's data; anything else unchanged. What a worker sends are plain arrays."""
+    """The data of a Tensor; other values unchanged. Workers send plain arrays."""
     return value.numpy() if _is_tensor(value) else value
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A regular ndarray, or a TypeError that says what a ragged batch looks like."""
+    """A regular ndarray; TypeError with an explanation for ragged nested lists."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -105,7 +105,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def to_eager(batch: Any, place: Any) -> Any:
-    """What dygraph's user gets: the batch with Tensors for arrays, in a list even for one field."""
+    """The batch for dygraph mode: Tensors instead of arrays, in a list even for one field."""
 
     def leaf(value: Any) -> Any:
         return value if _is_tensor(value) else to_tensor(as_array(value), place=place)
@@ -115,7 +115,7 @@ def to_eager(batch: Any, place: Any) -> Any:
 
 
 def to_lod_tensors(batch: Any, place: Any) -> Any:
-    """What static mode's user gets: a list (or dict) with a LoDTensor for every array."""
+    """The batch for static mode: a list (or dict) with a LoDTensor for each array."""
 
     def leaf(value: Any) -> Any:
         if isinstance(value, core.LoDTensor):
@@ -129,7 +129,7 @@ def to_lod_tensors(batch: Any, place: Any) -> Any:
 
 
 def by_name(fields: Any, feed_list: Sequence[Any]) -> Any:
-    """The dict that Executor.run takes as `feed`, from a list of fields in the order of `feed_list`."""
+    """The `feed` dict for Executor.run, from fields in the order of `feed_list`."""
     if isinstance(fields, Mapping):
         return fields
     if len(fields) != len(feed_list):

@@ -1,4 +1,4 @@
-"""DataLoader: batches from a dataset, read here or by worker processes."""
+"""DataLoader: batches from a dataset, read by this process or by worker processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DataLoader"]
 
 
 class _NoLength(ValueError, TypeError):
-    """2.0.2's ValueError, and a TypeError, which list(loader) takes as "length unknown"."""
+    """The ValueError of 2.0.2, which is also a TypeError: list(loader) treats that as an unknown length."""
 
 
 class DataLoader:
@@ -29,24 +29,24 @@ class DataLoader:
 
     Args:
         dataset: a paddle.io.Dataset (read by index) or IterableDataset (read in its own order).
-        feed_list: the Variables that the fields feed, in order; needed in static mode with return_list=False.
-        places: a place or a list of places (default: the current one). With several places an iteration gives
-            one batch for each; batches that do not fill up all places are dropped.
-        return_list: static mode only: lists of fields instead of dicts from a Variable's name to its field.
-        batch_sampler: yields lists of indices, instead of `batch_size`, `shuffle` and `drop_last`.
-        batch_size: samples in a batch; None if the dataset's items are batches already.
-        shuffle: whether samples are drawn at random, by numpy's global generator.
-        drop_last: whether a last batch with fewer samples is left out.
-        collate_fn: makes a batch from a list of samples (default: stacks each field along a new axis 0).
-        num_workers: number of processes that read (0: this one reads). They are forked for each pass.
-        use_buffer_reader: accepted for compatibility; workers always read two batches ahead each.
+        feed_list: the Variables fed by the fields, in order; required in static mode with return_list=False.
+        places: a place or a list of places (default: the current one). With several places an iteration yields one
+            batch for each; an incomplete set of batches at the end is dropped.
+        return_list: static mode only: yield lists of fields instead of dicts from variable names to fields.
+        batch_sampler: yields lists of indices; replaces `batch_size`, `shuffle` and `drop_last`.
+        batch_size: samples per batch; None if the dataset's items are batches.
+        shuffle: whether to read in random order, drawn by numpy's global generator.
+        drop_last: whether to drop a last incomplete batch.
+        collate_fn: converts a list of samples to a batch (default: stacks each field along a new axis 0).
+        num_workers: number of reader processes (0: this process reads). They are forked for each pass.
+        use_buffer_reader: ignored; each worker always reads two batches ahead.
         use_shared_memory: whether workers pass arrays in shared memory or through a socket.
-        timeout: seconds of waiting for a batch after which a warning names the worker; 0 for none.
-        worker_init_fn: called with the worker's number in each worker before it reads.
+        timeout: seconds without a batch after which a warning names the worker; 0: no warning.
+        worker_init_fn: called with the worker's id in each worker before it reads.
 
-    An iteration gives, in dygraph mode, a list of Tensors, one for each field (dicts and nested lists of samples
-    keep their form). A worker's exception is raised here, of its own type, with the worker's traceback; a worker
-    that dies raises RuntimeError.
+    In dygraph mode an iteration yields a list of Tensors, one per field (dicts and nested lists keep their structure).
+    An exception in a worker is re-raised here with its type and the worker's traceback; a worker that dies raises
+    RuntimeError.
 
     Examples:
         >>> import numpy as np
@@ -100,7 +100,7 @@ class DataLoader:
             num_workers = 0
         self.num_workers = num_workers
         self.use_shared_memory = use_shared_memory and num_workers > 0
-        assert timeout >= 0, "DataLoader: timeout may not be negative"
+        assert timeout >= 0, "DataLoader: timeout must not be negative"
         self.timeout = timeout
 
         iterable = isinstance(dataset, IterableDataset)
@@ -108,18 +108,18 @@ class DataLoader:
         if iterable and shuffle:
             raise ValueError(f"IterableDataset not support shuffle, but got shuffle={shuffle}")
         if iterable and batch_sampler is not None:
-            raise ValueError("DataLoader: an IterableDataset can not go with a batch_sampler")
+            raise ValueError("DataLoader: an IterableDataset cannot be combined with a batch_sampler")
 
         self.batch_size: int | None = None
         self.batch_sampler: Any = None
         self.drop_last = drop_last
         if batch_sampler is not None:
             assert batch_size == 1 and not shuffle and not drop_last, (
-                "DataLoader: batch_size, shuffle and drop_last can not be given along with batch_sampler"
+                "DataLoader: batch_size, shuffle and drop_last cannot be combined with batch_sampler"
             )
             self.batch_sampler = batch_sampler
         elif batch_size is not None:
-            assert batch_size > 0, "DataLoader: batch_size must be positive or None where no batch_sampler is given"
+            assert batch_size > 0, "DataLoader: batch_size must be positive, or None without a batch_sampler"
             self.batch_size = batch_size
             if isinstance(dataset, IterableDataset):
                 self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)
@@ -150,18 +150,18 @@ class DataLoader:
         use_multiprocess: bool = False,
         drop_last: bool = True,
     ) -> DygraphGeneratorLoader | GeneratorLoader:
-        """A loader whose data come from a Python generator, read ahead by a thread.
+        """A loader for a Python generator, which a thread reads ahead.
 
-        Give it its source by `set_sample_generator`, `set_sample_list_generator` or `set_batch_generator`.
+        Set the source by `set_sample_generator`, `set_sample_list_generator` or `set_batch_generator`.
 
         Args:
-            feed_list: static mode: the Variables that the fields feed.
-            capacity: how many batches are read ahead; needed.
-            use_double_buffer: accepted for compatibility.
-            iterable: False in static mode means that the Program reads by itself between start() and reset().
+            feed_list: static mode: the Variables fed by the fields.
+            capacity: number of batches to read ahead; required.
+            use_double_buffer: ignored.
+            iterable: False in static mode: the Program reads the data itself between start() and reset().
             return_list: static mode: lists of fields instead of dicts.
-            use_multiprocess: dygraph: the generator runs in a process of its own.
-            drop_last: static mode: whether batches that do not fill up all places are dropped.
+            use_multiprocess: dygraph: run the generator in a separate process.
+            drop_last: static mode: whether to drop an incomplete set of batches for several places.
 
         Examples:
             >>> import numpy as np
@@ -179,12 +179,12 @@ class DataLoader:
 
     @staticmethod
     def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> DatasetLoader:
-        """A loader over an InMemoryDataset or QueueDataset of paddle.distributed, in static mode."""
+        """A loader for an InMemoryDataset or QueueDataset of paddle.distributed, in static mode."""
         return DatasetLoader(dataset, places, drop_last)
 
 
 class _DataLoaderIterBase:
-    """One pass over a DataLoader; `_fetch` gives a batch of arrays or raises StopIteration."""
+    """One pass over a DataLoader; `_fetch` returns a batch of arrays or raises StopIteration."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._places = loader.places
@@ -193,7 +193,7 @@ class _DataLoaderIterBase:
         self._dataset = loader.dataset
         self._batch_sampler = loader.batch_sampler
         self._done = False
-        # Threads may share a pass: each batch goes to one of them.
+        # Threads may share a pass: each batch is returned to one of them.
         self._turn = threading.RLock()
         self._collate_fn: Callable[[Any], Any] | None
         if loader.auto_collate_batch:
@@ -226,7 +226,7 @@ class _DataLoaderIterBase:
                 if in_dygraph_mode():
                     return to_eager(self._fetch(), self._places[0])
                 group = [to_lod_tensors(self._fetch(), place) for place in self._places]
-            except BaseException:  # the end, an error, Ctrl-C: in each case the pass is over
+            except BaseException:  # the end, an error, or Ctrl-C: the pass is over
                 self._close()
                 raise
         if not self._return_list:
@@ -234,12 +234,12 @@ class _DataLoaderIterBase:
         return group[0] if len(group) == 1 else group
 
     def next(self) -> Any:
-        """The same as `__next__`, as 2.0.2 has it."""
+        """The same as `__next__`, as in 2.0.2."""
         return self.__next__()
 
 
 class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
-    """Reads in this process, when a batch is asked for."""
+    """Reads in this process, on demand."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
@@ -255,7 +255,7 @@ class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
         except StopIteration as error:
             if self._kind == _DatasetKind.ITER:
                 raise
-            # Passed on, it would end the user's loop as if there were no more samples.
+            # Propagated, it would silently end the caller's loop.
             raise RuntimeError(f"the dataset raised StopIteration for the samples {indices}") from error
 
 
@@ -278,6 +278,6 @@ class _DataLoaderIterMultiProcess(_DataLoaderIterBase):
             self._pool.close()
 
     def __del__(self) -> None:
-        # A constructor that failed has no pool.
+        # If the constructor failed, there is no pool.
         if getattr(self, "_pool", None) is not None:
             self._close()

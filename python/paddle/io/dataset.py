@@ -1,4 +1,4 @@
-"""Datasets: what a DataLoader reads its samples from."""
+"""Datasets: map-style and iterable sources of samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 class Dataset:
     """A map-style dataset: `dataset[i]` is sample i, `len(dataset)` the number of samples.
 
-    A subclass gives both methods; the base class raises NotImplementedError.
+    A subclass implements both methods; the base class raises NotImplementedError.
 
     Examples:
         >>> from paddle.io import Dataset
@@ -44,14 +44,14 @@ class Dataset:
 
 
 class _NoLength(RuntimeError, TypeError):
-    """2.0.2's RuntimeError, and a TypeError, which list(dataset) takes as "length unknown"."""
+    """The RuntimeError of 2.0.2, which is also a TypeError: list(dataset) treats that as an unknown length."""
 
 
 class IterableDataset(Dataset):
-    """A dataset that is read in its own order: a subclass gives `__iter__`.
+    """A dataset that is read sequentially: a subclass implements `__iter__`.
 
-    With several workers each of them iterates over its own copy; `paddle.io.get_worker_info()` tells a copy
-    which part of the samples is its own.
+    With several workers each iterates over its own copy; `paddle.io.get_worker_info()` identifies the worker, so that
+    each copy can yield its part of the samples.
 
     Examples:
         >>> from paddle.io import IterableDataset
@@ -65,7 +65,7 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"'__iter__' not implement in class {type(self).__name__}")
 
-    # Defined, so that an accidental index or length is told apart from a method that was forgotten.
+    # Defined, so that an accidental index or length is distinguished from a missing method.
     def __getitem__(self, idx: Any) -> Any:
         raise RuntimeError(f"'__getitem__' should not be called for IterableDataset {type(self).__name__}")
 
@@ -74,7 +74,7 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Sample i is row i of each of `tensors`, which have one and the same shape[0]. Eager mode only.
+    """Sample i is row i of each of `tensors`, whose shape[0] must be equal. Dygraph mode only.
 
     Examples:
         >>> import paddle
@@ -85,7 +85,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         if not in_dygraph_mode():
-            raise RuntimeError("TensorDataset is for use outside Programs")
+            raise RuntimeError("TensorDataset requires dygraph mode")
         assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (
             "TensorDataset: the tensors differ in their first size"
         )
@@ -99,14 +99,14 @@ class TensorDataset(Dataset):
 
 
 def to_list(value: Any) -> list[Any] | None:
-    """None stays None, a list or tuple becomes a list, anything else a list of one."""
+    """None stays None, a list or tuple becomes a list, another value a list of one."""
     if value is None:
         return None
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 class ComposeDataset(Dataset):
-    """Joins the fields of several map-style datasets of one length: sample i has the fields of all samples i.
+    """Combines the fields of several map-style datasets of equal length: sample i has the fields of all samples i.
 
     Examples:
         >>> import paddle
@@ -138,7 +138,7 @@ class ComposeDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Reads several iterable datasets one after the other.
+    """Concatenates several iterable datasets.
 
     Examples:
         >>> import paddle
@@ -180,10 +180,10 @@ class Subset(Dataset):
 
 
 def random_split(dataset: Any, lengths: Sequence[int], generator: Any = None) -> list[Subset]:
-    """Cuts `dataset` at random into subsets that share no sample, of the given `lengths`.
+    """Splits `dataset` randomly into disjoint subsets of the given `lengths`.
 
-    The permutation is drawn by `paddle.randperm`, so `paddle.seed` fixes it; `generator` is not read, as in
-    2.0.2. Raises ValueError if the lengths do not add up to `len(dataset)`.
+    The permutation is drawn by `paddle.randperm`, so that `paddle.seed` fixes it; `generator` is ignored, as in 2.0.2.
+    Raises ValueError if the lengths do not add up to `len(dataset)`.
 
     Examples:
         >>> import paddle

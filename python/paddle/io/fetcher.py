@@ -1,4 +1,4 @@
-"""Reading one batch from a dataset, in this process or in a worker."""
+"""Fetchers: read and collate one batch of a dataset, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class _DatasetKind:
-    """How a dataset is read: by index or in its own order."""
+    """How a dataset is read: by index or sequentially."""
 
     MAP = 0
     ITER = 1
@@ -24,7 +24,7 @@ class _DatasetKind:
 
 
 class _DatasetFetcher:
-    """Base of the two fetchers: `fetch(indices)` gives a collated batch."""
+    """Base of the two fetchers: `fetch(indices)` returns a collated batch."""
 
     def __init__(
         self, dataset: Any, auto_collate_batch: bool, collate_fn: Callable[[Any], Any] | None, drop_last: bool
@@ -35,17 +35,17 @@ class _DatasetFetcher:
         self.drop_last = drop_last
 
     def fetch(self, batch_indices: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no fetch of its own")
+        raise NotImplementedError(f"{type(self).__name__} does not implement fetch")
 
     def _collate(self, data: Any) -> Any:
         try:
             return self.collate_fn(data) if self.collate_fn else data
-        except StopIteration as error:  # it would end the pass as if there were no more samples
+        except StopIteration as error:  # propagated, it would silently end the pass
             raise RuntimeError("collate_fn raised StopIteration") from error
 
 
 class _IterableDatasetFetcher(_DatasetFetcher):
-    """Takes as many samples as there are indices; StopIteration when there are none left."""
+    """Reads as many samples as there are indices; StopIteration at the end."""
 
     def __init__(
         self, dataset: Any, auto_collate_batch: bool, collate_fn: Callable[[Any], Any] | None, drop_last: bool
@@ -68,7 +68,7 @@ class _IterableDatasetFetcher(_DatasetFetcher):
 
 
 class _MapDatasetFetcher(_DatasetFetcher):
-    """Reads the samples at the given indices (or the one batch at an index, without automatic collation)."""
+    """Reads the samples at the given indices (or, without automatic collation, the batch at one index)."""
 
     def fetch(self, batch_indices: Any) -> Any:
         if self.auto_collate_batch:

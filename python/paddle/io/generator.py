@@ -1,4 +1,4 @@
-"""Loaders whose data come from a Python generator, read ahead by a thread."""
+"""Loaders for Python generators, which a thread reads ahead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _pinned_memory: bool | None = None
 
 
 def keep_data_loader_order(*args: bool) -> bool | None:
-    """Sets whether batches keep the generator's order, or, without an argument, tells it. They always do here."""
+    """Sets whether batches keep the generator's order, or returns the setting. The order is always kept."""
     global _keep_order
     if not args:
         return _keep_order
@@ -37,7 +37,7 @@ def keep_data_loader_order(*args: bool) -> bool | None:
 
 
 def use_pinned_memory(*args: bool) -> bool | None:
-    """Sets whether batches for a GPU go through pinned memory, or, without an argument, tells it (None: unset)."""
+    """Sets whether batches for a GPU use pinned memory, or returns the setting (None: unset)."""
     global _pinned_memory
     if not args:
         return _pinned_memory
@@ -47,7 +47,7 @@ def use_pinned_memory(*args: bool) -> bool | None:
 
 
 class _Reader:
-    """A thread that runs a source at most `capacity` batches ahead of its user; errors come out in order."""
+    """A thread that runs a source at most `capacity` batches ahead of the consumer; errors are delivered in order."""
 
     def __init__(self, source: Callable[[], Iterable[Any]], capacity: int) -> None:
         self._items: deque[Any] = deque()
@@ -69,7 +69,7 @@ class _Reader:
                         break
                     self._items.append(item)
                     self._change.notify_all()
-        except BaseException as error:  # raised again where the batch is asked for
+        except BaseException as error:  # raised again in get()
             self._error = error
         finally:
             with self._change:
@@ -77,7 +77,7 @@ class _Reader:
                 self._change.notify_all()
 
     def get(self) -> Any:
-        """The next batch; the source's exception or StopIteration after the last one."""
+        """The next batch; after the last one the source's exception or StopIteration."""
         with self._change:
             while not self._items and not self._ended:
                 self._change.wait()
@@ -95,7 +95,7 @@ class _Reader:
         return len(self._items)
 
     def close(self) -> None:
-        """Ends the thread after the batch that it is at."""
+        """Ends the thread after its current batch."""
         with self._change:
             self._closed = True
             self._items.clear()
@@ -113,7 +113,7 @@ def _process_main(there: Channel, source: Callable[[], Iterable[Any]]) -> None:
             there.send((True, [_portable_field(field) for field in batch]))
         there.send((False, None))
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the reader has had enough
+        pass  # the reader has closed the channel
     except Exception as error:
         there.send((False, _WorkerError(0, error)))
 
@@ -123,7 +123,7 @@ def _portable_field(field: Any) -> Any:
 
 
 def _in_process(source: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """The batches of a source that runs in a process of its own."""
+    """The batches of a source that runs in a separate process."""
     here, there = Channel.pair(use_shared_memory=True)
     process = multiprocessing.get_context("fork").Process(target=_process_main, args=(there, source), daemon=True)
     with warnings.catch_warnings():
@@ -153,7 +153,7 @@ def _in_process(source: Callable[[], Iterable[Any]]) -> Iterator[Any]:
 
 
 def _slots(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[list[list[Any]]]]:
-    """Turns lists of samples into lists of fields."""
+    """Converts lists of samples to lists of fields."""
 
     def batches() -> Iterator[list[list[Any]]]:
         for samples in reader():
@@ -188,7 +188,7 @@ class DataLoaderBase:
         return self
 
     def next(self) -> Any:
-        """The same as `__next__`, as 2.0.2 has it."""
+        """The same as `__next__`, as in 2.0.2."""
         return self.__next__()
 
     def __iter__(self) -> DataLoaderBase:
@@ -203,14 +203,14 @@ class DataLoaderBase:
 
 
 class _ThreadedLoader(DataLoaderBase):
-    """What the two generator loaders have in common: the source, and the thread that reads it."""
+    """Base of the two generator loaders: the source, and the thread that reads it."""
 
     def __init__(self, capacity: int | None) -> None:
         super().__init__()
         if not capacity:
             raise ValueError("Please give value to capacity.")
-        if operator.index(capacity) < 1:  # no batch would ever be read
-            raise ValueError(f"capacity is the number of batches to read ahead, but received {capacity}")
+        if operator.index(capacity) < 1:  # otherwise no batch would ever be read
+            raise ValueError(f"capacity must be the number of batches to read ahead, got {capacity}")
         self._capacity = capacity
         self._source: Callable[[], Iterable[Any]] | None = None
         self._reader: _Reader | None = None
@@ -218,7 +218,7 @@ class _ThreadedLoader(DataLoaderBase):
 
     @property
     def queue(self) -> Any:
-        """The batches that are ready, while the loader is read."""
+        """The batches that are ready, during a pass."""
         return self._reader
 
     @property
@@ -240,7 +240,7 @@ class _ThreadedLoader(DataLoaderBase):
             raise StopIteration
         try:
             return self._reader.get()
-        except BaseException:  # the end, an error, Ctrl-C
+        except BaseException:  # the end, an error, or Ctrl-C
             self._stop()
             raise
 
@@ -251,24 +251,24 @@ class _ThreadedLoader(DataLoaderBase):
     def set_sample_generator(
         self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
     ) -> _ThreadedLoader:
-        """Takes samples from `reader()`, each a list or tuple of fields, `batch_size` of them for a batch.
+        """Reads samples from `reader()`, each a list or tuple of fields, and groups `batch_size` of them into a batch.
 
-        `drop_last` leaves out a last batch with fewer. Returns the loader.
+        `drop_last` drops a last incomplete batch. Returns the loader.
         """
         assert batch_size > 0, "batch_size must be positive"
         return self.set_sample_list_generator(_batched(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> _ThreadedLoader:
-        """Takes batches from `reader()`, each a list of samples. Returns the loader."""
+        """Reads batches from `reader()`, each a list of samples. Returns the loader."""
         return self.set_batch_generator(_slots(reader), places)
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> _ThreadedLoader:
-        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
+        """Reads batches from `reader()`, each a list or tuple of fields. Returns the loader."""
         raise NotImplementedError(f"'set_batch_generator' not implement in class {type(self).__name__}")
 
 
 class DygraphGeneratorLoader(_ThreadedLoader):
-    """The loader that `DataLoader.from_generator` returns in dygraph mode: iterates over lists of Tensors."""
+    """The loader of `DataLoader.from_generator` in dygraph mode: iterates over lists of Tensors."""
 
     def __init__(
         self,
@@ -283,7 +283,7 @@ class DygraphGeneratorLoader(_ThreadedLoader):
         self._feed_list = feed_list
         if not iterable:
             warnings.warn(
-                "a DygraphGeneratorLoader has the iterable mode only: iterable=False is ignored",
+                "DygraphGeneratorLoader supports only iterable=True: iterable=False is ignored",
                 stacklevel=3,
             )
         if not return_list:
@@ -293,7 +293,7 @@ class DygraphGeneratorLoader(_ThreadedLoader):
             )
         if use_multiprocess and sys.platform in ("darwin", "win32"):
             warnings.warn(
-                "DygraphGeneratorLoader: use_multiprocess does nothing on macOS and Windows",
+                "DygraphGeneratorLoader: use_multiprocess has no effect on macOS and Windows",
                 stacklevel=3,
             )
             use_multiprocess = False
@@ -315,15 +315,15 @@ class DygraphGeneratorLoader(_ThreadedLoader):
             raise
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> DygraphGeneratorLoader:
-        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader."""
+        """Reads batches from `reader()`, each a list or tuple of fields. Returns the loader."""
         self._source = reader
         self._places = place_list(places)
-        assert len(self._places) == 1, "outside a Program one place must be given"
+        assert len(self._places) == 1, "in dygraph mode exactly one place must be given"
         return self
 
 
 class GeneratorLoader(_ThreadedLoader):
-    """The loader that `DataLoader.from_generator` returns in static mode: iterates over what Executor.run feeds."""
+    """The loader of `DataLoader.from_generator` in static mode: iterates over feeds for Executor.run."""
 
     def __init__(
         self,
@@ -336,17 +336,17 @@ class GeneratorLoader(_ThreadedLoader):
     ) -> None:
         super().__init__(capacity)
         if not feed_list:
-            raise Exception("feed_list must be given while a Program is built")
+            raise Exception("feed_list must be given in static mode")
         self._feed_list = feed_list
         self._return_list = return_list
         self._drop_last = drop_last
         self._iterable = iterable
-        # What the Program reads from, if it does so by itself.
+        # The queue that the Program reads, if iterable is False.
         self._queue = None if iterable else attach_source(feed_list, self._capacity, use_double_buffer, drop_last)
 
     @property
     def queue(self) -> Any:
-        """The batches that are ready, while the loader is read."""
+        """The batches that are ready, during a pass."""
         return self._reader if self._queue is None else self._queue
 
     def __iter__(self) -> GeneratorLoader:
@@ -360,7 +360,7 @@ class GeneratorLoader(_ThreadedLoader):
             return super()._get()
         except StopIteration:
             raise
-        except Exception as error:  # as in 2.0.2, whose queue of batches is killed then
+        except Exception as error:  # as in 2.0.2, where the queue of batches is killed
             raise SystemError(f"(Fatal) the reader has raised an exception: {error!r}") from error
 
     def __next__(self) -> Any:
@@ -379,18 +379,18 @@ class GeneratorLoader(_ThreadedLoader):
         return group if self._return_list else [by_name(fields, self._feed_list) for fields in group]
 
     def _fields(self, batch: Iterable[Any], place: Any) -> list[Any]:
-        """LoDTensors of the fields of a batch."""
+        """The fields of a batch as LoDTensors."""
         fields = list(batch)
         if len(fields) != len(self._feed_list):
-            raise ValueError(f"the data source gives {len(fields)} fields, but feed_list has {len(self._feed_list)}")
+            raise ValueError(f"the data source yields {len(fields)} fields, but feed_list has {len(self._feed_list)}")
         return [self._field(field, var, place) for field, var in zip(fields, self._feed_list, strict=True)]
 
     def _field(self, field: Any, var: Any, place: Any) -> Any:
         if not isinstance(field, list):
             return to_lod_tensors([field], place)[0]
-        # Samples as the user gave them: they take the Variable's element type and inner shape.
+        # Raw samples: converted to the Variable's element type and inner shape.
         lengths: list[list[int]] = [[] for _ in range(var.lod_level)]
-        for level in lengths:  # a sequence's length at each level, its items at the next
+        for level in lengths:  # the sequence lengths at each level, with its items at the next one
             level.extend(len(item) for item in field)
             field = [item for items in field for item in items]
         array = as_array(field).astype(convert_dtype(var.dtype))
@@ -406,16 +406,16 @@ class GeneratorLoader(_ThreadedLoader):
         return tensor
 
     def start(self) -> None:
-        """Starts reading where the Program reads by itself (iterable=False): a pass over the source.
+        """Starts a pass over the source, for Programs that read by themselves (iterable=False).
 
-        Executor.run raises EOFException at its end.
+        Executor.run raises EOFException at the end.
         """
         assert self._queue is not None, "start() is for iterable=False only"
         assert self._source is not None, "Data source of DataLoader has not set yet"
         self._queue.start()
 
     def reset(self) -> None:
-        """Ends reading where the Program reads by itself (iterable=False); start() begins the next pass."""
+        """Ends the pass (iterable=False); start() begins the next one."""
         assert self._queue is not None, "reset() is for iterable=False only"
         self._queue.reset()
 
@@ -425,16 +425,16 @@ class GeneratorLoader(_ThreadedLoader):
         self._stop()
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
-        """Takes batches from `reader()`, each a list or tuple of fields. Returns the loader.
+        """Reads batches from `reader()`, each a list or tuple of fields. Returns the loader.
 
-        `places` is needed unless the Program reads by itself (iterable=False), which knows its place.
+        `places` is required unless the Program reads by itself (iterable=False).
         """
         self._source = reader
         if self._queue is not None:
             place = CPUPlace()
             self._queue.provider = lambda: (self._fields(batch, place) for batch in reader())
             return self
-        assert places is not None, "places must be given where iterable is True"
+        assert places is not None, "places must be given if iterable is True"
         self._places = place_list(places)
         return self
 
@@ -448,14 +448,14 @@ def loader_of_mode(
     use_multiprocess: bool = False,
     drop_last: bool = True,
 ) -> DygraphGeneratorLoader | GeneratorLoader:
-    """The loader of the mode that the process is in; the arguments are those of `DataLoader.from_generator`."""
+    """The loader of the current mode; the arguments are those of `DataLoader.from_generator`."""
     if in_dygraph_mode():
         return DygraphGeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess)
     return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
 
 class PyReader(DataLoaderBase):
-    """The older face of `DataLoader.from_generator`, with decorate_* methods for the sources."""
+    """The former interface of `DataLoader.from_generator`, with decorate_* methods that set the source."""
 
     def __init__(
         self,
@@ -470,7 +470,7 @@ class PyReader(DataLoaderBase):
 
     @property
     def queue(self) -> Any:
-        """The batches that are ready, while the loader is read."""
+        """The batches that are ready, during a pass."""
         return self._loader.queue
 
     @property
@@ -485,11 +485,11 @@ class PyReader(DataLoaderBase):
         return self._loader.__next__()
 
     def start(self) -> None:
-        """Starts reading where the Program reads by itself (iterable=False)."""
+        """Starts a pass, for Programs that read by themselves (iterable=False)."""
         self._loader.start()
 
     def reset(self) -> None:
-        """Ends reading where the Program reads by itself (iterable=False)."""
+        """Ends the pass (iterable=False)."""
         self._loader.reset()
 
     def decorate_sample_generator(
@@ -508,18 +508,18 @@ class PyReader(DataLoaderBase):
 
 
 class DatasetLoader(DataLoaderBase):
-    """The loader that `DataLoader.from_dataset` returns: a batch of every place each step, as dicts by variable."""
+    """The loader of `DataLoader.from_dataset`: each step yields a batch per place, as dicts by variable."""
 
     def __init__(self, dataset: Any, places: Any, drop_last: bool) -> None:
         super().__init__()
         if not hasattr(dataset, "proto_desc"):
-            raise TypeError(f"from_dataset takes an InMemoryDataset or QueueDataset, got {type(dataset)}")
+            raise TypeError(f"from_dataset: dataset must be an InMemoryDataset or QueueDataset, got {type(dataset)}")
         self._places = place_list(places)
         count = len(self._places)
         if len(dataset.filelist) < count:
-            raise AssertionError(f"from_dataset: {count} places take as many files, there are {len(dataset.filelist)}")
+            raise AssertionError(f"from_dataset: {count} places need as many files, got {len(dataset.filelist)}")
         if dataset.thread_num not in (0, count):
-            warnings.warn(f"from_dataset: the data set's {dataset.thread_num} threads become {count}", stacklevel=3)
+            warnings.warn(f"from_dataset: {count} threads replace the data set's {dataset.thread_num}", stacklevel=3)
         dataset._set_thread(count)
         self._dataset, self._drop_last = dataset, drop_last
         self._names: list[str] = []
@@ -539,7 +539,7 @@ class DatasetLoader(DataLoaderBase):
     def __next__(self) -> list[dict[str, Any]]:
         step: list[dict[str, Any]] = []
         wanted = len(self._places or [])
-        # Readers whose files are at their end leave their places to the others; a step that stays short is left out.
+        # Exhausted readers release their places to others; an incomplete step at the end is dropped.
         while self._readers and len(step) < wanted:
             for reader in list(self._readers):
                 batch = reader.next()

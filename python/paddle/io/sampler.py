@@ -1,4 +1,4 @@
-"""Samplers: in which order the samples of a map-style dataset are read."""
+"""Samplers: the order in which the samples of a map-style dataset are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Sampler", "SequenceSampler", "RandomSampler", "WeightedRandomSampler
 
 
 class Sampler:
-    """Base of all samplers: a subclass gives `__iter__`, which yields indices of samples, and `__len__`.
+    """Base of all samplers: a subclass implements `__iter__`, which yields indices, and `__len__`.
 
     Examples:
         >>> from paddle.io import Sampler
@@ -61,11 +61,10 @@ class RandomSampler(Sampler):
     Args:
         data_source: anything with a length.
         replacement: whether an index may be drawn more than once.
-        num_samples: how many to draw, only with `replacement` (default: len(data_source)).
+        num_samples: number of draws, only with `replacement` (default: len(data_source)).
         generator: an iterator that yields the indices instead.
 
-    Raises TypeError for a `replacement` that is no bool, ValueError for `num_samples` without replacement or
-    not positive.
+    TypeError for a `replacement` that is not a bool, ValueError for `num_samples` without replacement or not positive.
 
     Examples:
         >>> import paddle
@@ -90,7 +89,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """How many indices one pass yields."""
+        """Number of indices per pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -102,7 +101,7 @@ class RandomSampler(Sampler):
                     return
             return
         n = len(self.data_source)
-        # The very calls of 2.0.2, so that one numpy seed gives the same order there and here.
+        # The same numpy calls as 2.0.2, so that a seed gives the same order.
         count = self.num_samples if self.replacement else n
         yield from np.random.choice(np.arange(n), count, replace=self.replacement).tolist()
 
@@ -136,8 +135,8 @@ class WeightedRandomSampler(Sampler):
     """Draws `num_samples` indices with probabilities proportional to `weights`.
 
     Args:
-        weights: Tensor, ndarray, list or tuple of shape [N], or [M, N] for M draws one after the other; none
-            negative or infinite, and not all zero (AssertionError on iteration otherwise).
+        weights: Tensor, ndarray, list or tuple of shape [N], or [M, N] for M consecutive sets of draws; not negative or
+            infinite, and not all zero (AssertionError on iteration otherwise).
         num_samples: positive int, else ValueError.
         replacement: bool, else ValueError.
 

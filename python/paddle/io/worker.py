@@ -1,4 +1,4 @@
-"""A DataLoader's worker process."""
+"""The worker process of a DataLoader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _worker_info: WorkerInfo | None = None
 
 
 class WorkerInfo:
-    """What `get_worker_info` returns: `id`, `num_workers` and this worker's copy of the `dataset`; read-only."""
+    """The result of `get_worker_info`: `id`, `num_workers` and this worker's copy of the `dataset`; read-only."""
 
     __initialized = False
 
@@ -38,7 +38,7 @@ class WorkerInfo:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a DataLoader's worker process its `id`, `num_workers` and `dataset`; None in any other process.
+    """The WorkerInfo in a DataLoader's worker process; None in any other process.
 
     Examples:
         >>> import paddle
@@ -49,7 +49,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class _WorkerError:
-    """An exception of a worker with its traceback, on its way to the process that trains."""
+    """An exception of a worker with its traceback, to be sent to the training process."""
 
     def __init__(self, worker_id: int, error: BaseException) -> None:
         self.worker_id = worker_id
@@ -58,23 +58,23 @@ class _WorkerError:
         self.kind = _portable(type(error))
 
     def reraise(self) -> None:
-        """Raises the worker's kind of exception, with the worker's traceback as its message."""
+        """Raises an exception of the same class, with the worker's traceback as message."""
         message = f"DataLoader worker({self.worker_id}) caught {self.name} with message:\n{self.text}"
         raise _with_message(self.kind, message)
 
 
 def _portable(kind: type[BaseException]) -> type[BaseException]:
-    """`kind` if the other process can find it by name and it is an ordinary Exception, else RuntimeError."""
+    """`kind` if the training process can import it by name and it is an ordinary Exception, else RuntimeError."""
     try:
         if issubclass(kind, Exception) and pickle.loads(pickle.dumps(kind)) is kind:
             return kind
-    except Exception:  # whatever pickling a user's class may raise
+    except Exception:  # pickling a user's class may raise anything
         return RuntimeError
     return RuntimeError
 
 
 class _Text(str):
-    """A message that KeyError, which prints the repr of its argument, prints as it is."""
+    """A message that KeyError, which prints the repr of its argument, prints unquoted."""
 
     __slots__ = ()
 
@@ -83,22 +83,22 @@ class _Text(str):
 
 
 def _with_message(kind: type[BaseException], message: str) -> BaseException:
-    # StopIteration would end the user's loop silently instead of reporting anything.
+    # StopIteration would silently end the caller's loop.
     if issubclass(kind, (StopIteration, StopAsyncIteration)):
         return RuntimeError(message)
     try:
         error = kind(_Text(message) if issubclass(kind, KeyError) else message)
-    except Exception:  # a class whose constructor wants something else
+    except Exception:  # a class whose constructor requires other arguments
         return RuntimeError(message)
     return error if message in str(error) else RuntimeError(message)
 
 
 class _Drained:
-    """An IterableDataset's worker has no more samples."""
+    """Marks that an IterableDataset's worker has no more samples."""
 
 
 def _die_with_parent() -> None:
-    """Ends this process as soon as its parent is gone, even if a sample is being read."""
+    """Ends this process as soon as its parent has exited, even while a sample is being read."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -109,7 +109,7 @@ def _die_with_parent() -> None:
                 if os.getppid() != parent:
                     os._exit(1)
             return
-        # Between the fork and here the parent may have died already, and its number may be another process's.
+        # The parent may have exited between the fork and here, and its pid may be reused.
         if os.getppid() == parent:
             select.select([fd], [], [])
         os._exit(1)
@@ -121,7 +121,7 @@ _stop_watch = threading.Event()
 
 
 def _plain(batch: Any) -> Any:
-    """The batch with arrays for Tensors: those live in memory of this process only."""
+    """The batch with arrays for Tensors, whose memory is private to this process."""
     return map_arrays(batch, as_numpy)
 
 
@@ -136,12 +136,12 @@ def _worker_loop(
     worker_id: int,
     num_workers: int,
 ) -> None:
-    """Answers each (number, indices) with (number, batch) or (number, error), until the channel is closed."""
+    """Replies to each (number, indices) with (number, batch) or (number, error), until the channel is closed."""
     global _worker_info
-    # Ctrl-C reaches the whole process group; it is the parent's to handle, which then closes the channel.
-    # A function, not SIG_IGN, which programs that a dataset starts would inherit.
+    # Ctrl-C is sent to the whole process group; the parent handles it and closes the channel.
+    # A handler, not SIG_IGN, which child processes started by a dataset would inherit.
     signal.signal(signal.SIGINT, lambda signum, frame: None)
-    # The parent's handler, if it has one, is about the parent's work.
+    # The parent's handlers do not apply to this process.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
 
@@ -152,7 +152,7 @@ def _worker_loop(
         if init_fn is not None:
             init_fn(worker_id)
         fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collate_batch, collate_fn, drop_last)
-    except Exception as error:  # told with the first batch that is asked for
+    except Exception as error:  # reported with the first batch
         failure = _WorkerError(worker_id, error)
 
     try:
@@ -174,7 +174,7 @@ def _worker_loop(
                 channel.send((number, _plain(batch)))
             except (BrokenPipeError, ConnectionResetError):
                 raise
-            except Exception as error:  # a batch that cannot be pickled, or no memory for it: nothing was sent yet
+            except Exception as error:  # a batch that cannot be pickled, or out of memory: nothing was sent yet
                 channel.send((number, _WorkerError(worker_id, error)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the parent has closed the channel: the normal end

@@ -1,4 +1,4 @@
-"""The worker processes of one pass over a DataLoader, seen from the process that trains."""
+"""WorkerPool: the worker processes of one pass over a DataLoader."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from paddle.io.channel import Channel
 from paddle.io.fetcher import _DatasetKind
 from paddle.io.worker import _Drained, _worker_loop, _WorkerError
 
-# How often a worker is looked at whose end of the channel another process keeps open.
+# Interval of checks for a dead worker whose end of the channel is kept open by another process.
 _POLL = 1.0
-# How long a worker may finish the sample it is at when a pass ends early.
+# Time for a worker to finish its current sample when a pass ends early.
 _GRACE = 1.0
 
 
@@ -29,7 +29,7 @@ _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
 def _disown() -> None:
-    """In a process that os.fork() has made: multiprocessing would end the parent's workers at this one's exit."""
+    """In a process made by os.fork(): otherwise multiprocessing would end the parent's workers at its exit."""
     children: set = getattr(multiprocessing.process, "_children", set())
     for pool in list(_pools):
         children.difference_update(pool._processes)
@@ -39,9 +39,9 @@ os.register_at_fork(after_in_child=_disown)
 
 
 class WorkerPool:
-    """Hands out the sampler's batches to the workers in turn and gives the results back in the same order.
+    """Distributes the sampler's batches to the workers in turn and returns the results in order.
 
-    Each worker has at most two batches waiting or ready, so that it reads ahead without filling the memory.
+    Each worker has at most two batches waiting or ready, which bounds memory while reading ahead.
     """
 
     def __init__(self, loader: Any, collate_fn: Any, indices: Iterator[Any]) -> None:
@@ -52,9 +52,9 @@ class WorkerPool:
         self._processes: list[Any] = []
         self._selector = selectors.DefaultSelector()
         self._turn = itertools.cycle(range(loader.num_workers))
-        self._owner: dict[int, int] = {}  # number of a batch that was asked for -> worker
+        self._owner: dict[int, int] = {}  # number of a requested batch -> worker
         self._ready: dict[int, Any] = {}
-        self._pending: deque[int] = deque()  # numbers asked for, in order
+        self._pending: deque[int] = deque()  # numbers of requested batches, in order
         self._next_number = 0
         self._closed = False
         self._pid = os.getpid()
@@ -68,7 +68,7 @@ class WorkerPool:
             raise
 
     def _start(self, loader: Any, collate_fn: Any) -> None:
-        # By fork, as 2.0.2 does: the dataset need not be picklable, and a worker is there in milliseconds.
+        # By fork, as in 2.0.2: the dataset need not be picklable, and a worker starts within milliseconds.
         context = multiprocessing.get_context("fork")
         for worker_id in range(loader.num_workers):
             here, there = Channel.pair(loader.use_shared_memory)
@@ -91,7 +91,7 @@ class WorkerPool:
             )
             try:
                 with warnings.catch_warnings():
-                    # Python 3.12 warns of any thread; the library's own are idle or held by its fork handler.
+                    # Python 3.12 warns of any thread; the library's threads are idle or held by its fork handler.
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
             finally:
@@ -118,12 +118,12 @@ class WorkerPool:
         try:
             channel.send_while_reading((number, indices), lambda: self._read(worker_id))
         except (OSError, ValueError):
-            # Closed here if the worker's last samples arrived meanwhile, else by the worker's end.
+            # Closed here if the worker's last samples have arrived, else at the worker's end.
             if self._channels[worker_id] is not None:
                 self._died(worker_id)
 
     def get(self) -> Any:
-        """The next batch, in the sampler's order; StopIteration when there is none."""
+        """The next batch, in the sampler's order; StopIteration at the end."""
         while self._pending:
             number = self._pending[0]
             if number not in self._ready:
@@ -173,7 +173,7 @@ class WorkerPool:
         self._ready[number] = result
 
     def _retire(self, worker_id: int) -> None:
-        """No more batches for a worker without samples; those it was asked for already come out empty."""
+        """Stops requests to a worker without samples; its outstanding requests are already empty."""
         channel, self._channels[worker_id] = self._channels[worker_id], None
         if channel is not None:
             self._selector.unregister(channel)
@@ -192,8 +192,8 @@ class WorkerPool:
         ) from None
 
     def close(self) -> None:
-        """Ends the workers: by closing their channels, then, for those busy with a sample, by a signal."""
-        # A forked process's copy of the pool must leave the workers alone: they are not its children.
+        """Ends the workers by closing their channels; those still busy are killed."""
+        # In a forked process the workers are not its children.
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True

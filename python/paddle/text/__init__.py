@@ -1,4 +1,4 @@
-"""paddle.text: data sets of texts."""
+"""paddle.text: text data sets."""
 
 from . import datasets
 from .datasets import *  # noqa: F403

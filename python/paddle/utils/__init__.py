@@ -1,4 +1,4 @@
-"""paddle.utils: helpers beside the operators."""
+"""paddle.utils: deprecation marks, downloads, DLPack, profiler and other helpers."""
 
 from paddle._basics.missing import getter as _getter
 from paddle._basics.missing import speak as _speak
@@ -13,11 +13,11 @@ from .profiler import Profiler, ProfilerOptions, get_profiler
 __all__ = [
     "deprecated",
     "dlpack",
-    "download",  # noqa: F822 (imported when it is first named)
+    "download",  # noqa: F822 (imported on first access)
     "load_op_library",
     "profiler",
     "require_version",
-    "run_check",  # noqa: F822 (imported when it is first named)
+    "run_check",  # noqa: F822 (imported on first access)
     "try_import",
     "unique_name",
     "Profiler",

@@ -1,4 +1,4 @@
-"""Operators in C++ for Paddle's own core: not possible here, and said so."""
+"""paddle.utils.cpp_extension: C++ operators for Paddle's core; every call raises NotImplementedError."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def get_build_directory(verbose: bool = False) -> NoReturn:
 
 
 def load_op_meta_info_and_register_op(lib_filename: str) -> NoReturn:
-    """Raises NotImplementedError: such a library has no core to load into."""
+    """Raises NotImplementedError: there is no C++ core that could load the library."""
     _refuse("load_op_meta_info_and_register_op")
 
 
@@ -61,7 +61,7 @@ def parse_op_info(op_name: str) -> NoReturn:
 
 
 class BuildExtension:
-    """Raises NotImplementedError when made: there is no C++ core to build against."""
+    """Raises NotImplementedError when instantiated: there is no C++ core to build against."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("BuildExtension")

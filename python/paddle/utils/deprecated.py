@@ -1,4 +1,4 @@
-"""The mark of functions that will go."""
+"""The decorator `deprecated`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _F = TypeVar("_F", bound=Callable)
 
 
 def deprecated(update_to: str = "", since: str = "", reason: str = "") -> Callable[[_F], _F]:
-    """A decorator that says in a function's docstring that it will go; as in 2.0.2, calls do not warn.
+    """Adds a deprecation notice to a function's docstring; as in 2.0.2, calls do not warn.
 
     Args:
-        update_to (str): what takes its place, from ``paddle.`` on.
-        since (str): the version from which on it is old.
-        reason (str): why.
+        update_to (str): the replacement, starting with ``paddle.``.
+        since (str): the version of the deprecation.
+        reason (str): the reason.
 
     Raises:
         AssertionError: for other types, or an `update_to` outside of paddle.

@@ -1,4 +1,4 @@
-"""Tensors whose memory other libraries share, by DLPack."""
+"""DLPack: sharing of tensor memory with other libraries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def to_dlpack(x: Any) -> Any:
     """A DLPack capsule ("dltensor") that shares the memory of a Tensor.
 
     Args:
-        x (Tensor|LoDTensor): of any data type, on the CPU.
+        x (Tensor|LoDTensor): any data type, on the CPU.
 
     Returns:
         PyCapsule: to be consumed once, by `from_dlpack` of any library.
 
     Raises:
-        TypeError: if `x` is no Tensor.
+        TypeError: if `x` is not a Tensor.
         BufferError: if `x` holds no memory.
 
     Examples:
@@ -41,22 +41,22 @@ def to_dlpack(x: Any) -> Any:
 def from_dlpack(dlpack: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """A Tensor over the memory of an array of another library.
 
-    The memory is shared, and what either side writes the other sees. An array that is not contiguous is copied; one
-    that its owner marks read-only is shared until the Tensor is written.
+    The memory is shared: writes by either side are visible to the other. A non-contiguous array is copied; a read-only
+    one is shared until the Tensor is written.
 
     Args:
         dlpack (object|PyCapsule): an array with `__dlpack__`, or a capsule "dltensor" or "dltensor_versioned", which is
             consumed.
-        device (CPUPlace|str, optional): where the array must be or be brought to: the CPU.
-        copy (bool, optional): True for memory of its own, False to refuse where a copy is needed.
+        device (CPUPlace|str, optional): the device of the result: the CPU.
+        copy (bool, optional): True forces a copy, False refuses where a copy would be needed.
 
     Returns:
-        Tensor: of the array's shape (of shape [1] for one without dimensions) and data type; its stop_gradient is True.
+        Tensor: of the array's shape ([1] for a zero-dimensional one) and data type, with stop_gradient=True.
         In static mode a LoDTensor.
 
     Raises:
-        TypeError: for what has no `__dlpack__` and is no such capsule.
-        BufferError: for a capsule that was consumed, a data type or device without tensors, or a needed copy.
+        TypeError: for an object without `__dlpack__` that is not such a capsule.
+        BufferError: for a consumed capsule, an unsupported data type or device, or a copy that is needed but refused.
 
     Examples:
         >>> import numpy as np
@@ -83,7 +83,7 @@ def _capsule(dlpack: Any, wanted: tuple[int, int] | None, copy: bool | None) -> 
         kwargs["copy"] = copy
     kind = dlpack.__dlpack_device__()[0] if hasattr(dlpack, "__dlpack_device__") else CPU
     if kind == CUDA and wanted is None:
-        raise BufferError("from_dlpack: the array is on a GPU (device type 2): give device='cpu', or copy it first")
+        raise BufferError("from_dlpack: the array is on a GPU (device type 2): pass device='cpu', or copy it first")
     if wanted is not None and kind != CPU:
         kwargs["dl_device"] = wanted
     try:
@@ -91,7 +91,7 @@ def _capsule(dlpack: Any, wanted: tuple[int, int] | None, copy: bool | None) -> 
     except TypeError:
         if "dl_device" in kwargs:
             raise BufferError("from_dlpack: the array's library cannot bring it to the CPU: copy it first") from None
-        return dlpack.__dlpack__()  # from before versions
+        return dlpack.__dlpack__()  # a library from before versioned capsules
 
 
 def _take(capsule: Any, copy: bool | None) -> Any:
@@ -108,21 +108,22 @@ def __dlpack__(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """A DLPack capsule that shares the memory of this Tensor (numpy.from_dlpack, torch.from_dlpack and others call it).
+    """A DLPack capsule that shares the memory of this Tensor (called by numpy.from_dlpack, torch.from_dlpack and
+    others).
 
     Args:
-        stream (None): tensors of the CPU have none.
-        max_version (tuple[int, int], optional): the newest DLPack version that the caller knows; from (1, 0) on the
-            capsule is a "dltensor_versioned".
-        dl_device (tuple[int, int], optional): where the memory must be: (1, 0), the CPU.
-        copy (bool, optional): True for memory of its own, False to refuse where a copy is needed.
+        stream (None): CPU tensors have no stream.
+        max_version (tuple[int, int], optional): the newest DLPack version that the consumer supports; from (1, 0) on
+            the capsule is a "dltensor_versioned".
+        dl_device (tuple[int, int], optional): the required device: (1, 0), the CPU.
+        copy (bool, optional): True forces a copy, False refuses where a copy would be needed.
 
     Raises:
-        BufferError: if the Tensor takes part in gradients (`detach` it), holds no memory, or is not where it must be.
+        BufferError: if the Tensor requires gradients (`detach` it), holds no memory, or is on another device.
     """
     if not getattr(self, "stop_gradient", True):
         raise BufferError(
-            "a Tensor with stop_gradient=False cannot be exported, as gradients would not follow what is done with its "
+            "a Tensor with stop_gradient=False cannot be exported, because gradients would not follow changes of its "
             "memory; export tensor.detach()"
         )
     if stream is not None:
@@ -130,7 +131,7 @@ def __dlpack__(
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
         raise BufferError(f"__dlpack__: argument 'dl_device' must be (1, 0), the CPU, got {dl_device!r}")
     if dl_device is None and __dlpack_device__(self)[0] != CPU:
-        raise BufferError("the Tensor is on a GPU: export tensor.cpu(), or ask for dl_device=(1, 0)")
+        raise BufferError("the Tensor is on a GPU: export tensor.cpu(), or pass dl_device=(1, 0)")
     return _core.to_dlpack(self, max_version is not None and max_version[0] >= 1, copy)
 
 
@@ -143,7 +144,7 @@ def __dlpack_device__(self: Any) -> tuple[int, int]:
 
 
 def patch() -> None:
-    """Put the protocol on the native classes."""
+    """Install the protocol methods on the native classes."""
     for cls in (_core.Tensor, _core.LoDTensor):
         kind: Any = cls
         kind.__dlpack__, kind.__dlpack_device__ = __dlpack__, __dlpack_device__

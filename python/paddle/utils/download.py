@@ -1,4 +1,4 @@
-"""Files of weights, fetched once and kept under ~/.cache/paddle/hapi/weights."""
+"""Download of files, cached in ~/.cache/paddle/hapi/weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTS_HOME = os.path.join(os.path.expanduser("~"), ".cache", "paddle", "hapi",
 
 
 def is_url(path: str) -> bool:
-    """Whether it is an address of http or https.
+    """Whether `path` is an http or https address.
 
     Examples:
         >>> from paddle.utils.download import is_url
@@ -26,20 +26,20 @@ def is_url(path: str) -> bool:
 
 
 def get_weights_path_from_url(url: str, md5sum: str | None = None) -> str:
-    """The path of a file of weights, fetched unless it lies in the folder for them.
+    """The path of a weights file, downloaded unless it is cached.
 
     Args:
-        url (str): its address.
-        md5sum (str, optional): what its MD5 sum must be.
+        url (str): the address.
+        md5sum (str, optional): the expected MD5 sum.
 
     Raises:
-        RuntimeError: when it is not there and could not be fetched.
+        RuntimeError: if the file is not cached and the download fails.
     """
     return get_path_from_url(url, WEIGHTS_HOME, md5sum)
 
 
 def _first_of_its_host() -> bool:
-    """Of the processes of a host one fetches, and the others wait."""
+    """Whether this process downloads for its host; the others wait."""
     endpoints = sorted(os.getenv("PADDLE_TRAINER_ENDPOINTS", "").split(","))
     mine = os.getenv("PADDLE_CURRENT_ENDPOINT", "")
     host = mine.partition(":")[0]
@@ -47,20 +47,20 @@ def _first_of_its_host() -> bool:
 
 
 def get_path_from_url(url: str, root_dir: str, md5sum: str | None = None, check_exist: bool = True) -> str:
-    """The path of a file, fetched to a folder unless it lies there; of what an archive holds, unpacked beside it.
+    """The path of a file, downloaded to a folder unless it is there; archives are unpacked next to it.
 
     Args:
-        url (str): its address.
+        url (str): the address.
         root_dir (str): the folder.
-        md5sum (str, optional): what its MD5 sum must be.
-        check_exist (bool): False fetches it even if it is there.
+        md5sum (str, optional): the expected MD5 sum.
+        check_exist (bool): False downloads again even if the file exists.
 
     Returns:
-        str: the file; of an archive the one file or folder in it, else a folder of the archive's name.
+        str: the file; for an archive the single file or folder in it, else a folder with the archive's name.
 
     Raises:
-        AssertionError: for what is no address.
-        RuntimeError: when it is not there and could not be fetched.
+        AssertionError: for an invalid address.
+        RuntimeError: if the file is not there and the download fails.
     """
     assert is_url(url), f"downloading from {url} not a url"
     path = os.path.join(root_dir, os.path.basename(url))
@@ -75,7 +75,7 @@ def get_path_from_url(url: str, root_dir: str, md5sum: str | None = None, check_
 
 
 def _unpacked(path: str, extract: bool) -> str:
-    """Where the content of an archive is, unpacked if asked for; anything else as it is."""
+    """The path of an archive's content, unpacked if `extract`; other files are returned as they are."""
     opened: tarfile.TarFile | zipfile.ZipFile
     if tarfile.is_tarfile(path):
         opened = tarfile.open(path)
@@ -93,7 +93,7 @@ def _unpacked(path: str, extract: bool) -> str:
         else:
             found = folder = os.path.join(folder, os.path.splitext(os.path.basename(path))[0])
         if extract and isinstance(archive, tarfile.TarFile):
-            archive.extractall(folder, filter="data")  # nothing outside of the folder
+            archive.extractall(folder, filter="data")  # rejects paths outside of the folder
         elif extract:
             archive.extractall(folder)
         return found

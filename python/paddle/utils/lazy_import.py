@@ -1,4 +1,4 @@
-"""Importing packages that not everybody has."""
+"""try_import: imports optional packages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from types import ModuleType
 
 __all__ = ["try_import"]
 
-# Where the name to install is another one.
+# Modules whose package has another name.
 _PACKAGES = {"cv2": "opencv-python", "PIL": "Pillow", "sklearn": "scikit-learn"}
 
 
 def try_import(module_name: str) -> ModuleType:
-    """The module of that name; an ImportError that says what to install where it is missing.
+    """Imports a module; if it is missing, the ImportError says what to install.
 
     Examples:
         >>> import paddle

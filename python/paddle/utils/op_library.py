@@ -1,4 +1,4 @@
-"""Libraries of operators for Paddle's own core."""
+"""load_op_library: not supported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["load_op_library"]
 def load_op_library(lib_filename: str) -> NoReturn:
     """Operators compiled for real Paddle's C++ core cannot be loaded: raises NotImplementedError."""
     raise NotImplementedError(
-        f"cannot load {lib_filename}: libraries of operators are built for Paddle's own C++ core; write the operator "
+        f"cannot load {lib_filename}: operator libraries are built for Paddle's own C++ core; write the operator "
         "with paddle.static.py_func instead"
     )

@@ -1,4 +1,4 @@
-"""How operators' definitions changed up to 2.0.2: each checkpoint of an operator is a list of changes."""
+"""Version history of operators up to 2.0.2: each checkpoint of an operator is a list of changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OpLastCheckpointChecker"]
 
 
 class OpUpdateType(enum.IntEnum):
-    """The kinds of changes; those from 100 on break what was saved before."""
+    """The kinds of changes; those from 100 on are incompatible with saved Programs."""
 
     kInvalid = 0  # noqa: N815 (Paddle's names)
     kModifyAttr = 1  # noqa: N815
@@ -36,7 +36,7 @@ _KINDS = {
     "fix": OpUpdateType.kBugfixWithBehaviorChanged,
 }
 
-#: For each operator its checkpoints, oldest first: changes as (kind, name, default). "fix": other results.
+#: For each operator its checkpoints, oldest first: changes as (kind, name, default). "fix" changes results.
 _CHANGES: dict[str, list[list[tuple]]] = {
     "adam": [[("+attr", "multi_precision", False)]],
     "allclose": [
@@ -127,7 +127,7 @@ _CHANGES: dict[str, list[list[tuple]]] = {
     ],
 }
 
-#: What Paddle registers for the test of this very table: the same, with remarks.
+#: The entries that Paddle registers for the test of this table, with remarks.
 _FOR_TESTS: list[list[tuple]] = [
     [("fix", "", None, "BugfixWithBehaviorChanged Remark")],
     [
@@ -181,7 +181,7 @@ class OpAttrInfo(OpInputOutputInfo):
     _default: Any
 
     def default_value(self) -> Any:
-        """What it is where a Program does not say; None where it is gone."""
+        """The default for Programs without the attribute; None for a deleted attribute."""
         return self._default
 
 
@@ -196,11 +196,11 @@ class OpUpdate:
     _info: _Info
 
     def type(self) -> OpUpdateType:
-        """Its kind."""
+        """The kind."""
         return self._type
 
     def info(self) -> _Info:
-        """What it is about."""
+        """The details."""
         return self._info
 
 
@@ -211,7 +211,7 @@ class OpVersionDesc:
     _infos: list[OpUpdate]
 
     def infos(self) -> list[OpUpdate]:
-        """All of them."""
+        """All changes."""
         return self._infos
 
 
@@ -223,26 +223,26 @@ class OpCheckpoint:
     _desc: OpVersionDesc
 
     def note(self) -> str:
-        """What it brought, in words."""
+        """A description."""
         return self._note
 
     def version_desc(self) -> OpVersionDesc:
-        """What it brought."""
+        """Its changes."""
         return self._desc
 
 
 @dataclass(frozen=True)
 class OpVersion:
-    """The history of an operator."""
+    """The version history of an operator."""
 
     _checkpoints: list[OpCheckpoint]
 
     def version_id(self) -> int:
-        """How often it has changed: what saved Programs hold."""
+        """The number of checkpoints, which saved Programs record."""
         return len(self._checkpoints)
 
     def checkpoints(self) -> list[OpCheckpoint]:
-        """Its versions, oldest first."""
+        """Its checkpoints, oldest first."""
         return self._checkpoints
 
 
@@ -271,13 +271,13 @@ def _history(checkpoints: list[list[tuple]], numbered: bool = False) -> OpVersio
 
 
 def get_op_version_map() -> dict[str, OpVersion]:
-    """The histories of the operators that have changed, by name."""
+    """The version histories of the operators that have changed, by name."""
     histories = {name: _history(checkpoints) for name, checkpoints in _CHANGES.items()}
     return {**histories, "for_pybind_test__": _history(_FOR_TESTS, numbered=True)}
 
 
 class OpLastCheckpointChecker:
-    """Asks what the last checkpoint of an operator changed.
+    """Looks up the changes in the last checkpoint of an operator.
 
     Examples:
         >>> import paddle
@@ -293,15 +293,15 @@ class OpLastCheckpointChecker:
         }
 
     def filter_updates(self, op_name: str, type: OpUpdateType = OpUpdateType.kInvalid, key: str = "") -> list:
-        """What the last checkpoint of `op_name` changed.
+        """The changes in the last checkpoint of `op_name`.
 
         Args:
-            op_name (str): the operator; one that never changed gives an empty list.
-            type (OpUpdateType): of this kind only; `kInvalid`: of every kind.
-            key (str): of the attribute, input or output of this name only.
+            op_name (str): the operator; the result is empty for one that never changed.
+            type (OpUpdateType): only changes of this kind; `kInvalid`: all kinds.
+            key (str): only changes of the attribute, input or output of this name.
 
         Returns:
-            list: with `name()` (but for changes of results), `remark()` and, for attributes, `default_value()`.
+            list: objects with `name()` (except for "fix"), `remark()` and, for attributes, `default_value()`.
         """
         found = (u.info() for u in self.checkpoints_map.get(op_name, []) if type in (OpUpdateType.kInvalid, u.type()))
         return [info for info in found if not key or (isinstance(info, OpInputOutputInfo) and info.name() == key)]

@@ -1,4 +1,4 @@
-"""The profiler: which operators ran, how often and for how long, in dygraph mode and by an Executor."""
+"""The profiler: number and time of operator runs, in dygraph mode and by an Executor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ProfilerOptions", "Profiler", "get_profiler"]
 
 _STATES = {"CPU": "CPU", "GPU": "CUDA", "All": "All"}
 _TRACERS = ("Default", "OpDetail", "AllOpDetail")
-# The names of the orders, what they are called in the report, and what they compare.
+# Sort keys: the name in the report and the key function.
 _ORDERS = {
     "default": ("event first end time", None),
     "calls": ("number of calls", lambda item: item.calls),
@@ -25,13 +25,13 @@ _ORDERS = {
     "ave": ("average time", lambda item: item.total / item.calls),
 }
 _state = "CPU"
-# Name, start and end in ns, number of the thread, depth: what the engine logs, in the order of the ends.
+# (name, start and end in ns, thread number, depth): the engine's log, ordered by end.
 _Event = tuple[str, int, int, int, int]
 
 
 @dataclass
 class _Item:
-    """A row of the report: all events of one name within the same others."""
+    """A row of the report: all events of one name with the same parents."""
 
     calls: int = 0
     total: int = 0
@@ -46,12 +46,12 @@ class _Item:
 
 
 def _by_thread(events: list[_Event]) -> dict[int, dict[str, _Item]]:
-    """The rows of each thread, in the order of their first ends."""
+    """The rows of each thread, ordered by their first ends."""
     paths: list[tuple[str, ...]] = []
     above: dict[int, list[str]] = {}
-    for name, _, _, thread, depth in reversed(events):  # whoever ran others ended after them
+    for name, _, _, thread, depth in reversed(events):  # parents end after their children
         stack = above.setdefault(thread, [])
-        # Whatever of the others has no end in the log (it was reset meanwhile) is passed over.
+        # Parents without an end in the log (after a reset) are skipped.
         stack[depth:] = [name] if depth <= len(stack) else [*[""] * (depth - len(stack)), name]
         paths.append(tuple(n for n in stack if n))
     found: dict[int, dict[str, _Item]] = {}
@@ -64,7 +64,7 @@ def _by_thread(events: list[_Event]) -> dict[int, dict[str, _Item]]:
 
 
 def _rows(items: dict[str, _Item], key, whole: int, prefix: str, depth: int = 0) -> Iterator[tuple[str, _Item, float]]:
-    # A row without calls stands for something that has not ended: its children take its place.
+    # A row without calls is an unfinished event: its children replace it.
     order = list(items.items())
     if key is not None:
         order.sort(key=lambda pair: key(pair[1]) if pair[1].calls else sys.maxsize, reverse=True)
@@ -79,7 +79,7 @@ def _number(x: float) -> str:
 
 
 def _report(events: list[_Event], order: str, state: str) -> str:
-    """The text that `stop_profiler` prints."""
+    """The report that `stop_profiler` prints."""
     said, key = _ORDERS[order]
     lines = [
         "",
@@ -119,7 +119,7 @@ def _varint(n: int) -> bytes:
 
 
 def _fields(*fields: tuple[int, int | bytes]) -> bytes:
-    """A message of protobuf: numbers, and what has a length, by field number."""
+    """A protobuf message: varint and length-delimited fields, by field number."""
     parts = []
     for number, value in fields:
         if isinstance(value, int):
@@ -130,7 +130,7 @@ def _fields(*fields: tuple[int, int | bytes]) -> bytes:
 
 
 def _timeline(events: list[_Event]) -> bytes:
-    """The events as a Profile message of Paddle's profiler.proto, which its tools make timelines of."""
+    """The events as a Profile message of Paddle's profiler.proto, the input of its timeline tools."""
     found = [
         (1, _fields((1, name.encode()), (2, start), (3, end), (5, 0), (6, thread), (8, 0)))
         for name, start, end, thread, _ in events
@@ -145,14 +145,14 @@ def is_profiler_enabled() -> bool:
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Begin to time every operator; nothing happens if that is being done already.
+    """Start timing all operators; no effect if it is active already.
 
-    Times are those of the host. What a kernel is made of is its own time; what a control-flow operator runs stands
-    below it. Operators that the engine runs as one loop are one event, ``a+b``.
+    Times are host times. A kernel's helper calls are included in its time; operators run by a control-flow operator are
+    listed below it. Operators that the engine fuses into one loop are one event, ``a+b``.
 
     Args:
-        state (str): ``'CPU'``, ``'GPU'`` or ``'All'``; it only says what the report's head says.
-        tracer_option (str): ``'Default'``, ``'OpDetail'`` or ``'AllOpDetail'``, which all give the same report here.
+        state (str): ``'CPU'``, ``'GPU'`` or ``'All'``; only affects the heading of the report.
+        tracer_option (str): ``'Default'``, ``'OpDetail'`` or ``'AllOpDetail'``, all with the same report.
 
     Raises:
         ValueError: for another `state` or `tracer_option`.
@@ -180,7 +180,7 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
 
 
 def reset_profiler() -> None:
-    """Forget what was timed so far.
+    """Discard all recorded events.
 
     Examples:
         >>> import paddle.fluid.profiler as profiler
@@ -190,20 +190,20 @@ def reset_profiler() -> None:
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tmp/profile") -> None:
-    """Print what was timed since `start_profiler`, and write the single events to a file; nothing if nothing is timed.
+    """Print the events since `start_profiler`, and write them to a file; no effect if timing is not active.
 
     Args:
-        sorted_key (str, optional): what orders the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
-            ``'ave'``, the largest first. None: in the order in which they first ended.
+        sorted_key (str, optional): order of the rows of a thread: ``'calls'``, ``'total'``, ``'max'``, ``'min'`` or
+            ``'ave'``, descending. None: order of their first ends.
         profile_path (str, optional): the file, a ``Profile`` message of Paddle's profiler.proto. None: no file.
 
     Raises:
-        ValueError: for another `sorted_key`; what was timed is still there then.
-        OSError: the file cannot be written; the report has been printed.
+        ValueError: for another `sorted_key`; recorded events are kept.
+        OSError: if the file cannot be written; the report is printed first.
 
     Examples:
         >>> import paddle.fluid.profiler as profiler
-        >>> profiler.stop_profiler()  # nothing is being timed
+        >>> profiler.stop_profiler()  # timing is not active
     """
     if not is_profiler_enabled():
         return
@@ -221,7 +221,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str | None = "/tm
 def profiler(
     state: str, sorted_key: str | None = None, profile_path: str | None = "/tmp/profile", tracer_option: str = "Default"
 ) -> Iterator[None]:
-    """Time what runs within: `start_profiler`, and `stop_profiler` at the end.
+    """Time the ``with`` block: `start_profiler`, and `stop_profiler` at the end.
 
     Args:
         state (str): see `start_profiler`.
@@ -230,7 +230,7 @@ def profiler(
         tracer_option (str): see `start_profiler`.
 
     Raises:
-        ValueError: an argument is none of the allowed ones.
+        ValueError: for an invalid argument.
 
     Examples:
         >>> import paddle
@@ -250,9 +250,9 @@ def profiler(
 
 @contextlib.contextmanager
 def cuda_profiler(output_file: str, output_mode: str | None = None, config: list[str] | None = None) -> Iterator[None]:
-    """Let NVIDIA's profiler, which runs the script (``nsys profile -c cudaProfilerApi``), record what runs within.
+    """Let NVIDIA's profiler (``nsys profile -c cudaProfilerApi``) record the ``with`` block.
 
-    CUDA's own command line profiler, which wrote `output_file` as `config` told it, went with CUDA 11.
+    CUDA's own command line profiler, which wrote `output_file` according to `config`, was removed after CUDA 11.
 
     Args:
         output_file (str): ignored, see above.
@@ -261,7 +261,7 @@ def cuda_profiler(output_file: str, output_mode: str | None = None, config: list
 
     Raises:
         ValueError: for another `output_mode`.
-        RuntimeError: there is no GPU that can be used.
+        RuntimeError: if there is no usable GPU.
     """
     del output_file, config
     if output_mode not in (None, "kvp", "csv"):
@@ -281,11 +281,11 @@ def cuda_profiler(output_file: str, output_mode: str | None = None, config: list
 
 
 class ProfilerOptions:
-    """How a `Profiler` works: `state`, `sorted_key`, `tracer_level`, `batch_range` (from and to which batch),
-    `profile_path`; the other options of 2.0.2 are kept and change nothing.
+    """Options of a `Profiler`: `state`, `sorted_key`, `tracer_level`, `batch_range` (first and last batch),
+    `profile_path`; the other options of 2.0.2 are stored and have no effect.
 
     Args:
-        options (dict, optional): those that are not the default's.
+        options (dict, optional): values that differ from the defaults.
 
     Examples:
         >>> import paddle
@@ -315,7 +315,7 @@ class ProfilerOptions:
         return self
 
     def __getitem__(self, name: str) -> Any:
-        """An option; None for a path that is not set. ValueError for an unknown name."""
+        """An option; None for an unset path. ValueError for an unknown name."""
         value = self.options.get(name)
         if value is None:
             raise ValueError(f"ProfilerOptions: there is no option {name}")
@@ -323,11 +323,11 @@ class ProfilerOptions:
 
 
 class Profiler:
-    """Times the batches of a loop, within a ``with`` statement; `record_step` counts them.
+    """Times the batches of a loop within a ``with`` statement; `record_step` counts them.
 
     Args:
-        enabled (bool): False: nothing is timed.
-        options (ProfilerOptions, optional): see there.
+        enabled (bool): if False, nothing is timed.
+        options (ProfilerOptions, optional): the options.
 
     Examples:
         >>> import paddle
@@ -359,7 +359,7 @@ class Profiler:
         self.stop()
 
     def start(self) -> None:
-        """Begin to time; what cannot be becomes a warning."""
+        """Start timing; an error becomes a warning."""
         if not self.enabled:
             return
         try:
@@ -368,7 +368,7 @@ class Profiler:
             warnings.warn(f"Profiler is not enabled because of: {e}", stacklevel=2)
 
     def stop(self) -> None:
-        """Print and write what was timed; what cannot be becomes a warning."""
+        """Print and write the report; an error becomes a warning."""
         if not self.enabled:
             return
         try:
@@ -377,12 +377,12 @@ class Profiler:
             warnings.warn(f"Profiler is not disabled because of: {e}", stacklevel=2)
 
     def reset(self) -> None:
-        """Forget what was timed so far."""
+        """Discard all recorded events."""
         if self.enabled and is_profiler_enabled():
             reset_profiler()
 
     def record_step(self, change_profiler_status: bool = True) -> None:
-        """A batch has ended; at the ends of the `batch_range` the timing begins anew and stops."""
+        """Marks the end of a batch; timing starts and stops at the ends of `batch_range`."""
         if not self.enabled:
             return
         self.batch_id += 1
@@ -400,7 +400,7 @@ _current: Profiler | None = None
 
 
 def get_profiler() -> Profiler:
-    """The Profiler whose ``with`` statement is being run; outside of any, one of the process.
+    """The Profiler of the active ``with`` statement; otherwise a global one.
 
     Examples:
         >>> import paddle

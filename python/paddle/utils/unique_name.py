@@ -1,4 +1,4 @@
-"""Names that no other variable has."""
+"""paddle.utils.unique_name: generation of unique variable names."""
 
 from paddle._basics.unique_name import generate, guard, switch
 

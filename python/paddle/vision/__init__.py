@@ -1,4 +1,4 @@
-"""paddle.vision: models, transforms and data sets of images."""
+"""paddle.vision: models, transforms and image data sets."""
 
 from . import datasets, image, models, ops, transforms
 from .datasets import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What images are read with: Pillow or OpenCV."""
+"""The image backend (Pillow or OpenCV) and image_load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _image_backend = "pil"
 
 
 def check_backend(backend: Any) -> str:
-    """The backend of that name, the one that is set for None; ValueError for any other."""
+    """The given backend, or the current one for None; ValueError for another name."""
     if backend is None:
         return _image_backend
     if backend not in ("pil", "cv2"):
@@ -21,10 +21,10 @@ def check_backend(backend: Any) -> str:
 
 
 def set_image_backend(backend: str) -> None:
-    """Says what images are read with from now on.
+    """Sets the backend that reads images.
 
     Args:
-        backend (str): "pil" (Pillow, whose images they are then) or "cv2" (arrays).
+        backend (str): "pil" (Pillow images) or "cv2" (arrays).
 
     Raises:
         ValueError: for another name.
@@ -43,7 +43,7 @@ def set_image_backend(backend: str) -> None:
 
 
 def get_image_backend() -> str:
-    """What images are read with: "pil" or "cv2".
+    """The backend that reads images: "pil" or "cv2".
 
     Examples:
         >>> import paddle
@@ -58,14 +58,14 @@ def image_load(path: str, backend: str | None = None) -> Any:
 
     Args:
         path (str): the file.
-        backend (str, optional): "pil" or "cv2"; the one that is set when None.
+        backend (str, optional): "pil" or "cv2"; None: the current backend.
 
     Returns:
-        PIL.Image.Image, or an array of blue, green, red with "cv2".
+        PIL.Image.Image, or with "cv2" a BGR array.
 
     Raises:
-        ValueError: for another backend. FileNotFoundError: when there is no such file.
-        ImportError: when Pillow, or OpenCV, is not installed; it says how to do that.
+        ValueError: for another backend. FileNotFoundError: if there is no such file.
+        ImportError: if Pillow or OpenCV is not installed; the message says how to install it.
     """
     if check_backend(backend) == "pil":
         return try_import("PIL.Image").open(path)

@@ -1,4 +1,4 @@
-"""Operators on images: deformable convolution, YOLOv3."""
+"""Vision operators: deformable convolution, YOLOv3 loss and boxes."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def deform_conv2d(
     mask: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The deformable convolution: every element of a window is displaced by `offset` and, with a `mask`, scaled by it;
-    between pixels it is interpolated, beside the image it is zero (Paddle 2.0: paddle.vision.ops.deform_conv2d).
+    """Deformable convolution: each sampling point is displaced by `offset` and, with a `mask`, its value is scaled.
+    Values between pixels are interpolated, values outside of the image are zero.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, C, H, W].
-        offset: Tensor of the shape [N, 2 * filter height * filter width, height, width]: for each element of the filter
-            the rows, then the columns.
-        weight: Tensor of the shape [filters, C / groups, filter height, filter width].
-        bias: Tensor of the shape [filters], or None.
+        x: float32 or float64 Tensor of shape [N, C, H, W].
+        offset: Tensor of shape [N, 2 * filter height * filter width, height, width]: row and column offsets of each
+            filter element.
+        weight: Tensor of shape [filters, C / groups, filter height, filter width].
+        bias: Tensor of shape [filters], or None.
         stride, padding, dilation: an int, or [height, width].
-        groups: channels and filters are split into so many groups.
-        mask: Tensor of the shape [N, filter height * filter width, height, width], or None for the first version.
+        groups: number of groups that channels and filters are split into.
+        mask: Tensor of shape [N, filter height * filter width, height, width], or None (version 1).
         name: a name for the outputs.
 
     Returns:
-        Tensor of the shape [N, filters, height, width]. ValueError for shapes that do not fit.
+        Tensor of shape [N, filters, height, width]. ValueError for shapes that do not match.
 
     Examples:
         >>> import paddle
@@ -64,13 +64,13 @@ def deform_conv2d(
 
 
 class DeformConv2D(Layer):
-    """A deformable convolution with filters and bias of its own; the arguments of `deform_conv2d`.
+    """A deformable convolution with learned filters and bias; the arguments of `deform_conv2d`.
 
     Args:
         in_channels, out_channels: channels of input and output.
         kernel_size, stride, padding, dilation: an int, or [height, width].
-        groups: must divide the channels (ValueError).
-        weight_attr: of the filters (default: normal with the deviation sqrt(2 / (in_channels * height * width))).
+        groups: must divide the channels (ValueError otherwise).
+        weight_attr: of the filters (default: normal with deviation sqrt(2 / (in_channels * height * width))).
         bias_attr: of the bias (default: zeros); False for no bias.
 
     Examples:
@@ -130,30 +130,30 @@ def yolo_loss(
     name: str | None = None,
     scale_x_y: float = 1.0,
 ) -> Tensor:
-    """The loss of one output of a YOLOv3 (Paddle 2.0: paddle.vision.ops.yolo_loss).
+    """The loss of one output layer of YOLOv3.
 
-    For each object, at its place and the anchor most like it: the cross entropies of center and classes, and how far
-    the logarithms of its sides are off. Further the cross entropy of whether there is an object, but where a box that
-    is seen overlaps with one by more than `ignore_thresh`.
+    For each object, at its cell and best matching anchor: cross entropies of center and classes, and the L1 error of
+    the logarithms of its size; plus the cross entropy of the objectness, except for predictions that overlap with an
+    object by more than `ignore_thresh`.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, len(anchor_mask) * (5 + class_num), H, H].
-        gt_box: Tensor of the shape [N, B, 4], (center x, center y, width, height) as shares of the image; rows without
-            a width or height are no objects.
-        gt_label: int32 Tensor of the shape [N, B].
-        anchors: widths and heights of all anchors in pixels, in turn.
-        anchor_mask: which of them this output is for.
+        x: float32 or float64 Tensor of shape [N, len(anchor_mask) * (5 + class_num), H, H].
+        gt_box: Tensor of shape [N, B, 4], (center x, center y, width, height) relative to the image; rows with zero
+            width or height are padding.
+        gt_label: int32 Tensor of shape [N, B].
+        anchors: widths and heights of all anchors in pixels, alternating.
+        anchor_mask: indices of the anchors of this output.
         class_num: the number of classes.
         ignore_thresh: see above.
-        downsample_ratio: pixels of the network's input for each place, along each side.
-        gt_score: Tensor of the shape [N, B], weights of the objects (for mixed images); None: 1.
-        use_label_smooth: the targets of classes are 1 - s and s instead of 1 and 0; s is 1 / class_num, at most 1 / 40.
+        downsample_ratio: pixels of the network's input per cell, along each side.
+        gt_score: Tensor of shape [N, B], weights of the objects (for mixup); None: 1.
+        use_label_smooth: class targets are 1 - s and s instead of 1 and 0; s is 1 / class_num, at most 1 / 40.
         name: a name for the output.
-        scale_x_y: how far centers reach beyond their places.
+        scale_x_y: scale of the center coordinates relative to the cell.
 
     Returns:
-        Tensor of the shape [N]; only `x` gets a gradient. ValueError for shapes that do not fit, TypeError for
-        arguments of other types (in Programs).
+        Tensor of shape [N]; only `x` has a gradient. ValueError for shapes that do not match, in static mode TypeError
+        for arguments of other types.
 
     Examples:
         >>> import paddle
@@ -200,22 +200,22 @@ def yolo_box(
     name: str | None = None,
     scale_x_y: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """The boxes of one output of a YOLOv3 (Paddle 2.0: paddle.vision.ops.yolo_box).
+    """The boxes of one output layer of YOLOv3.
 
     Args:
-        x: float32 or float64 Tensor of the shape [N, anchors * (5 + class_num), H, W].
-        img_size: int32 Tensor of the shape [N, 2], heights and widths of the original images.
-        anchors: widths and heights of the anchors in pixels, in turn.
+        x: float32 or float64 Tensor of shape [N, anchors * (5 + class_num), H, W].
+        img_size: int32 Tensor of shape [N, 2], heights and widths of the original images.
+        anchors: widths and heights of the anchors in pixels, alternating.
         class_num: the number of classes.
-        conf_thresh: where an object is less likely, box and scores are 0.
-        downsample_ratio: pixels of the network's input for each place, along each side.
-        clip_bbox: cut the boxes at the edges of the images.
+        conf_thresh: boxes and scores with a lower objectness are 0.
+        downsample_ratio: pixels of the network's input per cell, along each side.
+        clip_bbox: clip the boxes to the images.
         name: a name for the outputs.
-        scale_x_y: how far centers reach beyond their places.
+        scale_x_y: scale of the center coordinates relative to the cell.
 
     Returns:
         (boxes [N, anchors * H * W, 4] in pixels of the original images, scores [N, anchors * H * W, class_num]).
-        ValueError for shapes that do not fit, TypeError for arguments of other types (in Programs).
+        ValueError for shapes that do not match, in static mode TypeError for arguments of other types.
 
     Examples:
         >>> import paddle

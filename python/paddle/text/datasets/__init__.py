@@ -1,4 +1,4 @@
-"""paddle.text.datasets: texts, and numbers of houses, from files."""
+"""paddle.text.datasets: text data sets, and UCIHousing."""
 
 from .conll05 import Conll05st
 from .imdb import Imdb

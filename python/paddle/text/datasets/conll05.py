@@ -1,4 +1,4 @@
-"""Conll05st: who does what in a sentence."""
+"""Conll05st: semantic role labelling (CoNLL 2005)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Conll05st"]
 
 
 class Conll05st(Dataset):
-    """The free test sentences of CoNLL 2005, for each verb nine lists of numbers: the words; the five words around the
-    verb and the verb, each as often as the sentence has words; marks of those five; the words' roles.
+    """The free test set of CoNLL 2005. A sample has nine integer arrays for each verb: the words; the five words around
+    the verb and the verb, each repeated to the length of the sentence; marks of those five; the semantic roles.
 
     Args:
-        data_file (str, optional): conll05st-tests.tar.gz; it is fetched when None.
+        data_file (str, optional): conll05st-tests.tar.gz; it is downloaded when None.
         word_dict_file, verb_dict_file, target_dict_file (str, optional): lists of words, verbs and labels, likewise.
-        emb_file (str, optional): vectors of words, likewise.
-        download (bool): whether files may be fetched.
+        emb_file (str, optional): word vectors, likewise.
+        download (bool): whether files may be downloaded.
 
     Raises:
-        AssertionError: when a file is not given and may not be fetched. RuntimeError: when it could not be fetched.
+        AssertionError: if a file is not given and must not be downloaded. RuntimeError: if a download fails.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Conll05st(Dataset):
         return len(self.sentences)
 
     def get_dict(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """The numbers of words, verbs and labels."""
+        """The ids of words, verbs and labels."""
         return self.word_dict, self.predicate_dict, self.label_dict
 
     def get_embedding(self) -> str:
-        """The path of the file of word vectors."""
+        """The path of the word vectors."""
         return self.emb_file

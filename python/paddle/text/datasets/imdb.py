@@ -1,4 +1,4 @@
-"""Imdb: reviews of films."""
+"""Imdb: sentiment of movie reviews."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Imdb"]
 
 
 class Imdb(Dataset):
-    """Reviews of films, 25,000 to train with and as many to test: (numbers of words, [0 for praise or 1 for blame]).
+    """Movie reviews, 25,000 for training and for test: (word ids, [0 for positive or 1 for negative]).
 
-    `word_idx` has the number of each word, as bytes; the last, '<unk>', stands for all others.
+    `word_idx` maps words (bytes) to ids; the last, '<unk>', represents all others.
 
     Args:
-        data_file (str, optional): aclImdb_v1.tar.gz; it is fetched when None.
+        data_file (str, optional): aclImdb_v1.tar.gz; it is downloaded when None.
         mode (str): "train" or "test".
-        cutoff (int): words that occur so often, or less, in all reviews have no number.
-        download (bool): whether the file may be fetched.
+        cutoff (int): words with at most this number of occurrences in all reviews have no id.
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError: for another mode. RuntimeError: when the file could not be fetched.
+        AssertionError: for another mode. RuntimeError: if the download fails.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Imikolov: sentences of the Penn treebank."""
+"""Imikolov: language modelling on the Penn Treebank."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Imikolov"]
 
 
 class Imikolov(Dataset):
-    """Sentences of the Penn treebank as numbers of words.
+    """Sentences of the Penn Treebank as word ids.
 
-    `word_idx` has the number of each word, as bytes; '<s>', '<e>' and '<unk>' are texts.
+    `word_idx` maps words (bytes) to ids; the keys '<s>', '<e>' and '<unk>' are str.
 
     Args:
-        data_file (str, optional): simple-examples.tgz; it is fetched when None.
-        data_type (str): "NGRAM" for `window_size` words that follow each other, "SEQ" for a sentence behind its begin
-            mark and before its end mark.
-        window_size (int): with "SEQ" the most words of a sentence, 0 or less for any number.
+        data_file (str, optional): simple-examples.tgz; it is downloaded when None.
+        data_type (str): "NGRAM" for `window_size` consecutive words, "SEQ" for (sentence after the start mark, sentence
+            before the end mark).
+        window_size (int): with "SEQ" the maximum number of words in a sentence, 0 or less for no limit.
         mode (str): "train" or "test".
-        min_word_freq (int): words that occur so often, or less, have no number.
-        download (bool): whether the file may be fetched.
+        min_word_freq (int): words with at most this number of occurrences have no id.
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError: for other arguments. RuntimeError: when the file could not be fetched.
+        AssertionError: for other arguments. RuntimeError: if the download fails.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Imikolov(Dataset):
         self.min_word_freq = min_word_freq
         self.data_file = local_file("data_file", data_file, imikolov.URL, imikolov.MD5, "imikolov", download)
         self.word_idx: dict[Any, int] = imikolov.numbered_words(self.data_file, min_word_freq)
-        # the archive's own test sentences, and not those of paddle.dataset.imikolov.test
+        # the test sentences of the archive, unlike paddle.dataset.imikolov.test
         name = imikolov.NAME.format(self.mode)
         kind = getattr(imikolov.DataType, self.data_type)
         self.data = list(imikolov.samples(self.data_file, name, self.word_idx, window_size, kind))
 
     def word_count(self, f: Any, word_freq: Any = None) -> Any:
-        """How often each word occurs in lines; see paddle.dataset.imikolov.word_count."""
+        """The number of occurrences of each word; see paddle.dataset.imikolov.word_count."""
         return imikolov.word_count(f, word_freq)
 
     def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""Movielens: ratings of films."""
+"""Movielens: movie ratings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Movielens"]
 
 
 class Movielens(Dataset):
-    """Ratings of films (MovieLens 1M): the user's number, gender, age and job, the film's number, categories and words
-    of the title, and the rating, from -3 to 5.
+    """Movie ratings (MovieLens 1M): the user's id, gender, age and job, the movie's id, categories and title words, and
+    the rating, from -3 to 5.
 
     Args:
-        data_file (str, optional): ml-1m.zip; it is fetched when None.
+        data_file (str, optional): ml-1m.zip; it is downloaded when None.
         mode (str): "train" or "test".
-        test_ratio (float): part of the ratings to test.
-        rand_seed (int): of numpy's global generator, which parts them.
-        download (bool): whether the file may be fetched.
+        test_ratio (float): fraction of the ratings used for test.
+        rand_seed (int): seed of numpy's global generator, which draws the split.
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError: for another mode. RuntimeError: when the file could not be fetched.
+        AssertionError: for another mode. RuntimeError: if the download fails.
     """
 
     def __init__(

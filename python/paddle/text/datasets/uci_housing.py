@@ -1,4 +1,4 @@
-"""UCIHousing: prices of houses."""
+"""UCIHousing: house prices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["UCIHousing"]
 
 
 class UCIHousing(Dataset):
-    """Prices of houses: (13 features, shifted by their mean and divided by their range; [the price]).
+    """House prices: (13 features, normalized by mean and range; [the price]).
 
     Args:
-        data_file (str, optional): housing.data; it is fetched when None.
-        mode (str): "train" for the first four fifths, "test" for the others.
-        download (bool): whether the file may be fetched.
+        data_file (str, optional): housing.data; it is downloaded when None.
+        mode (str): "train" for the first four fifths, "test" for the rest.
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError: for another mode. RuntimeError: when the file could not be fetched.
+        AssertionError: for another mode. RuntimeError: if the download fails.
 
     Examples:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""WMT14: French sentences and their English translations."""
+"""WMT14: French to English translation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["WMT14"]
 
 
 class WMT14(Dataset):
-    """French sentences and their English translations, as numbers of words: the source with its marks, the target
-    behind its begin mark, the target before its end mark.
+    """French sentences and their English translations as word ids: the source with start and end marks, the target
+    after the start mark, the target before the end mark.
 
     Args:
-        data_file (str, optional): wmt14.tgz; it is fetched when None.
+        data_file (str, optional): wmt14.tgz; it is downloaded when None.
         mode (str): "train", "test" or "gen".
-        dict_size (int): words of each language that have a number of their own; positive.
-        download (bool): whether the file may be fetched.
+        dict_size (int): number of words of each language with an id; positive.
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError: for other arguments. RuntimeError: when the file could not be fetched.
+        AssertionError: for other arguments. RuntimeError: if the download fails.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class WMT14(Dataset):
         return len(self.data)
 
     def get_dict(self, reverse: bool = False) -> tuple[dict, dict]:
-        """The numbers of both languages' words, or with `reverse` the words by number."""
+        """Words to ids for both languages, or with `reverse` ids to words."""
         both: tuple[dict, dict] = self.src_dict, self.trg_dict
         if reverse:
             return {i: w for w, i in both[0].items()}, {i: w for w, i in both[1].items()}

@@ -1,4 +1,4 @@
-"""WMT16: English and German sentences."""
+"""WMT16: English-German translation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["WMT16"]
 
 
 class WMT16(Dataset):
-    """English and German sentences, as numbers of words: the source with its marks, the target behind its begin mark,
-    the target before its end mark. Dictionaries are kept in the folder of the data sets.
+    """English and German sentences as word ids: the source with start and end marks, the target after the start mark,
+    the target before the end mark. Dictionaries are cached in the data set folder.
 
     Args:
-        data_file (str, optional): wmt16.tar.gz; it is fetched when None.
+        data_file (str, optional): wmt16.tar.gz; it is downloaded when None.
         mode (str): "train", "test" or "val".
-        src_dict_size, trg_dict_size (int): words of each language that have a number of their own, three marks among
-            them; positive.
-        lang (str): the language that is translated, "en" or "de".
-        download (bool): whether the file may be fetched.
+        src_dict_size, trg_dict_size (int): number of words of each language with an id, including three marks;
+            positive.
+        lang (str): the source language, "en" or "de".
+        download (bool): whether the file may be downloaded.
 
     Raises:
-        AssertionError, ValueError: for other arguments. RuntimeError: when the file could not be fetched.
+        AssertionError, ValueError: for other arguments. RuntimeError: if the download fails.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class WMT16(Dataset):
         return len(self.data)
 
     def get_dict(self, lang: str, reverse: bool = False) -> dict:
-        """The numbers of a language's words, or with `reverse` the words by number."""
+        """Words to ids for a language, or with `reverse` ids to words."""
         wmt16.check_language(lang)
         words = self.src_dict if lang == self.lang else self.trg_dict
         return {i: w for w, i in words.items()} if reverse else words

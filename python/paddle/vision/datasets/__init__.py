@@ -1,4 +1,4 @@
-"""paddle.vision.datasets: images with labels, from files."""
+"""paddle.vision.datasets: image data sets."""
 
 from .cifar import Cifar10, Cifar100
 from .flowers import Flowers

@@ -1,4 +1,4 @@
-"""Cifar10 and Cifar100: images of 32 x 32 in ten and in a hundred classes."""
+"""Cifar10 and Cifar100: 32 x 32 images in 10 and 100 classes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Cifar10", "Cifar100"]
 
 
 class Cifar10(ImageDataset):
-    """Photographs in ten classes: 50,000 to train with, 10,000 to test (Krizhevsky, 2009).
+    """Images in ten classes: 50,000 for training, 10,000 for test (Krizhevsky, 2009).
 
     Args:
-        data_file (str, optional): cifar-10-python.tar.gz; it is fetched when None.
+        data_file (str, optional): cifar-10-python.tar.gz; it is downloaded when None.
         mode (str): "train" or "test".
-        transform (callable, optional): of the image.
-        download (bool): whether the file may be fetched.
-        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays [32, 32, 3] of the default type; the one
-            that is set when None.
+        transform (callable, optional): applied to the image.
+        download (bool): whether the file may be downloaded.
+        backend (str, optional): "pil" for Pillow images, "cv2" for arrays [32, 32, 3] of the default dtype; None:
+            the current backend.
 
     Raises:
-        AssertionError, ValueError: for other arguments. RuntimeError: when the file could not be fetched.
+        AssertionError, ValueError: for other arguments. RuntimeError: if the download fails.
     """
 
     _URL, _MD5 = cifar.CIFAR10_URL, cifar.CIFAR10_MD5
@@ -57,7 +57,7 @@ class Cifar10(ImageDataset):
 
 
 class Cifar100(Cifar10):
-    """Photographs in a hundred classes; arguments as of Cifar10, with cifar-100-python.tar.gz."""
+    """Images in a hundred classes; the arguments of Cifar10, with cifar-100-python.tar.gz."""
 
     _URL, _MD5 = cifar.CIFAR100_URL, cifar.CIFAR100_MD5
     _MEMBERS = {"train": "train", "test": "test"}

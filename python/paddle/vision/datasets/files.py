@@ -1,4 +1,4 @@
-"""What the data sets share: their files, and images out of them."""
+"""Base classes of the image data sets: conversion of images, and files in archives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 class ImageDataset(Dataset):
-    """Images of Pillow, or arrays ("cv2") of the default type."""
+    """A data set of Pillow images, or of arrays ("cv2") of the default dtype."""
 
     def __init__(self, transform: Any, backend: str | None) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class ImageDataset(Dataset):
         self.dtype = get_default_dtype()
 
     def _image(self, pixels: np.ndarray) -> Any:
-        """An array as the user gets it, transformed."""
+        """An array converted for the backend and transformed."""
         image: Any = pixels
         if self.backend == "pil":
             image = try_import("PIL.Image").fromarray(np.ascontiguousarray(pixels, "uint8"))
@@ -40,7 +40,7 @@ class ImageDataset(Dataset):
 
 
 class Archive:
-    """Files in a tar archive, by name. Copies in other processes open it themselves."""
+    """Files in a tar archive, by name. Copies in other processes open the archive themselves."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -56,22 +56,22 @@ class Archive:
         return self._tar
 
     def read(self, name: str) -> bytes:
-        """The content of a file; KeyError when there is none."""
+        """The content of a file; KeyError if there is none."""
         with self._lock:
             archive = self._open()
             if name not in self._members:
                 raise KeyError(f"{self.path} has no file {name}")
             content = archive.extractfile(self._members[name])
             if content is None:
-                raise KeyError(f"{name} in {self.path} is no file")
+                raise KeyError(f"{name} in {self.path} is not a file")
             return content.read()
 
     def image(self, name: str) -> Any:
-        """An image of Pillow."""
+        """A Pillow image."""
         return try_import("PIL.Image").open(io.BytesIO(self.read(name)))
 
     def forget(self) -> None:
-        """Opens the archive anew when it is read next: a forked process shares its parent's place in the file."""
+        """Reopen the archive at the next read: a forked process shares the file offset of its parent."""
         self._tar = None
 
     def __getstate__(self) -> dict[str, Any]:

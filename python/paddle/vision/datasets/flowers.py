@@ -1,4 +1,4 @@
-"""Flowers: photographs in 102 classes."""
+"""Flowers: images of flowers in 102 classes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _FILES = {
     "label_file": ("imagelabels.mat", "e0620be6f572b9609742df49c70aed4d"),
     "setid_file": ("setid.mat", "a5357ecc9cb78c4bef273ce3793fc85c"),
 }
-# Paddle trains with what its authors kept for testing, which is more
+# Paddle trains on the authors' test set, which is larger
 _SETS = {"train": "tstid", "test": "trnid", "valid": "valid"}
 
 
 class Flowers(ImageDataset):
-    """Flowers (Nilsback and Zisserman, 2008): 6149 photographs to train with, 1020 to validate, 1020 to test.
+    """Flowers (Nilsback and Zisserman, 2008): 6149 images for training, 1020 for validation, 1020 for test.
 
-    Reading needs SciPy (for the labels) and Pillow.
+    Reading requires SciPy (for the labels) and Pillow.
 
     Args:
-        data_file (str, optional): 102flowers.tgz; it is fetched when None.
+        data_file (str, optional): 102flowers.tgz; it is downloaded when None.
         label_file (str, optional): imagelabels.mat, likewise.
         setid_file (str, optional): setid.mat, likewise.
         mode (str): "train", "valid" or "test".
-        transform (callable, optional): of the image.
-        download (bool): whether files may be fetched.
-        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays of the default type; the one that is set
-            when None.
+        transform (callable, optional): applied to the image.
+        download (bool): whether files may be downloaded.
+        backend (str, optional): "pil" for Pillow images, "cv2" for arrays of the default dtype; None:
+            the current backend.
 
     Raises:
-        AssertionError, ValueError: for other arguments. RuntimeError: when a file could not be fetched.
+        AssertionError, ValueError: for other arguments. RuntimeError: if a download fails.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""DatasetFolder and ImageFolder: files in folders."""
+"""DatasetFolder and ImageFolder: samples from files in folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def default_loader(path: str) -> Any:
-    """An image in red, green and blue, by the backend that is set."""
+    """An RGB image, read by the current backend."""
     if get_image_backend() == "cv2":
         cv2 = try_import("cv2")
         pixels = cv2.imread(path)
@@ -29,7 +29,7 @@ def default_loader(path: str) -> Any:
 
 
 def _chosen(extensions: Any, is_valid_file: Any) -> tuple[Any, Callable[[str], bool]]:
-    """The endings of names, and whether a file is taken; `is_valid_file` alone decides where no endings are given."""
+    """File extensions, and the predicate that selects files; `is_valid_file` is used if no extensions are given."""
     if extensions is None and is_valid_file is not None:
         return None, is_valid_file
     endings = IMG_EXTENSIONS if extensions is None else tuple(extensions)
@@ -37,7 +37,7 @@ def _chosen(extensions: Any, is_valid_file: Any) -> tuple[Any, Callable[[str], b
 
 
 def _files(folder: str, takes: Callable[[str], bool]) -> list[str]:
-    """The files below a folder that are taken, in order."""
+    """The selected files below a folder, in order."""
     paths = [
         os.path.join(root, name)
         for root, _, names in sorted(os.walk(folder, followlinks=True))
@@ -48,12 +48,12 @@ def _files(folder: str, takes: Callable[[str], bool]) -> list[str]:
 
 def _need_some(samples: list[Any], root: str, endings: Any) -> None:
     if not samples:
-        what = "that is_valid_file takes" if endings is None else f"that end in {', '.join(endings)}"
+        what = "that is_valid_file accepts" if endings is None else f"that end in {', '.join(endings)}"
         raise RuntimeError(f"Found 0 files in subfolders of {root} {what}")
 
 
 class _FolderDataset(Dataset):
-    """Samples that are files below a folder; a subclass says which."""
+    """Samples from the files below a folder; a subclass selects and labels them."""
 
     def __init__(
         self, root: str, loader: Any = None, extensions: Any = None, transform: Any = None, is_valid_file: Any = None
@@ -78,20 +78,20 @@ class _FolderDataset(Dataset):
 
 
 class DatasetFolder(_FolderDataset):
-    """Files of classes: each class is a folder, ``root/<class>/.../<file>``.
+    """Classified files: each class is a folder, ``root/<class>/.../<file>``.
 
     Args:
-        root (str): the folder of the classes.
-        loader (callable, optional): a sample from a path; an image when None.
-        extensions (list|tuple, optional): endings of the files' names; those of images when None.
-        transform (callable, optional): of the sample.
-        is_valid_file (callable, optional): whether a path is taken; where no extensions are given.
+        root (str): the folder that contains the class folders.
+        loader (callable, optional): reads a sample from a path; an image loader when None.
+        extensions (list|tuple, optional): file extensions; those of images when None.
+        transform (callable, optional): applied to the sample.
+        is_valid_file (callable, optional): selects paths, if no extensions are given.
 
-    Attributes: ``classes`` (names), ``class_to_idx`` (their numbers), ``samples`` (pairs of path and number),
-    ``targets`` (numbers).
+    Attributes: ``classes`` (names), ``class_to_idx`` (name to index), ``samples`` (pairs of path and index),
+    ``targets`` (indices).
 
     Raises:
-        RuntimeError: when there is no file.
+        RuntimeError: if there is no file.
 
     Examples:
         >>> import os
@@ -128,10 +128,10 @@ class ImageFolder(_FolderDataset):
 
     Args:
         root (str): the folder.
-        loader, extensions, transform, is_valid_file: as of DatasetFolder.
+        loader, extensions, transform, is_valid_file: see DatasetFolder.
 
     Raises:
-        RuntimeError: when there is no file.
+        RuntimeError: if there is no file.
     """
 
     def _find(self, folder: str, takes: Callable[[str], bool]) -> list[Any]:

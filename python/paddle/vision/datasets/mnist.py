@@ -1,4 +1,4 @@
-"""MNIST and FashionMNIST: gray images of 28 x 28 in ten classes."""
+"""MNIST and FashionMNIST: 28 x 28 gray images in ten classes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["MNIST", "FashionMNIST"]
 
 
 def _addresses(prefix: str) -> list[str]:
-    """Where images and labels to test, then those to train, are fetched from."""
+    """URLs of the images and labels for test, then of those for training."""
     return [prefix + name for name in mnist.SUMS]
 
 
 def _numbers(path: str, dimensions: int) -> np.ndarray:
-    """The bytes of a gzipped IDX file in their shape; ValueError for another file."""
+    """The bytes of a gzipped IDX file as an array; ValueError for an invalid file."""
     with gzip.open(path) as file:
         content = file.read()
     head = struct.calcsize(f">{dimensions + 1}I")
@@ -30,25 +30,25 @@ def _numbers(path: str, dimensions: int) -> np.ndarray:
         raise ValueError(f"{path} is too short for an IDX file")
     magic, *shape = struct.unpack_from(f">{dimensions + 1}I", content)
     if magic != 0x800 + dimensions:
-        raise ValueError(f"{path} is no IDX file of bytes with {dimensions} dimensions: it begins with {magic:#x}")
+        raise ValueError(f"{path} is not an IDX file of bytes with {dimensions} dimensions: it begins with {magic:#x}")
     if len(content) - head < int(np.prod(shape, dtype=object)):
         raise ValueError(f"{path} ends before its {shape[0]} entries do")
     return np.frombuffer(content, np.uint8, int(np.prod(shape)), head).reshape(shape)
 
 
 class MNIST(ImageDataset):
-    """Handwritten digits: 60,000 to train with, 10,000 to test.
+    """Handwritten digits: 60,000 for training, 10,000 for test.
 
     Args:
-        image_path, label_path (str, optional): gzipped IDX files; they are fetched when None.
+        image_path, label_path (str, optional): gzipped IDX files; they are downloaded when None.
         mode (str): "train" or "test".
-        transform (callable, optional): of the image.
-        download (bool): whether files may be fetched.
-        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays [28, 28] of the default type; the one
-            that is set when None.
+        transform (callable, optional): applied to the image.
+        download (bool): whether files may be downloaded.
+        backend (str, optional): "pil" for Pillow images, "cv2" for arrays [28, 28] of the default dtype; None:
+            the current backend.
 
     Raises:
-        AssertionError, ValueError: for other arguments. RuntimeError: when a file could not be fetched.
+        AssertionError, ValueError: for other arguments. RuntimeError: if a download fails.
 
     Examples:
         >>> import paddle
@@ -96,7 +96,7 @@ class MNIST(ImageDataset):
 
 
 class FashionMNIST(MNIST):
-    """Pieces of clothing (github.com/zalandoresearch/fashion-mnist); arguments as of MNIST."""
+    """Images of clothing (github.com/zalandoresearch/fashion-mnist); the arguments of MNIST."""
 
     NAME = "fashion-mnist"
     URL_PREFIX = "https://dataset.bj.bcebos.com/fashion_mnist/"

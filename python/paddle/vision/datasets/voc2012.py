@@ -1,4 +1,4 @@
-"""VOC2012: photographs with the class of each pixel."""
+"""VOC2012: semantic segmentation (PASCAL VOC 2012)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SETS = {"train": "trainval", "test": "train", "valid": "val"}
 
 
 class VOC2012(ImageDataset):
-    """Photographs and their segmentations (PASCAL VOC 2012). Reading needs Pillow.
+    """Images and their segmentation masks (PASCAL VOC 2012). Reading requires Pillow.
 
     Args:
-        data_file (str, optional): VOCtrainval_11-May-2012.tar; it is fetched when None.
+        data_file (str, optional): VOCtrainval_11-May-2012.tar; it is downloaded when None.
         mode (str): "train", "valid" or "test".
-        transform (callable, optional): of the photograph.
-        download (bool): whether the file may be fetched.
-        backend (str, optional): "pil" for images of Pillow, "cv2" for arrays of the default type; the one that is set
-            when None.
+        transform (callable, optional): applied to the image.
+        download (bool): whether the file may be downloaded.
+        backend (str, optional): "pil" for Pillow images, "cv2" for arrays of the default dtype; None:
+            the current backend.
 
     Raises:
-        AssertionError, ValueError: for other arguments. RuntimeError: when the file could not be fetched.
+        AssertionError, ValueError: for other arguments. RuntimeError: if the download fails.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""paddle.vision.models: networks that tell what is in an image."""
+"""paddle.vision.models: image classification networks."""
 
 from . import lenet, mobilenetv1, mobilenetv2, resnet, vgg
 from .lenet import *  # noqa: F403

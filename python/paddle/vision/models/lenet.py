@@ -1,4 +1,4 @@
-"""LeNet."""
+"""The LeNet model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["LeNet"]
 
 
 class LeNet(nn.Layer):
-    """LeNet, for gray images of 28 x 28 (LeCun and others, 1998).
+    """LeNet, for gray images of 28 x 28 (LeCun et al., 1998).
 
     Args:
-        num_classes (int): of the output; with 0 it ends before the linear layers.
+        num_classes (int): size of the output; 0 omits the linear layers.
 
     Shape:
         [N, 1, 28, 28] to [N, num_classes].

@@ -1,4 +1,4 @@
-"""MobileNetV1."""
+"""The MobileNetV1 model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pretrained import trained
 
 __all__ = ["MobileNetV1", "mobilenet_v1"]
 
-# name, channels in and out, stride of each block
+# name, input and output channels, stride of each block
 _BLOCKS = [
     ("conv2_1", 32, 64, 1),
     ("conv2_2", 64, 128, 2),
@@ -26,7 +26,7 @@ _BLOCKS = [
 
 
 class ConvBNLayer(nn.Layer):
-    """A convolution, BatchNorm2D, ReLU."""
+    """Convolution, BatchNorm2D, ReLU."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int, stride: int, padding: int, num_groups: int = 1
@@ -39,12 +39,12 @@ class ConvBNLayer(nn.Layer):
         self._act = nn.ReLU()
 
     def forward(self, x: Any) -> Any:
-        """The normalised features, where they are positive."""
+        """ReLU of the normalized features."""
         return self._act(self._norm_layer(self._conv(x)))
 
 
 class DepthwiseSeparable(nn.Layer):
-    """A convolution of each channel by itself, then one of 1 x 1 over all."""
+    """Depthwise convolution followed by a 1 x 1 convolution."""
 
     def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
         super().__init__()
@@ -57,12 +57,12 @@ class DepthwiseSeparable(nn.Layer):
 
 
 class MobileNetV1(nn.Layer):
-    """MobileNetV1, for images of 224 x 224 (Howard and others, arXiv:1704.04861).
+    """MobileNetV1, for images of 224 x 224 (Howard et al., arXiv:1704.04861).
 
     Args:
-        scale (float): of the numbers of channels.
-        num_classes (int): of the output; with 0 it ends before the linear layer.
-        with_pool (bool): whether each channel is averaged before.
+        scale (float): factor of the numbers of channels.
+        num_classes (int): size of the output; 0 omits the linear layer.
+        with_pool (bool): whether to apply global average pooling before it.
 
     Shape:
         [N, 3, H, W] to [N, num_classes].
@@ -103,8 +103,8 @@ def mobilenet_v1(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) ->
     """MobileNetV1.
 
     Args:
-        pretrained (bool): with trained weights, which are fetched; there are some for the scale 1.0.
-        scale (float): of the numbers of channels.
-        **kwargs: of MobileNetV1.
+        pretrained (bool): load trained weights, which are downloaded; available for scale 1.0.
+        scale (float): factor of the numbers of channels.
+        **kwargs: further arguments of MobileNetV1.
     """
     return trained(MobileNetV1(scale=scale, **kwargs), f"mobilenetv1_{scale}", pretrained)

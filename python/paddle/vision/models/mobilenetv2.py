@@ -1,4 +1,4 @@
-"""MobileNetV2."""
+"""The MobileNetV2 model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .pretrained import trained
 
 __all__ = ["MobileNetV2", "mobilenet_v2"]
 
-# of each stage: how much wider its blocks are inside, channels, blocks, stride of the first
+# for each stage: expansion ratio, channels, number of blocks, stride of the first block
 _STAGES = [
     (1, 16, 1, 1),
     (6, 24, 2, 2),
@@ -24,13 +24,13 @@ _STAGES = [
 
 
 def _make_divisible(channels: float, divisor: int = 8) -> int:
-    """The multiple of `divisor` that is nearest, but not less than nine tenths."""
+    """The multiple of `divisor` nearest to `channels`, at least 90 % of it."""
     nearest = max(divisor, int(channels + divisor / 2) // divisor * divisor)
     return nearest if nearest >= 0.9 * channels else nearest + divisor
 
 
 class ConvBNReLU(nn.Sequential):
-    """A convolution, a norm, ReLU6."""
+    """Convolution, normalization, ReLU6."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ConvBNReLU(nn.Sequential):
 
 
 class InvertedResidual(nn.Layer):
-    """More channels, a convolution of each by itself, fewer channels; what came in is added where the shapes agree."""
+    """Expansion, depthwise convolution, projection; with a residual connection if the shapes agree."""
 
     def __init__(self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Any = nn.BatchNorm2D) -> None:
         super().__init__()
@@ -75,12 +75,12 @@ class InvertedResidual(nn.Layer):
 
 
 class MobileNetV2(nn.Layer):
-    """MobileNetV2, for images of 224 x 224 (Sandler and others, arXiv:1801.04381).
+    """MobileNetV2, for images of 224 x 224 (Sandler et al., arXiv:1801.04381).
 
     Args:
-        scale (float): of the numbers of channels.
-        num_classes (int): of the output; with 0 it ends before the linear layer.
-        with_pool (bool): whether each channel is averaged before.
+        scale (float): factor of the numbers of channels.
+        num_classes (int): size of the output; 0 omits the linear layer.
+        with_pool (bool): whether to apply global average pooling before it.
 
     Shape:
         [N, 3, H, W] to [N, num_classes].
@@ -123,8 +123,8 @@ def mobilenet_v2(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) ->
     """MobileNetV2.
 
     Args:
-        pretrained (bool): with trained weights, which are fetched; there are some for the scale 1.0.
-        scale (float): of the numbers of channels.
-        **kwargs: of MobileNetV2.
+        pretrained (bool): load trained weights, which are downloaded; available for scale 1.0.
+        scale (float): factor of the numbers of channels.
+        **kwargs: further arguments of MobileNetV2.
     """
     return trained(MobileNetV2(scale=scale, **kwargs), f"mobilenetv2_{scale}", pretrained)

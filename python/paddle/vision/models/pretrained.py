@@ -1,4 +1,4 @@
-"""Weights that Paddle's authors have trained."""
+"""Pretrained weights published by Paddle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 _ADDRESS = "https://paddle-hapi.bj.bcebos.com/models/"
 
-# name: file, MD5 sum
+# model name -> (file, MD5 sum)
 _FILES = {
     "mobilenetv1_1.0": ("mobilenet_v1_x1.0.pdparams", "42a154c2f26f86e7457d6daded114e8c"),
     "mobilenetv2_1.0": ("mobilenet_v2_x1.0.pdparams", "0340af0a901346c8d46f4529882fb63d"),
@@ -25,10 +25,10 @@ _FILES = {
 
 
 def trained(model: Any, name: str, pretrained: bool) -> Any:
-    """The model, with the weights of that name if asked for.
+    """The model, with the pretrained weights of that name if `pretrained`.
 
     Raises:
-        AssertionError: when there are none. RuntimeError: when they could not be fetched; it says where they belong.
+        AssertionError: if there are none. RuntimeError: if the download fails; the message gives the expected path.
     """
     if pretrained:
         assert name in _FILES, f"{name} model do not have a pretrained model now, you should set pretrained=False"

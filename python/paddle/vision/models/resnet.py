@@ -1,4 +1,4 @@
-"""ResNet."""
+"""The ResNet models."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .pretrained import trained
 
 __all__ = ["ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"]
 
-# blocks of each of the four stages
+# number of blocks in each of the four stages
 _STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 
 
 class BasicBlock(nn.Layer):
-    """Two convolutions of 3 x 3, and what came in added to what comes out.
+    """Two 3 x 3 convolutions with a residual connection.
 
     Args:
-        inplanes, planes (int): channels that come in, and of the convolutions.
-        stride (int): of the first convolution.
-        downsample (Layer, optional): brings what came in to the same shape.
+        inplanes, planes (int): input channels, and channels of the convolutions.
+        stride (int): stride of the first convolution.
+        downsample (Layer, optional): projects the input to the shape of the output.
         groups, base_width, dilation (int): only 1, 64 and 1.
         norm_layer (callable, optional): BatchNorm2D when None.
     """
@@ -59,12 +59,12 @@ class BasicBlock(nn.Layer):
 
 
 class BottleneckBlock(nn.Layer):
-    """Convolutions of 1 x 1 to fewer channels, 3 x 3, and 1 x 1 to four times as many; what came in is added.
+    """1 x 1, 3 x 3 and 1 x 1 convolutions (the last with four times the channels) with a residual connection.
 
     Args:
-        inplanes, planes (int): channels that come in, and a quarter of those that come out.
-        stride (int): of the convolution of 3 x 3.
-        downsample (Layer, optional): brings what came in to the same shape.
+        inplanes, planes (int): input channels, and a quarter of the output channels.
+        stride (int): stride of the 3 x 3 convolution.
+        downsample (Layer, optional): projects the input to the shape of the output.
         groups, base_width, dilation (int): of the convolution of 3 x 3.
         norm_layer (callable, optional): BatchNorm2D when None.
     """
@@ -106,13 +106,13 @@ class BottleneckBlock(nn.Layer):
 
 
 class ResNet(nn.Layer):
-    """ResNet, for images of 224 x 224 (He and others, arXiv:1512.03385).
+    """ResNet, for images of 224 x 224 (He et al., arXiv:1512.03385).
 
     Args:
         block (type): BasicBlock or BottleneckBlock.
         depth (int): 18, 34, 50, 101 or 152.
-        num_classes (int): of the output; with 0 it ends before the linear layer.
-        with_pool (bool): whether each channel is averaged before.
+        num_classes (int): size of the output; 0 omits the linear layer.
+        with_pool (bool): whether to apply global average pooling before it.
 
     Shape:
         [N, 3, H, W] to [N, num_classes].
@@ -149,7 +149,7 @@ class ResNet(nn.Layer):
             self.fc = nn.Linear(512 * block.expansion, num_classes)
 
     def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> nn.Sequential:
-        """A stage; with `dilate` its convolutions reach farther instead of stepping."""
+        """A stage; with `dilate` its convolutions are dilated instead of strided."""
         former = self.dilation
         if dilate:
             self.dilation, stride = self.dilation * stride, 1
@@ -182,27 +182,27 @@ def resnet18(pretrained: bool = False, **kwargs: Any) -> ResNet:
     """ResNet with 18 layers.
 
     Args:
-        pretrained (bool): with trained weights, which are fetched.
-        **kwargs: of ResNet.
+        pretrained (bool): load trained weights, which are downloaded.
+        **kwargs: further arguments of ResNet.
     """
     return _resnet(BasicBlock, 18, pretrained, **kwargs)
 
 
 def resnet34(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet with 34 layers; arguments as of :func:`resnet18`."""
+    """ResNet with 34 layers; see :func:`resnet18`."""
     return _resnet(BasicBlock, 34, pretrained, **kwargs)
 
 
 def resnet50(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet with 50 layers; arguments as of :func:`resnet18`."""
+    """ResNet with 50 layers; see :func:`resnet18`."""
     return _resnet(BottleneckBlock, 50, pretrained, **kwargs)
 
 
 def resnet101(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet with 101 layers; arguments as of :func:`resnet18`."""
+    """ResNet with 101 layers; see :func:`resnet18`."""
     return _resnet(BottleneckBlock, 101, pretrained, **kwargs)
 
 
 def resnet152(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet with 152 layers; arguments as of :func:`resnet18`."""
+    """ResNet with 152 layers; see :func:`resnet18`."""
     return _resnet(BottleneckBlock, 152, pretrained, **kwargs)

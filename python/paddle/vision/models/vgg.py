@@ -1,4 +1,4 @@
-"""VGG."""
+"""The VGG models."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .pretrained import trained
 
 __all__ = ["VGG", "vgg11", "vgg13", "vgg16", "vgg19"]
 
-# Convolutions of each of the five stages, whose channels are these.
+# Number of convolutions in each of the five stages, and the stages' channels.
 _CHANNELS = (64, 128, 256, 512, 512)
 _STAGES = {"A": (1, 1, 2, 2, 2), "B": (2, 2, 2, 2, 2), "D": (2, 2, 3, 3, 3), "E": (2, 2, 4, 4, 4)}
 
 
 def _configuration(counts: tuple[int, ...]) -> list[Any]:
-    """A network as a list: channels of its convolutions, and "M" for a pooling."""
+    """A network as a list: the channels of its convolutions, and "M" for a pooling."""
     stages = [[channels] * count + ["M"] for channels, count in zip(_CHANNELS, counts, strict=True)]
     return [part for stage in stages for part in stage]
 
@@ -31,9 +31,9 @@ class VGG(nn.Layer):
     """VGG, for images of 224 x 224 (Simonyan and Zisserman, arXiv:1409.1556).
 
     Args:
-        features (Layer): the convolutions.
-        num_classes (int): of the output; with 0 it ends before the linear layers.
-        with_pool (bool): whether features are averaged to 7 x 7.
+        features (Layer): the convolutional part.
+        num_classes (int): size of the output; 0 omits the linear layers.
+        with_pool (bool): whether features are average pooled to 7 x 7.
 
     Examples:
         >>> import paddle
@@ -69,11 +69,11 @@ class VGG(nn.Layer):
 
 
 def make_layers(cfg: list[Any], batch_norm: bool = False) -> nn.Sequential:
-    """The convolutions of a configuration.
+    """The convolutional part of a configuration.
 
     Args:
-        cfg: numbers of channels of convolutions of 3 x 3, and "M" for a pooling of 2 x 2; such lists are in `cfgs`.
-        batch_norm: a BatchNorm2D behind each convolution.
+        cfg: channels of 3 x 3 convolutions, and "M" for a 2 x 2 pooling; see `cfgs`.
+        batch_norm: add BatchNorm2D after each convolution.
 
     Examples:
         >>> import paddle
@@ -102,23 +102,23 @@ def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> 
     """VGG with 8 convolutions.
 
     Args:
-        pretrained (bool): with trained weights; there are none.
-        batch_norm (bool): a BatchNorm2D behind each convolution.
-        **kwargs: of VGG.
+        pretrained (bool): load trained weights; there are none.
+        batch_norm (bool): add BatchNorm2D after each convolution.
+        **kwargs: further arguments of VGG.
     """
     return _vgg(11, pretrained, batch_norm, **kwargs)
 
 
 def vgg13(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG with 10 convolutions; arguments as of :func:`vgg11`."""
+    """VGG with 10 convolutions; see :func:`vgg11`."""
     return _vgg(13, pretrained, batch_norm, **kwargs)
 
 
 def vgg16(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG with 13 convolutions; arguments as of :func:`vgg11`. There are trained weights, without batch_norm."""
+    """VGG with 13 convolutions; see :func:`vgg11`. Trained weights are available without batch_norm."""
     return _vgg(16, pretrained, batch_norm, **kwargs)
 
 
 def vgg19(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG with 16 convolutions; arguments as of :func:`vgg11`."""
+    """VGG with 16 convolutions; see :func:`vgg11`."""
     return _vgg(19, pretrained, batch_norm, **kwargs)

@@ -1,4 +1,4 @@
-"""paddle.vision.transforms: of images, as functions and as objects to be put into a row."""
+"""paddle.vision.transforms: image transforms as functions and as composable objects."""
 
 from . import functional, transforms
 from .functional import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What all transforms share."""
+"""Compose and BaseTransform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BaseTransform", "Compose"]
 
 
 class Compose:
-    """Several transforms, one after the other.
+    """Applies several transforms in order.
 
     Args:
         transforms (list): callables.
@@ -43,16 +43,16 @@ class Compose:
 
 
 class BaseTransform:
-    """Base of transforms: a subclass gives ``_apply_image``, and ``_apply_<key>`` for other keys it takes.
+    """Base of transforms: a subclass implements ``_apply_image``, and ``_apply_<key>`` for other keys.
 
-    Called with a tuple, it changes the fields that `keys` name, in their order, and leaves those behind them.
-    `_get_params` is called first, with all of them; what it returns is `self.params` meanwhile.
+    Called with a tuple, it transforms the fields named by `keys`, in order, and passes on the remaining fields.
+    `_get_params` is called first with all inputs; its result is stored in `self.params` for the call.
 
     Args:
-        keys (list|tuple, optional): "image", "boxes", "mask", or a key of the subclass's own; ("image",) when None.
+        keys (list|tuple, optional): "image", "boxes", "mask", or keys of a subclass; ("image",) when None.
 
     Raises:
-        ValueError: for keys that are no sequence. NotImplementedError: for one that has no method.
+        ValueError: for keys that are not a sequence. NotImplementedError: for a key without a method.
 
     Examples:
         >>> import paddle

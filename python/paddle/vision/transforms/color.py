@@ -1,4 +1,4 @@
-"""Transforms of colors."""
+"""Color transforms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 def _limits(
     value: Any, name: str, center: float = 1, bound: tuple[float, float] = (0, float("inf")), positive: bool = True
 ) -> list[float] | None:
-    """The least and the greatest factor; None where nothing changes."""
+    """The smallest and the largest factor; None if the image is unchanged."""
     if isinstance(value, numbers.Number):
         if value < 0:  # type: ignore[operator]
             raise ValueError(f"If {name} is a single number, it must be non negative, got {value}")
@@ -38,12 +38,12 @@ def _limits(
 
 
 class _Factor(BaseTransform):
-    """A function of the image and a factor that is drawn anew each time."""
+    """A function of the image and a random factor, drawn for each call."""
 
-    #: what the factor changes
+    #: the function that applies the factor
     _what: ClassVar[str]
     _function: Callable[..., Any]
-    #: of :func:`_limits`
+    #: further arguments of :func:`_limits`
     _range: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, value: Any, keys: Any = None) -> None:
@@ -55,11 +55,11 @@ class _Factor(BaseTransform):
 
 
 class BrightnessTransform(_Factor):
-    """Changes the brightness by a factor drawn from 1 - value (at least 0) to 1 + value.
+    """Scales the brightness by a factor drawn from [max(0, 1 - value), 1 + value].
 
     Args:
-        value (float|list): not negative; or the least and the greatest factor.
-        keys (list|tuple, optional): as of BaseTransform.
+        value (float|list): not negative; or the smallest and the largest factor.
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
         ValueError, TypeError: for another value.
@@ -76,11 +76,11 @@ class BrightnessTransform(_Factor):
 
 
 class ContrastTransform(_Factor):
-    """Changes the contrast by a factor drawn from 1 - value (at least 0) to 1 + value.
+    """Scales the contrast by a factor drawn from [max(0, 1 - value), 1 + value].
 
     Args:
-        value (float|list): not negative; or the least and the greatest factor.
-        keys (list|tuple, optional): as of BaseTransform.
+        value (float|list): not negative; or the smallest and the largest factor.
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
         ValueError, TypeError: for another value.
@@ -91,11 +91,11 @@ class ContrastTransform(_Factor):
 
 
 class SaturationTransform(_Factor):
-    """Changes the saturation by a factor drawn from 1 - value (at least 0) to 1 + value.
+    """Scales the saturation by a factor drawn from [max(0, 1 - value), 1 + value].
 
     Args:
-        value (float|list): not negative; or the least and the greatest factor.
-        keys (list|tuple, optional): as of BaseTransform.
+        value (float|list): not negative; or the smallest and the largest factor.
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
         ValueError, TypeError: for another value.
@@ -106,11 +106,11 @@ class SaturationTransform(_Factor):
 
 
 class HueTransform(_Factor):
-    """Turns the colors by a part of a turn drawn from -value to value.
+    """Shifts the hue by a fraction of the color circle drawn from [-value, value].
 
     Args:
-        value (float|list): from 0 to 0.5; or the least and the greatest, from -0.5 to 0.5.
-        keys (list|tuple, optional): as of BaseTransform.
+        value (float|list): in [0, 0.5]; or the smallest and the largest shift, in [-0.5, 0.5].
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
         ValueError, TypeError: for another value.
@@ -125,8 +125,8 @@ class ColorJitter(BaseTransform):
     """BrightnessTransform, ContrastTransform, SaturationTransform and HueTransform, in random order.
 
     Args:
-        brightness, contrast, saturation, hue (float): of each.
-        keys (list|tuple, optional): as of BaseTransform.
+        brightness, contrast, saturation, hue (float): the argument of each.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(
@@ -154,11 +154,11 @@ class ColorJitter(BaseTransform):
 
 
 class Grayscale(BaseTransform):
-    """Makes an image gray.
+    """Converts an image to grayscale.
 
     Args:
-        num_output_channels (int): 1, or 3 equal ones.
-        keys (list|tuple, optional): as of BaseTransform.
+        num_output_channels (int): 1, or 3 equal channels.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(self, num_output_channels: int = 1, keys: Any = None) -> None:

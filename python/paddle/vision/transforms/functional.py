@@ -1,4 +1,4 @@
-"""Functions of images: of Pillow, arrays [height, width, channels], or Tensors [channels, height, width]."""
+"""Image functions for Pillow images, arrays [height, width, channels], or Tensors [channels, height, width]."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _is_pil_image(img: Any) -> bool:
-    # where nobody has imported Pillow, nobody has an image of it
+    # if Pillow is not imported, no Pillow image exists
     pillow = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(img, pillow.Image)
 
@@ -46,7 +46,7 @@ def _is_tensor_image(img: Any) -> bool:
 
 
 def _kind(img: Any, name: str) -> ModuleType:
-    """The module of functions for an image like this."""
+    """The module that implements the functions for this kind of image."""
     if _is_pil_image(img):
         return functional_pil
     if _is_numpy_image(img):
@@ -64,14 +64,14 @@ def _size(img: Any, name: str) -> tuple[int, int]:
 
 
 def to_tensor(pic: Any, data_format: str = "CHW") -> Any:
-    """An image as a Tensor: bytes become float32 from 0 to 1, other types stay.
+    """An image as a Tensor: bytes are scaled to float32 in [0, 1], other types are unchanged.
 
     Args:
         pic (PIL.Image|numpy.ndarray): [height, width] or [height, width, channels].
-        data_format (str): "CHW" or "HWC", of the result.
+        data_format (str): "CHW" or "HWC", the layout of the result.
 
     Raises:
-        TypeError: for anything else. ValueError: for another data_format.
+        TypeError: for another type. ValueError: for another data_format.
 
     Examples:
         >>> import numpy as np
@@ -89,16 +89,16 @@ def to_tensor(pic: Any, data_format: str = "CHW") -> Any:
 
 
 def resize(img: Any, size: Any, interpolation: str = "bilinear") -> Any:
-    """An image in another size.
+    """Resizes an image.
 
     Args:
-        img (PIL.Image|numpy.ndarray|Tensor): arrays need OpenCV.
+        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays require OpenCV.
         size (int|list|tuple): (height, width), or the length of the shorter side.
         interpolation (str): "nearest", "bilinear", "bicubic", and for PIL "box", "lanczos", "hamming", for arrays
             "area", "lanczos".
 
     Raises:
-        TypeError: for another image or size.
+        TypeError: for another type of image or size.
 
     Examples:
         >>> import paddle
@@ -109,18 +109,18 @@ def resize(img: Any, size: Any, interpolation: str = "bilinear") -> Any:
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """An image with a border.
+    """Pads an image.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image.
-        padding (int|list|tuple): of all sides; (left and right, top and bottom); or (left, top, right, bottom).
-        fill (number|tuple): the color of a constant border. A number is that of the first channel, and the others'
-            is 0, as in Pillow and OpenCV; of all channels for Tensors.
-        padding_mode (str): "constant", "edge" (the last pixel), "reflect" (a mirror on the last pixel) or "symmetric"
-            (a mirror behind it; not for Tensors).
+        padding (int|list|tuple): for all sides; (left and right, top and bottom); or (left, top, right, bottom).
+        fill (number|tuple): the color of a constant border. A number sets the first channel, and the others to 0, as in
+            Pillow and OpenCV; for Tensors it sets all channels.
+        padding_mode (str): "constant", "edge" (repeats the border pixel), "reflect" (mirrors without repeating it) or
+            "symmetric" (mirrors with repeating it; not for Tensors).
 
     Raises:
-        TypeError, ValueError, AssertionError: for what is none of this.
+        TypeError, ValueError, AssertionError: for other arguments.
 
     Examples:
         >>> import numpy as np
@@ -133,12 +133,12 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A box of an image.
+    """Crops a box from an image.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image.
-        top, left (int): of the box; (0, 0) is the top left corner of the image.
-        height, width (int): of the box.
+        top, left (int): position of the box; (0, 0) is the top left corner of the image.
+        height, width (int): size of the box.
 
     Examples:
         >>> import numpy as np
@@ -150,7 +150,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """The box in the middle of an image.
+    """Crops the center of an image.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image.
@@ -168,7 +168,7 @@ def center_crop(img: Any, output_size: Any) -> Any:
 
 
 def hflip(img: Any) -> Any:
-    """An image with left and right exchanged.
+    """Flips an image horizontally.
 
     Examples:
         >>> import numpy as np
@@ -180,7 +180,7 @@ def hflip(img: Any) -> Any:
 
 
 def vflip(img: Any) -> Any:
-    """An image with top and bottom exchanged.
+    """Flips an image vertically.
 
     Examples:
         >>> import numpy as np
@@ -192,11 +192,11 @@ def vflip(img: Any) -> Any:
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """An image with each value times a factor.
+    """Scales all values of an image.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image; arrays of uint8.
-        brightness_factor (float): 0 makes it black, 1 leaves it, 2 doubles its values.
+        brightness_factor (float): 0 gives a black image, 1 the original, 2 doubles the values.
 
     Examples:
         >>> import numpy as np
@@ -208,11 +208,11 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """An image with each value's distance from gray times a factor.
+    """Scales the difference of an image to gray.
 
     Args:
-        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays of uint8, whose gray is 74.
-        contrast_factor (float): 0 makes it gray, 1 leaves it, 2 doubles the distances.
+        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays of uint8, with gray level 74.
+        contrast_factor (float): 0 gives a gray image, 1 the original, 2 doubles the differences.
 
     Examples:
         >>> import numpy as np
@@ -224,22 +224,22 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """An image with more or less color.
+    """Scales the saturation of an image.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image.
-        saturation_factor (float): 0 makes it gray, 1 leaves it, 2 doubles the colors. For arrays, as in Paddle, a
-            number from 1 - saturation_factor (at least 0) to 1 + saturation_factor is drawn, by numpy.
+        saturation_factor (float): 0 gives a gray image, 1 the original, 2 doubles the saturation. For arrays, as in
+            Paddle, the factor is drawn by numpy from [max(0, 1 - saturation_factor), 1 + saturation_factor].
     """
     return _kind(img, "adjust_saturation").adjust_saturation(img, saturation_factor)
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """An image with all colors turned.
+    """Shifts the hue of an image.
 
     Args:
-        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays need OpenCV.
-        hue_factor (float): from -0.5 to 0.5: part of a turn.
+        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays require OpenCV.
+        hue_factor (float): in [-0.5, 0.5], a fraction of the color circle.
 
     Raises:
         ValueError: for another factor.
@@ -253,25 +253,25 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
 def rotate(
     img: Any, angle: float, interpolation: str = "nearest", expand: bool = False, center: Any = None, fill: Any = 0
 ) -> Any:
-    """An image turned against the clock.
+    """Rotates an image counterclockwise.
 
     Args:
-        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays need OpenCV.
+        img (PIL.Image|numpy.ndarray|Tensor): an image; arrays require OpenCV.
         angle (float): in degrees.
-        interpolation (str): "nearest", "bilinear" or "bicubic"; Tensors have the first two.
-        expand (bool): makes the image as large as what is turned needs.
-        center (tuple, optional): (x, y) that stays; the middle when None.
-        fill (number|tuple): the color where there is no image.
+        interpolation (str): "nearest", "bilinear" or "bicubic"; for Tensors the first two.
+        expand (bool): enlarge the result to hold the whole rotated image.
+        center (tuple, optional): (x, y) of the fixed point; the center of the image when None.
+        fill (number|tuple): the color outside of the image.
     """
     return _kind(img, "rotate").rotate(img, angle, interpolation, expand, center, fill)
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """An image in gray.
+    """Converts an image to grayscale.
 
     Args:
-        img (PIL.Image|numpy.ndarray|Tensor): red, green, blue.
-        num_output_channels (int): 1 or 3, which are equal.
+        img (PIL.Image|numpy.ndarray|Tensor): an RGB image.
+        num_output_channels (int): 1, or 3 equal channels.
 
     Raises:
         ValueError: for another number.
@@ -289,16 +289,16 @@ def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
 
 
 def normalize(img: Any, mean: Any, std: Any, data_format: str = "CHW", to_rgb: bool = False) -> Any:
-    """(img - mean) / std, for each channel.
+    """(img - mean) / std, per channel.
 
     Args:
         img (PIL.Image|numpy.ndarray|Tensor): an image.
-        mean, std (list|tuple): a number for each channel.
-        data_format (str): "CHW" or "HWC", of the image.
-        to_rgb (bool): turns the last dimension around first, which changes blue, green, red to red, green, blue.
+        mean, std (list|tuple): a number per channel.
+        data_format (str): "CHW" or "HWC", the layout of the image.
+        to_rgb (bool): reverse the last dimension first, which converts BGR to RGB.
 
     Returns:
-        Tensor for a Tensor, else an array of float32.
+        Tensor for a Tensor, else a float32 array.
 
     Examples:
         >>> import numpy as np

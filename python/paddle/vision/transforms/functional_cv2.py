@@ -1,6 +1,6 @@
 """The functions of paddle.vision.transforms for arrays: [height, width, channels] or [height, width].
 
-OpenCV resizes, turns, and changes the hue; numpy does the rest, with OpenCV's results.
+OpenCV resizes, rotates and converts the hue; numpy implements the rest, with the results of OpenCV.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _flag(cv2: Any, interpolation: str) -> Any:
 
 
 def _like(found: np.ndarray, img: np.ndarray) -> np.ndarray:
-    """With the last dimension of `img`, which OpenCV drops where it is one."""
+    """With the last dimension of `img`, which OpenCV drops if its size is one."""
     return found[:, :, np.newaxis] if img.ndim == 3 and found.ndim == 2 else found
 
 
@@ -58,7 +58,7 @@ def resize(img: np.ndarray, wanted: Any, interpolation: str) -> np.ndarray:
 
 
 def _scalar(fill: Any, channels: int) -> list[float]:
-    """A color as OpenCV takes it: a number is that of the first channel, what is missing is 0."""
+    """A color for OpenCV: a number sets the first channel, missing channels are 0."""
     values = [float(v) for v in (fill if isinstance(fill, (list, tuple)) else [fill])]
     return (values + [0.0] * channels)[:channels]
 
@@ -104,12 +104,12 @@ def adjust_brightness(img: np.ndarray, factor: float) -> np.ndarray:
 
 
 def adjust_contrast(img: np.ndarray, factor: float) -> np.ndarray:
-    # 74 is what Paddle takes for the mean of an image
+    # Paddle uses 74 as the mean of an image
     return _looked_up(img, (np.arange(256) - 74) * factor + 74, "adjust_contrast")
 
 
 def adjust_saturation(img: np.ndarray, factor: float) -> np.ndarray:
-    # as Paddle, which draws here for arrays, and takes the channels for blue, green, red
+    # as in Paddle, which draws the factor here and interprets the channels as BGR
     alpha = np.random.uniform(max(0, 1 - factor), 1 + factor)
     values = img.astype(np.float32)
     gray = values @ np.array([0.114, 0.587, 0.299], np.float32)
@@ -125,7 +125,7 @@ def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
 
 
 def _expanded(width: int, height: int, angle: float, center: tuple[float, float]) -> tuple[int, int]:
-    """(width, height) of what holds all of the turned image."""
+    """(width, height) of the bounding box of the rotated image."""
     cos, sin = (round(f(-math.radians(angle)), 15) for f in (math.cos, math.sin))
     corners = [(x - center[0], y - center[1]) for x, y in ((0, 0), (width, 0), (width, height), (0, height))]
     xs = [cos * x + sin * y + center[0] for x, y in corners]
@@ -149,7 +149,7 @@ def rotate(img: np.ndarray, angle: float, interpolation: str, expand: bool, cent
 
 def to_grayscale(img: np.ndarray, channels: int) -> np.ndarray:
     if img.dtype == np.uint8:
-        # OpenCV's weights, in units of 2 to the power of -15
+        # OpenCV's weights, in units of 2**-15
         gray = ((img.astype(np.int32) @ np.array([9798, 19235, 3735]) + (1 << 14)) >> 15).astype(np.uint8)
     else:
         gray = (img @ np.array([0.299, 0.587, 0.114], img.dtype)).astype(img.dtype)

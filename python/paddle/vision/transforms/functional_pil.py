@@ -1,4 +1,4 @@
-"""The functions of paddle.vision.transforms for images of Pillow."""
+"""The functions of paddle.vision.transforms for Pillow images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _image(array: np.ndarray) -> Any:
 
 
 def to_tensor(pic: Any, data_format: str) -> Any:
-    # the types of those modes whose elements are no bytes
+    # dtypes of the modes whose elements are not bytes
     wide = {"I": np.int32, "I;16": np.int32, "F": np.float32}
     pixels: np.ndarray = np.array(pic, wide.get(pic.mode, np.uint8))
     if pic.mode == "1":
@@ -97,7 +97,7 @@ def adjust_hue(img: Any, factor: float) -> Any:
 
 def rotate(img: Any, angle: float, interpolation: str, expand: bool, center: Any, fill: Any) -> Any:
     if isinstance(fill, int):
-        # a palette is searched for the color
+        # the color is looked up in the palette
         bands = 3 if img.mode == "P" else len(img.getbands())
         fill = (fill,) * bands if bands > 1 else fill
     return img.rotate(angle, _filter(interpolation), expand, center, fillcolor=fill)

@@ -1,6 +1,6 @@
 """The functions of paddle.vision.transforms for Tensors: [channels, height, width], or a batch of them.
 
-Real Paddle has them since 2.1. What the values are computed with are operators, so gradients go through.
+Paddle has them since 2.1. Values are computed by operators, so that gradients flow through.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def _channels(img: Any, name: str) -> int:
 
 
 def _as(values: Any, img: Any) -> Any:
-    """Values between 0 and the type's white, in the type of `img`."""
+    """Values in [0, white], converted to the type of `img`."""
     dtype = _type(img)
     values = clip(values, 0.0, 1.0 if dtype in HALF_FLOATS else 255.0)
     return values if dtype in HALF_FLOATS else cast(values, dtype)
 
 
 def _mixed(img: Any, other: Any, factor: float) -> Any:
-    """`factor` of one image, and the rest of another."""
+    """factor * img + (1 - factor) * other."""
     return _as(other + (floats(img) - other) * float(factor), img)
 
 
@@ -95,7 +95,7 @@ def adjust_brightness(img: Any, factor: float) -> Any:
 def adjust_contrast(img: Any, factor: float) -> Any:
     gray = _gray(img) if _channels(img, "adjust_contrast") == 3 else floats(img)
     if _type(img) not in HALF_FLOATS:
-        gray = gray.floor()  # a gray image of this type
+        gray = gray.floor()  # gray values of this type are integers
     return _mixed(img, gray.mean(axis=[-3, -2, -1], keepdim=True), factor)
 
 
@@ -125,7 +125,7 @@ def adjust_hue(img: Any, factor: float) -> Any:
     low = clip(most * (1.0 - saturation), 0.0, 1.0)
     falling = clip(most * (1.0 - saturation * rest), 0.0, 1.0)
     rising = clip(most * (1.0 - saturation * (1.0 - rest)), 0.0, 1.0)
-    # what red is from one sixth of the turn to the next; green is two sixths later, blue four
+    # red by sixths of the color circle; green is shifted by two sixths, blue by four
     cycle = [most, falling, low, low, rising, most]
     channels = []
     for shift in (0, 4, 2):
@@ -156,7 +156,7 @@ def rotate(img: Any, angle: float, interpolation: str, expand: bool, center: Any
     images = unsqueeze(img, 0) if single else img
     grids = to_tensor(np.ascontiguousarray(np.broadcast_to(grid, (images.shape[0], *grid.shape))))
     colors = images.shape[1]
-    inside = full_like(images[:, :1], 1.0)  # turned with the image, it says where there is image
+    inside = full_like(images[:, :1], 1.0)  # rotated along with the image: a mask of the valid area
     out = F.grid_sample(
         concat([images, inside], axis=1), grids, mode=interpolation, padding_mode="zeros", align_corners=False
     )

@@ -1,4 +1,4 @@
-"""What sizes and borders mean, for images of every kind."""
+"""Sizes, borders and boxes from transform arguments, for all kinds of images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODES = ("constant", "edge", "reflect", "symmetric")
 
 
 class Border(NamedTuple):
-    """Columns and rows that are added."""
+    """Number of added columns and rows on each side."""
 
     left: int
     top: int
@@ -21,7 +21,7 @@ class Border(NamedTuple):
 
 
 def border(padding: Any, fill: Any, padding_mode: Any) -> Border:
-    """The border that `padding` means: a number for all sides, (columns, rows), or (left, top, right, bottom)."""
+    """The border from `padding`: a number for all sides, (columns, rows), or (left, top, right, bottom)."""
     if not isinstance(padding, (numbers.Number, list, tuple)):
         raise TypeError(f"pad: padding must be a number, list or tuple, got {type(padding)}")
     if not isinstance(fill, (numbers.Number, str, list, tuple)):
@@ -37,7 +37,7 @@ def border(padding: Any, fill: Any, padding_mode: Any) -> Border:
 
 
 def output_size(width: int, height: int, wanted: Any) -> tuple[int, int] | None:
-    """(width, height) after resizing to (height, width), or to one number for the shorter side; None for as it is."""
+    """(width, height) after resizing to (height, width), or to a number for the shorter side; None: unchanged."""
     if isinstance(wanted, str) or not (
         isinstance(wanted, int) or (isinstance(wanted, Iterable) and len(list(wanted)) == 2)
     ):
@@ -53,6 +53,6 @@ def output_size(width: int, height: int, wanted: Any) -> tuple[int, int] | None:
 
 
 def center_box(width: int, height: int, wanted: Any) -> tuple[int, int, int, int]:
-    """(top, left, height, width) of the box in the middle."""
+    """(top, left, height, width) of the centered box."""
     rows, columns = (int(wanted), int(wanted)) if isinstance(wanted, numbers.Number) else wanted  # type: ignore[call-overload]
     return round((height - rows) / 2.0), round((width - columns) / 2.0), rows, columns

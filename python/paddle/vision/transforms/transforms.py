@@ -1,4 +1,4 @@
-"""Transforms of sizes, places and types."""
+"""Geometric transforms, type conversion and normalization."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _pair(size: Any) -> Any:
 
 
 class ToTensor(BaseTransform):
-    """Makes a Tensor of an image: bytes become float32 from 0 to 1.
+    """Converts an image to a Tensor: bytes are scaled to float32 in [0, 1].
 
     Args:
-        data_format (str): "CHW" or "HWC", of the result.
-        keys (list|tuple, optional): as of BaseTransform.
+        data_format (str): "CHW" or "HWC", the layout of the result.
+        keys (list|tuple, optional): see BaseTransform.
 
     Examples:
         >>> import numpy as np
@@ -77,12 +77,12 @@ class ToTensor(BaseTransform):
 
 
 class Resize(BaseTransform):
-    """Resizes.
+    """Resizes an image.
 
     Args:
         size (int|list|tuple): (height, width), or the length of the shorter side.
-        interpolation (str): as of :func:`resize`.
-        keys (list|tuple, optional): as of BaseTransform.
+        interpolation (str): see :func:`resize`.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(self, size: Any, interpolation: str = "bilinear", keys: Any = None) -> None:
@@ -98,14 +98,14 @@ class Resize(BaseTransform):
 
 
 class RandomResizedCrop(BaseTransform):
-    """Cuts a random box out, and resizes it.
+    """Crops a random box and resizes it.
 
     Args:
         size (int|list|tuple): (height, width) of the result, or one number for both.
-        scale (list|tuple): the least and the greatest part of the image's area.
-        ratio (list|tuple): the least and the greatest width by height.
-        interpolation (str): as of :func:`resize`.
-        keys (list|tuple, optional): as of BaseTransform.
+        scale (list|tuple): smallest and largest fraction of the image's area.
+        ratio (list|tuple): smallest and largest ratio of width to height.
+        interpolation (str): see :func:`resize`.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(
@@ -129,14 +129,14 @@ class RandomResizedCrop(BaseTransform):
         width, height = _get_image_size(image)
         narrow, wide = (math.log(r) for r in self.ratio)
         for _ in range(attempts):
-            # area and ratio are drawn by numpy, the place by Python, as in Paddle: seeds give the same boxes
+            # area and ratio are drawn by numpy, the position by Python's random, as in Paddle (same boxes per seed)
             area = np.random.uniform(*self.scale) * (height * width)
             ratio = math.exp(np.random.uniform(narrow, wide))
             columns, rows = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < columns <= width and 0 < rows <= height:
                 top = random.randint(0, height - rows)
                 return top, random.randint(0, width - columns), rows, columns
-        # nothing fitted: as much of the middle as has an allowed ratio
+        # no box found: the largest centered box with an allowed ratio
         columns, rows = width, height
         if width / height < min(self.ratio):
             rows = round(width / min(self.ratio))
@@ -149,11 +149,11 @@ class RandomResizedCrop(BaseTransform):
 
 
 class CenterCrop(BaseTransform):
-    """Cuts the middle out.
+    """Crops the center.
 
     Args:
         size (int|list|tuple): (height, width), or one number for both.
-        keys (list|tuple, optional): as of BaseTransform.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(self, size: Any, keys: Any = None) -> None:
@@ -165,7 +165,7 @@ class CenterCrop(BaseTransform):
 
 
 class _RandomFlip(BaseTransform):
-    """A flip, now and then."""
+    """A flip with probability `prob`."""
 
     _flip: Callable[..., Any]
 
@@ -178,22 +178,22 @@ class _RandomFlip(BaseTransform):
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """Exchanges left and right, now and then.
+    """Flips an image horizontally with a given probability.
 
     Args:
-        prob (float): how often.
-        keys (list|tuple, optional): as of BaseTransform.
+        prob (float): the probability.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     _flip = staticmethod(F.hflip)
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """Exchanges top and bottom, now and then.
+    """Flips an image vertically with a given probability.
 
     Args:
-        prob (float): how often.
-        keys (list|tuple, optional): as of BaseTransform.
+        prob (float): the probability.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     _flip = staticmethod(F.vflip)
@@ -204,9 +204,9 @@ class Normalize(BaseTransform):
 
     Args:
         mean, std (float|list|tuple): a number for each of three channels, or one for all of them.
-        data_format (str): "CHW" or "HWC", of the image.
-        to_rgb (bool): turns the last dimension around first.
-        keys (list|tuple, optional): as of BaseTransform.
+        data_format (str): "CHW" or "HWC", the layout of the image.
+        to_rgb (bool): reverse the last dimension first.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(
@@ -223,11 +223,11 @@ class Normalize(BaseTransform):
 
 
 class Transpose(BaseTransform):
-    """Makes an array of an image, with its dimensions in another order.
+    """Converts an image to an array with permuted dimensions.
 
     Args:
-        order (list|tuple): of the dimensions of [height, width, channels].
-        keys (list|tuple, optional): as of BaseTransform.
+        order (list|tuple): permutation of [height, width, channels].
+        keys (list|tuple, optional): see BaseTransform.
 
     Examples:
         >>> import numpy as np
@@ -250,14 +250,14 @@ class Transpose(BaseTransform):
 
 
 class RandomCrop(BaseTransform):
-    """Cuts a box out at a random place.
+    """Crops a box at a random position.
 
     Args:
         size (int|list|tuple): (height, width), or one number for both.
-        padding (int|list|tuple, optional): a border to add before, as of :func:`pad`.
-        pad_if_needed (bool): adds a border where the image is smaller than the box.
-        fill, padding_mode: as of :func:`pad`.
-        keys (list|tuple, optional): as of BaseTransform.
+        padding (int|list|tuple, optional): padding added first, see :func:`pad`.
+        pad_if_needed (bool): pad images that are smaller than the box.
+        fill, padding_mode: see :func:`pad`.
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
         ValueError: when called with an image that is smaller than the box.
@@ -303,15 +303,15 @@ class RandomCrop(BaseTransform):
 
 
 class Pad(BaseTransform):
-    """Adds a border.
+    """Pads an image.
 
     Args:
-        padding, fill, padding_mode: as of :func:`pad`.
-        keys (list|tuple, optional): as of BaseTransform.
+        padding, fill, padding_mode: see :func:`pad`.
+        keys (list|tuple, optional): see BaseTransform.
     """
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant", keys: Any = None) -> None:
-        border(padding, fill, padding_mode)  # raises for what is none
+        border(padding, fill, padding_mode)  # checks the arguments
         super().__init__(keys)
         self.padding = tuple(padding) if isinstance(padding, list) else padding
         self.fill = tuple(fill) if isinstance(fill, list) else fill
@@ -322,15 +322,15 @@ class Pad(BaseTransform):
 
 
 class RandomRotation(BaseTransform):
-    """Turns by a random angle.
+    """Rotates an image by a random angle.
 
     Args:
-        degrees (float|list|tuple): the least and the greatest angle; a number stands for both ways.
-        interpolation, expand, center, fill: as of :func:`rotate`.
-        keys (list|tuple, optional): as of BaseTransform.
+        degrees (float|list|tuple): smallest and largest angle; a number d means (-d, d).
+        interpolation, expand, center, fill: see :func:`rotate`.
+        keys (list|tuple, optional): see BaseTransform.
 
     Raises:
-        ValueError: for a negative number, or a list of another length than two.
+        ValueError: for a negative number, or a list whose length is not two.
     """
 
     def __init__(
