@@ -33,7 +33,7 @@ def _advice(extra_message: str) -> str:
 
 def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_message: str = "") -> None:  # noqa: A002
     """TypeError unless `input` is of `expected_type` (a type or a tuple); nothing is checked in dygraph mode."""
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         return
     kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
     if isinstance(input, kinds):
@@ -53,7 +53,7 @@ def check_type(input: Any, input_name: str, expected_type, op_name: str, extra_m
 
 def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extra_message: str = "") -> None:
     """TypeError unless the element type is among `expected_dtype` (names); nothing is checked in dygraph mode."""
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         return
     name = convert_dtype(input_dtype)
     if name == "float16":

@@ -26,8 +26,12 @@ from .place import (
 __all__: list[str] = []
 
 
-#: the Tracer of dygraph mode, None in static mode
-_dygraph_tracer_: Any = None
+#: Whether operators are appended to the current Program (True) or run at once (False). The native flag that it reads
+#: is the only record of the mode; the builtins of `paddle._ops` read the same flag.
+in_static_mode = core.in_static_mode
+
+#: the Tracer that dygraph mode runs operators through; static mode keeps the last one, unused
+_tracer: Any = None
 _global_expected_place_ = None
 _current_device: str | None = None
 
@@ -40,20 +44,28 @@ def in_dygraph_mode() -> bool:
         >>> paddle.in_dynamic_mode()
         True
     """
-    return _dygraph_tracer_ is not None
+    return not in_static_mode()
 
 
 def _dygraph_tracer() -> Any:
-    return _dygraph_tracer_
+    """The Tracer of dygraph mode, None in static mode."""
+    return None if in_static_mode() else _tracer
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_dygraph_tracer_":  # the name of 1.x
+        return _dygraph_tracer()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _switch_tracer(tracer: Any) -> Any:
-    """Install `tracer` (None: static mode) here and in the core; returns the former one."""
-    global _dygraph_tracer_
-    former, _dygraph_tracer_ = _dygraph_tracer_, tracer
+    """Set the mode: dygraph mode through `tracer`, static mode for None. Returns the previous tracer or None."""
+    global _tracer
+    former = _dygraph_tracer()
     core.set_undecided(False)
     core.set_static_mode(tracer is None)
     if tracer is not None:
+        _tracer = tracer
         core.set_grad_enabled(tracer._recording.on)
     return former
 
@@ -85,7 +97,7 @@ def _mode_checked(wanted: bool, message: str):
         def checked(*args, **kwargs):
             if not wanted:
                 choose_static()
-            assert in_dygraph_mode() is wanted, message.format(func.__name__)
+            assert in_static_mode() is not wanted, message.format(func.__name__)
             return func(*args, **kwargs)
 
         return checked
@@ -129,8 +141,9 @@ def _current_expected_place():
 
 def _set_dygraph_tracer_expected_place(place) -> None:
     core.set_current_device(device_number(place))
-    if _dygraph_tracer_ is not None:
-        _dygraph_tracer_._expected_place = place
+    tracer = _dygraph_tracer()
+    if tracer is not None:
+        tracer._expected_place = place
 
 
 def _set_expected_place(place) -> None:

@@ -36,7 +36,7 @@ class Tracer:
     @_has_grad.setter
     def _has_grad(self, value: bool) -> None:
         self._recording.on = bool(value)
-        if mode._dygraph_tracer_ is self:
+        if mode._dygraph_tracer() is self:
             core.set_grad_enabled(bool(value))
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 import paddle._core as _core
 from paddle import _ops
-from paddle._basics import unique_name
+from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.op_proto import OpProtoHolder
@@ -55,7 +55,7 @@ def activated(out, act: str | None, name: str | None = None, layer: str = "activ
         return out
     if not isinstance(act, str):
         raise TypeError(f"{act} should be a str")
-    if _core.in_static_mode():
+    if mode.in_static_mode():
         OpProtoHolder.instance().get_op_proto(act)  # an unknown one is a ValueError there
     return named(name or unique_name.generate(layer), getattr(_ops, act), out)
 

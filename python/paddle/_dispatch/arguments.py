@@ -55,7 +55,7 @@ def number(value):
 
 def split_list(values) -> tuple[list, list | None]:
     """(numbers with -1 for Variables, list of tensors or None) of a list that may hold Variables; ints in dygraph."""
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         return [int(number(v)) for v in values], None
     numbers_ = [-1 if isinstance(v, Variable) else int(v) for v in values]
     if not contains_variable(values):
@@ -74,7 +74,7 @@ def split_list(values) -> tuple[list, list | None]:
 def shape_arguments(shape, tensor_slot: str = "ShapeTensor", list_slot: str = "ShapeTensorList") -> dict:
     """Keywords for an operator that takes `shape` as attribute, as one tensor, or as a list of tensors."""
     if isinstance(shape, Variable):
-        if mode.in_dygraph_mode():
+        if not mode.in_static_mode():
             return {"shape": [int(n) for n in shape.numpy().reshape(-1)]}
         shape.stop_gradient = True
         return {"shape": [], tensor_slot: shape}
@@ -87,7 +87,7 @@ def shape_arguments(shape, tensor_slot: str = "ShapeTensor", list_slot: str = "S
 def _bounds(which: str, value, keywords: dict, flags: list[int]) -> None:
     slot = which.capitalize()
     if isinstance(value, Variable):
-        if mode.in_dygraph_mode():
+        if not mode.in_static_mode():
             keywords[which] = [int(n) for n in value.numpy().reshape(-1)]
             return
         value.stop_gradient = True

@@ -30,7 +30,7 @@ def in_dynamic_mode() -> bool:
         >>> paddle.in_dynamic_mode()
         True
     """
-    return mode.in_dygraph_mode()
+    return not mode.in_static_mode()
 
 
 def enable_static() -> None:
@@ -44,7 +44,7 @@ def enable_static() -> None:
         >>> paddle.disable_static()
     """
     global _static_names
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         unique_name.switch(*_static_names)
         _static_names = ()
     _switch_tracer(None)
@@ -57,7 +57,7 @@ def disable_static(place=None) -> None:
         place (Place|str, optional): where they run from now on.
     """
     global _static_names
-    if not mode.in_dygraph_mode():
+    if mode.in_static_mode():
         _static_names = unique_name.switch()
         _switch_tracer(_default_tracer)
     core.set_undecided(False)
@@ -77,7 +77,7 @@ def disable_dygraph() -> None:
 
 def enabled() -> bool:
     """Whether dygraph mode is on."""
-    return mode.in_dygraph_mode()
+    return not mode.in_static_mode()
 
 
 @contextlib.contextmanager
@@ -247,7 +247,7 @@ def grad(
         >>> float(paddle.grad([dx], [x])[0])
         2.0
     """
-    if not mode.in_dygraph_mode():
+    if mode.in_static_mode():
         raise AssertionError("paddle.grad works in dynamic graph mode only; use paddle.static.gradients in static mode")
     outputs, inputs = _listed(outputs, "outputs"), _listed(inputs, "inputs")
     if grad_outputs is None:

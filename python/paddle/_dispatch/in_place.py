@@ -17,7 +17,7 @@ def in_place_in_dygraph(plain: Callable) -> Callable:
     def decorate(func: Callable) -> Callable:
         @functools.wraps(func)
         def chosen(*args, **kwargs):
-            if mode.in_dygraph_mode():
+            if not mode.in_static_mode():
                 return func(*args, **kwargs)
             warnings.warn(
                 f"{func.__name__}: nothing is done in place in a Program; this is {plain.__name__}",

@@ -152,7 +152,7 @@ class Block:
     def create_var(self, *args, **kwargs):
         """A new Variable here (a tensor in dygraph mode); arguments as of :class:`Variable`."""
         mode.choose_static()
-        if mode.in_dygraph_mode():
+        if not mode.in_static_mode():
             return _varbase_creator(*args, **kwargs)
         var = Variable(self, *args, **kwargs)
         if "initializer" in kwargs:
@@ -162,7 +162,7 @@ class Block:
     def create_parameter(self, *args, **kwargs):
         """A new Parameter of the global block; an `initializer` given appends its operator here."""
         initializer = kwargs.get("initializer")
-        if mode.in_dygraph_mode():
+        if not mode.in_static_mode():
             param = ParamBase(*args, **kwargs)
             if initializer is not None:  # whatever a Program has by the same name
                 initializer(param, self)
@@ -256,12 +256,12 @@ class Block:
 
     def append_op(self, *args, **kwargs) -> Operator:
         """Append an operator: keywords `type`, `inputs`, `outputs`, `attrs`; in dygraph mode run it at once."""
-        if mode._dygraph_tracer_ is not None:
+        if not mode.in_static_mode():
             return self._trace(kwargs)
         return self._new_op(self.desc.append_op, len(self.ops), args, kwargs)
 
     def _prepend_op(self, *args, **kwargs) -> Operator:
-        if mode._dygraph_tracer_ is not None:
+        if not mode.in_static_mode():
             return self._trace(kwargs)
         return self._new_op(self.desc._prepend_op, 0, args, kwargs)
 
@@ -288,7 +288,7 @@ class Block:
         kind, attrs = kwargs.get("type"), kwargs.get("attrs") or {}
         op = Operator(self, None, type=kind, attrs=attrs)
         inputs, outputs = kwargs.get("inputs") or {}, kwargs.get("outputs") or {}
-        mode._dygraph_tracer_.trace_op(kind, inputs, outputs, attrs, kwargs.get("stop_gradient", False))  # type: ignore[union-attr]  # in dygraph there is one
+        mode._dygraph_tracer().trace_op(kind, inputs, outputs, attrs, kwargs.get("stop_gradient", False))
         return op
 
     def _remove_op(self, index: int, sync=True) -> None:

@@ -48,7 +48,7 @@ def name_scope(prefix: str | None = None):
         '/s1/'
     """
     global _name_scope
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         yield
         return
     assert prefix, "name_scope: prefix must have a character"

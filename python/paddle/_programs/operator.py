@@ -85,7 +85,7 @@ class Operator:
     )
 
     def __init__(self, block, desc, type=None, inputs=None, outputs=None, attrs=None):  # noqa: A002
-        if mode._dygraph_tracer_ is not None:
+        if not mode.in_static_mode():
             if type is None:
                 raise ValueError("`type` to initialized an Operator can not be None.")
             self._type = type

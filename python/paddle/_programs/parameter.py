@@ -39,7 +39,7 @@ class ParamBase(core.Tensor):
     """
 
     def __new__(cls, shape, dtype, **kwargs):
-        assert mode.in_dygraph_mode(), "We only support 'ParamBase' in dynamic graph mode"
+        assert not mode.in_static_mode(), "We only support 'ParamBase' in dynamic graph mode"
         check_parameter_shape(shape, dtype)
         name = kwargs.get("name") or unique_name.generate("_param_base")
         dtype = convert_np_dtype_to_dtype_(dtype)
@@ -87,7 +87,7 @@ class ParamBase(core.Tensor):
 
 
 def _rebuild_parameter(array, name, state):
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         param = ParamBase(array.shape, array.dtype, name=name, trainable=state.pop("trainable"))
         param.__dict__.update(state)
         param.set_value(array)

@@ -21,7 +21,7 @@ class VariableMetaClass(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
-        return issubclass(kind, core.Tensor) if mode._dygraph_tracer_ is not None else issubclass(kind, Variable)
+        return issubclass(kind, Variable if mode.in_static_mode() else core.Tensor)
 
 
 class ParameterMetaClass(VariableMetaClass):
@@ -29,7 +29,7 @@ class ParameterMetaClass(VariableMetaClass):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
-        if mode._dygraph_tracer_ is not None:
+        if not mode.in_static_mode():
             return issubclass(kind, ParamBase)
         return issubclass(kind, Parameter)
 

@@ -17,7 +17,7 @@ def check_variable_and_dtype(
     input: Any, input_name: str, expected_dtype, op_name: str, extra_message: str = ""
 ) -> None:  # noqa: A002, E501
     """TypeError unless `input` is a Variable with an element type among `expected_dtype`."""
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         return
     check_type(input, input_name, Variable, op_name, extra_message)
     check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
@@ -38,7 +38,7 @@ def check_shape(
 ) -> None:  # noqa: E501
     """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers;
     AssertionError for a list without any."""
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         return
     check_type(shape, "shape", expected_shape_type, op_name)
     if isinstance(shape, Variable):

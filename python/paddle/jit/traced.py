@@ -160,7 +160,7 @@ class TracedLayer:
             >>> bool((traced([x])[0] == out.numpy()).all())
             True
         """
-        assert mode.in_dygraph_mode(), "TracedLayer.trace can be used in dygraph mode only"
+        assert not mode.in_static_mode(), "TracedLayer.trace can be used in dygraph mode only"
         assert isinstance(layer, Layer), (
             "The type of 'layer' in fluid.dygraph.jit.TracedLayer.trace must be fluid.dygraph.Layer, "
             f"but received {type(layer)}."

@@ -119,7 +119,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     """
     _check_callable(true_fn, "true_fn")
     _check_callable(false_fn, "false_fn")
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         assert isinstance(pred, Variable), "cond: pred must be a Variable"
         value = pred.numpy()
         assert value.size == 1, "a condition must have one element"

@@ -21,7 +21,7 @@ __all__ = ["While", "while_loop"]
 
 def assign_skip_lod_tensor_array(value, target) -> None:
     """Copy `value` to `target`, but not arrays of an outer block, which the body changed in place."""
-    if not mode.in_dygraph_mode() and value.type == VarType.LOD_TENSOR_ARRAY:
+    if mode.in_static_mode() and value.type == VarType.LOD_TENSOR_ARRAY:
         program = value.block.program
         parent = program.block(program.current_block().parent_idx)
         if parent._find_var_recursive(value.name) is not None:
@@ -61,7 +61,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     check_variable_and_dtype(pre_cond, "var of cond returned", ["bool"], "fluid.layers.while_loop")
     check_one_element(pre_cond, "the variable returned by cond")
 
-    if mode.in_dygraph_mode():
+    if not mode.in_static_mode():
         going = bool(pre_cond.numpy().item())
         while going:
             outputs = _as_sequence(body(*loop_vars))

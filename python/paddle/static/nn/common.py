@@ -241,7 +241,7 @@ def batch_norm(
     keywords = {"MomentumTensor": momentum} if isinstance(momentum, Variable) else {"momentum": momentum}
     if in_place:
         keywords["Y"] = input
-    if not mode.in_dygraph_mode():
+    if mode.in_static_mode():
         # As in 2.0.2 these are the first two of the layer's temporaries, by whose names they are fetched.
         for slot in ("SavedMean", "SavedVariance"):
             keywords[slot] = helper.create_variable_for_type_inference(dtype)
@@ -284,7 +284,7 @@ def layer_norm(
         scale, shift (bool): whether to multiply and to add parameters.
         act (str, optional): an activation operator.
     """
-    assert not mode.in_dygraph_mode(), "layer_norm is for Programs; use LayerNorm outside one"
+    assert mode.in_static_mode(), "layer_norm is for Programs; use LayerNorm outside one"
     helper = LayerHelper("layer_norm", **locals())
     check_variable_and_dtype(input, "input", FLOATS, "layer_norm")
     shape = [math.prod(input.shape[begin_norm_axis:])]

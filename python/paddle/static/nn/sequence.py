@@ -34,7 +34,7 @@ __all__ = [
 
 
 def _static_only() -> None:
-    assert not mode.in_dygraph_mode(), "sequence layers are for Programs only"
+    assert mode.in_static_mode(), "sequence layers are for Programs only"
 
 
 def sequence_conv(
