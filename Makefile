@@ -55,7 +55,7 @@ tsan:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
 		-p oar-core -p oar-kernels --lib -- tensor:: pool --skip the_child_of_a_fork
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
-		-p oar-engine -p oar-dist --lib --tests
+		-p oar-engine -p oar-net -p oar-ps --lib --tests
 
 tools:
 	@command -v cargo >/dev/null || { echo "make: cargo is missing: install Rust 1.89 or newer (rustup.rs)"; exit 1; }

@@ -18,13 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 # crate -> crates of the engine that it may depend on; cargo itself refuses what a manifest does not name
 CRATES = {
     "kernels": set(),
-    "dist": set(),
+    "net": set(),
     "core": {"kernels"},
     "ops/common": {"core", "kernels"},
-    "comm": {"core", "dist", "ops-common"},
-    "engine": {"core", "kernels", "comm", "dist"},
-    "feed": {"core"},
-    "py": {"core", "kernels", "ops-common", "comm", "dist", "engine", "feed"},
+    "comm": {"core", "net"},
+    "ps": {"core", "net", "comm", "ops-common"},
+    "engine": {"core", "kernels", "comm", "net"},
+    "data": {"core"},
+    "py": {"core", "kernels", "ops-common", "comm", "net", "ps", "engine", "data"},
 }
 # module of rust/core -> modules of it that it may name
 CORE = {"base": set(), "tensor": {"base"}, "ir": {"base", "tensor"}, "op": {"base", "tensor", "ir"}}
@@ -100,7 +101,7 @@ def test_crates_depend_on_lower_ones(crate):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups_of_operators_know_no_other_group(group):
-    allowed = {"core", "kernels", "ops-common"} | ({"comm", "dist"} if group in ("comm", "ps") else set())
+    allowed = {"core", "kernels", "ops-common"} | ({"comm", "net", "ps"} if group == "distributed" else set())
     assert dependencies(f"ops/{group}") <= allowed
 
 
@@ -118,7 +119,7 @@ def test_modules_of_core_name_only_lower_ones(module):
 
 
 def test_only_py_names_pyo3():
-    for folder in ("core", "comm", "engine", "feed", "ops", "kernels", "dist"):
+    for folder in ("core", "comm", "engine", "data", "ops", "kernels", "net", "ps"):
         for path in rust_files(folder):
             assert "pyo3" not in path.read_text(), path
 

@@ -4,7 +4,7 @@ use super::tape::EVar;
 pub(super) use oar_comm::rows::{raw, wire};
 use oar_core::base::{DType, Result};
 use oar_core::tensor::Tensor;
-use oar_dist::{CollectiveCall, ReduceOp};
+use oar_net::{CollectiveCall, ReduceOp};
 
 /// A parameter whose gradients are averaged.
 pub struct Param {

@@ -20,7 +20,7 @@ use oar_core::base::Result;
 use oar_core::op::backend;
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure};
-use oar_dist::{CollectiveCall, Dtype, Group, ReduceOp, Work};
+use oar_net::{CollectiveCall, Dtype, Group, ReduceOp, Work};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

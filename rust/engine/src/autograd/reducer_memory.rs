@@ -4,7 +4,7 @@
 use super::bucket::Bucket;
 use oar_core::base::Result;
 use oar_core::tensor::{Buffer, Owner, Tensor};
-use oar_dist::{Region, SymmetricBuffer};
+use oar_net::{Region, SymmetricBuffer};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};

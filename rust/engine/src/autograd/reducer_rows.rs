@@ -6,7 +6,7 @@ use oar_comm::rows::{gather, gather_rows};
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
-use oar_dist::Group;
+use oar_net::Group;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

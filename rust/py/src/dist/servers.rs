@@ -2,15 +2,15 @@
 
 use crate::error::OrRaise;
 use crate::program::scope::PyScope;
-use oar_comm::servers::communicator::{self, Context, Mode, Settings};
-use oar_comm::servers::deal::deal;
-use oar_comm::servers::remote::{distinct, open, with_all};
-use oar_comm::servers::tables::{table, Size, Table};
-use oar_comm::servers::values::room;
 use oar_comm::Signals;
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_dist::ps::{limits, session};
+use oar_ps::deal::deal;
+use oar_ps::protocol::{limits, session};
+use oar_ps::tables::{table, Size, Table};
+use oar_ps::trainer::communicator::{self, Context, Mode, Settings};
+use oar_ps::trainer::remote::{distinct, open, with_all};
+use oar_ps::values::room;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ fn complete_servers(py: Python<'_>) -> PyResult<()> {
     let done: Result<()> = py.detach(|| {
         let signals = Signals::watch();
         let stop = || match signals.stop() {
-            true => Err(oar_dist::Error::Interrupted { during: "saying goodbye to the servers".into() }),
+            true => Err(oar_net::Error::Interrupted { during: "saying goodbye to the servers".into() }),
             false => Ok(()),
         };
         let result = session::complete_all(&stop);

@@ -4,8 +4,8 @@ use crate::dist::group::{group_of, seconds, PyGroup};
 use crate::error::OrRaise;
 use oar_comm::Signals;
 use oar_core::base::Result;
-use oar_dist::rings::{self, JobEnvironment};
-use oar_dist::{Job, Store};
+use oar_net::rings::{self, JobEnvironment};
+use oar_net::{Job, Store};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -21,7 +21,7 @@ fn socket(address: &str) -> PyResult<SocketAddr> {
 fn watched<T: Send>(
     py: Python<'_>,
     stop: impl Fn() + Send + Sync,
-    body: impl FnOnce() -> oar_dist::Result<T> + Send,
+    body: impl FnOnce() -> oar_net::Result<T> + Send,
 ) -> Result<T> {
     py.detach(|| {
         let signals = Signals::watch();
@@ -40,7 +40,7 @@ impl PyStore {
         &self,
         py: Python<'_>,
         timeout: f64,
-        f: impl FnOnce(&Store, Duration) -> oar_dist::Result<T> + Send,
+        f: impl FnOnce(&Store, Duration) -> oar_net::Result<T> + Send,
     ) -> PyResult<T> {
         let limit = seconds(timeout)?;
         let result = watched(py, || self.0.interrupt(true), || f(&self.0, limit));
@@ -72,10 +72,10 @@ impl PyStore {
             || stopped.store(true, Relaxed),
             || {
                 let check = || match stopped.load(Relaxed) {
-                    true => Err(oar_dist::Error::Interrupted { during: "connecting to the store".into() }),
+                    true => Err(oar_net::Error::Interrupted { during: "connecting to the store".into() }),
                     false => Ok(()),
                 };
-                Store::connect_until(at, &job, &oar_dist::net::Deadline::new(limit, &check))
+                Store::connect_until(at, &job, &oar_net::socket::Deadline::new(limit, &check))
             },
         );
         Ok(PyStore(made.or_raise()?))
@@ -149,7 +149,7 @@ fn fresh_token(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     Ok(PyBytes::new(py, &token.or_raise()?))
 }
 
-/// Joins the job that the environment names (see rust/dist/src/rings.rs) and gives the group of all its ranks.
+/// Joins the job that the environment names (see rust/net/src/rings.rs) and gives the group of all its ranks.
 #[pyfunction]
 fn join(py: Python<'_>) -> PyResult<PyGroup> {
     let joined: Result<()> = py.detach(|| {

@@ -6,8 +6,8 @@
 //! - `send(to, message)` begins to send; `sent(to)` says whether the bytes have left, and moves them on.
 //! - `receive(of)` gives the next message (a bytearray), or None as long as it is not here whole.
 
-use oar_dist::fingerprint::{Fingerprint, BYTES};
-use oar_dist::{rings, Error, Over, Party, Result, Transport, Want};
+use oar_net::fingerprint::{Fingerprint, BYTES};
+use oar_net::{rings, Error, Over, Party, Result, Transport, Want};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use std::sync::Arc;

@@ -8,10 +8,10 @@ use oar_core::bail;
 use oar_core::base::Result;
 use oar_core::op::backend;
 use oar_core::tensor::Value;
+use oar_data::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
 use oar_engine::graph::hogwild::{self, Next, Work};
 use oar_engine::graph::passes::Passes;
 use oar_engine::graph::How;
-use oar_feed::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -57,7 +57,7 @@ impl PyFeed {
     /// Batches of the files as they are read, by so many threads.
     fn stream(&self, threads: usize) -> PyResult<Vec<PyBatches>> {
         let stop = Arc::new(Stop::default());
-        let all = oar_feed::stream::streams(&self.desc, &self.reading, threads, &stop).or_raise()?;
+        let all = oar_data::stream::streams(&self.desc, &self.reading, threads, &stop).or_raise()?;
         Ok(all.into_iter().map(|b| PyBatches::new(b, &stop)).collect())
     }
 }

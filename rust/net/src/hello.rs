@@ -1,0 +1,319 @@
+//! The handshake at the head of every connection.
+//!
+//! The acceptor sends a challenge, the connector answers with who it is and an HMAC-SHA256 over both under the job's
+//! token, and the acceptor proves the token in turn. All three messages have a fixed size; a connection that has not
+//! passed holds a few hundred bytes, is served without blocking, and is dropped after `GRACE`.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::fork;
+use crate::socket::{self, moved, Deadline, Moved};
+
+pub const VERSION: u16 = 1;
+/// Features that this side knows; both use the intersection. None is defined yet.
+pub const FEATURES: u32 = 0;
+const MAGIC: [u8; 4] = *b"OARH";
+const CHALLENGE: usize = 32;
+const HELLO: usize = 128;
+const ANSWER: usize = 40;
+const MAC_AT: usize = HELLO - 32;
+const GRACE: Duration = Duration::from_secs(5);
+const MAX_PENDING: usize = 256;
+const BETWEEN_REFUSALS: Duration = Duration::from_secs(10);
+
+/// Stands for a client without a rank, such as a launcher.
+pub const NO_RANK: u32 = u32::MAX;
+
+/// Who a process is, and the secret that shows it belongs to the job.
+#[derive(Clone)]
+pub struct Identity {
+    pub job: [u8; 16],
+    pub token: Vec<u8>,
+    /// 0 where the number of ranks is not known (a store's host or client).
+    pub world: u32,
+    pub rank: u32,
+}
+
+impl Identity {
+    pub fn new(job: &str, token: &[u8], world: u32, rank: u32) -> Identity {
+        let mut id = [0; 16];
+        id.copy_from_slice(&Sha256::digest(job.as_bytes())[..16]);
+        Identity { job: id, token: token.to_vec(), world, rank }
+    }
+
+    fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        #[allow(clippy::expect_used)] // HMAC takes keys of every length.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.token).expect("HMAC takes any key");
+        parts.iter().for_each(|p| mac.update(p));
+        mac
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    Store = 1,
+    Control = 2,
+    Data = 3,
+    /// A trainer's connection to a parameter server.
+    Server = 4,
+}
+
+const PURPOSES: [Purpose; 4] = [Purpose::Store, Purpose::Control, Purpose::Data, Purpose::Server];
+
+/// What the connector said.
+#[derive(Clone, Copy, Debug)]
+pub struct Hello {
+    pub purpose: Purpose,
+    pub rank: u32,
+    pub group: u64,
+    pub features: u32,
+}
+
+const REASONS: [&str; 5] = [
+    "accepted",
+    "the token or the job differs",
+    "the protocol version differs",
+    "the number of ranks differs",
+    "no such rank or purpose",
+];
+
+fn encode(id: &Identity, purpose: Purpose, group: u64, challenge: &[u8; CHALLENGE]) -> Result<[u8; HELLO]> {
+    let mut b = [0; HELLO];
+    b[0..4].copy_from_slice(&MAGIC);
+    b[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    b[6] = purpose as u8;
+    b[8..12].copy_from_slice(&FEATURES.to_le_bytes());
+    b[12..16].copy_from_slice(&id.world.to_le_bytes());
+    b[16..20].copy_from_slice(&id.rank.to_le_bytes());
+    b[24..32].copy_from_slice(&group.to_le_bytes());
+    b[32..48].copy_from_slice(&id.job);
+    b[48..64].copy_from_slice(&socket::random_bytes::<16>()?);
+    let mac = id.mac(&[b"oar connect", challenge, &b[..MAC_AT]]).finalize().into_bytes();
+    b[MAC_AT..].copy_from_slice(&mac);
+    Ok(b)
+}
+
+fn judge(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::result::Result<Hello, u8> {
+    let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+    if b[0..4] != MAGIC {
+        return Err(1);
+    }
+    if u16::from_le_bytes([b[4], b[5]]) != VERSION {
+        return Err(2);
+    }
+    if id.mac(&[b"oar connect", challenge, &b[..MAC_AT]]).verify_slice(&b[MAC_AT..]).is_err() || b[32..48] != id.job {
+        return Err(1);
+    }
+    let (world, rank) = (word(12), word(16));
+    if id.world != 0 && world != 0 && id.world != world {
+        return Err(3);
+    }
+    let purpose = PURPOSES.into_iter().find(|p| *p as u8 == b[6]).ok_or(4)?;
+    let member = matches!(purpose, Purpose::Control | Purpose::Data);
+    if member && (rank >= id.world || rank == id.rank) {
+        return Err(4);
+    }
+    let group = u64::from(word(24)) | u64::from(word(28)) << 32;
+    Ok(Hello { purpose, rank, group, features: word(8) & FEATURES })
+}
+
+/// Connect and introduce oneself. Lost connections are tried again; a refusal is final.
+pub fn connect(
+    to: SocketAddr,
+    id: &Identity,
+    purpose: Purpose,
+    group: u64,
+    deadline: &Deadline<'_>,
+) -> Result<TcpStream> {
+    let mut backoff = socket::Backoff::default();
+    loop {
+        let stream = socket::connect(to, deadline)?;
+        match introduce(&stream, to, id, purpose, group, deadline)? {
+            Ok(()) => return Ok(stream),
+            Err(why) => socket::pause(backoff.pause(), deadline, "connecting", &format!("{to} (last attempt: {why})"))?,
+        }
+    }
+}
+
+fn introduce(
+    s: &TcpStream,
+    to: SocketAddr,
+    id: &Identity,
+    purpose: Purpose,
+    group: u64,
+    deadline: &Deadline<'_>,
+) -> Result<std::result::Result<(), String>> {
+    let during = format!("the handshake with {to}");
+    let refused = |reason: &str| Error::Refused { address: to.to_string(), reason: reason.to_string() };
+    let mut challenge = [0; CHALLENGE];
+    if let Err(why) = socket::read_exact(s, &mut challenge, deadline, &during)? {
+        return Ok(Err(why));
+    }
+    if challenge[0..4] != MAGIC {
+        return Err(refused("what listens there speaks another protocol"));
+    }
+    if u16::from_le_bytes([challenge[4], challenge[5]]) != VERSION {
+        return Err(refused(REASONS[2]));
+    }
+    let hello = encode(id, purpose, group, &challenge)?;
+    let mut answer = [0; ANSWER];
+    if let Err(why) = socket::write_all(s, &hello, deadline, &during)? {
+        return Ok(Err(why));
+    }
+    if let Err(why) = socket::read_exact(s, &mut answer, deadline, &during)? {
+        return Ok(Err(why));
+    }
+    let code = answer[4];
+    if code != 0 {
+        return Err(refused(REASONS.get(code as usize).copied().unwrap_or("for an unknown reason")));
+    }
+    let proof = id.mac(&[b"oar accept", &challenge, &hello, &answer[..8]]);
+    if answer[0..4] != MAGIC || proof.verify_slice(&answer[8..]).is_err() {
+        return Err(refused("it could not prove that it knows the job's token"));
+    }
+    Ok(Ok(()))
+}
+
+struct Pending {
+    stream: TcpStream,
+    since: Instant,
+    challenge: [u8; CHALLENGE],
+    hello: [u8; HELLO],
+    got: usize,
+}
+
+enum Turn {
+    Wait,
+    Drop,
+    /// It said who it is, and was refused.
+    Refused(u8),
+    In(Hello),
+}
+
+impl Pending {
+    fn new(stream: TcpStream) -> Result<Pending> {
+        socket::tune(&stream).map_err(|e| Error::io("accept", e))?;
+        let mut challenge = [0; CHALLENGE];
+        challenge[0..4].copy_from_slice(&MAGIC);
+        challenge[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        challenge[16..].copy_from_slice(&socket::random_bytes::<16>()?);
+        // An empty socket takes 32 bytes; one that does not is no peer of ours.
+        match (&stream).write(&challenge) {
+            Ok(CHALLENGE) => Ok(Pending { stream, since: Instant::now(), challenge, hello: [0; HELLO], got: 0 }),
+            _ => Err(Error::io("accept", "the challenge could not be sent")),
+        }
+    }
+
+    fn turn(&mut self, id: &Identity) -> Turn {
+        while self.got < HELLO {
+            match moved((&self.stream).read(&mut self.hello[self.got..])) {
+                Moved::Some(n) => self.got += n,
+                Moved::Ended(_) => return Turn::Drop,
+                Moved::Blocked if self.since.elapsed() > GRACE => return Turn::Drop,
+                Moved::Blocked => return Turn::Wait,
+            }
+        }
+        let verdict = judge(id, &self.hello, &self.challenge);
+        let mut answer = [0; ANSWER];
+        answer[0..4].copy_from_slice(&MAGIC);
+        answer[4] = *verdict.as_ref().err().unwrap_or(&0);
+        if verdict.is_ok() {
+            let proof = id.mac(&[b"oar accept", &self.challenge, &self.hello, &answer[..8]]).finalize().into_bytes();
+            answer[8..].copy_from_slice(&proof);
+        }
+        match ((&self.stream).write(&answer), verdict) {
+            (Ok(ANSWER), Ok(hello)) => Turn::In(hello),
+            (_, Err(code)) => Turn::Refused(code),
+            _ => Turn::Drop,
+        }
+    }
+}
+
+fn out_of_descriptors(e: &std::io::Error) -> bool {
+    let known = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    rustix::io::Errno::from_io_error(e).is_some_and(|e| known.contains(&e))
+}
+
+/// A listener with the handshakes that are under way.
+pub struct Acceptor {
+    listener: TcpListener,
+    id: Arc<Identity>,
+    pending: Vec<Pending>,
+    /// When a refusal was told last.
+    told: Option<Instant>,
+}
+
+impl Acceptor {
+    pub fn new(listener: TcpListener, id: Arc<Identity>) -> Acceptor {
+        Acceptor { listener, id, pending: Vec::new(), told: None }
+    }
+
+    /// What to poll for reading before `turn`.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.listener.as_fd()).chain(self.pending.iter().map(|p| p.stream.as_fd()))
+    }
+
+    /// Bytes that the unauthenticated connections cost.
+    pub fn cost(&self) -> usize {
+        self.pending.capacity() * std::mem::size_of::<Pending>()
+    }
+
+    /// Says on stderr whom this process has refused, for a user whose processes belong to two jobs: the other one gets an
+    /// error. Strangers who keep knocking fill no logs.
+    fn tell(&mut self, stream: &TcpStream, code: u8) {
+        if self.told.is_some_and(|told| told.elapsed() < BETWEEN_REFUSALS) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let from = stream.peer_addr().map_or_else(|_| "a process".to_string(), |a| a.to_string());
+        let at = self.listener.local_addr().map_or_else(|_| "this process".to_string(), |a| a.to_string());
+        let reason = REASONS.get(code as usize).copied().unwrap_or("for an unknown reason");
+        let _ = writeln!(std::io::stderr(), "oar: {at} has refused a connection from {from}: {reason}");
+    }
+
+    /// Go on with every handshake, never blocking; gives the connections that passed.
+    pub fn turn(&mut self) -> Vec<(TcpStream, Hello)> {
+        // A bounded number a turn: strangers who keep knocking do not keep the others waiting.
+        for _ in 0..64 {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                // Descriptors that strangers hold shall not be missing.
+                Err(e) if out_of_descriptors(&e) && !self.pending.is_empty() => {
+                    self.pending.remove(0);
+                    continue;
+                }
+                Err(_) => break,
+            };
+            fork::ours(&stream);
+            // Many silent strangers push each other out, oldest first; an honest peer needs one round trip only.
+            if self.pending.len() >= MAX_PENDING {
+                self.pending.remove(0);
+            }
+            self.pending.extend(Pending::new(stream));
+        }
+        let mut passed = Vec::new();
+        let mut at = 0;
+        while at < self.pending.len() {
+            match self.pending[at].turn(&self.id) {
+                Turn::Wait => at += 1,
+                Turn::Drop => drop(self.pending.remove(at)),
+                Turn::Refused(code) => {
+                    let stream = self.pending.remove(at).stream;
+                    self.tell(&stream, code);
+                }
+                Turn::In(hello) => passed.push((self.pending.remove(at).stream, hello)),
+            }
+        }
+        passed
+    }
+}

@@ -1,0 +1,438 @@
+//! The watch over a job: one thread per rank that accepts connections, sends heartbeats and hears of deaths.
+//!
+//! Rank 0 is the hub. Every other rank keeps one control connection to it, so a job of n ranks has n - 1 of them. The
+//! hub hears a killed rank by its closed connection at once and a stopped one by its silence, and tells everybody in
+//! the same order. Beats carry what each group is in; the hub compares them, and so finds ranks that wait for each
+//! other in different operations although no byte moves.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags};
+
+use crate::codec::{Put, Take};
+use crate::error::{Error, Last};
+use crate::frame::{Frame, Parser, Type, Writer, MAX_CONTROL};
+use crate::hello::{Acceptor, Purpose};
+use crate::report;
+use crate::socket::{self, moved, Moved};
+use crate::state::{Shared, Status};
+use crate::verdict;
+
+const HUB: usize = 0;
+
+struct Link {
+    rank: usize,
+    stream: TcpStream,
+    parser: Parser,
+    writer: Writer,
+    out: Vec<u8>,
+    sent: usize,
+    heard: Instant,
+    left: bool,
+    /// Why the link is over.
+    ended: Option<Error>,
+}
+
+impl Link {
+    fn new(rank: usize, stream: TcpStream) -> Link {
+        Link {
+            rank,
+            stream,
+            parser: Parser::new(MAX_CONTROL),
+            writer: Writer::default(),
+            out: Vec::new(),
+            sent: 0,
+            heard: Instant::now(),
+            left: false,
+            ended: None,
+        }
+    }
+
+    fn send(&mut self, kind: Type, payload: &[u8]) {
+        // A peer that takes nothing for long piles up beats; its silence will be noticed, not its pile.
+        if self.out.len() - self.sent < MAX_CONTROL {
+            self.writer.encode(kind, payload, &mut self.out);
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while self.sent < self.out.len() {
+            match moved((&self.stream).write(&self.out[self.sent..])) {
+                Moved::Some(n) => self.sent += n,
+                // A closed connection is noticed by the reader, after what the peer said last.
+                Moved::Blocked | Moved::Ended(_) => return,
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+    }
+}
+
+/// Answers to `report` requests.
+#[derive(Default)]
+pub struct Reports {
+    pub answer: Mutex<Option<String>>,
+    pub came: Condvar,
+}
+
+pub struct Timing {
+    pub beat: Duration,
+    pub limit: Duration,
+}
+
+pub struct Monitor {
+    shared: Arc<Shared>,
+    door: Acceptor,
+    links: Vec<Link>,
+    statuses: HashMap<usize, Vec<Status>>,
+    timing: Timing,
+    last_beat: Instant,
+    last_turn: Instant,
+    reports: Arc<Reports>,
+    stop: Arc<AtomicBool>,
+    linger: Duration,
+}
+
+impl Monitor {
+    /// `hub` is the control connection to rank 0, on every other rank.
+    pub fn new(
+        shared: Arc<Shared>,
+        door: Acceptor,
+        hub: Option<TcpStream>,
+        timing: Timing,
+        reports: Arc<Reports>,
+        stop: Arc<AtomicBool>,
+        linger: Duration,
+    ) -> Monitor {
+        Monitor {
+            shared,
+            door,
+            links: hub.into_iter().map(|s| Link::new(HUB, s)).collect(),
+            statuses: HashMap::new(),
+            last_beat: Instant::now(),
+            last_turn: Instant::now(),
+            timing,
+            reports,
+            stop,
+            linger,
+        }
+    }
+
+    fn is_hub(&self) -> bool {
+        self.shared.rank == HUB
+    }
+
+    pub fn run(mut self) {
+        let mut leaving: Option<Instant> = None;
+        loop {
+            if self.stop.load(Ordering::Acquire) && leaving.is_none() {
+                leaving = Some(Instant::now() + self.linger);
+                self.goodbye();
+            }
+            if let Some(until) = leaving {
+                // The hub stays for those who still need it; the others wait until their goodbye has gone out.
+                let others = self.links.iter().any(|l| l.ended.is_none() && !l.left);
+                let unsent = self.links.iter().any(|l| l.ended.is_none() && !l.out.is_empty());
+                if Instant::now() >= until || !(self.is_hub() && others || unsent) {
+                    return;
+                }
+            }
+            if let Err(e) = self.turn() {
+                return self.shared.fail(e);
+            }
+        }
+    }
+
+    fn goodbye(&mut self) {
+        self.drain_outbox();
+        let bye = Put::default().u32(self.shared.rank as u32).0;
+        self.links.iter_mut().for_each(|l| l.send(Type::Bye, &bye));
+    }
+
+    fn poll(&self) -> crate::Result<()> {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.shared.monitor_bell.fd(), PollFlags::IN)];
+        fds.extend(self.door.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.links.iter().filter(|l| l.ended.is_none()).map(|l| {
+            let out = if l.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            PollFd::from_borrowed_fd(l.stream.as_fd(), PollFlags::IN | out)
+        }));
+        // Until the next beat, or until a link will have been silent for too long.
+        let silent = self.links.iter().filter(|l| l.ended.is_none() && !l.left).map(|l| l.heard.elapsed()).max();
+        let beat = self.timing.beat.saturating_sub(self.last_beat.elapsed());
+        let due = silent.map_or(beat, |s| beat.min(self.deadline().saturating_sub(s)));
+        socket::poll(&mut fds, due.max(Duration::from_millis(1)))
+    }
+
+    fn turn(&mut self) -> crate::Result<()> {
+        self.poll()?;
+        self.shared.monitor_bell.silence();
+        // If this process itself stood still, the others' silence in that time means nothing.
+        let pause = self.last_turn.elapsed();
+        self.last_turn = Instant::now();
+        if pause > self.timing.beat * 2 + Duration::from_millis(500) {
+            self.links.iter_mut().for_each(|l| l.heard += pause);
+        }
+        self.accept();
+        self.drain_outbox();
+        self.read();
+        if self.last_beat.elapsed() >= self.timing.beat {
+            self.beat();
+        }
+        self.judge();
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        for (stream, hello) in self.door.turn() {
+            let rank = hello.rank as usize;
+            match hello.purpose {
+                Purpose::Data => {
+                    socket::unpace(&stream);
+                    self.shared.arrivals.lock().insert((hello.group, rank), stream);
+                    if let Some(g) = self.shared.groups.lock().get(&hello.group) {
+                        g.bell.ring();
+                    }
+                }
+                Purpose::Control if self.is_hub() && self.links.iter().all(|l| l.rank != rank) => {
+                    self.links.push(Link::new(rank, stream));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn drain_outbox(&mut self) {
+        let out = std::mem::take(&mut *self.shared.outbox.lock());
+        for (kind, payload) in out {
+            match kind {
+                Type::ReportAsk if self.is_hub() => self.own_report(),
+                _ => self.tell(kind, &payload, None),
+            }
+        }
+    }
+
+    fn tell(&mut self, kind: Type, payload: &[u8], except: Option<usize>) {
+        for l in self.links.iter_mut().filter(|l| l.ended.is_none() && Some(l.rank) != except) {
+            l.send(kind, payload);
+        }
+    }
+
+    fn read(&mut self) {
+        let mut buf = [0; 16 << 10];
+        for at in 0..self.links.len() {
+            if self.links[at].ended.is_some() {
+                continue;
+            }
+            self.links[at].flush();
+            let l = &mut self.links[at];
+            let ended = match moved((&l.stream).read(&mut buf)) {
+                Moved::Some(n) => {
+                    l.heard = Instant::now();
+                    l.parser.feed(&buf[..n]);
+                    false
+                }
+                Moved::Blocked => false,
+                Moved::Ended(_) => true,
+            };
+            self.frames(at);
+            let l = &mut self.links[at];
+            if ended && l.ended.is_none() {
+                let peer = self.shared.peer(l.rank);
+                let last = last_of(&self.statuses, l.rank);
+                l.ended = Some(Error::Died { peer, last, during: "no operation".into() });
+            }
+        }
+    }
+
+    fn frames(&mut self, at: usize) {
+        loop {
+            let rank = self.links[at].rank;
+            let peer = self.shared.peer(rank);
+            let damaged = |what: String| Error::Corrupt {
+                peer: peer.clone(),
+                what: format!("control connection: {what}"),
+                during: "no operation".into(),
+            };
+            match self.links[at].parser.next() {
+                Ok(None) => return,
+                Ok(Some(frame)) => {
+                    if self.handle(at, &frame).is_none() {
+                        let e = damaged(format!("a {:?} frame that cannot be understood", frame.kind));
+                        self.links[at].ended = Some(e);
+                        return;
+                    }
+                }
+                Err(bad) => {
+                    self.links[at].ended = Some(damaged(bad.to_string()));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, at: usize, frame: &Frame) -> Option<()> {
+        let rank = self.links[at].rank;
+        match frame.kind {
+            Type::Beat => {
+                self.statuses.insert(rank, verdict::decode_beat(&frame.payload)?);
+            }
+            Type::Verdict => {
+                let v = verdict::decode(&frame.payload, &self.shared)?;
+                if self.is_hub() {
+                    self.tell(Type::Verdict, &frame.payload, Some(rank));
+                }
+                self.apply(v.group, v.error);
+            }
+            Type::Bye => {
+                let who = Take(&frame.payload).u32()? as usize;
+                if self.is_hub() {
+                    self.tell(Type::Bye, &frame.payload, Some(rank));
+                }
+                if who == rank {
+                    self.links[at].left = true;
+                }
+                self.shared.set_left(who);
+            }
+            Type::ReportAsk if self.is_hub() => {
+                let text = report::render(&self.shared, &self.everything());
+                self.links[at].send(Type::Report, text.as_bytes());
+            }
+            Type::Report => {
+                *self.reports.answer.lock() = Some(String::from_utf8_lossy(&frame.payload).into_owned());
+                self.reports.came.notify_all();
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn everything(&self) -> HashMap<usize, Vec<Status>> {
+        let mut all = self.statuses.clone();
+        all.insert(self.shared.rank, self.shared.statuses());
+        all
+    }
+
+    fn own_report(&self) {
+        *self.reports.answer.lock() = Some(report::render(&self.shared, &self.everything()));
+        self.reports.came.notify_all();
+    }
+
+    fn apply(&self, group: Option<u64>, error: Error) {
+        match group {
+            None => self.shared.fail(error),
+            Some(id) => self.shared.fail_group(id, error),
+        }
+    }
+
+    fn beat(&mut self) {
+        self.last_beat = Instant::now();
+        let payload = verdict::encode_beat(&self.shared.statuses());
+        self.tell(Type::Beat, &payload, None);
+        if self.is_hub() {
+            if let Some((group, e)) = disagreement(&self.shared, &self.everything()) {
+                self.tell(Type::Verdict, &verdict::encode(Some(group), &e, HUB), None);
+                self.apply(Some(group), e);
+            }
+        }
+    }
+
+    /// How long a link may be silent: found within the limit, counted from the stop and not from the beat before it.
+    fn deadline(&self) -> Duration {
+        self.timing.limit.saturating_sub(self.timing.beat).max(self.timing.beat)
+    }
+
+    /// Links that ended or fell silent become verdicts.
+    fn judge(&mut self) {
+        let limit = self.deadline();
+        for l in &mut self.links {
+            let silent = l.heard.elapsed();
+            if l.ended.is_none() && !l.left && silent > limit {
+                let (peer, last) = (self.shared.peer(l.rank), last_of(&self.statuses, l.rank));
+                let seconds = silent.as_secs_f64();
+                let e = Error::Silent { peer, seconds, last, during: "no operation".into() };
+                // Should it wake up again, it shall know why it is out.
+                l.send(Type::Verdict, &verdict::encode(None, &e, self.shared.rank));
+                l.ended = Some(e);
+            }
+        }
+        let hub = self.is_hub();
+        let mut over = Vec::new();
+        self.links.retain_mut(|l| match l.ended.take() {
+            None => true,
+            Some(e) => {
+                if !l.left {
+                    over.push((l.rank, e));
+                }
+                false
+            }
+        });
+        for (rank, e) in over {
+            if hub {
+                let payload = verdict::encode(None, &e, HUB);
+                self.tell(Type::Verdict, &payload, Some(rank));
+            }
+            self.shared.fail(e);
+        }
+    }
+}
+
+fn last_of(statuses: &HashMap<usize, Vec<Status>>, rank: usize) -> Last {
+    statuses.get(&rank).and_then(|s| s.first()).map_or_else(Last::default, Status::last)
+}
+
+/// Two ranks in operations with the same number of the same group that are not the same operation.
+fn disagreement(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
+    let mut first: HashMap<(u64, u64), (usize, &Status)> = HashMap::new();
+    let mut ranks: Vec<_> = all.keys().copied().collect();
+    ranks.sort_unstable();
+    for rank in ranks {
+        for s in all[&rank].iter().filter(|s| !s.doing.is_point_to_point()) {
+            let (other, seen) = *first.entry((s.group, s.doing.seq())).or_insert((rank, s));
+            if seen.doing != s.doing {
+                let e = Error::Mismatch {
+                    a: shared.peer(other),
+                    a_call: seen.doing.to_string(),
+                    b: shared.peer(rank),
+                    b_call: s.doing.to_string(),
+                };
+                return Some((s.group, e));
+            }
+        }
+    }
+    at_cross_purposes(shared, all)
+}
+
+/// How long two ranks must have waited for each other: what one sent before is with the other by then.
+const CROSSED: u32 = 3000;
+
+/// A rank that sends or receives and a neighbour in a collective that wait for each other. Over sockets the fingerprint
+/// of the one reaches the other; in the memory of a host they wait at different places.
+fn at_cross_purposes(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
+    let waits = |s: &Status, rank: usize| s.waiting as usize == rank && s.millis >= CROSSED;
+    for (&a, of_a) in all {
+        for s in of_a.iter().filter(|s| s.doing.is_point_to_point()) {
+            let b = s.waiting as usize;
+            let Some(of_b) = all.get(&b) else { continue };
+            let crossed = |t: &&Status| t.group == s.group && !t.doing.is_point_to_point() && waits(t, a);
+            let near = shared.peers[a].host_key == shared.peers[b].host_key;
+            if let (true, true, Some(t)) = (near, waits(s, b), of_b.iter().find(crossed)) {
+                let e = Error::Mismatch {
+                    a: shared.peer(a),
+                    a_call: s.doing.to_string(),
+                    b: shared.peer(b),
+                    b_call: t.doing.to_string(),
+                };
+                return Some((s.group, e));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,485 @@
+//! Combining rows of values: fixed order, halves in float32, vector instructions where the processor has them.
+
+use half::{bf16, f16};
+
+use crate::dtype::{Dtype, ReduceOp};
+use crate::error::{Error, Result};
+
+/// Elements combined at a time: a block of accumulators stays in the first-level cache.
+const BLOCK: usize = 1024;
+/// Elements that pass through registers at a time.
+const FEW: usize = 64;
+
+/// A value that can be combined; `Acc` holds partial results.
+trait Value: Copy {
+    type Acc: Copy;
+    const ZERO: Self::Acc;
+    fn widen(self) -> Self::Acc;
+    fn narrow(acc: Self::Acc) -> Self;
+    fn sum(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn prod(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn max(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn min(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn over(a: Self::Acc, n: usize) -> Self::Acc;
+    /// By what to multiply instead of dividing by `n`, where that gives the same bits.
+    #[inline(always)]
+    fn inverse(_n: usize) -> Option<Self::Acc> {
+        None
+    }
+
+    /// `acc` = the values at `row`.
+    ///
+    /// # Safety
+    /// `row` is valid for as many values as `acc` has, at any alignment.
+    #[inline(always)]
+    unsafe fn load(row: *const Self, acc: &mut [Self::Acc]) {
+        for (i, a) in acc.iter_mut().enumerate() {
+            // SAFETY: i is below the length, for which the caller vouches.
+            *a = unsafe { row.add(i).read_unaligned() }.widen();
+        }
+    }
+
+    /// `acc` = `acc` combined with the values at `row`.
+    ///
+    /// # Safety
+    /// As for `load`.
+    #[inline(always)]
+    unsafe fn fold(row: *const Self, acc: &mut [Self::Acc], f: impl Fn(Self::Acc, Self::Acc) -> Self::Acc) {
+        for (i, a) in acc.iter_mut().enumerate() {
+            // SAFETY: as in `load`.
+            *a = f(*a, unsafe { row.add(i).read_unaligned() }.widen());
+        }
+    }
+
+    /// The values at `out` = `acc`.
+    ///
+    /// # Safety
+    /// As for `load`, for writing.
+    #[inline(always)]
+    unsafe fn store(acc: &[Self::Acc], out: *mut Self) {
+        for (i, a) in acc.iter().enumerate() {
+            // SAFETY: as in `load`.
+            unsafe { out.add(i).write_unaligned(Self::narrow(*a)) };
+        }
+    }
+}
+
+macro_rules! float_ops {
+    ($acc:ty) => {
+        #[inline(always)]
+        fn sum(a: $acc, b: $acc) -> $acc {
+            a + b
+        }
+        #[inline(always)]
+        fn prod(a: $acc, b: $acc) -> $acc {
+            a * b
+        }
+        // A NaN on either side stays one.
+        #[inline(always)]
+        fn max(a: $acc, b: $acc) -> $acc {
+            if a > b || a.is_nan() {
+                a
+            } else {
+                b
+            }
+        }
+        #[inline(always)]
+        fn min(a: $acc, b: $acc) -> $acc {
+            if a < b || a.is_nan() {
+                a
+            } else {
+                b
+            }
+        }
+        #[inline(always)]
+        fn over(a: $acc, n: usize) -> $acc {
+            a / n as $acc
+        }
+        #[inline(always)]
+        fn inverse(n: usize) -> Option<$acc> {
+            n.is_power_of_two().then(|| 1.0 / n as $acc)
+        }
+    };
+}
+
+macro_rules! float_value {
+    ($($t:ty)*) => {$(
+        impl Value for $t {
+            type Acc = $t;
+            const ZERO: $t = 0.0;
+            #[inline(always)]
+            fn widen(self) -> $t { self }
+            #[inline(always)]
+            fn narrow(acc: $t) -> $t { acc }
+            float_ops!($t);
+        }
+    )*};
+}
+float_value!(f32 f64);
+
+impl Value for f16 {
+    type Acc = f32;
+    const ZERO: f32 = 0.0;
+    #[inline(always)]
+    // Without branches or calls, both ways, so that the loops vectorise: the half crate converts one value a call.
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let body = (bits & 0x7FFF) << 13;
+        // The exponent's bias differs by 112; the product also makes subnormal values normal.
+        let finite = (f32::from_bits(body) * f32::from_bits((127 + 112) << 23)).to_bits();
+        let special = body | 0x7F80_0000;
+        f32::from_bits((bits & 0x8000) << 16 | if body >= 0x7C00 << 13 { special } else { finite })
+    }
+    #[inline(always)]
+    fn narrow(acc: f32) -> f16 {
+        let bits = acc.to_bits();
+        let size = bits & 0x7FFF_FFFF;
+        // To nearest, ties to even; what is too large ends as infinity, as 65536 does.
+        let capped = size.min(0x4780_0000);
+        let normal = capped.wrapping_sub(112 << 23).wrapping_add(0xFFF + ((capped >> 13) & 1)) >> 13;
+        // In [0.5, 1) a float32 ends where a subnormal float16 does: the sum rounds as it must.
+        let tiny = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
+        let finite = if size < 0x3880_0000 { tiny } else { normal };
+        let body = if size > 0x7F80_0000 { 0x7E00 | (size >> 13 & 0x3FF) } else { finite };
+        f16::from_bits((bits >> 16 & 0x8000 | body) as u16)
+    }
+    float_ops!(f32);
+}
+
+impl Value for bf16 {
+    type Acc = f32;
+    const ZERO: f32 = 0.0;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    // To nearest, ties to even; written without branches so that it vectorises.
+    #[inline(always)]
+    fn narrow(acc: f32) -> bf16 {
+        let bits = acc.to_bits();
+        let rounded = bits.wrapping_add(0x7FFF + ((bits >> 16) & 1)) >> 16;
+        let quiet = (bits >> 16) | 0x40;
+        bf16::from_bits(if acc.is_nan() { quiet as u16 } else { rounded as u16 })
+    }
+    float_ops!(f32);
+}
+
+macro_rules! int_value {
+    ($($t:ty)*) => {$(
+        impl Value for $t {
+            type Acc = $t;
+            const ZERO: $t = 0;
+            #[inline(always)]
+            fn widen(self) -> $t { self }
+            #[inline(always)]
+            fn narrow(acc: $t) -> $t { acc }
+            #[inline(always)]
+            fn sum(a: $t, b: $t) -> $t { a.wrapping_add(b) }
+            #[inline(always)]
+            fn prod(a: $t, b: $t) -> $t { a.wrapping_mul(b) }
+            #[inline(always)]
+            fn max(a: $t, b: $t) -> $t { a.max(b) }
+            #[inline(always)]
+            fn min(a: $t, b: $t) -> $t { a.min(b) }
+            // Toward zero. Ranks are far fewer than i64 can count; a type too narrow for the number has sums that wrap.
+            #[inline(always)]
+            fn over(a: $t, n: usize) -> $t { (a as i64 / n as i64) as $t }
+        }
+    )*};
+}
+int_value!(i8 i16 i32 i64 u8);
+
+/// A truth value: any byte but 0 is true, and the result is 0 or 1.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Truth(u8);
+
+impl Value for Truth {
+    type Acc = u8;
+    const ZERO: u8 = 0;
+    #[inline(always)]
+    fn widen(self) -> u8 {
+        u8::from(self.0 != 0)
+    }
+    #[inline(always)]
+    fn narrow(acc: u8) -> Truth {
+        Truth(acc)
+    }
+    #[inline(always)]
+    fn sum(a: u8, b: u8) -> u8 {
+        a | b
+    }
+    #[inline(always)]
+    fn prod(a: u8, b: u8) -> u8 {
+        a & b
+    }
+    #[inline(always)]
+    fn max(a: u8, b: u8) -> u8 {
+        a | b
+    }
+    #[inline(always)]
+    fn min(a: u8, b: u8) -> u8 {
+        a & b
+    }
+    #[inline(always)]
+    fn over(a: u8, _: usize) -> u8 {
+        a
+    }
+}
+
+/// Rows to combine and where to put the result: addresses, since they may lie in memory shared with other processes.
+struct Rows<'a> {
+    out: *mut u8,
+    rows: &'a [*const u8],
+    count: usize,
+    op: ReduceOp,
+    /// Divide the result by this many.
+    over: usize,
+}
+
+/// Combine `count` elements of every row, first row first, into `out`. `over` > 1 divides the result (for the average).
+///
+/// # Safety
+/// `out` and every row are valid for `count` elements of `dtype`; `out` is either apart from a row or the same as it;
+/// nobody else writes to them meanwhile. No alignment is needed.
+pub unsafe fn combine(dtype: Dtype, op: ReduceOp, out: *mut u8, rows: &[*const u8], count: usize, over: usize) {
+    let r = Rows { out, rows, count, op, over };
+    // SAFETY: as the caller promises; the dtype decides the element type.
+    unsafe {
+        match dtype {
+            Dtype::Bool => dispatch::<Truth>(&r),
+            Dtype::U8 => dispatch::<u8>(&r),
+            Dtype::I8 => dispatch::<i8>(&r),
+            Dtype::I16 => dispatch::<i16>(&r),
+            Dtype::I32 => dispatch::<i32>(&r),
+            Dtype::I64 => dispatch::<i64>(&r),
+            Dtype::F32 => dispatch::<f32>(&r),
+            Dtype::F64 => dispatch::<f64>(&r),
+            Dtype::F16 => dispatch::<f16>(&r),
+            Dtype::Bf16 => dispatch::<bf16>(&r),
+        }
+    }
+}
+
+unsafe fn dispatch<T: Value>(r: &Rows<'_>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,f16c,fma")]
+        unsafe fn wide<T: Value>(r: &Rows<'_>) {
+            // SAFETY: the caller's promise, passed on.
+            unsafe { by_op::<T>(r) }
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") && is_x86_feature_detected!("fma") {
+            // SAFETY: the features were found; the rest is the caller's promise.
+            return unsafe { wide::<T>(r) };
+        }
+    }
+    // SAFETY: the caller's promise, passed on.
+    unsafe { by_op::<T>(r) }
+}
+
+#[inline(always)]
+unsafe fn by_op<T: Value>(r: &Rows<'_>) {
+    // SAFETY: the caller's promise, passed on.
+    unsafe {
+        match r.op {
+            ReduceOp::Sum | ReduceOp::Avg => match T::inverse(r.over) {
+                _ if r.over <= 1 => blocks::<T>(r, T::sum, |a| a),
+                Some(by) => blocks::<T>(r, T::sum, |a| T::prod(a, by)),
+                None => blocks::<T>(r, T::sum, |a| T::over(a, r.over)),
+            },
+            ReduceOp::Prod => blocks::<T>(r, T::prod, |a| a),
+            ReduceOp::Max => blocks::<T>(r, T::max, |a| a),
+            ReduceOp::Min => blocks::<T>(r, T::min, |a| a),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn blocks<T: Value>(
+    r: &Rows<'_>,
+    f: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+    end: impl Fn(T::Acc) -> T::Acc + Copy,
+) {
+    let mut at = 0;
+    if let &[a, b] = r.rows {
+        // Two rows go through registers, a few at a time: `out` is one of them, which keeps a plain loop from vectorising.
+        while at + FEW <= r.count {
+            // SAFETY: at + FEW <= count, for which the caller vouches; reads and writes are unaligned ones.
+            unsafe {
+                let mut x = a.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
+                let y = b.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
+                for (x, y) in x.iter_mut().zip(&y) {
+                    *x = T::narrow(end(f(x.widen(), y.widen())));
+                }
+                r.out.cast::<T>().add(at).cast::<[T; FEW]>().write_unaligned(x);
+            }
+            at += FEW;
+        }
+    }
+    let Some((first, rest)) = r.rows.split_first() else { return };
+    let mut acc = [T::ZERO; BLOCK];
+    while at < r.count {
+        let n = BLOCK.min(r.count - at);
+        // SAFETY: at + n <= count, for which the caller vouches; reads and writes are unaligned ones.
+        unsafe {
+            let acc = &mut acc[..n];
+            T::load(first.cast::<T>().add(at), acc);
+            for other in rest {
+                T::fold(other.cast::<T>().add(at), acc, f);
+            }
+            acc.iter_mut().for_each(|a| *a = end(*a));
+            T::store(acc, r.out.cast::<T>().add(at));
+        }
+        at += n;
+    }
+}
+
+/// `dst` = `dst` and `other` combined; `mine_first` says which of the two stands on the left.
+pub fn combine_pair(dtype: Dtype, op: ReduceOp, dst: &mut [u8], other: &[u8], mine_first: bool, over: usize) {
+    assert_eq!(dst.len(), other.len());
+    let count = dst.len() / dtype.size();
+    let out = dst.as_mut_ptr();
+    let rows = if mine_first { [out.cast_const(), other.as_ptr()] } else { [other.as_ptr(), out.cast_const()] };
+    // SAFETY: both slices hold `count` elements, and `dst` is the only writable one.
+    unsafe { combine(dtype, op, out, &rows, count, over) }
+}
+
+/// Divide in place.
+pub fn divide(dtype: Dtype, dst: &mut [u8], over: usize) {
+    let out = dst.as_mut_ptr();
+    // SAFETY: one row, the slice itself.
+    unsafe { combine(dtype, ReduceOp::Sum, out, &[out.cast_const()], dst.len() / dtype.size(), over) }
+}
+
+/// Whether the reduction has a meaning for the type.
+pub fn check(dtype: Dtype, op: ReduceOp) -> Result<()> {
+    if dtype == Dtype::Bool && op == ReduceOp::Avg {
+        return Err(Error::invalid("the average of truth values is not defined; cast to a number first"));
+    }
+    Ok(())
+}
+
+/// Halves to float32 values, as bytes.
+pub fn widen(dtype: Dtype, src: &[u8], dst: &mut [u8]) {
+    fn through<T: Value<Acc = f32>>(src: &[u8], dst: &mut [u8]) {
+        let mut acc = [0.0f32; BLOCK];
+        for (from, to) in src.chunks(2 * BLOCK).zip(dst.chunks_mut(4 * BLOCK)) {
+            let acc = &mut acc[..from.len() / 2];
+            // SAFETY: `from` holds as many halves as `acc` has values.
+            unsafe { T::load(from.as_ptr().cast(), acc) };
+            to.chunks_exact_mut(4).zip(acc).for_each(|(t, a)| t.copy_from_slice(&a.to_ne_bytes()));
+        }
+    }
+    match dtype {
+        Dtype::F16 => through::<f16>(src, dst),
+        _ => through::<bf16>(src, dst),
+    }
+}
+
+/// Float32 values, as bytes, to halves.
+pub fn narrow(dtype: Dtype, src: &[u8], dst: &mut [u8]) {
+    fn through<T: Value<Acc = f32>>(src: &[u8], dst: &mut [u8]) {
+        let mut acc = [0.0f32; BLOCK];
+        for (from, to) in src.chunks(4 * BLOCK).zip(dst.chunks_mut(2 * BLOCK)) {
+            let values = from.chunks_exact(4).map(|c| f32::from_ne_bytes([c[0], c[1], c[2], c[3]]));
+            acc.iter_mut().zip(values).for_each(|(a, v)| *a = v);
+            // SAFETY: `to` has room for as many halves as are stored.
+            unsafe { T::store(&acc[..to.len() / 2], to.as_mut_ptr().cast()) };
+        }
+    }
+    match dtype {
+        Dtype::F16 => through::<f16>(src, dst),
+        _ => through::<bf16>(src, dst),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// cargo test --release -p oar-net --lib -- --ignored --nocapture speed
+    #[test]
+    #[ignore = "a measurement"]
+    fn speed() {
+        let mut dst = vec![1u8; 16 << 20];
+        let piece = vec![0u8; 256 << 10];
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I64] {
+            let start = std::time::Instant::now();
+            dst.chunks_mut(256 << 10).for_each(|d| combine_pair(dtype, ReduceOp::Sum, d, &piece, false, 1));
+            println!("{} {:.1} GB/s", dtype.name(), dst.len() as f64 / start.elapsed().as_secs_f64() / 1e9);
+        }
+    }
+
+    #[test]
+    fn halves_are_added_in_float32() {
+        // 2048 + 1 is lost in float16 if every step rounds; all of 2048 + 1 + 1 + ... is not.
+        for (dtype, start, steps) in [(Dtype::F16, 2048.0f32, 8), (Dtype::Bf16, 256.0, 8)] {
+            let half = |x: f32| {
+                let mut b = [0; 2];
+                narrow(dtype, &x.to_ne_bytes(), &mut b);
+                b
+            };
+            let (first, one) = (half(start), half(1.0));
+            let mut rows = vec![first.as_ptr()];
+            rows.resize(steps + 1, one.as_ptr());
+            let mut out = [0u8; 2];
+            // SAFETY: every row is one element.
+            unsafe { combine(dtype, ReduceOp::Sum, out.as_mut_ptr(), &rows, 1, 1) };
+            assert_eq!(out, half(start + steps as f32), "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn an_average_is_the_rounded_quotient() {
+        let values: Vec<f32> = [0, 1, 3, 0x7F_FFFF, 0x80_0001, 0x3F80_0001, 0x7F7F_FFFF, 0x7F80_0000, 0x7FC0_0000]
+            .into_iter()
+            .flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)])
+            .cycle()
+            .take(100)
+            .collect();
+        let zeros = vec![0.0f32; values.len()];
+        for n in [2, 3, 4, 6] {
+            let rows: Vec<*const u8> =
+                (0..n).map(|i| if i == 0 { values.as_ptr() } else { zeros.as_ptr() }.cast()).collect();
+            let mut out = vec![0.0f32; values.len()];
+            // SAFETY: every row and `out` have as many values.
+            unsafe { combine(Dtype::F32, ReduceOp::Avg, out.as_mut_ptr().cast(), &rows, values.len(), n) };
+            for (o, v) in out.iter().zip(&values) {
+                let want = (v + 0.0) / n as f32;
+                assert!(o.to_bits() == want.to_bits() || o.is_nan() && want.is_nan(), "{v} / {n}: {o}");
+            }
+        }
+    }
+
+    #[test]
+    fn f16_converts_as_the_half_crate_does() {
+        let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        for bits in 0..=u16::MAX {
+            let h = f16::from_bits(bits);
+            assert!(same(h.widen(), h.to_f32()), "{bits:x}");
+            // Around every float16 and every midpoint.
+            for d in -2i32..=2 {
+                for base in [h.to_f32().to_bits(), h.to_f32().to_bits().wrapping_add(0x1000)] {
+                    let x = f32::from_bits(base.wrapping_add_signed(d));
+                    let (a, b) = (<f16 as Value>::narrow(x), f16::from_f32(x));
+                    assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{x}");
+                }
+            }
+        }
+        for bits in (0..=u32::MAX).step_by(9973) {
+            let x = f32::from_bits(bits);
+            let (a, b) = (<f16 as Value>::narrow(x), f16::from_f32(x));
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{x}");
+        }
+    }
+
+    #[test]
+    fn bf16_rounds_as_the_half_crate_does() {
+        for bits in (0..=u32::MAX).step_by(9973) {
+            let x = f32::from_bits(bits);
+            let (a, b) = (<bf16 as Value>::narrow(x), bf16::from_f32(x));
+            assert!(a == b || (a.is_nan() && b.is_nan()), "{x}");
+        }
+    }
+}

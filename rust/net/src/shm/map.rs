@@ -1,0 +1,171 @@
+//! Memory shared by ranks of one host: a memfd, handed from one process to the others over a Unix socket, so that no
+//! name can be left behind and the memory goes with the last process.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::error::{Error, Result};
+use crate::socket::{self, Deadline};
+
+/// A shared mapping; unmapped with the last use.
+pub struct Map {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory; what is accessed when is decided by `area` and `pair`, through atomics in it.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: base and len are those of the mapping, and nothing refers to it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
+    }
+}
+
+fn os(what: &str) -> impl Fn(rustix::io::Errno) -> Error + '_ {
+    move |e| Error::io(format!("shared memory: {what} (set shared_memory to false to do without)"), e)
+}
+
+impl Map {
+    pub fn create(len: usize) -> Result<(Map, OwnedFd)> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = rustix::fs::memfd_create("oar", flags).map_err(os("memfd"))?;
+        rustix::fs::ftruncate(&fd, len as u64).map_err(os("ftruncate"))?;
+        // Nobody can cut it short under the others' feet.
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(os("seal"))?;
+        Ok((Map::of(&fd, len)?, fd))
+    }
+
+    pub fn of(fd: &OwnedFd, len: usize) -> Result<Map> {
+        let size = rustix::fs::fstat(fd).map_err(os("fstat"))?.st_size;
+        if size != len as i64 {
+            return Err(Error::invalid(format!("shared memory of {size} bytes came where {len} were due")));
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
+        };
+        Ok(Map { base: base.map_err(os("mmap"))?.cast(), len })
+    }
+
+    pub fn at(&self, off: usize, len: usize) -> *mut u8 {
+        assert!(off.checked_add(len).is_some_and(|end| end <= self.len), "outside of the shared memory");
+        // SAFETY: inside the mapping, as just checked.
+        unsafe { self.base.add(off) }
+    }
+
+    /// A word that all ranks use as an atomic only.
+    pub fn word(&self, off: usize) -> &AtomicU32 {
+        assert!(off.is_multiple_of(4));
+        // SAFETY: inside the mapping, aligned (a mapping starts at a page), and never accessed but as an atomic.
+        unsafe { AtomicU32::from_ptr(self.at(off, 4).cast()) }
+    }
+}
+
+fn unix_socket() -> Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(os("socket"))
+}
+
+/// A socket without a place in the file system; `name` is random and told through the store.
+pub struct Giver {
+    socket: OwnedFd,
+    pub name: Vec<u8>,
+}
+
+impl Giver {
+    pub fn new() -> Result<Giver> {
+        let random = socket::random_bytes::<16>()?;
+        let name: Vec<u8> =
+            b"oar-".iter().copied().chain(random.iter().flat_map(|b| format!("{b:02x}").into_bytes())).collect();
+        let socket = unix_socket()?;
+        let address = SocketAddrUnix::new_abstract_name(&name).map_err(os("name"))?;
+        rustix::net::bind(&socket, &address).map_err(os("bind"))?;
+        rustix::net::listen(&socket, 128).map_err(os("listen"))?;
+        Ok(Giver { socket, name })
+    }
+
+    /// Hand `fd` to `count` processes of this user.
+    pub fn give(&self, fd: &OwnedFd, count: usize, deadline: &Deadline<'_>) -> Result<()> {
+        let mut given = 0;
+        while given < count {
+            match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok(to) => {
+                    let creds = rustix::net::sockopt::socket_peercred(&to).map_err(os("credentials"))?;
+                    // Names of such sockets can be listed by other users.
+                    if creds.uid == rustix::process::geteuid() && send_fd(&to, fd).is_ok() {
+                        given += 1;
+                    }
+                }
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                    let slice = deadline.slice("sharing memory", "ranks of this host")?;
+                    let flag = rustix::event::PollFlags::IN;
+                    socket::poll(&mut [rustix::event::PollFd::from_borrowed_fd(self.socket.as_fd(), flag)], slice)?;
+                }
+                Err(e) => return Err(os("accept")(e)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn send_fd(to: &OwnedFd, fd: &OwnedFd) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [fd.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    let data = [std::io::IoSlice::new(b"m")];
+    rustix::net::sendmsg(to, &data, &mut control, SendFlags::NOSIGNAL).map_err(os("sendmsg"))?;
+    Ok(())
+}
+
+/// Take the memory from the process that listens under `name`.
+pub fn take(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
+    let socket = unix_socket()?;
+    let address = SocketAddrUnix::new_abstract_name(name).map_err(os("name"))?;
+    loop {
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => break,
+            // The queue of the listener is full for now.
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                std::thread::sleep(deadline.slice("sharing memory", "a rank of this host")?.min(socket::SLICE / 10));
+            }
+            Err(e) => return Err(os("connect")(e)),
+        }
+    }
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let mut data = [std::io::IoSliceMut::new(&mut byte)];
+        match rustix::net::recvmsg(&socket, &mut data, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(_) => {
+                for m in control.drain() {
+                    if let RecvAncillaryMessage::ScmRights(mut fds) = m {
+                        if let Some(fd) = fds.next() {
+                            return Ok(fd);
+                        }
+                    }
+                }
+                return Err(Error::invalid("the rank that shares its memory sent none"));
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                let slice = deadline.slice("sharing memory", "a rank of this host")?;
+                let flag = rustix::event::PollFlags::IN;
+                socket::poll(&mut [rustix::event::PollFd::from_borrowed_fd(socket.as_fd(), flag)], slice)?;
+            }
+            Err(e) => return Err(os("recvmsg")(e)),
+        }
+    }
+}

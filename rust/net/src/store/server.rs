@@ -1,0 +1,323 @@
+//! The store's side that keeps the values: one thread, one poll, no client can hold up another.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::protocol::{decode_request, encode_reply, Reply, Request};
+use crate::error::{Error, Result};
+use crate::fork::ForkGeneration;
+use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
+use crate::hello::{Acceptor, Identity, Purpose};
+use crate::socket::{self, moved, Doorbell, Moved};
+
+/// All values together; a store is for addresses and names, not for tensors.
+const MAX_TOTAL: usize = 256 << 20;
+/// A client that lets this much pile up unread is dropped.
+const MAX_UNREAD: usize = 8 << 20;
+
+pub struct Server {
+    address: SocketAddr,
+    bell: Arc<Doorbell>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    generation: ForkGeneration,
+}
+
+impl Server {
+    pub fn start(listener: TcpListener, id: Identity) -> Result<Server> {
+        let address = listener.local_addr().map_err(|e| Error::io("store", e))?;
+        let bell = Arc::new(Doorbell::new()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (bell2, stop2) = (bell.clone(), stop.clone());
+        let thread = std::thread::Builder::new()
+            .name("oar-store".into())
+            .spawn(move || Keeper::new(Acceptor::new(listener, Arc::new(id))).run(&bell2, &stop2))
+            .map_err(|e| Error::io("store thread", e))?;
+        Ok(Server { address, bell, stop, thread: Some(thread), generation: ForkGeneration::now() })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.generation.elsewhere() {
+            // A join would wait for a thread that is not here.
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(t) = self.thread.take() {
+            let _ = t.join();
+        }
+    }
+}
+
+struct Client {
+    number: u64,
+    stream: TcpStream,
+    parser: Parser,
+    writer: Writer,
+    out: Vec<u8>,
+    sent: usize,
+    gone: bool,
+}
+
+impl Client {
+    fn reply(&mut self, id: u64, reply: &Reply) {
+        self.writer.encode(Type::Reply, &encode_reply(id, reply), &mut self.out);
+        self.flush();
+        if self.out.len() - self.sent > MAX_UNREAD {
+            self.gone = true;
+        }
+    }
+
+    fn flush(&mut self) {
+        while self.sent < self.out.len() {
+            match moved((&self.stream).write(&self.out[self.sent..])) {
+                Moved::Some(n) => self.sent += n,
+                Moved::Blocked => return,
+                Moved::Ended(_) => {
+                    self.gone = true;
+                    return;
+                }
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+    }
+
+    fn read(&mut self, buf: &mut [u8]) {
+        // One helping a turn, so that a busy client does not starve the others.
+        match moved((&self.stream).read(buf)) {
+            Moved::Some(n) => self.parser.feed(&buf[..n]),
+            Moved::Blocked => {}
+            Moved::Ended(_) => self.gone = true,
+        }
+    }
+}
+
+enum Until {
+    Keys(Vec<Vec<u8>>),
+    /// As `Keys`, and the reply carries the value of the one key.
+    Value(Vec<u8>),
+    Barrier(Vec<u8>, u32),
+}
+
+struct Parked {
+    client: u64,
+    id: u64,
+    deadline: Instant,
+    until: Until,
+}
+
+struct Keeper {
+    door: Acceptor,
+    clients: Vec<Client>,
+    parked: Vec<Parked>,
+    values: HashMap<Vec<u8>, Vec<u8>>,
+    total: usize,
+    next_number: u64,
+}
+
+impl Keeper {
+    fn new(door: Acceptor) -> Keeper {
+        Keeper { door, clients: Vec::new(), parked: Vec::new(), values: HashMap::new(), total: 0, next_number: 0 }
+    }
+
+    fn run(mut self, bell: &Doorbell, stop: &AtomicBool) {
+        let mut buf = vec![0; 64 << 10];
+        while !stop.load(Ordering::Acquire) {
+            if self.poll(bell).is_err() {
+                return;
+            }
+            bell.silence();
+            for (stream, hello) in self.door.turn() {
+                if hello.purpose == Purpose::Store {
+                    self.next_number += 1;
+                    self.clients.push(Client {
+                        number: self.next_number,
+                        stream,
+                        parser: Parser::new(MAX_CONTROL),
+                        writer: Writer::default(),
+                        out: Vec::new(),
+                        sent: 0,
+                        gone: false,
+                    });
+                }
+            }
+            for at in 0..self.clients.len() {
+                let c = &mut self.clients[at];
+                c.flush();
+                c.read(&mut buf);
+                self.serve(at);
+            }
+            self.expire();
+            let parked = &mut self.parked;
+            self.clients.retain(|c| {
+                if c.gone {
+                    parked.retain(|p| p.client != c.number);
+                }
+                !c.gone
+            });
+        }
+    }
+
+    fn poll(&self, bell: &Doorbell) -> Result<()> {
+        let mut fds = vec![PollFd::from_borrowed_fd(bell.fd(), PollFlags::IN)];
+        fds.extend(self.door.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.clients.iter().map(|c| {
+            let out = if c.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            PollFd::from_borrowed_fd(c.stream.as_fd(), PollFlags::IN | out)
+        }));
+        let now = Instant::now();
+        let first = self.parked.iter().map(|p| p.deadline.saturating_duration_since(now)).min();
+        // A pending handshake must be looked at again for its own grace.
+        socket::poll(&mut fds, first.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1)))
+    }
+
+    fn serve(&mut self, at: usize) {
+        loop {
+            let c = &mut self.clients[at];
+            let request = match c.parser.next() {
+                Ok(None) => return,
+                Ok(Some(f)) if f.kind == Type::Request => decode_request(&f.payload),
+                _ => None,
+            };
+            let Some((id, wait_ms, request)) = request else {
+                // What does not parse cannot be answered: its sender is cut off and sees that.
+                c.gone = true;
+                return;
+            };
+            let deadline = Instant::now() + Duration::from_millis(wait_ms.min(7 * 86_400_000));
+            if let Some(reply) = self.handle(at, id, deadline, request) {
+                self.clients[at].reply(id, &reply);
+            }
+        }
+    }
+
+    fn handle(&mut self, at: usize, id: u64, deadline: Instant, request: Request) -> Option<Reply> {
+        let client = self.clients[at].number;
+        let mut park = |until| {
+            self.parked.push(Parked { client, id, deadline, until });
+            None
+        };
+        match request {
+            Request::Set { key, value } => Some(self.put(key, value).unwrap_or(Reply::Done)),
+            Request::Get { key } => match self.values.get(&key) {
+                Some(v) => Some(Reply::Value(v.clone())),
+                None => park(Until::Value(key)),
+            },
+            Request::Peek { key } => Some(self.values.get(&key).map_or(Reply::Nothing, |v| Reply::Value(v.clone()))),
+            Request::Add { key, delta } => {
+                let old = match self.values.get(&key) {
+                    None => 0,
+                    Some(v) => match v.as_slice().try_into() {
+                        Ok(b) => i64::from_le_bytes(b),
+                        Err(_) => return Some(Reply::Refused("add: the value is not a number".into())),
+                    },
+                };
+                let new = old.wrapping_add(delta);
+                Some(self.put(key, new.to_le_bytes().to_vec()).unwrap_or(Reply::Number(new)))
+            }
+            Request::Swap { key, old, new } => {
+                let found = self.values.get(&key);
+                if found.map(Vec::as_slice) == old.as_deref() {
+                    let answer = new.clone();
+                    return Some(self.put(key, new).unwrap_or(Reply::Value(answer)));
+                }
+                Some(found.map_or(Reply::Nothing, |v| Reply::Value(v.clone())))
+            }
+            Request::Wait { keys } => {
+                if keys.iter().all(|k| self.values.contains_key(k)) {
+                    return Some(Reply::Done);
+                }
+                park(Until::Keys(keys))
+            }
+            Request::Delete { key } => Some(match self.values.remove(&key) {
+                Some(v) => {
+                    self.total -= key.len() + v.len();
+                    Reply::Number(1)
+                }
+                None => Reply::Number(0),
+            }),
+            Request::Barrier { name, world } => self.barrier(client, id, deadline, name, world),
+        }
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Option<Reply> {
+        let old = self.values.get(&key).map_or(0, |v| key.len() + v.len());
+        let total = self.total - old + key.len() + value.len();
+        if total > MAX_TOTAL {
+            return Some(Reply::Refused(format!("the store is full ({MAX_TOTAL} bytes)")));
+        }
+        self.total = total;
+        let fresh = self.values.insert(key.clone(), value).is_none();
+        if fresh {
+            self.wake(&key);
+        }
+        None
+    }
+
+    /// Answer those who waited for `key`.
+    fn wake(&mut self, key: &[u8]) {
+        let mut at = 0;
+        while at < self.parked.len() {
+            let reply = match &self.parked[at].until {
+                Until::Value(k) if k == key => self.values.get(k).map(|v| Reply::Value(v.clone())),
+                Until::Keys(ks) if ks.iter().any(|k| k == key) && ks.iter().all(|k| self.values.contains_key(k)) => {
+                    Some(Reply::Done)
+                }
+                _ => None,
+            };
+            match reply {
+                Some(reply) => self.release(at, &reply),
+                None => at += 1,
+            }
+        }
+    }
+
+    fn release(&mut self, at: usize, reply: &Reply) {
+        let p = self.parked.swap_remove(at);
+        if let Some(c) = self.clients.iter_mut().find(|c| c.number == p.client) {
+            c.reply(p.id, reply);
+        }
+    }
+
+    fn barrier(&mut self, client: u64, id: u64, deadline: Instant, name: Vec<u8>, world: u32) -> Option<Reply> {
+        let same = |p: &Parked| matches!(&p.until, Until::Barrier(n, _) if *n == name);
+        let there = self.parked.iter().filter(|p| same(p)).count() as u32;
+        let others = self.parked.iter().find_map(|p| match &p.until {
+            Until::Barrier(n, w) if *n == name && *w != world => Some(*w),
+            _ => None,
+        });
+        if let Some(others) = others {
+            return Some(Reply::Refused(format!("barrier of {world} clients, but others came for {others}")));
+        }
+        if there + 1 < world {
+            self.parked.push(Parked { client, id, deadline, until: Until::Barrier(name, world) });
+            return None;
+        }
+        while let Some(at) = self.parked.iter().position(same) {
+            self.release(at, &Reply::Done);
+        }
+        Some(Reply::Done)
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        while let Some(at) = self.parked.iter().position(|p| p.deadline <= now) {
+            self.release(at, &Reply::Late);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The transport over TCP: one connection per pair of ranks and group, made when first needed, driven by the thread
+//! that runs the collective (no reader thread, no hand-over).
+
+use std::io::{IoSlice, IoSliceMut, Read};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{SendAncillaryBuffer, SendFlags};
+
+use crate::error::{Error, Result};
+use crate::fingerprint::{Fingerprint, BYTES};
+use crate::frame::{crc32c, Bad, Header, Type, HEADER, MAX_DATA};
+use crate::hello::{self, Purpose};
+use crate::shm::stream;
+use crate::socket::{self, moved, Deadline, Moved};
+use crate::state::{GroupState, Shared};
+use crate::transport::{Transport, Want};
+
+/// Large buffers travel in messages of this size. A call to the kernel costs acknowledgements and wake-ups beside the
+/// bytes: pieces of 256 KiB take a third more CPU time on the loopback.
+const SEGMENT: usize = 1 << 20;
+/// What one checksum covers: checked, combined or copied while a core's second-level cache holds it.
+const FRAME: usize = MAX_DATA;
+/// A fingerprint frame, then headers and payloads by turns.
+const PARTS: usize = 1 + 2 * SEGMENT / FRAME;
+const LINE: usize = 64;
+
+/// The message that goes out.
+struct Out {
+    active: bool,
+    /// A fingerprint frame where one is due.
+    begin: [u8; HEADER + BYTES],
+    /// It starts here: only the first message of an operation has one.
+    from: usize,
+    headers: Vec<[u8; HEADER]>,
+    /// Of all that goes out.
+    done: usize,
+    seq: u64,
+    epoch: u64,
+}
+
+/// The message that comes in.
+struct In {
+    /// A fingerprint frame where one is due.
+    begin: [u8; HEADER + BYTES],
+    /// Of the fingerprint frame, then of all that follows it.
+    got: usize,
+    heads: [[u8; HEADER]; SEGMENT / FRAME],
+    /// Payloads come here first: the kernel writes into memory that the cache holds, and what reaches the caller has
+    /// been checked.
+    window: Vec<u8>,
+    /// Frames handed on.
+    taken: usize,
+    /// Their checksums.
+    sums: Vec<u32>,
+    seq: u64,
+    epoch: u64,
+}
+
+struct Link {
+    stream: TcpStream,
+    out: Out,
+    inn: In,
+}
+
+impl Link {
+    fn new(stream: TcpStream) -> Link {
+        let begin = [0; HEADER + BYTES];
+        let out = Out { active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
+        let (heads, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
+        let inn = In { begin, got: 0, heads, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
+        Link { stream, out, inn }
+    }
+}
+
+/// What went wrong on a link, before it is told with names.
+enum Fault {
+    Bad(Bad),
+    Lost(String),
+    Differs(Box<Fingerprint>),
+}
+
+impl From<Bad> for Fault {
+    fn from(b: Bad) -> Fault {
+        Fault::Bad(b)
+    }
+}
+
+impl Link {
+    /// Send a message; `sums` are the checksums of its frames as far as they are known.
+    fn send(
+        &mut self,
+        doing: &Fingerprint,
+        epoch: u64,
+        bytes: &[u8],
+        sums: &[u32],
+    ) -> std::result::Result<bool, Fault> {
+        let o = &mut self.out;
+        if !o.active {
+            o.from = HEADER + BYTES;
+            if o.epoch != epoch {
+                o.epoch = epoch;
+                o.from = 0;
+                o.begin[..HEADER].copy_from_slice(&Header::for_payload(Type::Begin, o.seq, &doing.0).encode());
+                o.begin[HEADER..].copy_from_slice(&doing.0);
+                o.seq += 1;
+            }
+            o.headers.clear();
+            for (at, piece) in frames(bytes).enumerate() {
+                let crc = sums.get(at).copied().unwrap_or_else(|| crc32c(piece));
+                o.headers.push(Header::with_crc(Type::Data, o.seq, piece, crc).encode());
+                o.seq += 1;
+            }
+            o.done = 0;
+            o.active = true;
+        }
+        let begin = &o.begin[o.from..];
+        let total = begin.len() + o.headers.len() * HEADER + bytes.len();
+        while o.done < total {
+            let mut parts = [IoSlice::new(&[]); PARTS];
+            let (mut skip, mut n) = (o.done, 0);
+            let heads = o.headers.iter().map(|h| &h[..]);
+            let all = std::iter::once(begin).chain(heads.zip(frames(bytes)).flat_map(|(h, p)| [h, p]));
+            for part in all {
+                if skip < part.len() {
+                    parts[n] = IoSlice::new(&part[skip..]);
+                    n += 1;
+                }
+                skip = skip.saturating_sub(part.len());
+            }
+            // Not writev, which would raise SIGPIPE where the host program does not ignore it.
+            let mut none = SendAncillaryBuffer::default();
+            let result = rustix::net::sendmsg(&self.stream, &parts[..n], &mut none, SendFlags::NOSIGNAL);
+            match moved(result.map_err(std::io::Error::from)) {
+                Moved::Some(n) => o.done += n,
+                Moved::Blocked => return Ok(false),
+                Moved::Ended(why) => return Err(Fault::Lost(why)),
+            }
+        }
+        o.active = false;
+        Ok(true)
+    }
+
+    /// Receive a message of `len` bytes and hand it on piece by piece, with the place of each.
+    fn recv(
+        &mut self,
+        doing: &Fingerprint,
+        epoch: u64,
+        len: usize,
+        take: &mut dyn FnMut(usize, &[u8]),
+    ) -> std::result::Result<bool, Fault> {
+        if self.inn.epoch != epoch {
+            while self.inn.got < HEADER + BYTES {
+                match moved((&self.stream).read(&mut self.inn.begin[self.inn.got..])) {
+                    Moved::Some(n) => self.inn.got += n,
+                    Moved::Blocked => return Ok(false),
+                    Moved::Ended(why) => return Err(Fault::Lost(why)),
+                }
+            }
+            self.begin(doing)?;
+            self.inn.epoch = epoch;
+        }
+        let inn = &mut self.inn;
+        if inn.window.len() < len + LINE {
+            inn.window.resize(len + LINE, 0);
+        }
+        let from = inn.window.as_ptr().align_offset(LINE).min(LINE);
+        let window = &mut inn.window[from..from + len];
+        let frames = len.div_ceil(FRAME).max(1);
+        let total = frames * HEADER + len;
+        let end = |frame: usize| (frame + 1) * HEADER + len.min((frame + 1) * FRAME);
+        loop {
+            let asked = total - inn.got;
+            // The rest of this message and nothing behind it.
+            let mut parts: [_; PARTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+            let (mut skip, mut n) = (inn.got, 0);
+            let mut pieces = window.chunks_mut(FRAME);
+            for head in &mut inn.heads[..frames] {
+                for part in [&mut head[..], pieces.next().unwrap_or_default()] {
+                    let size = part.len();
+                    if skip < size {
+                        parts[n] = IoSliceMut::new(&mut part[skip..]);
+                        n += 1;
+                    }
+                    skip = skip.saturating_sub(size);
+                }
+            }
+            let now = match moved((&self.stream).read_vectored(&mut parts[..n])) {
+                Moved::Some(now) => now,
+                Moved::Blocked => return Ok(false),
+                Moved::Ended(why) => return Err(Fault::Lost(why)),
+            };
+            inn.got += now;
+            // A header counts as soon as it is there: a wrong length is told before its bytes are waited for.
+            while inn.taken < frames {
+                let at = inn.taken * FRAME;
+                let piece = &window[at..len.min(at + FRAME)];
+                if inn.got < end(inn.taken) - piece.len() {
+                    break;
+                }
+                let header = data_header(&inn.heads[inn.taken], inn.seq, piece.len())?;
+                if inn.got < end(inn.taken) {
+                    break;
+                }
+                header.check(piece)?;
+                if inn.taken == 0 {
+                    inn.sums.clear();
+                }
+                inn.sums.push(header.crc);
+                take(at, piece);
+                inn.seq += 1;
+                inn.taken += 1;
+            }
+            if inn.got == total {
+                (inn.got, inn.taken) = (0, 0);
+                return Ok(true);
+            }
+            // Less than asked for: there was no more.
+            if now < asked {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn begin(&mut self, doing: &Fingerprint) -> std::result::Result<(), Fault> {
+        let (head, body) = self.inn.begin.split_first_chunk().ok_or(Bad::Header)?;
+        let h = Header::decode(head, MAX_DATA, self.inn.seq)?;
+        if h.kind != Type::Begin {
+            return Err(Bad::Unexpected(h.kind).into());
+        }
+        if h.len as usize != BYTES {
+            return Err(Bad::Length { found: h.len as usize, expected: BYTES }.into());
+        }
+        h.check(body)?;
+        self.inn.seq += 1;
+        self.inn.got = 0;
+        match Fingerprint::from_slice(body) {
+            Some(f) if f == *doing => Ok(()),
+            Some(f) => Err(Fault::Differs(Box::new(f))),
+            None => Err(Bad::Header.into()),
+        }
+    }
+}
+
+/// A message in frames; an empty one is an empty frame.
+fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let empty = bytes.is_empty().then_some(bytes);
+    empty.into_iter().chain(bytes.chunks(FRAME))
+}
+
+fn data_header(head: &[u8; HEADER], seq: u64, expected: usize) -> std::result::Result<Header, Fault> {
+    let h = Header::decode(head, MAX_DATA, seq)?;
+    if h.kind != Type::Data {
+        return Err(Bad::Unexpected(h.kind).into());
+    }
+    if h.len as usize != expected {
+        return Err(Bad::Length { found: h.len as usize, expected }.into());
+    }
+    Ok(h)
+}
+
+pub struct TcpTransport {
+    shared: Arc<Shared>,
+    group: Arc<GroupState>,
+    links: Vec<Option<Link>>,
+    me: usize,
+    doing: Fingerprint,
+    epoch: u64,
+    until: Instant,
+}
+
+impl TcpTransport {
+    pub fn new(shared: Arc<Shared>, group: Arc<GroupState>, me: usize) -> TcpTransport {
+        let links = group.ranks.iter().map(|_| None).collect();
+        TcpTransport { shared, group, links, me, doing: Fingerprint::NONE, epoch: 0, until: Instant::now() }
+    }
+
+    /// The connection to `peer`: the lower rank dials, the higher one waits for the call. `None`: not there yet.
+    fn link(&mut self, peer: usize) -> Result<Option<&mut Link>> {
+        if self.links[peer].is_none() {
+            let rank = self.group.ranks[peer];
+            let stream = if self.me < peer {
+                let stop = || match self.shared.failure().or_else(|| self.group.failure()) {
+                    Some(e) => Err(e.during(&self.doing.to_string())),
+                    None if self.shared.has_left(rank) => Err(self.left(rank)),
+                    None if self.shared.interrupted.load(std::sync::atomic::Ordering::Acquire) => {
+                        Err(Error::Interrupted { during: self.doing.to_string() })
+                    }
+                    None => Ok(()),
+                };
+                let deadline = Deadline::new(self.until.saturating_duration_since(Instant::now()), &stop);
+                let to = self.shared.address(rank);
+                let made = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &deadline);
+                let s = made.map_err(|e| match e {
+                    Error::Timeout { waited, waiting_for, .. } => Error::Timeout {
+                        waited,
+                        during: self.doing.to_string(),
+                        waiting_for: format!("a connection to {} at {waiting_for}", self.shared.peer(rank)),
+                    },
+                    e => e,
+                })?;
+                socket::unpace(&s);
+                Some(s)
+            } else {
+                self.shared.arrivals.lock().remove(&(self.group.id, rank))
+            };
+            match stream {
+                Some(s) => self.links[peer] = Some(Link::new(s)),
+                None if self.shared.has_left(rank) => return Err(self.left(rank)),
+                None => return Ok(None),
+            }
+        }
+        Ok(self.links[peer].as_mut())
+    }
+
+    fn left(&self, rank: usize) -> Error {
+        self.group.left(&self.shared, rank, &self.doing)
+    }
+
+    fn tell(&self, peer: usize, fault: Fault) -> Error {
+        let rank = self.group.ranks[peer];
+        let (who, during) = (self.shared.peer(rank), self.doing.to_string());
+        match fault {
+            Fault::Bad(bad) => Error::Corrupt { peer: who, what: bad.to_string(), during },
+            Fault::Lost(what) => Error::Lost { peer: who, what, during },
+            Fault::Differs(theirs) => Error::Mismatch {
+                a: self.shared.peer(self.shared.rank),
+                a_call: during,
+                b: who,
+                b_call: theirs.to_string(),
+            },
+        }
+    }
+}
+
+impl Transport for TcpTransport {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn segment(&self) -> usize {
+        SEGMENT
+    }
+
+    fn begin(&mut self, doing: &Fingerprint, limit: Duration) {
+        self.doing = *doing;
+        let now = Instant::now();
+        self.until = now.checked_add(limit).unwrap_or(now + Duration::from_secs(86_400));
+        self.epoch += 1;
+    }
+
+    fn checked(&self) -> usize {
+        FRAME
+    }
+
+    fn checksums(&self, from: usize) -> &[u32] {
+        self.links[from].as_ref().map_or(&[], |link| &link.inn.sums)
+    }
+
+    fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
+        self.try_forward(to, bytes, &[])
+    }
+
+    fn try_forward(&mut self, to: usize, bytes: &[u8], sums: &[u32]) -> Result<bool> {
+        let (doing, epoch) = (self.doing, self.epoch);
+        let Some(link) = self.link(to)? else { return Ok(false) };
+        let sent = link.send(&doing, epoch, bytes, sums);
+        sent.map_err(|fault| self.tell(to, fault))
+    }
+
+    fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool> {
+        let len = into.len();
+        self.try_take(from, len, &mut Vec::new(), &mut |at, piece| {
+            let to = &mut into[at..at + piece.len()];
+            // Large buffers go past the caches, which the frames under way need more.
+            if len >= SEGMENT {
+                stream::put(to, piece);
+            } else {
+                to.copy_from_slice(piece);
+            }
+        })
+    }
+
+    fn try_take(
+        &mut self,
+        from: usize,
+        len: usize,
+        _room: &mut Vec<u8>,
+        take: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<bool> {
+        let (doing, epoch) = (self.doing, self.epoch);
+        let Some(link) = self.link(from)? else { return Ok(false) };
+        let got = link.recv(&doing, epoch, len, take);
+        got.map_err(|fault| self.tell(from, fault))
+    }
+
+    fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()> {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.group.bell.fd(), PollFlags::IN)];
+        for w in wants {
+            if let Some(link) = &self.links[w.peer] {
+                let flag = if w.send { PollFlags::OUT } else { PollFlags::IN };
+                fds.push(PollFd::from_borrowed_fd(link.stream.as_fd(), flag));
+            }
+        }
+        socket::poll(&mut fds, limit)?;
+        self.group.bell.silence();
+        Ok(())
+    }
+}

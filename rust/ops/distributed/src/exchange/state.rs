@@ -1,0 +1,221 @@
+//! A server's whole state as variables: what its Program declares, tables, which rows have changed, the random generator.
+
+use super::serving::Serving;
+use oar_core::base::Result;
+use oar_core::tensor::{generator, SelectedRows, Tensor, Value};
+use oar_core::{bail, ensure, err};
+use oar_ps::deal::{piece, piece_of, Layout, CHANGED, CLOCKS, NOTES, RANDOM, ROWS, VERSION};
+use oar_ps::protocol::{Incoming, Outgoing, Pieces};
+use oar_ps::tables;
+use oar_ps::values::{arrived, outgoing};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn random() -> Result<Value> {
+    let s = generator::get_state();
+    let words: Vec<i64> = [s.seed, s.index as u64].into_iter().chain(s.words).map(|w| w as i64).collect();
+    Ok(Value::Dense(Tensor::from_slice(&words, &[words.len() as i64])?))
+}
+
+fn set_random(value: &Value) -> Result<()> {
+    let words = value.dense()?.to_i64s()?;
+    let [seed, index, rest @ ..] = &words[..] else { bail!(InvalidArgument, "no state of a random generator") };
+    let words = rest.iter().map(|&w| w as u64).collect();
+    generator::set_state(&generator::State { seed: *seed as u64, words, index: *index as usize })
+}
+
+/// Numbers beside the rows that they belong to.
+fn beside(rows: Vec<i64>, numbers: &[i64]) -> Result<Value> {
+    let value = Tensor::from_slice(numbers, &[rows.len() as i64, 1])?;
+    Ok(SelectedRows { height: 0, rows: Arc::new(rows), value }.into())
+}
+
+fn numbered(value: &Value) -> Result<Vec<(i64, i64)>> {
+    let Value::Rows(r) = value else { bail!(InvalidArgument, "rows were due, got {}", value.what()) };
+    Ok(r.rows.iter().copied().zip(r.value.to_i64s()?).collect())
+}
+
+/// The lines of a matrix of whole numbers.
+fn lines(value: &Value) -> Result<Vec<Vec<i64>>> {
+    let t = value.dense()?;
+    let width = t.dims().get(1).copied().unwrap_or(0).max(1) as usize;
+    Ok(t.to_i64s()?.chunks_exact(width).map(<[i64]>::to_vec).collect())
+}
+
+const OP: &str = "listen_and_serv";
+const OTHER: &str = "which this server's Program keeps: it is of another one";
+
+/// Of a piece of a table those rows that are wanted.
+fn image(table: &str, rows: Value, notes: Option<Value>, keep: impl Fn(i64) -> bool) -> Result<tables::Image> {
+    let Value::Rows(r) = &rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
+    let notes = notes.as_ref().map(numbered).transpose()?.unwrap_or_default();
+    ensure!(notes.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
+    let mut found = tables::Image::default();
+    let width = r.value.numel() / r.rows.len().max(1);
+    let rows = r.rows.iter().zip(r.value.data::<f32>().chunks_exact(width.max(1))).zip(notes);
+    for ((&id, values), (_, note)) in rows.filter(|((id, _), _)| keep(**id)) {
+        found.ids.push(id);
+        found.data.extend_from_slice(values);
+        found.notes.push(note);
+    }
+    Ok(found)
+}
+
+/// Fill the tables that a state has clocks or rows of; what has been put back is freed at once.
+fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) -> Result<()> {
+    let mut begun: BTreeMap<String, bool> = BTreeMap::new();
+    let names: Vec<String> = all.keys().filter(|n| n.starts_with(CLOCKS) || n.starts_with(ROWS)).cloned().collect();
+    for name in names {
+        let value = all.remove(&name).unwrap_or_default();
+        if let Some(table) = name.strip_prefix(CLOCKS) {
+            let same = tables::table(OP, table)?.reset(&lines(&value)?)?;
+            begun.insert(table.to_string(), same);
+        } else if let Some((number, table)) = piece_of(ROWS, &name) {
+            let found = tables::table(OP, table)?;
+            let same = match begun.get(table) {
+                Some(&same) => same,
+                None => found.reset(&[])?,
+            };
+            begun.insert(table.to_string(), same);
+            let notes = all.remove(&piece(NOTES, number, table));
+            found.put_back(&image(table, value, notes, &keep)?, same)?;
+        }
+    }
+    Ok(())
+}
+
+/// About the bytes of a piece of a table.
+const PIECE: usize = 4 << 20;
+
+/// Rows of a table as variables, a piece at a time, while the table goes on.
+fn pieces_of(mut table: tables::Moment) -> impl Iterator<Item = Result<Outgoing>> + Send {
+    let (mut number, mut notes) = (0, None);
+    std::iter::from_fn(move || {
+        if let Some(notes) = notes.take() {
+            return Some(Ok(notes));
+        }
+        let image = table.next(PIECE).transpose()?;
+        let make = || -> Result<(Outgoing, Outgoing)> {
+            let tables::Image { ids, data, notes } = image?;
+            let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width as i64])?;
+            let beside = beside(ids.clone(), &notes)?;
+            let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
+            number += 1;
+            let name = |kind| piece(kind, number, &table.name);
+            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(NOTES), beside)?))
+        };
+        Some(make().map(|(rows, beside)| {
+            notes = Some(beside);
+            rows
+        }))
+    })
+}
+
+impl Serving<'_> {
+    /// Variables that outlive a step, by name.
+    fn lasting(&self) -> BTreeMap<String, Value> {
+        let declared = self.frame.program.block(0).map(|b| b.all_vars()).unwrap_or_default();
+        let names = declared.iter().map(|v| v.read().name.clone());
+        let passing = |name: &String| self.received.contains(name) || self.by_grad.contains_key(name);
+        let value = |name: String| {
+            let value = self.frame.scope.find(&name)?.get();
+            let holds = match &value {
+                Value::Dense(t) => t.has_bytes(),
+                Value::Rows(r) => r.value.has_bytes(),
+                _ => false,
+            };
+            holds.then_some((name, value))
+        };
+        names.filter(|n| !passing(n)).filter_map(value).collect()
+    }
+
+    pub fn state(&self) -> Result<Pieces> {
+        let mut all: Vec<(String, Value)> = self.lasting().into_iter().collect();
+        all.push((RANDOM.into(), random()?));
+        for (table, version, rows) in self.changes.image() {
+            let (rows, versions): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
+            all.push((format!("{CHANGED}{table}"), beside(rows, &versions)?));
+            all.push((format!("{VERSION}{table}"), Value::Dense(Tensor::from_slice(&[version], &[1])?)));
+        }
+        let mut moments = Vec::new();
+        for moment in tables::all().iter().map(|t| t.still()) {
+            let (n, clocks) = (moment.clocks.len() as i64, moment.clocks.concat());
+            let each = clocks.len() as i64 / n.max(1);
+            let clocks = Value::Dense(Tensor::from_slice(&clocks, &[n, each])?);
+            all.push((format!("{CLOCKS}{}", moment.name), clocks));
+            moments.push(moment);
+        }
+        let pieces = all.into_iter().map(|(name, value)| outgoing(&name, value));
+        let pieces = pieces.chain(moments.into_iter().flat_map(pieces_of));
+        Ok(Box::new(pieces.map(|piece| piece.map_err(|e| e.message().to_string()))))
+    }
+
+    pub fn set_state(&self, state: Vec<Incoming>) -> Result<()> {
+        let mut here = self.lasting();
+        let mut rest: BTreeMap<String, Value> = BTreeMap::new();
+        for var in state {
+            let name = var.meta.name.clone();
+            let value = arrived(var)?;
+            match here.remove(&name) {
+                Some(now) => self.put_back(&name, &now, value)?,
+                None => drop(rest.insert(name, value)),
+            }
+        }
+        if let Some(name) = here.keys().next() {
+            bail!(NotFound, "the state has no variable '{name}', {OTHER}");
+        }
+        fill_tables(&mut rest, |_| true)?;
+        for (name, value) in &rest {
+            if name == RANDOM {
+                set_random(value)?;
+            } else if let Some(table) = name.strip_prefix(CHANGED) {
+                let version = rest.get(&format!("{VERSION}{table}"));
+                let version = version.ok_or_else(|| err!(NotFound, "the state has no version of '{table}'"))?;
+                let version = version.dense()?.to_i64s()?.first().copied().unwrap_or(0);
+                self.changes.set_image(table, version, numbered(value)?)?;
+            } else if !name.starts_with(VERSION) {
+                // Made after the start: the startup Program does not know it, the main Program must.
+                match self.frame.scope.find(name) {
+                    Some(cell) => cell.set(value.clone()),
+                    None => bail!(NotFound, "this server's Program has no variable '{name}', {OTHER}"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// This server's part of what the servers of another job had together.
+    pub fn take_part(&self, state: Vec<Incoming>, layout: &str) -> Result<()> {
+        let layout = Layout::parse(layout)?;
+        let all: Result<BTreeMap<String, Value>> =
+            state.into_iter().map(|var| Ok((var.meta.name.clone(), arrived(var)?))).collect();
+        let mut all = all?;
+        for (name, now) in self.lasting() {
+            let part = layout.parts.get(&name);
+            let whole = all.get(part.map_or(&name, |p| &p.whole));
+            let whole = whole.ok_or_else(|| err!(NotFound, "the state has no variable '{name}', {OTHER}"))?;
+            let value = match (part, whole) {
+                (Some(p), Value::Dense(t)) => Value::Dense(p.of(&name, t)?),
+                _ => whole.clone(),
+            };
+            self.put_back(&name, &now, value)?;
+        }
+        fill_tables(&mut all, |id| id.rem_euclid(layout.servers) == layout.server)
+    }
+
+    fn put_back(&self, name: &str, now: &Value, value: Value) -> Result<()> {
+        let same = match (now, &value) {
+            (Value::Dense(a), Value::Dense(b)) => a.dtype() == b.dtype() && a.dims() == b.dims(),
+            (Value::Rows(a), Value::Rows(b)) => a.value.dtype() == b.value.dtype(),
+            _ => false,
+        };
+        ensure!(
+            same,
+            InvalidArgument,
+            "the state's '{name}' is not what this server's Program has: it is of another one"
+        );
+        let cell = self.frame.scope.find(name).ok_or_else(|| err!(NotFound, "there is no variable '{name}'"))?;
+        cell.set(value);
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Operators of trainers that work together: rings, collectives, parameter servers.
+
+pub mod collective;
+pub mod communicator;
+pub mod compress;
+pub mod exchange;
+pub mod outside;
+pub mod pipeline;
+pub mod split;
+pub mod sync_batch_norm;
+pub mod tables;
+
+/// The operators of this group, a line a family.
+pub static TABLES: &[&[&oar_core::op::Op]] = &[
+    sync_batch_norm::TABLE, // sync_batch_norm, inplace_abn
+    communicator::TABLE,    // rings
+    collective::TABLE,      // collectives of Programs
+    compress::TABLE,        // dgc
+    exchange::TABLE,        // send, recv, listen_and_serv
+    pipeline::TABLE,        // queues within a process
+    outside::TABLE,         // tables of PSLib and BoxPS
+    tables::TABLE,          // sparse tables, whose rows are initialized on first access
+    split::TABLE,           // values cut up for servers
+];

@@ -1,0 +1,258 @@
+//! Pushes, steps, barriers, and those who leave.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
+
+use super::{Answer, Books, Lost, State, Taken, Trainer};
+use crate::protocol::notes::Note;
+use crate::protocol::{Incoming, Meta, Service};
+
+fn metas(vars: &[Incoming]) -> Vec<Meta> {
+    vars.iter().map(|v| v.meta.clone()).collect()
+}
+
+fn say_lost(trainer: u32, missing: u64) {
+    if missing > 0 {
+        eprintln!("oar: the server goes on from a snapshot: {missing} updates of trainer {trainer} are lost");
+    }
+}
+
+impl Books {
+    /// Where trainers take steps: note what one has pushed; with `barrier` its part of the step is whole.
+    /// Whoever makes the step whole takes it.
+    pub fn push(
+        &self,
+        who: (u32, u64),
+        seq: u64,
+        barrier: bool,
+        vars: Vec<Incoming>,
+        tell: &mut dyn FnMut(String) -> Answer<()>,
+        service: &dyn Service,
+    ) -> Answer<Taken> {
+        let s = self.state.lock();
+        // The part of a former process stands: this one's belongs to the next step.
+        let free = |s: &State, t: &Trainer| seq <= t.seq || t.skip > 0 || !t.arrived && !s.stepping;
+        let mut s = self.wait(s, who, tell, |s| s.trainers.get(&who.0).is_some_and(|t| free(s, t)))?;
+        let next = s.step + 1;
+        let t = self.live(&mut s, who.0, who.1)?;
+        let taken = if seq <= t.seq { Taken::Again } else { Taken::New };
+        if taken == Taken::New {
+            say_lost(who.0, t.follows(who.0, seq)?);
+            let (trainer, incarnation) = who;
+            let note = || Note::Pushed { trainer, incarnation, seq, barrier, vars: metas(&vars) };
+            if self.journal.is_some() {
+                self.note(&mut s, &note(), &vars, !barrier)?;
+            }
+            self.live(&mut s, who.0, who.1)?.take(seq, barrier, next, vars);
+        }
+        if barrier {
+            let target = self.live(&mut s, who.0, who.1)?.target;
+            s = self.take_step(s, service)?;
+            let s = self.wait(s, who, tell, |s| s.step >= target)?;
+            drop(s);
+        }
+        Ok(taken)
+    }
+
+    fn take_step<'a>(&'a self, mut s: MutexGuard<'a, State>, service: &dyn Service) -> Answer<MutexGuard<'a, State>> {
+        let whole = |s: &State| {
+            let mut active = s.trainers.values().filter(|t| !t.complete).peekable();
+            active.peek().is_some() && active.all(|t| t.arrived)
+        };
+        if s.stepping || s.failed.is_some() || !whole(&s) {
+            return Ok(s);
+        }
+        s.stepping = true;
+        let (result, _turn) = MutexGuard::unlocked(&mut s, || {
+            // Lookups that are remembered come before this step or after its snapshot, as they are written down.
+            let turn = self.turn();
+            let begun = {
+                let mut s = self.state.lock();
+                let trainers = s.trainers.iter().filter(|(_, t)| t.arrived).map(|(&n, _)| n).collect();
+                let note = Note::Step { number: s.step + 1, trainers };
+                self.note(&mut s, &note, &[], true).map(|()| s.parts())
+            };
+            (begun.and_then(|pushed| service.step(pushed)), turn)
+        });
+        s.stepping = false;
+        let result = result.and_then(|()| {
+            s.stepped();
+            self.snapshot(&s, service)
+        });
+        if let Err(why) = result {
+            s.failed.get_or_insert(why);
+        }
+        self.changed.notify_all();
+        Ok(s)
+    }
+
+    /// Where trainers are free: apply a push unless it came before.
+    pub fn apply(
+        &self,
+        who: (u32, u64),
+        seq: u64,
+        vars: Vec<Incoming>,
+        tell: &mut dyn FnMut(String) -> Answer<()>,
+        service: &dyn Service,
+    ) -> Answer<Taken> {
+        let s = self.state.lock();
+        // A resend may come while the first is still being applied.
+        let mut s = self.wait(s, who, tell, |s| s.trainers.get(&who.0).is_some_and(|t| !t.busy))?;
+        let t = self.live(&mut s, who.0, who.1)?;
+        if seq <= t.seq {
+            return t.refused.clone().map_or(Ok(Taken::Again), Err);
+        }
+        say_lost(who.0, t.follows(who.0, seq)?);
+        t.busy = true;
+        let skips = t.skip > 0;
+        let (result, _turn) = MutexGuard::unlocked(&mut s, || {
+            let turn = self.turn();
+            if turn.is_some() {
+                let (trainer, incarnation) = who;
+                let note = Note::Pushed { trainer, incarnation, seq, barrier: false, vars: metas(&vars) };
+                if let Err(why) = self.note(&mut self.state.lock(), &note, &vars, true) {
+                    return (Err(why), turn);
+                }
+            }
+            (if skips { Ok(()) } else { service.apply(who.0, vars) }, turn)
+        });
+        if let Some(t) = s.trainers.get_mut(&who.0) {
+            t.busy = false;
+            // A resend of what failed is not applied in part again, but refused in the same words.
+            if t.incarnation == who.1 {
+                t.passes(seq);
+                t.refused = result.clone().err();
+            }
+        }
+        if let Err(why) = self.snapshot(&s, service) {
+            s.failed = Some(why);
+        }
+        self.changed.notify_all();
+        result.map(|()| Taken::New)
+    }
+
+    /// Wait for all trainers that are not complete.
+    pub fn barrier(&self, who: (u32, u64), seq: u64, tell: &mut dyn FnMut(String) -> Answer<()>) -> Answer<()> {
+        let mut s = self.state.lock();
+        let round = s.round;
+        let t = self.live(&mut s, who.0, who.1)?;
+        if seq <= t.seq && !t.at_barrier {
+            return Ok(());
+        }
+        if seq > t.seq {
+            self.note(&mut s, &Note::Barrier { trainer: who.0, seq }, &[], true)?;
+        }
+        let t = self.live(&mut s, who.0, who.1)?;
+        (t.at_barrier, t.seq) = (true, seq.max(t.seq));
+        self.open_barrier(&mut s);
+        self.wait(s, who, tell, |s| s.round > round).map(drop)
+    }
+
+    pub(super) fn open_barrier(&self, s: &mut State) {
+        let all = s.trainers.values().all(|t| t.complete || t.at_barrier);
+        if all && s.trainers.values().any(|t| t.at_barrier) {
+            s.trainers.values_mut().for_each(|t| t.at_barrier = false);
+            s.round += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    /// A trainer needs nothing any more. The others may have waited for it only.
+    pub fn complete(&self, who: (u32, u64), service: &dyn Service) -> Answer<()> {
+        let s = self.state.lock();
+        // It says so again where the answer got lost.
+        if s.trainers.get(&who.0).is_some_and(|t| t.complete && t.incarnation == who.1) {
+            return Ok(());
+        }
+        self.leave(s, who, service).map(drop)
+    }
+
+    fn leave<'a>(
+        &'a self,
+        mut s: MutexGuard<'a, State>,
+        who: (u32, u64),
+        service: &dyn Service,
+    ) -> Answer<MutexGuard<'a, State>> {
+        self.live(&mut s, who.0, who.1)?;
+        self.note(&mut s, &Note::Left { trainer: who.0 }, &[], true)?;
+        self.live(&mut s, who.0, who.1)?.leave();
+        s.ended = s.trainers.values().all(|t| t.complete);
+        self.open_barrier(&mut s);
+        let s = self.take_step(s, service)?;
+        self.changed.notify_all();
+        Ok(s)
+    }
+
+    /// How many parts a trainer has ended, in all its lives.
+    pub fn progress(&self, trainer: u32) -> Answer<u64> {
+        let s = self.state.lock();
+        s.trainers.get(&trainer).map(|t| t.parts).ok_or_else(|| format!("there is no trainer {trainer}"))
+    }
+
+    /// A trainer that was started again sends what comes after so many parts: those that are here already are passed over.
+    pub fn resume(&self, who: (u32, u64), parts: u64) -> Answer<()> {
+        let mut s = self.state.lock();
+        let t = self.live(&mut s, who.0, who.1)?;
+        if t.seq > 0 {
+            return Err(format!("trainer {} has sent something already: it cannot say now where it begins", who.0));
+        }
+        if parts > t.parts {
+            return Err(format!("trainer {} begins after {parts} steps, but has sent {}", who.0, t.parts));
+        }
+        self.note(&mut s, &Note::Resumed { trainer: who.0, parts }, &[], true)?;
+        self.live(&mut s, who.0, who.1)?.resume(parts);
+        Ok(())
+    }
+
+    /// Trainers that have not connected once in `limit`. Where others go on without those that die, they go on without
+    /// these; otherwise nobody can go on.
+    pub fn absent(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<Vec<u32>>> {
+        let mut s = self.state.lock();
+        if s.begun.elapsed() <= limit || s.failed.is_some() || s.ended {
+            return None;
+        }
+        let absent = s.trainers.iter().filter(|(_, t)| t.incarnation == 0 && !t.complete);
+        let absent: Vec<u32> = absent.map(|(&n, _)| n).collect();
+        if absent.is_empty() || lost != Lost::GoOn {
+            return (!absent.is_empty()).then_some(Ok(absent));
+        }
+        for trainer in absent {
+            eprintln!("oar: trainer {trainer} has never connected: the others go on without it");
+            match self.leave(s, (trainer, 0), service) {
+                Ok(still) => s = still,
+                Err(why) => return Some(Err(why)),
+            }
+        }
+        None
+    }
+
+    /// One look at everything, by the server's own thread: whether it is over, and why.
+    pub fn look(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<()>> {
+        let mut s = self.state.lock();
+        if let Some(why) = &s.failed {
+            return Some(Err(why.clone()));
+        }
+        if s.ended {
+            return s.lingers.is_none_or(|since: Instant| since.elapsed() > limit).then_some(Ok(()));
+        }
+        let gone = s.trainers.iter().find(|(_, t)| t.gone.is_some_and(|g| g.elapsed() > limit));
+        let (gone, incarnation) = gone.map(|(&n, t)| (n, t.incarnation))?;
+        match lost {
+            Lost::Wait => None,
+            Lost::GoOn => {
+                eprintln!("oar: trainer {gone} died: the others go on without it");
+                match self.leave(s, (gone, incarnation), service) {
+                    Ok(s) => s.ended.then_some(Ok(())),
+                    Err(why) => Some(Err(why)),
+                }
+            }
+            Lost::End => {
+                let why = format!("trainer {gone} died, and has not come back within {:.1} s", limit.as_secs_f64());
+                s.failed = Some(why.clone());
+                self.changed.notify_all();
+                Some(Err(why))
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! A trainer's end: one connection to one server, made anew where it breaks.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::channel::{parts, Channel, Lost};
+use super::conversation::{SHARE, TO_SHARE};
+use super::limits::{Limits, Waiting};
+use super::line;
+use super::wire::{decode_reply, Reply, Request};
+use super::{Incoming, Outgoing, Place};
+use oar_net::error::{Error, Result};
+use oar_net::frame::Type;
+use oar_net::hello::{self, Identity, Purpose};
+use oar_net::shm::map;
+use oar_net::socket::{self, Deadline};
+use oar_net::store::Job;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub trainer: u32,
+    /// Grows with every start of this trainer.
+    pub incarnation: u64,
+    pub job: Job,
+    /// How long an answer may take altogether, where FLAGS_rpc_deadline does not end the wait before.
+    pub timeout: Duration,
+    /// How long to look for a server that cannot be reached.
+    pub reconnect: Duration,
+    /// A server that says nothing for so long is lost.
+    pub silence: Duration,
+    /// Talk through memory with a server of this host.
+    pub shared_memory: bool,
+}
+
+#[derive(Default)]
+struct Link {
+    channel: Option<Channel>,
+    /// The life of the server that we know.
+    life: Option<u64>,
+    seq: u64,
+    /// The last one that was answered.
+    acked: u64,
+    /// A next life of the server goes on where this one ends.
+    keeps: bool,
+}
+
+/// A trainer's connection to a server. Threads take turns.
+pub struct Client {
+    at: SocketAddr,
+    settings: Settings,
+    link: Mutex<Link>,
+}
+
+impl Client {
+    pub fn new(at: SocketAddr, settings: Settings) -> Client {
+        Client { at, settings, link: Mutex::default() }
+    }
+
+    #[cfg(test)]
+    pub fn is_shared(&self) -> bool {
+        self.link.lock().channel.as_ref().is_some_and(|c| c.stream().is_shared())
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Send variables. With `barrier` that ends this trainer's part of the step, and the answer comes after it.
+    /// Gives the variables in `want`.
+    pub fn push(
+        &self,
+        vars: &[Outgoing],
+        barrier: bool,
+        want: Vec<String>,
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<Incoming>> {
+        let mut link = self.link.lock();
+        link.seq += 1;
+        let metas = vars.iter().map(|v| v.meta.clone()).collect();
+        let request = Request::Push { seq: link.seq, barrier, want, vars: metas };
+        let (_, vars) = self.call(&mut link, &request, vars, place, stop)?;
+        link.acked = link.seq;
+        Ok(vars)
+    }
+
+    pub fn get(&self, names: Vec<String>, place: Place<'_>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<Incoming>> {
+        self.call(&mut self.link.lock(), &Request::Get { names }, &[], place, stop).map(|(_, vars)| vars)
+    }
+
+    pub fn lookup(
+        &self,
+        name: &str,
+        ids: Outgoing,
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Incoming> {
+        let request = Request::Lookup { name: name.into(), ids: ids.meta.clone() };
+        let (_, vars) = self.call(&mut self.link.lock(), &request, &[ids], place, stop)?;
+        vars.into_iter().next().ok_or_else(|| self.nonsense(&request))
+    }
+
+    pub fn barrier(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut link = self.link.lock();
+        link.seq += 1;
+        let request = Request::Barrier { seq: link.seq };
+        self.call(&mut link, &request, &[], &nowhere, stop)?;
+        link.acked = link.seq;
+        Ok(())
+    }
+
+    pub fn notify(&self, words: Vec<String>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<String>> {
+        self.call(&mut self.link.lock(), &Request::Notify { words }, &[], &nowhere, stop).map(|(words, _)| words)
+    }
+
+    /// This trainer needs the server no more. One that was never connected says so, too: the others wait for it.
+    pub fn complete(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut link = self.link.lock();
+        let result = self.call(&mut link, &Request::Complete, &[], &nowhere, stop).map(drop);
+        link.channel = None;
+        result
+    }
+
+    fn nonsense(&self, request: &Request) -> Error {
+        Error::invalid(format!("the server at {} answered {} with something else", self.at, request.what()))
+    }
+
+    fn during(&self, request: &Request) -> String {
+        format!("trainer {}: {} at the server {}", self.settings.trainer, request.what(), self.at)
+    }
+
+    /// Ask, and ask again on a new connection where one breaks, until the answer is there or the deadline is over.
+    fn call(
+        &self,
+        link: &mut Link,
+        request: &Request,
+        vars: &[Outgoing],
+        place: Place<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<(Vec<String>, Vec<Incoming>)> {
+        let during = self.during(request);
+        let head = request.encode();
+        let limits = Limits::now()?;
+        let _named = Waiting::enter(&during);
+        let deadline = Deadline::new(self.settings.timeout.min(limits.whole()), stop);
+        let mut backoff = socket::Backoff::default();
+        let mut lost_since: Option<Instant> = None;
+        let since = Instant::now();
+        let late = |e: Error, last: Option<&str>| match e {
+            Error::Timeout { waiting_for, .. } => Error::Timeout {
+                waited: since.elapsed(),
+                during: during.clone(),
+                waiting_for: match last {
+                    Some(why) => format!("the server (last: {why}; {})", limits.words()),
+                    None => format!("{waiting_for} ({})", limits.words()),
+                },
+            },
+            other => other,
+        };
+        loop {
+            let found = match self.connected(link, &limits, &deadline, &during) {
+                Ok(()) => self.ask(link, (&head, vars), place, &deadline, &during),
+                Err(lost) => Err(lost),
+            };
+            let why = match found {
+                Ok(answer) => return answer,
+                Err(Lost::Wait(e)) => {
+                    // What has been sent in part cannot be gone on with.
+                    link.channel = None;
+                    return Err(late(e, None));
+                }
+                Err(Lost::Gone(why) | Lost::Refused(why)) => why,
+            };
+            link.channel = None;
+            let lost = *lost_since.get_or_insert_with(Instant::now);
+            let waiting_for = format!("the server (last: {why})");
+            if lost.elapsed() > self.settings.reconnect {
+                let e = Error::Timeout { waited: lost.elapsed(), during: String::new(), waiting_for };
+                return Err(late(e, None));
+            }
+            if Self::dies_with_its_state(link) && lost.elapsed() > self.settings.silence && self.nobody_listens() {
+                return Err(Error::Server(format!(
+                    "{during}: the server died ({:.1} s ago; {why}), and had no FLAGS_ps_state_folder to go on from",
+                    lost.elapsed().as_secs_f64()
+                )));
+            }
+            socket::pause(backoff.pause(), &deadline, &during, &waiting_for).map_err(|e| late(e, Some(&why)))?;
+        }
+    }
+
+    /// No next life of the server that we know can go on.
+    fn dies_with_its_state(link: &Link) -> bool {
+        link.life.is_some() && !link.keeps
+    }
+
+    /// Does the server's host say that no process is there?
+    fn nobody_listens(&self) -> bool {
+        let tried = std::net::TcpStream::connect_timeout(&self.at, Duration::from_secs(1));
+        tried.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
+    }
+
+    /// A connection; `whole` is when to give up altogether.
+    fn connected(
+        &self,
+        link: &mut Link,
+        limits: &Limits,
+        whole: &Deadline<'_>,
+        during: &str,
+    ) -> std::result::Result<(), Lost> {
+        if link.channel.is_some() {
+            return Ok(());
+        }
+        let s = &self.settings;
+        let id = Identity::new(&s.job.name, &s.job.token, 0, s.trainer);
+        // An attempt that hears nothing ends before all of them do, and another is made.
+        let once = if Self::dies_with_its_state(link) { s.silence } else { s.reconnect };
+        let deadline = whole.within(limits.once().min(once));
+        let attempt = || {
+            let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
+            let mut channel = Channel::new(stream).patient_for(s.silence);
+            let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
+            channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
+            let head = channel.head(Type::Reply, &deadline, during, "the server")?;
+            Ok((channel, head))
+        };
+        let (mut channel, head) = attempt().map_err(|lost| match lost {
+            Lost::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
+                Lost::Gone(format!("nothing came from {waiting_for}"))
+            }
+            other => other,
+        })?;
+        match decode_reply(&head) {
+            Some(Reply::Opened { life, has, restored, lossy, keeps }) => {
+                self.same_server(link, life, has, (restored, lossy))?;
+                if s.shared_memory {
+                    self.share(&mut channel, &deadline, during)?;
+                }
+                (link.channel, link.keeps) = (Some(channel), keeps);
+                Ok(())
+            }
+            Some(Reply::Failed { why }) => Err(Lost::Wait(Error::Server(why))),
+            _ => Err(Lost::Refused("an answer that does not parse".into())),
+        }
+    }
+
+    /// Go on through memory, where the server is of this host, and has some to share.
+    fn share(&self, channel: &mut Channel, deadline: &Deadline<'_>, during: &str) -> std::result::Result<(), Lost> {
+        let mut say = |word: String| {
+            let request = Request::Notify { words: vec![SHARE.into(), word] };
+            channel.send(Type::Request, &request.encode(), &[], deadline, during)?;
+            match decode_reply(&channel.head(Type::Reply, deadline, during, "the server's memory")?) {
+                Some(Reply::Done { words }) => Ok(words.into_iter().next()),
+                // One that knows of no memory.
+                Some(Reply::Failed { .. }) => Ok(None),
+                _ => Err(Lost::Refused("an answer that does not parse".into())),
+            }
+        };
+        let Some(name) = say(socket::host_key())? else { return Ok(()) };
+        let taken = map::take(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| line::join(&fd));
+        let agreed = say(if taken.is_ok() { "yes" } else { "no" }.into())?;
+        match (taken, agreed) {
+            (Ok(map), Some(_)) => channel.share(map, false),
+            _ => Ok(()),
+        }
+    }
+
+    /// A server that has been started again must know what the one before knew, unless it keeps snapshots only.
+    fn same_server(&self, link: &mut Link, life: u64, has: u64, (restored, lossy): (bool, bool)) -> Result<()> {
+        let changed = link.life.is_some_and(|known| known != life);
+        if changed && has < link.acked {
+            let (at, lost) = (self.at, link.acked - has);
+            match (restored, lossy) {
+                (false, _) => {
+                    return Err(Error::Server(format!("the server at {at} was started again without its state")))
+                }
+                (true, false) => {
+                    let what = format!("the server at {at} lacks the last {lost} updates of this trainer");
+                    return Err(Error::Server(format!("{what}, though it keeps a log: what it had written is gone")));
+                }
+                (true, true) => eprintln!(
+                    "oar: the server at {at} goes on from a snapshot: {lost} updates of trainer {} are lost",
+                    self.settings.trainer
+                ),
+            }
+            link.acked = has;
+        }
+        link.life = Some(life);
+        Ok(())
+    }
+
+    /// Send a request and read its answer; the inner result is the server's.
+    #[allow(clippy::type_complexity)]
+    fn ask(
+        &self,
+        link: &mut Link,
+        (head, vars): (&[u8], &[Outgoing]),
+        place: Place<'_>,
+        deadline: &Deadline<'_>,
+        during: &str,
+    ) -> std::result::Result<Result<(Vec<String>, Vec<Incoming>)>, Lost> {
+        let Some(channel) = &mut link.channel else { return Err(Lost::Gone("no connection".into())) };
+        channel.send(Type::Request, head, &parts(vars), deadline, during)?;
+        let mut of = "its answer".to_string();
+        loop {
+            let heard = Instant::now();
+            while !channel.ready(deadline.slice(during, &of)?)? {
+                if heard.elapsed() > self.settings.silence {
+                    return Err(Lost::Gone(format!("silent for {:.1} s", heard.elapsed().as_secs_f64())));
+                }
+            }
+            match decode_reply(&channel.head(Type::Reply, deadline, during, &of)?) {
+                Some(Reply::Waiting { what }) => of = format!("the server, which is {what}"),
+                Some(Reply::Done { words }) => return Ok(Ok((words, Vec::new()))),
+                Some(Reply::Failed { why }) => {
+                    return Ok(Err(Error::Server(format!("the server at {}: {why}", self.at))))
+                }
+                Some(Reply::Values { vars: metas }) => {
+                    let found = channel.vars(&metas, place, deadline, during, &of)?;
+                    return Ok(found.map(|vars| (Vec::new(), vars)).map_err(Error::Invalid));
+                }
+                Some(Reply::Opened { .. }) | None => return Err(Lost::Refused("an answer that does not parse".into())),
+            }
+        }
+    }
+}
+
+/// For requests whose answers bring no variables.
+fn nowhere(meta: &super::Meta) -> std::result::Result<Box<dyn super::Memory>, String> {
+    Err(format!("the variable {} was not asked for", meta.name))
+}

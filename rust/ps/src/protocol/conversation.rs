@@ -1,0 +1,213 @@
+//! A server's end of one connection: reads requests, has them done, answers.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::books::{Books, Mode, Past};
+use super::channel::{parts, Channel, Lost};
+use super::line;
+use super::wire::{decode_request, Meta, Reply, Request};
+use super::{Incoming, Outgoing, Service};
+use oar_net::error::{Error, Result};
+use oar_net::frame::Type;
+use oar_net::shm::map::{Giver, Map};
+use oar_net::socket::{self, Deadline, SLICE};
+
+/// What a trainer says who wants to talk through memory: first with its host, then with yes or no.
+pub const SHARE: &str = "shared memory";
+/// The two ends are at it at the same time.
+pub const TO_SHARE: Duration = Duration::from_secs(2);
+
+pub struct Conversation<'a> {
+    pub books: &'a Books,
+    pub service: &'a dyn Service,
+    /// An error once the server ends.
+    pub stop: &'a (dyn Fn() -> Result<()> + Sync),
+    pub life: u64,
+    pub past: Past,
+    /// A trainer that sends and takes nothing for so long in the middle of a message is given up. A message as a whole
+    /// may take as long as it wants.
+    pub patience: Duration,
+    /// What the server knows outlives it.
+    pub keeps: bool,
+    /// Trainers of this host may talk through memory.
+    pub shares: bool,
+}
+
+type Answer<T> = std::result::Result<T, String>;
+
+impl Conversation<'_> {
+    /// Until the connection ends.
+    pub fn run(&self, stream: TcpStream, trainer: u32) {
+        let mut channel = Channel::new(stream).patient_for(self.patience);
+        let Ok((mut who, opened)) = self.open(&mut channel, trainer) else { return };
+        if !opened {
+            return;
+        }
+        let mut offered = None;
+        while let Ok(true) = self.turn(&mut channel, &mut who, &mut offered) {}
+        self.books.close(who.0, who.1);
+    }
+
+    fn deadline(&self) -> Deadline<'_> {
+        Deadline::new(Duration::MAX, self.stop)
+    }
+
+    fn answer(&self, channel: &mut Channel, reply: &Reply, vars: &[Outgoing]) -> std::result::Result<(), Lost> {
+        let deadline = self.deadline();
+        channel.send(Type::Reply, &reply.encode(), &parts(vars), &deadline, "answering a trainer")
+    }
+
+    fn read(&self, channel: &mut Channel) -> std::result::Result<Request, Lost> {
+        // Between requests a trainer computes, for as long as it wants.
+        while !channel.ready(SLICE)? {
+            (self.stop)()?;
+        }
+        let head = channel.head(Type::Request, &self.deadline(), "reading a request", "a trainer")?;
+        decode_request(&head).ok_or_else(|| Lost::Refused("a request that does not parse".into()))
+    }
+
+    fn open(&self, channel: &mut Channel, trainer: u32) -> std::result::Result<((u32, u64), bool), Lost> {
+        let Request::Open { trainer: named, incarnation } = self.read(channel)? else {
+            return Err(Lost::Refused("the first request does not open the connection".into()));
+        };
+        let opened = match named == trainer {
+            true => self.books.open(trainer, incarnation),
+            false => Err(format!("trainer {trainer} calls itself {named}")),
+        };
+        let reply = match &opened {
+            Ok(has) => {
+                let Past { restored, lossy } = self.past;
+                Reply::Opened { life: self.life, has: *has, restored, lossy, keeps: self.keeps }
+            }
+            Err(why) => Reply::Failed { why: why.clone() },
+        };
+        let sent = self.answer(channel, &reply, &[]);
+        if sent.is_err() && opened.is_ok() {
+            self.books.close(trainer, incarnation);
+        }
+        sent.map(|()| ((trainer, incarnation), opened.is_ok()))
+    }
+
+    /// One request; false once nothing more is to come.
+    fn turn(
+        &self,
+        channel: &mut Channel,
+        who: &mut (u32, u64),
+        offered: &mut Option<Map>,
+    ) -> std::result::Result<bool, Lost> {
+        let request = self.read(channel)?;
+        if let Request::Notify { words } = &request {
+            if let [word, said] = &words[..] {
+                if word == SHARE {
+                    return self.share(channel, said, offered).map(|()| true);
+                }
+            }
+        }
+        let deadline = self.deadline();
+        let place = |meta: &Meta| match &request {
+            Request::Lookup { .. } => self.service.place_ids(meta),
+            _ => self.service.place(meta),
+        };
+        let vars = channel.vars(request.vars(), &place, &deadline, "reading what a trainer sends", "a trainer")?;
+        let last = matches!(request, Request::Complete);
+        let done = vars.and_then(|vars| self.perform(channel, *who, request, vars));
+        match done {
+            Ok((reply, out)) => self.answer(channel, &reply, &out)?,
+            Err(why) => self.answer(channel, &Reply::Failed { why }, &[])?,
+        }
+        Ok(!last)
+    }
+
+    /// Offer memory to a trainer of this host, or go over to what it has taken.
+    fn share(&self, channel: &mut Channel, said: &str, offered: &mut Option<Map>) -> std::result::Result<(), Lost> {
+        let done = |words| Reply::Done { words };
+        if let Some(map) = offered.take() {
+            self.answer(channel, &done(vec!["yes".into()]), &[])?;
+            return if said == "yes" { channel.share(map, true) } else { Ok(()) };
+        }
+        let made = match self.shares && said == socket::host_key() {
+            true => line::create().and_then(|(map, fd)| Ok((map, fd, Giver::new()?))).ok(),
+            false => None,
+        };
+        let Some((map, fd, giver)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
+        self.answer(channel, &done(vec![String::from_utf8_lossy(&giver.name).into_owned()]), &[])?;
+        // A trainer that cannot take it says so by the socket.
+        let given = giver.give(&fd, 1, &Deadline::new(TO_SHARE, self.stop));
+        (self.stop)()?;
+        drop(given);
+        *offered = Some(map);
+        Ok(())
+    }
+
+    fn values(&self, trainer: u32, names: &[String]) -> Answer<(Reply, Vec<Outgoing>)> {
+        let give = || self.service.get(trainer, names);
+        let out = match names.is_empty() {
+            true => Vec::new(),
+            false if self.service.remembers(None) => self.books.giving(trainer, names, give)?,
+            false => give()?,
+        };
+        Ok((Reply::Values { vars: out.iter().map(|v| v.meta.clone()).collect() }, out))
+    }
+
+    fn look_up(&self, trainer: u32, name: &str, ids: Incoming) -> Answer<Outgoing> {
+        if !self.service.remembers(Some(name)) {
+            return self.service.lookup(trainer, name, ids);
+        }
+        self.books.looking(trainer, name, ids, self.service)
+    }
+
+    fn perform(
+        &self,
+        channel: &mut Channel,
+        who: (u32, u64),
+        request: Request,
+        vars: Vec<Incoming>,
+    ) -> Answer<(Reply, Vec<Outgoing>)> {
+        let mut tell = |what: String| {
+            (self.stop)().map_err(|e: Error| e.to_string())?;
+            let told = match channel.stream().is_over() {
+                true => Err(Lost::Gone(String::new())),
+                false => self.answer(channel, &Reply::Waiting { what }, &[]),
+            };
+            told.map_err(|_| "the connection is lost".to_string())
+        };
+        let done = |words| Ok((Reply::Done { words }, Vec::new()));
+        match request {
+            Request::Push { seq, barrier, want, .. } => {
+                match self.books.mode() {
+                    Mode::Steps => self.books.push(who, seq, barrier, vars, &mut tell, self.service)?,
+                    Mode::Free => self.books.apply(who, seq, vars, &mut tell, self.service)?,
+                };
+                self.values(who.0, &want)
+            }
+            Request::Get { names } => self.values(who.0, &names),
+            Request::Lookup { name, .. } => {
+                let ids = vars.into_iter().next().ok_or("a lookup without ids")?;
+                let found = self.look_up(who.0, &name, ids)?;
+                Ok((Reply::Values { vars: vec![found.meta.clone()] }, vec![found]))
+            }
+            Request::Barrier { seq } => {
+                self.books.barrier(who, seq, &mut tell)?;
+                done(Vec::new())
+            }
+            Request::Complete => {
+                self.books.complete(who, self.service)?;
+                done(Vec::new())
+            }
+            Request::Notify { words } if words.first().is_some_and(|w| w == "report") => {
+                done(vec![self.books.report()])
+            }
+            Request::Notify { words } if words.first().is_some_and(|w| w == "progress") => {
+                done(vec![self.books.progress(who.0)?.to_string()])
+            }
+            Request::Notify { words } if words.first().is_some_and(|w| w == "resume") => {
+                let parts = words.get(1).and_then(|w| w.parse().ok()).ok_or("resume takes a number of steps")?;
+                self.books.resume(who, parts)?;
+                done(Vec::new())
+            }
+            Request::Notify { words } => done(self.service.notify(who.0, &words)?),
+            Request::Open { .. } => Err("the connection is open".into()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A trainer's business with one server: what is to be sent in one message, and what came in one.
+//!
+//! Variables that are sent wait until their step ends or something is received; then all go together, and the answer
+//! brings what was received after the last such message, too. A step of many small variables is one exchange.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+use super::{Client, Incoming, Outgoing, Place, Settings};
+use oar_net::error::Result;
+use oar_net::fork::PerProcess;
+use oar_net::rings::{options_from_env, resolve, JobEnvironment};
+
+#[derive(Default)]
+struct Desk {
+    queue: Vec<Outgoing>,
+    /// What came with the last message and nobody has taken yet.
+    came: HashMap<String, Incoming>,
+    /// What was asked for since the last message: the next one brings it without being asked.
+    asked: Vec<String>,
+}
+
+pub struct Session {
+    client: Client,
+    desk: Mutex<Desk>,
+}
+
+type Stop<'a> = &'a dyn Fn() -> Result<()>;
+
+impl Session {
+    /// Send a variable, with the next message.
+    pub fn send(&self, var: Outgoing) {
+        self.desk.lock().queue.push(var);
+    }
+
+    fn message(&self, desk: &mut Desk, barrier: bool, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
+        let want = std::mem::take(&mut desk.asked);
+        let queue = std::mem::take(&mut desk.queue);
+        desk.came.clear();
+        let came = self.client.push(&queue, barrier, want, place, stop)?;
+        desk.came = came.into_iter().map(|v| (v.meta.name.clone(), v)).collect();
+        Ok(())
+    }
+
+    /// The end of this trainer's part of a step; returns after the server has taken the step.
+    pub fn end_step(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
+        self.message(&mut self.desk.lock(), true, place, stop)
+    }
+
+    /// Send what waits to be sent.
+    pub fn flush(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
+        let mut desk = self.desk.lock();
+        match desk.queue.is_empty() {
+            true => Ok(()),
+            false => self.message(&mut desk, false, place, stop),
+        }
+    }
+
+    /// Variables by name, in that order, as they are after all that this trainer has sent.
+    pub fn receive(&self, names: &[String], place: Place<'_>, stop: Stop<'_>) -> Result<Vec<Incoming>> {
+        let mut desk = self.desk.lock();
+        if !desk.queue.is_empty() {
+            for name in names {
+                if !desk.asked.contains(name) {
+                    desk.asked.push(name.clone());
+                }
+            }
+            self.message(&mut desk, false, place, stop)?;
+        }
+        let missing: Vec<String> = names.iter().filter(|n| !desk.came.contains_key(*n)).cloned().collect();
+        if !missing.is_empty() {
+            for var in self.client.get(missing, place, stop)? {
+                desk.came.insert(var.meta.name.clone(), var);
+            }
+        }
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let var = desk.came.remove(name);
+            found.push(var.ok_or_else(|| oar_net::Error::invalid(format!("the server did not send {name}")))?);
+            if !desk.asked.contains(name) {
+                desk.asked.push(name.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Send these, and get others in the answer, which the next message does not bring again.
+    pub fn exchange(
+        &self,
+        vars: Vec<Outgoing>,
+        want: Vec<String>,
+        place: Place<'_>,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Incoming>> {
+        self.flush(place, stop)?;
+        self.client.push(&vars, false, want, place, stop)
+    }
+
+    pub fn lookup(&self, name: &str, ids: Outgoing, place: Place<'_>, stop: Stop<'_>) -> Result<Incoming> {
+        self.flush(place, stop)?;
+        self.client.lookup(name, ids, place, stop)
+    }
+
+    pub fn barrier(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
+        self.flush(place, stop)?;
+        self.client.barrier(stop)
+    }
+
+    pub fn notify(&self, words: Vec<String>, place: Place<'_>, stop: Stop<'_>) -> Result<Vec<String>> {
+        self.flush(place, stop)?;
+        self.client.notify(words, stop)
+    }
+
+    fn complete(&self, stop: Stop<'_>) -> Result<()> {
+        let mut desk = self.desk.lock();
+        if !desk.queue.is_empty() {
+            desk.asked.clear();
+            self.message(&mut desk, false, &|m| Err(format!("{} was not asked for", m.name)), stop)?;
+        }
+        self.client.complete(stop)
+    }
+}
+
+#[derive(Default)]
+struct Sessions {
+    /// The incarnation of this process.
+    incarnation: u64,
+    by_place: HashMap<(String, u32), Arc<Session>>,
+}
+
+static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::new();
+
+/// A number that grows with every start.
+fn incarnation() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+}
+
+/// The session of this process, as that trainer, with the server at `endpoint`.
+pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
+    let mut all = SESSIONS.get().lock();
+    if all.incarnation == 0 {
+        all.incarnation = incarnation();
+    }
+    let key = (endpoint.to_string(), trainer);
+    if let Some(known) = all.by_place.get(&key) {
+        return Ok(known.clone());
+    }
+    let o = options_from_env()?;
+    let settings = Settings {
+        trainer,
+        incarnation: all.incarnation,
+        job: JobEnvironment::from_env()?.job,
+        timeout: o.timeout,
+        reconnect: o.init_timeout,
+        silence: o.heartbeat_limit.max(Duration::from_secs(5)),
+        shared_memory: o.shared_memory,
+    };
+    let made = Arc::new(Session { client: Client::new(resolve(endpoint)?, settings), desk: Mutex::default() });
+    all.by_place.insert(key, made.clone());
+    Ok(made)
+}
+
+/// Tell all servers that this process needs them no more, and forget them. Every one is told; the first failure is given.
+pub fn complete_all(stop: Stop<'_>) -> Result<()> {
+    let all: Vec<_> = {
+        let mut sessions = SESSIONS.get().lock();
+        // Whoever comes back after a goodbye counts from the beginning.
+        sessions.incarnation = 0;
+        sessions.by_place.drain().collect()
+    };
+    let mut result = Ok(());
+    for (_, session) in all {
+        let told = session.complete(stop);
+        result = result.and(told);
+    }
+    result
+}
+
+/// Whether this process talks to any server.
+pub fn any() -> bool {
+    !SESSIONS.get().lock().by_place.is_empty()
+}

@@ -1,0 +1,191 @@
+//! What all modes of the communicator have: the variables and where their parts are, the settings, the first failure.
+
+use super::remote::{distinct, open};
+use crate::parts::by_sections;
+use crate::protocol::{Outgoing, Session};
+use crate::values::outgoing;
+use oar_comm::Signals;
+use oar_core::base::{Error, Kind, Result};
+use oar_core::tensor::{Scope, Value};
+use oar_core::{bail, ensure, err};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a trainer keeps step with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The servers take a step when all trainers have sent theirs.
+    Sync,
+    /// Sends and receives go on beside the trainer's steps.
+    Async,
+    /// The trainer waits at the end of a step until all is sent, and parameters came back.
+    HalfAsync,
+    /// Trainers train by themselves; what changed is exchanged now and then.
+    Geo,
+}
+
+impl Mode {
+    pub fn parse(name: &str) -> Result<Mode> {
+        Ok(match name {
+            "SYNC" => Mode::Sync,
+            "ASYNC" => Mode::Async,
+            "HALF_ASYNC" => Mode::HalfAsync,
+            "GEO" => Mode::Geo,
+            other => bail!(InvalidArgument, "a communicator's mode is SYNC, ASYNC, HALF_ASYNC or GEO, got {other:?}"),
+        })
+    }
+}
+
+/// How a variable lies on the servers.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub name: String,
+    /// What servers call its parts, and which server has each.
+    pub parts: Vec<String>,
+    pub endpoints: Vec<String>,
+    /// Rows of each part.
+    pub sections: Vec<i64>,
+    pub trainer: u32,
+    /// Values of several steps are added, not averaged.
+    pub sum: bool,
+    pub sparse: bool,
+    /// The whole goes to every server.
+    pub everywhere: bool,
+}
+
+impl Context {
+    /// The same, where it makes sense.
+    pub fn check(&self) -> Result<&Context> {
+        let n = self.parts.len();
+        ensure!(
+            n > 0 && self.endpoints.len() == n,
+            InvalidArgument,
+            "the variable '{}': as many parts as endpoints are needed, got {:?} and {:?}",
+            self.name,
+            self.parts,
+            self.endpoints
+        );
+        Ok(self)
+    }
+
+    /// A value as it goes to the servers: which part, and its bytes.
+    pub fn cut(&self, value: Value) -> Result<Vec<Outgoing>> {
+        if self.parts.len() == 1 || self.everywhere {
+            return self.parts.iter().map(|part| outgoing(part, value.clone())).collect();
+        }
+        ensure!(
+            self.sections.len() == self.parts.len(),
+            InvalidArgument,
+            "the sections {:?} of '{}' are not as many as its parts {:?}",
+            self.sections,
+            self.name,
+            self.parts
+        );
+        let pieces: Vec<Value> = match &value {
+            Value::Rows(r) => by_sections("send", r, &self.sections)?.into_iter().map(Value::from).collect(),
+            _ => {
+                let t = value.dense()?;
+                let rows = t.dims().first().copied().unwrap_or(0);
+                ensure!(
+                    self.sections.iter().all(|&s| s >= 0) && self.sections.iter().sum::<i64>() == rows,
+                    InvalidArgument,
+                    "the sections {:?} of '{}' do not cut its {rows} rows",
+                    self.sections,
+                    self.name
+                );
+                let mut from = 0;
+                let cut = self.sections.iter().map(|&s| {
+                    let to = from + s as usize;
+                    let piece = t.rows(from, to).with_lod(None);
+                    from = to;
+                    Value::Dense(piece)
+                });
+                cut.collect()
+            }
+        };
+        self.parts.iter().zip(pieces).map(|(part, piece)| outgoing(part, piece)).collect()
+    }
+
+    /// Each part with its server.
+    pub(super) fn places(&self) -> Vec<(String, String)> {
+        self.endpoints.iter().cloned().zip(self.parts.iter().cloned()).collect()
+    }
+}
+
+/// What `FLAGS_communicator_*` say, by their names there.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub max_merge_var_num: usize,
+    pub send_queue_size: usize,
+    /// Of so many steps on gradients go, where the last exchange is over; 0: of as many as may be merged.
+    pub send_from: usize,
+    /// Looks at an empty queue, 10 ms each, before what there is goes.
+    pub send_wait_times: u32,
+    pub min_send_grad_num_before_recv: u64,
+    pub independent_recv_thread: bool,
+    pub merge_sparse_grad: bool,
+    /// Most steps of which nothing has come back yet; 0 sets no bound.
+    pub max_staleness: u64,
+    pub trainers: u32,
+    /// Steps between two exchanges of [`Mode::Geo`].
+    pub push_nums: u64,
+}
+
+impl Settings {
+    pub const LOOK: Duration = Duration::from_millis(10);
+}
+
+/// What all modes have.
+pub(super) struct Base {
+    pub mode: Mode,
+    pub send: BTreeMap<String, Context>,
+    pub recv: BTreeMap<String, Context>,
+    pub scope: Arc<Scope>,
+    pub settings: Settings,
+    /// Why the work beside the steps has ended.
+    pub(super) failed: Mutex<Option<(Kind, String)>>,
+}
+
+impl Base {
+    pub fn fail(&self, e: &Error) {
+        self.failed.lock().get_or_insert_with(|| (e.kind(), e.message().to_string()));
+    }
+
+    pub fn check(&self) -> Result<()> {
+        match &*self.failed.lock() {
+            Some((kind, why)) => Err(Error::new(*kind, format!("the communicator has failed: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The servers of these variables, and this trainer's sessions with them.
+    pub fn sessions(&self, of: &BTreeMap<String, Context>) -> Result<(Vec<String>, Vec<Arc<Session>>)> {
+        let places: Vec<String> = of.values().flat_map(|c| c.endpoints.iter().cloned()).collect();
+        let (places, me) = (distinct(&places), self.trainer());
+        let open = places.iter().map(|e| open(e, me)).collect::<Result<_>>()?;
+        Ok((places, open))
+    }
+
+    pub fn trainer(&self) -> u32 {
+        self.send.values().chain(self.recv.values()).next().map_or(0, |c| c.trainer)
+    }
+}
+
+/// What a wait for the communicator's thread says when it is interrupted.
+pub(super) fn interrupted(signals: &Signals) -> Result<()> {
+    match signals.stop() {
+        true => Err(signals.pending()),
+        false => Ok(()),
+    }
+}
+
+/// A thread of the communicator.
+pub(super) fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>> {
+    let made = std::thread::Builder::new().name(format!("oar-{name}")).spawn(run);
+    made.map_err(|e| err!(ResourceExhausted, "no thread for the communicator: {e}"))
+}

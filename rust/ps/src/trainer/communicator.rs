@@ -1,0 +1,170 @@
+//! The communicator: sends and receives for a trainer beside its steps. A process has one at a time that runs.
+
+pub use super::base::{Context, Mode, Settings};
+
+use super::base::Base;
+use super::geo::Geo;
+use super::queues::Queued;
+use oar_comm::Signals;
+use oar_core::base::Result;
+use oar_core::ensure;
+use oar_core::tensor::{Scope, Value};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+enum Work {
+    Queued(Queued),
+    Geo(Geo),
+}
+
+pub struct Communicator {
+    base: Arc<Base>,
+    work: Work,
+}
+
+static CURRENT: Mutex<Option<Arc<Communicator>>> = Mutex::new(None);
+
+/// The communicator that runs.
+pub fn current() -> Option<Arc<Communicator>> {
+    CURRENT.lock().clone()
+}
+
+/// Where a communicator runs beside the steps: wait until the servers have what it was given, which who asks them for
+/// something expects to find.
+pub fn all_sent() -> Result<()> {
+    match current().as_deref() {
+        Some(Communicator { base, work: Work::Queued(q) }) if base.mode == Mode::Async => {
+            base.check()?;
+            q.sent(&Signals::watch())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stops the one that runs, if any; all that waits is sent before.
+pub fn stop_current() -> Result<()> {
+    current().map_or(Ok(()), |c| c.stop())
+}
+
+/// By name, each checked.
+fn by_name(list: Vec<Context>) -> Result<BTreeMap<String, Context>> {
+    list.iter().try_for_each(|c| c.check().map(drop))?;
+    Ok(list.into_iter().map(|c| (c.name.clone(), c)).collect())
+}
+
+impl Communicator {
+    pub fn new(
+        mode: Mode,
+        send: Vec<Context>,
+        recv: Vec<Context>,
+        scope: Arc<Scope>,
+        settings: Settings,
+    ) -> Result<Communicator> {
+        let s = &settings;
+        ensure!(
+            s.max_merge_var_num > 0 && s.send_queue_size > 0 && s.trainers > 0 && s.push_nums > 0,
+            InvalidArgument,
+            "a communicator needs max_merge_var_num, send_queue_size, trainers and push_nums above 0, got {}, {}, {} and {}",
+            s.max_merge_var_num,
+            s.send_queue_size,
+            s.trainers,
+            s.push_nums
+        );
+        let (send, recv) = (by_name(send)?, by_name(recv)?);
+        let base = Arc::new(Base { mode, send, recv, scope, settings, failed: Mutex::default() });
+        let work = match mode {
+            Mode::Geo => Work::Geo(Geo::new(base.clone())?),
+            _ => Work::Queued(Queued::new(base.clone())),
+        };
+        Ok(Communicator { base, work })
+    }
+
+    pub fn start(self: &Arc<Communicator>) -> Result<()> {
+        {
+            let mut now = CURRENT.lock();
+            ensure!(
+                now.as_ref().is_none_or(|c| Arc::ptr_eq(c, self)),
+                PreconditionNotMet,
+                "another communicator of this process runs; stop it first"
+            );
+            if now.is_some() {
+                return Ok(());
+            }
+            *now = Some(self.clone());
+        }
+        let started = match &self.work {
+            Work::Queued(q) => q.start(),
+            Work::Geo(g) => g.start(),
+        };
+        if started.is_err() {
+            *CURRENT.lock() = None;
+        }
+        started
+    }
+
+    /// Sends what waits, and ends.
+    pub fn stop(self: &Arc<Communicator>) -> Result<()> {
+        if !self.is_running() {
+            return Ok(());
+        }
+        let ended = match &self.work {
+            Work::Queued(q) => q.stop(),
+            Work::Geo(g) => g.stop(&Signals::watch()),
+        };
+        *CURRENT.lock() = None;
+        ended.and_then(|()| self.base.check())
+    }
+
+    pub fn is_running(self: &Arc<Communicator>) -> bool {
+        CURRENT.lock().as_ref().is_some_and(|c| Arc::ptr_eq(c, self))
+    }
+
+    /// Gets all parameters from the servers now.
+    pub fn receive(&self) -> Result<()> {
+        match &self.work {
+            Work::Queued(q) => q.receive(),
+            Work::Geo(g) => g.receive(&Signals::watch()),
+        }
+    }
+
+    /// Takes what a step gives. False where the communicator does not know any of these variables.
+    pub fn take(
+        &self,
+        op: &str,
+        tables: &[String],
+        names: &[String],
+        values: &[Value],
+        signals: &Signals,
+    ) -> Result<bool> {
+        self.base.check()?;
+        match &self.work {
+            Work::Geo(g) => g.step(op, tables, values, signals).map(|()| true),
+            Work::Queued(q) => {
+                let known = |n: &String| self.base.send.contains_key(n);
+                let (Some(name), Some(value)) = (tables.iter().take(1).chain(names).find(|n| known(n)), values.first())
+                else {
+                    return Ok(false);
+                };
+                // What has not been computed is not sent.
+                if !value.is_none() {
+                    q.put(name, value.clone(), signals)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// The end of a step: returns when what was sent before has changed the parameters here.
+    pub fn barrier(&self, signals: &Signals) -> Result<()> {
+        self.base.check()?;
+        match &self.work {
+            Work::Queued(q) => q.barrier(signals),
+            Work::Geo(_) => Ok(()),
+        }
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.base.mode
+    }
+}

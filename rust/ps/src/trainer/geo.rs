@@ -1,0 +1,329 @@
+//! GEO: a trainer trains by itself; every few steps it sends what has changed since, divided by the number of trainers, and
+//! adds what the others have changed. Of tables only rows travel that somebody touched.
+//!
+//! Parameters change in the trainer's own thread, between two steps: what came is added then. The exchange itself goes on
+//! beside the steps that follow.
+
+use super::base::{interrupted, Base, Context};
+use super::remote::{fetch, open, with_all};
+use crate::merge::{add, difference};
+use crate::parts::joined;
+use crate::protocol::{Incoming, Outgoing};
+use crate::values::{arrived, room};
+use oar_comm::Signals;
+use oar_core::base::{DType, Result};
+use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
+use oar_core::{bail, ensure, err};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const OP: &str = "communicator";
+
+/// What a startup Program sends at its end: the trainer has the servers' parameters (again).
+const STARTED: &str = "param_init";
+
+/// What a trainer asks for to get a table's version, and the rows that have changed since one. Servers know these names.
+fn version_of(part: &str) -> String {
+    format!("{part}@VERSION")
+}
+
+fn changed_since(part: &str, version: i64) -> String {
+    format!("{part}@CHANGED@{version}")
+}
+
+/// What came back of one parameter.
+enum Came {
+    Whole(Tensor),
+    /// Rows of each part: where the part begins, its version, the rows.
+    Rows(Vec<(i64, i64, SelectedRows)>),
+}
+
+type Pulled = Vec<(String, Came)>;
+
+#[derive(Default)]
+struct State {
+    /// The first operator that spoke; when it does again, a step is over.
+    first: Option<Vec<String>>,
+    /// Steps since the last exchange began.
+    steps: u64,
+    /// Parameters as the servers had them, and what was sent since.
+    old: BTreeMap<String, Tensor>,
+    /// Rows that were touched since.
+    touched: BTreeMap<String, BTreeSet<i64>>,
+    /// Versions of the parts of tables.
+    versions: BTreeMap<String, i64>,
+    under_way: Option<JoinHandle<Result<Pulled>>>,
+}
+
+pub struct Geo {
+    base: Arc<Base>,
+    state: Mutex<State>,
+}
+
+impl Geo {
+    pub fn new(base: Arc<Base>) -> Result<Geo> {
+        for name in base.send.keys() {
+            ensure!(base.recv.contains_key(name), InvalidArgument, "'{name}' is sent, but not received");
+        }
+        Ok(Geo { base, state: Mutex::default() })
+    }
+
+    fn cell(&self, name: &str) -> Result<Arc<Cell>> {
+        self.base.scope.find(name).ok_or_else(|| err!(NotFound, "the scope has no parameter '{name}'"))
+    }
+
+    /// All trainers begin with what the servers have.
+    pub fn start(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        *state = State::default();
+        for c in self.base.send.values() {
+            let Some(from) = self.base.recv.get(&c.name) else { continue };
+            let mut wanted = from.places();
+            if c.sparse {
+                // Before the rows, so that nothing is missed.
+                let versions = from.endpoints.iter().cloned().zip(from.parts.iter().map(|p| version_of(p)));
+                wanted.splice(0..0, versions);
+            }
+            let mut found = fetch(OP, from.trainer, &wanted)?;
+            if c.sparse {
+                let rest = found.split_off(from.parts.len());
+                for (part, v) in from.parts.iter().zip(&found) {
+                    state.versions.insert(part.clone(), number(v)?);
+                }
+                found = rest;
+            }
+            let whole = joined(OP, &found.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?;
+            self.base.scope.find(&c.name).unwrap_or_else(|| self.base.scope.var(&c.name)).set(whole.clone());
+            state.old.insert(c.name.clone(), whole);
+        }
+        Ok(())
+    }
+
+    /// An operator at the end of a step, with the ids that the step looked up in each table.
+    pub fn step(&self, op: &str, tables: &[String], values: &[Value], signals: &Signals) -> Result<()> {
+        if tables == [STARTED] {
+            return self.start();
+        }
+        let mut state = self.state.lock();
+        for (table, ids) in tables.iter().zip(values) {
+            if !self.base.send.get(table).is_some_and(|c| c.sparse) {
+                continue;
+            }
+            let touched = state.touched.entry(table.clone()).or_default();
+            match ids {
+                Value::Rows(r) => touched.extend(r.rows.iter().copied()),
+                Value::Dense(t) => touched.extend(t.to_i64s()?),
+                Value::None => {}
+                other => bail!(InvalidArgument, "operator {op}: the ids of '{table}' are {}", other.what()),
+            }
+        }
+        if state.first.get_or_insert_with(|| tables.to_vec()) != tables {
+            return Ok(());
+        }
+        state.steps += 1;
+        let due = state.steps >= self.base.settings.push_nums;
+        if due || state.under_way.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.finish(&mut state, signals)?;
+        }
+        if due {
+            self.begin(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// What is left to send goes, and what the others did comes.
+    pub fn receive(&self, signals: &Signals) -> Result<()> {
+        let mut state = self.state.lock();
+        self.finish(&mut state, signals)?;
+        self.begin(&mut state)?;
+        self.finish(&mut state, signals)
+    }
+
+    /// Send what has changed, beside the steps that follow.
+    fn begin(&self, state: &mut State) -> Result<()> {
+        state.steps = 0;
+        let part = 1.0 / f64::from(self.base.settings.trainers);
+        let mut out: Vec<(String, Outgoing)> = Vec::new();
+        let mut want: Vec<(Context, Vec<i64>)> = Vec::new();
+        for c in self.base.send.values() {
+            let now = self.cell(&c.name)?.tensor()?;
+            let Some(old) = state.old.get_mut(&c.name) else { bail!(Fatal, "'{}' was not received", c.name) };
+            let delta = match c.sparse {
+                false => {
+                    let delta = difference(&now, old, part)?;
+                    add(old, &delta, 1.0)?;
+                    Value::Dense(delta)
+                }
+                true => {
+                    let rows = state.touched.remove(&c.name).unwrap_or_default();
+                    rows_delta(&c.name, &now, old, rows, part as f32)?
+                }
+            };
+            let Some(from) = self.base.recv.get(&c.name) else { continue };
+            let versions = from.parts.iter().map(|p| state.versions.get(p).copied().unwrap_or(0)).collect();
+            want.push((Context { sparse: c.sparse, ..from.clone() }, versions));
+            // No rows, no message.
+            if !matches!(&delta, Value::Rows(r) if r.rows.is_empty()) {
+                out.extend(c.endpoints.iter().cloned().zip(c.cut(delta)?));
+            }
+        }
+        let me = self.base.trainer();
+        state.under_way = Some(super::base::spawn("geo", move || exchange(me, out, &want))?);
+        Ok(())
+    }
+
+    /// Add what came of the exchange that is under way.
+    fn finish(&self, state: &mut State, signals: &Signals) -> Result<()> {
+        let Some(thread) = state.under_way.take() else { return Ok(()) };
+        while !thread.is_finished() {
+            if let Err(e) = interrupted(signals) {
+                state.under_way = Some(thread);
+                return Err(e);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let pulled = thread.join().map_err(|_| err!(Fatal, "the communicator's thread panicked"))?;
+        let pulled = pulled.inspect_err(|e| self.base.fail(e))?;
+        for (name, came) in pulled {
+            let cell = self.cell(&name)?;
+            let Value::Dense(mut now) = cell.write()? else { bail!(InvalidArgument, "'{name}' is no tensor any more") };
+            let Some(old) = state.old.get_mut(&name) else { continue };
+            match came {
+                Came::Whole(whole) => {
+                    let others = difference(&whole, old, 1.0)?;
+                    add(&mut now, &others, 1.0)?;
+                    *old = whole;
+                }
+                Came::Rows(parts) => {
+                    let names = self.base.recv.get(&name).map(|c| c.parts.clone()).unwrap_or_default();
+                    for ((start, version, rows), part) in parts.into_iter().zip(names) {
+                        add_rows(&name, &mut now, old, start, &rows)?;
+                        state.versions.insert(part, version);
+                    }
+                }
+            }
+            cell.finish(Value::Dense(now));
+            cell.bump();
+        }
+        Ok(())
+    }
+
+    pub fn stop(&self, signals: &Signals) -> Result<()> {
+        let mut state = self.state.lock();
+        self.finish(&mut state, signals)?;
+        if state.steps > 0 {
+            self.begin(&mut state)?;
+            self.finish(&mut state, signals)?;
+        }
+        Ok(())
+    }
+}
+
+fn number(v: &Value) -> Result<i64> {
+    v.dense()?.to_i64s()?.first().copied().ok_or_else(|| err!(Unavailable, "a server gave no version"))
+}
+
+/// A row of each of these, within `start + row`.
+fn width_of(name: &str, t: &Tensor) -> Result<usize> {
+    ensure!(
+        t.rank() >= 1 && t.dtype() == DType::F32,
+        Unimplemented,
+        "the table '{name}' must be float32 rows, got {} {:?}",
+        t.dtype(),
+        t.dims()
+    );
+    Ok(t.numel() / t.dims()[0].max(1) as usize)
+}
+
+/// What has changed of these rows; `old` gets it, too.
+fn rows_delta(name: &str, now: &Tensor, old: &mut Tensor, rows: BTreeSet<i64>, part: f32) -> Result<Value> {
+    let (width, height) = (width_of(name, now)?, now.dims()[0]);
+    ensure!(old.dims() == now.dims(), InvalidArgument, "'{name}' has another shape than before");
+    if let Some(bad) = rows.iter().find(|&&r| r < 0 || r >= height) {
+        bail!(OutOfRange, "row {bad} is not within the {height} rows of '{name}'");
+    }
+    let mut dims = now.sizes().clone();
+    dims[0] = rows.len() as i64;
+    let mut value = Tensor::empty(DType::F32, &dims)?;
+    let (from, base, to) = (now.data::<f32>(), old.data_mut::<f32>()?, value.data_mut::<f32>()?);
+    for (i, &row) in rows.iter().enumerate() {
+        let at = row as usize * width;
+        for k in 0..width {
+            let delta = (from[at + k] - base[at + k]) * part;
+            base[at + k] += delta;
+            to[i * width + k] = delta;
+        }
+    }
+    Ok(SelectedRows { rows: Arc::new(rows.into_iter().collect()), height, value }.into())
+}
+
+/// What servers have of these rows, less what they had before, goes to the trainer's.
+fn add_rows(name: &str, now: &mut Tensor, old: &mut Tensor, start: i64, rows: &SelectedRows) -> Result<()> {
+    let (width, height) = (width_of(name, now)?, now.dims()[0]);
+    let fits = rows.value.dtype() == DType::F32 && rows.value.numel() == rows.rows.len() * width;
+    let within = |r: &i64| *r >= 0 && start.checked_add(*r).is_some_and(|row| row < height);
+    ensure!(fits && rows.rows.iter().all(within), Unavailable, "a server sent rows that '{name}' does not have");
+    let from = rows.value.data::<f32>();
+    let (now, old) = (now.data_mut::<f32>()?, old.data_mut::<f32>()?);
+    for (i, row) in rows.rows.iter().enumerate() {
+        let at = (start + row) as usize * width;
+        for k in 0..width {
+            now[at + k] += from[i * width + k] - old[at + k];
+            old[at + k] = from[i * width + k];
+        }
+    }
+    Ok(())
+}
+
+/// Send what has changed to every server, and get in the answer what the servers have then.
+fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(Context, Vec<i64>)]) -> Result<Pulled> {
+    let servers: BTreeSet<&String> = want.iter().flat_map(|(c, _)| &c.endpoints).collect();
+    let servers: Vec<String> = servers.into_iter().cloned().collect();
+    let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
+    let mut letters: Vec<(Vec<Outgoing>, Vec<String>)> = servers.iter().map(|_| Default::default()).collect();
+    let at =
+        |e: &String| servers.binary_search(e).map_err(|_| err!(Fatal, "the server {e} is not among those that answer"));
+    for (endpoint, var) in out {
+        letters[at(&endpoint)?].0.push(var);
+    }
+    for (c, versions) in want {
+        for ((endpoint, part), &version) in c.places().iter().zip(versions) {
+            let names = &mut letters[at(endpoint)?].1;
+            match c.sparse {
+                true => names.extend([version_of(part), changed_since(part, version)]),
+                false => names.push(part.clone()),
+            }
+        }
+    }
+    let letters: Vec<_> = letters.into_iter().map(|l| Mutex::new(Some(l))).collect();
+    let answers = with_all(OP, &sessions, |i, session, stop| match letters[i].lock().take() {
+        Some((vars, names)) => session.exchange(vars, names, &room, stop),
+        None => Err(oar_net::Error::Invalid("a letter is sent once".into())),
+    })?;
+    let mut answers: Vec<VecDeque<Incoming>> = answers.into_iter().map(VecDeque::from).collect();
+    let mut next = |endpoint: &String| -> Result<Value> {
+        let var = answers[at(endpoint)?].pop_front();
+        arrived(var.ok_or_else(|| err!(Unavailable, "the server {endpoint} answered too little"))?)
+    };
+    let mut pulled = Vec::with_capacity(want.len());
+    for (c, _) in want {
+        let came = if c.sparse {
+            let (mut start, mut parts) = (0, Vec::new());
+            for (i, endpoint) in c.endpoints.iter().enumerate() {
+                let version = number(&next(endpoint)?)?;
+                let Value::Rows(rows) = next(endpoint)? else { bail!(Unavailable, "{endpoint} sent no rows") };
+                parts.push((start, version, *rows));
+                start += c.sections.get(i).copied().unwrap_or(0);
+            }
+            Came::Rows(parts)
+        } else {
+            let values = c.endpoints.iter().map(&mut next).collect::<Result<Vec<_>>>()?;
+            Came::Whole(joined(OP, &values.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?)
+        };
+        pulled.push((c.name.clone(), came));
+    }
+    Ok(pulled)
+}

@@ -1,0 +1,296 @@
+//! Gradients wait in queues, one for each variable; a thread merges what several steps gave, sends it, and receives.
+
+use super::base::{interrupted, spawn, Base, Mode, Settings};
+use super::remote::{fetch, with_all};
+use crate::merge::together;
+use crate::parts::joined;
+use crate::values::room;
+use oar_comm::Signals;
+use oar_core::base::Result;
+use oar_core::tensor::Value;
+use oar_core::{bail, err};
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const OP: &str = "communicator";
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Value>,
+    /// How many were put in, were sent, and have come back in parameters.
+    given: u64,
+    sent: u64,
+    settled: u64,
+}
+
+#[derive(Default)]
+struct State {
+    queues: BTreeMap<String, Queue>,
+    running: bool,
+    /// Trainers' threads that wait until what they gave has settled.
+    waiting: usize,
+    /// Values sent since the last time parameters came.
+    unseen: u64,
+    /// The receiver is to get parameters now.
+    wanted: bool,
+    receiving: bool,
+}
+
+struct Shared {
+    base: Arc<Base>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+pub struct Queued {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Queued {
+    pub fn new(base: Arc<Base>) -> Queued {
+        let queues = base.send.keys().map(|name| (name.clone(), Queue::default())).collect();
+        let state = Mutex::new(State { queues, ..State::default() });
+        Queued { shared: Arc::new(Shared { base, state, changed: Condvar::new() }), threads: Mutex::default() }
+    }
+
+    pub fn start(&self) -> Result<()> {
+        self.shared.state.lock().running = true;
+        let mut threads = self.threads.lock();
+        let shared = self.shared.clone();
+        threads.push(spawn("send", move || shared.guard(Shared::send_on))?);
+        if self.shared.receives_beside() {
+            let shared = self.shared.clone();
+            threads.push(spawn("receive", move || shared.guard(Shared::receive_on))?);
+        }
+        Ok(())
+    }
+
+    pub fn stop(&self) -> Result<()> {
+        self.shared.state.lock().running = false;
+        self.shared.changed.notify_all();
+        for thread in self.threads.lock().drain(..) {
+            thread.join().map_err(|_| err!(Fatal, "the communicator's thread panicked"))?;
+        }
+        Ok(())
+    }
+
+    pub fn receive(&self) -> Result<()> {
+        self.shared.receive()
+    }
+
+    /// Wait while `full`; a turn at least as often as signals are looked at.
+    fn wait(&self, signals: &Signals, full: impl Fn(&State) -> bool) -> Result<()> {
+        loop {
+            {
+                let mut s = self.shared.state.lock();
+                if !full(&s) {
+                    return Ok(());
+                }
+                if !s.running {
+                    bail!(Unavailable, "the communicator does not run any more");
+                }
+                s.waiting += 1;
+                self.shared.changed.notify_all();
+                self.shared.changed.wait_for(&mut s, Duration::from_millis(50));
+                s.waiting -= 1;
+            }
+            self.shared.base.check()?;
+            interrupted(signals)?;
+        }
+    }
+
+    pub fn put(&self, name: &str, value: Value, signals: &Signals) -> Result<()> {
+        let s = &self.shared.base.settings;
+        let (room, bound) = (s.send_queue_size, s.max_staleness);
+        self.wait(signals, |state| {
+            state.queues.get(name).is_some_and(|q| q.waiting.len() >= room || bound > 0 && q.given - q.settled >= bound)
+        })?;
+        let mut state = self.shared.state.lock();
+        let q = state.queues.entry(name.to_string()).or_default();
+        q.waiting.push_back(value);
+        q.given += 1;
+        drop(state);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Wait until `done` of each queue has come to what has been given so far.
+    fn come(&self, signals: &Signals, done: fn(&Queue) -> u64) -> Result<()> {
+        let given: Vec<(String, u64)> =
+            self.shared.state.lock().queues.iter().map(|(n, q)| (n.clone(), q.given)).collect();
+        self.wait(signals, |s| given.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| done(q) < *g)))
+    }
+
+    pub fn barrier(&self, signals: &Signals) -> Result<()> {
+        self.come(signals, |q| q.settled)
+    }
+
+    /// Wait until the servers have all that was given so far.
+    pub fn sent(&self, signals: &Signals) -> Result<()> {
+        self.come(signals, |q| q.sent)
+    }
+}
+
+impl Shared {
+    /// Runs a thread; what it dies of is told to the trainer.
+    fn guard(&self, run: fn(&Shared) -> Result<()>) {
+        if let Err(e) = run(self) {
+            self.base.fail(&e);
+            self.state.lock().running = false;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Do parameters come on a thread of their own?
+    fn receives_beside(&self) -> bool {
+        self.base.mode == Mode::Async && self.base.settings.independent_recv_thread && !self.base.recv.is_empty()
+    }
+
+    fn send_on(&self) -> Result<()> {
+        while let Some(batch) = self.batch() {
+            let counts: Vec<(String, u64)> = batch.iter().map(|(n, v)| (n.clone(), v.len() as u64)).collect();
+            self.send(batch)?;
+            let beside = self.receives_beside();
+            let now = {
+                let mut s = self.state.lock();
+                let mut sent = 0;
+                for (name, n) in counts {
+                    if let Some(q) = s.queues.get_mut(&name) {
+                        q.sent += n;
+                        sent = sent.max(n);
+                    }
+                }
+                s.unseen += sent;
+                let enough = s.unseen > 0 && s.unseen >= self.base.settings.min_send_grad_num_before_recv;
+                let now = self.base.mode != Mode::Async || enough || s.waiting > 0 || !s.running;
+                s.wanted |= now && beside;
+                now && !beside
+            };
+            self.changed.notify_all();
+            if now {
+                self.receive_and_settle()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be sent next; `None` once all is sent and no more comes.
+    fn batch(&self) -> Option<Vec<(String, Vec<Value>)>> {
+        let o = &self.base.settings;
+        let mut s = self.state.lock();
+        let mut since: Option<Instant> = None;
+        loop {
+            let any = s.queues.values().any(|q| !q.waiting.is_empty());
+            if !any && !s.running {
+                return None;
+            }
+            let enough = if o.send_from == 0 { o.max_merge_var_num } else { o.send_from };
+            let full = |q: &Queue| q.waiting.len() >= enough.min(o.send_queue_size);
+            let ready = any
+                && match self.base.mode {
+                    // Enough to merge, or nobody has added anything for a while.
+                    Mode::Async => {
+                        let looked = since.get_or_insert_with(Instant::now).elapsed();
+                        // The trainer sees what it sent before it sends more.
+                        let busy = o.send_from > 0 && (s.wanted || s.receiving);
+                        !busy && (s.queues.values().all(full) || looked >= Settings::LOOK * o.send_wait_times)
+                    }
+                    // A step's gradients go together.
+                    _ => s.queues.values().any(full) && self.base.mode == Mode::HalfAsync,
+                };
+            if ready || any && (s.waiting > 0 || !s.running) {
+                break;
+            }
+            // A bound on staleness holds even where less has been sent than parameters usually wait for.
+            if s.waiting > 0 && s.unseen > 0 && self.receives_beside() && !s.wanted && !s.receiving {
+                s.wanted = true;
+                self.changed.notify_all();
+            }
+            self.changed.wait_for(&mut s, Settings::LOOK);
+        }
+        let most = if self.base.mode == Mode::Sync { 1 } else { o.max_merge_var_num };
+        let taken = s.queues.iter_mut().filter(|(_, q)| !q.waiting.is_empty());
+        let batch = taken.map(|(name, q)| (name.clone(), q.waiting.drain(..q.waiting.len().min(most)).collect()));
+        let batch = batch.collect();
+        drop(s);
+        self.changed.notify_all();
+        Some(batch)
+    }
+
+    fn send(&self, batch: Vec<(String, Vec<Value>)>) -> Result<()> {
+        let (places, sessions) = self.base.sessions(&self.base.send)?;
+        for (name, values) in batch {
+            let Some(context) = self.base.send.get(&name) else { continue };
+            let value = together(&name, values, !context.sum, self.base.settings.merge_sparse_grad)?;
+            for (out, endpoint) in context.cut(value)?.into_iter().zip(&context.endpoints) {
+                if let Some(at) = places.iter().position(|p| p == endpoint) {
+                    sessions[at].send(out);
+                }
+            }
+        }
+        let steps = self.base.mode == Mode::Sync;
+        with_all(OP, &sessions, |_, session, stop| match steps {
+            true => session.end_step(&room, stop),
+            false => session.flush(&room, stop),
+        })
+        .map(drop)
+    }
+
+    fn receive_on(&self) -> Result<()> {
+        loop {
+            {
+                let mut s = self.state.lock();
+                while !s.wanted && s.running {
+                    self.changed.wait_for(&mut s, Duration::from_millis(100));
+                }
+                if !s.wanted {
+                    break;
+                }
+                (s.wanted, s.receiving) = (false, true);
+            }
+            let result = self.receive_and_settle();
+            self.state.lock().receiving = false;
+            result?;
+        }
+        Ok(())
+    }
+
+    fn receive_and_settle(&self) -> Result<()> {
+        let sent: Vec<(String, u64)> = {
+            let mut s = self.state.lock();
+            s.unseen = 0;
+            s.queues.iter().map(|(n, q)| (n.clone(), q.sent)).collect()
+        };
+        self.receive()?;
+        let mut s = self.state.lock();
+        for (name, n) in sent {
+            if let Some(q) = s.queues.get_mut(&name) {
+                q.settled = q.settled.max(n);
+            }
+        }
+        drop(s);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn receive(&self) -> Result<()> {
+        let contexts: Vec<_> = self.base.recv.values().collect();
+        let wanted: Vec<_> = contexts.iter().flat_map(|c| c.places()).collect();
+        let mut parts = fetch(OP, self.base.trainer(), &wanted)?.into_iter();
+        for c in contexts {
+            let mine: Vec<Value> = parts.by_ref().take(c.parts.len()).collect();
+            let tensors = mine.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
+            let whole = match tensors[..] {
+                [one] => one.clone(),
+                _ => joined(OP, &tensors)?,
+            };
+            let cell = self.base.scope.find(&c.name).unwrap_or_else(|| self.base.scope.var(&c.name));
+            cell.set(whole);
+        }
+        Ok(())
+    }
+}

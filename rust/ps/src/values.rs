@@ -1,0 +1,96 @@
+//! Values as variables on their way, and back. No bytes are copied: they arrive in the tensor that they are for.
+
+use crate::protocol::{Incoming, Kind, Memory, Meta, Outgoing};
+use oar_core::base::shape::checked_numel;
+use oar_core::base::{DType, Dims, Result};
+use oar_core::tensor::{SelectedRows, Tensor, Value};
+use oar_core::{bail, err};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A tensor whose bytes travel.
+struct Travelling(Tensor);
+
+impl Memory for Travelling {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // It was made for what arrives, and nobody else has it: writing cannot fail for want of memory.
+        self.0.bytes_mut().unwrap_or_default()
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+fn sizes(dims: &[i64]) -> Vec<u64> {
+    dims.iter().map(|&d| d as u64).collect()
+}
+
+/// A value under the name that the other end knows it by.
+pub fn outgoing(name: &str, value: Value) -> Result<Outgoing> {
+    let (kind, rows, height, t) = match value {
+        Value::Dense(t) => (Kind::Dense, Vec::new(), 0, t),
+        Value::Rows(r) => {
+            let r = *r;
+            (Kind::Rows, r.rows.to_vec(), r.height as u64, r.value)
+        }
+        other => bail!(InvalidArgument, "the variable '{name}' cannot be sent: it is {}", other.what()),
+    };
+    if !t.has_bytes() {
+        bail!(NoValue, "the variable '{name}' cannot be sent: it has a shape only");
+    }
+    let Ok(dtype) = u8::try_from(t.dtype().proto()) else {
+        bail!(Unimplemented, "the variable '{name}' of {} cannot be sent", t.dtype())
+    };
+    let lod = t.lod.iter().flat_map(|l| l.iter());
+    let lod = lod.map(|level| level.iter().map(|&o| o as u64).collect()).collect();
+    let (dims, bytes, n) = (sizes(t.dims()), t.nbytes() as u64, rows.len() as u64);
+    let meta = Meta { name: name.to_string(), kind, dtype, dims, lod, height, rows: n, bytes };
+    Ok(Outgoing { meta, rows, data: Box::new(Travelling(t)) })
+}
+
+/// The data type and shape that a variable says it has. Nothing is allocated.
+pub fn announced(meta: &Meta) -> std::result::Result<(DType, Dims), String> {
+    let dtype = DType::from_proto(meta.dtype.into()).ok_or_else(|| format!("{}: an unknown data type", meta.name))?;
+    let dims: Option<Dims> = meta.dims.iter().map(|&d| i64::try_from(d).ok()).collect();
+    let dims = dims.ok_or_else(|| format!("{}: a size that is too large", meta.name))?;
+    let numel = checked_numel(&dims).map_err(|e| format!("{}: {}", meta.name, e.message()))?;
+    let first = dims.first().copied().unwrap_or(0) as u64;
+    if numel.checked_mul(dtype.size()).map(|n| n as u64) != Some(meta.bytes) {
+        return Err(format!("{}: {} bytes are not {dtype} {:?}", meta.name, meta.bytes, &dims[..]));
+    }
+    if meta.kind == Kind::Rows && first != meta.rows {
+        return Err(format!("{}: {} rows, but numbers of {}", meta.name, first, meta.rows));
+    }
+    Ok((dtype, dims))
+}
+
+/// Room for a variable.
+pub fn room(meta: &Meta) -> std::result::Result<Box<dyn Memory>, String> {
+    let (dtype, dims) = announced(meta)?;
+    let t = Tensor::empty(dtype, &dims).map_err(|e| e.message().to_string())?;
+    Ok(Box::new(Travelling(t)))
+}
+
+/// What has arrived in a [`room`].
+pub fn arrived(var: Incoming) -> Result<Value> {
+    let name = var.meta.name;
+    let found = var.data.into_any().downcast::<Travelling>();
+    let Travelling(mut t) = *found.map_err(|_| err!(Fatal, "the variable '{name}' arrived somewhere else"))?;
+    // Bytes that are neither true nor false are no bools.
+    t.normalise_bools()?;
+    if var.meta.kind == Kind::Rows {
+        let height = i64::try_from(var.meta.height).map_err(|_| err!(InvalidArgument, "'{name}' is too tall"))?;
+        return Ok(SelectedRows { rows: Arc::new(var.rows), height, value: t }.into());
+    }
+    let rows = t.dims().first().copied().unwrap_or(0) as u64;
+    let fits = |level: &Vec<u64>| level.is_sorted() && level.first() == Some(&0);
+    let lod = var.meta.lod;
+    if !lod.is_empty() && lod.iter().all(fits) && lod.last().and_then(|l| l.last()) == Some(&rows) {
+        let levels = lod.into_iter().map(|l| l.into_iter().map(|o| o as usize).collect());
+        t.lod = Some(Arc::new(levels.collect()));
+    }
+    Ok(Value::Dense(t))
+}
