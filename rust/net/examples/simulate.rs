@@ -13,8 +13,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::{Duration, Instant};
 
+use oar_net::collective_plan::{
+    doubling_all_reduce, halving_all_reduce, ring_all_reduce, Action, CollectivePlan, RankInfo, NONE,
+};
 use oar_net::costs::{AllReduce, Costs};
-use oar_net::plan::{doubling_all_reduce, halving_all_reduce, ring_all_reduce, RankInfo, Schedule, What, NONE};
 use oar_net::{Context, Dtype, Group, Job, Options, ReduceOp, Store};
 
 const GROUP: usize = 8;
@@ -37,7 +39,7 @@ struct Within {
     byte: f64,
 }
 
-fn schedule(plan: AllReduce, me: usize, world: usize, bytes: usize) -> Schedule {
+fn schedule(plan: AllReduce, me: usize, world: usize, bytes: usize) -> CollectivePlan {
     let place = RankInfo { segment: SEGMENT, ..RankInfo::new(me, world) };
     match plan {
         AllReduce::Doubling => doubling_all_reduce(place, bytes),
@@ -48,7 +50,7 @@ fn schedule(plan: AllReduce, me: usize, world: usize, bytes: usize) -> Schedule 
 
 /// The time at which the last of `world` ranks is done, `each` of which share a host.
 fn play(plan: AllReduce, world: usize, each: usize, bytes: usize, costs: &Costs) -> f64 {
-    let plans: Vec<Schedule> = (0..world).map(|me| schedule(plan, me, world, bytes)).collect();
+    let plans: Vec<CollectivePlan> = (0..world).map(|me| schedule(plan, me, world, bytes)).collect();
     // For every step how many others it waits for (those it needs, the one before it in its lane, a message), and who waits for it.
     let mut waits: Vec<Vec<u8>> = plans.iter().map(|p| vec![0; p.steps.len()]).collect();
     let mut next: Vec<Vec<Vec<u32>>> = plans.iter().map(|p| vec![Vec::new(); p.steps.len()]).collect();
@@ -98,7 +100,7 @@ fn play(plan: AllReduce, world: usize, each: usize, bytes: usize, costs: &Costs)
             let receive = receives.get_mut(&(rank, s.peer as u32)).and_then(|q| q.pop_front()).unwrap();
             wake(s.peer as u32, receive, begin + wire + costs.message);
             begin + wire
-        } else if let What::Combine { .. } = s.what {
+        } else if let Action::Reduce { .. } = s.what {
             core[r] = now.max(core[r]) + s.len as f64 * costs.combine;
             core[r]
         } else {

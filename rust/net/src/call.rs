@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::{Error, Result};
-use crate::fingerprint::Kind;
+use crate::fingerprint::CollectiveKind;
 use crate::reduce;
 
 /// A buffer of an operation.
@@ -85,7 +85,7 @@ impl From<Vec<u8>> for Region {
 
 /// One operation. Made by a function named after the operation, refined by `shape` and `limit`.
 pub struct CollectiveCall {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CollectiveKind,
     pub(crate) dtype: Dtype,
     pub(crate) op: ReduceOp,
     /// The root, or the other end of a send or receive; a rank of the group.
@@ -98,7 +98,7 @@ pub struct CollectiveCall {
 }
 
 impl CollectiveCall {
-    fn new(kind: Kind, dtype: Dtype, input: Region, output: Region) -> CollectiveCall {
+    fn new(kind: CollectiveKind, dtype: Dtype, input: Region, output: Region) -> CollectiveCall {
         let op = ReduceOp::Sum;
         CollectiveCall { kind, dtype, op, root: 0, sends: false, input, output, shape: None, limit: None }
     }
@@ -114,27 +114,27 @@ impl CollectiveCall {
     }
 
     pub fn barrier() -> CollectiveCall {
-        CollectiveCall::new(Kind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
+        CollectiveCall::new(CollectiveKind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
     }
 
     /// Every rank's `data` becomes the combination of all.
     pub fn all_reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> CollectiveCall {
-        CollectiveCall::new(Kind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
+        CollectiveCall::new(CollectiveKind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
     }
 
     /// The root's `data` becomes the combination of all; the others' stays.
     pub fn reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp, root: usize) -> CollectiveCall {
-        CollectiveCall::new(Kind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
+        CollectiveCall::new(CollectiveKind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
     }
 
     /// Every rank's `data` becomes the root's.
     pub fn broadcast(data: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
-        CollectiveCall::new(Kind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
+        CollectiveCall::new(CollectiveKind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
     }
 
     /// `output` holds as many parts as there are ranks; part r becomes rank r's `input`.
     pub fn all_gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> CollectiveCall {
-        CollectiveCall::new(Kind::AllGather, dtype, input.into(), output.into())
+        CollectiveCall::new(CollectiveKind::AllGather, dtype, input.into(), output.into())
     }
 
     /// `input` holds as many parts as there are ranks; rank r's `output` becomes the combination of all parts r.
@@ -144,32 +144,32 @@ impl CollectiveCall {
         dtype: Dtype,
         op: ReduceOp,
     ) -> CollectiveCall {
-        CollectiveCall::new(Kind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
+        CollectiveCall::new(CollectiveKind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
     }
 
     /// Rank r's `output` becomes part r of the root's `input`; the others' input is not looked at.
     pub fn scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
-        CollectiveCall::new(Kind::Scatter, dtype, input.into(), output.into()).with_root(root)
+        CollectiveCall::new(CollectiveKind::Scatter, dtype, input.into(), output.into()).with_root(root)
     }
 
     /// Part r of the root's `output` becomes rank r's `input`; the others' output is not looked at.
     pub fn gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
-        CollectiveCall::new(Kind::Gather, dtype, input.into(), output.into()).with_root(root)
+        CollectiveCall::new(CollectiveKind::Gather, dtype, input.into(), output.into()).with_root(root)
     }
 
     /// Part s of rank r's `output` becomes part r of rank s's `input`.
     pub fn all_to_all(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype) -> CollectiveCall {
-        CollectiveCall::new(Kind::AllToAll, dtype, input.into(), output.into())
+        CollectiveCall::new(CollectiveKind::AllToAll, dtype, input.into(), output.into())
     }
 
     pub fn send(data: impl Into<Region>, dtype: Dtype, to: usize) -> CollectiveCall {
-        let mut call = CollectiveCall::new(Kind::SendRecv, dtype, data.into(), Region::Absent).with_root(to);
+        let mut call = CollectiveCall::new(CollectiveKind::SendRecv, dtype, data.into(), Region::Absent).with_root(to);
         call.sends = true;
         call
     }
 
     pub fn recv(data: impl Into<Region>, dtype: Dtype, from: usize) -> CollectiveCall {
-        CollectiveCall::new(Kind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
+        CollectiveCall::new(CollectiveKind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
     }
 
     /// The tensor's shape, which the ranks compare (else the number of elements is compared). For operations with
@@ -188,8 +188,8 @@ impl CollectiveCall {
     /// Bytes of the part that all ranks must agree on.
     pub(crate) fn part(&self) -> usize {
         match self.kind {
-            Kind::AllGather | Kind::Gather | Kind::AllToAll => self.input.len(),
-            Kind::SendRecv if self.sends => self.input.len(),
+            CollectiveKind::AllGather | CollectiveKind::Gather | CollectiveKind::AllToAll => self.input.len(),
+            CollectiveKind::SendRecv if self.sends => self.input.len(),
             _ => self.output.len(),
         }
     }
@@ -215,21 +215,21 @@ impl CollectiveCall {
         if self.root >= world {
             return bad(format!("rank {} is not in a group of {world}", self.root));
         }
-        if self.kind == Kind::SendRecv && self.root == me {
+        if self.kind == CollectiveKind::SendRecv && self.root == me {
             return bad("a rank cannot send to itself or receive from itself".into());
         }
         if self.kind.reduces() {
             reduce::check(self.dtype, self.op)?;
         }
         let (whole, found) = match self.kind {
-            Kind::AllGather => (part * world, self.output.len()),
-            Kind::Gather if me == self.root => (part * world, self.output.len()),
-            Kind::ReduceScatter => (part * world, self.input.len()),
-            Kind::Scatter if me == self.root => (part * world, self.input.len()),
-            Kind::AllToAll if !part.is_multiple_of(world * self.dtype.size()) => {
+            CollectiveKind::AllGather => (part * world, self.output.len()),
+            CollectiveKind::Gather if me == self.root => (part * world, self.output.len()),
+            CollectiveKind::ReduceScatter => (part * world, self.input.len()),
+            CollectiveKind::Scatter if me == self.root => (part * world, self.input.len()),
+            CollectiveKind::AllToAll if !part.is_multiple_of(world * self.dtype.size()) => {
                 return bad(format!("{part} bytes cannot be cut into {world} parts of {}", self.dtype.name()))
             }
-            Kind::AllToAll => (part, self.output.len()),
+            CollectiveKind::AllToAll => (part, self.output.len()),
             _ => return Ok(()),
         };
         if whole != found {

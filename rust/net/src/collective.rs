@@ -1,16 +1,16 @@
 //! From a call to plans: which algorithm, over what, in which precision.
 
 use crate::call::CollectiveCall;
+use crate::collective_plan;
 use crate::costs::AllReduce;
 use crate::dtype::{Dtype, ReduceOp};
-use crate::engine::{lift, lower, Engine, Piece, Way};
+use crate::engine::{lift, lower, Engine, Piece, Topology};
 use crate::error::Result;
-use crate::fingerprint::Kind;
+use crate::fingerprint::CollectiveKind;
 use crate::hosts;
-use crate::plan;
 use crate::reduce;
 use crate::shm::area::Area;
-use crate::shm::local::{self, For, Reduction};
+use crate::shm::local::{self, Receivers, Reduction};
 use crate::state::Guard;
 
 pub fn perform(engine: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Result<()> {
@@ -20,25 +20,25 @@ pub fn perform(engine: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>
     }
     engine.transport.begin(&guard.doing, guard.limit);
     match (&engine.way, call.kind) {
-        (_, Kind::SendRecv) | (Way::Flat, _) => over_transport(engine, call, guard),
-        (Way::Local, _) => {
+        (_, CollectiveKind::SendRecv) | (Topology::Flat, _) => over_transport(engine, call, guard),
+        (Topology::Local, _) => {
             let Some(area) = &mut engine.area else { return over_transport(engine, call, guard) };
             area.begin(&guard.doing);
             in_memory(area, call, guard)
         }
-        (Way::Hosts(_), kind) if hosts::takes(kind) => {
+        (Topology::Hosts(_), kind) if hosts::takes(kind) => {
             // The way and the spare buffer leave the engine while the engine runs.
-            let way = std::mem::replace(&mut engine.way, Way::Flat);
+            let way = std::mem::replace(&mut engine.way, Topology::Flat);
             let mut spare = std::mem::take(&mut engine.spare);
             let result = match &way {
-                Way::Hosts(on) => hosts::perform(engine, on, call, guard, &mut spare),
+                Topology::Hosts(on) => hosts::perform(engine, on, call, guard, &mut spare),
                 _ => Ok(()),
             };
             engine.way = way;
             engine.spare = spare;
             result
         }
-        (Way::Hosts(_), _) => over_transport(engine, call, guard),
+        (Topology::Hosts(_), _) => over_transport(engine, call, guard),
     }
 }
 
@@ -48,21 +48,28 @@ fn in_memory(a: &mut Area, call: &mut CollectiveCall, g: &Guard<'_>) -> Result<(
     let r = Reduction { dtype: call.dtype, op: call.op, over };
     let (input, out, root) = (call.input.bytes(), call.output.bytes_mut(), call.root);
     match call.kind {
-        Kind::AllReduce => local::all_reduce(a, g, out, &r, For::All),
-        Kind::Reduce => local::all_reduce(a, g, out, &r, For::Root(root)),
-        Kind::Broadcast => local::broadcast(a, g, out, root),
-        Kind::AllGather => local::gather(a, g, input, out, For::All, |rank| rank),
-        Kind::Gather => local::gather(a, g, input, out, For::Root(root), |rank| rank),
-        Kind::ReduceScatter => local::reduce_scatter(a, g, input, out, &r),
-        Kind::Scatter => local::scatter(a, g, input, out, root),
-        Kind::AllToAll => local::all_to_all(a, g, input, out),
-        Kind::Barrier | Kind::SendRecv => a.commit(g),
+        CollectiveKind::AllReduce => local::all_reduce(a, g, out, &r, Receivers::All),
+        CollectiveKind::Reduce => local::all_reduce(a, g, out, &r, Receivers::Root(root)),
+        CollectiveKind::Broadcast => local::broadcast(a, g, out, root),
+        CollectiveKind::AllGather => local::gather(a, g, input, out, Receivers::All, |rank| rank),
+        CollectiveKind::Gather => local::gather(a, g, input, out, Receivers::Root(root), |rank| rank),
+        CollectiveKind::ReduceScatter => local::reduce_scatter(a, g, input, out, &r),
+        CollectiveKind::Scatter => local::scatter(a, g, input, out, root),
+        CollectiveKind::AllToAll => local::all_to_all(a, g, input, out),
+        CollectiveKind::Barrier | CollectiveKind::SendRecv => a.commit(g),
     }
 }
 
 /// A group of one rank: results are the inputs. The average of one is itself.
 fn alone(call: &mut CollectiveCall) {
-    if !matches!(call.kind, Kind::AllReduce | Kind::Reduce | Kind::Broadcast | Kind::Barrier | Kind::SendRecv) {
+    if !matches!(
+        call.kind,
+        CollectiveKind::AllReduce
+            | CollectiveKind::Reduce
+            | CollectiveKind::Broadcast
+            | CollectiveKind::Barrier
+            | CollectiveKind::SendRecv
+    ) {
         call.output.bytes_mut().copy_from_slice(call.input.bytes());
     }
     if call.kind.reduces() && call.dtype == Dtype::Bool {
@@ -74,41 +81,44 @@ fn over_transport(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) 
     let (p, dtype, op, root) = (e.place, call.dtype, call.op, call.root);
     let part = call.part();
     let (input, work) = (call.input.bytes(), call.output.bytes_mut());
-    if part == 0 && call.kind != Kind::SendRecv {
+    if part == 0 && call.kind != CollectiveKind::SendRecv {
         // Nothing to move, but the ranks must still agree and meet.
-        return e.run(guard, Piece { plan: plan::barrier(p), work: &mut [], input: &[], dtype, op });
+        return e.run(guard, Piece { plan: collective_plan::barrier(p), work: &mut [], input: &[], dtype, op });
     }
     if call.kind.reduces() {
         return reducing(e, call, guard);
     }
     let each = part;
     let plan = match call.kind {
-        Kind::Broadcast => plan::broadcast(p, part, root),
-        Kind::AllGather => {
+        CollectiveKind::Broadcast => collective_plan::broadcast(p, part, root),
+        CollectiveKind::AllGather => {
             work[p.me * each..(p.me + 1) * each].copy_from_slice(input);
-            plan::ring_all_gather(p, |r| [(r * each, each)])
+            collective_plan::ring_all_gather(p, |r| [(r * each, each)])
         }
-        Kind::Scatter => {
+        CollectiveKind::Scatter => {
             if p.me == root {
                 work.copy_from_slice(&input[root * each..(root + 1) * each]);
             }
-            plan::scatter(p, each, root)
+            collective_plan::scatter(p, each, root)
         }
-        Kind::Gather => {
+        CollectiveKind::Gather => {
             if p.me == root {
                 work[root * each..(root + 1) * each].copy_from_slice(input);
             }
-            plan::gather(p, each, root)
+            collective_plan::gather(p, each, root)
         }
-        Kind::AllToAll => {
+        CollectiveKind::AllToAll => {
             let one = part / p.world;
             let mine = p.me * one..(p.me + 1) * one;
             work[mine.clone()].copy_from_slice(&input[mine]);
-            plan::all_to_all(p, one)
+            collective_plan::all_to_all(p, one)
         }
-        Kind::SendRecv if call.sends => plan::send(p, part, root),
-        Kind::SendRecv => plan::recv(p, part, root),
-        Kind::Barrier | Kind::AllReduce | Kind::Reduce | Kind::ReduceScatter => plan::barrier(p),
+        CollectiveKind::SendRecv if call.sends => collective_plan::send(p, part, root),
+        CollectiveKind::SendRecv => collective_plan::recv(p, part, root),
+        CollectiveKind::Barrier
+        | CollectiveKind::AllReduce
+        | CollectiveKind::Reduce
+        | CollectiveKind::ReduceScatter => collective_plan::barrier(p),
     };
     e.run(guard, Piece { plan, work, input, dtype, op })
 }
@@ -117,8 +127,8 @@ fn reducing(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Res
     // The spare buffer leaves the engine while the engine runs.
     let mut spare = std::mem::take(&mut e.spare);
     let result = match call.kind {
-        Kind::AllReduce => all_reduce(e, call, guard, &mut spare),
-        Kind::Reduce => reduce_to(e, call, guard, &mut spare),
+        CollectiveKind::AllReduce => all_reduce(e, call, guard, &mut spare),
+        CollectiveKind::Reduce => reduce_to(e, call, guard, &mut spare),
         _ => reduce_scatter(e, call, guard, &mut spare),
     };
     e.spare = spare;
@@ -132,24 +142,24 @@ fn all_reduce(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spar
     let count = data.len() / dtype.size();
     if e.costs.best(p.world, p.segment, count * acc.size()) != AllReduce::Ring {
         let work = lift(spare, dtype, data);
-        let plan = plan::all_reduce(p, count, acc.size(), &e.costs);
+        let plan = collective_plan::all_reduce(p, count, acc.size(), &e.costs);
         e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;
         lower(dtype, work, data);
         return Ok(());
     }
     if !dtype.is_half() {
-        let plan = plan::ring_all_reduce(p, count, dtype.size());
+        let plan = collective_plan::ring_all_reduce(p, count, dtype.size());
         return e.run(guard, Piece { plan, work: data, input: &[], dtype, op });
     }
     // Partial sums travel in float32, finished values as halves.
-    let narrow = plan::chunks(count, 2, p.world);
+    let narrow = collective_plan::chunks(count, 2, p.world);
     let wide: Vec<_> = narrow.iter().map(|(off, len)| (2 * off, 2 * len)).collect();
     let work = lift(spare, dtype, data);
-    let plan = plan::ring_reduce_scatter(p, |r| [wide[r]]);
+    let plan = collective_plan::ring_reduce_scatter(p, |r| [wide[r]]);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;
     let ((from, len), (to, short)) = (wide[p.me], narrow[p.me]);
     lower(dtype, &work[from..from + len], &mut data[to..to + short]);
-    let plan = plan::ring_all_gather(p, |r| [narrow[r]]);
+    let plan = collective_plan::ring_all_gather(p, |r| [narrow[r]]);
     e.run(guard, Piece { plan, work: data, input: &[], dtype, op })
 }
 
@@ -159,7 +169,7 @@ fn reduce_to(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spare
     let data = call.output.bytes_mut();
     // On a copy: only the root's buffer may change.
     let work = lift(spare, dtype, data);
-    let plan = plan::reduce(p, work.len(), root);
+    let plan = collective_plan::reduce(p, work.len(), root);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;
     if p.me == root {
         lower(dtype, work, data);
@@ -171,7 +181,7 @@ fn reduce_scatter(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, 
     let (p, dtype, op) = (e.place, call.dtype, call.op);
     let work = lift(spare, dtype, call.input.bytes());
     let each = work.len() / p.world;
-    let plan = plan::ring_reduce_scatter(p, |r| [(r * each, each)]);
+    let plan = collective_plan::ring_reduce_scatter(p, |r| [(r * each, each)]);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: dtype.accumulator(), op })?;
     lower(dtype, &work[p.me * each..(p.me + 1) * each], call.output.bytes_mut());
     Ok(())

@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 use crate::codec::{Put, Take};
 use crate::costs::Costs;
 use crate::error::{Error, Result};
+use crate::failure;
 use crate::fork::ForkGeneration;
 use crate::frame::Type;
-use crate::hello::{self, Acceptor, Identity, Purpose};
+use crate::handshake::{self, Acceptor, Identity, Purpose};
 use crate::monitor::{Monitor, Reports, Timing};
 use crate::socket::{self, Deadline};
 use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
-use crate::transport::Over;
-use crate::verdict;
+use crate::transport::MakeTransport;
 
 /// How a context behaves. `Options::default()` is right for one machine.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub struct Options {
     /// The number of this process in the whole job, where its rank is another one.
     pub number: Option<usize>,
     /// What the groups' data goes through instead of shared memory and TCP.
-    pub over: Option<Over>,
+    pub over: Option<MakeTransport>,
     /// Stands in for what tells hosts apart (ranks with equal keys share memory).
     pub host_key: Option<String>,
     /// By which a plan is chosen; the same on all ranks.
@@ -115,12 +115,13 @@ impl Context {
             None
         } else {
             let deadline = Deadline::new(options.init_timeout, &stop);
-            Some(hello::connect(shared.address(0), &id, Purpose::Control, 0, &deadline)?)
+            Some(handshake::connect(shared.address(0), &id, Purpose::Control, 0, &deadline)?)
         };
         let (reports, stop) = (Arc::new(Reports::default()), Arc::new(AtomicBool::new(false)));
         let timing = Timing { beat: options.beat, limit: options.heartbeat_limit };
-        let door = Acceptor::new(listener, id);
-        let monitor = Monitor::new(shared.clone(), door, hub, timing, reports.clone(), stop.clone(), options.linger);
+        let acceptor = Acceptor::new(listener, id);
+        let monitor =
+            Monitor::new(shared.clone(), acceptor, hub, timing, reports.clone(), stop.clone(), options.linger);
         let thread = std::thread::Builder::new()
             .name("oar-monitor".into())
             .spawn(move || monitor.run())
@@ -207,7 +208,7 @@ impl Context {
     pub fn interrupt(&self, on: bool) {
         self.shared.interrupted.store(on, Ordering::Release);
         self.store.interrupt(on);
-        self.shared.ring_groups();
+        self.shared.wake_groups();
     }
 
     /// Tell all ranks that this one cannot go on: their waits end with the reason.
@@ -217,7 +218,7 @@ impl Context {
             reason: reason.to_string(),
             during: "no operation".into(),
         };
-        self.shared.post(Type::Verdict, verdict::encode(None, &e, self.rank()));
+        self.shared.post(Type::Failure, failure::encode(None, &e, self.rank()));
         self.shared.fail(e);
     }
 
@@ -253,11 +254,11 @@ impl Context {
 
     /// Leave in order: the others are told, and rank 0 stays up to `linger` for those who still work.
     pub fn shutdown(&self) {
-        if self.generation.elsewhere() {
+        if self.generation.is_forked() {
             return;
         }
         self.stop.store(true, Ordering::Release);
-        self.shared.monitor_bell.ring();
+        self.shared.monitor_waker.wake();
         if let Some(t) = self.thread.lock().take() {
             let _ = t.join();
         }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::CollectiveCall;
+use crate::collective_plan::{CollectivePlan, RankInfo};
 use crate::context::Context;
 use crate::costs::Costs;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
-use crate::exec::{self, Buffers, Scratch};
-use crate::fingerprint::{Fingerprint, Kind};
-use crate::plan::{RankInfo, Schedule};
+use crate::executor::{self, Buffers, Scratch};
+use crate::fingerprint::{CollectiveKind, Fingerprint};
 use crate::reduce;
 use crate::shm::area::Area;
 use crate::shm::pair::PairTransport;
@@ -27,7 +27,7 @@ pub struct Engine {
     pub(crate) transport: Box<dyn Transport>,
     /// The ranks of this host, where there are several.
     pub(crate) area: Option<Area>,
-    pub(crate) way: Way,
+    pub(crate) way: Topology,
     scratch: Scratch,
     /// Copies of buffers that must not change, and halves in float32.
     pub(crate) spare: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Engine {
 }
 
 /// How the group's ranks lie on hosts.
-pub(crate) enum Way {
+pub(crate) enum Topology {
     /// Plans over the transport.
     Flat,
     /// All on one host: lockstep over shared memory; the transport is for send and receive.
@@ -62,7 +62,7 @@ fn spin(shared: &Shared, cores: usize, local: usize) -> Duration {
 }
 
 /// An error if whoever makes something with the others is to stop waiting.
-fn may_wait(context: &Context) -> Result<()> {
+fn check_running(context: &Context) -> Result<()> {
     context.store.check_interrupt("making a group")?;
     context.shared.failure().map_or(Ok(()), Err)
 }
@@ -78,7 +78,7 @@ impl Engine {
         if mine.len() > 1 {
             let leader = state.ranks[mine[0]];
             let key = format!("oar/{}/shm/{:016x}/{leader}", context.options.name, state.id);
-            let stop = || may_wait(context);
+            let stop = || check_running(context);
             let deadline = Deadline::new(context.options.init_timeout, &stop);
             let seg = shm::meet(&context.store, &key, local, mine.len(), &deadline)?;
             let spin = spin(shared, seg.cores, mine.len());
@@ -90,18 +90,18 @@ impl Engine {
             area = Some(Area::new(seg, local, ranks, spin));
         }
         let way = match (&area, on.count()) {
-            (None, h) if h == world => Way::Flat,
-            _ if context.options.flat => Way::Flat,
-            (_, 1) => Way::Local,
-            _ => Way::Hosts(on),
+            (None, h) if h == world => Topology::Flat,
+            _ if context.options.flat => Topology::Flat,
+            (_, 1) => Topology::Local,
+            _ => Topology::Hosts(on),
         };
         let transport = pairs.unwrap_or_else(|| Box::new(TcpTransport::new(context.shared.clone(), state.clone(), me)));
         let engine = Engine::over(transport, RankInfo::new(me, world), context.options.costs);
         Ok(Engine { area, way, ..engine })
     }
 
-    pub fn wants_rooms(&self) -> bool {
-        matches!(&self.way, Way::Local) && self.area.as_ref().is_some_and(Area::wants_rooms)
+    pub fn wants_symmetric_buffers(&self) -> bool {
+        matches!(&self.way, Topology::Local) && self.area.as_ref().is_some_and(Area::wants_symmetric_buffers)
     }
 
     /// As `Group::symmetric buffer`, when all ranks want it.
@@ -112,9 +112,9 @@ impl Engine {
         len: usize,
     ) -> Result<Option<Arc<SymmetricBuffer>>> {
         let Some(area) = &mut self.area else { return Ok(None) };
-        let stop = || may_wait(context);
+        let stop = || check_running(context);
         let deadline = Deadline::new(context.options.init_timeout, &stop);
-        let id = area.next_room();
+        let id = area.next_symmetric_id();
         let key = format!("oar/{}/symmetric/{:016x}/{id}", context.options.name, state.id);
         let buffer = Arc::new(SymmetricBuffer::meet(&context.store, &key, (area.me, area.world), len, id, &deadline)?);
         area.add_symmetric(&buffer);
@@ -127,7 +127,7 @@ impl Engine {
         Engine {
             transport,
             area: None,
-            way: Way::Flat,
+            way: Topology::Flat,
             scratch: Scratch::new(),
             spare: Vec::new(),
             place: RankInfo { segment, ..place },
@@ -140,7 +140,7 @@ impl Engine {
 
     pub fn describe(&self) -> &'static str {
         match self.way {
-            Way::Hosts(_) => "shared memory within hosts, tcp between",
+            Topology::Hosts(_) => "shared memory within hosts, tcp between",
             _ => self.transport.name(),
         }
     }
@@ -148,8 +148,8 @@ impl Engine {
     /// Number the operation. Send and receive are numbered per pair, since only two ranks take part.
     pub fn next_fingerprint(&mut self, call: &CollectiveCall, me: usize, group: u64) -> Fingerprint {
         let (root, counter) = match (call.kind, call.sends) {
-            (Kind::SendRecv, true) => ((me as u64) << 32 | call.root as u64, &mut self.sent[call.root]),
-            (Kind::SendRecv, false) => ((call.root as u64) << 32 | me as u64, &mut self.received[call.root]),
+            (CollectiveKind::SendRecv, true) => ((me as u64) << 32 | call.root as u64, &mut self.sent[call.root]),
+            (CollectiveKind::SendRecv, false) => ((call.root as u64) << 32 | me as u64, &mut self.received[call.root]),
             (kind, _) => (if kind.has_root() { call.root as u64 } else { 0 }, &mut self.next),
         };
         let seq = *counter;
@@ -160,7 +160,7 @@ impl Engine {
 
 /// A plan with its buffers.
 pub(crate) struct Piece<'a> {
-    pub plan: Schedule,
+    pub plan: CollectivePlan,
     pub work: &'a mut [u8],
     pub input: &'a [u8],
     pub dtype: Dtype,
@@ -172,7 +172,7 @@ impl Engine {
         let Piece { plan, work, input, dtype, op } = piece;
         let over = if op == ReduceOp::Avg { self.place.world } else { 1 };
         let mut bufs = Buffers { work, input, dtype, op, over };
-        exec::run(&plan, &mut *self.transport, guard, &mut bufs, &mut self.scratch)
+        executor::run(&plan, &mut *self.transport, guard, &mut bufs, &mut self.scratch)
     }
 }
 

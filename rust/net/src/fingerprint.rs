@@ -7,7 +7,7 @@ use crate::dtype::{Dtype, ReduceOp};
 /// The kinds of operation; the order is part of the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CollectiveKind {
     Barrier = 1,
     AllReduce,
     Reduce,
@@ -21,7 +21,7 @@ pub enum Kind {
     SendRecv,
 }
 
-impl Kind {
+impl CollectiveKind {
     const NAMES: [&'static str; 11] = [
         "nothing",
         "barrier",
@@ -37,15 +37,18 @@ impl Kind {
     ];
 
     pub fn name(self) -> &'static str {
-        Kind::NAMES[self as usize]
+        CollectiveKind::NAMES[self as usize]
     }
 
     pub fn reduces(self) -> bool {
-        matches!(self, Kind::AllReduce | Kind::Reduce | Kind::ReduceScatter)
+        matches!(self, CollectiveKind::AllReduce | CollectiveKind::Reduce | CollectiveKind::ReduceScatter)
     }
 
     pub fn has_root(self) -> bool {
-        matches!(self, Kind::Reduce | Kind::Broadcast | Kind::Scatter | Kind::Gather)
+        matches!(
+            self,
+            CollectiveKind::Reduce | CollectiveKind::Broadcast | CollectiveKind::Scatter | CollectiveKind::Gather
+        )
     }
 }
 
@@ -62,7 +65,15 @@ impl Fingerprint {
     pub const NONE: Fingerprint = Fingerprint([0; BYTES]);
 
     /// `root` is the root of the collective; for send/recv it is sender << 32 | receiver.
-    pub fn new(kind: Kind, dtype: Dtype, op: ReduceOp, root: u64, group: u64, seq: u64, shape: &[u64]) -> Fingerprint {
+    pub fn new(
+        kind: CollectiveKind,
+        dtype: Dtype,
+        op: ReduceOp,
+        root: u64,
+        group: u64,
+        seq: u64,
+        shape: &[u64],
+    ) -> Fingerprint {
         let mut b = [0u8; BYTES];
         b[0] = kind as u8;
         b[1] = dtype as u8;
@@ -104,21 +115,21 @@ impl Fingerprint {
     }
 
     pub fn is_point_to_point(&self) -> bool {
-        self.0[0] == Kind::SendRecv as u8
+        self.0[0] == CollectiveKind::SendRecv as u8
     }
 }
 
 impl std::fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = self.0[0] as usize;
-        let Some(name) = Kind::NAMES.get(kind) else {
+        let Some(name) = CollectiveKind::NAMES.get(kind) else {
             return write!(f, "an unknown operation ({kind})");
         };
         if kind == 0 {
             return f.write_str("nothing");
         }
         let mut s = String::new();
-        if kind != Kind::Barrier as usize {
+        if kind != CollectiveKind::Barrier as usize {
             let dtype = Dtype::from_number(self.0[1]).map_or("an unknown type", Dtype::name);
             let _ = write!(s, "{dtype}[");
             let dims = self.0[3] as usize;
@@ -127,13 +138,19 @@ impl std::fmt::Display for Fingerprint {
             }
             s.push_str(if dims > MAX_DIMS { ", ...]" } else { "]" });
         }
-        if [Kind::AllReduce, Kind::Reduce, Kind::ReduceScatter].iter().any(|k| *k as usize == kind) {
+        if [CollectiveKind::AllReduce, CollectiveKind::Reduce, CollectiveKind::ReduceScatter]
+            .iter()
+            .any(|k| *k as usize == kind)
+        {
             let _ = write!(s, ", {}", ReduceOp::from_number(self.0[2]).map_or("unknown", ReduceOp::name));
         }
         let root = self.word(24);
-        if kind == Kind::SendRecv as usize {
+        if kind == CollectiveKind::SendRecv as usize {
             let _ = write!(s, ", {} to {}", root >> 32, root & 0xFFFF_FFFF);
-        } else if [Kind::Reduce, Kind::Broadcast, Kind::Scatter, Kind::Gather].iter().any(|k| *k as usize == kind) {
+        } else if [CollectiveKind::Reduce, CollectiveKind::Broadcast, CollectiveKind::Scatter, CollectiveKind::Gather]
+            .iter()
+            .any(|k| *k as usize == kind)
+        {
             let _ = write!(s, ", root {root}");
         }
         write!(f, "{name}({s}) number {} of group {:08x}", self.seq(), self.group() as u32)

@@ -33,7 +33,7 @@ fn inode(fd: RawFd) -> Option<u64> {
 }
 
 /// A socket that forked children must not hold.
-pub fn ours(socket: &impl AsFd) {
+pub fn close_on_fork(socket: &impl AsFd) {
     handle_forks();
     let fd = socket.as_fd().as_raw_fd();
     if let (Ok(at), Some(inode)) = (usize::try_from(fd), inode(fd)) {
@@ -45,7 +45,7 @@ pub fn ours(socket: &impl AsFd) {
 }
 
 /// A mapping that other processes see.
-struct Seen {
+struct SharedMapping {
     taken: AtomicBool,
     /// Null while the rest is not to be looked at.
     base: AtomicPtr<libc::c_void>,
@@ -53,33 +53,33 @@ struct Seen {
     fd: AtomicI32,
 }
 
-impl Seen {
-    const fn nothing() -> Seen {
+impl SharedMapping {
+    const fn nothing() -> SharedMapping {
         let (taken, base) = (AtomicBool::new(false), AtomicPtr::new(std::ptr::null_mut()));
-        Seen { taken, base, len: AtomicUsize::new(0), fd: AtomicI32::new(-1) }
+        SharedMapping { taken, base, len: AtomicUsize::new(0), fd: AtomicI32::new(-1) }
     }
 }
 
-static SEEN: [Seen; 64] = [const { Seen::nothing() }; 64];
+static SHARED_MAPPINGS: [SharedMapping; 64] = [const { SharedMapping::nothing() }; 64];
 
 /// Memory that a forked child keeps, but for itself: neither its parent nor the other ranks see what it writes. Beyond
 /// so many at a time a child has them in common with its parent.
-pub(crate) struct Kept(Option<&'static Seen>);
+pub(crate) struct PrivateAfterFork(Option<&'static SharedMapping>);
 
-impl Kept {
-    pub fn new(base: *mut u8, len: usize, fd: &impl AsFd) -> Kept {
+impl PrivateAfterFork {
+    pub fn new(base: *mut u8, len: usize, fd: &impl AsFd) -> PrivateAfterFork {
         handle_forks();
-        let free = SEEN.iter().find(|s| !s.taken.swap(true, Ordering::AcqRel));
+        let free = SHARED_MAPPINGS.iter().find(|s| !s.taken.swap(true, Ordering::AcqRel));
         if let Some(s) = free {
             s.len.store(len, Ordering::Relaxed);
             s.fd.store(fd.as_fd().as_raw_fd(), Ordering::Relaxed);
             s.base.store(base.cast(), Ordering::Release);
         }
-        Kept(free)
+        PrivateAfterFork(free)
     }
 }
 
-impl Drop for Kept {
+impl Drop for PrivateAfterFork {
     fn drop(&mut self) {
         if let Some(s) = self.0 {
             s.base.store(std::ptr::null_mut(), Ordering::Release);
@@ -88,8 +88,8 @@ impl Drop for Kept {
     }
 }
 
-fn keep_for_itself() {
-    for s in &SEEN {
+fn make_mappings_private() {
+    for s in &SHARED_MAPPINGS {
         let base = s.base.load(Ordering::Acquire);
         if base.is_null() {
             continue;
@@ -106,8 +106,8 @@ fn keep_for_itself() {
 
 extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
-    forget();
-    keep_for_itself();
+    reset_per_process();
+    make_mappings_private();
     // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
     // and closes no file of somebody else's.
     let mut ends = [0; 2];
@@ -146,12 +146,12 @@ impl ForkGeneration {
     }
 
     /// Whether it was made before this process was forked: its threads are not here, and its locks may be held for ever.
-    pub fn elsewhere(self) -> bool {
+    pub fn is_forked(self) -> bool {
         self.0 != GENERATION.load(Ordering::Acquire)
     }
 
     pub fn check(self, what: &str) -> crate::Result<()> {
-        match self.elsewhere() {
+        match self.is_forked() {
             true => Err(crate::Error::Closed(format!(
                 "{what} belongs to the process that this one was forked from, and in here it"
             ))),
@@ -163,7 +163,7 @@ impl ForkGeneration {
 /// Where the values of `PerProcess` are that this process has made.
 static PER_PROCESS: [AtomicPtr<AtomicPtr<()>>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
 
-fn forget() {
+fn reset_per_process() {
     for known in &PER_PROCESS {
         let now = known.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !now.is_null() {

@@ -26,7 +26,7 @@ pub enum Type {
     Request = 3,
     Reply = 4,
     Beat = 5,
-    Verdict = 6,
+    Failure = 6,
     Bye = 7,
     ReportAsk = 8,
     Report = 9,
@@ -35,7 +35,7 @@ pub enum Type {
 impl Type {
     fn from_number(n: u8) -> Option<Type> {
         use Type::*;
-        [Data, Begin, Request, Reply, Beat, Verdict, Bye, ReportAsk, Report].into_iter().find(|t| *t as u8 == n)
+        [Data, Begin, Request, Reply, Beat, Failure, Bye, ReportAsk, Report].into_iter().find(|t| *t as u8 == n)
     }
 }
 

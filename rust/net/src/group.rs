@@ -12,21 +12,21 @@ use parking_lot::{Condvar, Mutex};
 use crate::call::{CollectiveCall, Region};
 use crate::codec::{Put, Take};
 use crate::collective;
+use crate::collective_plan::RankInfo;
 use crate::context::Context;
 use crate::costs::Costs;
 use crate::dtype::{Dtype, ReduceOp};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::failure;
 use crate::fingerprint::Fingerprint;
 use crate::fork::ForkGeneration;
 use crate::frame::Type;
-use crate::hello::Identity;
-use crate::plan::RankInfo;
+use crate::handshake::Identity;
 use crate::shm::symmetric::SymmetricBuffer;
 use crate::socket::{self, SLICE};
-use crate::state::{GroupState, Guard, PeerInfo, Shared, NOBODY};
-use crate::transport::{Nobody, Over, Party};
-use crate::verdict;
+use crate::state::{GroupState, Guard, PeerInfo, Shared, NO_RANK_WAITED};
+use crate::transport::{MakeTransport, Membership, NoPeers};
 use crate::work::{Outcome, Work};
 
 struct Job {
@@ -70,7 +70,7 @@ impl Context {
 
     /// A group whose data goes through a transport that `over` makes, such as MPI. The watch over the ranks, the
     /// fingerprints and the plans are the same.
-    pub fn group_over(self: &Arc<Self>, ranks: &[usize], over: Option<&Over>) -> Result<Arc<Group>> {
+    pub fn group_over(self: &Arc<Self>, ranks: &[usize], over: Option<&MakeTransport>) -> Result<Arc<Group>> {
         self.place(ranks)?;
         let id = self.new_id(ranks);
         Group::make(self, id, ranks.to_vec(), over)
@@ -85,13 +85,13 @@ impl Context {
 type Tick<'a> = &'a dyn Fn() -> bool;
 
 impl Group {
-    fn make(context: &Arc<Context>, id: u64, ranks: Vec<usize>, over: Option<&Over>) -> Result<Arc<Group>> {
+    fn make(context: &Arc<Context>, id: u64, ranks: Vec<usize>, over: Option<&MakeTransport>) -> Result<Arc<Group>> {
         let shared = context.shared.clone();
         let me = ranks.iter().position(|r| *r == shared.rank).unwrap_or(0);
         let state = Arc::new(GroupState::new(id, ranks)?);
         shared.enter(&state);
         let engine = match over {
-            Some(make) => make(Party::new(shared.clone(), state.clone(), me))
+            Some(make) => make(Membership::new(shared.clone(), state.clone(), me))
                 .map(|t| Engine::over(t, RankInfo::new(me, state.ranks.len()), context.options.costs)),
             None => Engine::make(context, &state, me),
         };
@@ -128,7 +128,7 @@ impl Group {
             state,
             me: 0,
             timeout: Duration::MAX,
-            engine: Mutex::new(Engine::over(Box::new(Nobody), RankInfo::new(0, 1), Costs::default())),
+            engine: Mutex::new(Engine::over(Box::new(NoPeers), RankInfo::new(0, 1), Costs::default())),
             queue: Mutex::default(),
             changed: Condvar::new(),
             generation: ForkGeneration::now(),
@@ -174,7 +174,7 @@ impl Group {
         self.inner.generation.check("a group")?;
         let Some(context) = &self.context else { return Ok(None) };
         // All or none, and of one size.
-        let wanted = u64::from(self.inner.engine.lock().wants_rooms());
+        let wanted = u64::from(self.inner.engine.lock().wants_symmetric_buffers());
         let mut asked = Put::default().u64(wanted).u64(bytes as u64).u64(!(bytes as u64)).0;
         self.all_reduce(&mut asked, Dtype::I64, ReduceOp::Min)?;
         let mut least = Take(&asked);
@@ -223,7 +223,7 @@ impl Group {
             let mut q = self.inner.queue.lock();
             if q.busy || !q.jobs.is_empty() {
                 drop(q);
-                return self.behind_others(call, tick);
+                return self.run_queued(call, tick);
             }
             q.busy = true;
         }
@@ -232,7 +232,7 @@ impl Group {
         result.map(|()| call.output)
     }
 
-    fn behind_others(&self, call: CollectiveCall, tick: Tick<'_>) -> Result<Region> {
+    fn run_queued(&self, call: CollectiveCall, tick: Tick<'_>) -> Result<Region> {
         let work = self.start(call)?;
         loop {
             // The buffers belong to the caller: not before the operation has ended may this return.
@@ -325,12 +325,12 @@ impl Inner {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
             .unwrap_or_else(|_| Err(Error::Broken { cause: format!("an internal error in {doing}") }));
         self.state.now.lock().doing = Fingerprint::NONE;
-        self.state.waiting.store(NOBODY, std::sync::atomic::Ordering::Relaxed);
+        self.state.waiting.store(NO_RANK_WAITED, std::sync::atomic::Ordering::Relaxed);
         if let Err(e) = &result {
             if self.state.failure().is_none() && self.shared.failure().is_none() {
                 // The others would wait for this rank: they are told, and the group is of no use any more.
-                let payload = verdict::encode(Some(self.state.id), e, self.shared.rank);
-                self.shared.post(Type::Verdict, payload);
+                let payload = failure::encode(Some(self.state.id), e, self.shared.rank);
+                self.shared.post(Type::Failure, payload);
                 self.state.fail(Error::Broken { cause: e.to_string() });
             }
         }
@@ -380,7 +380,7 @@ impl Inner {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.inner.generation.elsewhere() {
+        if self.inner.generation.is_forked() {
             // Nothing of it may be touched, the shared memory least of all.
             std::mem::forget((self.inner.clone(), self.context.clone()));
             return;

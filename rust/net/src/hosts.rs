@@ -4,20 +4,25 @@
 //! Operations that do not shrink by this (scatter, gather, all_to_all, send, receive) are plans over all ranks.
 
 use crate::call::CollectiveCall;
+use crate::collective_plan::{self, CollectivePlan, RankInfo};
 use crate::dtype::{Dtype, ReduceOp};
 use crate::engine::{lift, lower, Engine, Piece};
 use crate::error::Result;
-use crate::fingerprint::Kind;
-use crate::plan::{self, RankInfo, Schedule};
-use crate::shm::local::{self, For, Reduction};
+use crate::fingerprint::CollectiveKind;
+use crate::shm::local::{self, Receivers, Reduction};
 use crate::state::Guard;
 use crate::topology::Hosts;
 
 /// Whether hosts help with this operation.
-pub fn takes(kind: Kind) -> bool {
+pub fn takes(kind: CollectiveKind) -> bool {
     matches!(
         kind,
-        Kind::AllReduce | Kind::Reduce | Kind::Broadcast | Kind::AllGather | Kind::ReduceScatter | Kind::Barrier
+        CollectiveKind::AllReduce
+            | CollectiveKind::Reduce
+            | CollectiveKind::Broadcast
+            | CollectiveKind::AllGather
+            | CollectiveKind::ReduceScatter
+            | CollectiveKind::Barrier
     )
 }
 
@@ -32,72 +37,72 @@ pub fn perform(
         a.begin(&g.doing);
     }
     // The first rank of a host speaks for it, on the root's host the root.
-    let mut heads = vec![0; on.count()];
+    let mut leaders = vec![0; on.count()];
     if call.kind.has_root() {
         let (host, local) = on.find(call.root);
-        heads[host] = local;
+        leaders[host] = local;
     }
-    let mut t = Team { e, on, g, heads };
+    let mut t = HostCollective { e, on, g, leaders };
     if call.part() == 0 {
         return t.meet();
     }
     match call.kind {
-        Kind::AllReduce => t.all_reduce(call, spare),
-        Kind::Reduce => t.reduce(call, spare),
-        Kind::Broadcast => t.broadcast(call),
-        Kind::AllGather => t.all_gather(call),
-        Kind::ReduceScatter => t.reduce_scatter(call, spare),
+        CollectiveKind::AllReduce => t.all_reduce(call, spare),
+        CollectiveKind::Reduce => t.reduce(call, spare),
+        CollectiveKind::Broadcast => t.broadcast(call),
+        CollectiveKind::AllGather => t.all_gather(call),
+        CollectiveKind::ReduceScatter => t.reduce_scatter(call, spare),
         _ => t.meet(),
     }
 }
 
 /// One operation among the hosts.
-struct Team<'a> {
+struct HostCollective<'a> {
     e: &'a mut Engine,
     on: &'a Hosts,
     g: &'a Guard<'a>,
     /// Which of its ranks speaks for each host.
-    heads: Vec<usize>,
+    leaders: Vec<usize>,
 }
 
-impl Team<'_> {
+impl HostCollective<'_> {
     fn place(&self) -> RankInfo {
         RankInfo { me: self.on.host, world: self.on.count(), segment: self.e.place.segment }
     }
 
-    fn head(&self) -> usize {
-        self.heads[self.on.host]
+    fn leader(&self) -> usize {
+        self.leaders[self.on.host]
     }
 
-    fn speaks(&self) -> bool {
-        self.on.local == self.head()
+    fn is_leader(&self) -> bool {
+        self.on.local == self.leader()
     }
 
     /// Run a plan in which hosts stand for ranks, where this rank speaks for its host.
-    fn among(&mut self, mut plan: Schedule, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
-        plan.steps.iter_mut().for_each(|s| s.peer = self.on.members[s.peer][self.heads[s.peer]]);
+    fn among(&mut self, mut plan: CollectivePlan, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
+        plan.steps.iter_mut().for_each(|s| s.peer = self.on.members[s.peer][self.leaders[s.peer]]);
         self.e.run(self.g, Piece { plan, work, input: &[], dtype, op })
     }
 
     /// Combine the host's values in its head's buffer; no other changes. The average is taken by who finishes the sums.
     fn within(&mut self, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
-        let head = self.head();
+        let leader = self.leader();
         let Some(a) = &mut self.e.area else { return Ok(()) };
         let op = if op == ReduceOp::Avg { ReduceOp::Sum } else { op };
-        local::all_reduce(a, self.g, work, &Reduction { dtype, op, over: 1 }, For::Root(head))
+        local::all_reduce(a, self.g, work, &Reduction { dtype, op, over: 1 }, Receivers::Root(leader))
     }
 
     /// Give the bytes of the host's head to all its ranks.
-    fn hand_out(&mut self, work: &mut [u8]) -> Result<()> {
-        let head = self.head();
-        self.e.area.as_mut().map_or(Ok(()), |a| local::broadcast(a, self.g, work, head))
+    fn share(&mut self, work: &mut [u8]) -> Result<()> {
+        let leader = self.leader();
+        self.e.area.as_mut().map_or(Ok(()), |a| local::broadcast(a, self.g, work, leader))
     }
 
     /// All of a host are there, then all hosts, and then all know.
     fn meet(&mut self) -> Result<()> {
         self.e.area.as_mut().map_or(Ok(()), |a| a.commit(self.g))?;
-        if self.speaks() {
-            let plan = plan::barrier(self.place());
+        if self.is_leader() {
+            let plan = collective_plan::barrier(self.place());
             self.among(plan, &mut [], Dtype::U8, ReduceOp::Sum)?;
         }
         self.e.area.as_mut().map_or(Ok(()), |a| a.commit(self.g))
@@ -111,11 +116,11 @@ impl Team<'_> {
         let half = dtype.is_half();
         let work = if half { lift(spare, dtype, data) } else { &mut *data };
         self.within(work, acc, op)?;
-        if self.speaks() {
-            let plan = plan::all_reduce(self.place(), work.len() / acc.size(), acc.size(), &self.e.costs);
+        if self.is_leader() {
+            let plan = collective_plan::all_reduce(self.place(), work.len() / acc.size(), acc.size(), &self.e.costs);
             self.among(plan, work, acc, op)?;
         }
-        self.hand_out(work)?;
+        self.share(work)?;
         if half {
             lower(dtype, &spare[..2 * data.len()], data);
         }
@@ -129,11 +134,11 @@ impl Team<'_> {
         let root = to == (self.on.host, self.on.local);
         let data = call.output.bytes_mut();
         // The host's sum is made in its head's buffer, and only the root's may change.
-        let copied = dtype.is_half() || self.speaks() && !root;
+        let copied = dtype.is_half() || self.is_leader() && !root;
         let work = if copied { lift(spare, dtype, data) } else { &mut *data };
         self.within(work, acc, op)?;
-        if self.speaks() {
-            let plan = plan::reduce(self.place(), work.len(), to.0);
+        if self.is_leader() {
+            let plan = collective_plan::reduce(self.place(), work.len(), to.0);
             self.among(plan, work, acc, op)?;
         }
         if root && copied {
@@ -148,14 +153,14 @@ impl Team<'_> {
         let data = call.output.bytes_mut();
         // The root's neighbours need not wait for the network.
         if from == self.on.host {
-            self.hand_out(data)?;
+            self.share(data)?;
         }
-        if self.speaks() {
-            let plan = plan::broadcast(self.place(), data.len(), from);
+        if self.is_leader() {
+            let plan = collective_plan::broadcast(self.place(), data.len(), from);
             self.among(plan, data, call.dtype, call.op)?;
         }
         if from != self.on.host {
-            self.hand_out(data)?;
+            self.share(data)?;
         }
         Ok(())
     }
@@ -167,19 +172,19 @@ impl Team<'_> {
         let (input, out) = (call.input.bytes(), call.output.bytes_mut());
         let each = input.len();
         match &mut self.e.area {
-            Some(a) => local::gather(a, self.g, input, out, For::All, |local| on.here().0[local])?,
+            Some(a) => local::gather(a, self.g, input, out, Receivers::All, |local| on.here().0[local])?,
             None => {
                 let me = self.e.place.me;
                 out[me * each..(me + 1) * each].copy_from_slice(input);
             }
         }
-        if self.speaks() {
-            let plan = plan::ring_all_gather(self.place(), |host| on.parts(host, each));
+        if self.is_leader() {
+            let plan = collective_plan::ring_all_gather(self.place(), |host| on.parts(host, each));
             self.among(plan, out, call.dtype, call.op)?;
         }
         for host in (0..on.count()).filter(|h| *h != on.host) {
             for (off, len) in on.parts(host, each) {
-                self.hand_out(&mut out[off..off + len])?;
+                self.share(&mut out[off..off + len])?;
             }
         }
         Ok(())
@@ -192,8 +197,8 @@ impl Team<'_> {
         let work = lift(spare, dtype, call.input.bytes());
         let (each, out) = (work.len() / self.e.place.world, call.output.bytes_mut());
         self.within(work, acc, op)?;
-        if self.speaks() {
-            let plan = plan::ring_reduce_scatter(self.place(), |host| on.parts(host, each));
+        if self.is_leader() {
+            let plan = collective_plan::ring_reduce_scatter(self.place(), |host| on.parts(host, each));
             self.among(plan, work, acc, op)?;
         }
         let part = |rank: usize| &work[rank * each..(rank + 1) * each];

@@ -18,12 +18,12 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::codec::{Put, Take};
 use crate::error::{Error, Last};
+use crate::failure;
 use crate::frame::{Frame, Parser, Type, Writer, MAX_CONTROL};
-use crate::hello::{Acceptor, Purpose};
+use crate::handshake::{Acceptor, Purpose};
 use crate::report;
 use crate::socket::{self, moved, Moved};
 use crate::state::{Shared, Status};
-use crate::verdict;
 
 const HUB: usize = 0;
 
@@ -90,7 +90,7 @@ pub struct Timing {
 
 pub struct Monitor {
     shared: Arc<Shared>,
-    door: Acceptor,
+    acceptor: Acceptor,
     links: Vec<Link>,
     statuses: HashMap<usize, Vec<Status>>,
     timing: Timing,
@@ -105,7 +105,7 @@ impl Monitor {
     /// `hub` is the control connection to rank 0, on every other rank.
     pub fn new(
         shared: Arc<Shared>,
-        door: Acceptor,
+        acceptor: Acceptor,
         hub: Option<TcpStream>,
         timing: Timing,
         reports: Arc<Reports>,
@@ -114,7 +114,7 @@ impl Monitor {
     ) -> Monitor {
         Monitor {
             shared,
-            door,
+            acceptor,
             links: hub.into_iter().map(|s| Link::new(HUB, s)).collect(),
             statuses: HashMap::new(),
             last_beat: Instant::now(),
@@ -158,8 +158,8 @@ impl Monitor {
     }
 
     fn poll(&self) -> crate::Result<()> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.shared.monitor_bell.fd(), PollFlags::IN)];
-        fds.extend(self.door.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let mut fds = vec![PollFd::from_borrowed_fd(self.shared.monitor_waker.fd(), PollFlags::IN)];
+        fds.extend(self.acceptor.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.links.iter().filter(|l| l.ended.is_none()).map(|l| {
             let out = if l.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             PollFd::from_borrowed_fd(l.stream.as_fd(), PollFlags::IN | out)
@@ -173,7 +173,7 @@ impl Monitor {
 
     fn turn(&mut self) -> crate::Result<()> {
         self.poll()?;
-        self.shared.monitor_bell.silence();
+        self.shared.monitor_waker.drain();
         // If this process itself stood still, the others' silence in that time means nothing.
         let pause = self.last_turn.elapsed();
         self.last_turn = Instant::now();
@@ -186,19 +186,19 @@ impl Monitor {
         if self.last_beat.elapsed() >= self.timing.beat {
             self.beat();
         }
-        self.judge();
+        self.check();
         Ok(())
     }
 
     fn accept(&mut self) {
-        for (stream, hello) in self.door.turn() {
+        for (stream, hello) in self.acceptor.turn() {
             let rank = hello.rank as usize;
             match hello.purpose {
                 Purpose::Data => {
                     socket::unpace(&stream);
                     self.shared.arrivals.lock().insert((hello.group, rank), stream);
                     if let Some(g) = self.shared.groups.lock().get(&hello.group) {
-                        g.bell.ring();
+                        g.waker.wake();
                     }
                 }
                 Purpose::Control if self.is_hub() && self.links.iter().all(|l| l.rank != rank) => {
@@ -282,12 +282,12 @@ impl Monitor {
         let rank = self.links[at].rank;
         match frame.kind {
             Type::Beat => {
-                self.statuses.insert(rank, verdict::decode_beat(&frame.payload)?);
+                self.statuses.insert(rank, failure::decode_beat(&frame.payload)?);
             }
-            Type::Verdict => {
-                let v = verdict::decode(&frame.payload, &self.shared)?;
+            Type::Failure => {
+                let v = failure::decode(&frame.payload, &self.shared)?;
                 if self.is_hub() {
-                    self.tell(Type::Verdict, &frame.payload, Some(rank));
+                    self.tell(Type::Failure, &frame.payload, Some(rank));
                 }
                 self.apply(v.group, v.error);
             }
@@ -302,7 +302,7 @@ impl Monitor {
                 self.shared.set_left(who);
             }
             Type::ReportAsk if self.is_hub() => {
-                let text = report::render(&self.shared, &self.everything());
+                let text = report::render(&self.shared, &self.all_statuses());
                 self.links[at].send(Type::Report, text.as_bytes());
             }
             Type::Report => {
@@ -314,14 +314,14 @@ impl Monitor {
         Some(())
     }
 
-    fn everything(&self) -> HashMap<usize, Vec<Status>> {
+    fn all_statuses(&self) -> HashMap<usize, Vec<Status>> {
         let mut all = self.statuses.clone();
         all.insert(self.shared.rank, self.shared.statuses());
         all
     }
 
     fn own_report(&self) {
-        *self.reports.answer.lock() = Some(report::render(&self.shared, &self.everything()));
+        *self.reports.answer.lock() = Some(report::render(&self.shared, &self.all_statuses()));
         self.reports.came.notify_all();
     }
 
@@ -334,11 +334,11 @@ impl Monitor {
 
     fn beat(&mut self) {
         self.last_beat = Instant::now();
-        let payload = verdict::encode_beat(&self.shared.statuses());
+        let payload = failure::encode_beat(&self.shared.statuses());
         self.tell(Type::Beat, &payload, None);
         if self.is_hub() {
-            if let Some((group, e)) = disagreement(&self.shared, &self.everything()) {
-                self.tell(Type::Verdict, &verdict::encode(Some(group), &e, HUB), None);
+            if let Some((group, e)) = disagreement(&self.shared, &self.all_statuses()) {
+                self.tell(Type::Failure, &failure::encode(Some(group), &e, HUB), None);
                 self.apply(Some(group), e);
             }
         }
@@ -350,7 +350,7 @@ impl Monitor {
     }
 
     /// Links that ended or fell silent become verdicts.
-    fn judge(&mut self) {
+    fn check(&mut self) {
         let limit = self.deadline();
         for l in &mut self.links {
             let silent = l.heard.elapsed();
@@ -359,7 +359,7 @@ impl Monitor {
                 let seconds = silent.as_secs_f64();
                 let e = Error::Silent { peer, seconds, last, during: "no operation".into() };
                 // Should it wake up again, it shall know why it is out.
-                l.send(Type::Verdict, &verdict::encode(None, &e, self.shared.rank));
+                l.send(Type::Failure, &failure::encode(None, &e, self.shared.rank));
                 l.ended = Some(e);
             }
         }
@@ -376,8 +376,8 @@ impl Monitor {
         });
         for (rank, e) in over {
             if hub {
-                let payload = verdict::encode(None, &e, HUB);
-                self.tell(Type::Verdict, &payload, Some(rank));
+                let payload = failure::encode(None, &e, HUB);
+                self.tell(Type::Failure, &payload, Some(rank));
             }
             self.shared.fail(e);
         }
@@ -407,7 +407,7 @@ fn disagreement(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u
             }
         }
     }
-    at_cross_purposes(shared, all)
+    crossed_waits(shared, all)
 }
 
 /// How long two ranks must have waited for each other: what one sent before is with the other by then.
@@ -415,7 +415,7 @@ const CROSSED: u32 = 3000;
 
 /// A rank that sends or receives and a neighbour in a collective that wait for each other. Over sockets the fingerprint
 /// of the one reaches the other; in the memory of a host they wait at different places.
-fn at_cross_purposes(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
+fn crossed_waits(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
     let waits = |s: &Status, rank: usize| s.waiting as usize == rank && s.millis >= CROSSED;
     for (&a, of_a) in all {
         for s in of_a.iter().filter(|s| s.doing.is_point_to_point()) {

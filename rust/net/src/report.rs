@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use crate::state::{Shared, Status, NOBODY};
+use crate::state::{Shared, Status, NO_RANK_WAITED};
 
 pub fn render(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> String {
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub fn render(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> String {
                 for s in list {
                     let secs = f64::from(s.millis) / 1000.0;
                     let _ = write!(text, "{who}{state}: in {} for {secs:.1} s", s.doing);
-                    if s.waiting != NOBODY {
+                    if s.waiting != NO_RANK_WAITED {
                         let _ = write!(text, ", waiting for {}", shared.peer(s.waiting as usize));
                     }
                     text.push('\n');

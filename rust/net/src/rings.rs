@@ -19,7 +19,7 @@ use crate::fork::PerProcess;
 use crate::group::Group;
 use crate::socket::{Deadline, SLICE};
 use crate::store::{Job, Store};
-use crate::transport::Over;
+use crate::transport::MakeTransport;
 
 #[derive(Default)]
 struct Rings {
@@ -42,9 +42,9 @@ struct Member {
 static MEMBER: PerProcess<Member> = PerProcess::new();
 
 /// What the data of all groups to come goes through, where that is not shared memory and TCP.
-static OVER: Mutex<Option<Over>> = Mutex::new(None);
+static OVER: Mutex<Option<MakeTransport>> = Mutex::new(None);
 
-pub fn go_over(over: Option<Over>) {
+pub fn go_over(over: Option<MakeTransport>) {
     *OVER.lock() = over;
 }
 
@@ -283,7 +283,7 @@ pub fn set(ring: i32, group: Arc<Group>) {
 pub fn make(
     ring: Option<i32>,
     ranks: &[usize],
-    over: Option<&Over>,
+    over: Option<&MakeTransport>,
     tick: &dyn Fn() -> bool,
 ) -> Result<(i32, Option<Arc<Group>>)> {
     let _making = MEMBER.get().making.lock();

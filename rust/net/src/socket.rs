@@ -81,21 +81,21 @@ fn poll_one(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<()>
 }
 
 /// A counter that another thread raises to end a poll.
-pub struct Doorbell(OwnedFd);
+pub struct Waker(OwnedFd);
 
-impl Doorbell {
-    pub fn new() -> Result<Doorbell> {
+impl Waker {
+    pub fn new() -> Result<Waker> {
         use rustix::event::{eventfd, EventfdFlags};
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::io("eventfd", e))?;
-        Ok(Doorbell(fd))
+        Ok(Waker(fd))
     }
 
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         // A full counter means that the ring is pending already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    pub fn silence(&self) {
+    pub fn drain(&self) {
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
     }
 
@@ -144,7 +144,7 @@ pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
         s.bind(&at.into())?;
         s.listen(1024)?;
         s.set_nonblocking(true)?;
-        fork::ours(&s);
+        fork::close_on_fork(&s);
         Ok(s.into())
     };
     make().map_err(|e| Error::io(format!("cannot listen at {at}"), e))
@@ -181,7 +181,7 @@ pub fn watch(stream: &TcpStream, limit: Duration) {
 fn connect_once(to: SocketAddr, deadline: &Deadline<'_>) -> Result<std::io::Result<TcpStream>> {
     let begin = || -> std::io::Result<Socket> {
         let s = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-        fork::ours(&s);
+        fork::close_on_fork(&s);
         s.set_nonblocking(true)?;
         match s.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(e),

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use crate::error::{Error, Last, Peer, Result};
 use crate::fingerprint::Fingerprint;
 use crate::frame::Type;
-use crate::hello::Identity;
-use crate::socket::{Doorbell, SLICE};
+use crate::handshake::Identity;
+use crate::socket::{Waker, SLICE};
 
 /// One rank as the others know it.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct PeerInfo {
     pub host_key: String,
 }
 
-pub const NOBODY: u32 = u32::MAX;
+pub const NO_RANK_WAITED: u32 = u32::MAX;
 
 /// What a group is in, for heartbeats and the debug report.
 pub struct Now {
@@ -43,7 +43,7 @@ pub struct GroupState {
     pub waiting: AtomicU32,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
-    pub bell: Doorbell,
+    pub waker: Waker,
 }
 
 impl GroupState {
@@ -52,10 +52,10 @@ impl GroupState {
             id,
             ranks,
             now: Mutex::new(Now { doing: Fingerprint::NONE, since: Instant::now() }),
-            waiting: AtomicU32::new(NOBODY),
+            waiting: AtomicU32::new(NO_RANK_WAITED),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
-            bell: Doorbell::new()?,
+            waker: Waker::new()?,
         })
     }
 
@@ -65,7 +65,7 @@ impl GroupState {
         if f.is_none() {
             *f = Some(e);
             self.failed.store(true, Ordering::Release);
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 
@@ -107,7 +107,7 @@ pub struct Shared {
     pub arrivals: Mutex<HashMap<(u64, usize), TcpStream>>,
     /// Control frames for the monitor to send to the hub (or, on the hub, to everybody).
     pub outbox: Mutex<Vec<(Type, Vec<u8>)>>,
-    pub monitor_bell: Doorbell,
+    pub monitor_waker: Waker,
 }
 
 /// Rewrites the address by which a rank is dialled, for port forwardings and for tests with a proxy in between.
@@ -129,7 +129,7 @@ impl Shared {
             early: Mutex::default(),
             arrivals: Mutex::default(),
             outbox: Mutex::default(),
-            monitor_bell: Doorbell::new()?,
+            monitor_waker: Waker::new()?,
         })
     }
 
@@ -156,7 +156,7 @@ impl Shared {
             *f = Some(e);
             self.failed.store(true, Ordering::Release);
         }
-        self.ring_groups();
+        self.wake_groups();
     }
 
     /// A group has failed, of which this rank may not know yet.
@@ -184,8 +184,8 @@ impl Shared {
         }
     }
 
-    pub fn ring_groups(&self) {
-        self.groups.lock().values().for_each(|g| g.bell.ring());
+    pub fn wake_groups(&self) {
+        self.groups.lock().values().for_each(|g| g.waker.wake());
     }
 
     pub fn failure(&self) -> Option<Error> {
@@ -198,7 +198,7 @@ impl Shared {
     pub fn set_left(&self, rank: usize) {
         if let Some(l) = self.left.get(rank) {
             l.store(true, Ordering::Release);
-            self.ring_groups();
+            self.wake_groups();
         }
     }
 
@@ -208,7 +208,7 @@ impl Shared {
 
     pub fn post(&self, kind: Type, payload: Vec<u8>) {
         self.outbox.lock().push((kind, payload));
-        self.monitor_bell.ring();
+        self.monitor_waker.wake();
     }
 }
 

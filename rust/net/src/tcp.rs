@@ -13,11 +13,11 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::frame::{crc32c, Bad, Header, Type, HEADER, MAX_DATA};
-use crate::hello::{self, Purpose};
+use crate::handshake::{self, Purpose};
 use crate::shm::stream;
 use crate::socket::{self, moved, Deadline, Moved};
 use crate::state::{GroupState, Shared};
-use crate::transport::{Transport, Want};
+use crate::transport::{Interest, Transport};
 
 /// Large buffers travel in messages of this size. A call to the kernel costs acknowledgements and wake-ups beside the
 /// bytes: pieces of 256 KiB take a third more CPU time on the loopback.
@@ -48,7 +48,7 @@ struct In {
     begin: [u8; HEADER + BYTES],
     /// Of the fingerprint frame, then of all that follows it.
     got: usize,
-    heads: [[u8; HEADER]; SEGMENT / FRAME],
+    leaders: [[u8; HEADER]; SEGMENT / FRAME],
     /// Payloads come here first: the kernel writes into memory that the cache holds, and what reaches the caller has
     /// been checked.
     window: Vec<u8>,
@@ -70,8 +70,8 @@ impl Link {
     fn new(stream: TcpStream) -> Link {
         let begin = [0; HEADER + BYTES];
         let out = Out { active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
-        let (heads, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
-        let inn = In { begin, got: 0, heads, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
+        let (leaders, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
+        let inn = In { begin, got: 0, leaders, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
         Link { stream, out, inn }
     }
 }
@@ -122,8 +122,8 @@ impl Link {
         while o.done < total {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let (mut skip, mut n) = (o.done, 0);
-            let heads = o.headers.iter().map(|h| &h[..]);
-            let all = std::iter::once(begin).chain(heads.zip(frames(bytes)).flat_map(|(h, p)| [h, p]));
+            let leaders = o.headers.iter().map(|h| &h[..]);
+            let all = std::iter::once(begin).chain(leaders.zip(frames(bytes)).flat_map(|(h, p)| [h, p]));
             for part in all {
                 if skip < part.len() {
                     parts[n] = IoSlice::new(&part[skip..]);
@@ -178,7 +178,7 @@ impl Link {
             let mut parts: [_; PARTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
             let (mut skip, mut n) = (inn.got, 0);
             let mut pieces = window.chunks_mut(FRAME);
-            for head in &mut inn.heads[..frames] {
+            for head in &mut inn.leaders[..frames] {
                 for part in [&mut head[..], pieces.next().unwrap_or_default()] {
                     let size = part.len();
                     if skip < size {
@@ -201,7 +201,7 @@ impl Link {
                 if inn.got < end(inn.taken) - piece.len() {
                     break;
                 }
-                let header = data_header(&inn.heads[inn.taken], inn.seq, piece.len())?;
+                let header = data_header(&inn.leaders[inn.taken], inn.seq, piece.len())?;
                 if inn.got < end(inn.taken) {
                     break;
                 }
@@ -293,7 +293,7 @@ impl TcpTransport {
                 };
                 let deadline = Deadline::new(self.until.saturating_duration_since(Instant::now()), &stop);
                 let to = self.shared.address(rank);
-                let made = hello::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &deadline);
+                let made = handshake::connect(to, &self.shared.identity, Purpose::Data, self.group.id, &deadline);
                 let s = made.map_err(|e| match e {
                     Error::Timeout { waited, waiting_for, .. } => Error::Timeout {
                         waited,
@@ -397,16 +397,16 @@ impl Transport for TcpTransport {
         got.map_err(|fault| self.tell(from, fault))
     }
 
-    fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.group.bell.fd(), PollFlags::IN)];
-        for w in wants {
+    fn wait(&mut self, interests: &[Interest], limit: Duration) -> Result<()> {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.group.waker.fd(), PollFlags::IN)];
+        for w in interests {
             if let Some(link) = &self.links[w.peer] {
                 let flag = if w.send { PollFlags::OUT } else { PollFlags::IN };
                 fds.push(PollFd::from_borrowed_fd(link.stream.as_fd(), flag));
             }
         }
         socket::poll(&mut fds, limit)?;
-        self.group.bell.silence();
+        self.group.waker.drain();
         Ok(())
     }
 }

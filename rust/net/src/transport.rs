@@ -12,7 +12,7 @@ use crate::state::{GroupState, Shared};
 
 /// What a rank waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct Interest {
     pub peer: usize,
     /// Room to send (else something to receive).
     pub send: bool,
@@ -72,11 +72,11 @@ pub trait Transport: Send {
     }
 
     /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
-    fn wait(&mut self, wants: &[Want], limit: Duration) -> Result<()>;
+    fn wait(&mut self, interests: &[Interest], limit: Duration) -> Result<()>;
 }
 
 /// A group, for a transport that is made for it elsewhere.
-pub struct Party {
+pub struct Membership {
     /// The same number on all members, and no other group's.
     pub id: u64,
     pub me: usize,
@@ -86,10 +86,10 @@ pub struct Party {
     state: Arc<GroupState>,
 }
 
-impl Party {
-    pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>, me: usize) -> Party {
+impl Membership {
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>, me: usize) -> Membership {
         let numbers = state.ranks.iter().map(|r| shared.peers[*r].number).collect();
-        Party { id: state.id, me, numbers, shared, state }
+        Membership { id: state.id, me, numbers, shared, state }
     }
 
     /// A member as errors name it.
@@ -111,12 +111,12 @@ impl Party {
 }
 
 /// Makes the transport of a group.
-pub type Over = Arc<dyn Fn(Party) -> Result<Box<dyn Transport>> + Send + Sync>;
+pub type MakeTransport = Arc<dyn Fn(Membership) -> Result<Box<dyn Transport>> + Send + Sync>;
 
 /// The transport of a group of one, which has nobody to send to.
-pub struct Nobody;
+pub struct NoPeers;
 
-impl Transport for Nobody {
+impl Transport for NoPeers {
     fn name(&self) -> &'static str {
         "none"
     }
@@ -135,7 +135,7 @@ impl Transport for Nobody {
         Err(Error::invalid(format!("there is no rank {from} in a group of one")))
     }
 
-    fn wait(&mut self, _wants: &[Want], _limit: Duration) -> Result<()> {
+    fn wait(&mut self, _wants: &[Interest], _limit: Duration) -> Result<()> {
         Err(Error::invalid("a group of one has nobody to wait for"))
     }
 }

@@ -35,7 +35,7 @@ pub struct Work {
 
 impl Work {
     pub fn is_done(&self) -> bool {
-        !self.generation.elsewhere() && self.outcome.result.lock().is_some()
+        !self.generation.is_forked() && self.outcome.result.lock().is_some()
     }
 
     /// Wait for the end, at most `limit`. After `Error::Timeout` from here the operation goes on and can be waited for

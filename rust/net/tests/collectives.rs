@@ -11,7 +11,9 @@ use half::{bf16, f16};
 use oar_net::costs::Costs;
 use oar_net::fingerprint::Fingerprint;
 use oar_net::frame::crc32c;
-use oar_net::{CollectiveCall, Dtype, Group, Options, Over, Party, ReduceOp, Result, Transport, Want};
+use oar_net::{
+    CollectiveCall, Dtype, Group, Interest, MakeTransport, Membership, Options, ReduceOp, Result, Transport,
+};
 
 /// Small numbers that every type holds exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
@@ -133,7 +135,7 @@ fn movements(g: &Group, dtype: Dtype, n: usize) {
     g.barrier().unwrap();
 }
 
-fn everything(world: usize, make: impl Fn(usize) -> Options + Sync, sizes: &[usize]) {
+fn all_statuses(world: usize, make: impl Fn(usize) -> Options + Sync, sizes: &[usize]) {
     job(world, make, |_, g| {
         for &dtype in Dtype::ALL {
             for &n in sizes {
@@ -152,7 +154,7 @@ const SIZES: &[usize] = &[0, 1, 5, 20_000];
 #[test]
 fn over_tcp() {
     for world in [1, 2, 3, 7] {
-        everything(world, |_| options(), SIZES);
+        all_statuses(world, |_| options(), SIZES);
     }
 }
 
@@ -163,7 +165,7 @@ fn shared(_: usize) -> Options {
 #[test]
 fn over_shared_memory() {
     for world in [2, 3, 7] {
-        everything(world, shared, SIZES);
+        all_statuses(world, shared, SIZES);
     }
     job(3, shared, |_, g| {
         assert_eq!(g.transport(), "shared memory");
@@ -229,7 +231,7 @@ fn what_lies_in_a_room_is_combined_there() {
 
 #[test]
 fn over_pairs_in_shared_memory() {
-    everything(5, |r| Options { flat: true, ..shared(r) }, SIZES);
+    all_statuses(5, |r| Options { flat: true, ..shared(r) }, SIZES);
 }
 
 /// Two and three ranks on two "hosts", and one alone on a third.
@@ -240,7 +242,7 @@ fn three_hosts(rank: usize) -> Options {
 #[test]
 fn between_hosts() {
     for world in [3, 6] {
-        everything(world, three_hosts, SIZES);
+        all_statuses(world, three_hosts, SIZES);
     }
     job(5, three_hosts, |_, g| {
         assert!(g.transport().contains("tcp"));
@@ -433,7 +435,7 @@ impl Transport for Letters {
         self.try_send(to, bytes)
     }
 
-    fn wait(&mut self, _wants: &[Want], _limit: Duration) -> Result<()> {
+    fn wait(&mut self, _wants: &[Interest], _limit: Duration) -> Result<()> {
         std::thread::yield_now();
         Ok(())
     }
@@ -447,7 +449,7 @@ fn over_a_transport_of_ones_own() {
         |_| options(),
         |c, _| {
             let mail = mail.clone();
-            let own: Over = Arc::new(move |party: Party| -> Result<Box<dyn Transport>> {
+            let own: MakeTransport = Arc::new(move |party: Membership| -> Result<Box<dyn Transport>> {
                 let (mail, doing, me) = (mail.clone(), vec![], party.me);
                 let (fresh, sums) = Default::default();
                 Ok(Box::new(Letters { mail, me, doing, fresh, sums, forwarded: 0 }))

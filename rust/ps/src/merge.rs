@@ -59,7 +59,7 @@ fn scaled(mut t: Tensor, factor: f64) -> Result<Tensor> {
 }
 
 /// The sum of what several steps gave of one variable, or with `mean` their mean. `once` leaves no row twice.
-pub fn together(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Result<Value> {
+pub fn merge_steps(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Result<Value> {
     let factor = if mean { 1.0 / values.len() as f64 } else { 1.0 };
     let mut values = values.into_iter();
     let Some(first) = values.next() else { bail!(InvalidArgument, "nothing of '{name}' to merge") };
@@ -79,7 +79,7 @@ pub fn together(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Resul
                     other => bail!(InvalidArgument, "'{name}' was rows, and is {}", other.what()),
                 }
             }
-            let mut whole = stacked(name, all)?;
+            let mut whole = concat_rows(name, all)?;
             if once {
                 whole = merged(name, &whole)?;
             }
@@ -93,7 +93,7 @@ pub fn together(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Resul
 }
 
 /// Rows of the same matrix, one after the other.
-pub fn stacked(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRows> {
+pub fn concat_rows(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRows> {
     if all.len() == 1 {
         return Ok(all.remove(0));
     }

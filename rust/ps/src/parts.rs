@@ -7,14 +7,14 @@ use oar_ops_common::rows::check_rows;
 use std::sync::Arc;
 
 /// The rows of `t` at these places, which have been checked, as a tensor.
-pub fn take_rows(t: &Tensor, places: &[usize]) -> Result<Tensor> {
+pub fn take_rows(t: &Tensor, positions: &[usize]) -> Result<Tensor> {
     let mut dims = Dims::from_slice(t.dims());
-    dims[0] = places.len() as i64;
+    dims[0] = positions.len() as i64;
     let mut out = Tensor::empty(t.dtype(), &dims)?;
     let width = t.nbytes() / (t.dims()[0].max(1) as usize);
     if width > 0 {
         let from = t.bytes();
-        for (row, &at) in out.bytes_mut()?.chunks_exact_mut(width).zip(places) {
+        for (row, &at) in out.bytes_mut()?.chunks_exact_mut(width).zip(positions) {
             row.copy_from_slice(&from[at * width..(at + 1) * width]);
         }
     }
@@ -22,7 +22,7 @@ pub fn take_rows(t: &Tensor, places: &[usize]) -> Result<Tensor> {
 }
 
 /// Rows by the section that they lie in, counted from where it begins. Rows keep their order.
-pub fn by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result<Vec<SelectedRows>> {
+pub fn split_by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result<Vec<SelectedRows>> {
     check_rows(op, x)?;
     let mut ends = Vec::with_capacity(sections.len());
     let mut total = 0i64;
@@ -30,10 +30,10 @@ pub fn by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result<Vec<S
         total = total.saturating_add(s);
         ends.push(total);
     }
-    let mut places: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
+    let mut positions: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
     for (at, &row) in x.rows.iter().enumerate() {
         let section = ends.partition_point(|&end| end <= row);
-        let Some(list) = places.get_mut(section) else {
+        let Some(list) = positions.get_mut(section) else {
             bail!(OutOfRange, "operator {op}: row {row} of 'X' lies beyond height_sections {sections:?}")
         };
         list.push(at);
@@ -43,11 +43,11 @@ pub fn by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result<Vec<S
         let rows: Vec<i64> = list.iter().map(|&at| x.rows[at] - start).collect();
         Ok(SelectedRows { rows: Arc::new(rows), height: sections[i], value: take_rows(&x.value, list)? })
     };
-    places.iter().enumerate().map(part).collect()
+    positions.iter().enumerate().map(part).collect()
 }
 
 /// Blocks of rows, one after the other.
-pub fn joined(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
+pub fn concat(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
     let [first, ..] = parts else { bail!(InvalidArgument, "operator {op}: nothing to join") };
     let mut dims = Dims::from_slice(first.dims());
     ensure!(!dims.is_empty(), InvalidArgument, "operator {op}: a block has no rows");

@@ -1,6 +1,6 @@
 //! Values as variables on their way, and back. No bytes are copied: they arrive in the tensor that they are for.
 
-use crate::protocol::{Incoming, Kind, Memory, Meta, Outgoing};
+use crate::protocol::{Buffer, Incoming, Meta, Outgoing, ValueKind};
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
@@ -9,9 +9,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// A tensor whose bytes travel.
-struct Travelling(Tensor);
+struct TensorBuffer(Tensor);
 
-impl Memory for Travelling {
+impl Buffer for TensorBuffer {
     fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
@@ -31,10 +31,10 @@ fn sizes(dims: &[i64]) -> Vec<u64> {
 /// A value under the name that the other end knows it by.
 pub fn outgoing(name: &str, value: Value) -> Result<Outgoing> {
     let (kind, rows, height, t) = match value {
-        Value::Dense(t) => (Kind::Dense, Vec::new(), 0, t),
+        Value::Dense(t) => (ValueKind::Dense, Vec::new(), 0, t),
         Value::Rows(r) => {
             let r = *r;
-            (Kind::Rows, r.rows.to_vec(), r.height as u64, r.value)
+            (ValueKind::Rows, r.rows.to_vec(), r.height as u64, r.value)
         }
         other => bail!(InvalidArgument, "the variable '{name}' cannot be sent: it is {}", other.what()),
     };
@@ -48,11 +48,11 @@ pub fn outgoing(name: &str, value: Value) -> Result<Outgoing> {
     let lod = lod.map(|level| level.iter().map(|&o| o as u64).collect()).collect();
     let (dims, bytes, n) = (sizes(t.dims()), t.nbytes() as u64, rows.len() as u64);
     let meta = Meta { name: name.to_string(), kind, dtype, dims, lod, height, rows: n, bytes };
-    Ok(Outgoing { meta, rows, data: Box::new(Travelling(t)) })
+    Ok(Outgoing { meta, rows, data: Box::new(TensorBuffer(t)) })
 }
 
 /// The data type and shape that a variable says it has. Nothing is allocated.
-pub fn announced(meta: &Meta) -> std::result::Result<(DType, Dims), String> {
+pub fn declared_type(meta: &Meta) -> std::result::Result<(DType, Dims), String> {
     let dtype = DType::from_proto(meta.dtype.into()).ok_or_else(|| format!("{}: an unknown data type", meta.name))?;
     let dims: Option<Dims> = meta.dims.iter().map(|&d| i64::try_from(d).ok()).collect();
     let dims = dims.ok_or_else(|| format!("{}: a size that is too large", meta.name))?;
@@ -61,27 +61,27 @@ pub fn announced(meta: &Meta) -> std::result::Result<(DType, Dims), String> {
     if numel.checked_mul(dtype.size()).map(|n| n as u64) != Some(meta.bytes) {
         return Err(format!("{}: {} bytes are not {dtype} {:?}", meta.name, meta.bytes, &dims[..]));
     }
-    if meta.kind == Kind::Rows && first != meta.rows {
+    if meta.kind == ValueKind::Rows && first != meta.rows {
         return Err(format!("{}: {} rows, but numbers of {}", meta.name, first, meta.rows));
     }
     Ok((dtype, dims))
 }
 
 /// Room for a variable.
-pub fn room(meta: &Meta) -> std::result::Result<Box<dyn Memory>, String> {
-    let (dtype, dims) = announced(meta)?;
+pub fn allocate(meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String> {
+    let (dtype, dims) = declared_type(meta)?;
     let t = Tensor::empty(dtype, &dims).map_err(|e| e.message().to_string())?;
-    Ok(Box::new(Travelling(t)))
+    Ok(Box::new(TensorBuffer(t)))
 }
 
 /// What has arrived in a [`room`].
-pub fn arrived(var: Incoming) -> Result<Value> {
+pub fn into_value(var: Incoming) -> Result<Value> {
     let name = var.meta.name;
-    let found = var.data.into_any().downcast::<Travelling>();
-    let Travelling(mut t) = *found.map_err(|_| err!(Fatal, "the variable '{name}' arrived somewhere else"))?;
+    let found = var.data.into_any().downcast::<TensorBuffer>();
+    let TensorBuffer(mut t) = *found.map_err(|_| err!(Fatal, "the variable '{name}' arrived somewhere else"))?;
     // Bytes that are neither true nor false are no bools.
     t.normalise_bools()?;
-    if var.meta.kind == Kind::Rows {
+    if var.meta.kind == ValueKind::Rows {
         let height = i64::try_from(var.meta.height).map_err(|_| err!(InvalidArgument, "'{name}' is too tall"))?;
         return Ok(SelectedRows { rows: Arc::new(var.rows), height, value: t }.into());
     }

@@ -47,12 +47,12 @@ impl Area {
     }
 
     /// Whether what others read may as well be written where it is made.
-    pub fn wants_rooms(&self) -> bool {
+    pub fn wants_symmetric_buffers(&self) -> bool {
         !self.seg.apart
     }
 
     /// The number of the next symmetric buffer.
-    pub fn next_room(&mut self) -> u64 {
+    pub fn next_symmetric_id(&mut self) -> u64 {
         self.made += 1;
         self.made
     }

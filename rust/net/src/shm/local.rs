@@ -36,34 +36,34 @@ impl Reduction {
 
 /// Who gets the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum For {
+pub enum Receivers {
     All,
     Root(usize),
 }
 
-impl For {
+impl Receivers {
     fn me(self, rank: usize) -> bool {
-        self == For::All || self == For::Root(rank)
+        self == Receivers::All || self == Receivers::Root(rank)
     }
 }
 
-pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: For) -> Result<()> {
+pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, receivers: Receivers) -> Result<()> {
     if data.len() <= SMALL {
         a.write(0, data);
         a.commit(g)?;
-        if whom.me(a.me) {
+        if receivers.me(a.me) {
             let rows: Vec<_> = (0..a.world).map(|rank| a.row(rank, 0, data.len())).collect();
             // SAFETY: committed rows of data.len() bytes; data is mine alone.
             unsafe { r.into(data.as_mut_ptr(), &rows, data.len()) };
         }
         return Ok(());
     }
-    if whom == For::All {
+    if receivers == Receivers::All {
         if let Some((buffer, off)) = a.common_place(g, data)? {
             return in_place(a, g, (&buffer, off), data, r);
         }
     }
-    in_shares(a, g, data, r, whom)
+    in_shares(a, g, data, r, receivers)
 }
 
 /// Share `j` of `len` bytes for `world` ranks, in whole cache lines: from and to.
@@ -97,7 +97,7 @@ fn in_place(
 }
 
 /// Step k carries chunk k and the results of chunk k - 1: one wait a chunk.
-fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: For) -> Result<()> {
+fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, receivers: Receivers) -> Result<()> {
     let (me, world) = (a.me, a.world);
     // A slot holds a chunk and, behind it, the results of one share of another.
     let share = (a.slot_bytes() / (world + 1)) & !63;
@@ -107,14 +107,14 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
     let bounds = |k: usize| (k * chunk, chunk.min(total - k * chunk));
     let mut rows = Vec::with_capacity(world);
     // Only the root's data may change.
-    let mut spare = vec![0; if whom.me(me) { 0 } else { share }];
+    let mut spare = vec![0; if receivers.me(me) { 0 } else { share }];
     for k in 0..=chunks {
         let mut result = None;
         if k > 0 {
             let (base, len) = bounds(k - 1);
             let (from, to) = cut(len, world, me);
             let mine = data[base + from..base + to].as_mut_ptr();
-            let out = if whom.me(me) { mine } else { spare.as_mut_ptr() };
+            let out = if receivers.me(me) { mine } else { spare.as_mut_ptr() };
             rows.clear();
             rows.extend((0..world).map(|r| if r == me { mine.cast_const() } else { a.row(r, from, to - from) }));
             // SAFETY: rows of the step before, committed; `out` is mine alone, and either my own row or apart from all;
@@ -132,7 +132,7 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, whom: 
             a.write(to, &data[base + to..base + len]);
         }
         a.commit(g)?;
-        if let (Some((base, len)), true) = (result, whom.me(me)) {
+        if let (Some((base, len)), true) = (result, receivers.me(me)) {
             for rank in (0..world).filter(|r| *r != me) {
                 let (from, to) = cut(len, world, rank);
                 a.read(rank, chunk, &mut data[base + from..base + to]);
@@ -178,16 +178,16 @@ pub fn gather(
     g: &Guard<'_>,
     input: &[u8],
     out: &mut [u8],
-    whom: For,
+    receivers: Receivers,
     place: impl Fn(usize) -> usize,
 ) -> Result<()> {
     let (me, each) = (a.me, input.len());
-    let mine = whom.me(me);
+    let mine = receivers.me(me);
     if mine {
         out[place(me) * each..][..each].copy_from_slice(input);
     }
     for (off, len) in pieces(each, a.slot_bytes()) {
-        if whom != For::Root(me) {
+        if receivers != Receivers::Root(me) {
             a.write(0, &input[off..off + len]);
         }
         a.commit(g)?;

@@ -8,7 +8,7 @@ use super::{stream, wait, Segment, BELL, BELL_SLEEPERS, CELL, CELLS, CELL_HEAD};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::{GroupState, Shared};
-use crate::transport::{Transport, Want};
+use crate::transport::{Interest, Transport};
 
 const HEAD: usize = 0;
 const TAIL: usize = 64;
@@ -154,7 +154,7 @@ impl Transport for PairTransport {
         Ok(true)
     }
 
-    fn wait(&mut self, _wants: &[Want], limit: Duration) -> Result<()> {
+    fn wait(&mut self, _wants: &[Interest], limit: Duration) -> Result<()> {
         let line = self.seg.layout.line(self.me);
         let seg = self.seg.clone();
         let bell = seg.map.word(line + BELL);

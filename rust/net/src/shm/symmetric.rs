@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 use super::map::Map;
 use super::{mapped, PAGE};
 use crate::error::Result;
-use crate::fork::Kept;
+use crate::fork::PrivateAfterFork;
 use crate::socket::Deadline;
 use crate::store::Store;
 
 /// One rank's hold of the memory; gone with the last rank's.
 pub struct SymmetricBuffer {
     // Before the mapping: a fork must not find what is unmapped already.
-    _kept: Kept,
+    _kept: PrivateAfterFork,
     map: Map,
     _fd: OwnedFd,
     me: usize,
@@ -38,7 +38,7 @@ impl SymmetricBuffer {
         let stride = len.max(1).next_multiple_of(PAGE);
         let all = stride * world;
         let (map, fd) = mapped(store, key, (me, world), all, deadline, |_| ())?;
-        let kept = Kept::new(map.at(0, all), all, &fd);
+        let kept = PrivateAfterFork::new(map.at(0, all), all, &fd);
         Ok(SymmetricBuffer { _kept: kept, map, _fd: fd, me, len, stride, id })
     }
 

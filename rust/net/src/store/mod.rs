@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::error::{Error, Result};
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
-use crate::hello::{self, Identity, Purpose, NO_RANK};
+use crate::handshake::{self, Identity, Purpose, NO_RANK};
 use crate::socket::{self, moved, Deadline, Moved};
 pub use protocol::{decode_reply, decode_request, Reply, Request, MAX_KEY, MAX_VALUE};
 use server::Server;
@@ -80,7 +80,7 @@ impl Store {
 
     pub fn connect_until(address: SocketAddr, job: &Job, deadline: &Deadline<'_>) -> Result<Store> {
         let id = Identity::new(&job.name, &job.token, 0, NO_RANK);
-        let stream = hello::connect(address, &id, Purpose::Store, 0, deadline)?;
+        let stream = handshake::connect(address, &id, Purpose::Store, 0, deadline)?;
         let link =
             Link { stream, writer: Writer::default(), parser: Parser::new(MAX_CONTROL), next_id: 1, broken: None };
         Ok(Store {

@@ -14,8 +14,8 @@ use super::protocol::{decode_request, encode_reply, Reply, Request};
 use crate::error::{Error, Result};
 use crate::fork::ForkGeneration;
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
-use crate::hello::{Acceptor, Identity, Purpose};
-use crate::socket::{self, moved, Doorbell, Moved};
+use crate::handshake::{Acceptor, Identity, Purpose};
+use crate::socket::{self, moved, Moved, Waker};
 
 /// All values together; a store is for addresses and names, not for tensors.
 const MAX_TOTAL: usize = 256 << 20;
@@ -24,7 +24,7 @@ const MAX_UNREAD: usize = 8 << 20;
 
 pub struct Server {
     address: SocketAddr,
-    bell: Arc<Doorbell>,
+    waker: Arc<Waker>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
     generation: ForkGeneration,
@@ -33,14 +33,14 @@ pub struct Server {
 impl Server {
     pub fn start(listener: TcpListener, id: Identity) -> Result<Server> {
         let address = listener.local_addr().map_err(|e| Error::io("store", e))?;
-        let bell = Arc::new(Doorbell::new()?);
+        let waker = Arc::new(Waker::new()?);
         let stop = Arc::new(AtomicBool::new(false));
-        let (bell2, stop2) = (bell.clone(), stop.clone());
+        let (bell2, stop2) = (waker.clone(), stop.clone());
         let thread = std::thread::Builder::new()
             .name("oar-store".into())
             .spawn(move || Keeper::new(Acceptor::new(listener, Arc::new(id))).run(&bell2, &stop2))
             .map_err(|e| Error::io("store thread", e))?;
-        Ok(Server { address, bell, stop, thread: Some(thread), generation: ForkGeneration::now() })
+        Ok(Server { address, waker, stop, thread: Some(thread), generation: ForkGeneration::now() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -50,13 +50,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.generation.elsewhere() {
+        if self.generation.is_forked() {
             // A join would wait for a thread that is not here.
             std::mem::forget(self.thread.take());
             return;
         }
         self.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.waker.wake();
         if let Some(t) = self.thread.take() {
             let _ = t.join();
         }
@@ -122,7 +122,7 @@ struct Parked {
 }
 
 struct Keeper {
-    door: Acceptor,
+    acceptor: Acceptor,
     clients: Vec<Client>,
     parked: Vec<Parked>,
     values: HashMap<Vec<u8>, Vec<u8>>,
@@ -131,18 +131,18 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(door: Acceptor) -> Keeper {
-        Keeper { door, clients: Vec::new(), parked: Vec::new(), values: HashMap::new(), total: 0, next_number: 0 }
+    fn new(acceptor: Acceptor) -> Keeper {
+        Keeper { acceptor, clients: Vec::new(), parked: Vec::new(), values: HashMap::new(), total: 0, next_number: 0 }
     }
 
-    fn run(mut self, bell: &Doorbell, stop: &AtomicBool) {
+    fn run(mut self, waker: &Waker, stop: &AtomicBool) {
         let mut buf = vec![0; 64 << 10];
         while !stop.load(Ordering::Acquire) {
-            if self.poll(bell).is_err() {
+            if self.poll(waker).is_err() {
                 return;
             }
-            bell.silence();
-            for (stream, hello) in self.door.turn() {
+            waker.drain();
+            for (stream, hello) in self.acceptor.turn() {
                 if hello.purpose == Purpose::Store {
                     self.next_number += 1;
                     self.clients.push(Client {
@@ -173,9 +173,9 @@ impl Keeper {
         }
     }
 
-    fn poll(&self, bell: &Doorbell) -> Result<()> {
-        let mut fds = vec![PollFd::from_borrowed_fd(bell.fd(), PollFlags::IN)];
-        fds.extend(self.door.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    fn poll(&self, waker: &Waker) -> Result<()> {
+        let mut fds = vec![PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
+        fds.extend(self.acceptor.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.clients.iter().map(|c| {
             let out = if c.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             PollFd::from_borrowed_fd(c.stream.as_fd(), PollFlags::IN | out)

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::line::{Line, Stream};
+use super::connection::{Connection, Stream};
 use super::wire::Meta;
-use super::{Incoming, Place};
+use super::{Allocate, Incoming};
 use oar_net::error::{Error, Result};
 use oar_net::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
 use oar_net::shm::map::Map;
@@ -22,7 +22,7 @@ const LARGE: usize = 16 << 10;
 pub const MAX_VARIABLE: u64 = 1 << 40;
 
 /// Why a message did not come: the connection is gone, or what came is no message.
-pub enum Lost {
+pub enum ChannelError {
     /// The wait is over (deadline, interruption), or the process cannot go on.
     Wait(Error),
     Gone(String),
@@ -30,15 +30,15 @@ pub enum Lost {
     Refused(String),
 }
 
-impl From<Error> for Lost {
-    fn from(e: Error) -> Lost {
-        Lost::Wait(e)
+impl From<Error> for ChannelError {
+    fn from(e: Error) -> ChannelError {
+        ChannelError::Wait(e)
     }
 }
 
-type Got<T> = std::result::Result<T, Lost>;
+type Got<T> = std::result::Result<T, ChannelError>;
 
-pub struct Channel<S: Stream = Line> {
+pub struct Channel<S: Stream = Connection> {
     stream: S,
     out: Vec<u8>,
     out_seq: u64,
@@ -49,19 +49,19 @@ pub struct Channel<S: Stream = Line> {
     in_seq: u64,
     taken: u64,
     /// How long the other end may stay silent in the middle of a message.
-    patience: Duration,
+    stall_limit: Duration,
 }
 
 impl Channel {
     pub fn new(stream: TcpStream) -> Channel {
         socket::unpace(&stream);
-        Channel::over(Line::new(stream))
+        Channel::over(Connection::new(stream))
     }
 
     /// What comes next passes through memory of both ends. Nothing may be under way.
     pub fn share(&mut self, map: Map, server: bool) -> Got<()> {
         if self.from < self.to || !self.out.is_empty() {
-            return Err(Lost::Refused("bytes were under way when the memory came".into()));
+            return Err(ChannelError::Refused("bytes were under way when the memory came".into()));
         }
         self.stream.share(map, server);
         Ok(())
@@ -80,20 +80,23 @@ impl<S: Stream> Channel<S> {
             to: 0,
             in_seq: 0,
             taken: 0,
-            patience: Duration::MAX,
+            stall_limit: Duration::MAX,
         }
     }
 
     /// An end that says nothing, or takes nothing, for so long in the middle of a message is gone.
-    pub fn patient_for(self, patience: Duration) -> Channel<S> {
-        Channel { patience, ..self }
+    pub fn with_stall_limit(self, stall_limit: Duration) -> Channel<S> {
+        Channel { stall_limit, ..self }
     }
 
     /// Wait for the other end; `since` is when it was last heard of.
     fn wait(&self, flags: PollFlags, since: &mut Option<Instant>, slice: Duration) -> Got<()> {
         let silent = since.get_or_insert_with(Instant::now).elapsed();
-        if silent > self.patience {
-            return Err(Lost::Gone(format!("silent for {:.1} s in the middle of a message", silent.as_secs_f64())));
+        if silent > self.stall_limit {
+            return Err(ChannelError::Gone(format!(
+                "silent for {:.1} s in the middle of a message",
+                silent.as_secs_f64()
+            )));
         }
         self.stream.wait(flags, slice)?;
         Ok(())
@@ -130,9 +133,9 @@ impl<S: Stream> Channel<S> {
         let n = self.out.len();
         while done < n + more.len() {
             let parts = [IoSlice::new(&self.out[done.min(n)..]), IoSlice::new(&more[done.saturating_sub(n)..])];
-            match moved(self.stream.give(&parts)) {
+            match moved(self.stream.try_write(&parts)) {
                 Moved::Some(n) => (done, since) = (done + n, None),
-                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Ended(why) => return Err(ChannelError::Gone(why)),
                 Moved::Blocked => self.wait(PollFlags::OUT, &mut since, deadline.slice(during, "room to send")?)?,
             }
         }
@@ -141,7 +144,7 @@ impl<S: Stream> Channel<S> {
     }
 
     fn frame(&mut self, kind: Type, payload: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
-        let crc = if self.stream.checks() { crc32c(payload) } else { 0 };
+        let crc = if self.stream.needs_checksums() { crc32c(payload) } else { 0 };
         self.out.extend_from_slice(&Header::with_crc(kind, self.out_seq, payload, crc).encode());
         self.out_seq += 1;
         if payload.len() >= LARGE {
@@ -164,7 +167,7 @@ impl<S: Stream> Channel<S> {
         during: &str,
     ) -> Got<()> {
         if head.len() > MAX_CONTROL {
-            return Err(Lost::Wait(Error::invalid(format!("{during}: too many variables for one message"))));
+            return Err(ChannelError::Wait(Error::invalid(format!("{during}: too many variables for one message"))));
         }
         self.frame(kind, head, deadline, during)?;
         let mut piece = Vec::new();
@@ -200,9 +203,9 @@ impl<S: Stream> Channel<S> {
         }
         let mut since = None;
         while self.to - self.from < n {
-            match moved(self.stream.take(&mut [IoSliceMut::new(&mut self.input[self.to..])])) {
+            match moved(self.stream.try_read(&mut [IoSliceMut::new(&mut self.input[self.to..])])) {
                 Moved::Some(n) => (self.to, self.taken, since) = (self.to + n, self.taken + n as u64, None),
-                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Ended(why) => return Err(ChannelError::Gone(why)),
                 Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
         }
@@ -214,7 +217,8 @@ impl<S: Stream> Channel<S> {
         let mut bytes = [0; HEADER];
         bytes.copy_from_slice(&self.input[self.from..self.from + HEADER]);
         self.from += HEADER;
-        let header = Header::decode(&bytes, bound, self.in_seq).map_err(|bad| Lost::Refused(bad.to_string()))?;
+        let header =
+            Header::decode(&bytes, bound, self.in_seq).map_err(|bad| ChannelError::Refused(bad.to_string()))?;
         self.in_seq += 1;
         Ok(header)
     }
@@ -228,18 +232,20 @@ impl<S: Stream> Channel<S> {
         while done < to.len() {
             let (left, next) = (&mut to[done..], &mut self.input[..HEADER]);
             let due = left.len();
-            match moved(self.stream.take(&mut [IoSliceMut::new(left), IoSliceMut::new(next)])) {
+            match moved(self.stream.try_read(&mut [IoSliceMut::new(left), IoSliceMut::new(next)])) {
                 Moved::Some(n) => {
                     (self.from, self.to) = (0, n.saturating_sub(due));
                     (done, self.taken, since) = (done + n.min(due), self.taken + n as u64, None);
                 }
-                Moved::Ended(why) => return Err(Lost::Gone(why)),
+                Moved::Ended(why) => return Err(ChannelError::Gone(why)),
                 Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
         }
-        match !self.stream.checks() || crc32c(to) == header.crc {
+        match !self.stream.needs_checksums() || crc32c(to) == header.crc {
             true => Ok(()),
-            false => Err(Lost::Refused(format!("the payload of frame {} does not match its checksum", header.seq))),
+            false => {
+                Err(ChannelError::Refused(format!("the payload of frame {} does not match its checksum", header.seq)))
+            }
         }
     }
 
@@ -247,7 +253,7 @@ impl<S: Stream> Channel<S> {
     pub fn head(&mut self, kind: Type, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<u8>> {
         match self.any_head(deadline, during, of)? {
             (found, head) if found == kind => Ok(head),
-            (found, _) => Err(Lost::Refused(format!("an unexpected {found:?} frame"))),
+            (found, _) => Err(ChannelError::Refused(format!("an unexpected {found:?} frame"))),
         }
     }
 
@@ -263,7 +269,7 @@ impl<S: Stream> Channel<S> {
             let header = self.header(PIECE, deadline, during, of)?;
             if header.kind != Type::Data || header.len as usize != piece.len() {
                 let what = format!("a frame of {} bytes came where {} were due", header.len, piece.len());
-                return Err(Lost::Refused(what));
+                return Err(ChannelError::Refused(what));
             }
             self.payload(&header, piece, deadline, during, of)?;
         }
@@ -275,7 +281,7 @@ impl<S: Stream> Channel<S> {
     pub fn vars(
         &mut self,
         metas: &[Meta],
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         deadline: &Deadline<'_>,
         during: &str,
         of: &str,
@@ -283,11 +289,11 @@ impl<S: Stream> Channel<S> {
         let (mut found, mut refused) = (Vec::new(), None);
         for meta in metas {
             if meta.bytes > MAX_VARIABLE || meta.rows > MAX_VARIABLE / 8 {
-                return Err(Lost::Refused(format!("the variable {} of {} bytes", meta.name, meta.bytes)));
+                return Err(ChannelError::Refused(format!("the variable {} of {} bytes", meta.name, meta.bytes)));
             }
             let rows = self.rows(meta.rows, deadline, during, of)?;
             let room = match &refused {
-                None => place(meta).and_then(|room| match room.bytes().len() as u64 == meta.bytes {
+                None => allocate(meta).and_then(|room| match room.bytes().len() as u64 == meta.bytes {
                     true => Ok(room),
                     false => {
                         Err(format!("{} has {} bytes where {} were sent", meta.name, room.bytes().len(), meta.bytes))

@@ -5,21 +5,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::channel::{parts, Channel, Lost};
-use super::conversation::{SHARE, TO_SHARE};
+use super::channel::{parts, Channel, ChannelError};
+use super::connection;
+use super::handler::{SHARE, TO_SHARE};
 use super::limits::{Limits, Waiting};
-use super::line;
 use super::wire::{decode_reply, Reply, Request};
-use super::{Incoming, Outgoing, Place};
+use super::{Allocate, Incoming, Outgoing};
 use oar_net::error::{Error, Result};
 use oar_net::frame::Type;
-use oar_net::hello::{self, Identity, Purpose};
+use oar_net::handshake::{self, Identity, Purpose};
 use oar_net::shm::map;
 use oar_net::socket::{self, Deadline};
 use oar_net::store::Job;
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ClientSettings {
     pub trainer: u32,
     /// Grows with every start of this trainer.
     pub incarnation: u64,
@@ -49,12 +49,12 @@ struct Link {
 /// A trainer's connection to a server. Threads take turns.
 pub struct Client {
     at: SocketAddr,
-    settings: Settings,
+    settings: ClientSettings,
     link: Mutex<Link>,
 }
 
 impl Client {
-    pub fn new(at: SocketAddr, settings: Settings) -> Client {
+    pub fn new(at: SocketAddr, settings: ClientSettings) -> Client {
         Client { at, settings, link: Mutex::default() }
     }
 
@@ -74,31 +74,36 @@ impl Client {
         vars: &[Outgoing],
         barrier: bool,
         want: Vec<String>,
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         stop: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<Incoming>> {
         let mut link = self.link.lock();
         link.seq += 1;
         let metas = vars.iter().map(|v| v.meta.clone()).collect();
         let request = Request::Push { seq: link.seq, barrier, want, vars: metas };
-        let (_, vars) = self.call(&mut link, &request, vars, place, stop)?;
+        let (_, vars) = self.call(&mut link, &request, vars, allocate, stop)?;
         link.acked = link.seq;
         Ok(vars)
     }
 
-    pub fn get(&self, names: Vec<String>, place: Place<'_>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<Incoming>> {
-        self.call(&mut self.link.lock(), &Request::Get { names }, &[], place, stop).map(|(_, vars)| vars)
+    pub fn get(
+        &self,
+        names: Vec<String>,
+        allocate: Allocate<'_>,
+        stop: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<Incoming>> {
+        self.call(&mut self.link.lock(), &Request::Get { names }, &[], allocate, stop).map(|(_, vars)| vars)
     }
 
     pub fn lookup(
         &self,
         name: &str,
         ids: Outgoing,
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         stop: &dyn Fn() -> Result<()>,
     ) -> Result<Incoming> {
         let request = Request::Lookup { name: name.into(), ids: ids.meta.clone() };
-        let (_, vars) = self.call(&mut self.link.lock(), &request, &[ids], place, stop)?;
+        let (_, vars) = self.call(&mut self.link.lock(), &request, &[ids], allocate, stop)?;
         vars.into_iter().next().ok_or_else(|| self.nonsense(&request))
     }
 
@@ -106,19 +111,19 @@ impl Client {
         let mut link = self.link.lock();
         link.seq += 1;
         let request = Request::Barrier { seq: link.seq };
-        self.call(&mut link, &request, &[], &nowhere, stop)?;
+        self.call(&mut link, &request, &[], &no_values, stop)?;
         link.acked = link.seq;
         Ok(())
     }
 
     pub fn notify(&self, words: Vec<String>, stop: &dyn Fn() -> Result<()>) -> Result<Vec<String>> {
-        self.call(&mut self.link.lock(), &Request::Notify { words }, &[], &nowhere, stop).map(|(words, _)| words)
+        self.call(&mut self.link.lock(), &Request::Notify { words }, &[], &no_values, stop).map(|(words, _)| words)
     }
 
     /// This trainer needs the server no more. One that was never connected says so, too: the others wait for it.
     pub fn complete(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
         let mut link = self.link.lock();
-        let result = self.call(&mut link, &Request::Complete, &[], &nowhere, stop).map(drop);
+        let result = self.call(&mut link, &Request::Complete, &[], &no_values, stop).map(drop);
         link.channel = None;
         result
     }
@@ -137,7 +142,7 @@ impl Client {
         link: &mut Link,
         request: &Request,
         vars: &[Outgoing],
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         stop: &dyn Fn() -> Result<()>,
     ) -> Result<(Vec<String>, Vec<Incoming>)> {
         let during = self.during(request);
@@ -161,17 +166,17 @@ impl Client {
         };
         loop {
             let found = match self.connected(link, &limits, &deadline, &during) {
-                Ok(()) => self.ask(link, (&head, vars), place, &deadline, &during),
+                Ok(()) => self.ask(link, (&head, vars), allocate, &deadline, &during),
                 Err(lost) => Err(lost),
             };
             let why = match found {
                 Ok(answer) => return answer,
-                Err(Lost::Wait(e)) => {
+                Err(ChannelError::Wait(e)) => {
                     // What has been sent in part cannot be gone on with.
                     link.channel = None;
                     return Err(late(e, None));
                 }
-                Err(Lost::Gone(why) | Lost::Refused(why)) => why,
+                Err(ChannelError::Gone(why) | ChannelError::Refused(why)) => why,
             };
             link.channel = None;
             let lost = *lost_since.get_or_insert_with(Instant::now);
@@ -180,7 +185,7 @@ impl Client {
                 let e = Error::Timeout { waited: lost.elapsed(), during: String::new(), waiting_for };
                 return Err(late(e, None));
             }
-            if Self::dies_with_its_state(link) && lost.elapsed() > self.settings.silence && self.nobody_listens() {
+            if Self::dies_with_its_state(link) && lost.elapsed() > self.settings.silence && self.is_refused() {
                 return Err(Error::Server(format!(
                     "{during}: the server died ({:.1} s ago; {why}), and had no FLAGS_ps_state_folder to go on from",
                     lost.elapsed().as_secs_f64()
@@ -196,7 +201,7 @@ impl Client {
     }
 
     /// Does the server's host say that no process is there?
-    fn nobody_listens(&self) -> bool {
+    fn is_refused(&self) -> bool {
         let tried = std::net::TcpStream::connect_timeout(&self.at, Duration::from_secs(1));
         tried.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
     }
@@ -208,7 +213,7 @@ impl Client {
         limits: &Limits,
         whole: &Deadline<'_>,
         during: &str,
-    ) -> std::result::Result<(), Lost> {
+    ) -> std::result::Result<(), ChannelError> {
         if link.channel.is_some() {
             return Ok(());
         }
@@ -218,16 +223,16 @@ impl Client {
         let once = if Self::dies_with_its_state(link) { s.silence } else { s.reconnect };
         let deadline = whole.within(limits.once().min(once));
         let attempt = || {
-            let stream = hello::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
-            let mut channel = Channel::new(stream).patient_for(s.silence);
+            let stream = handshake::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
+            let mut channel = Channel::new(stream).with_stall_limit(s.silence);
             let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
             channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
             let head = channel.head(Type::Reply, &deadline, during, "the server")?;
             Ok((channel, head))
         };
         let (mut channel, head) = attempt().map_err(|lost| match lost {
-            Lost::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
-                Lost::Gone(format!("nothing came from {waiting_for}"))
+            ChannelError::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
+                ChannelError::Gone(format!("nothing came from {waiting_for}"))
             }
             other => other,
         })?;
@@ -240,13 +245,18 @@ impl Client {
                 (link.channel, link.keeps) = (Some(channel), keeps);
                 Ok(())
             }
-            Some(Reply::Failed { why }) => Err(Lost::Wait(Error::Server(why))),
-            _ => Err(Lost::Refused("an answer that does not parse".into())),
+            Some(Reply::Failed { why }) => Err(ChannelError::Wait(Error::Server(why))),
+            _ => Err(ChannelError::Refused("an answer that does not parse".into())),
         }
     }
 
     /// Go on through memory, where the server is of this host, and has some to share.
-    fn share(&self, channel: &mut Channel, deadline: &Deadline<'_>, during: &str) -> std::result::Result<(), Lost> {
+    fn share(
+        &self,
+        channel: &mut Channel,
+        deadline: &Deadline<'_>,
+        during: &str,
+    ) -> std::result::Result<(), ChannelError> {
         let mut say = |word: String| {
             let request = Request::Notify { words: vec![SHARE.into(), word] };
             channel.send(Type::Request, &request.encode(), &[], deadline, during)?;
@@ -254,11 +264,11 @@ impl Client {
                 Some(Reply::Done { words }) => Ok(words.into_iter().next()),
                 // One that knows of no memory.
                 Some(Reply::Failed { .. }) => Ok(None),
-                _ => Err(Lost::Refused("an answer that does not parse".into())),
+                _ => Err(ChannelError::Refused("an answer that does not parse".into())),
             }
         };
         let Some(name) = say(socket::host_key())? else { return Ok(()) };
-        let taken = map::take(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| line::join(&fd));
+        let taken = map::take(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| connection::join(&fd));
         let agreed = say(if taken.is_ok() { "yes" } else { "no" }.into())?;
         match (taken, agreed) {
             (Ok(map), Some(_)) => channel.share(map, false),
@@ -296,18 +306,18 @@ impl Client {
         &self,
         link: &mut Link,
         (head, vars): (&[u8], &[Outgoing]),
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         deadline: &Deadline<'_>,
         during: &str,
-    ) -> std::result::Result<Result<(Vec<String>, Vec<Incoming>)>, Lost> {
-        let Some(channel) = &mut link.channel else { return Err(Lost::Gone("no connection".into())) };
+    ) -> std::result::Result<Result<(Vec<String>, Vec<Incoming>)>, ChannelError> {
+        let Some(channel) = &mut link.channel else { return Err(ChannelError::Gone("no connection".into())) };
         channel.send(Type::Request, head, &parts(vars), deadline, during)?;
         let mut of = "its answer".to_string();
         loop {
             let heard = Instant::now();
             while !channel.ready(deadline.slice(during, &of)?)? {
                 if heard.elapsed() > self.settings.silence {
-                    return Err(Lost::Gone(format!("silent for {:.1} s", heard.elapsed().as_secs_f64())));
+                    return Err(ChannelError::Gone(format!("silent for {:.1} s", heard.elapsed().as_secs_f64())));
                 }
             }
             match decode_reply(&channel.head(Type::Reply, deadline, during, &of)?) {
@@ -317,16 +327,18 @@ impl Client {
                     return Ok(Err(Error::Server(format!("the server at {}: {why}", self.at))))
                 }
                 Some(Reply::Values { vars: metas }) => {
-                    let found = channel.vars(&metas, place, deadline, during, &of)?;
+                    let found = channel.vars(&metas, allocate, deadline, during, &of)?;
                     return Ok(found.map(|vars| (Vec::new(), vars)).map_err(Error::Invalid));
                 }
-                Some(Reply::Opened { .. }) | None => return Err(Lost::Refused("an answer that does not parse".into())),
+                Some(Reply::Opened { .. }) | None => {
+                    return Err(ChannelError::Refused("an answer that does not parse".into()))
+                }
             }
         }
     }
 }
 
 /// For requests whose answers bring no variables.
-fn nowhere(meta: &super::Meta) -> std::result::Result<Box<dyn super::Memory>, String> {
+fn no_values(meta: &super::Meta) -> std::result::Result<Box<dyn super::Buffer>, String> {
     Err(format!("the variable {} was not asked for", meta.name))
 }

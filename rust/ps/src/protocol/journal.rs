@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::channel::{parts, Channel, Lost};
-use super::notes::{Image, Note};
+use super::channel::{parts, Channel, ChannelError};
+use super::log_record::{LedgerSnapshot, LogRecord};
 use super::wire::{decode_reply, Meta, Reply};
-use super::{limits, Incoming, Pieces, Place, Service};
+use super::{limits, Allocate, Incoming, Pieces, Service};
 use oar_net::error::{Error, Result};
 use oar_net::frame::Type;
 use oar_net::socket::Deadline;
@@ -36,7 +36,7 @@ pub struct Durability {
 }
 
 /// Of the servers whose folders lie there.
-pub const DEALT: &str = "dealt";
+pub const RESHARDED: &str = "dealt";
 pub const LAYOUT: &str = "layout";
 
 impl Durability {
@@ -75,7 +75,7 @@ pub struct Journal {
 
 /// What the disk had.
 pub struct Found {
-    pub image: Image,
+    pub image: LedgerSnapshot,
     pub state: Vec<Incoming>,
 }
 
@@ -90,20 +90,20 @@ fn damaged(path: &Path, why: &str) -> Error {
     ))
 }
 
-fn word(lost: Lost) -> String {
+fn word(lost: ChannelError) -> String {
     match lost {
-        Lost::Wait(e) => e.to_string(),
-        Lost::Gone(why) | Lost::Refused(why) => why,
+        ChannelError::Wait(e) => e.to_string(),
+        ChannelError::Gone(why) | ChannelError::Refused(why) => why,
     }
 }
 
 /// Files never let anybody wait.
-fn at_once() -> Deadline<'static> {
+fn no_deadline() -> Deadline<'static> {
     Deadline::only(Duration::from_secs(1 << 30))
 }
 
 /// Make the names in a folder last.
-fn settle(folder: &Path) -> Result<()> {
+fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder).and_then(|f| f.sync_all()).map_err(|e| bad("write", folder, e))
 }
 
@@ -141,15 +141,15 @@ fn write_whole(folder: &Path, name: &str, write: impl FnOnce(File) -> Result<Fil
     let file = write(File::create(&part).map_err(|e| bad("write", &part, e))?)?;
     file.sync_all().map_err(|e| bad("write", &part, e))?;
     fs::rename(&part, &path).map_err(|e| bad("write", &path, e))?;
-    settle(folder)
+    sync_folder(folder)
 }
 
 /// A snapshot: the books, then a message for each variable, then the end.
-pub fn write_snapshot(folder: &Path, name: &str, image: &Image, state: Pieces) -> Result<()> {
+pub fn write_snapshot(folder: &Path, name: &str, image: &LedgerSnapshot, state: Pieces) -> Result<()> {
     write_whole(folder, name, |file| {
         let mut out = Channel::over(file);
         let failed = |lost| bad("write", &folder.join(name), word(lost));
-        let deadline = at_once();
+        let deadline = no_deadline();
         out.send(Type::Begin, &image.encode(), &[], &deadline, "a snapshot").map_err(failed)?;
         for var in state {
             let var = var.map_err(|why| bad("write", &folder.join(name), why))?;
@@ -171,13 +171,13 @@ pub fn newest_snapshot(folder: &Path) -> Result<Option<(PathBuf, u64)>> {
 }
 
 /// Read a snapshot. `place` makes room for each variable.
-pub fn read_snapshot(path: &Path, place: Place<'_>) -> Result<Found> {
+pub fn read_snapshot(path: &Path, allocate: Allocate<'_>) -> Result<Found> {
     let file = File::open(path).map_err(|e| bad("read", path, e))?;
     let mut input = Channel::over(file);
-    let deadline = at_once();
+    let deadline = no_deadline();
     let failed = |lost| damaged(path, &word(lost));
     let head = input.head(Type::Begin, &deadline, "a snapshot", "it").map_err(failed)?;
-    let image = Image::decode(&head).ok_or_else(|| damaged(path, "its head does not parse"))?;
+    let image = LedgerSnapshot::decode(&head).ok_or_else(|| damaged(path, "its head does not parse"))?;
     let mut state = Vec::new();
     loop {
         let (kind, head) = input.any_head(&deadline, "a snapshot", "it").map_err(failed)?;
@@ -186,13 +186,13 @@ pub fn read_snapshot(path: &Path, place: Place<'_>) -> Result<Found> {
             (Type::Reply, Some(Reply::Values { vars })) => vars,
             _ => return Err(damaged(path, "a message does not parse")),
         };
-        let vars = input.vars(&metas, place, &deadline, "a snapshot", "it").map_err(failed)?;
+        let vars = input.vars(&metas, allocate, &deadline, "a snapshot", "it").map_err(failed)?;
         state.extend(vars.map_err(|why| Error::Server(format!("{}: {why}", path.display())))?);
     }
 }
 
 /// What [`Journal::open`] is to do with a note that it reads.
-pub type Replay<'a> = &'a mut dyn FnMut(Note, Vec<Incoming>) -> std::result::Result<(), String>;
+pub type Replay<'a> = &'a mut dyn FnMut(LogRecord, Vec<Incoming>) -> std::result::Result<(), String>;
 
 impl Journal {
     /// The journal in the folder, and what it had. The notes are read by [`Journal::replay`], which comes next.
@@ -201,7 +201,7 @@ impl Journal {
         fs::create_dir_all(folder).map_err(|e| bad("make the folder", folder, e))?;
         let path = folder.join("lock");
         let lock = File::create(&path).map_err(|e| bad("write", &path, e))?;
-        oar_net::fork::ours(&lock);
+        oar_net::fork::close_on_fork(&lock);
         if lock.try_lock().is_err() {
             return Err(Error::Server(format!("another server keeps its state in {}", folder.display())));
         }
@@ -209,7 +209,7 @@ impl Journal {
         if ended.exists() {
             remove_below(folder, u64::MAX)?;
             fs::remove_file(&ended).map_err(|e| bad("remove", &ended, e))?;
-            settle(folder)?;
+            sync_folder(folder)?;
         }
         if !options.layout.is_empty() {
             write_whole(folder, LAYOUT, |mut file| {
@@ -224,8 +224,8 @@ impl Journal {
         let found = match numbers(folder, "snapshot")?.last() {
             None => None,
             Some(&point) => {
-                let place = |meta: &Meta| service.place_state(meta);
-                Some((point, read_snapshot(&folder.join(format!("snapshot-{point}")), &place)?))
+                let allocate = |meta: &Meta| service.allocate_state(meta);
+                Some((point, read_snapshot(&folder.join(format!("snapshot-{point}")), &allocate)?))
             }
         };
         let point = found.as_ref().map_or(0, |(point, _)| *point);
@@ -235,11 +235,11 @@ impl Journal {
     }
 
     /// What another job's servers had, for those that begin with it.
-    pub fn dealt(&self, service: &dyn Service) -> Result<Option<Vec<Incoming>>> {
-        let Some(path) = self.options.folder.parent().map(|p| p.join(DEALT)).filter(|p| p.exists()) else {
+    pub fn resharded(&self, service: &dyn Service) -> Result<Option<Vec<Incoming>>> {
+        let Some(path) = self.options.folder.parent().map(|p| p.join(RESHARDED)).filter(|p| p.exists()) else {
             return Ok(None);
         };
-        let found = read_snapshot(&path, &|meta: &Meta| service.place_state(meta))?;
+        let found = read_snapshot(&path, &|meta: &Meta| service.allocate_state(meta))?;
         Ok(Some(found.state))
     }
 
@@ -252,12 +252,12 @@ impl Journal {
     }
 
     /// Do again what came after the snapshot, and go on writing where it ends. Says how many notes there were.
-    pub fn replay(&mut self, service: &dyn Service, again: Replay<'_>) -> Result<u64> {
+    pub fn replay(&mut self, service: &dyn Service, apply: Replay<'_>) -> Result<u64> {
         if !self.options.log {
             return Ok(0);
         }
         let last = numbers(&self.options.folder, "log")?.last().copied().unwrap_or(self.point).max(self.point);
-        let mut notes = 0;
+        let mut records = 0;
         for point in self.point..=last {
             let path = self.log_path(point);
             // The newest is missing where none was written before; any other one was removed.
@@ -265,16 +265,16 @@ impl Journal {
             let file = file.map_err(|e| bad("read", &path, e))?;
             let mut log = Channel::over(file);
             self.count = 0;
-            let whole = self.read_log(&path, &mut log, (point == last, service), &mut |note, vars| {
-                notes += 1;
-                again(note, vars)
+            let whole = self.read_log(&path, &mut log, (point == last, service), &mut |record, vars| {
+                records += 1;
+                apply(record, vars)
             })?;
             self.bytes = whole;
             self.log = Some(log);
         }
         self.point = last;
-        settle(&self.options.folder)?;
-        Ok(notes)
+        sync_folder(&self.options.folder)?;
+        Ok(records)
     }
 
     /// Read all notes of a file; its end is where the next one is to be written.
@@ -283,21 +283,21 @@ impl Journal {
         path: &Path,
         log: &mut Channel<File>,
         (last, service): (bool, &dyn Service),
-        again: Replay<'_>,
+        apply: Replay<'_>,
     ) -> Result<u64> {
         let size = log.stream().metadata().map_err(|e| bad("read", path, e))?.len();
         let (mut whole, mut frames) = (0, 0);
-        let deadline = at_once();
+        let deadline = no_deadline();
         while whole < size {
-            match read_note(log, service, &deadline) {
-                Ok((note, vars)) => {
+            match read_record(log, service, &deadline) {
+                Ok((record, vars)) => {
                     (whole, frames) = (log.taken(), log.frames());
-                    self.count += u64::from(note.counts(self.steps));
+                    self.count += u64::from(record.counts(self.steps));
                     let vars = vars.map_err(|why| damaged(path, &why))?;
-                    again(note, vars).map_err(|why| Error::Server(format!("{}: {why}", path.display())))?;
+                    apply(record, vars).map_err(|why| Error::Server(format!("{}: {why}", path.display())))?;
                 }
                 // A death while a note was written leaves its beginning.
-                Err(Lost::Gone(_)) if last => {
+                Err(ChannelError::Gone(_)) if last => {
                     let cut = size - whole;
                     eprintln!("oar: the last {cut} bytes of {} are no whole note: they are cut off", path.display());
                     log.stream().set_len(whole).map_err(|e| bad("write", path, e))?;
@@ -312,11 +312,11 @@ impl Journal {
     }
 
     /// Write a note down. With `answered`, somebody is told of it next.
-    pub fn write(&mut self, note: &Note, vars: &[Incoming], answered: bool) -> std::result::Result<(), String> {
-        self.count += u64::from(note.counts(self.steps));
+    pub fn write(&mut self, record: &LogRecord, vars: &[Incoming], answered: bool) -> std::result::Result<(), String> {
+        self.count += u64::from(record.counts(self.steps));
         let Some(log) = &mut self.log else { return Ok(()) };
         let data: Vec<(&[i64], &[u8])> = vars.iter().map(|v| (&v.rows[..], v.data.bytes())).collect();
-        let sent = log.send(Type::Begin, &note.encode(), &data, &at_once(), "a log");
+        let sent = log.send(Type::Begin, &record.encode(), &data, &no_deadline(), "a log");
         sent.map_err(|lost| format!("the server's log cannot be written: {}", word(lost)))?;
         self.bytes += data.iter().map(|(rows, data)| (rows.len() * 8 + data.len()) as u64).sum::<u64>();
         if answered && self.options.fsync {
@@ -343,11 +343,11 @@ impl Journal {
     }
 
     /// A snapshot of this state; what comes next goes into a new log. Another thread writes it.
-    pub fn snapshot(&mut self, image: Image, state: Pieces) -> std::result::Result<(), String> {
+    pub fn snapshot(&mut self, image: LedgerSnapshot, state: Pieces) -> std::result::Result<(), String> {
         self.begin(image, state).map_err(|e| e.to_string())
     }
 
-    fn begin(&mut self, image: Image, state: Pieces) -> Result<()> {
+    fn begin(&mut self, image: LedgerSnapshot, state: Pieces) -> Result<()> {
         let (folder, point) = (self.options.folder.clone(), self.point + 1);
         if let Some(before) = &self.log {
             before.stream().sync_data().map_err(|e| bad("write", &self.log_path(self.point), e))?;
@@ -356,7 +356,7 @@ impl Journal {
             let path = self.log_path(point);
             let file = File::create(&path).map_err(|e| bad("write", &path, e))?;
             self.log = Some(Channel::over(file));
-            settle(&folder)?;
+            sync_folder(&folder)?;
         }
         (self.point, self.count, self.bytes) = (point, 0, 0);
         let work = move || {
@@ -374,13 +374,13 @@ impl Journal {
     }
 
     /// The job is over: its last state stays, and nobody goes on from it.
-    pub fn end(&mut self, image: Image, state: Pieces) -> Result<()> {
+    pub fn end(&mut self, image: LedgerSnapshot, state: Pieces) -> Result<()> {
         self.wait()?;
         self.begin(image, state)?;
         self.wait()?;
         let path = self.options.folder.join("ended");
         File::create(&path).and_then(|f| f.sync_all()).map_err(|e| bad("write", &path, e))?;
-        settle(&self.options.folder)
+        sync_folder(&self.options.folder)
     }
 
     /// Does a server that is started again lack something?
@@ -398,17 +398,17 @@ impl Drop for Journal {
 
 type Vars = std::result::Result<Vec<Incoming>, String>;
 
-fn read_note(
+fn read_record(
     log: &mut Channel<File>,
     service: &dyn Service,
     deadline: &Deadline<'_>,
-) -> std::result::Result<(Note, Vars), Lost> {
+) -> std::result::Result<(LogRecord, Vars), ChannelError> {
     let head = log.head(Type::Begin, deadline, "a log", "it")?;
-    let note = Note::decode(&head).ok_or_else(|| Lost::Refused("a note does not parse".into()))?;
-    let place = |meta: &Meta| match &note {
-        Note::Looked { .. } => service.place_ids(meta),
-        _ => service.place(meta),
+    let record = LogRecord::decode(&head).ok_or_else(|| ChannelError::Refused("a note does not parse".into()))?;
+    let allocate = |meta: &Meta| match &record {
+        LogRecord::Looked { .. } => service.allocate_ids(meta),
+        _ => service.allocate(meta),
     };
-    let vars = log.vars(note.vars(), &place, deadline, "a log", "it")?;
-    Ok((note, vars))
+    let vars = log.vars(record.vars(), &allocate, deadline, "a log", "it")?;
+    Ok((record, vars))
 }

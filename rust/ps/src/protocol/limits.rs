@@ -91,7 +91,7 @@ impl Waiting {
     }
 
     /// What it is for now, and since when.
-    pub fn tell(&self, what: String, since: Instant) {
+    pub fn set(&self, what: String, since: Instant) {
         WAITS.get().lock().now.insert(self.0, (what, since));
     }
 }

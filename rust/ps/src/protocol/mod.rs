@@ -5,40 +5,40 @@
 //! that changes something carries (trainer, incarnation, sequence), so that a resend after a lost connection is recognised
 //! and nothing is applied twice.
 
-mod books;
 mod channel;
 mod client;
-mod conversation;
+mod connection;
+mod handler;
 mod journal;
+mod ledger;
 pub mod limits;
-mod line;
-mod notes;
+mod log_record;
 mod server;
 pub mod session;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tests_ends;
+mod tests_connections;
 mod wire;
 
-pub use books::{Lost, Mode};
-pub use client::{Client, Settings};
-pub use journal::{newest_snapshot, read_snapshot, write_snapshot, Durability, Found, DEALT, LAYOUT};
-pub use notes::{Image, Note};
+pub use client::{Client, ClientSettings};
+pub use journal::{newest_snapshot, read_snapshot, write_snapshot, Durability, Found, LAYOUT, RESHARDED};
+pub use ledger::{LostTrainer, SyncMode};
+pub use log_record::{LedgerSnapshot, LogRecord};
 pub use server::{Server, ServerOptions};
 pub use session::Session;
-pub use wire::{decode_reply, decode_request, Kind, Meta, Reply, Request};
+pub use wire::{decode_reply, decode_request, Meta, Reply, Request, ValueKind};
 
 use std::any::Any;
 
 /// Bytes that arrive, or are on their way. Whoever receives a variable says where its bytes go.
-pub trait Memory: Send {
+pub trait Buffer: Send {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
-impl Memory for Vec<u8> {
+impl Buffer for Vec<u8> {
     fn bytes(&self) -> &[u8] {
         self
     }
@@ -55,28 +55,28 @@ pub struct Incoming {
     pub meta: Meta,
     /// Which rows of the matrix the data are; of dense variables none.
     pub rows: Vec<i64>,
-    pub data: Box<dyn Memory>,
+    pub data: Box<dyn Buffer>,
 }
 
 /// A variable to send.
 pub struct Outgoing {
     pub meta: Meta,
     pub rows: Vec<i64>,
-    pub data: Box<dyn Memory>,
+    pub data: Box<dyn Buffer>,
 }
 
 /// A state in pieces.
 pub type Pieces = Box<dyn Iterator<Item = std::result::Result<Outgoing, String>> + Send>;
 
 /// Makes room for the bytes of a variable, or says why there is none.
-pub type Place<'a> = &'a (dyn Fn(&Meta) -> std::result::Result<Box<dyn Memory>, String> + Sync);
+pub type Allocate<'a> = &'a (dyn Fn(&Meta) -> std::result::Result<Box<dyn Buffer>, String> + Sync);
 
 /// What a server does with values. Errors are told to the trainer that asked; one in [`Service::step`] ends the server.
 pub trait Service: Sync {
     /// Room for what a trainer sends.
-    fn place(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    fn allocate(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
     /// Room for the ids of a lookup.
-    fn place_ids(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    fn allocate_ids(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
     /// What all trainers have pushed for one step, in the order of their numbers.
     fn step(&self, pushed: Vec<(u32, Vec<Incoming>)>) -> std::result::Result<(), String>;
     /// What one trainer has pushed, where trainers take no common steps. Runs beside others.
@@ -86,7 +86,7 @@ pub trait Service: Sync {
     /// What `ids` find in the table `name`.
     fn lookup(&self, trainer: u32, name: &str, ids: Incoming) -> std::result::Result<Outgoing, String>;
     /// Room for a part of its state.
-    fn place_state(&self, meta: &Meta) -> std::result::Result<Box<dyn Memory>, String>;
+    fn allocate_state(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
     /// Its whole state, as it is now: with that, [`Service::restore`] goes on where this one is. Nothing else runs
     /// meanwhile; the pieces are made later, one after the other, while it goes on.
     fn capture(&self) -> std::result::Result<Pieces, String>;

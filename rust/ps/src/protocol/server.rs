@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::books::{Books, Lost, Mode, Past};
-use super::conversation::Conversation;
+use super::handler::Handler;
 use super::journal::Durability;
+use super::ledger::{Ledger, LostTrainer, Recovery, SyncMode};
 use super::limits::Waiting;
 use super::Service;
 use oar_net::error::{Error, Result};
-use oar_net::hello::{Acceptor, Identity, Purpose, NO_RANK};
+use oar_net::handshake::{Acceptor, Identity, Purpose, NO_RANK};
 use oar_net::socket::{self, random_bytes, SLICE};
 use oar_net::store::Job;
 
@@ -22,12 +22,12 @@ const MOST: usize = 1 << 14;
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    pub mode: Mode,
+    pub mode: SyncMode,
     /// How many trainers are expected.
     pub trainers: u32,
     /// How long a trainer may be away before `lost` holds.
     pub limit: Duration,
-    pub lost: Lost,
+    pub lost: LostTrainer,
     /// How long a trainer may take to come for the first time.
     pub absence: Duration,
     /// Trainers of this host talk to it through memory.
@@ -38,7 +38,7 @@ pub struct ServerOptions {
 
 /// A server that listens already, and serves once it is told to.
 pub struct Server {
-    door: Acceptor,
+    acceptor: Acceptor,
     address: SocketAddr,
     options: ServerOptions,
 }
@@ -48,7 +48,7 @@ impl Server {
         let listener = socket::listen(at, !job.token.is_empty())?;
         let address = listener.local_addr().map_err(|e| Error::io("a server's address", e))?;
         let id = Identity::new(&job.name, &job.token, 0, NO_RANK);
-        Ok(Server { door: Acceptor::new(listener, Arc::new(id)), address, options })
+        Ok(Server { acceptor: Acceptor::new(listener, Arc::new(id)), address, options })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -58,9 +58,9 @@ impl Server {
     /// Serve until all trainers are complete. `tick` is asked every 50 ms whether to stop before.
     pub fn serve(mut self, service: &dyn Service, tick: &mut dyn FnMut() -> bool) -> Result<()> {
         let o = self.options.clone();
-        let (books, past) = match o.durability.clone() {
-            None => (Books::new(o.mode, o.trainers), Past::default()),
-            Some(how) => Books::durable(o.mode, o.trainers, how, service)?,
+        let (ledger, recovery) = match o.durability.clone() {
+            None => (Ledger::new(o.mode, o.trainers), Recovery::default()),
+            Some(how) => Ledger::durable(o.mode, o.trainers, how, service)?,
         };
         let ended = AtomicBool::new(false);
         let life = u64::from_le_bytes(random_bytes::<8>()?);
@@ -69,8 +69,8 @@ impl Server {
             false => Ok(()),
         };
         let keeps = o.durability.is_some();
-        let (patience, shares) = (o.limit, o.shared_memory);
-        let talk = Conversation { books: &books, service, stop: &stop, life, past, patience, keeps, shares };
+        let (stall_limit, shares) = (o.limit, o.shared_memory);
+        let handler = Handler { ledger: &ledger, service, stop: &stop, life, recovery, stall_limit, keeps, shares };
         let named = Waiting::enter(&format!("the server {}", self.address));
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
@@ -78,15 +78,15 @@ impl Server {
                 if let Err(e) = self.wait() {
                     break Err(e);
                 }
-                for (stream, hello) in self.door.turn() {
+                for (stream, hello) in self.acceptor.turn() {
                     socket::watch(&stream, o.limit);
                     threads.retain(|t| !t.is_finished());
                     if hello.purpose != Purpose::Server || threads.len() >= MOST {
                         continue;
                     }
-                    let talk = &talk;
+                    let handler = &handler;
                     let name = format!("oar-ps-{}", hello.rank);
-                    let run = move || talk.run(stream, hello.rank);
+                    let run = move || handler.run(stream, hello.rank);
                     match std::thread::Builder::new().name(name).spawn_scoped(scope, run) {
                         Ok(thread) => threads.push(thread),
                         Err(e) => eprintln!("oar: no thread for trainer {}: {e}", hello.rank),
@@ -95,21 +95,21 @@ impl Server {
                 if tick() {
                     break Err(Error::Interrupted { during: "serving trainers".into() });
                 }
-                let (waits, since) = books.waits();
-                named.tell(format!("the server {}: {waits}", self.address), since);
-                match books.absent(o.absence, o.lost, service) {
-                    Some(Ok(who)) => break Err(self.never_came(&who)),
+                let (waits, since) = ledger.waits();
+                named.set(format!("the server {}: {waits}", self.address), since);
+                match ledger.absent(o.absence, o.lost, service) {
+                    Some(Ok(who)) => break Err(self.absent_error(&who)),
                     Some(Err(why)) => break Err(Error::Server(why)),
                     None => {}
                 }
-                match books.look(o.limit, o.lost, service) {
+                match ledger.check(o.limit, o.lost, service) {
                     Some(Ok(())) => break Ok(()),
                     Some(Err(why)) => break Err(Error::Server(why)),
                     None => {}
                 }
             };
             if let Err(e) = &result {
-                books.end(&format!("the server at {} has ended: {e}", self.address));
+                ledger.end(&format!("the server at {} has ended: {e}", self.address));
             }
             // Answers that are on their way get there.
             let grace = std::time::Instant::now();
@@ -117,11 +117,11 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(1));
             }
             ended.store(true, Ordering::Release);
-            result.and_then(|()| books.finish(service))
+            result.and_then(|()| ledger.finish(service))
         })
     }
 
-    fn never_came(&self, who: &[u32]) -> Error {
+    fn absent_error(&self, who: &[u32]) -> Error {
         let names: Vec<String> = who.iter().map(|t| format!("trainer {t}")).collect();
         Error::Timeout {
             waited: self.options.absence,
@@ -135,7 +135,7 @@ impl Server {
     }
 
     fn wait(&self) -> Result<()> {
-        let mut fds: Vec<_> = self.door.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let mut fds: Vec<_> = self.acceptor.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         socket::poll(&mut fds, SLICE)
     }
 }

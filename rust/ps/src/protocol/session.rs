@@ -9,23 +9,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
-use super::{Client, Incoming, Outgoing, Place, Settings};
+use super::{Allocate, Client, ClientSettings, Incoming, Outgoing};
 use oar_net::error::Result;
 use oar_net::fork::PerProcess;
 use oar_net::rings::{options_from_env, resolve, JobEnvironment};
 
 #[derive(Default)]
-struct Desk {
+struct Pending {
     queue: Vec<Outgoing>,
     /// What came with the last message and nobody has taken yet.
-    came: HashMap<String, Incoming>,
+    received: HashMap<String, Incoming>,
     /// What was asked for since the last message: the next one brings it without being asked.
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 pub struct Session {
     client: Client,
-    desk: Mutex<Desk>,
+    pending: Mutex<Pending>,
 }
 
 type Stop<'a> = &'a dyn Fn() -> Result<()>;
@@ -33,55 +33,55 @@ type Stop<'a> = &'a dyn Fn() -> Result<()>;
 impl Session {
     /// Send a variable, with the next message.
     pub fn send(&self, var: Outgoing) {
-        self.desk.lock().queue.push(var);
+        self.pending.lock().queue.push(var);
     }
 
-    fn message(&self, desk: &mut Desk, barrier: bool, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
-        let want = std::mem::take(&mut desk.asked);
-        let queue = std::mem::take(&mut desk.queue);
-        desk.came.clear();
-        let came = self.client.push(&queue, barrier, want, place, stop)?;
-        desk.came = came.into_iter().map(|v| (v.meta.name.clone(), v)).collect();
+    fn message(&self, pending: &mut Pending, barrier: bool, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
+        let want = std::mem::take(&mut pending.requested);
+        let queue = std::mem::take(&mut pending.queue);
+        pending.received.clear();
+        let received = self.client.push(&queue, barrier, want, allocate, stop)?;
+        pending.received = received.into_iter().map(|v| (v.meta.name.clone(), v)).collect();
         Ok(())
     }
 
     /// The end of this trainer's part of a step; returns after the server has taken the step.
-    pub fn end_step(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
-        self.message(&mut self.desk.lock(), true, place, stop)
+    pub fn end_step(&self, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
+        self.message(&mut self.pending.lock(), true, allocate, stop)
     }
 
     /// Send what waits to be sent.
-    pub fn flush(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
-        let mut desk = self.desk.lock();
-        match desk.queue.is_empty() {
+    pub fn flush(&self, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
+        let mut pending = self.pending.lock();
+        match pending.queue.is_empty() {
             true => Ok(()),
-            false => self.message(&mut desk, false, place, stop),
+            false => self.message(&mut pending, false, allocate, stop),
         }
     }
 
     /// Variables by name, in that order, as they are after all that this trainer has sent.
-    pub fn receive(&self, names: &[String], place: Place<'_>, stop: Stop<'_>) -> Result<Vec<Incoming>> {
-        let mut desk = self.desk.lock();
-        if !desk.queue.is_empty() {
+    pub fn receive(&self, names: &[String], allocate: Allocate<'_>, stop: Stop<'_>) -> Result<Vec<Incoming>> {
+        let mut pending = self.pending.lock();
+        if !pending.queue.is_empty() {
             for name in names {
-                if !desk.asked.contains(name) {
-                    desk.asked.push(name.clone());
+                if !pending.requested.contains(name) {
+                    pending.requested.push(name.clone());
                 }
             }
-            self.message(&mut desk, false, place, stop)?;
+            self.message(&mut pending, false, allocate, stop)?;
         }
-        let missing: Vec<String> = names.iter().filter(|n| !desk.came.contains_key(*n)).cloned().collect();
+        let missing: Vec<String> = names.iter().filter(|n| !pending.received.contains_key(*n)).cloned().collect();
         if !missing.is_empty() {
-            for var in self.client.get(missing, place, stop)? {
-                desk.came.insert(var.meta.name.clone(), var);
+            for var in self.client.get(missing, allocate, stop)? {
+                pending.received.insert(var.meta.name.clone(), var);
             }
         }
         let mut found = Vec::with_capacity(names.len());
         for name in names {
-            let var = desk.came.remove(name);
+            let var = pending.received.remove(name);
             found.push(var.ok_or_else(|| oar_net::Error::invalid(format!("the server did not send {name}")))?);
-            if !desk.asked.contains(name) {
-                desk.asked.push(name.clone());
+            if !pending.requested.contains(name) {
+                pending.requested.push(name.clone());
             }
         }
         Ok(found)
@@ -92,33 +92,33 @@ impl Session {
         &self,
         vars: Vec<Outgoing>,
         want: Vec<String>,
-        place: Place<'_>,
+        allocate: Allocate<'_>,
         stop: Stop<'_>,
     ) -> Result<Vec<Incoming>> {
-        self.flush(place, stop)?;
-        self.client.push(&vars, false, want, place, stop)
+        self.flush(allocate, stop)?;
+        self.client.push(&vars, false, want, allocate, stop)
     }
 
-    pub fn lookup(&self, name: &str, ids: Outgoing, place: Place<'_>, stop: Stop<'_>) -> Result<Incoming> {
-        self.flush(place, stop)?;
-        self.client.lookup(name, ids, place, stop)
+    pub fn lookup(&self, name: &str, ids: Outgoing, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<Incoming> {
+        self.flush(allocate, stop)?;
+        self.client.lookup(name, ids, allocate, stop)
     }
 
-    pub fn barrier(&self, place: Place<'_>, stop: Stop<'_>) -> Result<()> {
-        self.flush(place, stop)?;
+    pub fn barrier(&self, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
+        self.flush(allocate, stop)?;
         self.client.barrier(stop)
     }
 
-    pub fn notify(&self, words: Vec<String>, place: Place<'_>, stop: Stop<'_>) -> Result<Vec<String>> {
-        self.flush(place, stop)?;
+    pub fn notify(&self, words: Vec<String>, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<Vec<String>> {
+        self.flush(allocate, stop)?;
         self.client.notify(words, stop)
     }
 
     fn complete(&self, stop: Stop<'_>) -> Result<()> {
-        let mut desk = self.desk.lock();
-        if !desk.queue.is_empty() {
-            desk.asked.clear();
-            self.message(&mut desk, false, &|m| Err(format!("{} was not asked for", m.name)), stop)?;
+        let mut pending = self.pending.lock();
+        if !pending.queue.is_empty() {
+            pending.requested.clear();
+            self.message(&mut pending, false, &|m| Err(format!("{} was not asked for", m.name)), stop)?;
         }
         self.client.complete(stop)
     }
@@ -149,7 +149,7 @@ pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
         return Ok(known.clone());
     }
     let o = options_from_env()?;
-    let settings = Settings {
+    let settings = ClientSettings {
         trainer,
         incarnation: all.incarnation,
         job: JobEnvironment::from_env()?.job,
@@ -158,7 +158,7 @@ pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
         silence: o.heartbeat_limit.max(Duration::from_secs(5)),
         shared_memory: o.shared_memory,
     };
-    let made = Arc::new(Session { client: Client::new(resolve(endpoint)?, settings), desk: Mutex::default() });
+    let made = Arc::new(Session { client: Client::new(resolve(endpoint)?, settings), pending: Mutex::default() });
     all.by_place.insert(key, made.clone());
     Ok(made)
 }

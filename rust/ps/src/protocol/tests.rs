@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::books::{Books, Mode, Past};
 use super::channel::Channel;
-use super::conversation::Conversation;
+use super::handler::Handler;
 use super::journal::Durability;
-use super::wire::{decode_request, Kind, Meta, Request};
-use super::{Incoming, Lost, Memory, Outgoing, Pieces, Service};
+use super::ledger::{Ledger, Recovery, SyncMode};
+use super::wire::{decode_request, Meta, Request, ValueKind};
+use super::{Buffer, Incoming, LostTrainer, Outgoing, Pieces, Service};
 use faults::{runs, Random};
 use oar_net::error::Error;
 use oar_net::frame::Type;
@@ -36,7 +36,7 @@ pub(super) fn floats(bytes: &[u8]) -> Vec<f32> {
 
 pub(super) fn meta(name: &str, n: usize) -> Meta {
     let (name, dims, bytes) = (name.to_string(), vec![n as u64], n as u64 * 4);
-    Meta { name, kind: Kind::Dense, dtype: 5, dims, lod: Vec::new(), height: 0, rows: 0, bytes }
+    Meta { name, kind: ValueKind::Dense, dtype: 5, dims, lod: Vec::new(), height: 0, rows: 0, bytes }
 }
 
 pub(super) fn var(name: &str, values: &[f32]) -> Incoming {
@@ -45,14 +45,14 @@ pub(super) fn var(name: &str, values: &[f32]) -> Incoming {
 }
 
 impl Service for Sum {
-    fn place(&self, m: &Meta) -> Answer<Box<dyn Memory>> {
+    fn allocate(&self, m: &Meta) -> Answer<Box<dyn Buffer>> {
         match m.bytes <= MOST && m.bytes.is_multiple_of(4) && m.rows <= MOST {
             true => Ok(Box::new(vec![0; m.bytes as usize])),
             false => Err(format!("{} bytes", m.bytes)),
         }
     }
-    fn place_ids(&self, m: &Meta) -> Answer<Box<dyn Memory>> {
-        self.place(m)
+    fn allocate_ids(&self, m: &Meta) -> Answer<Box<dyn Buffer>> {
+        self.allocate(m)
     }
     fn step(&self, pushed: Vec<(u32, Vec<Incoming>)>) -> Answer<()> {
         pushed.into_iter().try_for_each(|(trainer, vars)| self.apply(trainer, vars))
@@ -80,8 +80,8 @@ impl Service for Sum {
     fn notify(&self, _: u32, _: &[String]) -> Answer<Vec<String>> {
         Ok(Vec::new())
     }
-    fn place_state(&self, m: &Meta) -> Answer<Box<dyn Memory>> {
-        self.place(m)
+    fn allocate_state(&self, m: &Meta) -> Answer<Box<dyn Buffer>> {
+        self.allocate(m)
     }
     fn capture(&self) -> Answer<Pieces> {
         let names: Vec<String> = self.0.lock().keys().cloned().collect();
@@ -124,19 +124,19 @@ fn quiet(what: String) -> Answer<()> {
 }
 
 /// Steps of one trainer from `from` on: step `k` adds 2^k to one half of `w`, and as a push of its own to the other.
-fn train(books: &Books, service: &Sum, from: u64, to: u64) -> Answer<()> {
+fn train(ledger: &Ledger, service: &Sum, from: u64, to: u64) -> Answer<()> {
     for k in from..to {
         let bit = (1u64 << k) as f32;
-        books.push((0, 7), 2 * k + 1, false, vec![var("w", &[bit, 0.0])], &mut quiet, service)?;
-        books.push((0, 7), 2 * k + 2, true, vec![var("w", &[0.0, bit])], &mut quiet, service)?;
+        ledger.push((0, 7), 2 * k + 1, false, vec![var("w", &[bit, 0.0])], &mut quiet, service)?;
+        ledger.push((0, 7), 2 * k + 2, true, vec![var("w", &[0.0, bit])], &mut quiet, service)?;
     }
     Ok(())
 }
 
-fn begin(mode: Mode, how: Durability) -> oar_net::Result<(Books, Past, Sum)> {
+fn begin(mode: SyncMode, how: Durability) -> oar_net::Result<(Ledger, Recovery, Sum)> {
     let service = Sum::default();
-    let (books, past) = Books::durable(mode, 1, how, &service)?;
-    Ok((books, past, service))
+    let (ledger, recovery) = Ledger::durable(mode, 1, how, &service)?;
+    Ok((ledger, recovery, service))
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -158,44 +158,44 @@ fn newest_log(folder: &Path) -> PathBuf {
 fn a_server_goes_on_where_it_was() {
     let folder = Folder::new("goes-on");
     for life in 0..4 {
-        let (books, past, service) = begin(Mode::Steps, folder.how(3, true)).unwrap();
-        assert_eq!(past, Past { restored: life > 0, lossy: false });
-        assert_eq!(books.open(0, 7).unwrap(), 10 * life);
-        train(&books, &service, 5 * life, 5 * life + 5).unwrap();
+        let (ledger, recovery, service) = begin(SyncMode::Sync, folder.how(3, true)).unwrap();
+        assert_eq!(recovery, Recovery { restored: life > 0, lossy: false });
+        assert_eq!(ledger.open(0, 7).unwrap(), 10 * life);
+        train(&ledger, &service, 5 * life, 5 * life + 5).unwrap();
         // A push that was answered comes again: it is known, in every life.
-        let again = vec![var("w", &[0.0, 9.0])];
-        books.push((0, 7), 10 * life + 10, true, again, &mut quiet, &service).unwrap();
+        let resent = vec![var("w", &[0.0, 9.0])];
+        ledger.push((0, 7), 10 * life + 10, true, resent, &mut quiet, &service).unwrap();
         assert_eq!(service.0.lock()["w"], [(1 << (5 * life + 5)) as f32 - 1.0; 2]);
-        assert_eq!(books.progress(0).unwrap(), 5 * life + 5);
+        assert_eq!(ledger.progress(0).unwrap(), 5 * life + 5);
     }
-    let (books, _, service) = begin(Mode::Steps, folder.how(3, true)).unwrap();
-    books.open(0, 7).unwrap();
-    books.complete((0, 7), &service).unwrap();
-    books.finish(&service).unwrap();
-    drop(books);
-    assert!(!begin(Mode::Steps, folder.how(3, true)).unwrap().1.restored, "a job that is over is no past");
+    let (ledger, _, service) = begin(SyncMode::Sync, folder.how(3, true)).unwrap();
+    ledger.open(0, 7).unwrap();
+    ledger.complete((0, 7), &service).unwrap();
+    ledger.finish(&service).unwrap();
+    drop(ledger);
+    assert!(!begin(SyncMode::Sync, folder.how(3, true)).unwrap().1.restored, "a job that is over is no past");
 }
 
 #[test]
 fn a_log_may_end_anywhere() {
     let (folder, other) = (Folder::new("torn"), Folder::new("torn-copy"));
-    let (books, _, service) = begin(Mode::Steps, folder.how(100, true)).unwrap();
-    books.open(0, 7).unwrap();
-    train(&books, &service, 0, 3).unwrap();
-    drop(books);
+    let (ledger, _, service) = begin(SyncMode::Sync, folder.how(100, true)).unwrap();
+    ledger.open(0, 7).unwrap();
+    train(&ledger, &service, 0, 3).unwrap();
+    drop(ledger);
     let size = std::fs::metadata(newest_log(&folder.0)).unwrap().len();
     let mut seen = BTreeSet::new();
     for cut in 0..=size {
         copy(&folder.0, &other.0);
         let log = newest_log(&other.0);
         std::fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(cut).unwrap();
-        let (books, _, service) = begin(Mode::Steps, other.how(100, true)).unwrap();
-        let has = books.open(0, 7).unwrap();
+        let (ledger, _, service) = begin(SyncMode::Sync, other.how(100, true)).unwrap();
+        let has = ledger.open(0, 7).unwrap();
         // What is missing comes again, the one that is under way first.
         for seq in has.max(1)..=6 {
             let bit = (1u64 << ((seq - 1) / 2)) as f32;
             let (barrier, w) = if seq % 2 == 0 { (true, [0.0, bit]) } else { (false, [bit, 0.0]) };
-            books.push((0, 7), seq, barrier, vec![var("w", &w)], &mut quiet, &service).unwrap();
+            ledger.push((0, 7), seq, barrier, vec![var("w", &w)], &mut quiet, &service).unwrap();
         }
         assert_eq!(service.0.lock()["w"], [7.0; 2], "cut after {cut} of {size} bytes");
         seen.insert(has);
@@ -206,10 +206,10 @@ fn a_log_may_end_anywhere() {
 #[test]
 fn damaged_state_is_refused() {
     let (folder, other) = (Folder::new("damaged"), Folder::new("damaged-copy"));
-    let (books, _, service) = begin(Mode::Steps, folder.how(4, true)).unwrap();
-    books.open(0, 7).unwrap();
-    train(&books, &service, 0, 6).unwrap();
-    drop(books);
+    let (ledger, _, service) = begin(SyncMode::Sync, folder.how(4, true)).unwrap();
+    ledger.open(0, 7).unwrap();
+    train(&ledger, &service, 0, 6).unwrap();
+    drop(ledger);
     let mut r = Random(5);
     for _ in 0..150 {
         copy(&folder.0, &other.0);
@@ -221,7 +221,7 @@ fn damaged_state_is_refused() {
         let at = r.below(bytes.len());
         bytes[at] ^= 1 << r.below(8);
         std::fs::write(path, bytes).unwrap();
-        match begin(Mode::Steps, other.how(4, true)) {
+        match begin(SyncMode::Sync, other.how(4, true)) {
             Err(Error::Server(why)) => {
                 assert!(why.contains("damaged"), "{why}");
             }
@@ -234,30 +234,30 @@ fn damaged_state_is_refused() {
 #[test]
 fn without_a_log_it_says_what_is_lost() {
     let folder = Folder::new("no-log");
-    let (books, _, service) = begin(Mode::Steps, folder.how(4, false)).unwrap();
-    books.open(0, 7).unwrap();
-    train(&books, &service, 0, 6).unwrap();
-    drop(books);
-    let (books, past, service) = begin(Mode::Steps, folder.how(4, false)).unwrap();
-    assert_eq!(past, Past { restored: true, lossy: true });
-    assert_eq!(books.open(0, 7).unwrap(), 8);
+    let (ledger, _, service) = begin(SyncMode::Sync, folder.how(4, false)).unwrap();
+    ledger.open(0, 7).unwrap();
+    train(&ledger, &service, 0, 6).unwrap();
+    drop(ledger);
+    let (ledger, recovery, service) = begin(SyncMode::Sync, folder.how(4, false)).unwrap();
+    assert_eq!(recovery, Recovery { restored: true, lossy: true });
+    assert_eq!(ledger.open(0, 7).unwrap(), 8);
     assert_eq!(service.0.lock()["w"], [15.0; 2]);
-    train(&books, &service, 6, 7).unwrap();
+    train(&ledger, &service, 6, 7).unwrap();
     assert_eq!(service.0.lock()["w"], [79.0; 2]);
-    drop(books);
-    assert!(begin(Mode::Free, folder.how(4, false)).is_err(), "another mode");
+    drop(ledger);
+    assert!(begin(SyncMode::Async, folder.how(4, false)).is_err(), "another mode");
 }
 
 #[test]
 fn free_trainers_and_lookups_are_written_down() {
     let folder = Folder::new("free");
     for life in 0..3u64 {
-        let (books, _, service) = begin(Mode::Free, folder.how(5, true)).unwrap();
-        assert_eq!(books.open(0, 7).unwrap(), 7 * life);
+        let (ledger, _, service) = begin(SyncMode::Async, folder.how(5, true)).unwrap();
+        assert_eq!(ledger.open(0, 7).unwrap(), 7 * life);
         for k in 7 * life..7 * life + 7 {
-            books.apply((0, 7), k + 1, vec![var("w", &[(1 << k) as f32])], &mut quiet, &service).unwrap();
+            ledger.apply((0, 7), k + 1, vec![var("w", &[(1 << k) as f32])], &mut quiet, &service).unwrap();
         }
-        books.looking(0, "w", var("ids", &[1.0]), &service).unwrap();
+        ledger.record_lookup(0, "w", var("ids", &[1.0]), &service).unwrap();
         assert_eq!(service.0.lock()["w"], [(1 << (7 * life + 7)) as f32 - 1.0]);
     }
 }
@@ -265,55 +265,55 @@ fn free_trainers_and_lookups_are_written_down() {
 #[test]
 fn a_trainer_that_is_started_again_sends_what_only_some_have() {
     let service = Sum::default();
-    let books = Books::new(Mode::Steps, 2);
+    let ledger = Ledger::new(SyncMode::Sync, 2);
     let part = |who, seq| {
-        let mut tell = |_: String| Err("waits".to_string());
-        books.push(who, seq, true, vec![var("w", &[1.0])], &mut tell, &service)
+        let mut on_wait = |_: String| Err("waits".to_string());
+        ledger.push(who, seq, true, vec![var("w", &[1.0])], &mut on_wait, &service)
     };
-    books.open(0, 1).unwrap();
-    books.open(1, 1).unwrap();
+    ledger.open(0, 1).unwrap();
+    ledger.open(1, 1).unwrap();
     assert!(part((0, 1), 1).is_err(), "waits for the other");
     // Its next life has seen the end of no step: this server has one part of it, another server none.
-    books.open(0, 2).unwrap();
-    assert_eq!(books.progress(0).unwrap(), 1);
-    assert!(books.resume((0, 2), 2).unwrap_err().contains("but has sent 1"));
-    books.resume((0, 2), 0).unwrap();
+    ledger.open(0, 2).unwrap();
+    assert_eq!(ledger.progress(0).unwrap(), 1);
+    assert!(ledger.resume((0, 2), 2).unwrap_err().contains("but has sent 1"));
+    ledger.resume((0, 2), 0).unwrap();
     assert!(part((0, 2), 1).is_err());
     part((1, 1), 1).unwrap();
     assert_eq!(service.0.lock()["w"], [2.0]);
-    assert!(books.resume((0, 2), 0).is_err(), "too late");
+    assert!(ledger.resume((0, 2), 0).is_err(), "too late");
     assert!(part((0, 2), 2).is_err());
     part((1, 1), 2).unwrap();
-    assert_eq!((service.0.lock()["w"][0], books.progress(0).unwrap()), (4.0, 2));
+    assert_eq!((service.0.lock()["w"][0], ledger.progress(0).unwrap()), (4.0, 2));
 }
 
 #[test]
 fn a_trainer_that_was_given_up_comes_back_only_as_a_new_one() {
     let service = Sum::default();
-    let books = Books::new(Mode::Steps, 2);
+    let ledger = Ledger::new(SyncMode::Sync, 2);
     let part = |who, seq, barrier| {
-        let mut tell = |_: String| Err("waits".to_string());
-        books.push(who, seq, barrier, vec![var("w", &[1.0])], &mut tell, &service)
+        let mut on_wait = |_: String| Err("waits".to_string());
+        ledger.push(who, seq, barrier, vec![var("w", &[1.0])], &mut on_wait, &service)
     };
-    books.open(0, 1).unwrap();
-    books.open(1, 1).unwrap();
+    ledger.open(0, 1).unwrap();
+    ledger.open(1, 1).unwrap();
     part((1, 1), 1, false).unwrap();
-    books.close(1, 1);
+    ledger.close(1, 1);
     std::thread::sleep(Duration::from_millis(2));
-    assert!(books.look(Duration::ZERO, Lost::Wait, &service).is_none());
-    assert!(books.look(Duration::ZERO, Lost::GoOn, &service).is_none());
+    assert!(ledger.check(Duration::ZERO, LostTrainer::Wait, &service).is_none());
+    assert!(ledger.check(Duration::ZERO, LostTrainer::Continue, &service).is_none());
     part((0, 1), 1, true).unwrap();
     assert_eq!(service.0.lock()["w"], [1.0], "half a part of a step counts for nothing");
-    books.open(1, 1).unwrap();
+    ledger.open(1, 1).unwrap();
     assert!(part((1, 1), 2, true).unwrap_err().contains("given up"));
-    books.open(1, 2).unwrap();
+    ledger.open(1, 2).unwrap();
     assert!(part((1, 2), 1, true).unwrap_err().contains("waits"));
     part((0, 1), 2, true).unwrap();
     assert_eq!(service.0.lock()["w"], [3.0]);
-    books.close(1, 1);
-    books.close(1, 2);
+    ledger.close(1, 1);
+    ledger.close(1, 2);
     std::thread::sleep(Duration::from_millis(2));
-    let ended = books.look(Duration::ZERO, Lost::End, &service);
+    let ended = ledger.check(Duration::ZERO, LostTrainer::End, &service);
     assert!(ended.unwrap().unwrap_err().contains("trainer 1 died"));
 }
 
@@ -361,30 +361,30 @@ fn mutated_requests_are_what_they_say_or_nothing() {
 /// takes nothing that its service refuses.
 #[test]
 fn a_conversation_survives_mutated_messages() {
-    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut r, all) = (Random(13), requests());
     for _ in 0..runs("OAR_FUZZ_RUNS", 600) / 3 {
-        let (service, books) = (Sum::default(), Books::new(Mode::Steps, 1));
+        let (service, ledger) = (Sum::default(), Ledger::new(SyncMode::Sync, 1));
         let end = Instant::now() + Duration::from_secs(5);
         let stop = || match Instant::now() > end {
             true => Err(Error::Interrupted { during: "a test".into() }),
             false => Ok(()),
         };
-        let here = TcpStream::connect(door.local_addr().unwrap()).unwrap();
-        let there = door.accept().unwrap().0;
+        let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let there = listener.accept().unwrap().0;
         there.set_nonblocking(true).unwrap();
-        let talk = Conversation {
-            books: &books,
+        let handler = Handler {
+            ledger: &ledger,
             service: &service,
             stop: &stop,
             life: 1,
-            past: Past::default(),
+            recovery: Recovery::default(),
             keeps: false,
-            patience: Duration::from_secs(60),
+            stall_limit: Duration::from_secs(60),
             shares: false,
         };
         std::thread::scope(|scope| {
-            let server = scope.spawn(|| talk.run(there, 0));
+            let server = scope.spawn(|| handler.run(there, 0));
             let mut channel = Channel::new(here);
             let deadline = Deadline::only(Duration::from_secs(5));
             let data = [0u8; 24];

@@ -10,7 +10,7 @@ const MAX_RANK: usize = 32;
 /// How the elements of a variable lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ValueKind {
     Dense = 0,
     /// Some rows of a tall matrix: their numbers come before the elements.
     Rows = 1,
@@ -20,7 +20,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// A number that the two ends agree on.
     pub dtype: u8,
     pub dims: Vec<u64>,
@@ -138,15 +138,15 @@ pub(super) fn take_list<T>(
 pub(super) fn take_meta(t: &mut Take<'_>) -> Option<Meta> {
     let name = take_text(t)?;
     let kind = match t.u8()? {
-        0 => Kind::Dense,
-        1 => Kind::Rows,
+        0 => ValueKind::Dense,
+        1 => ValueKind::Rows,
         _ => return None,
     };
     let dtype = t.u8()?;
     let dims = take_list(t, MAX_RANK, |t| t.u64())?;
     let lod = take_list(t, MAX_RANK, |t| take_list(t, MAX_LIST, |t| t.u64()))?;
     let (height, rows, bytes) = (t.u64()?, t.u64()?, t.u64()?);
-    let sane = kind == Kind::Rows || rows == 0;
+    let sane = kind == ValueKind::Rows || rows == 0;
     sane.then_some(Meta { name, kind, dtype, dims, lod, height, rows, bytes })
 }
 
@@ -282,7 +282,7 @@ mod tests {
         let dims = vec![2, 3];
         Meta {
             name: "w".into(),
-            kind: Kind::Rows,
+            kind: ValueKind::Rows,
             dtype: 5,
             dims,
             lod: vec![vec![0, 2]],

@@ -1,13 +1,13 @@
 //! Where the row of an id is, at 4 bytes an entry: entries are numbers of rows, and the rows know their ids.
 
-use super::describe::mix;
+use super::description::mix;
 
 /// Bits of a row's number; the others are bits of its hash, so that most wrong rows are not looked at.
 const BITS: u32 = 26;
 const ROW: u32 = (1 << BITS) - 1;
 const EMPTY: u32 = u32::MAX;
 /// Most rows.
-pub const MOST: usize = ROW as usize;
+pub const MAX_ROWS: usize = ROW as usize;
 
 /// Open addressing, one place after the other; between 0.82 and 0.88 of the places are taken.
 #[derive(Default)]

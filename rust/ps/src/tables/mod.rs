@@ -3,20 +3,20 @@
 //! A row begins with values that depend on the seed and its id alone, not on the order in which rows are asked for. Beside
 //! its values it takes at most 16 bytes: its id, an entry of the index, when it was last asked for, and how often.
 
-mod describe;
+mod description;
 mod index;
-mod rows;
+mod row_store;
 mod shard;
 mod spill;
 #[cfg(test)]
 mod tests;
 
-use describe::{mix, unit, Description, Entry};
+use description::{mix, unit, Description, Entry};
 use oar_core::base::{DType, Error, Result};
 use oar_core::ir::tensor_file;
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
-use shard::{Kept, Shard, StillShard};
+use shard::{SavedRow, Shard, ShardSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -25,19 +25,19 @@ use std::sync::Arc;
 
 const SHARDS: usize = 32;
 /// A bound is divided among shards that have so many rows at least, so that it is about the table's oldest rows.
-const LEAST: usize = 4096;
+const MIN_SHARD_ROWS: usize = 4096;
 
 pub struct Table {
     pub name: String,
     /// What it was made of.
     pub meta: String,
-    about: Description,
+    description: Description,
     shards: Vec<Mutex<Shard>>,
 }
 
 /// What a table holds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Size {
+pub struct TableSize {
     pub rows: usize,
     /// Of these in a file.
     pub spilled: usize,
@@ -47,24 +47,24 @@ pub struct Size {
 
 /// Rows as they outlive a table.
 #[derive(Clone, Debug, Default)]
-pub struct Image {
+pub struct TableRows {
     pub ids: Vec<i64>,
     pub data: Vec<f32>,
-    pub notes: Vec<i64>,
+    pub usage: Vec<i64>,
 }
 
 /// All that outlives a table, as it was at one moment. The table goes on; what it changes meanwhile is copied before.
-pub struct Moment {
+pub struct TableSnapshot {
     pub name: String,
     pub width: usize,
     pub clocks: Vec<Vec<i64>>,
-    shards: Vec<StillShard>,
+    shards: Vec<ShardSnapshot>,
 }
 
-impl Moment {
+impl TableSnapshot {
     /// Some of the rows that have not come yet, of about so many bytes.
-    pub fn next(&mut self, bytes: usize) -> Result<Option<Image>> {
-        let mut image = Image::default();
+    pub fn next(&mut self, bytes: usize) -> Result<Option<TableRows>> {
+        let mut image = TableRows::default();
         while image.ids.len() * (self.width + 4) * 4 < bytes {
             let Some(shard) = self.shards.last_mut() else { break };
             let more = shard.next(bytes, &mut image);
@@ -81,24 +81,25 @@ static TABLES: Mutex<BTreeMap<String, Arc<Table>>> = Mutex::new(BTreeMap::new())
 impl Table {
     /// Of a description: see [`Description::parse`].
     pub fn parse(meta: &str) -> Result<Table> {
-        let about = Description::parse(meta)?;
-        let shards = about.options.rows.map_or(SHARDS, |rows| (rows / LEAST).clamp(1, SHARDS));
-        let bound = about.options.rows.map(|rows| rows / shards);
-        let made = (0..shards).map(|_| Shard::new(&about, bound).map(Mutex::new)).collect::<std::io::Result<Vec<_>>>();
-        let folder = about.options.spill.clone().unwrap_or_default();
-        let shards = made.map_err(|e| failed("write in", &folder, &e))?;
-        Ok(Table { name: about.name.clone(), meta: meta.to_string(), about, shards })
+        let description = Description::parse(meta)?;
+        let shards = description.options.rows.map_or(SHARDS, |rows| (rows / MIN_SHARD_ROWS).clamp(1, SHARDS));
+        let bound = description.options.rows.map(|rows| rows / shards);
+        let made =
+            (0..shards).map(|_| Shard::new(&description, bound).map(Mutex::new)).collect::<std::io::Result<Vec<_>>>();
+        let folder = description.options.spill.clone().unwrap_or_default();
+        let shards = made.map_err(|e| io_error("write in", &folder, &e))?;
+        Ok(Table { name: description.name.clone(), meta: meta.to_string(), description, shards })
     }
 
     /// Where a value lies within a row.
     pub fn value(&self, name: &str) -> Result<(usize, usize)> {
-        let found = self.about.values.iter().find(|v| v.name == name).map(|v| (v.at, v.dim));
+        let found = self.description.values.iter().find(|v| v.name == name).map(|v| (v.at, v.dim));
         found.ok_or_else(|| err!(NotFound, "the table {} has no value '{name}'", self.name))
     }
 
     /// Floats of a row.
     pub fn width(&self) -> usize {
-        self.about.width
+        self.description.width
     }
 
     fn shard(&self, id: i64) -> &Mutex<Shard> {
@@ -109,10 +110,10 @@ impl Table {
         err!(External, "the table {}: its rows on disk: {e}", self.name)
     }
 
-    fn asked<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut Shard, usize) -> T) -> Result<Option<T>> {
+    fn access<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut Shard, usize) -> T) -> Result<Option<T>> {
         let shard = &mut *self.shard(id).lock();
         ensure!(!shard.full(), OutOfRange, "{} is full", self.name);
-        let row = shard.ask(id, make.then_some(&self.about)).map_err(|e| self.spill_failed(&e))?;
+        let row = shard.access(id, make.then_some(&self.description)).map_err(|e| self.spill_failed(&e))?;
         Ok(row.map(|row| work(shard, row)))
     }
 
@@ -122,32 +123,32 @@ impl Table {
 
     /// Read the row of an id. One that is not there is made where `make` says so.
     pub fn read<T>(&self, id: i64, make: bool, work: impl FnOnce(&[f32]) -> T) -> Result<T> {
-        self.asked(id, make, |shard, row| shard.read(row, work))?.ok_or_else(|| self.missing(id))
+        self.access(id, make, |shard, row| shard.read(row, work))?.ok_or_else(|| self.missing(id))
     }
 
     /// Write the row of an id, made where it is not there.
     pub fn write<T>(&self, id: i64, work: impl FnOnce(&mut [f32]) -> T) -> Result<T> {
-        self.asked(id, true, |shard, row| shard.change(row, work))?.ok_or_else(|| self.missing(id))
+        self.access(id, true, |shard, row| shard.change(row, work))?.ok_or_else(|| self.missing(id))
     }
 
     /// Train the row of an id. Where rows go when there are too many, one that has gone is passed over.
     pub fn train(&self, id: i64, work: impl FnOnce(&mut [f32])) -> Result<()> {
-        match self.asked(id, false, |shard, row| shard.change(row, work))? {
-            None if self.about.options.rows.is_none() => Err(self.missing(id)),
+        match self.access(id, false, |shard, row| shard.change(row, work))? {
+            None if self.description.options.rows.is_none() => Err(self.missing(id)),
             _ => Ok(()),
         }
     }
 
     /// Count that the row was asked for.
     pub fn touch(&self, id: i64) {
-        if matches!(self.about.entry, Entry::Count(_)) {
+        if matches!(self.description.entry, Entry::Count(_)) {
             self.shard(id).lock().count(id);
         }
     }
 
     /// May the row be trained?
     pub fn admits(&self, id: i64) -> Result<bool> {
-        match self.about.entry {
+        match self.description.entry {
             Entry::Always => Ok(true),
             Entry::Count(n) => self.shard(id).lock().counted(id).map(|c| c >= n).map_err(|e| self.spill_failed(&e)),
             Entry::Probability(p) => Ok(unit(mix(id as u64)) < p),
@@ -162,8 +163,8 @@ impl Table {
         self.len() == 0
     }
 
-    pub fn size(&self) -> Size {
-        self.shards.iter().map(|s| s.lock()).fold(Size::default(), |sum, s| Size {
+    pub fn size(&self) -> TableSize {
+        self.shards.iter().map(|s| s.lock()).fold(TableSize::default(), |sum, s| TableSize {
             rows: sum.rows + s.len(),
             spilled: sum.spilled + s.spilled(),
             bytes: sum.bytes + s.bytes(),
@@ -182,22 +183,22 @@ impl Table {
         all.into_iter().collect()
     }
 
-    fn kept(&self, id: i64) -> Result<Kept> {
-        let kept = self.shard(id).lock().keep(id).map_err(|e| self.spill_failed(&e))?;
-        kept.ok_or_else(|| self.missing(id))
+    fn saved(&self, id: i64) -> Result<SavedRow> {
+        let saved = self.shard(id).lock().save_row(id).map_err(|e| self.spill_failed(&e))?;
+        saved.ok_or_else(|| self.missing(id))
     }
 
     /// All that outlives the table, as it is now; nobody else may use it until this returns.
-    pub fn still(&self) -> Moment {
-        let (clocks, shards) = self.shards.iter().map(|s| s.lock()).map(|s| (s.clocks(), s.still())).unzip();
-        Moment { name: self.name.clone(), width: self.width(), clocks, shards }
+    pub fn snapshot(&self) -> TableSnapshot {
+        let (clocks, shards) = self.shards.iter().map(|s| s.lock()).map(|s| (s.clocks(), s.snapshot())).unzip();
+        TableSnapshot { name: self.name.clone(), width: self.width(), clocks, shards }
     }
 
     /// Forget all rows. Whether `clocks` are of such a table, so that rows can be put back as they were.
     pub fn reset(&self, clocks: &[Vec<i64>]) -> Result<bool> {
         for shard in &self.shards {
-            let bound = self.about.options.rows.map(|rows| rows / self.shards.len());
-            *shard.lock() = Shard::new(&self.about, bound).map_err(|e| self.spill_failed(&e))?;
+            let bound = self.description.options.rows.map(|rows| rows / self.shards.len());
+            *shard.lock() = Shard::new(&self.description, bound).map_err(|e| self.spill_failed(&e))?;
         }
         let same = clocks.len() == self.shards.len();
         for (clocks, shard) in clocks.iter().zip(&self.shards).filter(|_| same) {
@@ -207,20 +208,20 @@ impl Table {
     }
 
     /// Rows that it does not have: as they were with the clocks of [`Table::reset`], or as another table had them.
-    pub fn put_back(&self, image: &Image, same: bool) -> Result<()> {
+    pub fn put_back(&self, image: &TableRows, same: bool) -> Result<()> {
         let (n, width, name) = (image.ids.len(), self.width(), &self.name);
         ensure!(
-            Some(image.data.len()) == n.checked_mul(width) && image.notes.len() == n,
+            Some(image.data.len()) == n.checked_mul(width) && image.usage.len() == n,
             InvalidArgument,
             "the table {name} has rows of {width} numbers, {} and {} notes are given for {n} rows",
             image.data.len(),
-            image.notes.len()
+            image.usage.len()
         );
-        let rows = image.ids.iter().zip(image.data.chunks_exact(width)).zip(&image.notes);
-        for ((&id, values), &note) in rows {
-            let kept = Kept { id, values: values.to_vec(), note };
+        let rows = image.ids.iter().zip(image.data.chunks_exact(width)).zip(&image.usage);
+        for ((&id, values), &usage) in rows {
+            let saved = SavedRow { id, values: values.to_vec(), usage };
             let shard = &mut *self.shard(id).lock();
-            let done = if same { shard.put_back(&kept) } else { shard.adopt(&kept) };
+            let done = if same { shard.put_back(&saved) } else { shard.adopt(&saved) };
             done.map_err(|e| self.spill_failed(&e))?;
         }
         Ok(())
@@ -239,29 +240,29 @@ impl Table {
 
     /// As [`Table::save`], of these rows.
     pub fn save_rows(&self, folder: &Path, ids: &[i64]) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(|e| failed("make the folder", folder, &e))?;
+        std::fs::create_dir_all(folder).map_err(|e| io_error("make the folder", folder, &e))?;
         let height = ids.last().map_or(0, |last| last.saturating_add(1));
-        for v in &self.about.values {
+        for v in &self.description.values {
             let mut bytes = Vec::with_capacity(ids.len() * v.dim * 4);
             for &id in ids {
-                let row = self.kept(id)?.values;
+                let row = self.saved(id)?.values;
                 bytes.extend(row[v.at..v.at + v.dim].iter().flat_map(|x| x.to_le_bytes()));
             }
             let path = folder.join(&v.name);
-            let file = File::create(&path).map_err(|e| failed("write", &path, &e))?;
+            let file = File::create(&path).map_err(|e| io_error("write", &path, &e))?;
             let mut file = BufWriter::new(file);
             let dims = [ids.len() as i64, v.dim as i64];
             tensor_file::write_selected_rows(ids, height, DType::F32, &dims, &bytes, &mut file)?;
-            file.flush().map_err(|e| failed("write", &path, &e))?;
+            file.flush().map_err(|e| io_error("write", &path, &e))?;
         }
         Ok(())
     }
 
     /// Rows of the files that `save` wrote; where `keep` says no, they are left out.
     pub fn load(&self, folder: &Path, keep: impl Fn(i64) -> bool) -> Result<()> {
-        for v in &self.about.values {
+        for v in &self.description.values {
             let path = folder.join(&v.name);
-            let file = File::open(&path).map_err(|e| failed("read", &path, &e))?;
+            let file = File::open(&path).map_err(|e| io_error("read", &path, &e))?;
             let mut file = BufReader::new(file);
             let (ids, _, header) = tensor_file::read_selected_rows_header(&mut file)?;
             let (dtype, dims) = (header.dtype, header.dims);
@@ -277,7 +278,7 @@ impl Table {
             );
             let mut row = vec![0; v.dim * 4];
             for id in ids {
-                file.read_exact(&mut row).map_err(|e| failed("read", &path, &e))?;
+                file.read_exact(&mut row).map_err(|e| io_error("read", &path, &e))?;
                 if keep(id) {
                     self.write(id, |to| {
                         for (x, b) in to[v.at..v.at + v.dim].iter_mut().zip(row.chunks_exact(4)) {
@@ -291,7 +292,7 @@ impl Table {
     }
 }
 
-fn failed(what: &str, path: &Path, e: &std::io::Error) -> Error {
+fn io_error(what: &str, path: &Path, e: &std::io::Error) -> Error {
     err!(External, "cannot {what} {}: {e}", path.display())
 }
 

@@ -2,18 +2,18 @@
 
 use std::io::Result as IoResult;
 
-use super::describe::{Description, Entry};
-use super::index::{Index, MOST};
-use super::rows::{Rows, Shape, Still};
-use super::spill::{Spill, StillSpilled};
-use super::Image;
+use super::description::{Description, Entry};
+use super::index::{Index, MAX_ROWS};
+use super::row_store::{RowStore, RowStoreSnapshot, Shape};
+use super::spill::{Spill, SpillSnapshot};
+use super::TableRows;
 
 /// How old a stamp may be; it is renewed before it comes round again.
 const OLDEST: u64 = 1 << 15;
 
 pub struct Shard {
     index: Index,
-    rows: Rows,
+    rows: RowStore,
     spill: Option<Spill>,
     bound: usize,
     /// Goes on after so many new rows, and with each day. A row's stamp is its lower half when it was last asked for.
@@ -26,45 +26,45 @@ pub struct Shard {
 }
 
 /// A row as it outlives its table.
-pub struct Kept {
+pub struct SavedRow {
     pub id: i64,
     pub values: Vec<f32>,
     /// How often it was asked for, when last, and whether it was in memory then.
-    pub note: i64,
+    pub usage: i64,
 }
 
 /// In memory then, with that count and stamp.
-fn kept_note(count: u16, stamp: u16) -> i64 {
+fn resident_usage(count: u16, stamp: u16) -> i64 {
     i64::from(count) | i64::from(stamp) << 16
 }
 
 /// In a file then.
-fn spilled_note(count: u16, day: u32) -> i64 {
+fn spilled_usage(count: u16, day: u32) -> i64 {
     i64::from(count) | 1 << 32 | i64::from(day) << 33
 }
 
 /// A shard as it was at one moment.
-pub struct StillShard {
-    rows: Still,
-    spilled: Option<StillSpilled>,
+pub struct ShardSnapshot {
+    rows: RowStoreSnapshot,
+    spilled: Option<SpillSnapshot>,
 }
 
-impl StillShard {
+impl ShardSnapshot {
     /// Add rows of about so many bytes; false after the last.
-    pub fn next(&mut self, bytes: usize, to: &mut Image) -> IoResult<bool> {
-        let mut add = |id, values: &[f32], note| {
+    pub fn next(&mut self, bytes: usize, to: &mut TableRows) -> IoResult<bool> {
+        let mut add = |id, values: &[f32], usage| {
             to.ids.push(id);
             to.data.extend_from_slice(values);
-            to.notes.push(note);
+            to.usage.push(usage);
         };
-        if self.rows.next(bytes, |id, values, count, stamp| add(id, values, kept_note(count, stamp))) {
+        if self.rows.next(bytes, |id, values, count, stamp| add(id, values, resident_usage(count, stamp))) {
             return Ok(true);
         }
         let mut done = 0;
         while let Some(spilled) = self.spilled.as_mut().filter(|_| done < bytes) {
             match spilled.next()? {
                 Some((id, day, count, values)) => {
-                    add(id, &values, spilled_note(count, day));
+                    add(id, &values, spilled_usage(count, day));
                     done += values.len() * 4;
                 }
                 None => self.spilled = None,
@@ -74,9 +74,9 @@ impl StillShard {
     }
 }
 
-impl Kept {
+impl SavedRow {
     pub fn count(&self) -> u16 {
-        self.note as u16
+        self.usage as u16
     }
 }
 
@@ -89,12 +89,12 @@ impl Shard {
         };
         let half = if d.options.half { d.values[0].dim } else { 0 };
         let spill = d.options.spill.as_deref().map(|folder| Spill::new(folder, d.width)).transpose()?;
-        let bound = bound.unwrap_or(MOST).min(MOST);
+        let bound = bound.unwrap_or(MAX_ROWS).min(MAX_ROWS);
         // In a full shard all stamps are among the last 16,384 ticks.
-        let step = if bound == MOST { u64::MAX } else { (bound as u64 >> 14).max(1) };
+        let step = if bound == MAX_ROWS { u64::MAX } else { (bound as u64 >> 14).max(1) };
         Ok(Shard {
             index: Index::default(),
-            rows: Rows::new(Shape { half, width: d.width, counts }),
+            rows: RowStore::new(Shape { half, width: d.width, counts }),
             spill,
             bound,
             clock: OLDEST,
@@ -118,7 +118,7 @@ impl Shard {
     }
 
     pub fn full(&self) -> bool {
-        self.rows.len() >= MOST
+        self.rows.len() >= MAX_ROWS
     }
 
     fn find(&self, id: i64) -> Option<usize> {
@@ -167,7 +167,7 @@ impl Shard {
     }
 
     /// The row of an id, as one that is asked for now.
-    pub fn ask(&mut self, id: i64, make: Option<&Description>) -> IoResult<Option<usize>> {
+    pub fn access(&mut self, id: i64, make: Option<&Description>) -> IoResult<Option<usize>> {
         let row = match self.find(id) {
             Some(row) => row,
             None => {
@@ -275,8 +275,8 @@ impl Shard {
 
     // What outlives the table
 
-    pub fn still(&self) -> StillShard {
-        StillShard { rows: self.rows.still(), spilled: self.spill.as_ref().map(Spill::still) }
+    pub fn snapshot(&self) -> ShardSnapshot {
+        ShardSnapshot { rows: self.rows.snapshot(), spilled: self.spill.as_ref().map(Spill::snapshot) }
     }
 
     pub fn ids(&self) -> Vec<i64> {
@@ -285,39 +285,43 @@ impl Shard {
     }
 
     /// A row, without that counting as asked for.
-    pub fn keep(&mut self, id: i64) -> IoResult<Option<Kept>> {
+    pub fn save_row(&mut self, id: i64) -> IoResult<Option<SavedRow>> {
         if let Some(row) = self.find(id) {
             let values = self.rows.read(row, <[f32]>::to_vec);
-            return Ok(Some(Kept { id, values, note: kept_note(self.rows.count(row), self.rows.stamp(row)) }));
+            return Ok(Some(SavedRow {
+                id,
+                values,
+                usage: resident_usage(self.rows.count(row), self.rows.stamp(row)),
+            }));
         }
         let Some(spill) = &self.spill else { return Ok(None) };
         let Some((count, values)) = spill.peek(id)? else { return Ok(None) };
-        Ok(Some(Kept { id, values, note: spilled_note(count, spill.day(id)) }))
+        Ok(Some(SavedRow { id, values, usage: spilled_usage(count, spill.day(id)) }))
     }
 
-    pub fn put_back(&mut self, kept: &Kept) -> IoResult<()> {
+    pub fn put_back(&mut self, saved: &SavedRow) -> IoResult<()> {
         match &mut self.spill {
-            Some(spill) if kept.note >> 32 & 1 == 1 => {
-                spill.put(kept.id, (kept.note >> 33) as u32, kept.count(), &kept.values)
+            Some(spill) if saved.usage >> 32 & 1 == 1 => {
+                spill.put(saved.id, (saved.usage >> 33) as u32, saved.count(), &saved.values)
             }
             _ => {
-                let row = self.push(kept.id);
-                self.rows.change(row, |to| to.copy_from_slice(&kept.values));
-                self.rows.set_count(row, kept.count());
-                self.rows.set_stamp(row, (kept.note >> 16) as u16);
+                let row = self.push(saved.id);
+                self.rows.change(row, |to| to.copy_from_slice(&saved.values));
+                self.rows.set_count(row, saved.count());
+                self.rows.set_stamp(row, (saved.usage >> 16) as u16);
                 Ok(())
             }
         }
     }
 
     /// A row that another table had.
-    pub fn adopt(&mut self, kept: &Kept) -> IoResult<()> {
-        let row = match self.find(kept.id) {
+    pub fn adopt(&mut self, saved: &SavedRow) -> IoResult<()> {
+        let row = match self.find(saved.id) {
             Some(row) => row,
-            None => self.add(kept.id)?,
+            None => self.add(saved.id)?,
         };
-        self.rows.change(row, |to| to.copy_from_slice(&kept.values));
-        self.rows.set_count(row, kept.count());
+        self.rows.change(row, |to| to.copy_from_slice(&saved.values));
+        self.rows.set_count(row, saved.count());
         self.rows.set_stamp(row, self.clock as u16);
         Ok(())
     }

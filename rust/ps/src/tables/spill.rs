@@ -18,13 +18,13 @@ pub struct Spill {
 }
 
 /// Rows as they were at one moment: their places are not written again before this is gone.
-pub struct StillSpilled {
+pub struct SpillSnapshot {
     file: Arc<File>,
     places: std::vec::IntoIter<(i64, (u32, u32))>,
     width: usize,
 }
 
-impl StillSpilled {
+impl SpillSnapshot {
     /// The next row: its id, the day on which it was last asked for, its count and values.
     pub fn next(&mut self) -> IoResult<Option<(i64, u32, u16, Vec<f32>)>> {
         let Some((id, (place, day))) = self.places.next() else { return Ok(None) };
@@ -79,9 +79,9 @@ impl Spill {
         get(&self.file, self.width, place)
     }
 
-    pub fn still(&self) -> StillSpilled {
+    pub fn snapshot(&self) -> SpillSnapshot {
         let places: Vec<_> = self.places.iter().map(|(&id, &place)| (id, place)).collect();
-        StillSpilled { file: self.file.clone(), places: places.into_iter(), width: self.width }
+        SpillSnapshot { file: self.file.clone(), places: places.into_iter(), width: self.width }
     }
 
     /// A row, which is no longer here then.

@@ -15,11 +15,11 @@ fn table_of(entry: &str, options: &str) -> Table {
 }
 
 /// All rows by rising ids, read in pieces of `bytes`.
-fn rows(mut moment: Moment, bytes: usize) -> Vec<(i64, Vec<f32>, i64)> {
+fn rows(mut snapshot: TableSnapshot, bytes: usize) -> Vec<(i64, Vec<f32>, i64)> {
     let mut all = Vec::new();
-    while let Some(image) = moment.next(bytes).unwrap() {
-        let values = image.data.chunks_exact(moment.width).map(<[f32]>::to_vec);
-        all.extend(image.ids.into_iter().zip(values).zip(image.notes).map(|((id, v), note)| (id, v, note)));
+    while let Some(image) = snapshot.next(bytes).unwrap() {
+        let values = image.data.chunks_exact(snapshot.width).map(<[f32]>::to_vec);
+        all.extend(image.ids.into_iter().zip(values).zip(image.usage).map(|((id, v), usage)| (id, v, usage)));
     }
     all.sort_by_key(|(id, ..)| *id);
     all
@@ -27,9 +27,9 @@ fn rows(mut moment: Moment, bytes: usize) -> Vec<(i64, Vec<f32>, i64)> {
 
 /// `to` gets what `from` has.
 fn hand_over(from: &Table, to: &Table) {
-    let mut moment = from.still();
-    let same = to.reset(&moment.clocks).unwrap();
-    while let Some(image) = moment.next(1 << 16).unwrap() {
+    let mut snapshot = from.snapshot();
+    let same = to.reset(&snapshot.clocks).unwrap();
+    while let Some(image) = snapshot.next(1 << 16).unwrap() {
         to.put_back(&image, same).unwrap();
     }
 }
@@ -100,7 +100,7 @@ fn rows_that_were_longest_not_asked_for_go() {
     let t = table("rows=50");
     (0..50).for_each(|id| drop(get(&t, id)));
     add(&t, 0, 1.0);
-    let kept = get(&t, 0);
+    let saved = get(&t, 0);
     let fresh = get(&table(""), 1);
     add(&t, 1, 1.0);
     get(&t, 3);
@@ -111,7 +111,7 @@ fn rows_that_were_longest_not_asked_for_go() {
         get(&t, 0);
     }
     assert_eq!(t.len(), 50);
-    assert_eq!(get(&t, 0), kept);
+    assert_eq!(get(&t, 0), saved);
     assert_eq!(get(&t, 1), fresh, "it has begun anew");
     add(&t, -77, 1.0); // gone, or never there
     assert_eq!(t.len(), 50);
@@ -143,12 +143,12 @@ fn rows_on_disk_come_back() {
             let id = (z % 1500) as i64;
             assert_eq!(get(&t, id), get(&other, id));
         }
-        assert!(rows(t.still(), 1) == rows(other.still(), 1 << 20));
-        // What was begun before others come and go has the rows of that moment.
-        let (before, moment) = (rows(t.still(), 1 << 12), t.still());
+        assert!(rows(t.snapshot(), 1) == rows(other.snapshot(), 1 << 20));
+        // What was begun before others come and go has the rows of that snapshot.
+        let (before, snapshot) = (rows(t.snapshot(), 1 << 12), t.snapshot());
         (0..3000).for_each(|id| drop(get(&t, id)));
         (0..3000).for_each(|id| add(&t, id, 1.0));
-        assert!(rows(moment, 1 << 12) == before);
+        assert!(rows(snapshot, 1 << 12) == before);
     }
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "files without names");
     std::fs::remove_dir(&folder).unwrap();
@@ -200,9 +200,9 @@ fn what_a_table_had_goes_into_one_of_another_kind() {
     hand_over(&t, &other);
     let admitted: HashSet<i64> = (0..5000).filter(|&id| other.admits(id).unwrap()).collect();
     assert_eq!(admitted, HashSet::from([7]));
-    let values = |t: &Table| rows(t.still(), 1).into_iter().map(|(id, v, _)| (id, v)).collect::<Vec<_>>();
+    let values = |t: &Table| rows(t.snapshot(), 1).into_iter().map(|(id, v, _)| (id, v)).collect::<Vec<_>>();
     assert!(values(&other) == values(&t));
-    let mut short = t.still().next(1).unwrap().unwrap();
+    let mut short = t.snapshot().next(1).unwrap().unwrap();
     short.data.pop();
     assert!(other.put_back(&short, true).is_err());
     for wrong in ["rows=0", "rows=x", "spill=/tmp", "float16=2", "other=1"] {

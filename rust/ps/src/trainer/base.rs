@@ -1,7 +1,7 @@
 //! What all modes of the communicator have: the variables and where their parts are, the settings, the first failure.
 
 use super::remote::{distinct, open};
-use crate::parts::by_sections;
+use crate::parts::split_by_sections;
 use crate::protocol::{Outgoing, Session};
 use crate::values::outgoing;
 use oar_comm::Signals;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How a trainer keeps step with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum CommunicatorMode {
     /// The servers take a step when all trainers have sent theirs.
     Sync,
     /// Sends and receives go on beside the trainer's steps.
@@ -26,13 +26,13 @@ pub enum Mode {
     Geo,
 }
 
-impl Mode {
-    pub fn parse(name: &str) -> Result<Mode> {
+impl CommunicatorMode {
+    pub fn parse(name: &str) -> Result<CommunicatorMode> {
         Ok(match name {
-            "SYNC" => Mode::Sync,
-            "ASYNC" => Mode::Async,
-            "HALF_ASYNC" => Mode::HalfAsync,
-            "GEO" => Mode::Geo,
+            "SYNC" => CommunicatorMode::Sync,
+            "ASYNC" => CommunicatorMode::Async,
+            "HALF_ASYNC" => CommunicatorMode::HalfAsync,
+            "GEO" => CommunicatorMode::Geo,
             other => bail!(InvalidArgument, "a communicator's mode is SYNC, ASYNC, HALF_ASYNC or GEO, got {other:?}"),
         })
     }
@@ -40,7 +40,7 @@ impl Mode {
 
 /// How a variable lies on the servers.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct CommContext {
     pub name: String,
     /// What servers call its parts, and which server has each.
     pub parts: Vec<String>,
@@ -55,9 +55,9 @@ pub struct Context {
     pub everywhere: bool,
 }
 
-impl Context {
+impl CommContext {
     /// The same, where it makes sense.
-    pub fn check(&self) -> Result<&Context> {
+    pub fn check(&self) -> Result<&CommContext> {
         let n = self.parts.len();
         ensure!(
             n > 0 && self.endpoints.len() == n,
@@ -71,7 +71,7 @@ impl Context {
     }
 
     /// A value as it goes to the servers: which part, and its bytes.
-    pub fn cut(&self, value: Value) -> Result<Vec<Outgoing>> {
+    pub fn split(&self, value: Value) -> Result<Vec<Outgoing>> {
         if self.parts.len() == 1 || self.everywhere {
             return self.parts.iter().map(|part| outgoing(part, value.clone())).collect();
         }
@@ -84,7 +84,7 @@ impl Context {
             self.parts
         );
         let pieces: Vec<Value> = match &value {
-            Value::Rows(r) => by_sections("send", r, &self.sections)?.into_iter().map(Value::from).collect(),
+            Value::Rows(r) => split_by_sections("send", r, &self.sections)?.into_iter().map(Value::from).collect(),
             _ => {
                 let t = value.dense()?;
                 let rows = t.dims().first().copied().unwrap_or(0);
@@ -96,27 +96,27 @@ impl Context {
                     self.name
                 );
                 let mut from = 0;
-                let cut = self.sections.iter().map(|&s| {
+                let split = self.sections.iter().map(|&s| {
                     let to = from + s as usize;
                     let piece = t.rows(from, to).with_lod(None);
                     from = to;
                     Value::Dense(piece)
                 });
-                cut.collect()
+                split.collect()
             }
         };
         self.parts.iter().zip(pieces).map(|(part, piece)| outgoing(part, piece)).collect()
     }
 
     /// Each part with its server.
-    pub(super) fn places(&self) -> Vec<(String, String)> {
+    pub(super) fn shards(&self) -> Vec<(String, String)> {
         self.endpoints.iter().cloned().zip(self.parts.iter().cloned()).collect()
     }
 }
 
 /// What `FLAGS_communicator_*` say, by their names there.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CommunicatorSettings {
     pub max_merge_var_num: usize,
     pub send_queue_size: usize,
     /// Of so many steps on gradients go, where the last exchange is over; 0: of as many as may be merged.
@@ -133,17 +133,17 @@ pub struct Settings {
     pub push_nums: u64,
 }
 
-impl Settings {
+impl CommunicatorSettings {
     pub const LOOK: Duration = Duration::from_millis(10);
 }
 
 /// What all modes have.
 pub(super) struct Base {
-    pub mode: Mode,
-    pub send: BTreeMap<String, Context>,
-    pub recv: BTreeMap<String, Context>,
+    pub mode: CommunicatorMode,
+    pub send: BTreeMap<String, CommContext>,
+    pub recv: BTreeMap<String, CommContext>,
     pub scope: Arc<Scope>,
-    pub settings: Settings,
+    pub settings: CommunicatorSettings,
     /// Why the work beside the steps has ended.
     pub(super) failed: Mutex<Option<(Kind, String)>>,
 }
@@ -161,11 +161,11 @@ impl Base {
     }
 
     /// The servers of these variables, and this trainer's sessions with them.
-    pub fn sessions(&self, of: &BTreeMap<String, Context>) -> Result<(Vec<String>, Vec<Arc<Session>>)> {
-        let places: Vec<String> = of.values().flat_map(|c| c.endpoints.iter().cloned()).collect();
-        let (places, me) = (distinct(&places), self.trainer());
-        let open = places.iter().map(|e| open(e, me)).collect::<Result<_>>()?;
-        Ok((places, open))
+    pub fn sessions(&self, of: &BTreeMap<String, CommContext>) -> Result<(Vec<String>, Vec<Arc<Session>>)> {
+        let shards: Vec<String> = of.values().flat_map(|c| c.endpoints.iter().cloned()).collect();
+        let (shards, me) = (distinct(&shards), self.trainer());
+        let open = shards.iter().map(|e| open(e, me)).collect::<Result<_>>()?;
+        Ok((shards, open))
     }
 
     pub fn trainer(&self) -> u32 {
@@ -174,7 +174,7 @@ impl Base {
 }
 
 /// What a wait for the communicator's thread says when it is interrupted.
-pub(super) fn interrupted(signals: &Signals) -> Result<()> {
+pub(super) fn check_signals(signals: &Signals) -> Result<()> {
     match signals.stop() {
         true => Err(signals.pending()),
         false => Ok(()),

@@ -1,6 +1,6 @@
 //! The communicator: sends and receives for a trainer beside its steps. A process has one at a time that runs.
 
-pub use super::base::{Context, Mode, Settings};
+pub use super::base::{CommContext, CommunicatorMode, CommunicatorSettings};
 
 use super::base::Base;
 use super::geo::Geo;
@@ -34,7 +34,7 @@ pub fn current() -> Option<Arc<Communicator>> {
 /// something expects to find.
 pub fn all_sent() -> Result<()> {
     match current().as_deref() {
-        Some(Communicator { base, work: Work::Queued(q) }) if base.mode == Mode::Async => {
+        Some(Communicator { base, work: Work::Queued(q) }) if base.mode == CommunicatorMode::Async => {
             base.check()?;
             q.sent(&Signals::watch())
         }
@@ -48,18 +48,18 @@ pub fn stop_current() -> Result<()> {
 }
 
 /// By name, each checked.
-fn by_name(list: Vec<Context>) -> Result<BTreeMap<String, Context>> {
+fn by_name(list: Vec<CommContext>) -> Result<BTreeMap<String, CommContext>> {
     list.iter().try_for_each(|c| c.check().map(drop))?;
     Ok(list.into_iter().map(|c| (c.name.clone(), c)).collect())
 }
 
 impl Communicator {
     pub fn new(
-        mode: Mode,
-        send: Vec<Context>,
-        recv: Vec<Context>,
+        mode: CommunicatorMode,
+        send: Vec<CommContext>,
+        recv: Vec<CommContext>,
         scope: Arc<Scope>,
-        settings: Settings,
+        settings: CommunicatorSettings,
     ) -> Result<Communicator> {
         let s = &settings;
         ensure!(
@@ -74,7 +74,7 @@ impl Communicator {
         let (send, recv) = (by_name(send)?, by_name(recv)?);
         let base = Arc::new(Base { mode, send, recv, scope, settings, failed: Mutex::default() });
         let work = match mode {
-            Mode::Geo => Work::Geo(Geo::new(base.clone())?),
+            CommunicatorMode::Geo => Work::Geo(Geo::new(base.clone())?),
             _ => Work::Queued(Queued::new(base.clone())),
         };
         Ok(Communicator { base, work })
@@ -164,7 +164,7 @@ impl Communicator {
         }
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> CommunicatorMode {
         self.base.mode
     }
 }

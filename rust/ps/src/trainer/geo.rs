@@ -4,12 +4,12 @@
 //! Parameters change in the trainer's own thread, between two steps: what came is added then. The exchange itself goes on
 //! beside the steps that follow.
 
-use super::base::{interrupted, Base, Context};
+use super::base::{check_signals, Base, CommContext};
 use super::remote::{fetch, open, with_all};
 use crate::merge::{add, difference};
-use crate::parts::joined;
+use crate::parts::concat;
 use crate::protocol::{Incoming, Outgoing};
-use crate::values::{arrived, room};
+use crate::values::{allocate, into_value};
 use oar_comm::Signals;
 use oar_core::base::{DType, Result};
 use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
@@ -35,13 +35,13 @@ fn changed_since(part: &str, version: i64) -> String {
 }
 
 /// What came back of one parameter.
-enum Came {
-    Whole(Tensor),
+enum Update {
+    Dense(Tensor),
     /// Rows of each part: where the part begins, its version, the rows.
     Rows(Vec<(i64, i64, SelectedRows)>),
 }
 
-type Pulled = Vec<(String, Came)>;
+type Pulled = Vec<(String, Update)>;
 
 #[derive(Default)]
 struct State {
@@ -55,7 +55,7 @@ struct State {
     touched: BTreeMap<String, BTreeSet<i64>>,
     /// Versions of the parts of tables.
     versions: BTreeMap<String, i64>,
-    under_way: Option<JoinHandle<Result<Pulled>>>,
+    in_flight: Option<JoinHandle<Result<Pulled>>>,
 }
 
 pub struct Geo {
@@ -81,7 +81,7 @@ impl Geo {
         *state = State::default();
         for c in self.base.send.values() {
             let Some(from) = self.base.recv.get(&c.name) else { continue };
-            let mut wanted = from.places();
+            let mut wanted = from.shards();
             if c.sparse {
                 // Before the rows, so that nothing is missed.
                 let versions = from.endpoints.iter().cloned().zip(from.parts.iter().map(|p| version_of(p)));
@@ -95,7 +95,7 @@ impl Geo {
                 }
                 found = rest;
             }
-            let whole = joined(OP, &found.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?;
+            let whole = concat(OP, &found.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?;
             self.base.scope.find(&c.name).unwrap_or_else(|| self.base.scope.var(&c.name)).set(whole.clone());
             state.old.insert(c.name.clone(), whole);
         }
@@ -125,7 +125,7 @@ impl Geo {
         }
         state.steps += 1;
         let due = state.steps >= self.base.settings.push_nums;
-        if due || state.under_way.as_ref().is_some_and(JoinHandle::is_finished) {
+        if due || state.in_flight.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish(&mut state, signals)?;
         }
         if due {
@@ -147,7 +147,7 @@ impl Geo {
         state.steps = 0;
         let part = 1.0 / f64::from(self.base.settings.trainers);
         let mut out: Vec<(String, Outgoing)> = Vec::new();
-        let mut want: Vec<(Context, Vec<i64>)> = Vec::new();
+        let mut want: Vec<(CommContext, Vec<i64>)> = Vec::new();
         for c in self.base.send.values() {
             let now = self.cell(&c.name)?.tensor()?;
             let Some(old) = state.old.get_mut(&c.name) else { bail!(Fatal, "'{}' was not received", c.name) };
@@ -164,40 +164,40 @@ impl Geo {
             };
             let Some(from) = self.base.recv.get(&c.name) else { continue };
             let versions = from.parts.iter().map(|p| state.versions.get(p).copied().unwrap_or(0)).collect();
-            want.push((Context { sparse: c.sparse, ..from.clone() }, versions));
+            want.push((CommContext { sparse: c.sparse, ..from.clone() }, versions));
             // No rows, no message.
             if !matches!(&delta, Value::Rows(r) if r.rows.is_empty()) {
-                out.extend(c.endpoints.iter().cloned().zip(c.cut(delta)?));
+                out.extend(c.endpoints.iter().cloned().zip(c.split(delta)?));
             }
         }
         let me = self.base.trainer();
-        state.under_way = Some(super::base::spawn("geo", move || exchange(me, out, &want))?);
+        state.in_flight = Some(super::base::spawn("geo", move || exchange(me, out, &want))?);
         Ok(())
     }
 
     /// Add what came of the exchange that is under way.
     fn finish(&self, state: &mut State, signals: &Signals) -> Result<()> {
-        let Some(thread) = state.under_way.take() else { return Ok(()) };
+        let Some(thread) = state.in_flight.take() else { return Ok(()) };
         while !thread.is_finished() {
-            if let Err(e) = interrupted(signals) {
-                state.under_way = Some(thread);
+            if let Err(e) = check_signals(signals) {
+                state.in_flight = Some(thread);
                 return Err(e);
             }
             std::thread::sleep(Duration::from_micros(200));
         }
         let pulled = thread.join().map_err(|_| err!(Fatal, "the communicator's thread panicked"))?;
         let pulled = pulled.inspect_err(|e| self.base.fail(e))?;
-        for (name, came) in pulled {
+        for (name, received) in pulled {
             let cell = self.cell(&name)?;
             let Value::Dense(mut now) = cell.write()? else { bail!(InvalidArgument, "'{name}' is no tensor any more") };
             let Some(old) = state.old.get_mut(&name) else { continue };
-            match came {
-                Came::Whole(whole) => {
+            match received {
+                Update::Dense(whole) => {
                     let others = difference(&whole, old, 1.0)?;
                     add(&mut now, &others, 1.0)?;
                     *old = whole;
                 }
-                Came::Rows(parts) => {
+                Update::Rows(parts) => {
                     let names = self.base.recv.get(&name).map(|c| c.parts.clone()).unwrap_or_default();
                     for ((start, version, rows), part) in parts.into_iter().zip(names) {
                         add_rows(&name, &mut now, old, start, &rows)?;
@@ -279,38 +279,38 @@ fn add_rows(name: &str, now: &mut Tensor, old: &mut Tensor, start: i64, rows: &S
 }
 
 /// Send what has changed to every server, and get in the answer what the servers have then.
-fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(Context, Vec<i64>)]) -> Result<Pulled> {
+fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(CommContext, Vec<i64>)]) -> Result<Pulled> {
     let servers: BTreeSet<&String> = want.iter().flat_map(|(c, _)| &c.endpoints).collect();
     let servers: Vec<String> = servers.into_iter().cloned().collect();
     let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
-    let mut letters: Vec<(Vec<Outgoing>, Vec<String>)> = servers.iter().map(|_| Default::default()).collect();
+    let mut requests: Vec<(Vec<Outgoing>, Vec<String>)> = servers.iter().map(|_| Default::default()).collect();
     let at =
         |e: &String| servers.binary_search(e).map_err(|_| err!(Fatal, "the server {e} is not among those that answer"));
     for (endpoint, var) in out {
-        letters[at(&endpoint)?].0.push(var);
+        requests[at(&endpoint)?].0.push(var);
     }
     for (c, versions) in want {
-        for ((endpoint, part), &version) in c.places().iter().zip(versions) {
-            let names = &mut letters[at(endpoint)?].1;
+        for ((endpoint, part), &version) in c.shards().iter().zip(versions) {
+            let names = &mut requests[at(endpoint)?].1;
             match c.sparse {
                 true => names.extend([version_of(part), changed_since(part, version)]),
                 false => names.push(part.clone()),
             }
         }
     }
-    let letters: Vec<_> = letters.into_iter().map(|l| Mutex::new(Some(l))).collect();
-    let answers = with_all(OP, &sessions, |i, session, stop| match letters[i].lock().take() {
-        Some((vars, names)) => session.exchange(vars, names, &room, stop),
+    let requests: Vec<_> = requests.into_iter().map(|l| Mutex::new(Some(l))).collect();
+    let answers = with_all(OP, &sessions, |i, session, stop| match requests[i].lock().take() {
+        Some((vars, names)) => session.exchange(vars, names, &allocate, stop),
         None => Err(oar_net::Error::Invalid("a letter is sent once".into())),
     })?;
     let mut answers: Vec<VecDeque<Incoming>> = answers.into_iter().map(VecDeque::from).collect();
     let mut next = |endpoint: &String| -> Result<Value> {
         let var = answers[at(endpoint)?].pop_front();
-        arrived(var.ok_or_else(|| err!(Unavailable, "the server {endpoint} answered too little"))?)
+        into_value(var.ok_or_else(|| err!(Unavailable, "the server {endpoint} answered too little"))?)
     };
     let mut pulled = Vec::with_capacity(want.len());
     for (c, _) in want {
-        let came = if c.sparse {
+        let received = if c.sparse {
             let (mut start, mut parts) = (0, Vec::new());
             for (i, endpoint) in c.endpoints.iter().enumerate() {
                 let version = number(&next(endpoint)?)?;
@@ -318,12 +318,12 @@ fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(Context, Vec<i64>)])
                 parts.push((start, version, *rows));
                 start += c.sections.get(i).copied().unwrap_or(0);
             }
-            Came::Rows(parts)
+            Update::Rows(parts)
         } else {
             let values = c.endpoints.iter().map(&mut next).collect::<Result<Vec<_>>>()?;
-            Came::Whole(joined(OP, &values.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?)
+            Update::Dense(concat(OP, &values.iter().map(Value::dense).collect::<Result<Vec<_>>>()?)?)
         };
-        pulled.push((c.name.clone(), came));
+        pulled.push((c.name.clone(), received));
     }
     Ok(pulled)
 }

@@ -1,10 +1,10 @@
 //! Gradients wait in queues, one for each variable; a thread merges what several steps gave, sends it, and receives.
 
-use super::base::{interrupted, spawn, Base, Mode, Settings};
+use super::base::{check_signals, spawn, Base, CommunicatorMode, CommunicatorSettings};
 use super::remote::{fetch, with_all};
-use crate::merge::together;
-use crate::parts::joined;
-use crate::values::room;
+use crate::merge::merge_steps;
+use crate::parts::concat;
+use crate::values::allocate;
 use oar_comm::Signals;
 use oar_core::base::Result;
 use oar_core::tensor::Value;
@@ -61,10 +61,10 @@ impl Queued {
         self.shared.state.lock().running = true;
         let mut threads = self.threads.lock();
         let shared = self.shared.clone();
-        threads.push(spawn("send", move || shared.guard(Shared::send_on))?);
-        if self.shared.receives_beside() {
+        threads.push(spawn("send", move || shared.guard(Shared::send_loop))?);
+        if self.shared.has_receive_thread() {
             let shared = self.shared.clone();
-            threads.push(spawn("receive", move || shared.guard(Shared::receive_on))?);
+            threads.push(spawn("receive", move || shared.guard(Shared::receive_loop))?);
         }
         Ok(())
     }
@@ -99,15 +99,18 @@ impl Queued {
                 s.waiting -= 1;
             }
             self.shared.base.check()?;
-            interrupted(signals)?;
+            check_signals(signals)?;
         }
     }
 
     pub fn put(&self, name: &str, value: Value, signals: &Signals) -> Result<()> {
         let s = &self.shared.base.settings;
-        let (room, bound) = (s.send_queue_size, s.max_staleness);
+        let (capacity, bound) = (s.send_queue_size, s.max_staleness);
         self.wait(signals, |state| {
-            state.queues.get(name).is_some_and(|q| q.waiting.len() >= room || bound > 0 && q.given - q.settled >= bound)
+            state
+                .queues
+                .get(name)
+                .is_some_and(|q| q.waiting.len() >= capacity || bound > 0 && q.given - q.settled >= bound)
         })?;
         let mut state = self.shared.state.lock();
         let q = state.queues.entry(name.to_string()).or_default();
@@ -119,19 +122,19 @@ impl Queued {
     }
 
     /// Wait until `done` of each queue has come to what has been given so far.
-    fn come(&self, signals: &Signals, done: fn(&Queue) -> u64) -> Result<()> {
+    fn wait_for(&self, signals: &Signals, done: fn(&Queue) -> u64) -> Result<()> {
         let given: Vec<(String, u64)> =
             self.shared.state.lock().queues.iter().map(|(n, q)| (n.clone(), q.given)).collect();
         self.wait(signals, |s| given.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| done(q) < *g)))
     }
 
     pub fn barrier(&self, signals: &Signals) -> Result<()> {
-        self.come(signals, |q| q.settled)
+        self.wait_for(signals, |q| q.settled)
     }
 
     /// Wait until the servers have all that was given so far.
     pub fn sent(&self, signals: &Signals) -> Result<()> {
-        self.come(signals, |q| q.sent)
+        self.wait_for(signals, |q| q.sent)
     }
 }
 
@@ -146,15 +149,17 @@ impl Shared {
     }
 
     /// Do parameters come on a thread of their own?
-    fn receives_beside(&self) -> bool {
-        self.base.mode == Mode::Async && self.base.settings.independent_recv_thread && !self.base.recv.is_empty()
+    fn has_receive_thread(&self) -> bool {
+        self.base.mode == CommunicatorMode::Async
+            && self.base.settings.independent_recv_thread
+            && !self.base.recv.is_empty()
     }
 
-    fn send_on(&self) -> Result<()> {
+    fn send_loop(&self) -> Result<()> {
         while let Some(batch) = self.batch() {
             let counts: Vec<(String, u64)> = batch.iter().map(|(n, v)| (n.clone(), v.len() as u64)).collect();
             self.send(batch)?;
-            let beside = self.receives_beside();
+            let beside = self.has_receive_thread();
             let now = {
                 let mut s = self.state.lock();
                 let mut sent = 0;
@@ -166,7 +171,7 @@ impl Shared {
                 }
                 s.unseen += sent;
                 let enough = s.unseen > 0 && s.unseen >= self.base.settings.min_send_grad_num_before_recv;
-                let now = self.base.mode != Mode::Async || enough || s.waiting > 0 || !s.running;
+                let now = self.base.mode != CommunicatorMode::Async || enough || s.waiting > 0 || !s.running;
                 s.wanted |= now && beside;
                 now && !beside
             };
@@ -193,26 +198,27 @@ impl Shared {
             let ready = any
                 && match self.base.mode {
                     // Enough to merge, or nobody has added anything for a while.
-                    Mode::Async => {
+                    CommunicatorMode::Async => {
                         let looked = since.get_or_insert_with(Instant::now).elapsed();
                         // The trainer sees what it sent before it sends more.
                         let busy = o.send_from > 0 && (s.wanted || s.receiving);
-                        !busy && (s.queues.values().all(full) || looked >= Settings::LOOK * o.send_wait_times)
+                        !busy
+                            && (s.queues.values().all(full) || looked >= CommunicatorSettings::LOOK * o.send_wait_times)
                     }
                     // A step's gradients go together.
-                    _ => s.queues.values().any(full) && self.base.mode == Mode::HalfAsync,
+                    _ => s.queues.values().any(full) && self.base.mode == CommunicatorMode::HalfAsync,
                 };
             if ready || any && (s.waiting > 0 || !s.running) {
                 break;
             }
             // A bound on staleness holds even where less has been sent than parameters usually wait for.
-            if s.waiting > 0 && s.unseen > 0 && self.receives_beside() && !s.wanted && !s.receiving {
+            if s.waiting > 0 && s.unseen > 0 && self.has_receive_thread() && !s.wanted && !s.receiving {
                 s.wanted = true;
                 self.changed.notify_all();
             }
-            self.changed.wait_for(&mut s, Settings::LOOK);
+            self.changed.wait_for(&mut s, CommunicatorSettings::LOOK);
         }
-        let most = if self.base.mode == Mode::Sync { 1 } else { o.max_merge_var_num };
+        let most = if self.base.mode == CommunicatorMode::Sync { 1 } else { o.max_merge_var_num };
         let taken = s.queues.iter_mut().filter(|(_, q)| !q.waiting.is_empty());
         let batch = taken.map(|(name, q)| (name.clone(), q.waiting.drain(..q.waiting.len().min(most)).collect()));
         let batch = batch.collect();
@@ -222,25 +228,25 @@ impl Shared {
     }
 
     fn send(&self, batch: Vec<(String, Vec<Value>)>) -> Result<()> {
-        let (places, sessions) = self.base.sessions(&self.base.send)?;
+        let (shards, sessions) = self.base.sessions(&self.base.send)?;
         for (name, values) in batch {
             let Some(context) = self.base.send.get(&name) else { continue };
-            let value = together(&name, values, !context.sum, self.base.settings.merge_sparse_grad)?;
-            for (out, endpoint) in context.cut(value)?.into_iter().zip(&context.endpoints) {
-                if let Some(at) = places.iter().position(|p| p == endpoint) {
+            let value = merge_steps(&name, values, !context.sum, self.base.settings.merge_sparse_grad)?;
+            for (out, endpoint) in context.split(value)?.into_iter().zip(&context.endpoints) {
+                if let Some(at) = shards.iter().position(|p| p == endpoint) {
                     sessions[at].send(out);
                 }
             }
         }
-        let steps = self.base.mode == Mode::Sync;
+        let steps = self.base.mode == CommunicatorMode::Sync;
         with_all(OP, &sessions, |_, session, stop| match steps {
-            true => session.end_step(&room, stop),
-            false => session.flush(&room, stop),
+            true => session.end_step(&allocate, stop),
+            false => session.flush(&allocate, stop),
         })
         .map(drop)
     }
 
-    fn receive_on(&self) -> Result<()> {
+    fn receive_loop(&self) -> Result<()> {
         loop {
             {
                 let mut s = self.state.lock();
@@ -279,14 +285,14 @@ impl Shared {
 
     fn receive(&self) -> Result<()> {
         let contexts: Vec<_> = self.base.recv.values().collect();
-        let wanted: Vec<_> = contexts.iter().flat_map(|c| c.places()).collect();
+        let wanted: Vec<_> = contexts.iter().flat_map(|c| c.shards()).collect();
         let mut parts = fetch(OP, self.base.trainer(), &wanted)?.into_iter();
         for c in contexts {
             let mine: Vec<Value> = parts.by_ref().take(c.parts.len()).collect();
             let tensors = mine.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
             let whole = match tensors[..] {
                 [one] => one.clone(),
-                _ => joined(OP, &tensors)?,
+                _ => concat(OP, &tensors)?,
             };
             let cell = self.base.scope.find(&c.name).unwrap_or_else(|| self.base.scope.var(&c.name));
             cell.set(whole);

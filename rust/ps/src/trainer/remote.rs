@@ -1,7 +1,7 @@
 //! Talking to several servers at once, signals obeyed.
 
 use crate::protocol::{session, Incoming, Session};
-use crate::values::{arrived, room};
+use crate::values::{allocate, into_value};
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, Kind, Result};
 use oar_core::ir::Attr;
@@ -72,14 +72,14 @@ impl Drop for Ended<'_> {
 pub fn with_all<T: Send>(
     op: &str,
     sessions: &[Arc<Session>],
-    talk: impl Fn(usize, &Session, Stop<'_>) -> oar_net::Result<T> + Sync,
+    request: impl Fn(usize, &Session, Stop<'_>) -> oar_net::Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let (signals, stopped) = (Signals::watch(), AtomicBool::new(false));
     let interrupted = || Err(oar_net::Error::Interrupted { during: format!("operator {op}") });
     let mut results: Vec<Option<oar_net::Result<T>>> = Vec::new();
     let (done, waiter) = (AtomicUsize::new(0), std::thread::current());
     std::thread::scope(|scope| {
-        let (talk, stopped, done, waiter) = (&talk, &stopped, &done, &waiter);
+        let (request, stopped, done, waiter) = (&request, &stopped, &done, &waiter);
         let count = sessions.len().saturating_sub(1);
         let others: Vec<_> = sessions
             .iter()
@@ -92,7 +92,7 @@ pub fn with_all<T: Send>(
                         false => Ok(()),
                     };
                     let _ended = Ended(done, waiter);
-                    talk(i, session, &stop)
+                    request(i, session, &stop)
                 })
             })
             .collect();
@@ -104,7 +104,7 @@ pub fn with_all<T: Send>(
             }
             false => Ok(()),
         };
-        results.extend(sessions.first().map(|session| Some(talk(0, session, &stop))));
+        results.extend(sessions.first().map(|session| Some(request(0, session, &stop))));
         while done.load(Ordering::Acquire) < count && !stopped.load(Ordering::Acquire) {
             let _ = stop();
             std::thread::park_timeout(SLICE);
@@ -132,13 +132,13 @@ pub fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value
     let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
     let found = with_all(op, &sessions, |i, session, stop| {
         let names: Vec<String> = wanted.iter().filter(|(e, _)| *e == servers[i]).map(|(_, n)| n.clone()).collect();
-        session.receive(&names, &room, stop)
+        session.receive(&names, &allocate, stop)
     })?;
     let mut lists: HashMap<&str, std::vec::IntoIter<Incoming>> =
         servers.iter().map(String::as_str).zip(found.into_iter().map(Vec::into_iter)).collect();
     let next = |(e, n): &(String, String)| {
         let var = lists.get_mut(e.as_str()).and_then(Iterator::next);
-        arrived(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
+        into_value(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
     };
     wanted.iter().map(next).collect()
 }

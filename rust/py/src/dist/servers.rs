@@ -5,12 +5,12 @@ use crate::program::scope::PyScope;
 use oar_comm::Signals;
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_ps::deal::deal;
 use oar_ps::protocol::{limits, session};
-use oar_ps::tables::{table, Size, Table};
-use oar_ps::trainer::communicator::{self, Context, Mode, Settings};
+use oar_ps::reshard::reshard;
+use oar_ps::tables::{table, Table, TableSize};
+use oar_ps::trainer::communicator::{self, CommContext, CommunicatorMode, CommunicatorSettings};
 use oar_ps::trainer::remote::{distinct, open, with_all};
-use oar_ps::values::room;
+use oar_ps::values::allocate;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ struct PyContext {
     everywhere: bool,
 }
 
-impl From<PyContext> for Context {
-    fn from(c: PyContext) -> Context {
+impl From<PyContext> for CommContext {
+    fn from(c: PyContext) -> CommContext {
         let PyContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere } = c;
-        Context { name, parts, endpoints, sections, trainer, sum, sparse, everywhere }
+        CommContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere }
     }
 }
 
@@ -74,7 +74,7 @@ impl PyCommunicator {
         settings: PySettings,
     ) -> PyResult<PyCommunicator> {
         let s = settings;
-        let settings = Settings {
+        let settings = CommunicatorSettings {
             max_merge_var_num: s.max_merge_var_num,
             send_queue_size: s.send_queue_size,
             send_from: s.send_from,
@@ -86,8 +86,8 @@ impl PyCommunicator {
             trainers: s.trainers,
             push_nums: s.push_nums,
         };
-        let contexts = |list: Vec<PyContext>| list.into_iter().map(Context::from).collect();
-        let made = Mode::parse(mode).and_then(|mode| {
+        let contexts = |list: Vec<PyContext>| list.into_iter().map(CommContext::from).collect();
+        let made = CommunicatorMode::parse(mode).and_then(|mode| {
             communicator::Communicator::new(mode, contexts(send), contexts(recv), scope.0.clone(), settings)
         });
         Ok(PyCommunicator(Arc::new(made.or_raise()?)))
@@ -138,11 +138,11 @@ fn resume_trainer(py: Python<'_>, endpoints: Vec<String>, trainer: u32) -> PyRes
     let asked = py.detach(|| -> Result<u64> {
         let op = "resume_steps";
         let sessions = distinct(&endpoints).iter().map(|e| open(e, trainer)).collect::<Result<Vec<_>>>()?;
-        let counts = with_all(op, &sessions, |_, s, stop| s.notify(vec!["progress".into()], &room, stop))?;
+        let counts = with_all(op, &sessions, |_, s, stop| s.notify(vec!["progress".into()], &allocate, stop))?;
         let counts = counts.iter().map(|words| words.first().and_then(|w| w.parse::<u64>().ok()).unwrap_or(0));
         let least = counts.min().unwrap_or(0);
         let words = || vec!["resume".to_string(), least.to_string()];
-        with_all(op, &sessions, |_, s, stop| s.notify(words(), &room, stop))?;
+        with_all(op, &sessions, |_, s, stop| s.notify(words(), &allocate, stop))?;
         Ok(least)
     });
     asked.or_raise()
@@ -169,7 +169,7 @@ fn server_waits(py: Python<'_>) -> String {
 /// Puts the snapshots of a job's servers together for another job's; says what it did.
 #[pyfunction]
 fn deal_state(py: Python<'_>, old: PathBuf, new: PathBuf, uneven: bool) -> PyResult<Vec<String>> {
-    py.detach(|| deal(&old, &new, uneven)).or_raise()
+    py.detach(|| reshard(&old, &new, uneven)).or_raise()
 }
 
 fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> + Send) -> PyResult<()> {
@@ -226,7 +226,7 @@ fn load_table(py: Python<'_>, name: &str, folder: PathBuf, server: i64, servers:
 /// Rows, how many of them are on disk, and the bytes that the others take.
 #[pyfunction]
 fn table_memory(py: Python<'_>, name: &str) -> PyResult<(usize, usize, usize)> {
-    let mut found = Size::default();
+    let mut found = TableSize::default();
     of_table(py, name, |t| {
         found = t.size();
         Ok(())

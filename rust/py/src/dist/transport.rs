@@ -7,7 +7,7 @@
 //! - `receive(of)` gives the next message (a bytearray), or None as long as it is not here whole.
 
 use oar_net::fingerprint::{Fingerprint, BYTES};
-use oar_net::{rings, Error, Over, Party, Result, Transport, Want};
+use oar_net::{rings, Error, Interest, MakeTransport, Membership, Result, Transport};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_micros(50);
 const GRACE: Duration = Duration::from_millis(500);
 
 struct Moved {
-    party: Party,
+    party: Membership,
     name: &'static str,
     mover: Py<PyAny>,
     doing: Fingerprint,
@@ -32,7 +32,7 @@ struct Moved {
 }
 
 impl Moved {
-    fn new(party: Party, make: &Py<PyAny>) -> Result<Moved> {
+    fn new(party: Membership, make: &Py<PyAny>) -> Result<Moved> {
         let world = party.numbers.len();
         let (name, mover) = Python::attach(|py| -> PyResult<(String, Py<PyAny>)> {
             let mover = make.call1(py, (party.id, party.numbers.clone()))?;
@@ -131,14 +131,14 @@ impl Transport for Moved {
         Ok(true)
     }
 
-    fn wait(&mut self, _wants: &[Want], limit: Duration) -> Result<()> {
+    fn wait(&mut self, _wants: &[Interest], limit: Duration) -> Result<()> {
         std::thread::sleep(LOOK.min(limit));
         Ok(())
     }
 }
 
 /// The function of Python as one that groups ask for their transport.
-pub fn over_python(make: Py<PyAny>) -> Over {
+pub fn over_python(make: Py<PyAny>) -> MakeTransport {
     Arc::new(move |party| Ok(Box::new(Moved::new(party, &make)?) as Box<dyn Transport>))
 }
 

@@ -9,7 +9,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, KernelContext, Meta, Op, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, bail, ensure, err, slots};
-use oar_net::mailbox::{deliver, topic, Mailbox};
+use oar_net::message_queue::{deliver, topic, MessageQueue};
 use oar_net::socket::Deadline;
 use oar_net::{rings, Context, Job, Options, Store};
 use parking_lot::Mutex;
@@ -35,7 +35,7 @@ slots! {
 #[derive(Default)]
 struct Hosted {
     stores: HashMap<SocketAddr, Store>,
-    mailboxes: HashMap<SocketAddr, Mailbox>,
+    queues: HashMap<SocketAddr, MessageQueue>,
     /// The rings of the devices of this process.
     of_devices: HashSet<i32>,
 }
@@ -91,13 +91,13 @@ fn host(bind: SocketAddr, job: &Job) -> Result<Store> {
     Ok(store)
 }
 
-fn mailbox(at: SocketAddr, job: &Job) -> Result<Mailbox> {
+fn queue(at: SocketAddr, job: &Job) -> Result<MessageQueue> {
     hosted(|h| {
-        if let Some(known) = h.mailboxes.get(&at) {
+        if let Some(known) = h.queues.get(&at) {
             return Ok(known.clone());
         }
-        let made = Mailbox::open(at, job).map_err(error)?;
-        h.mailboxes.insert(at, made.clone());
+        let made = MessageQueue::open(at, job).map_err(error)?;
+        h.queues.insert(at, made.clone());
         Ok(made)
     })
 }
@@ -111,9 +111,9 @@ fn gen_id(cx: &mut KernelContext) -> Result<()> {
     // Who is in two rings may hear of the second one first.
     let about = topic("ring", a.other_endpoints.iter().chain([&a.endpoint]));
     let id = if a.rank != 0 {
-        let mailbox = mailbox(mine, &job)?;
+        let queue = queue(mine, &job)?;
         let about = (!others.is_empty()).then_some(about);
-        until_deadline(op, &options, |deadline| mailbox.take(about, deadline))?
+        until_deadline(op, &options, |deadline| queue.take(about, deadline))?
     } else {
         let id = host(SocketAddr::new(mine.ip(), 0), &job)?.address().to_string().into_bytes();
         until_deadline(op, &options, |deadline| {

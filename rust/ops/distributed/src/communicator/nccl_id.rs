@@ -3,13 +3,13 @@
 //! Trainer 0 opens a rendezvous store for each ring and brings the addresses of all of them to the other trainers in one
 //! message. Every trainer joins the rings that it is in at once, so that whatever runs the main Program finds them by number.
 
-use super::{address, host, join, mailbox, surroundings, until_deadline};
+use super::{address, host, join, queue, surroundings, until_deadline};
 use oar_core::base::{Error, Result};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, KernelContext, Meta, Op, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, ensure, err, slots};
-use oar_net::mailbox::{deliver, topic};
+use oar_net::message_queue::{deliver, topic};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ fn make(cx: &mut KernelContext) -> Result<()> {
         })?;
         message
     } else {
-        let mailbox = mailbox(every[me], &job)?;
-        until_deadline(op, &options, |deadline| mailbox.take(Some(about), deadline))?
+        let queue = queue(every[me], &job)?;
+        until_deadline(op, &options, |deadline| queue.take(Some(about), deadline))?
     };
     let stores = parse(&message).filter(|s| s.len() == rings.len()).ok_or_else(|| -> Error {
         err!(

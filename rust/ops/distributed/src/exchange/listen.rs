@@ -13,7 +13,7 @@ use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_net::rings;
 use oar_ps::protocol::limits::Limits;
-use oar_ps::protocol::{Durability, Lost, Mode, Server, ServerOptions};
+use oar_ps::protocol::{Durability, LostTrainer, Server, ServerOptions, SyncMode};
 use oar_ps::trainer::remote::named;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -76,11 +76,11 @@ fn pairs(op: &str, list: &[String]) -> Result<Vec<(String, i32)>> {
 }
 
 /// `OAR_PS_LOST_TRAINER`: what happens to a job that has lost a trainer.
-fn lost_policy(op: &str) -> Result<Lost> {
+fn lost_policy(op: &str) -> Result<LostTrainer> {
     match std::env::var("OAR_PS_LOST_TRAINER").unwrap_or_default().as_str() {
-        "" | "end" => Ok(Lost::End),
-        "wait" => Ok(Lost::Wait),
-        "continue" => Ok(Lost::GoOn),
+        "" | "end" => Ok(LostTrainer::End),
+        "wait" => Ok(LostTrainer::Wait),
+        "continue" => Ok(LostTrainer::Continue),
         other => bail!(InvalidArgument, "operator {op}: OAR_PS_LOST_TRAINER is {other:?}: end, wait or continue"),
     }
 }
@@ -152,8 +152,8 @@ fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
     ensure!(a.Fanin > 0, InvalidArgument, "operator {op}: Fanin must be the number of trainers, got {}", a.Fanin);
     // Gradients are averaged in steps that all take; otherwise each is applied when it comes.
     let mode = match a.distributed_mode {
-        0 => Mode::Steps,
-        1..=3 => Mode::Free,
+        0 => SyncMode::Sync,
+        1..=3 => SyncMode::Async,
         other => bail!(InvalidArgument, "operator {op}: distributed_mode {other} is none of 0 to 3"),
     };
     let job = rings::JobEnvironment::from_env().map_err(error)?.job;
@@ -172,7 +172,7 @@ fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
         lr: Mutex::new(()),
         changes: Changes::new(op, (a.distributed_mode == 3).then_some(&a.sparse_grad_to_param[..]))?,
     };
-    if mode == Mode::Free {
+    if mode == SyncMode::Async {
         // The learning rate that the first gradients meet.
         serving.set_rate()?;
     }

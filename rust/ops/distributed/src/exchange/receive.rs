@@ -7,10 +7,10 @@ use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_kernels::optimizer::distinct;
-use oar_ps::parts::joined;
+use oar_ps::parts::concat;
 use oar_ps::trainer::communicator;
 use oar_ps::trainer::remote::{fetch, one_each, open, trainer, with_all};
-use oar_ps::values::{arrived, outgoing, room};
+use oar_ps::values::{allocate, into_value, outgoing};
 use parking_lot::Mutex;
 
 attrs! {
@@ -48,7 +48,7 @@ fn run_recv(cx: &mut KernelContext) -> Result<()> {
         let wanted: Vec<_> = a.epmap.iter().cloned().zip(a.recv_varnames.iter().cloned()).collect();
         let parts = fetch(op, me, &wanted)?;
         let tensors = parts.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
-        let whole = joined(op, &tensors)?;
+        let whole = concat(op, &tensors)?;
         cx.set_nth(recv::OUT, 0, whole);
         return Ok(());
     }
@@ -86,10 +86,10 @@ fn look_up(op: &str, me: u32, asked: Vec<(String, String, Value)>) -> Result<Vec
     let ids = asked.into_iter().map(|(_, name, ids)| Ok(Mutex::new(Some(outgoing(&name, ids)?))));
     let ids = ids.collect::<Result<Vec<_>>>()?;
     let found = with_all(op, &sessions, |i, session, stop| match ids[i].lock().take() {
-        Some(ids) => session.lookup(&names[i], ids, &room, stop),
+        Some(ids) => session.lookup(&names[i], ids, &allocate, stop),
         None => Err(oar_net::Error::Invalid("ids are sent once".into())),
     })?;
-    found.into_iter().map(arrived).collect()
+    found.into_iter().map(into_value).collect()
 }
 
 fn run_prefetch(cx: &mut KernelContext) -> Result<()> {

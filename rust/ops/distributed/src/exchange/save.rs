@@ -6,10 +6,10 @@ use oar_core::ir::tensor_file::write_lod_tensor;
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
-use oar_ps::parts::joined;
+use oar_ps::parts::concat;
 use oar_ps::trainer::communicator::all_sent;
 use oar_ps::trainer::remote::{distinct, fetch, one_each, open, trainer, with_all};
-use oar_ps::values::{arrived, outgoing, room};
+use oar_ps::values::{allocate, into_value, outgoing};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -75,7 +75,7 @@ fn run_save(cx: &mut KernelContext) -> Result<()> {
     all_sent()?;
     let parts = fetch(op, trainer(cx, a.trainer_id)?, &wanted)?;
     let tensors = parts.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
-    let whole = joined(op, &tensors)?;
+    let whole = concat(op, &tensors)?;
     let dtype = DType::from_proto(a.dtype);
     ensure!(
         whole.dims() == &a.shape[..] && Some(whole.dtype()) == dtype,
@@ -110,7 +110,7 @@ fn run_notify(cx: &mut KernelContext) -> Result<()> {
     with_all(op, &sessions, |i, session, stop| {
         for k in (0..n).filter(|&k| a.endpoints[k] == servers[i]) {
             let path = format!("{}/{}/{}", a.dirname, a.varname, a.slice_varnames[k]);
-            session.notify(vec!["checkpoint".into(), path, a.remote_varnames[k].clone()], &room, stop)?;
+            session.notify(vec!["checkpoint".into(), path, a.remote_varnames[k].clone()], &allocate, stop)?;
         }
         Ok(())
     })
@@ -135,17 +135,18 @@ fn run_both(cx: &mut KernelContext) -> Result<()> {
         (true, Some(name)) => name.clone(),
         (true, None) => bail!(InvalidArgument, "operator {op}: recv_var_name must say what to receive"),
     };
-    let (session, letter) = (open(&a.endpoint, me)?, outgoing(&sent, value.clone())?);
+    let (session, request) = (open(&a.endpoint, me)?, outgoing(&sent, value.clone())?);
     let signals = Signals::watch();
     let stop = || match signals.stop() {
         true => Err(oar_net::Error::Interrupted { during: format!("operator {op}") }),
         false => Ok(()),
     };
-    let came = session.exchange(vec![letter], vec![wanted], &room, &stop);
-    let came = signals.explain(came).map_err(|e| oar_ps::trainer::remote::named(op, e))?;
-    let first = came.into_iter().next().ok_or_else(|| err!(Unavailable, "operator {op}: the server sent nothing"))?;
+    let received = session.exchange(vec![request], vec![wanted], &allocate, &stop);
+    let received = signals.explain(received).map_err(|e| oar_ps::trainer::remote::named(op, e))?;
+    let first =
+        received.into_iter().next().ok_or_else(|| err!(Unavailable, "operator {op}: the server sent nothing"))?;
     if cx.n_outs(both::OUT) > 0 {
-        cx.set_nth(both::OUT, 0, arrived(first)?);
+        cx.set_nth(both::OUT, 0, into_value(first)?);
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use oar_core::base::Result;
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::Value;
 use oar_core::{attrs, ensure, slots};
-use oar_ps::trainer::communicator::{self, Context, Mode};
+use oar_ps::trainer::communicator::{self, CommContext, CommunicatorMode};
 use oar_ps::trainer::remote::{distinct, endpoints, one_each, open, trainer, with_all};
-use oar_ps::values::{outgoing, room};
+use oar_ps::values::{allocate, outgoing};
 
 attrs! {
     pub struct SendAttrs {
@@ -31,7 +31,7 @@ slots! {
 fn run_send(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let signals = Signals::watch();
-    let beside = communicator::current().filter(|c| c.mode() == Mode::Geo || !a.send_varnames.is_empty());
+    let beside = communicator::current().filter(|c| c.mode() == CommunicatorMode::Geo || !a.send_varnames.is_empty());
     if let Some(c) = beside {
         if c.take(cx.op.name, &a.send_varnames, &cx.env.names("X"), cx.values(send::X), &signals)? {
             return Ok(());
@@ -74,7 +74,7 @@ fn send_parts(cx: &KernelContext, a: &SendAttrs, to: &[String], me: u32) -> Resu
     if value.is_none() {
         return Ok(());
     }
-    let context = Context {
+    let context = CommContext {
         name,
         parts: a.send_varnames.clone(),
         endpoints: to.to_vec(),
@@ -84,7 +84,7 @@ fn send_parts(cx: &KernelContext, a: &SendAttrs, to: &[String], me: u32) -> Resu
         sparse: false,
         everywhere: false,
     };
-    for (out, endpoint) in context.check()?.cut(value)?.into_iter().zip(to) {
+    for (out, endpoint) in context.check()?.split(value)?.into_iter().zip(to) {
         open(endpoint, me)?.send(out);
     }
     Ok(())
@@ -109,8 +109,8 @@ fn run_barrier(cx: &mut KernelContext) -> Result<()> {
     let me = trainer(cx, a.trainer_id)?;
     let sessions = distinct(&a.endpoints).iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
     with_all(cx.op.name, &sessions, |_, session, stop| match a.half_async {
-        false => session.end_step(&room, stop),
-        true => session.flush(&room, stop),
+        false => session.end_step(&allocate, stop),
+        true => session.flush(&allocate, stop),
     })
     .map(drop)
 }

@@ -10,9 +10,9 @@ use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
 use oar_core::{bail, err};
 use oar_kernels::pool;
 use oar_kernels::simd::prefetch;
-use oar_ps::protocol::{Incoming, Kind, Memory, Meta, Outgoing, Pieces, Service};
+use oar_ps::protocol::{Buffer, Incoming, Meta, Outgoing, Pieces, Service, ValueKind};
 use oar_ps::tables::table;
-use oar_ps::values::{announced, arrived, outgoing, room};
+use oar_ps::values::{allocate, declared_type, into_value, outgoing};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -93,7 +93,7 @@ impl Serving<'_> {
             for var in vars {
                 let name = self.of_trainer(&var.meta.name, trainer);
                 let cell = scope.find(&name).unwrap_or_else(|| scope.var(&name));
-                cell.set(arrived(var)?);
+                cell.set(into_value(var)?);
                 there.insert(name);
             }
         }
@@ -135,12 +135,12 @@ impl Serving<'_> {
     fn apply_one(&self, trainer: u32, var: Incoming) -> Result<()> {
         let name = var.meta.name.clone();
         if name.contains(COUNTER) {
-            return self.count(&name, arrived(var)?);
+            return self.count(&name, into_value(var)?);
         }
         let Some((block, turn)) = self.by_grad.get(whole(&name)).or_else(|| self.by_grad.get(&name)) else {
             bail!(NotFound, "the server has no block for '{name}'")
         };
-        let value = arrived(var)?;
+        let value = into_value(var)?;
         let rows = match &value {
             Value::Rows(r) if self.changes.knows(&name) => r.rows.clone(),
             _ => Arc::default(),
@@ -194,7 +194,7 @@ impl Serving<'_> {
     }
 
     fn find_rows(&self, name: &str, ids: Incoming) -> Result<Outgoing> {
-        let ids = arrived(ids)?;
+        let ids = into_value(ids)?;
         if let Some(&block) = self.lookups.get(name) {
             return self.run_lookup(block, name, ids);
         }
@@ -241,15 +241,17 @@ impl Serving<'_> {
 }
 
 impl Service for Serving<'_> {
-    fn place(&self, meta: &Meta) -> Answer<Box<dyn Memory>> {
-        let (dtype, dims) = announced(meta)?;
+    fn allocate(&self, meta: &Meta) -> Answer<Box<dyn Buffer>> {
+        let (dtype, dims) = declared_type(meta)?;
         let known = self.declared(&meta.name).or_else(|| self.declared(&format!("{}.trainer_0", whole(&meta.name))));
         match known {
             Some((d, shape, rows)) => {
                 let same_rows = dims.len() == shape.len() && dims.get(1..) == shape.get(1..);
                 let fits = match meta.kind {
-                    Kind::Rows => rows && same_rows,
-                    Kind::Dense => !rows && same_rows && (dims.first() == shape.first() || shape.first() == Some(&-1)),
+                    ValueKind::Rows => rows && same_rows,
+                    ValueKind::Dense => {
+                        !rows && same_rows && (dims.first() == shape.first() || shape.first() == Some(&-1))
+                    }
                 };
                 if d != dtype || !fits {
                     return Err(format!(
@@ -261,13 +263,13 @@ impl Service for Serving<'_> {
             }
             None => return Err(format!("the server does not know the variable {}", meta.name)),
         }
-        room(meta)
+        allocate(meta)
     }
 
-    fn place_ids(&self, meta: &Meta) -> Answer<Box<dyn Memory>> {
-        let (dtype, _) = announced(meta)?;
+    fn allocate_ids(&self, meta: &Meta) -> Answer<Box<dyn Buffer>> {
+        let (dtype, _) = declared_type(meta)?;
         match matches!(dtype, DType::I64 | DType::I32) && meta.bytes <= MAX_IDS {
-            true => room(meta),
+            true => allocate(meta),
             false => Err(format!("ids of {dtype}, {} bytes", meta.bytes)),
         }
     }
@@ -288,8 +290,8 @@ impl Service for Serving<'_> {
         words(self.find_rows(name, ids))
     }
 
-    fn place_state(&self, meta: &Meta) -> Answer<Box<dyn Memory>> {
-        room(meta)
+    fn allocate_state(&self, meta: &Meta) -> Answer<Box<dyn Buffer>> {
+        allocate(meta)
     }
 
     fn capture(&self) -> Answer<Pieces> {

@@ -4,10 +4,10 @@ use super::serving::Serving;
 use oar_core::base::Result;
 use oar_core::tensor::{generator, SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
-use oar_ps::deal::{piece, piece_of, Layout, CHANGED, CLOCKS, NOTES, RANDOM, ROWS, VERSION};
 use oar_ps::protocol::{Incoming, Outgoing, Pieces};
+use oar_ps::reshard::{piece, piece_of, Layout, CHANGED, CLOCKS, RANDOM, ROWS, USAGE, VERSION};
 use oar_ps::tables;
-use oar_ps::values::{arrived, outgoing};
+use oar_ps::values::{into_value, outgoing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,17 +46,17 @@ const OP: &str = "listen_and_serv";
 const OTHER: &str = "which this server's Program keeps: it is of another one";
 
 /// Of a piece of a table those rows that are wanted.
-fn image(table: &str, rows: Value, notes: Option<Value>, keep: impl Fn(i64) -> bool) -> Result<tables::Image> {
+fn image(table: &str, rows: Value, usage: Option<Value>, keep: impl Fn(i64) -> bool) -> Result<tables::TableRows> {
     let Value::Rows(r) = &rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
-    let notes = notes.as_ref().map(numbered).transpose()?.unwrap_or_default();
-    ensure!(notes.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
-    let mut found = tables::Image::default();
+    let usage = usage.as_ref().map(numbered).transpose()?.unwrap_or_default();
+    ensure!(usage.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
+    let mut found = tables::TableRows::default();
     let width = r.value.numel() / r.rows.len().max(1);
-    let rows = r.rows.iter().zip(r.value.data::<f32>().chunks_exact(width.max(1))).zip(notes);
+    let rows = r.rows.iter().zip(r.value.data::<f32>().chunks_exact(width.max(1))).zip(usage);
     for ((&id, values), (_, note)) in rows.filter(|((id, _), _)| keep(**id)) {
         found.ids.push(id);
         found.data.extend_from_slice(values);
-        found.notes.push(note);
+        found.usage.push(note);
     }
     Ok(found)
 }
@@ -77,8 +77,8 @@ fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) ->
                 None => found.reset(&[])?,
             };
             begun.insert(table.to_string(), same);
-            let notes = all.remove(&piece(NOTES, number, table));
-            found.put_back(&image(table, value, notes, &keep)?, same)?;
+            let usage = all.remove(&piece(USAGE, number, table));
+            found.put_back(&image(table, value, usage, &keep)?, same)?;
         }
     }
     Ok(())
@@ -88,24 +88,24 @@ fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) ->
 const PIECE: usize = 4 << 20;
 
 /// Rows of a table as variables, a piece at a time, while the table goes on.
-fn pieces_of(mut table: tables::Moment) -> impl Iterator<Item = Result<Outgoing>> + Send {
-    let (mut number, mut notes) = (0, None);
+fn pieces_of(mut table: tables::TableSnapshot) -> impl Iterator<Item = Result<Outgoing>> + Send {
+    let (mut number, mut usage) = (0, None);
     std::iter::from_fn(move || {
-        if let Some(notes) = notes.take() {
-            return Some(Ok(notes));
+        if let Some(usage) = usage.take() {
+            return Some(Ok(usage));
         }
         let image = table.next(PIECE).transpose()?;
         let make = || -> Result<(Outgoing, Outgoing)> {
-            let tables::Image { ids, data, notes } = image?;
+            let tables::TableRows { ids, data, usage } = image?;
             let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width as i64])?;
-            let beside = beside(ids.clone(), &notes)?;
+            let beside = beside(ids.clone(), &usage)?;
             let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
             number += 1;
             let name = |kind| piece(kind, number, &table.name);
-            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(NOTES), beside)?))
+            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(USAGE), beside)?))
         };
         Some(make().map(|(rows, beside)| {
-            notes = Some(beside);
+            usage = Some(beside);
             rows
         }))
     })
@@ -137,16 +137,16 @@ impl Serving<'_> {
             all.push((format!("{CHANGED}{table}"), beside(rows, &versions)?));
             all.push((format!("{VERSION}{table}"), Value::Dense(Tensor::from_slice(&[version], &[1])?)));
         }
-        let mut moments = Vec::new();
-        for moment in tables::all().iter().map(|t| t.still()) {
-            let (n, clocks) = (moment.clocks.len() as i64, moment.clocks.concat());
+        let mut snapshots = Vec::new();
+        for snapshot in tables::all().iter().map(|t| t.snapshot()) {
+            let (n, clocks) = (snapshot.clocks.len() as i64, snapshot.clocks.concat());
             let each = clocks.len() as i64 / n.max(1);
             let clocks = Value::Dense(Tensor::from_slice(&clocks, &[n, each])?);
-            all.push((format!("{CLOCKS}{}", moment.name), clocks));
-            moments.push(moment);
+            all.push((format!("{CLOCKS}{}", snapshot.name), clocks));
+            snapshots.push(snapshot);
         }
         let pieces = all.into_iter().map(|(name, value)| outgoing(&name, value));
-        let pieces = pieces.chain(moments.into_iter().flat_map(pieces_of));
+        let pieces = pieces.chain(snapshots.into_iter().flat_map(pieces_of));
         Ok(Box::new(pieces.map(|piece| piece.map_err(|e| e.message().to_string()))))
     }
 
@@ -155,7 +155,7 @@ impl Serving<'_> {
         let mut rest: BTreeMap<String, Value> = BTreeMap::new();
         for var in state {
             let name = var.meta.name.clone();
-            let value = arrived(var)?;
+            let value = into_value(var)?;
             match here.remove(&name) {
                 Some(now) => self.put_back(&name, &now, value)?,
                 None => drop(rest.insert(name, value)),
@@ -188,14 +188,14 @@ impl Serving<'_> {
     pub fn take_part(&self, state: Vec<Incoming>, layout: &str) -> Result<()> {
         let layout = Layout::parse(layout)?;
         let all: Result<BTreeMap<String, Value>> =
-            state.into_iter().map(|var| Ok((var.meta.name.clone(), arrived(var)?))).collect();
+            state.into_iter().map(|var| Ok((var.meta.name.clone(), into_value(var)?))).collect();
         let mut all = all?;
         for (name, now) in self.lasting() {
             let part = layout.parts.get(&name);
             let whole = all.get(part.map_or(&name, |p| &p.whole));
             let whole = whole.ok_or_else(|| err!(NotFound, "the state has no variable '{name}', {OTHER}"))?;
             let value = match (part, whole) {
-                (Some(p), Value::Dense(t)) => Value::Dense(p.of(&name, t)?),
+                (Some(p), Value::Dense(t)) => Value::Dense(p.slice(&name, t)?),
                 _ => whole.clone(),
             };
             self.put_back(&name, &now, value)?;

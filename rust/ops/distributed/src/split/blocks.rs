@@ -6,7 +6,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{table, Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, SparseKernel, Src, OP};
 use oar_core::{attrs, bail, ensure, slots};
 use oar_ops_common::elements::parts;
-use oar_ps::parts::by_sections;
+use oar_ps::parts::split_by_sections;
 
 attrs! {
     pub struct ByRefAttrs { sections: Vec<i32> = vec![], num: i32 = 0 }
@@ -116,7 +116,7 @@ fn split_rows(cx: &mut KernelContext) -> Result<()> {
         "operator {op}: height_sections {sections:?} do not fit {} outputs",
         cx.n_outs(split_rows::OUT)
     );
-    for (i, part) in by_sections(op, x, sections)?.into_iter().enumerate() {
+    for (i, part) in split_by_sections(op, x, sections)?.into_iter().enumerate() {
         cx.set_nth(split_rows::OUT, i, part);
     }
     Ok(())

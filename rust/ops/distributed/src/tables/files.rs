@@ -6,7 +6,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
-use oar_ps::merge::stacked;
+use oar_ps::merge::concat_rows;
 use std::fs::File;
 use std::io::{BufReader, Read};
 
@@ -32,7 +32,7 @@ fn run_merge(cx: &mut KernelContext) -> Result<()> {
     // As in Paddle, where the height of the first counts twice.
     let height = all.iter().fold(first.height, |sum, r| sum.saturating_add(r.height));
     all.iter_mut().for_each(|r| r.height = height);
-    cx.set(merge::OUT, Value::from(stacked(op, all)?));
+    cx.set(merge::OUT, Value::from(concat_rows(op, all)?));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oar_net::mailbox::{deliver, topic, Mailbox};
+use oar_net::message_queue::{deliver, topic, MessageQueue};
 use oar_net::socket::Deadline;
 use oar_net::{Error, Job};
 
@@ -65,7 +65,7 @@ fn proxy(to: SocketAddr, toward: usize, back: usize) -> Proxy {
 
 #[test]
 fn in_order_and_once() {
-    let here = Mailbox::open(any(), &job()).unwrap();
+    let here = MessageQueue::open(any(), &job()).unwrap();
     for i in 0..5u8 {
         deliver(here.address(), &job(), 7, &[i], &deadline()).unwrap();
     }
@@ -80,7 +80,7 @@ fn in_order_and_once() {
 
 #[test]
 fn many_bring_and_many_take() {
-    let here = Mailbox::open(any(), &job()).unwrap();
+    let here = MessageQueue::open(any(), &job()).unwrap();
     let mut found: Vec<u8> = std::thread::scope(|scope| {
         let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(Some(7), &deadline()).unwrap()[0])).collect();
         for i in 0..8u8 {
@@ -96,7 +96,7 @@ fn many_bring_and_many_take() {
 /// Who asks for one topic gets nothing of another, and loses nothing.
 #[test]
 fn topics_are_told_apart() {
-    let here = Mailbox::open(any(), &job()).unwrap();
+    let here = MessageQueue::open(any(), &job()).unwrap();
     let (a, b) = (topic("ring", &["a:1".into(), "b:1".into()]), topic("ring", &["b:1".into(), "c:1".into()]));
     assert_ne!(a, b);
     assert_eq!(a, topic("ring", &["b:1".into(), "a:1".into()]));
@@ -114,7 +114,7 @@ fn topics_are_told_apart() {
 /// Cut at every byte of the answers, and of what is sent: the message is there, and it is there once.
 #[test]
 fn a_broken_connection_neither_loses_nor_doubles_a_message() {
-    let here = Mailbox::open(any(), &job()).unwrap();
+    let here = MessageQueue::open(any(), &job()).unwrap();
     let whole = proxy(here.address(), usize::MAX, usize::MAX);
     deliver(whole.at, &job(), 7, b"whole", &deadline()).unwrap();
     assert_eq!(here.take(Some(7), &deadline()).unwrap(), b"whole");
@@ -125,7 +125,7 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
         for some in cuts.chunks(cuts.len().div_ceil(8)) {
             scope.spawn(move || {
                 for &(toward, back) in some {
-                    let here = Mailbox::open(any(), &job()).unwrap();
+                    let here = MessageQueue::open(any(), &job()).unwrap();
                     let cut = proxy(here.address(), toward, back);
                     deliver(cut.at, &job(), 7, b"one", &deadline()).unwrap();
                     deliver(here.address(), &job(), 7, b"two", &deadline()).unwrap();
@@ -143,7 +143,7 @@ fn nobody_listens_and_strangers() {
     let short = || Deadline::only(Duration::from_millis(200));
     let e = deliver(gone, &job(), 7, b"x", &short()).unwrap_err();
     assert!(matches!(e, Error::Timeout { .. }) && e.to_string().contains(&gone.to_string()), "{e}");
-    let here = Mailbox::open(any(), &job()).unwrap();
+    let here = MessageQueue::open(any(), &job()).unwrap();
     assert!(matches!(
         deliver(here.address(), &Job::new("test", b"wrong"), 7, b"x", &short()),
         Err(Error::Refused { .. })

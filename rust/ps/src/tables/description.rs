@@ -26,7 +26,7 @@ pub enum Entry {
 }
 
 /// A part of each row.
-pub struct Value {
+pub struct Column {
     pub name: String,
     pub dim: usize,
     pub at: usize,
@@ -46,7 +46,7 @@ pub struct Options {
 
 pub struct Description {
     pub name: String,
-    pub values: Vec<Value>,
+    pub values: Vec<Column>,
     pub width: usize,
     pub entry: Entry,
     pub options: Options,
@@ -149,7 +149,7 @@ impl Description {
     /// as a ninth field.
     pub fn parse(meta: &str) -> Result<Description> {
         let parts: Vec<&str> = meta.splitn(9, ':').collect();
-        let [name, values, sizes, _mode, _grad, _cached, inits, entry, ref own @ ..] = parts[..] else {
+        let [name, values, sizes, _mode, _grad, _cached, inits, entry, ref page_mut @ ..] = parts[..] else {
             bail!(InvalidArgument, "a table is described by 8 fields with colons between, got {meta:?}")
         };
         let (names, sizes): (Vec<&str>, Vec<&str>) = (values.split(',').collect(), sizes.split(',').collect());
@@ -166,10 +166,10 @@ impl Description {
         for ((value, size), init) in names.iter().zip(&sizes).zip(&inits) {
             let dim = size.parse::<usize>().ok().filter(|&d| d > 0 && width + d <= MAX_WIDTH);
             let dim = dim.ok_or_else(|| err!(InvalidArgument, "the table {name}: {size:?} is no size of a value"))?;
-            found.push(Value { name: value.to_string(), dim, at: width, init: Init::parse(name, init)? });
+            found.push(Column { name: value.to_string(), dim, at: width, init: Init::parse(name, init)? });
             width += dim;
         }
-        let options = Options::parse(name, own.first().copied().unwrap_or_default())?;
+        let options = Options::parse(name, page_mut.first().copied().unwrap_or_default())?;
         Ok(Description { name: name.to_string(), values: found, width, entry: Entry::parse(name, entry)?, options })
     }
 }

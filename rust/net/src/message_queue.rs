@@ -44,15 +44,15 @@ fn place(number: u64) -> String {
 
 /// The receiving end. Clones are the same mailbox.
 #[derive(Clone)]
-pub struct Mailbox {
+pub struct MessageQueue {
     store: Store,
     inbox: Arc<Mutex<Inbox>>,
 }
 
-impl Mailbox {
+impl MessageQueue {
     /// Listen at `bind`; lives until the last clone goes.
-    pub fn open(bind: SocketAddr, job: &Job) -> Result<Mailbox> {
-        Ok(Mailbox { store: Store::host(bind, job)?, inbox: Arc::default() })
+    pub fn open(bind: SocketAddr, job: &Job) -> Result<MessageQueue> {
+        Ok(MessageQueue { store: Store::host(bind, job)?, inbox: Arc::default() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -64,11 +64,11 @@ impl Mailbox {
         let during = format!("the wait for a message at {}", self.address());
         let mut others = 0;
         loop {
-            let whom = match others {
+            let receivers = match others {
                 0 => "whoever brings it".to_string(),
                 n => format!("whoever brings it ({n} came that are of other rings)"),
             };
-            deadline.slice(&during, &whom)?;
+            deadline.slice(&during, &receivers)?;
             // Held through the look, so that no two threads take the same message.
             let Some(mut inbox) = self.inbox.try_lock_for(SLICE) else { continue };
             if let Some(at) = inbox.kept.iter().position(|(about, _)| topic.is_none_or(|t| t == *about)) {

@@ -4,21 +4,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
 
-use super::{Answer, Books, Lost, State, Taken, Trainer};
-use crate::protocol::notes::Note;
+use super::{Answer, Ledger, LostTrainer, PushOutcome, State, Trainer};
+use crate::protocol::log_record::LogRecord;
 use crate::protocol::{Incoming, Meta, Service};
 
 fn metas(vars: &[Incoming]) -> Vec<Meta> {
     vars.iter().map(|v| v.meta.clone()).collect()
 }
 
-fn say_lost(trainer: u32, missing: u64) {
+fn warn_lost(trainer: u32, missing: u64) {
     if missing > 0 {
         eprintln!("oar: the server goes on from a snapshot: {missing} updates of trainer {trainer} are lost");
     }
 }
 
-impl Books {
+impl Ledger {
     /// Where trainers take steps: note what one has pushed; with `barrier` its part of the step is whole.
     /// Whoever makes the step whole takes it.
     pub fn push(
@@ -27,29 +27,29 @@ impl Books {
         seq: u64,
         barrier: bool,
         vars: Vec<Incoming>,
-        tell: &mut dyn FnMut(String) -> Answer<()>,
+        on_wait: &mut dyn FnMut(String) -> Answer<()>,
         service: &dyn Service,
-    ) -> Answer<Taken> {
+    ) -> Answer<PushOutcome> {
         let s = self.state.lock();
         // The part of a former process stands: this one's belongs to the next step.
         let free = |s: &State, t: &Trainer| seq <= t.seq || t.skip > 0 || !t.arrived && !s.stepping;
-        let mut s = self.wait(s, who, tell, |s| s.trainers.get(&who.0).is_some_and(|t| free(s, t)))?;
+        let mut s = self.wait(s, who, on_wait, |s| s.trainers.get(&who.0).is_some_and(|t| free(s, t)))?;
         let next = s.step + 1;
         let t = self.live(&mut s, who.0, who.1)?;
-        let taken = if seq <= t.seq { Taken::Again } else { Taken::New };
-        if taken == Taken::New {
-            say_lost(who.0, t.follows(who.0, seq)?);
+        let taken = if seq <= t.seq { PushOutcome::Duplicate } else { PushOutcome::Applied };
+        if taken == PushOutcome::Applied {
+            warn_lost(who.0, t.follows(who.0, seq)?);
             let (trainer, incarnation) = who;
-            let note = || Note::Pushed { trainer, incarnation, seq, barrier, vars: metas(&vars) };
+            let record = || LogRecord::Pushed { trainer, incarnation, seq, barrier, vars: metas(&vars) };
             if self.journal.is_some() {
-                self.note(&mut s, &note(), &vars, !barrier)?;
+                self.record(&mut s, &record(), &vars, !barrier)?;
             }
             self.live(&mut s, who.0, who.1)?.take(seq, barrier, next, vars);
         }
         if barrier {
             let target = self.live(&mut s, who.0, who.1)?.target;
             s = self.take_step(s, service)?;
-            let s = self.wait(s, who, tell, |s| s.step >= target)?;
+            let s = self.wait(s, who, on_wait, |s| s.step >= target)?;
             drop(s);
         }
         Ok(taken)
@@ -70,8 +70,8 @@ impl Books {
             let begun = {
                 let mut s = self.state.lock();
                 let trainers = s.trainers.iter().filter(|(_, t)| t.arrived).map(|(&n, _)| n).collect();
-                let note = Note::Step { number: s.step + 1, trainers };
-                self.note(&mut s, &note, &[], true).map(|()| s.parts())
+                let record = LogRecord::Step { number: s.step + 1, trainers };
+                self.record(&mut s, &record, &[], true).map(|()| s.parts())
             };
             (begun.and_then(|pushed| service.step(pushed)), turn)
         });
@@ -93,25 +93,25 @@ impl Books {
         who: (u32, u64),
         seq: u64,
         vars: Vec<Incoming>,
-        tell: &mut dyn FnMut(String) -> Answer<()>,
+        on_wait: &mut dyn FnMut(String) -> Answer<()>,
         service: &dyn Service,
-    ) -> Answer<Taken> {
+    ) -> Answer<PushOutcome> {
         let s = self.state.lock();
         // A resend may come while the first is still being applied.
-        let mut s = self.wait(s, who, tell, |s| s.trainers.get(&who.0).is_some_and(|t| !t.busy))?;
+        let mut s = self.wait(s, who, on_wait, |s| s.trainers.get(&who.0).is_some_and(|t| !t.busy))?;
         let t = self.live(&mut s, who.0, who.1)?;
         if seq <= t.seq {
-            return t.refused.clone().map_or(Ok(Taken::Again), Err);
+            return t.refused.clone().map_or(Ok(PushOutcome::Duplicate), Err);
         }
-        say_lost(who.0, t.follows(who.0, seq)?);
+        warn_lost(who.0, t.follows(who.0, seq)?);
         t.busy = true;
         let skips = t.skip > 0;
         let (result, _turn) = MutexGuard::unlocked(&mut s, || {
             let turn = self.turn();
             if turn.is_some() {
                 let (trainer, incarnation) = who;
-                let note = Note::Pushed { trainer, incarnation, seq, barrier: false, vars: metas(&vars) };
-                if let Err(why) = self.note(&mut self.state.lock(), &note, &vars, true) {
+                let record = LogRecord::Pushed { trainer, incarnation, seq, barrier: false, vars: metas(&vars) };
+                if let Err(why) = self.record(&mut self.state.lock(), &record, &vars, true) {
                     return (Err(why), turn);
                 }
             }
@@ -129,11 +129,11 @@ impl Books {
             s.failed = Some(why);
         }
         self.changed.notify_all();
-        result.map(|()| Taken::New)
+        result.map(|()| PushOutcome::Applied)
     }
 
     /// Wait for all trainers that are not complete.
-    pub fn barrier(&self, who: (u32, u64), seq: u64, tell: &mut dyn FnMut(String) -> Answer<()>) -> Answer<()> {
+    pub fn barrier(&self, who: (u32, u64), seq: u64, on_wait: &mut dyn FnMut(String) -> Answer<()>) -> Answer<()> {
         let mut s = self.state.lock();
         let round = s.round;
         let t = self.live(&mut s, who.0, who.1)?;
@@ -141,12 +141,12 @@ impl Books {
             return Ok(());
         }
         if seq > t.seq {
-            self.note(&mut s, &Note::Barrier { trainer: who.0, seq }, &[], true)?;
+            self.record(&mut s, &LogRecord::Barrier { trainer: who.0, seq }, &[], true)?;
         }
         let t = self.live(&mut s, who.0, who.1)?;
         (t.at_barrier, t.seq) = (true, seq.max(t.seq));
         self.open_barrier(&mut s);
-        self.wait(s, who, tell, |s| s.round > round).map(drop)
+        self.wait(s, who, on_wait, |s| s.round > round).map(drop)
     }
 
     pub(super) fn open_barrier(&self, s: &mut State) {
@@ -175,7 +175,7 @@ impl Books {
         service: &dyn Service,
     ) -> Answer<MutexGuard<'a, State>> {
         self.live(&mut s, who.0, who.1)?;
-        self.note(&mut s, &Note::Left { trainer: who.0 }, &[], true)?;
+        self.record(&mut s, &LogRecord::Left { trainer: who.0 }, &[], true)?;
         self.live(&mut s, who.0, who.1)?.leave();
         s.ended = s.trainers.values().all(|t| t.complete);
         self.open_barrier(&mut s);
@@ -200,21 +200,21 @@ impl Books {
         if parts > t.parts {
             return Err(format!("trainer {} begins after {parts} steps, but has sent {}", who.0, t.parts));
         }
-        self.note(&mut s, &Note::Resumed { trainer: who.0, parts }, &[], true)?;
+        self.record(&mut s, &LogRecord::Resumed { trainer: who.0, parts }, &[], true)?;
         self.live(&mut s, who.0, who.1)?.resume(parts);
         Ok(())
     }
 
     /// Trainers that have not connected once in `limit`. Where others go on without those that die, they go on without
     /// these; otherwise nobody can go on.
-    pub fn absent(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<Vec<u32>>> {
+    pub fn absent(&self, limit: Duration, lost: LostTrainer, service: &dyn Service) -> Option<Answer<Vec<u32>>> {
         let mut s = self.state.lock();
         if s.begun.elapsed() <= limit || s.failed.is_some() || s.ended {
             return None;
         }
         let absent = s.trainers.iter().filter(|(_, t)| t.incarnation == 0 && !t.complete);
         let absent: Vec<u32> = absent.map(|(&n, _)| n).collect();
-        if absent.is_empty() || lost != Lost::GoOn {
+        if absent.is_empty() || lost != LostTrainer::Continue {
             return (!absent.is_empty()).then_some(Ok(absent));
         }
         for trainer in absent {
@@ -228,7 +228,7 @@ impl Books {
     }
 
     /// One look at everything, by the server's own thread: whether it is over, and why.
-    pub fn look(&self, limit: Duration, lost: Lost, service: &dyn Service) -> Option<Answer<()>> {
+    pub fn check(&self, limit: Duration, lost: LostTrainer, service: &dyn Service) -> Option<Answer<()>> {
         let mut s = self.state.lock();
         if let Some(why) = &s.failed {
             return Some(Err(why.clone()));
@@ -239,15 +239,15 @@ impl Books {
         let gone = s.trainers.iter().find(|(_, t)| t.gone.is_some_and(|g| g.elapsed() > limit));
         let (gone, incarnation) = gone.map(|(&n, t)| (n, t.incarnation))?;
         match lost {
-            Lost::Wait => None,
-            Lost::GoOn => {
+            LostTrainer::Wait => None,
+            LostTrainer::Continue => {
                 eprintln!("oar: trainer {gone} died: the others go on without it");
                 match self.leave(s, (gone, incarnation), service) {
                     Ok(s) => s.ended.then_some(Ok(())),
                     Err(why) => Some(Err(why)),
                 }
             }
-            Lost::End => {
+            LostTrainer::End => {
                 let why = format!("trainer {gone} died, and has not come back within {:.1} s", limit.as_secs_f64());
                 s.failed = Some(why.clone());
                 self.changed.notify_all();

@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use oar_net::plan::{doubling_all_reduce, halving_all_reduce, ring_all_reduce, RankInfo, Schedule, What, NONE};
+use oar_net::collective_plan::{
+    doubling_all_reduce, halving_all_reduce, ring_all_reduce, Action, CollectivePlan, RankInfo, NONE,
+};
 
 /// Values are bytes that add up; `turn` says where the search for a step that can be done begins.
-fn play(plans: &[Schedule], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<Vec<u64>> {
+fn play(plans: &[CollectivePlan], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<Vec<u64>> {
     let mut done: Vec<Vec<bool>> = plans.iter().map(|p| vec![false; p.steps.len()]).collect();
     let mut wires: HashMap<(usize, usize), VecDeque<Vec<u64>>> = HashMap::new();
     let total: usize = plans.iter().map(|p| p.steps.len()).sum();
@@ -29,7 +31,7 @@ fn play(plans: &[Schedule], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<Vec<u64
                 {
                     assert_eq!(came.len(), range.len(), "both ends cut alike");
                     for (mine, came) in data[rank][range].iter_mut().zip(came) {
-                        *mine = if s.what == What::Recv { came } else { *mine + came };
+                        *mine = if s.what == Action::Recv { came } else { *mine + came };
                     }
                 } else {
                     blocked.push(lane);

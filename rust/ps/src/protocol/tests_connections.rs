@@ -5,36 +5,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::books::{Books, Mode, Past};
-use super::channel::{Channel, Lost as Broken};
-use super::conversation::Conversation;
-use super::line;
+use super::channel::{Channel, ChannelError};
+use super::connection;
+use super::handler::Handler;
+use super::ledger::{Ledger, Recovery, SyncMode};
 use super::tests::faults::{proxy, runs, Random};
 use super::tests::{floats, meta, var, Sum};
 use super::wire::{Meta, Reply, Request};
-use super::{Client, Incoming, Lost, Outgoing, Server, ServerOptions, Service, Settings};
+use super::{Client, ClientSettings, Incoming, LostTrainer, Outgoing, Server, ServerOptions, Service};
 use oar_net::error::Error;
 use oar_net::frame::Type;
-use oar_net::hello::{Identity, NO_RANK};
+use oar_net::handshake::{Identity, NO_RANK};
 use oar_net::socket::Deadline;
 use oar_net::store::Job;
 
 /// Two trainers, and no state that outlives the server.
-fn serving(limit: Duration, lost: Lost) -> ServerOptions {
+fn serving(limit: Duration, lost: LostTrainer) -> ServerOptions {
     let absence = Duration::from_secs(60);
-    ServerOptions { mode: Mode::Steps, trainers: 2, limit, lost, absence, shared_memory: true, durability: None }
+    ServerOptions { mode: SyncMode::Sync, trainers: 2, limit, lost, absence, shared_memory: true, durability: None }
 }
 
-fn settings(trainer: u32, job: &Job, silence: Duration) -> Settings {
+fn settings(trainer: u32, job: &Job, silence: Duration) -> ClientSettings {
     let minute = Duration::from_secs(60);
     let (timeout, reconnect) = (minute, minute);
-    Settings { trainer, incarnation: 1, job: job.clone(), timeout, reconnect, silence, shared_memory: true }
+    ClientSettings { trainer, incarnation: 1, job: job.clone(), timeout, reconnect, silence, shared_memory: true }
 }
 
 #[test]
 fn a_trainer_that_never_connects_is_named() {
     let job = Job::new("absent", b"secret");
-    for lost in [Lost::End, Lost::Wait, Lost::GoOn] {
+    for lost in [LostTrainer::End, LostTrainer::Wait, LostTrainer::Continue] {
         let service = Sum::default();
         let options = ServerOptions { absence: Duration::from_millis(300), ..serving(Duration::from_secs(30), lost) };
         let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
@@ -44,8 +44,8 @@ fn a_trainer_that_never_connects_is_named() {
             let client = Client::new(at, settings(0, &job, Duration::from_secs(30)));
             let one = var("w", &[1.0]);
             let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
-            let pushed = client.push(&one, true, Vec::new(), &|m: &Meta| service.place(m), &|| Ok(()));
-            if lost == Lost::GoOn {
+            let pushed = client.push(&one, true, Vec::new(), &|m: &Meta| service.allocate(m), &|| Ok(()));
+            if lost == LostTrainer::Continue {
                 pushed.unwrap();
                 client.complete(&|| Ok(())).unwrap();
                 served.join().unwrap().unwrap();
@@ -60,22 +60,23 @@ fn a_trainer_that_never_connects_is_named() {
 
 #[test]
 fn a_former_process_that_ends_late_hides_no_death() {
-    let (service, books) = (Sum::default(), Books::new(Mode::Steps, 1));
-    books.open(0, 1).unwrap();
-    books.open(0, 2).unwrap();
-    books.close(0, 2);
+    let (service, ledger) = (Sum::default(), Ledger::new(SyncMode::Sync, 1));
+    ledger.open(0, 1).unwrap();
+    ledger.open(0, 2).unwrap();
+    ledger.close(0, 2);
     // The connection of the process before is noticed to be dead only now.
-    books.close(0, 1);
+    ledger.close(0, 1);
     std::thread::sleep(Duration::from_millis(2));
-    assert!(books.look(Duration::ZERO, Lost::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
+    assert!(ledger.check(Duration::ZERO, LostTrainer::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
 }
 
 /// What `server` says to a trainer that has connected and asked for `w`.
 fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
     let job = Job::new("cut", b"secret");
-    let door = oar_net::socket::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
-    let at = door.local_addr().unwrap();
-    let mut acceptor = oar_net::hello::Acceptor::new(door, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK)));
+    let listener = oar_net::socket::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut acceptor =
+        oar_net::handshake::Acceptor::new(listener, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK)));
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let end = Instant::now() + Duration::from_secs(60);
@@ -87,10 +88,10 @@ fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let settings = Settings { shared_memory: false, ..settings(0, &job, Duration::from_millis(400)) };
+        let settings = ClientSettings { shared_memory: false, ..settings(0, &job, Duration::from_millis(400)) };
         let client = Client::new(at, settings);
-        let place = |m: &Meta| Sum::default().place(m);
-        client.get(vec!["w".into()], &place, &|| Ok(())).map(|_| ()).unwrap_err()
+        let allocate = |m: &Meta| Sum::default().allocate(m);
+        client.get(vec!["w".into()], &allocate, &|| Ok(())).map(|_| ()).unwrap_err()
     })
 }
 
@@ -126,7 +127,7 @@ fn a_server_that_dies_within_an_answer_ends_the_wait() {
 fn storm(seed: u64) -> bool {
     let (service, job) = (Sum::default(), Job::new("storm", b"secret"));
     let limit = Duration::from_secs(6);
-    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, serving(limit, Lost::End)).unwrap();
+    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, serving(limit, LostTrainer::End)).unwrap();
     let (at, counter, start) = (server.address(), Arc::new(AtomicUsize::new(0)), Instant::now());
     let which = Random(seed).below(2);
     let train = |trainer: u32| -> oar_net::Result<()> {
@@ -134,9 +135,9 @@ fn storm(seed: u64) -> bool {
         // With memory the proxy meets the beginning, and cuts.
         let shared_memory = seed.is_multiple_of(2);
         let job = job.clone();
-        let settings = Settings { trainer, incarnation: 1, job, timeout, reconnect, silence, shared_memory };
+        let settings = ClientSettings { trainer, incarnation: 1, job, timeout, reconnect, silence, shared_memory };
         let client = Client::new(proxy(at, seed, which, counter.clone()), settings);
-        let place = |m: &Meta| service.place(m);
+        let allocate = |m: &Meta| service.allocate(m);
         for step in 1..=6 {
             let n = 1 + (step * 2741) % 9000;
             let name = format!("w{n}");
@@ -146,7 +147,7 @@ fn storm(seed: u64) -> bool {
                 Outgoing { meta, rows, data }
             };
             let more = [send(&name, &values(1.0)), send("count", &[1.0])];
-            let found = client.push(&more, true, vec![name, "count".into()], &place, &|| Ok(()))?;
+            let found = client.push(&more, true, vec![name, "count".into()], &allocate, &|| Ok(()))?;
             let found: Vec<Vec<f32>> = found.iter().map(|v| floats(v.data.bytes())).collect();
             assert_eq!(found, [values(2.0), vec![2.0 * step as f32]], "seed {seed}: a wrong value was accepted");
         }
@@ -198,17 +199,17 @@ fn damaged_connections_end_in_right_sums_or_a_named_error() {
 /// Two ends of a connection, which pass messages through memory.
 fn pair() -> (Channel, Channel) {
     let (here, there) = sockets();
-    let (map, fd) = line::create().unwrap();
+    let (map, fd) = connection::create().unwrap();
     let (mut a, mut b) = (Channel::new(here), Channel::new(there));
-    a.share(line::join(&fd).unwrap(), false).ok().unwrap();
+    a.share(connection::join(&fd).unwrap(), false).ok().unwrap();
     b.share(map, true).ok().unwrap();
     (a, b)
 }
 
 fn sockets() -> (TcpStream, TcpStream) {
-    let door = TcpListener::bind("127.0.0.1:0").unwrap();
-    let here = TcpStream::connect(door.local_addr().unwrap()).unwrap();
-    let there = door.accept().unwrap().0;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let there = listener.accept().unwrap().0;
     here.set_nonblocking(true).unwrap();
     there.set_nonblocking(true).unwrap();
     (here, there)
@@ -230,8 +231,8 @@ fn messages_pass_through_memory_both_ways() {
     let hear = |channel: &mut Channel, k: usize| {
         let deadline = Deadline::only(Duration::from_secs(60));
         let head = channel.head(Type::Reply, &deadline, "a test", "a message").ok().unwrap();
-        let m = Meta { rows: 1, kind: super::Kind::Rows, bytes: bytes_of(k).len() as u64, ..meta("w", 0) };
-        let room = |m: &Meta| Ok(Box::new(vec![0u8; m.bytes as usize]) as Box<dyn super::Memory>);
+        let m = Meta { rows: 1, kind: super::ValueKind::Rows, bytes: bytes_of(k).len() as u64, ..meta("w", 0) };
+        let room = |m: &Meta| Ok(Box::new(vec![0u8; m.bytes as usize]) as Box<dyn super::Buffer>);
         let found = channel.vars(&[m], &room, &deadline, "a test", "a message").ok().unwrap().unwrap();
         assert!(head == b"head" && found[0].rows == [k as i64] && found[0].data.bytes() == bytes_of(k), "message {k}");
     };
@@ -255,23 +256,23 @@ fn what_was_said_before_the_end_is_heard_and_then_the_end() {
     let mut b = b;
     assert_eq!(b.head(Type::Reply, &deadline, "a test", "a message").ok().unwrap(), b"one");
     assert!(b.ready(Duration::from_secs(1)).unwrap());
-    assert!(matches!(b.head(Type::Reply, &deadline, "a test", "a message"), Err(Broken::Gone(_))));
+    assert!(matches!(b.head(Type::Reply, &deadline, "a test", "a message"), Err(ChannelError::Gone(_))));
     assert!(b.stream().is_over());
     let much = vec![0u8; 4 << 20];
-    assert!(matches!(b.send(Type::Reply, b"", &[(&[], &much)], &deadline, "a test"), Err(Broken::Gone(_))));
+    assert!(matches!(b.send(Type::Reply, b"", &[(&[], &much)], &deadline, "a test"), Err(ChannelError::Gone(_))));
 }
 
 #[test]
 fn a_ring_that_is_none_ends_the_connection() {
     let (here, _there) = sockets();
-    let (map, fd) = line::create().unwrap();
+    let (map, fd) = connection::create().unwrap();
     let mut a = Channel::new(here);
-    a.share(line::join(&fd).unwrap(), false).ok().unwrap();
+    a.share(connection::join(&fd).unwrap(), false).ok().unwrap();
     // The head of what comes to a trainer.
-    map.word(line::RING).store(line::ROOM + 1, Ordering::SeqCst);
+    map.word(connection::RING).store(connection::ROOM + 1, Ordering::SeqCst);
     let deadline = Deadline::only(Duration::from_secs(60));
     let why = a.head(Type::Reply, &deadline, "a test", "a message");
-    assert!(matches!(why, Err(Broken::Gone(why)) if why.contains("no ring any more")));
+    assert!(matches!(why, Err(ChannelError::Gone(why)) if why.contains("no ring any more")));
 }
 
 #[test]
@@ -279,16 +280,16 @@ fn both_ends_must_want_memory() {
     for (server_wants, trainer_wants) in [(true, true), (true, false), (false, true)] {
         let (service, job) = (Sum::default(), Job::new("memory", b"secret"));
         let limit = Duration::from_secs(30);
-        let options = ServerOptions { shared_memory: server_wants, trainers: 1, ..serving(limit, Lost::End) };
+        let options = ServerOptions { shared_memory: server_wants, trainers: 1, ..serving(limit, LostTrainer::End) };
         let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
         let at = server.address();
         std::thread::scope(|scope| {
             let served = scope.spawn(|| server.serve(&service, &mut || false));
-            let client = Client::new(at, Settings { shared_memory: trainer_wants, ..settings(0, &job, limit) });
+            let client = Client::new(at, ClientSettings { shared_memory: trainer_wants, ..settings(0, &job, limit) });
             let one = var("w", &[1.0, 2.0]);
             let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
-            let place = |m: &Meta| service.place(m);
-            let found = client.push(&one, true, vec!["w".into()], &place, &|| Ok(())).unwrap();
+            let allocate = |m: &Meta| service.allocate(m);
+            let found = client.push(&one, true, vec!["w".into()], &allocate, &|| Ok(())).unwrap();
             assert_eq!(floats(found[0].data.bytes()), [1.0, 2.0]);
             assert_eq!(client.is_shared(), server_wants && trainer_wants);
             client.complete(&|| Ok(())).unwrap();
@@ -300,22 +301,22 @@ fn both_ends_must_want_memory() {
 #[test]
 fn a_trainer_may_be_slow_but_not_silent() {
     for stops in [false, true] {
-        let (service, books) = (Sum::default(), Books::new(Mode::Free, 1));
-        let patience = Duration::from_millis(400);
+        let (service, ledger) = (Sum::default(), Ledger::new(SyncMode::Async, 1));
+        let stall_limit = Duration::from_millis(400);
         let end = Instant::now() + Duration::from_secs(30);
         let stop = || match Instant::now() > end {
             true => Err(Error::Interrupted { during: "a test".into() }),
             false => Ok(()),
         };
         let (mut here, there) = sockets();
-        let past = Past::default();
-        let talk = Conversation {
-            books: &books,
+        let recovery = Recovery::default();
+        let handler = Handler {
+            ledger: &ledger,
             service: &service,
             stop: &stop,
             life: 1,
-            past,
-            patience,
+            recovery,
+            stall_limit,
             keeps: false,
             shares: false,
         };
@@ -328,7 +329,7 @@ fn a_trainer_may_be_slow_but_not_silent() {
             bytes.extend_from_slice(&head);
         }
         std::thread::scope(|scope| {
-            let server = scope.spawn(|| talk.run(there, 0));
+            let server = scope.spawn(|| handler.run(there, 0));
             let start = Instant::now();
             let pieces = bytes.chunks(bytes.len() / 12);
             for piece in pieces.take(if stops { 6 } else { 99 }) {
@@ -337,7 +338,7 @@ fn a_trainer_may_be_slow_but_not_silent() {
             }
             if !stops {
                 // Longer than the patience altogether; the answers to both are there.
-                assert!(start.elapsed() > 2 * patience);
+                assert!(start.elapsed() > 2 * stall_limit);
                 let mut channel = Channel::new(here);
                 let deadline = Deadline::only(Duration::from_secs(20));
                 let opened = channel.head(Type::Reply, &deadline, "a test", "an answer").ok().unwrap();

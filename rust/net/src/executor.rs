@@ -1,12 +1,12 @@
 //! Runs a plan over a transport: whatever can move, moves; when nothing can, it waits.
 
+use crate::collective_plan::{Action, CollectivePlan, Step, NONE};
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
 use crate::frame::crc32c;
-use crate::plan::{Schedule, Step, What, NONE};
 use crate::reduce;
 use crate::state::Guard;
-use crate::transport::{Transport, Want};
+use crate::transport::{Interest, Transport};
 
 /// The buffers of one operation.
 pub struct Buffers<'a> {
@@ -26,7 +26,7 @@ struct Lane {
     next: usize,
 }
 
-fn lanes(plan: &Schedule) -> Vec<Lane> {
+fn lanes(plan: &CollectivePlan) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (i, s) in plan.steps.iter().enumerate() {
         let send = s.what.is_send();
@@ -48,14 +48,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(plan: &Schedule, size: usize) -> Sums {
+    fn new(plan: &CollectivePlan, size: usize) -> Sums {
         let mut sums = Sums { size, at: vec![NONE; plan.steps.len()], all: Vec::new() };
         if size == 0 {
             return sums;
         }
         for (i, s) in plan.steps.iter().enumerate() {
             let Some(from) = plan.steps.get(s.needs[0] as usize) else { continue };
-            if s.what == What::SendWork && !from.what.is_send() && (from.off, from.len) == (s.off, s.len) {
+            if s.what == Action::SendWork && !from.what.is_send() && (from.off, from.len) == (s.off, s.len) {
                 let first = &mut sums.at[s.needs[0] as usize];
                 if *first == NONE {
                     *first = sums.all.len() as u32;
@@ -80,7 +80,7 @@ impl Sums {
 pub type Scratch = Vec<Vec<u8>>;
 
 pub fn run(
-    plan: &Schedule,
+    plan: &CollectivePlan,
     t: &mut dyn Transport,
     guard: &Guard<'_>,
     bufs: &mut Buffers<'_>,
@@ -89,10 +89,10 @@ pub fn run(
     let mut lanes = lanes(plan);
     let mut done = vec![false; plan.steps.len()];
     let mut sums = Sums::new(plan, t.checked());
-    let mut wants = Vec::with_capacity(lanes.len());
+    let mut interests = Vec::with_capacity(lanes.len());
     loop {
         let mut moved = false;
-        wants.clear();
+        interests.clear();
         let mut open = false;
         for lane in &mut lanes {
             let Some(&at) = lane.steps.get(lane.next) else { continue };
@@ -107,7 +107,7 @@ pub fn run(
                 lane.next += 1;
                 moved = true;
             } else {
-                wants.push(Want { peer: lane.peer, send: lane.send });
+                interests.push(Interest { peer: lane.peer, send: lane.send });
             }
         }
         if !open {
@@ -115,9 +115,9 @@ pub fn run(
         }
         if !moved {
             // Rather name the one whose data is missing than the one that is slow to take ours.
-            let peer = wants.iter().find(|w| !w.send).or(wants.first()).map_or(0, |w| w.peer);
+            let peer = interests.iter().find(|w| !w.send).or(interests.first()).map_or(0, |w| w.peer);
             let slice = guard.slice(guard.group.ranks[peer])?;
-            t.wait(&wants, slice)?;
+            t.wait(&interests, slice)?;
         }
     }
 }
@@ -132,16 +132,16 @@ fn advance(
 ) -> Result<bool> {
     let range = step.off..step.off + step.len;
     match step.what {
-        What::SendWork => t.try_forward(step.peer, &bufs.work[range], sums),
-        What::SendInput => t.try_send(step.peer, &bufs.input[range]),
-        What::Recv => {
+        Action::SendWork => t.try_forward(step.peer, &bufs.work[range], sums),
+        Action::SendInput => t.try_send(step.peer, &bufs.input[range]),
+        Action::Recv => {
             let whole = t.try_recv(step.peer, &mut bufs.work[range])?;
             if whole {
                 sums.iter_mut().zip(t.checksums(step.peer)).for_each(|(sum, came)| *sum = *came);
             }
             Ok(whole)
         }
-        What::Combine { mine_first, finish } => {
+        Action::Reduce { mine_first, finish } => {
             if scratch.len() <= step.peer {
                 scratch.resize_with(step.peer + 1, Vec::new);
             }

@@ -10,7 +10,7 @@ use half::f16;
 /// Bytes of a page, about.
 const PAGE: usize = 128 << 10;
 /// Most pages that are copied for snapshots: whoever needs one more waits for the writer.
-const COPIES: usize = (256 << 20) / PAGE;
+const MAX_COPIES: usize = (256 << 20) / PAGE;
 /// A writer that is stuck for so long keeps nobody waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,10 +63,11 @@ impl Page {
 }
 
 /// The page, for a change. A snapshot that still needs it keeps what it was.
-fn own(page: &mut Arc<Page>) -> &mut Page {
+fn page_mut(page: &mut Arc<Page>) -> &mut Page {
     if Arc::get_mut(page).is_none() {
         let since = Instant::now();
-        while COPIED.load(Ordering::Relaxed) >= COPIES && Arc::strong_count(page) > 1 && since.elapsed() < PATIENCE {
+        while COPIED.load(Ordering::Relaxed) >= MAX_COPIES && Arc::strong_count(page) > 1 && since.elapsed() < PATIENCE
+        {
             std::thread::sleep(Duration::from_millis(1));
         }
         if Arc::strong_count(page) > 1 && page.copied.0.set(()).is_ok() {
@@ -77,14 +78,14 @@ fn own(page: &mut Arc<Page>) -> &mut Page {
 }
 
 /// Rows as they were at one moment.
-pub struct Still {
+pub struct RowStoreSnapshot {
     shape: Shape,
     shift: u32,
     pages: std::vec::IntoIter<Arc<Page>>,
     left: usize,
 }
 
-impl Still {
+impl RowStoreSnapshot {
     /// Give the id, values, count and stamp of each row of the next pages, of about so many bytes; false after the last.
     pub fn next(&mut self, bytes: usize, mut take: impl FnMut(i64, &[f32], u16, u16)) -> bool {
         let (half, rest) = (self.shape.half, self.shape.width - self.shape.half);
@@ -104,20 +105,20 @@ impl Still {
     }
 }
 
-pub struct Rows {
+pub struct RowStore {
     shape: Shape,
     shift: u32,
     pages: Vec<Arc<Page>>,
     len: usize,
     /// Where rows that are not float32 throughout are worked on.
-    desk: Vec<f32>,
+    scratch: Vec<f32>,
 }
 
-impl Rows {
-    pub fn new(shape: Shape) -> Rows {
+impl RowStore {
+    pub fn new(shape: Shape) -> RowStore {
         let bytes = 8 + 4 * shape.width;
         let shift = (PAGE / bytes).clamp(16, 4096).ilog2();
-        Rows { shape, shift, pages: Vec::new(), len: 0, desk: Vec::new() }
+        RowStore { shape, shift, pages: Vec::new(), len: 0, scratch: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -129,7 +130,7 @@ impl Rows {
     }
 
     fn at_mut(&mut self, row: usize) -> (&mut Page, usize) {
-        (own(&mut self.pages[row >> self.shift]), row & ((1 << self.shift) - 1))
+        (page_mut(&mut self.pages[row >> self.shift]), row & ((1 << self.shift) - 1))
     }
 
     pub fn id(&self, row: usize) -> i64 {
@@ -143,8 +144,8 @@ impl Rows {
     }
 
     /// All rows as they are now.
-    pub fn still(&self) -> Still {
-        Still { shape: self.shape, shift: self.shift, pages: self.pages.clone().into_iter(), left: self.len }
+    pub fn snapshot(&self) -> RowStoreSnapshot {
+        RowStoreSnapshot { shape: self.shape, shift: self.shift, pages: self.pages.clone().into_iter(), left: self.len }
     }
 
     pub fn set_count(&mut self, row: usize, count: u16) {
@@ -216,10 +217,10 @@ impl Rows {
         if half == 0 {
             return work(floats);
         }
-        self.desk.clear();
-        self.desk.extend(page.halves[k * half..(k + 1) * half].iter().map(|h| h.to_f32()));
-        self.desk.extend_from_slice(floats);
-        work(&self.desk)
+        self.scratch.clear();
+        self.scratch.extend(page.halves[k * half..(k + 1) * half].iter().map(|h| h.to_f32()));
+        self.scratch.extend_from_slice(floats);
+        work(&self.scratch)
     }
 
     pub fn change<T>(&mut self, row: usize, work: impl FnOnce(&mut [f32]) -> T) -> T {
@@ -229,12 +230,12 @@ impl Rows {
             return work(&mut page.floats[k * rest..(k + 1) * rest]);
         }
         self.read(row, |_| ());
-        let mut desk = std::mem::take(&mut self.desk);
-        let done = work(&mut desk);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = work(&mut scratch);
         let (page, k) = self.at_mut(row);
-        page.halves[k * half..(k + 1) * half].iter_mut().zip(&desk).for_each(|(h, v)| *h = f16::from_f32(*v));
-        page.floats[k * rest..(k + 1) * rest].copy_from_slice(&desk[half..]);
-        self.desk = desk;
+        page.halves[k * half..(k + 1) * half].iter_mut().zip(&scratch).for_each(|(h, v)| *h = f16::from_f32(*v));
+        page.floats[k * rest..(k + 1) * rest].copy_from_slice(&scratch[half..]);
+        self.scratch = scratch;
         done
     }
 

@@ -22,14 +22,14 @@ use oar_net::socket;
 /// What bytes come from and go to.
 pub trait Stream: AsFd {
     /// Fill the first, then the second.
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
+    fn try_read(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
+    fn try_write(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
     /// Is there something to take (`IN`) or room to give (`OUT`), or does it come within `limit`? True also at the end.
     fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
         polled(self.as_fd(), flags, limit)
     }
     /// Do payloads carry checksums?
-    fn checks(&self) -> bool {
+    fn needs_checksums(&self) -> bool {
         true
     }
 }
@@ -41,10 +41,10 @@ pub fn polled(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<b
 }
 
 impl Stream for File {
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+    fn try_read(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
         (&mut &*self).read_vectored(to)
     }
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+    fn try_write(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
         (&mut &*self).write_vectored(from)
     }
 }
@@ -108,7 +108,7 @@ impl Rings {
         ErrorKind::WouldBlock.into()
     }
 
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+    fn try_write(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
         let (head, _, held) = self.state(&self.out)?;
         let (mut done, mut free) = (0usize, (ROOM - held) as usize);
         for part in from {
@@ -131,7 +131,7 @@ impl Rings {
         Ok(done)
     }
 
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+    fn try_read(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
         let (_, tail, held) = self.state(&self.into)?;
         let (mut done, mut due) = (0usize, held as usize);
         for part in to {
@@ -184,25 +184,25 @@ impl Rings {
         if self.is_ready(flags) {
             return Ok(true);
         }
-        self.look(socket)?;
+        self.check(socket)?;
         Ok(self.gone.get())
     }
 
     /// Nothing comes by the socket any more but its end.
-    fn look(&self, socket: &TcpStream) -> Result<()> {
+    fn check(&self, socket: &TcpStream) -> Result<()> {
         self.gone.set(polled(socket.as_fd(), PollFlags::IN, Duration::ZERO)?);
         Ok(())
     }
 }
 
-pub struct Line {
+pub struct Connection {
     socket: TcpStream,
     rings: Option<Rings>,
 }
 
-impl Line {
-    pub fn new(socket: TcpStream) -> Line {
-        Line { socket, rings: None }
+impl Connection {
+    pub fn new(socket: TcpStream) -> Connection {
+        Connection { socket, rings: None }
     }
 
     /// From now on bytes pass through this memory; the two ends say different things about `server`.
@@ -214,7 +214,7 @@ impl Line {
 
     /// Whether the other end of the memory is gone; a socket tells that to who writes.
     pub fn is_over(&self) -> bool {
-        self.rings.as_ref().is_some_and(|r| r.look(&self.socket).is_err() || r.gone.get())
+        self.rings.as_ref().is_some_and(|r| r.check(&self.socket).is_err() || r.gone.get())
     }
 
     #[cfg(test)]
@@ -223,23 +223,23 @@ impl Line {
     }
 }
 
-impl AsFd for Line {
+impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Stream for Line {
-    fn take(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
+impl Stream for Connection {
+    fn try_read(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize> {
         match &self.rings {
-            Some(rings) => rings.take(to),
+            Some(rings) => rings.try_read(to),
             None => (&mut &self.socket).read_vectored(to),
         }
     }
 
-    fn give(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
+    fn try_write(&self, from: &[IoSlice<'_>]) -> IoResult<usize> {
         match &self.rings {
-            Some(rings) => rings.give(from),
+            Some(rings) => rings.try_write(from),
             None => (&mut &self.socket).write_vectored(from),
         }
     }
@@ -252,7 +252,7 @@ impl Stream for Line {
     }
 
     /// Nothing in between can change what is in memory.
-    fn checks(&self) -> bool {
+    fn needs_checksums(&self) -> bool {
         self.rings.is_none()
     }
 }

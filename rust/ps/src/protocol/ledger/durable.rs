@@ -4,62 +4,67 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Answer, Books, Mode, State, Trainer};
+use super::{Answer, Ledger, State, SyncMode, Trainer};
 use crate::protocol::journal::{Durability, Journal};
-use crate::protocol::notes::{Image, Note, Page};
+use crate::protocol::log_record::{LedgerSnapshot, LogRecord, TrainerSnapshot};
 use crate::protocol::{Incoming, Outgoing, Service};
 use oar_net::error::{Error, Result};
 
 /// What a server began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct Recovery {
     /// A former life wrote its state down.
     pub restored: bool,
     /// It may have answered more than it wrote.
     pub lossy: bool,
 }
 
-impl Books {
+impl Ledger {
     /// Books of a server that keeps its state: what its former life left, or new ones with a first snapshot.
-    pub fn durable(mode: Mode, trainers: u32, how: Durability, service: &dyn Service) -> Result<(Books, Past)> {
+    pub fn durable(
+        mode: SyncMode,
+        trainers: u32,
+        how: Durability,
+        service: &dyn Service,
+    ) -> Result<(Ledger, Recovery)> {
         let folder = how.folder.display().to_string();
-        let mut books = Books::new(mode, trainers);
-        let (mut journal, found) = Journal::open(how, mode == Mode::Steps, service)?;
-        let mut past = Past { restored: found.is_some(), lossy: journal.lossy() };
+        let mut ledger = Ledger::new(mode, trainers);
+        let (mut journal, found) = Journal::open(how, mode == SyncMode::Sync, service)?;
+        let mut recovery = Recovery { restored: found.is_some(), lossy: journal.lossy() };
         let Some(found) = found else {
-            past.lossy = false;
-            if let Some(state) = journal.dealt(service)? {
+            recovery.lossy = false;
+            if let Some(state) = journal.resharded(service)? {
                 service.adopt(state, journal.layout()).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
                 eprintln!("oar: the server begins with its part of what was dealt beside {folder}");
             }
             journal
-                .snapshot(books.image(&books.state.lock()), service.capture().map_err(Error::Server)?)
+                .snapshot(ledger.image(&ledger.state.lock()), service.capture().map_err(Error::Server)?)
                 .map_err(Error::Server)?;
             journal.wait()?;
-            books.journal = Some(Mutex::new(journal));
-            return Ok((books, past));
+            ledger.journal = Some(Mutex::new(journal));
+            return Ok((ledger, recovery));
         };
-        books.take_over(found.image, past.lossy).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
+        ledger.restore(found.image, recovery.lossy).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
         service.restore(found.state).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
-        let notes = journal.replay(service, &mut |note, vars| books.again(note, vars, service))?;
-        let mut s = books.state.lock();
+        let records = journal.replay(service, &mut |record, vars| ledger.replay_record(record, vars, service))?;
+        let mut s = ledger.state.lock();
         for t in s.trainers.values_mut().filter(|t| t.incarnation > 0 && !t.complete) {
             t.gone = Some(Instant::now());
         }
         (s.begun, s.lingers) = (Instant::now(), s.ended.then(Instant::now));
-        let after = if past.lossy {
+        let after = if recovery.lossy {
             "; it keeps no log of what came after".to_string()
         } else {
-            format!(" and {notes} notes after it")
+            format!(" and {records} records after it")
         };
         eprintln!("oar: the server goes on from its snapshot in {folder}{after}: {} steps are taken", s.step);
         drop(s);
-        books.journal = Some(Mutex::new(journal));
-        Ok((books, past))
+        ledger.journal = Some(Mutex::new(journal));
+        Ok((ledger, recovery))
     }
 
-    fn image(&self, s: &State) -> Image {
-        let page = |t: &Trainer| Page {
+    fn image(&self, s: &State) -> LedgerSnapshot {
+        let page = |t: &Trainer| TrainerSnapshot {
             incarnation: t.incarnation,
             seq: t.seq,
             target: t.target,
@@ -70,18 +75,18 @@ impl Books {
             refused: t.refused.clone(),
         };
         let trainers = s.trainers.values().map(page).collect();
-        Image { steps: self.mode == Mode::Steps, step: s.step, round: s.round, trainers }
+        LedgerSnapshot { steps: self.mode == SyncMode::Sync, step: s.step, round: s.round, trainers }
     }
 
-    fn take_over(&mut self, image: Image, lossy: bool) -> Answer<()> {
+    fn restore(&mut self, image: LedgerSnapshot, lossy: bool) -> Answer<()> {
         let mut s = self.state.lock();
         let (there, here) = (image.trainers.len(), s.trainers.len());
-        if there != here || image.steps != (self.mode == Mode::Steps) {
+        if there != here || image.steps != (self.mode == SyncMode::Sync) {
             let kind = |steps| if steps { "common steps" } else { "free trainers" };
             return Err(format!(
                 "the state is of {there} trainers with {}, not of {here} with {}",
                 kind(image.steps),
-                kind(self.mode == Mode::Steps)
+                kind(self.mode == SyncMode::Sync)
             ));
         }
         (s.step, s.round) = (image.step, image.round);
@@ -104,47 +109,47 @@ impl Books {
     }
 
     /// Do again what a note tells.
-    fn again(&self, note: Note, vars: Vec<Incoming>, service: &dyn Service) -> Answer<()> {
+    fn replay_record(&self, record: LogRecord, vars: Vec<Incoming>, service: &dyn Service) -> Answer<()> {
         let mut s = self.state.lock();
         let unknown = |trainer: u32| format!("a note of trainer {trainer}, whom nobody expects");
-        match note {
-            Note::Opened { trainer, incarnation } => {
+        match record {
+            LogRecord::Opened { trainer, incarnation } => {
                 s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?.begin(incarnation);
             }
-            Note::Pushed { trainer, seq, barrier, .. } => {
+            LogRecord::Pushed { trainer, seq, barrier, .. } => {
                 let next = s.step + 1;
                 let t = s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?;
                 match self.mode {
-                    Mode::Steps => t.take(seq, barrier, next, vars),
-                    Mode::Free => {
+                    SyncMode::Sync => t.take(seq, barrier, next, vars),
+                    SyncMode::Async => {
                         let applied = if t.passes(seq) { Ok(()) } else { service.apply(trainer, vars) };
                         t.refused = applied.err();
                     }
                 }
             }
-            Note::Step { number, .. } => {
+            LogRecord::Step { number, .. } => {
                 if number != s.step + 1 {
                     return Err(format!("step {number} comes after step {}", s.step));
                 }
                 service.step(s.parts())?;
                 s.stepped();
             }
-            Note::Barrier { trainer, seq } => {
+            LogRecord::Barrier { trainer, seq } => {
                 let t = s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?;
                 (t.at_barrier, t.seq) = (true, seq.max(t.seq));
                 self.open_barrier(&mut s);
             }
-            Note::Left { trainer } => {
+            LogRecord::Left { trainer } => {
                 s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?.leave();
                 s.ended = s.trainers.values().all(|t| t.complete);
                 self.open_barrier(&mut s);
             }
-            Note::Resumed { trainer, parts } => {
+            LogRecord::Resumed { trainer, parts } => {
                 s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?.resume(parts);
             }
             // Whatever that came to, it comes to the same again.
-            Note::Given { trainer, names } => drop(service.get(trainer, &names)),
-            Note::Looked { trainer, name, .. } => {
+            LogRecord::Given { trainer, names } => drop(service.get(trainer, &names)),
+            LogRecord::Looked { trainer, name, .. } => {
                 if let Some(ids) = vars.into_iter().next() {
                     drop(service.lookup(trainer, &name, ids));
                 }
@@ -154,9 +159,9 @@ impl Books {
     }
 
     /// Write down what happens next. A server that cannot do so ends.
-    pub(super) fn note(&self, s: &mut State, note: &Note, vars: &[Incoming], answered: bool) -> Answer<()> {
+    pub(super) fn record(&self, s: &mut State, record: &LogRecord, vars: &[Incoming], answered: bool) -> Answer<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        let written = journal.lock().write(note, vars, answered);
+        let written = journal.lock().write(record, vars, answered);
         if let Err(why) = &written {
             s.failed = Some(why.clone());
             self.changed.notify_all();
@@ -180,18 +185,18 @@ impl Books {
     }
 
     /// Variables are given, and the service remembers that.
-    pub fn giving<T>(&self, trainer: u32, names: &[String], give: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    pub fn record_get<T>(&self, trainer: u32, names: &[String], give: impl FnOnce() -> Answer<T>) -> Answer<T> {
         let Some(_turn) = self.turn() else { return give() };
-        self.note(&mut self.state.lock(), &Note::Given { trainer, names: names.to_vec() }, &[], true)?;
+        self.record(&mut self.state.lock(), &LogRecord::Given { trainer, names: names.to_vec() }, &[], true)?;
         give()
     }
 
     /// Rows are looked up, and the service remembers that.
-    pub fn looking(&self, trainer: u32, name: &str, ids: Incoming, service: &dyn Service) -> Answer<Outgoing> {
+    pub fn record_lookup(&self, trainer: u32, name: &str, ids: Incoming, service: &dyn Service) -> Answer<Outgoing> {
         let Some(_turn) = self.turn() else { return service.lookup(trainer, name, ids) };
-        let note = Note::Looked { trainer, name: name.to_string(), ids: ids.meta.clone() };
+        let record = LogRecord::Looked { trainer, name: name.to_string(), ids: ids.meta.clone() };
         let ids = [ids];
-        self.note(&mut self.state.lock(), &note, &ids, true)?;
+        self.record(&mut self.state.lock(), &record, &ids, true)?;
         let [ids] = ids;
         service.lookup(trainer, name, ids)
     }

@@ -72,7 +72,7 @@ const PURPOSES: [Purpose; 4] = [Purpose::Store, Purpose::Control, Purpose::Data,
 
 /// What the connector said.
 #[derive(Clone, Copy, Debug)]
-pub struct Hello {
+pub struct ClientHello {
     pub purpose: Purpose,
     pub rank: u32,
     pub group: u64,
@@ -103,7 +103,7 @@ fn encode(id: &Identity, purpose: Purpose, group: u64, challenge: &[u8; CHALLENG
     Ok(b)
 }
 
-fn judge(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::result::Result<Hello, u8> {
+fn check(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::result::Result<ClientHello, u8> {
     let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
     if b[0..4] != MAGIC {
         return Err(1);
@@ -124,7 +124,7 @@ fn judge(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::re
         return Err(4);
     }
     let group = u64::from(word(24)) | u64::from(word(28)) << 32;
-    Ok(Hello { purpose, rank, group, features: word(8) & FEATURES })
+    Ok(ClientHello { purpose, rank, group, features: word(8) & FEATURES })
 }
 
 /// Connect and introduce oneself. Lost connections are tried again; a refusal is final.
@@ -138,14 +138,14 @@ pub fn connect(
     let mut backoff = socket::Backoff::default();
     loop {
         let stream = socket::connect(to, deadline)?;
-        match introduce(&stream, to, id, purpose, group, deadline)? {
+        match authenticate(&stream, to, id, purpose, group, deadline)? {
             Ok(()) => return Ok(stream),
             Err(why) => socket::pause(backoff.pause(), deadline, "connecting", &format!("{to} (last attempt: {why})"))?,
         }
     }
 }
 
-fn introduce(
+fn authenticate(
     s: &TcpStream,
     to: SocketAddr,
     id: &Identity,
@@ -197,7 +197,7 @@ enum Turn {
     Drop,
     /// It said who it is, and was refused.
     Refused(u8),
-    In(Hello),
+    In(ClientHello),
 }
 
 impl Pending {
@@ -223,7 +223,7 @@ impl Pending {
                 Moved::Blocked => return Turn::Wait,
             }
         }
-        let verdict = judge(id, &self.hello, &self.challenge);
+        let verdict = check(id, &self.hello, &self.challenge);
         let mut answer = [0; ANSWER];
         answer[0..4].copy_from_slice(&MAGIC);
         answer[4] = *verdict.as_ref().err().unwrap_or(&0);
@@ -282,7 +282,7 @@ impl Acceptor {
     }
 
     /// Go on with every handshake, never blocking; gives the connections that passed.
-    pub fn turn(&mut self) -> Vec<(TcpStream, Hello)> {
+    pub fn turn(&mut self) -> Vec<(TcpStream, ClientHello)> {
         // A bounded number a turn: strangers who keep knocking do not keep the others waiting.
         for _ in 0..64 {
             let stream = match self.listener.accept() {
@@ -294,7 +294,7 @@ impl Acceptor {
                 }
                 Err(_) => break,
             };
-            fork::ours(&stream);
+            fork::close_on_fork(&stream);
             // Many silent strangers push each other out, oldest first; an honest peer needs one round trip only.
             if self.pending.len() >= MAX_PENDING {
                 self.pending.remove(0);

@@ -6,7 +6,7 @@ use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::{Shared, Status};
 
 /// A failure of one group (else of the whole job).
-pub struct Verdict {
+pub struct Failure {
     pub group: Option<u64>,
     pub error: Error,
 }
@@ -40,7 +40,7 @@ pub fn encode(group: Option<u64>, error: &Error, me: usize) -> Vec<u8> {
     p.0
 }
 
-pub fn decode(payload: &[u8], shared: &Shared) -> Option<Verdict> {
+pub fn decode(payload: &[u8], shared: &Shared) -> Option<Failure> {
     let mut t = Take(payload);
     let scoped = t.u8()? != 0;
     let group = t.u64()?;
@@ -57,7 +57,7 @@ pub fn decode(payload: &[u8], shared: &Shared) -> Option<Verdict> {
         5 => Error::Corrupt { peer: peer(t.u32()?), what: t.text()?, during },
         _ => return None,
     };
-    t.0.is_empty().then_some(Verdict { group: scoped.then_some(group), error })
+    t.0.is_empty().then_some(Failure { group: scoped.then_some(group), error })
 }
 
 /// At most this many groups are told of in a beat.

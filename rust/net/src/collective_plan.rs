@@ -10,27 +10,27 @@ use crate::costs::{AllReduce, Costs};
 pub const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Action {
     SendWork,
     SendInput,
     Recv,
     /// Receive and combine with what stands in the work buffer; `finish` divides for the average.
-    Combine {
+    Reduce {
         mine_first: bool,
         finish: bool,
     },
 }
 
-impl What {
+impl Action {
     pub fn is_send(self) -> bool {
-        matches!(self, What::SendWork | What::SendInput)
+        matches!(self, Action::SendWork | Action::SendInput)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub peer: usize,
-    pub what: What,
+    pub what: Action,
     pub off: usize,
     pub len: usize,
     /// Steps that must be complete before this one begins.
@@ -38,7 +38,7 @@ pub struct Step {
 }
 
 #[derive(Debug, Default)]
-pub struct Schedule {
+pub struct CollectivePlan {
     pub steps: Vec<Step>,
 }
 
@@ -56,15 +56,15 @@ impl RankInfo {
     }
 }
 
-impl Schedule {
-    fn push(&mut self, peer: usize, what: What, (off, len): (usize, usize), needs: [u32; 2]) -> u32 {
+impl CollectivePlan {
+    fn push(&mut self, peer: usize, what: Action, (off, len): (usize, usize), needs: [u32; 2]) -> u32 {
         self.steps.push(Step { peer, what, off, len, needs });
         (self.steps.len() - 1) as u32
     }
 
     /// A pair whose data goes one way only would leave the sender ignorant of what the receiver does: an empty message
     /// goes the other way first, and the sender's data waits for it.
-    pub fn with_tokens(mut self, world: usize) -> Schedule {
+    pub fn with_tokens(mut self, world: usize) -> CollectivePlan {
         let mut ways = vec![[false; 2]; world];
         for s in &self.steps {
             ways[s.peer][usize::from(s.what.is_send())] = true;
@@ -73,8 +73,8 @@ impl Schedule {
         let mut token = vec![NONE; world];
         for (peer, [receives, sends]) in ways.into_iter().enumerate() {
             let what = match (receives, sends) {
-                (true, false) => What::SendWork,
-                (false, true) => What::Recv,
+                (true, false) => Action::SendWork,
+                (false, true) => Action::Recv,
                 _ => continue,
             };
             token[peer] = head.len() as u32;
@@ -95,7 +95,7 @@ impl Schedule {
             }
         }
         head.append(&mut self.steps);
-        Schedule { steps: head }
+        CollectivePlan { steps: head }
     }
 }
 
@@ -119,29 +119,29 @@ fn pieces(range: (usize, usize), segment: usize) -> Vec<(usize, usize)> {
 
 /// Ring steps over the chunks, each of one or more ranges: in step t a rank passes on the chunk that step t - 1 brought
 /// it. `first` is the chunk sent in step 0; steps before `combine` add up, later ones replace.
-fn ring<R>(p: RankInfo, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> Schedule
+fn ring<R>(p: RankInfo, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> CollectivePlan
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
     let n = p.world;
     let cut = |c: usize| chunk(c).into_iter().flat_map(|range| pieces(range, p.segment)).collect::<Vec<_>>();
     let (next, prev) = ((p.me + 1) % n, (p.me + n - 1) % n);
-    let mut plan = Schedule::default();
+    let mut plan = CollectivePlan::default();
     let mut brought: Vec<u32> = Vec::new();
     for t in 0..steps {
         let out = cut((first + n * steps - t) % n);
         for (i, piece) in out.into_iter().enumerate() {
             let needs = [brought.get(i).copied().unwrap_or(NONE), NONE];
-            plan.push(next, What::SendWork, piece, needs);
+            plan.push(next, Action::SendWork, piece, needs);
         }
         let inn = cut((first + n * steps - t - 1) % n);
         brought = inn
             .into_iter()
             .map(|piece| {
                 let what = if t < combine {
-                    What::Combine { mine_first: false, finish: t + 1 == combine }
+                    Action::Reduce { mine_first: false, finish: t + 1 == combine }
                 } else {
-                    What::Recv
+                    Action::Recv
                 };
                 plan.push(prev, what, piece, [NONE; 2])
             })
@@ -151,13 +151,13 @@ where
 }
 
 /// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, piece by piece without a stop between.
-pub fn ring_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
+pub fn ring_all_reduce(p: RankInfo, count: usize, size: usize) -> CollectivePlan {
     let chunks = chunks(count, size, p.world);
     ring(p, |c| [chunks[c]], p.me, 2 * (p.world - 1), p.world - 1)
 }
 
 /// `part` says where the part of a rank lies in the work buffer; rank r ends with the sum of part r.
-pub fn ring_reduce_scatter<R>(p: RankInfo, part: impl Fn(usize) -> R) -> Schedule
+pub fn ring_reduce_scatter<R>(p: RankInfo, part: impl Fn(usize) -> R) -> CollectivePlan
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
@@ -165,7 +165,7 @@ where
 }
 
 /// Rank r starts with part r of the work buffer in place.
-pub fn ring_all_gather<R>(p: RankInfo, part: impl Fn(usize) -> R) -> Schedule
+pub fn ring_all_gather<R>(p: RankInfo, part: impl Fn(usize) -> R) -> CollectivePlan
 where
     R: IntoIterator<Item = (usize, usize)>,
 {
@@ -175,7 +175,7 @@ where
 /// A power of two of ranks that do something pairwise. Where there are more, the first ones fold into their neighbours before,
 /// and get the result after.
 struct Fold {
-    plan: Schedule,
+    plan: CollectivePlan,
     power: usize,
     extra: usize,
     /// This rank among the power of two; `None` for one that folds into its neighbour.
@@ -189,13 +189,13 @@ impl Fold {
         let power = 1 << p.world.ilog2();
         let extra = p.world - power;
         let mut fold =
-            Fold { plan: Schedule::default(), power, extra, me: Some(p.me.wrapping_sub(extra)), ready: NONE };
+            Fold { plan: CollectivePlan::default(), power, extra, me: Some(p.me.wrapping_sub(extra)), ready: NONE };
         if p.me < 2 * extra {
             let folds = p.me.is_multiple_of(2);
             fold.me = (!folds).then_some(p.me / 2);
             let (peer, what) = match folds {
-                true => (p.me + 1, What::SendWork),
-                false => (p.me - 1, What::Combine { mine_first: false, finish: false }),
+                true => (p.me + 1, Action::SendWork),
+                false => (p.me - 1, Action::Reduce { mine_first: false, finish: false }),
             };
             fold.step(peer, what, &pieces((0, len), p.segment), NONE);
         }
@@ -212,15 +212,15 @@ impl Fold {
     }
 
     /// Pieces to or from a rank, after `needs`; they come in order, so the last is done when all are.
-    fn step(&mut self, peer: usize, what: What, pieces: &[(usize, usize)], needs: u32) {
+    fn step(&mut self, peer: usize, what: Action, pieces: &[(usize, usize)], needs: u32) {
         for piece in pieces {
             self.ready = self.plan.push(peer, what, *piece, [needs, NONE]);
         }
     }
 
-    fn end(mut self, p: RankInfo, len: usize) -> Schedule {
+    fn end(mut self, p: RankInfo, len: usize) -> CollectivePlan {
         if p.me < 2 * self.extra {
-            let (peer, what) = if self.me.is_none() { (p.me + 1, What::Recv) } else { (p.me - 1, What::SendWork) };
+            let (peer, what) = if self.me.is_none() { (p.me + 1, Action::Recv) } else { (p.me - 1, Action::SendWork) };
             let ready = self.ready;
             self.step(peer, what, &pieces((0, len), p.segment), ready);
         }
@@ -229,16 +229,16 @@ impl Fold {
 }
 
 /// Latency-optimal all_reduce of one piece: recursive doubling.
-pub fn doubling_all_reduce(p: RankInfo, len: usize) -> Schedule {
+pub fn doubling_all_reduce(p: RankInfo, len: usize) -> CollectivePlan {
     let mut fold = Fold::begin(RankInfo { segment: len.max(1), ..p }, len);
     if let Some(me) = fold.me {
         let mut bit = 1;
         while bit < fold.power {
             let other = me ^ bit;
             let (peer, ready) = (fold.real(other), fold.ready);
-            fold.step(peer, What::SendWork, &[(0, len)], ready);
+            fold.step(peer, Action::SendWork, &[(0, len)], ready);
             // The lower block stands on the left on both sides, so both compute the same bits.
-            let what = What::Combine { mine_first: me < other, finish: bit * 2 == fold.power };
+            let what = Action::Reduce { mine_first: me < other, finish: bit * 2 == fold.power };
             let sent = fold.ready;
             fold.step(peer, what, &[(0, len)], sent);
             bit *= 2;
@@ -249,7 +249,7 @@ pub fn doubling_all_reduce(p: RankInfo, len: usize) -> Schedule {
 
 /// All_reduce in few messages that are short: recursive halving brings every rank the sum of a part, and doubling all parts to
 /// all. As many bytes as on a ring.
-pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
+pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> CollectivePlan {
     let mut fold = Fold::begin(p, count * size);
     if let Some(me) = fold.me {
         let chunks = chunks(count, size, fold.power);
@@ -263,19 +263,19 @@ pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
             let (mid, upper) = (from + half, me & half != 0);
             let (peer, ready) = (fold.real(me ^ half), fold.ready);
             let (gives, keeps) = if upper { ((from, mid), (mid, to)) } else { ((mid, to), (from, mid)) };
-            fold.step(peer, What::SendWork, &range(gives.0, gives.1), ready);
+            fold.step(peer, Action::SendWork, &range(gives.0, gives.1), ready);
             fold.ready = ready;
-            let what = What::Combine { mine_first: !upper, finish: half == 1 };
+            let what = Action::Reduce { mine_first: !upper, finish: half == 1 };
             fold.step(peer, what, &range(keeps.0, keeps.1), ready);
             (from, to) = keeps;
         }
         while to - from < fold.power {
             let held = to - from;
             let (peer, ready) = (fold.real(me ^ held), fold.ready);
-            fold.step(peer, What::SendWork, &range(from, to), ready);
+            fold.step(peer, Action::SendWork, &range(from, to), ready);
             fold.ready = ready;
             let other = if me & held != 0 { (from - held, from) } else { (to, to + held) };
-            fold.step(peer, What::Recv, &range(other.0, other.1), ready);
+            fold.step(peer, Action::Recv, &range(other.0, other.1), ready);
             (from, to) = (from.min(other.0), to.max(other.1));
         }
     }
@@ -283,7 +283,7 @@ pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> Schedule {
 }
 
 /// The all_reduce that costs least.
-pub fn all_reduce(p: RankInfo, count: usize, size: usize, costs: &Costs) -> Schedule {
+pub fn all_reduce(p: RankInfo, count: usize, size: usize, costs: &Costs) -> CollectivePlan {
     match costs.best(p.world, p.segment, count * size) {
         AllReduce::Doubling => doubling_all_reduce(p, count * size),
         AllReduce::Halving => halving_all_reduce(p, count, size),
@@ -321,7 +321,7 @@ fn chain(p: RankInfo, root: usize) -> (Option<usize>, Option<usize>) {
 }
 
 /// One piece goes down a tree; more go down a chain, where every rank passes a piece on while the next one comes in.
-pub fn broadcast(p: RankInfo, len: usize, root: usize) -> Schedule {
+pub fn broadcast(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     let (parent, children) = if len <= p.segment {
         let (parent, children) = tree(p, root);
         (parent, children.into_iter().rev().collect())
@@ -329,49 +329,49 @@ pub fn broadcast(p: RankInfo, len: usize, root: usize) -> Schedule {
         let (before, after) = chain(p, root);
         (before, after.into_iter().collect::<Vec<_>>())
     };
-    let mut plan = Schedule::default();
+    let mut plan = CollectivePlan::default();
     for piece in pieces((0, len), p.segment) {
-        let got = parent.map_or(NONE, |from| plan.push(from, What::Recv, piece, [NONE; 2]));
+        let got = parent.map_or(NONE, |from| plan.push(from, Action::Recv, piece, [NONE; 2]));
         for to in &children {
-            plan.push(*to, What::SendWork, piece, [got, NONE]);
+            plan.push(*to, Action::SendWork, piece, [got, NONE]);
         }
     }
     plan.with_tokens(p.world)
 }
 
 /// The broadcast backwards; the sum ends in the root's work buffer, the others' are left with partial sums.
-pub fn reduce(p: RankInfo, len: usize, root: usize) -> Schedule {
+pub fn reduce(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     let (parent, children) = if len <= p.segment {
         tree(p, root)
     } else {
         let (before, after) = chain(p, root);
         (before, after.into_iter().collect())
     };
-    let mut plan = Schedule::default();
+    let mut plan = CollectivePlan::default();
     for piece in pieces((0, len), p.segment) {
         let mut ready = NONE;
         for (i, from) in children.iter().enumerate() {
             let finish = parent.is_none() && i + 1 == children.len();
-            ready = plan.push(*from, What::Combine { mine_first: true, finish }, piece, [ready, NONE]);
+            ready = plan.push(*from, Action::Reduce { mine_first: true, finish }, piece, [ready, NONE]);
         }
         if let Some(to) = parent {
-            plan.push(to, What::SendWork, piece, [ready, NONE]);
+            plan.push(to, Action::SendWork, piece, [ready, NONE]);
         }
     }
     plan.with_tokens(p.world)
 }
 
 /// The root receives part r of the work buffer from rank r; the others send their input.
-pub fn gather(p: RankInfo, len: usize, root: usize) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn gather(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     if p.me != root {
         pieces((0, len), p.segment).into_iter().for_each(|x| {
-            plan.push(root, What::SendInput, x, [NONE; 2]);
+            plan.push(root, Action::SendInput, x, [NONE; 2]);
         });
     } else {
         for from in (0..p.world).filter(|r| *r != root) {
             pieces((from * len, len), p.segment).into_iter().for_each(|x| {
-                plan.push(from, What::Recv, x, [NONE; 2]);
+                plan.push(from, Action::Recv, x, [NONE; 2]);
             });
         }
     }
@@ -379,16 +379,16 @@ pub fn gather(p: RankInfo, len: usize, root: usize) -> Schedule {
 }
 
 /// The root sends part r of its input to rank r, which receives it in its work buffer.
-pub fn scatter(p: RankInfo, len: usize, root: usize) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn scatter(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     if p.me != root {
         pieces((0, len), p.segment).into_iter().for_each(|x| {
-            plan.push(root, What::Recv, x, [NONE; 2]);
+            plan.push(root, Action::Recv, x, [NONE; 2]);
         });
     } else {
         for to in (0..p.world).filter(|r| *r != root) {
             pieces((to * len, len), p.segment).into_iter().for_each(|x| {
-                plan.push(to, What::SendInput, x, [NONE; 2]);
+                plan.push(to, Action::SendInput, x, [NONE; 2]);
             });
         }
     }
@@ -396,28 +396,28 @@ pub fn scatter(p: RankInfo, len: usize, root: usize) -> Schedule {
 }
 
 /// Part r of the input goes to rank r, whose part `me` of the work buffer it becomes.
-pub fn all_to_all(p: RankInfo, len: usize) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn all_to_all(p: RankInfo, len: usize) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     // Everybody starts with another partner, so that nobody is flooded.
     for k in 1..p.world {
         let (to, from) = ((p.me + k) % p.world, (p.me + p.world - k) % p.world);
         for (a, b) in pieces((to * len, len), p.segment).into_iter().zip(pieces((from * len, len), p.segment)) {
-            plan.push(to, What::SendInput, a, [NONE; 2]);
-            plan.push(from, What::Recv, b, [NONE; 2]);
+            plan.push(to, Action::SendInput, a, [NONE; 2]);
+            plan.push(from, Action::Recv, b, [NONE; 2]);
         }
     }
     plan
 }
 
 /// Everybody has heard, directly or through others, that everybody is there.
-pub fn barrier(p: RankInfo) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn barrier(p: RankInfo) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     let mut heard = NONE;
     let mut far = 1;
     while far < p.world {
         let (to, from) = ((p.me + far) % p.world, (p.me + p.world - far) % p.world);
-        plan.push(to, What::SendWork, (0, 0), [heard, NONE]);
-        heard = plan.push(from, What::Recv, (0, 0), [heard, NONE]);
+        plan.push(to, Action::SendWork, (0, 0), [heard, NONE]);
+        heard = plan.push(from, Action::Recv, (0, 0), [heard, NONE]);
         far *= 2;
     }
     plan
@@ -426,13 +426,13 @@ pub fn barrier(p: RankInfo) -> Schedule {
 /// Messages up to this length leave without waiting for the receiver.
 pub const EAGER: usize = 64 << 10;
 
-pub fn send(p: RankInfo, len: usize, to: usize) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn send(p: RankInfo, len: usize, to: usize) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     if len == 0 {
-        plan.push(to, What::SendInput, (0, 0), [NONE; 2]);
+        plan.push(to, Action::SendInput, (0, 0), [NONE; 2]);
     }
     pieces((0, len), p.segment).into_iter().for_each(|x| {
-        plan.push(to, What::SendInput, x, [NONE; 2]);
+        plan.push(to, Action::SendInput, x, [NONE; 2]);
     });
     if len > EAGER {
         plan.with_tokens(p.world)
@@ -441,13 +441,13 @@ pub fn send(p: RankInfo, len: usize, to: usize) -> Schedule {
     }
 }
 
-pub fn recv(p: RankInfo, len: usize, from: usize) -> Schedule {
-    let mut plan = Schedule::default();
+pub fn recv(p: RankInfo, len: usize, from: usize) -> CollectivePlan {
+    let mut plan = CollectivePlan::default();
     if len == 0 {
-        plan.push(from, What::Recv, (0, 0), [NONE; 2]);
+        plan.push(from, Action::Recv, (0, 0), [NONE; 2]);
     }
     pieces((0, len), p.segment).into_iter().for_each(|x| {
-        plan.push(from, What::Recv, x, [NONE; 2]);
+        plan.push(from, Action::Recv, x, [NONE; 2]);
     });
     if len > EAGER {
         plan.with_tokens(p.world)

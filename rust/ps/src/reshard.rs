@@ -1,8 +1,8 @@
 //! What the servers of a job had, put together from their snapshots, for the servers of another job.
 
-use super::parts::{joined, take_rows};
-use super::values::{arrived, outgoing, room};
-use crate::protocol::{newest_snapshot, read_snapshot, write_snapshot, Image, DEALT, LAYOUT};
+use super::parts::{concat, take_rows};
+use super::values::{allocate, into_value, outgoing};
+use crate::protocol::{newest_snapshot, read_snapshot, write_snapshot, LedgerSnapshot, LAYOUT, RESHARDED};
 use oar_core::base::{Error, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure, err};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// beside them, come in pieces with a number before that name.
 pub const RANDOM: &str = "@RANDOM@";
 pub const ROWS: &str = "@TABLE@";
-pub const NOTES: &str = "@NOTES@";
+pub const USAGE: &str = "@NOTES@";
 pub const CLOCKS: &str = "@CLOCKS@";
 pub const CHANGED: &str = "@CHANGED@";
 pub const VERSION: &str = "@VERSION@";
@@ -31,14 +31,14 @@ pub fn piece_of<'a>(kind: &str, name: &'a str) -> Option<(usize, &'a str)> {
 }
 
 /// Rows of a variable that lie on a server.
-pub struct Part {
+pub struct RowRange {
     pub whole: String,
     pub first: usize,
     pub rows: usize,
 }
 
-impl Part {
-    pub fn of(&self, name: &str, whole: &Tensor) -> Result<Tensor> {
+impl RowRange {
+    pub fn slice(&self, name: &str, whole: &Tensor) -> Result<Tensor> {
         let there = whole.dims().first().copied().unwrap_or(0) as usize;
         ensure!(
             self.first.checked_add(self.rows).is_some_and(|end| end <= there),
@@ -57,7 +57,7 @@ impl Part {
 pub struct Layout {
     pub server: i64,
     pub servers: i64,
-    pub parts: BTreeMap<String, Part>,
+    pub parts: BTreeMap<String, RowRange>,
 }
 
 impl Layout {
@@ -78,7 +78,7 @@ impl Layout {
         let part = |(line, words): (&str, Vec<&str>)| match words[..] {
             [name, whole, first, rows] => {
                 let (first, rows) = (first.parse().map_err(|_| wrong(line))?, rows.parse().map_err(|_| wrong(line))?);
-                Ok((name.to_string(), Part { whole: whole.to_string(), first, rows }))
+                Ok((name.to_string(), RowRange { whole: whole.to_string(), first, rows }))
             }
             _ => Err(wrong(line)),
         };
@@ -91,7 +91,7 @@ fn failed(path: &Path, e: impl std::fmt::Display) -> Error {
 }
 
 /// Rows of several servers, by rising numbers.
-fn rows_together(name: &str, parts: Vec<Value>) -> Result<Value> {
+fn merge_rows(name: &str, parts: Vec<Value>) -> Result<Value> {
     let mut all = Vec::new();
     for value in parts {
         let Value::Rows(r) = value else { bail!(InvalidArgument, "'{name}' holds no rows") };
@@ -102,7 +102,7 @@ fn rows_together(name: &str, parts: Vec<Value>) -> Result<Value> {
     if values.is_empty() {
         return Ok(first.clone().into());
     }
-    let value = joined("deal", &values)?;
+    let value = concat("deal", &values)?;
     let rows: Vec<i64> = all.iter().flat_map(|r| r.rows.iter().copied()).collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|&at| rows[at]);
@@ -112,15 +112,15 @@ fn rows_together(name: &str, parts: Vec<Value>) -> Result<Value> {
 }
 
 #[derive(Default)]
-struct Together {
+struct MergedState {
     /// Parts of dense variables by their first rows.
-    cut: BTreeMap<String, BTreeMap<usize, Tensor>>,
+    sharded: BTreeMap<String, BTreeMap<usize, Tensor>>,
     rows: BTreeMap<String, Vec<Value>>,
     /// What each server has one of, as the first has it.
-    alike: BTreeMap<String, Value>,
+    replicated: BTreeMap<String, Value>,
 }
 
-impl Together {
+impl MergedState {
     fn add(&mut self, name: String, value: Value, layout: &Layout) -> Result<()> {
         if [CLOCKS, CHANGED, VERSION].iter().any(|kind| name.starts_with(kind)) || name.contains("@GRAD") {
             // Of those servers and their trainers alone, or of one step.
@@ -133,17 +133,17 @@ impl Together {
         );
         match (layout.parts.get(&name), value) {
             (Some(part), Value::Dense(t)) => {
-                self.cut.entry(part.whole.clone()).or_default().insert(part.first, t);
+                self.sharded.entry(part.whole.clone()).or_default().insert(part.first, t);
             }
             (_, value @ Value::Rows(_)) => self.rows.entry(name).or_default().push(value),
-            (_, value) => drop(self.alike.entry(name).or_insert(value)),
+            (_, value) => drop(self.replicated.entry(name).or_insert(value)),
         }
         Ok(())
     }
 
     fn whole(self) -> Result<Vec<(String, Value)>> {
-        let mut all: Vec<(String, Value)> = self.alike.into_iter().collect();
-        for (name, parts) in self.cut {
+        let mut all: Vec<(String, Value)> = self.replicated.into_iter().collect();
+        for (name, parts) in self.sharded {
             let mut next = 0;
             for (&first, t) in &parts {
                 let what = "are missing, or there twice: the snapshot of a server is missing";
@@ -151,10 +151,10 @@ impl Together {
                 next = first + t.dims().first().copied().unwrap_or(0) as usize;
             }
             let parts: Vec<&Tensor> = parts.values().collect();
-            all.push((name, Value::Dense(joined("deal", &parts)?)));
+            all.push((name, Value::Dense(concat("deal", &parts)?)));
         }
         for (name, parts) in self.rows {
-            let value = rows_together(&name, parts)?;
+            let value = merge_rows(&name, parts)?;
             all.push((name, value));
         }
         Ok(all)
@@ -163,17 +163,17 @@ impl Together {
 
 /// Put the snapshots below `from` together into what servers of any number begin with whose state is kept in `to`. What it
 /// did, in words. Snapshots of different steps are refused unless `uneven`.
-pub fn deal(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
+pub fn reshard(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(from).map_err(|e| failed(from, e))?;
     let mut folders: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
     folders.sort();
-    let (mut all, mut said, mut steps, mut seen) = (Together::default(), Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut report, mut steps, mut seen) = (MergedState::default(), Vec::new(), Vec::new(), Vec::new());
     let mut servers = 0;
     for folder in &folders {
         let Some((path, after)) = newest_snapshot(folder).map_err(|e| failed(folder, e))? else { continue };
         let layout = folder.join(LAYOUT);
         let layout = Layout::parse(&std::fs::read_to_string(&layout).map_err(|e| failed(&layout, e))?)?;
-        let found = read_snapshot(&path, &room).map_err(|e| failed(&path, e))?;
+        let found = read_snapshot(&path, &allocate).map_err(|e| failed(&path, e))?;
         ensure!(
             !seen.contains(&layout.server),
             InvalidArgument,
@@ -183,16 +183,16 @@ pub fn deal(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         );
         seen.push(layout.server);
         servers = layout.servers;
-        said.push(format!("{}: {} steps", path.display(), found.image.step));
+        report.push(format!("{}: {} steps", path.display(), found.image.step));
         if after > 0 {
-            said.push(format!(
+            report.push(format!(
                 "{}: what came after the snapshot ({after} bytes of logs) is not dealt",
                 folder.display()
             ));
         }
         steps.push(found.image.step);
         for var in found.state {
-            all.add(var.meta.name.clone(), arrived(var)?, &layout)?;
+            all.add(var.meta.name.clone(), into_value(var)?, &layout)?;
         }
     }
     ensure!(!seen.is_empty(), NotFound, "{} holds no server's snapshot", from.display());
@@ -210,10 +210,10 @@ pub fn deal(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         from.display()
     );
     let state = all.whole()?;
-    said.push(format!("{}: {} variables", to.join(DEALT).display(), state.len()));
+    report.push(format!("{}: {} variables", to.join(RESHARDED).display(), state.len()));
     std::fs::create_dir_all(to).map_err(|e| failed(to, e))?;
-    let image = Image { step: steps[0], ..Image::default() };
+    let image = LedgerSnapshot { step: steps[0], ..LedgerSnapshot::default() };
     let pieces = state.into_iter().map(|(name, value)| outgoing(&name, value).map_err(|e| e.message().to_string()));
-    write_snapshot(to, DEALT, &image, Box::new(pieces)).map_err(|e| failed(to, e))?;
-    Ok(said)
+    write_snapshot(to, RESHARDED, &image, Box::new(pieces)).map_err(|e| failed(to, e))?;
+    Ok(report)
 }

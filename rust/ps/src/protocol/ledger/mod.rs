@@ -9,29 +9,29 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::journal::Journal;
-use super::notes::Note;
+use super::log_record::LogRecord;
 use super::Incoming;
 
-pub use durable::Past;
+pub use durable::Recovery;
 
 /// How trainers keep step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum SyncMode {
     /// All push, the server takes one step, all get the result.
-    Steps,
+    Sync,
     /// Every push is applied when it comes.
-    Free,
+    Async,
 }
 
 /// What happens once a trainer has been lost for longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum LostTrainer {
     /// The job ends, naming it.
     End,
     /// The others wait for its restart.
     Wait,
     /// The others go on without it.
-    GoOn,
+    Continue,
 }
 
 #[derive(Default)]
@@ -89,13 +89,13 @@ impl Trainer {
 
     /// Take a push of a step; `next` is its number.
     fn take(&mut self, seq: u64, barrier: bool, next: u64, vars: Vec<Incoming>) {
-        let again = self.skip > 0;
+        let apply = self.skip > 0;
         match barrier {
             true => drop(self.passes(seq)),
             false => (self.seq, self.jumps) = (seq, false),
         }
         // The former process's part stands, in its step.
-        if !again {
+        if !apply {
             self.gathered.extend(vars);
             if barrier {
                 (self.arrived, self.target) = (true, next);
@@ -157,15 +157,15 @@ impl State {
 
 /// What to do with a push.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum PushOutcome {
     /// It is new.
-    New,
+    Applied,
     /// It came before: only the answer is due.
-    Again,
+    Duplicate,
 }
 
-pub struct Books {
-    mode: Mode,
+pub struct Ledger {
+    mode: SyncMode,
     state: Mutex<State>,
     changed: Condvar,
     /// What outlives the server. Locked after `turn` and `state`.
@@ -177,17 +177,17 @@ type Answer<T> = std::result::Result<T, String>;
 /// How long a wait lasts before its waiter looks around.
 const TURN: Duration = Duration::from_millis(200);
 
-impl Books {
+impl Ledger {
     /// For trainers `0..trainers`, all of which are expected.
-    pub fn new(mode: Mode, trainers: u32) -> Books {
+    pub fn new(mode: SyncMode, trainers: u32) -> Ledger {
         let trainers = (0..trainers).map(|t| (t, Trainer::default())).collect();
         let (step, round, since) = (0, 0, Instant::now());
         let (stepping, failed, ended, begun, lingers) = (false, None, false, since, None);
         let state = State { trainers, step, round, stepping, failed, ended, since, begun, lingers };
-        Books { mode, state: Mutex::new(state), changed: Condvar::new(), journal: None, turn: Mutex::new(()) }
+        Ledger { mode, state: Mutex::new(state), changed: Condvar::new(), journal: None, turn: Mutex::new(()) }
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> SyncMode {
         self.mode
     }
 
@@ -208,7 +208,7 @@ impl Books {
         }
         let new = incarnation > known.incarnation;
         if new {
-            self.note(s, &Note::Opened { trainer, incarnation }, &[], false)?;
+            self.record(s, &LogRecord::Opened { trainer, incarnation }, &[], false)?;
         }
         let Some(t) = s.trainers.get_mut(&trainer) else { return Err(format!("there is no trainer {trainer}")) };
         if new {
@@ -255,7 +255,7 @@ impl Books {
         &'a self,
         mut s: MutexGuard<'a, State>,
         who: (u32, u64),
-        tell: &mut dyn FnMut(String) -> Answer<()>,
+        on_wait: &mut dyn FnMut(String) -> Answer<()>,
         ready: impl Fn(&State) -> bool,
     ) -> Answer<MutexGuard<'a, State>> {
         let mut told = Instant::now();
@@ -269,7 +269,7 @@ impl Books {
                 told = Instant::now();
                 let what = missing(&s);
                 // The others go on while the trainer hears of it.
-                let result = MutexGuard::unlocked(&mut s, || tell(what));
+                let result = MutexGuard::unlocked(&mut s, || on_wait(what));
                 result?;
             }
         }

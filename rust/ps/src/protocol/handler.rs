@@ -3,9 +3,9 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::books::{Books, Mode, Past};
-use super::channel::{parts, Channel, Lost};
-use super::line;
+use super::channel::{parts, Channel, ChannelError};
+use super::connection;
+use super::ledger::{Ledger, Recovery, SyncMode};
 use super::wire::{decode_request, Meta, Reply, Request};
 use super::{Incoming, Outgoing, Service};
 use oar_net::error::{Error, Result};
@@ -18,16 +18,16 @@ pub const SHARE: &str = "shared memory";
 /// The two ends are at it at the same time.
 pub const TO_SHARE: Duration = Duration::from_secs(2);
 
-pub struct Conversation<'a> {
-    pub books: &'a Books,
+pub struct Handler<'a> {
+    pub ledger: &'a Ledger,
     pub service: &'a dyn Service,
     /// An error once the server ends.
     pub stop: &'a (dyn Fn() -> Result<()> + Sync),
     pub life: u64,
-    pub past: Past,
+    pub recovery: Recovery,
     /// A trainer that sends and takes nothing for so long in the middle of a message is given up. A message as a whole
     /// may take as long as it wants.
-    pub patience: Duration,
+    pub stall_limit: Duration,
     /// What the server knows outlives it.
     pub keeps: bool,
     /// Trainers of this host may talk through memory.
@@ -36,55 +36,55 @@ pub struct Conversation<'a> {
 
 type Answer<T> = std::result::Result<T, String>;
 
-impl Conversation<'_> {
+impl Handler<'_> {
     /// Until the connection ends.
     pub fn run(&self, stream: TcpStream, trainer: u32) {
-        let mut channel = Channel::new(stream).patient_for(self.patience);
+        let mut channel = Channel::new(stream).with_stall_limit(self.stall_limit);
         let Ok((mut who, opened)) = self.open(&mut channel, trainer) else { return };
         if !opened {
             return;
         }
         let mut offered = None;
         while let Ok(true) = self.turn(&mut channel, &mut who, &mut offered) {}
-        self.books.close(who.0, who.1);
+        self.ledger.close(who.0, who.1);
     }
 
     fn deadline(&self) -> Deadline<'_> {
         Deadline::new(Duration::MAX, self.stop)
     }
 
-    fn answer(&self, channel: &mut Channel, reply: &Reply, vars: &[Outgoing]) -> std::result::Result<(), Lost> {
+    fn answer(&self, channel: &mut Channel, reply: &Reply, vars: &[Outgoing]) -> std::result::Result<(), ChannelError> {
         let deadline = self.deadline();
         channel.send(Type::Reply, &reply.encode(), &parts(vars), &deadline, "answering a trainer")
     }
 
-    fn read(&self, channel: &mut Channel) -> std::result::Result<Request, Lost> {
+    fn read(&self, channel: &mut Channel) -> std::result::Result<Request, ChannelError> {
         // Between requests a trainer computes, for as long as it wants.
         while !channel.ready(SLICE)? {
             (self.stop)()?;
         }
         let head = channel.head(Type::Request, &self.deadline(), "reading a request", "a trainer")?;
-        decode_request(&head).ok_or_else(|| Lost::Refused("a request that does not parse".into()))
+        decode_request(&head).ok_or_else(|| ChannelError::Refused("a request that does not parse".into()))
     }
 
-    fn open(&self, channel: &mut Channel, trainer: u32) -> std::result::Result<((u32, u64), bool), Lost> {
+    fn open(&self, channel: &mut Channel, trainer: u32) -> std::result::Result<((u32, u64), bool), ChannelError> {
         let Request::Open { trainer: named, incarnation } = self.read(channel)? else {
-            return Err(Lost::Refused("the first request does not open the connection".into()));
+            return Err(ChannelError::Refused("the first request does not open the connection".into()));
         };
         let opened = match named == trainer {
-            true => self.books.open(trainer, incarnation),
+            true => self.ledger.open(trainer, incarnation),
             false => Err(format!("trainer {trainer} calls itself {named}")),
         };
         let reply = match &opened {
             Ok(has) => {
-                let Past { restored, lossy } = self.past;
+                let Recovery { restored, lossy } = self.recovery;
                 Reply::Opened { life: self.life, has: *has, restored, lossy, keeps: self.keeps }
             }
             Err(why) => Reply::Failed { why: why.clone() },
         };
         let sent = self.answer(channel, &reply, &[]);
         if sent.is_err() && opened.is_ok() {
-            self.books.close(trainer, incarnation);
+            self.ledger.close(trainer, incarnation);
         }
         sent.map(|()| ((trainer, incarnation), opened.is_ok()))
     }
@@ -95,7 +95,7 @@ impl Conversation<'_> {
         channel: &mut Channel,
         who: &mut (u32, u64),
         offered: &mut Option<Map>,
-    ) -> std::result::Result<bool, Lost> {
+    ) -> std::result::Result<bool, ChannelError> {
         let request = self.read(channel)?;
         if let Request::Notify { words } = &request {
             if let [word, said] = &words[..] {
@@ -105,11 +105,11 @@ impl Conversation<'_> {
             }
         }
         let deadline = self.deadline();
-        let place = |meta: &Meta| match &request {
-            Request::Lookup { .. } => self.service.place_ids(meta),
-            _ => self.service.place(meta),
+        let allocate = |meta: &Meta| match &request {
+            Request::Lookup { .. } => self.service.allocate_ids(meta),
+            _ => self.service.allocate(meta),
         };
-        let vars = channel.vars(request.vars(), &place, &deadline, "reading what a trainer sends", "a trainer")?;
+        let vars = channel.vars(request.vars(), &allocate, &deadline, "reading what a trainer sends", "a trainer")?;
         let last = matches!(request, Request::Complete);
         let done = vars.and_then(|vars| self.perform(channel, *who, request, vars));
         match done {
@@ -120,14 +120,19 @@ impl Conversation<'_> {
     }
 
     /// Offer memory to a trainer of this host, or go over to what it has taken.
-    fn share(&self, channel: &mut Channel, said: &str, offered: &mut Option<Map>) -> std::result::Result<(), Lost> {
+    fn share(
+        &self,
+        channel: &mut Channel,
+        said: &str,
+        offered: &mut Option<Map>,
+    ) -> std::result::Result<(), ChannelError> {
         let done = |words| Reply::Done { words };
         if let Some(map) = offered.take() {
             self.answer(channel, &done(vec!["yes".into()]), &[])?;
             return if said == "yes" { channel.share(map, true) } else { Ok(()) };
         }
         let made = match self.shares && said == socket::host_key() {
-            true => line::create().and_then(|(map, fd)| Ok((map, fd, Giver::new()?))).ok(),
+            true => connection::create().and_then(|(map, fd)| Ok((map, fd, Giver::new()?))).ok(),
             false => None,
         };
         let Some((map, fd, giver)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
@@ -144,7 +149,7 @@ impl Conversation<'_> {
         let give = || self.service.get(trainer, names);
         let out = match names.is_empty() {
             true => Vec::new(),
-            false if self.service.remembers(None) => self.books.giving(trainer, names, give)?,
+            false if self.service.remembers(None) => self.ledger.record_get(trainer, names, give)?,
             false => give()?,
         };
         Ok((Reply::Values { vars: out.iter().map(|v| v.meta.clone()).collect() }, out))
@@ -154,7 +159,7 @@ impl Conversation<'_> {
         if !self.service.remembers(Some(name)) {
             return self.service.lookup(trainer, name, ids);
         }
-        self.books.looking(trainer, name, ids, self.service)
+        self.ledger.record_lookup(trainer, name, ids, self.service)
     }
 
     fn perform(
@@ -164,10 +169,10 @@ impl Conversation<'_> {
         request: Request,
         vars: Vec<Incoming>,
     ) -> Answer<(Reply, Vec<Outgoing>)> {
-        let mut tell = |what: String| {
+        let mut on_wait = |what: String| {
             (self.stop)().map_err(|e: Error| e.to_string())?;
             let told = match channel.stream().is_over() {
-                true => Err(Lost::Gone(String::new())),
+                true => Err(ChannelError::Gone(String::new())),
                 false => self.answer(channel, &Reply::Waiting { what }, &[]),
             };
             told.map_err(|_| "the connection is lost".to_string())
@@ -175,9 +180,9 @@ impl Conversation<'_> {
         let done = |words| Ok((Reply::Done { words }, Vec::new()));
         match request {
             Request::Push { seq, barrier, want, .. } => {
-                match self.books.mode() {
-                    Mode::Steps => self.books.push(who, seq, barrier, vars, &mut tell, self.service)?,
-                    Mode::Free => self.books.apply(who, seq, vars, &mut tell, self.service)?,
+                match self.ledger.mode() {
+                    SyncMode::Sync => self.ledger.push(who, seq, barrier, vars, &mut on_wait, self.service)?,
+                    SyncMode::Async => self.ledger.apply(who, seq, vars, &mut on_wait, self.service)?,
                 };
                 self.values(who.0, &want)
             }
@@ -188,22 +193,22 @@ impl Conversation<'_> {
                 Ok((Reply::Values { vars: vec![found.meta.clone()] }, vec![found]))
             }
             Request::Barrier { seq } => {
-                self.books.barrier(who, seq, &mut tell)?;
+                self.ledger.barrier(who, seq, &mut on_wait)?;
                 done(Vec::new())
             }
             Request::Complete => {
-                self.books.complete(who, self.service)?;
+                self.ledger.complete(who, self.service)?;
                 done(Vec::new())
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "report") => {
-                done(vec![self.books.report()])
+                done(vec![self.ledger.report()])
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "progress") => {
-                done(vec![self.books.progress(who.0)?.to_string()])
+                done(vec![self.ledger.progress(who.0)?.to_string()])
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "resume") => {
                 let parts = words.get(1).and_then(|w| w.parse().ok()).ok_or("resume takes a number of steps")?;
-                self.books.resume(who, parts)?;
+                self.ledger.resume(who, parts)?;
                 done(Vec::new())
             }
             Request::Notify { words } => done(self.service.notify(who.0, &words)?),
