@@ -81,7 +81,7 @@ impl DType {
         matches!(self, DType::F16 | DType::F32 | DType::F64 | DType::BF16)
     }
 
-    /// Integers, booleans not among them.
+    /// Integers; bool is not one.
     pub fn is_integer(self) -> bool {
         matches!(self, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
@@ -91,7 +91,7 @@ impl DType {
         matches!(self, DType::C64 | DType::C128)
     }
 
-    /// The type of a complex number's parts; other types are their own.
+    /// The type of a complex number's real and imaginary part; other types map to themselves.
     pub fn real(self) -> DType {
         match self {
             DType::C64 => DType::F32,
@@ -109,8 +109,8 @@ impl DType {
         }
     }
 
-    /// The type in which two operands meet: the first one's, unless one is complex; then the complex type that holds
-    /// both, which there is for float32, float64 and complex types only (as in Paddle).
+    /// The result type of two operands: the first operand's, unless one is complex; then the smallest complex type
+    /// that holds both, defined for float32, float64 and complex types only (as in Paddle).
     #[inline]
     pub fn meet(self, other: DType) -> Result<DType> {
         if self == other || !(self.is_complex() || other.is_complex()) {
@@ -139,7 +139,7 @@ impl DTypes {
     pub const HALVES: DTypes = DTypes::of(&[DType::F16, DType::BF16]);
     /// int32 and int64.
     pub const INDICES: DTypes = DTypes::of(&[DType::I32, DType::I64]);
-    /// Every integer type; bool is none.
+    /// Every integer type; bool is not one.
     pub const INTEGERS: DTypes = DTypes::of(&[DType::I8, DType::U8, DType::I16, DType::I32, DType::I64]);
     pub const COMPLEX: DTypes = DTypes::of(&[DType::C64, DType::C128]);
     pub const BOOL: DTypes = DTypes::of(&[DType::Bool]);
@@ -153,7 +153,7 @@ impl DTypes {
         DTypes(bits)
     }
 
-    /// The types of both sets.
+    /// The union of both sets.
     pub const fn union(self, other: DTypes) -> DTypes {
         DTypes(self.0 | other.0)
     }
@@ -177,10 +177,10 @@ impl std::fmt::Display for DType {
 /// A Rust type that tensors can hold: `Tensor::data` makes slices of it from a tensor's bytes.
 ///
 /// # Safety
-/// The type has the size of an element of `DTYPE`, an alignment that divides 64 and this size (or the part's of a complex
-/// number), no padding and no pointers, and every value that the bytes of such an element can have is a value of the
-/// type. That is all bit patterns, but for bool: bytes that come from outside are made 0 or 1 at the door
-/// (`Tensor::normalise_bools`), and looked at again while somebody outside can write them.
+/// The type has the size of an element of `DTYPE`, an alignment that divides 64 and this size (of a complex number:
+/// its part's), no padding and no pointers, and every value that the bytes of such an element can have is a value of
+/// the type. That is all bit patterns, except for bool: imported bytes are normalised to 0 or 1
+/// (`Tensor::normalise_bools`), and normalised again while foreign code can write them.
 pub unsafe trait Element: Copy + Send + Sync + PartialEq + Default + 'static {
     const DTYPE: DType;
 }

@@ -7,13 +7,13 @@ use std::fmt;
 pub enum Kind {
     InvalidArgument,
     NotFound,
-    /// A variable that an operator reads holds no value: a NotFound that callers tell apart.
+    /// A variable that an operator reads holds no value: a NotFound that callers distinguish.
     NoValue,
     OutOfRange,
     AlreadyExists,
     ResourceExhausted,
     PreconditionNotMet,
-    /// A NaN or an infinity where the user asked to be told (FLAGS_check_nan_inf).
+    /// A NaN or an infinity under FLAGS_check_nan_inf.
     NotFinite,
     PermissionDenied,
     Timeout,
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// An error: its kind, what happened, and where (operator, user's script line), added on the way up.
+/// An error: its kind, the message, and the context (operator, line of the user's script) added on the way up.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -61,7 +61,7 @@ struct Inner {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Longer messages quote arguments of thousands of elements: their middle is left out.
+/// Longer messages quote arguments of thousands of elements: their middle is cut.
 const MAX_MESSAGE: usize = 2000;
 
 /// The beginning and the end of a text that is longer than `most` bytes.
@@ -88,7 +88,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Adds a line that says where it happened, the innermost first.
+    /// Adds a line of context, innermost first.
     pub fn context(mut self, line: impl Into<String>) -> Error {
         self.0.context.push(line.into());
         self

@@ -1,17 +1,17 @@
-//! Interruption by the user (Ctrl-C): whatever runs long asks here at intervals whether it is to stop.
+//! Interruption by the user (Ctrl-C): long loops poll it.
 
 use super::{Error, Kind, Result};
 use std::sync::OnceLock;
 
-/// Asks the embedding (Python) whether the user wants to stop; set once.
+/// Polls the embedding (Python) for a pending interrupt; set once.
 pub static INTERRUPT: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
 pub fn check_interrupt() -> Result<()> {
     INTERRUPT.get().map_or(Ok(()), |f| f())
 }
 
-/// [`check_interrupt`], at most every 50 ms: for loops whose steps may be as short as a microsecond or as long as a
-/// kernel is. It costs a look at the clock that the system keeps by its ticks.
+/// [`check_interrupt`] at most every 50 ms, for loops whose steps take between a microsecond and a kernel's time. A
+/// call costs one read of the coarse clock.
 pub fn check_interrupt_now_and_then() -> Result<()> {
     thread_local! {
         static ASKED: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
@@ -32,7 +32,7 @@ const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC_COARSE;
 #[cfg(not(target_os = "linux"))]
 const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
-/// An error that stands for "asked to stop".
+/// The error of an interrupted call.
 pub fn interrupted() -> Error {
     Error::new(Kind::Interrupted, "interrupted")
 }

@@ -1,4 +1,4 @@
-//! What every other module stands on: errors, data types, shapes, and whether the user wants to stop.
+//! What every other module uses: errors, data types, shapes, interruption.
 
 pub mod dtype;
 pub mod error;

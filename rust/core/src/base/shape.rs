@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 pub type Dims = SmallVec<[i64; 4]>;
 
-/// A copy of sizes. `SmallVec::clone` goes element by element, `from_slice` calls memcpy: up to four sizes are plain data.
+/// A copy of sizes. `SmallVec::clone` copies element by element, `from_slice` calls memcpy: up to four sizes are plain
+/// data.
 #[inline]
 pub fn copied(dims: &Dims) -> Dims {
     if dims.spilled() {
@@ -16,7 +17,7 @@ pub fn copied(dims: &Dims) -> Dims {
     unsafe { std::ptr::read(dims) }
 }
 
-/// Number of elements; unknown sizes count as they stand, so call it on known shapes only.
+/// Number of elements of a shape whose sizes are all known.
 #[inline]
 pub fn numel(dims: &[i64]) -> usize {
     dims.iter().product::<i64>() as usize

@@ -49,7 +49,7 @@ pub struct Op {
     pub cannot_fail: bool,
     /// The short way of an eager call on small operands.
     pub fast_path: Option<FastPath>,
-    /// In dygraph its first output is another shape of the memory of its first input (see `Cell::join`).
+    /// In dygraph its first output is another shape of the memory of its first input (see `VarStorage::join`).
     pub views: bool,
     /// What it computes element by element, if that is all it does.
     pub pointwise: Option<pointwise::PointwiseRule>,

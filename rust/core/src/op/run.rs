@@ -6,7 +6,7 @@ use crate::base::{DTypes, Result};
 use crate::ir::{Attr, Program};
 use crate::op::infer::{ShapeInputs, VarKind};
 use crate::op::{KernelFn, SlotFlag, SparseKernel};
-use crate::tensor::{Cell, Scope, SelectedRows, Tensor, Value};
+use crate::tensor::{Scope, SelectedRows, Tensor, Value, VarStorage};
 use crate::{bail, err};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub trait Env: Sync {
         self.frame().map(|f| f.program)
     }
     /// The variable itself of an input, where it is no temporary.
-    fn cell(&self, _slot: &str, _i: usize) -> Option<Arc<Cell>> {
+    fn cell(&self, _slot: &str, _i: usize) -> Option<Arc<VarStorage>> {
         None
     }
     /// Runs a kernel that makes much: an eager call lets other Python threads run meanwhile.
@@ -68,26 +68,26 @@ pub struct Out {
     /// The variable is also the input that this output aliases: the input's value is moved here, not copied.
     pub in_place: bool,
     /// The value is no value yet but bytes to compute into, if their type and shape are the output's.
-    lent: bool,
+    preallocated: bool,
 }
 
 impl Out {
     pub fn wanted(wanted: bool) -> Out {
-        Out { value: Value::None, wanted, in_place: false, lent: false }
+        Out { value: Value::None, wanted, in_place: false, preallocated: false }
     }
 
     /// A wanted output and, perhaps, bytes for it.
-    pub fn lent(bytes: Option<Tensor>) -> Out {
-        let lent = bytes.is_some();
-        Out { value: bytes.map_or(Value::None, Value::Dense), lent, ..Out::wanted(true) }
+    pub fn preallocated(bytes: Option<Tensor>) -> Out {
+        let preallocated = bytes.is_some();
+        Out { value: bytes.map_or(Value::None, Value::Dense), preallocated, ..Out::wanted(true) }
     }
 }
 
 impl Out {
-    /// Of what is lent, keep what fits.
+    /// Of what is preallocated, keep what fits.
     #[cold]
-    fn keep_lent(&mut self, meta: &Meta) {
-        self.lent = false;
+    fn keep_preallocated(&mut self, meta: &Meta) {
+        self.preallocated = false;
         let fits = meta.known && meta.kind == VarKind::Dense;
         match &mut self.value {
             Value::Dense(t) if fits && t.dtype() == meta.dtype && t.dims() == &meta.dims[..] => {
@@ -319,7 +319,7 @@ pub fn call_cpu(
         let Some(input) = s.alias.and_then(|name| op.input(name)) else { continue };
         for (k, at) in ins.range(input).enumerate() {
             if let Some(out) = outs.slot_mut(i).get_mut(k) {
-                out.lent = false;
+                out.preallocated = false;
                 out.value = if out.in_place { std::mem::take(&mut ins.flat[at]) } else { ins.flat[at].clone() };
             }
         }
@@ -329,8 +329,8 @@ pub fn call_cpu(
         let made = s.has(SlotFlag::KernelAllocated);
         for at in outs.range(slot) {
             let (out, meta) = (&mut outs.flat[at], &mut metas.flat[at]);
-            if out.lent {
-                out.keep_lent(meta);
+            if out.preallocated {
+                out.keep_preallocated(meta);
             }
             if made && meta.known {
                 bytes = bytes.saturating_add(meta.nbytes());

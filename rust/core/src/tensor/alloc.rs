@@ -1,9 +1,9 @@
 //! The caching allocator: 64-byte aligned blocks in size classes, kept for reuse up to a bound.
 //!
-//! A freed block goes to a list of the freeing thread (small blocks, no lock) or to a shared list; both are
-//! bounded, and `empty_cache` gives everything idle back to the system. Blocks of 2 MiB and more are mapped on
-//! their own, on huge pages where the system has them: a first touch in 4 KiB pages costs more than most kernels.
-//! Memory that comes from the system is zeroed, so a block is always initialised bytes.
+//! A freed block goes to a list of the freeing thread (small blocks, no lock) or to a shared list; both are bounded,
+//! and `empty_cache` returns everything idle to the system. Blocks of 2 MiB and more are mapped separately, on huge
+//! pages where the system has them: the page faults of 4 KiB pages cost more than most kernels. Memory from the system
+//! is zeroed, so a block is always initialised bytes.
 
 use crate::bail;
 use crate::base::Result;
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub const ALIGN: usize = 64;
 const MAPPED: usize = 2 << 20;
-/// Blocks up to this size are kept by the thread that frees them.
+/// Blocks up to this size are cached by the freeing thread.
 const LOCAL_BLOCK: usize = 256 << 10;
 const LOCAL_BYTES: usize = 4 << 20;
 const CLASSES: usize = 320;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// Idle bytes of the shared lists; threads count their own, so that small blocks come and go without it.
+/// Idle bytes of the shared lists; threads count their own, so that small blocks need no atomic operation.
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-/// How many idle bytes the shared lists may keep.
+/// Bound of the idle bytes in the shared lists.
 const LIMIT: usize = 4 << 30;
 
-/// What the allocator holds, in bytes; of the threads' own idle blocks those of the asking thread.
+/// Bytes that the allocator holds; idle blocks in thread lists are those of the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     pub in_use: usize,
@@ -44,7 +44,7 @@ pub fn reset_peak() {
     PEAK.store(IN_USE.load(Relaxed), Relaxed);
 }
 
-/// Size class and its size: eight steps to a power of two, so at most 12.5 % is lost.
+/// Size class of a block and the class's size: eight classes per power of two, so at most 12.5 % is unused.
 #[inline]
 fn class_of(bytes: usize) -> (usize, usize) {
     if bytes <= 512 {
@@ -62,7 +62,7 @@ struct Lists {
     bytes: usize,
 }
 
-// SAFETY: idle blocks are plain memory that nobody refers to.
+// SAFETY: idle blocks are plain memory without references.
 unsafe impl Send for Lists {}
 
 impl Lists {
@@ -86,7 +86,7 @@ impl Lists {
         self.bytes += size;
     }
 
-    /// Gives every block to the system; says how many bytes.
+    /// Returns every block to the system; the result is their bytes.
     fn clear(&mut self) -> usize {
         for (class, blocks) in self.blocks.iter_mut().enumerate() {
             for block in blocks.drain(..) {
@@ -154,7 +154,7 @@ fn from_system(size: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// `block` came from `from_system(size)` and nobody uses it any more.
+/// `block` came from `from_system(size)` and is not used any more.
 unsafe fn to_system(block: NonNull<u8>, size: usize) {
     // SAFETY: by the contract above.
     unsafe {
@@ -166,7 +166,7 @@ unsafe fn to_system(block: NonNull<u8>, size: usize) {
     }
 }
 
-/// A block of at least `bytes` bytes and the size to give back to [`free`].
+/// A block of at least `bytes` bytes, and the size to pass to [`free`].
 #[inline]
 pub fn alloc(bytes: usize) -> Result<(NonNull<u8>, usize)> {
     if bytes > isize::MAX as usize / 2 {
@@ -201,10 +201,10 @@ pub fn alloc(bytes: usize) -> Result<(NonNull<u8>, usize)> {
     Ok((block, size))
 }
 
-/// Gives a block back for reuse.
+/// Returns a block for reuse.
 ///
 /// # Safety
-/// `block` and `size` came from one call of [`alloc`], and nobody uses the block any more.
+/// `block` and `size` came from one call of [`alloc`], and the block is not used any more.
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, size: usize) {
     let (class, _) = class_of(size);
@@ -230,7 +230,7 @@ pub unsafe fn free(block: NonNull<u8>, size: usize) {
     }
 }
 
-/// Gives every idle block of this thread and of the shared lists back to the system.
+/// Returns every idle block of this thread and of the shared lists to the system.
 pub fn empty_cache() {
     local(|l| l.clear());
     let freed = SHARED.lock().clear();

@@ -1,4 +1,4 @@
-//! Counted bytes. Header and data share one block of the allocator, so a small tensor costs one allocation.
+//! Reference-counted bytes. Header and data share one block of the allocator, so a small tensor costs one allocation.
 
 use super::alloc;
 use crate::bail;
@@ -8,13 +8,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// The count has three fields: all references, how many of them are live, how many of them are exports.
+/// The count has three fields: all references, how many of them are shared-mutable, how many are exports.
 const REFS: u32 = 28;
 const LIVES: u32 = 18;
-/// What one live reference, one export adds to the count, its reference included.
+/// What one shared-mutable reference or one export adds to the count, itself included.
 const LIVE: u64 = (1 << REFS) + 1;
 const EXPORT: u64 = (1 << (REFS + LIVES)) + 1;
-/// More live references or exports than this are refused, so that no field runs over.
+/// More shared-mutable references or exports than this are refused, so that no field overflows.
 const MOST: u64 = 1 << (LIVES - 1);
 
 #[inline]
@@ -32,54 +32,55 @@ fn exports(count: u64) -> u64 {
     count >> (REFS + LIVES)
 }
 
-/// The bit of a pointer that says that the reference is live; headers are aligned to more.
+/// The pointer bit that marks a shared-mutable reference; headers are aligned to more.
 const IS_LIVE: usize = 1;
 
-/// Who else sees the bytes.
+/// Which code outside of the engine sees the bytes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Owner {
-    /// Nobody.
+    /// None.
     Us,
-    /// Somebody outside, who sees what is written.
+    /// Foreign code, which sees what is written.
     Outside,
-    /// Somebody outside, who does not let us write.
+    /// Foreign code, whose memory must not be written.
     ReadOnly,
 }
 
-/// Lies at the start of a block; the data follows at the next multiple of [`alloc::ALIGN`].
+/// At the start of a block; the data follows at the next multiple of [`alloc::ALIGN`].
 struct Header {
     /// References of all kinds (see [`REFS`]).
     count: AtomicU64,
     /// Bytes of data.
     len: usize,
-    /// Size of the block, to give back; 0 for foreign memory.
+    /// Size of the block, for [`alloc::free`]; 0 for foreign memory.
     block: usize,
     data: NonNull<u8>,
     bytes_of: Owner,
-    /// Somebody outside has, or has had, a pointer to the bytes.
+    /// Foreign code has, or has had, a pointer to the bytes.
     exported: AtomicBool,
     /// Keeps foreign memory alive.
     _owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 const DATA: usize = alloc::ALIGN;
-/// What pointers to no bytes are aligned to.
+/// The alignment of pointers to no bytes.
 #[repr(align(64))]
 struct Aligned;
 const _: () = assert!(std::mem::size_of::<Header>() <= DATA);
 
-/// A counted reference to bytes, of one of two kinds. A *snapshot* keeps the bytes as they are: whoever would write them
-/// copies them first. A *live* reference is what a cell and the operators at work on it hold: they see what is written.
-/// Bytes are written through a live reference without a copy as long as no snapshot refers to them.
+/// A counted reference to bytes, of one of two kinds. A *copy-on-write* reference (a snapshot) keeps the bytes as they
+/// are: a writer copies them first. *Shared-mutable* (live) references are those of a variable and of the operators at
+/// work on it: they see what is written. A write through a shared-mutable reference copies nothing as long as no
+/// snapshot refers to the bytes.
 pub struct Buffer(NonNull<Header>);
 
-// SAFETY: the count is atomic; who may write the bytes is decided by `Tensor` (`is_writable`).
+// SAFETY: the count is atomic; `Tensor` decides which reference may write the bytes (`is_writable`).
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// New bytes, initialised to something.
+    /// New initialised bytes of unspecified value.
     #[inline]
     pub fn new(len: usize) -> Result<Buffer> {
         let (block, size) = alloc::alloc(DATA + len)?;
@@ -99,10 +100,11 @@ impl Buffer {
         Ok(Buffer(header))
     }
 
-    /// Bytes that somebody else owns and that live as long as `owner`. Read-only ones are copied before a write.
+    /// Foreign bytes, which live as long as `owner`. Read-only ones are copied before a write.
     ///
     /// # Safety
-    /// `data` points to `len` initialised bytes, readable and (unless `ReadOnly`) writable for as long as `owner` lives.
+    /// `data` points to `len` initialised bytes, readable and (unless `ReadOnly`) writable for as long as `owner`
+    /// lives.
     pub unsafe fn foreign(data: NonNull<u8>, len: usize, owner: Box<dyn Any + Send + Sync>, of: Owner) -> Buffer {
         let header = Box::new(Header {
             count: AtomicU64::new(1),
@@ -116,8 +118,8 @@ impl Buffer {
         Buffer(NonNull::from(Box::leak(header)))
     }
 
-    /// Memory of a device. There are no bytes to point at: `len` is 0, so that whoever asks `Tensor` for bytes leaves
-    /// the usual path, which thereby costs nothing more.
+    /// Memory of a device. `len` is 0, so that an access to bytes leaves the fast path, which pays nothing for
+    /// devices.
     pub fn on_device(memory: Box<dyn Memory>) -> Buffer {
         let header = Box::new(Header {
             count: AtomicU64::new(1),
@@ -158,8 +160,8 @@ impl Buffer {
         self.0.addr().get() & IS_LIVE != 0
     }
 
-    /// One more live reference beside this one, which a cell holds. It becomes live itself if nothing but exports refers to the
-    /// bytes; while a snapshot does, the result is a snapshot.
+    /// Another shared-mutable reference to the bytes of this one, which a variable holds. This one becomes
+    /// shared-mutable itself if only exports refer to the bytes; while a snapshot does, the result is a snapshot.
     #[inline]
     pub(super) fn live(&mut self) -> Buffer {
         if self.is_live() && lives(self.header().count.fetch_add(LIVE, Ordering::Relaxed)) < MOST {
@@ -172,7 +174,7 @@ impl Buffer {
     fn first_live(&mut self) -> Buffer {
         let count = &self.header().count;
         if self.is_live() {
-            // One too many (see `live`): it is a snapshot.
+            // Over the bound (see `live`): it is a snapshot.
             count.fetch_sub(LIVE - 1, Ordering::Relaxed);
             return Buffer(self.at());
         }
@@ -185,7 +187,7 @@ impl Buffer {
         Buffer(self.0)
     }
 
-    /// How many live references there are.
+    /// The number of shared-mutable references.
     #[cfg(test)]
     fn lives(&self) -> u64 {
         lives(self.header().count.load(Ordering::Acquire))
@@ -205,14 +207,14 @@ impl Buffer {
         self.header().data.as_ptr()
     }
 
-    /// True if nobody else refers to these bytes.
+    /// True if no other reference to these bytes exists.
     #[inline]
     pub fn is_unique(&self) -> bool {
         let count = self.header().count.load(Ordering::Acquire);
         refs(count) == 1 && exports(count) == 0
     }
 
-    /// True if these bytes may be written through this reference without a copy: no snapshot but this one refers to them.
+    /// True if a write through this reference needs no copy: no other snapshot refers to the bytes.
     #[inline]
     pub fn is_writable(&self) -> bool {
         let count = self.header().count.load(Ordering::Acquire);
@@ -225,18 +227,18 @@ impl Buffer {
         self.header().bytes_of == Owner::ReadOnly
     }
 
-    /// True if somebody outside reads or writes these bytes: they are written in place and never shared between values.
+    /// True if foreign code reads or writes these bytes: they are written in place and never shared between values.
     #[inline]
     pub fn is_pinned(&self) -> bool {
         self.header().bytes_of != Owner::Us || exports(self.header().count.load(Ordering::Relaxed)) != 0
     }
 
-    /// True if somebody outside sees these bytes, or has seen them since they were made.
+    /// True if foreign code sees these bytes, or has seen them since they were allocated.
     pub fn is_known_outside(&self) -> bool {
         self.header().exported.load(Ordering::Relaxed)
     }
 
-    /// A reference for somebody outside (buffer protocol, DLPack); the bytes are pinned until it is dropped.
+    /// A reference for foreign code (buffer protocol, DLPack); the bytes are pinned until it is dropped.
     pub fn export(&self) -> Result<Export> {
         self.header().exported.store(true, Ordering::Relaxed);
         if exports(self.header().count.fetch_add(EXPORT, Ordering::Relaxed)) >= MOST {
@@ -246,7 +248,7 @@ impl Buffer {
         Ok(Export(std::mem::ManuallyDrop::new(Buffer(self.at()))))
     }
 
-    /// Gives up `references` (1, a [`LIVE`], or an [`EXPORT`]).
+    /// Releases `references` (1, a [`LIVE`], or an [`EXPORT`]).
     #[inline]
     fn release(&self, references: u64) {
         if self.header().count.fetch_sub(references, Ordering::Release) == references {
@@ -256,7 +258,7 @@ impl Buffer {
     }
 
     /// # Safety
-    /// Nobody refers to the header any more.
+    /// No reference to the header exists any more.
     #[inline(never)]
     unsafe fn free(&self) {
         fence(Ordering::Acquire);
@@ -277,7 +279,7 @@ impl Buffer {
 }
 
 impl Clone for Buffer {
-    /// A value, whatever this is.
+    /// A copy-on-write reference, whatever kind this one is.
     #[inline]
     fn clone(&self) -> Buffer {
         self.header().count.fetch_add(1, Ordering::Relaxed);
@@ -293,7 +295,7 @@ impl Drop for Buffer {
     }
 }
 
-/// What somebody outside holds of a buffer.
+/// A foreign reference to a buffer.
 pub struct Export(std::mem::ManuallyDrop<Buffer>);
 
 impl Export {
@@ -308,20 +310,20 @@ impl Drop for Export {
     }
 }
 
-/// Device memory as its backend holds it; dropping it gives the memory back (or queues that).
+/// Device memory as its backend holds it; dropping it frees the memory (or queues that).
 pub trait Memory: Any + Send + Sync {
     /// Size in bytes.
     fn bytes(&self) -> usize;
     /// The number of the device.
     fn device(&self) -> i32;
-    /// Where the bytes are on the device.
+    /// Address of the first byte on the device.
     fn address(&self) -> usize;
-    /// A copy of all bytes on the host; waits for what writes them.
+    /// A copy of all bytes on the host; waits for pending writes.
     fn download(&self) -> Result<Buffer>;
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What a device buffer owns: the memory, and its bytes on the host once somebody has read them.
+/// What a device buffer owns: the memory, and a copy of its bytes on the host once they were read.
 pub struct Device {
     memory: Box<dyn Memory>,
     pub(super) mirror: OnceLock<Buffer>,
@@ -336,7 +338,7 @@ impl Device {
         &*self.memory
     }
 
-    /// The bytes on the host. They stay right: kernels of the device write only memory that has no such copy.
+    /// The bytes on the host. They stay valid: device kernels write only memory that has no such copy.
     pub(super) fn mirror(&self) -> Result<&Buffer> {
         if let Some(there) = self.mirror.get() {
             return Ok(there);
@@ -379,7 +381,7 @@ mod tests {
         let export = writer.export().unwrap();
         assert!(writer.is_writable() && writer.is_pinned());
         drop((export, held));
-        // The cell holds something else now. Who still reads keeps values from writing.
+        // The variable holds another value now. The remaining reader turns values into snapshots.
         let kept = reader.clone();
         drop(writer);
         assert!(!kept.is_writable());

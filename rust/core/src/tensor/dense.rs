@@ -1,4 +1,4 @@
-//! Dense tensors are values: a clone shares the bytes, and a write to bytes that are shared copies them first.
+//! Dense tensors are values: a clone shares the bytes, and a write to shared bytes copies them first.
 
 use super::{Buffer, Export};
 use crate::base::dtype::Element;
@@ -35,7 +35,7 @@ impl Clone for Tensor {
 }
 
 impl Tensor {
-    /// A new tensor to be written: its elements are initialised, but to what is not said.
+    /// A new tensor to be written: its elements are initialised to unspecified values.
     #[inline]
     pub fn empty(dtype: DType, dims: &[i64]) -> Result<Tensor> {
         let n = checked_numel(dims)?;
@@ -65,7 +65,7 @@ impl Tensor {
         Tensor::from_slice(&[value], &[1])
     }
 
-    /// A tensor over bytes that are there already.
+    /// A tensor over existing bytes.
     pub fn from_buffer(buffer: Buffer, dtype: DType, dims: &[i64]) -> Result<Tensor> {
         let n = checked_numel(dims)?;
         ensure!(
@@ -118,7 +118,7 @@ impl Tensor {
         &self.buffer
     }
 
-    /// A tensor that has a shape but no bytes: what is kept of a variable whose elements nobody will read.
+    /// A tensor with a shape but no bytes: what is kept of a variable whose elements are not read.
     pub fn shape_only(dtype: DType, dims: &[i64]) -> Result<Tensor> {
         static NO_BYTES: OnceLock<Buffer> = OnceLock::new();
         let buffer = match NO_BYTES.get() {
@@ -154,8 +154,8 @@ impl Tensor {
         unsafe { self.buffer.ptr().add(self.offset) }
     }
 
-    /// Makes the bools 0 or 1 again if the bytes are or were exported (DLPack, buffer protocol): numpy can write a 7 into
-    /// a bool through a view of its bytes. Elements of other types may be any bits.
+    /// Normalises bools to 0 or 1 again if the bytes are or were exported (DLPack, buffer protocol): numpy can write a
+    /// 7 into a bool through a view of its bytes. Elements of other types may be any bits.
     #[inline(never)]
     fn heal_bools(&self) {
         if !self.buffer.is_known_outside() {
@@ -171,7 +171,7 @@ impl Tensor {
         }
     }
 
-    /// For bytes that came from elsewhere (a file, an array): of bool every element becomes 0 or 1, as Rust wants it.
+    /// For imported bytes (a file, an array): sets every bool to 0 or 1, the only values that Rust allows.
     pub fn normalise_bools(&mut self) -> Result<()> {
         if self.dtype == DType::Bool {
             self.bytes_mut()?.iter_mut().for_each(|b| *b = (*b != 0) as u8);
@@ -190,7 +190,7 @@ impl Tensor {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr(), self.nbytes()) })
     }
 
-    /// The elements. The type must be the tensor's: a kernel that asks for another is a bug.
+    /// The elements. `T` must be the tensor's type: another one is a bug of the kernel.
     #[inline]
     pub fn data<T: Element>(&self) -> &[T] {
         let (at, n) = self.elements(T::DTYPE);
@@ -206,7 +206,7 @@ impl Tensor {
         Ok(unsafe { std::slice::from_raw_parts_mut(at as *mut T, n) })
     }
 
-    /// What `data` does that is the same for every type: in the module once, not in every kernel.
+    /// The part of `data` that does not depend on the type: compiled once, not in every kernel.
     #[inline(never)]
     fn elements(&self, asked: DType) -> (*mut u8, usize) {
         assert!(asked == self.dtype, "a {} tensor read as {asked}", self.dtype);
@@ -235,8 +235,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// The same value again, sharing the bytes until one of the two is written. Pinned bytes are copied: somebody
-    /// outside writes them in place.
+    /// The same value, sharing the bytes until one of the two is written. Pinned bytes are copied: foreign code writes
+    /// them in place.
     #[inline]
     pub fn share(&self) -> Result<Tensor> {
         if self.buffer.is_pinned() {
@@ -246,7 +246,7 @@ impl Tensor {
         }
     }
 
-    /// Pins the bytes for somebody outside, until the export is dropped. Other values that shared them no longer do.
+    /// Pins the bytes for foreign code until the export is dropped. Other values that shared them get a copy.
     pub fn export(&mut self, writable: bool) -> Result<Export> {
         if !self.on_host_here() || !(self.buffer.is_writable() || self.buffer.is_read_only() && !writable) {
             self.own()?;
@@ -254,7 +254,7 @@ impl Tensor {
         self.buffer.export()
     }
 
-    /// One more live reference to these bytes, which a cell holds (see [`Buffer::live`]).
+    /// Another shared-mutable reference to these bytes, which a variable holds (see [`Buffer::live`]).
     #[inline]
     pub(super) fn live(&mut self) -> Tensor {
         Tensor {
@@ -266,18 +266,18 @@ impl Tensor {
         }
     }
 
-    /// Whether these bytes, which a cell holds, have to be copied before they can be written: somebody keeps them as they
-    /// are. Pinned bytes stay where they are, as does memory of a device.
+    /// True if these bytes, which a variable holds, must be copied before a write: a snapshot refers to them. Pinned
+    /// bytes and memory of a device stay where they are.
     pub(super) fn is_kept(&self) -> bool {
         !self.buffer.is_writable() && self.on_host_here() && !self.buffer.is_pinned()
     }
 
-    /// Exchanges bytes for a copy of them.
+    /// Replaces the bytes by a copy of them.
     pub(super) fn move_to(&mut self, copy: Tensor) {
         (self.buffer, self.offset) = (copy.buffer, copy.offset);
     }
 
-    /// Makes a snapshot of what may be a live reference.
+    /// Turns a shared-mutable reference into a snapshot.
     #[inline]
     pub(super) fn settle(&mut self) {
         if self.buffer.is_live() {
@@ -291,8 +291,8 @@ impl Tensor {
         !(self.dtype.is_float() || self.dtype.is_complex())
     }
 
-    /// Writes the elements of `new` into the bytes of this tensor if those are pinned and it has as many of the same
-    /// type; its shape and LoD follow. False if that cannot be.
+    /// Writes the elements of `new` into the bytes of this tensor if those are pinned and type and number of elements
+    /// agree; shape and LoD follow. False otherwise.
     pub(super) fn receive(&mut self, new: &Tensor) -> bool {
         let fits = self.buffer.is_pinned()
             && !self.buffer.is_read_only()
@@ -352,7 +352,7 @@ impl Tensor {
         self
     }
 
-    /// Integers of an index-like tensor (bool, int32, int64) as i64; for the small tensors that stand for attributes.
+    /// Elements of an index tensor (bool, int32, int64) as i64, for small tensors that hold attributes.
     pub fn to_i64s(&self) -> Result<Vec<i64>> {
         Ok(match self.dtype {
             DType::I64 => self.data::<i64>().to_vec(),

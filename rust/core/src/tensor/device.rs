@@ -1,5 +1,5 @@
-//! Tensors whose bytes are in the memory of a device. Such a tensor is never written by CPU code: reading fetches its
-//! bytes once, writing makes a tensor on the host.
+//! Tensors in the memory of a device. CPU code never writes one: a read fetches its bytes once, a write makes a tensor
+//! on the host.
 
 pub use super::buffer::{Device, Memory};
 use super::{Buffer, Tensor};
@@ -7,7 +7,7 @@ use crate::base::shape::{checked_numel, Dims};
 use crate::base::{DType, Result};
 use crate::ensure;
 
-/// What unwinds from reading the elements of a `Tensor::shape_only`. Whoever runs an operator makes it an error.
+/// Panic payload of a read of a `Tensor::shape_only`. The caller of an operator turns it into an error.
 pub const NOT_KEPT: &str = "the Tensor holds no memory: only its shape was kept";
 
 impl Tensor {
@@ -46,8 +46,8 @@ impl Tensor {
         self.buffer.device().map_or(Ok(()), |d| d.mirror().map(drop))
     }
 
-    /// The bytes when they are not where they usually are. Operators and Python's methods fetch before they read;
-    /// this is for who did not.
+    /// The bytes of a tensor that has none on the host. Operators and Python's methods fetch before they read; this
+    /// serves callers that did not.
     #[cold]
     #[inline(never)]
     pub(super) fn ptr_elsewhere(&self) -> *mut u8 {
@@ -68,7 +68,7 @@ mod tests {
 
     static FETCHED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Two floats of a device that is the heap.
+    /// Two floats on a stand-in device whose memory is the heap.
     struct Two([f32; 2]);
 
     impl Memory for Two {

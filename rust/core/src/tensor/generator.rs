@@ -1,5 +1,5 @@
-//! The global random generator of the CPU, and the rule of operators: a seed of their own makes a fresh engine for each
-//! run, seed 0 draws from the global engine.
+//! The global random generator of the CPU. An operator's own non-zero seed starts a new engine at each run; seed 0
+//! draws from the global engine.
 
 use crate::base::Result;
 use crate::err;
@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use std::sync::LazyLock;
 
 struct Generator {
-    /// What `set_seed` was given last.
+    /// The last argument of `set_seed`.
     seed: u64,
     engine: Mt64,
 }
 
-/// The state of the generator, to be put back later.
+/// The state of the generator, to be restored later.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub seed: u64,
@@ -42,7 +42,7 @@ pub fn set_seed(seed: u64) {
     *GLOBAL.lock() = Generator { seed, engine: Mt64::from_paddle_seed(seed) };
 }
 
-/// The seed that the generator was started with.
+/// The seed that the generator started from.
 pub fn seed() -> u64 {
     GLOBAL.lock().seed
 }

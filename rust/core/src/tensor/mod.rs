@@ -1,17 +1,17 @@
-//! Storage, tensors, LoD, SelectedRows, and the cells that variables are.
+//! Allocation, tensors, LoD, SelectedRows, variable storage, scopes.
 
+mod alias_group;
 pub mod alloc;
 pub mod buffer;
-pub mod cell;
 pub mod dense;
 pub mod device;
 pub mod generator;
-mod kin;
 pub mod scope;
 pub mod value;
+pub mod var_storage;
 
 pub use buffer::{Buffer, Export, Owner};
-pub use cell::{Cell, Exported};
 pub use dense::{Lod, Tensor};
 pub use scope::Scope;
 pub use value::{SelectedRows, Value};
+pub use var_storage::{Exported, VarStorage};

@@ -1,12 +1,12 @@
-//! Scopes: named cells, looked up through parents.
+//! Scopes: named variables, looked up through parents.
 
-use super::Cell;
+use super::VarStorage;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Weak};
 
-/// A hash of names that is quick: a run looks up every variable that it keeps. Nobody sends us names to make them collide.
+/// A fast hash of names: each run looks up every variable that it keeps. Names are trusted: collisions only cost time.
 #[derive(Default)]
 struct NameHash(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for NameHash {
     }
 }
 
-type Vars = HashMap<String, Arc<Cell>, BuildHasherDefault<NameHash>>;
+type Vars = HashMap<String, Arc<VarStorage>, BuildHasherDefault<NameHash>>;
 
 #[derive(Default)]
 pub struct Scope {
@@ -40,15 +40,15 @@ impl Scope {
         Arc::new(Scope::default())
     }
 
-    /// A new scope that sees this one's variables; it lives until `drop_kids`.
+    /// A new scope whose lookups continue in this one; it lives until `drop_kids`.
     pub fn child(self: &Arc<Scope>) -> Arc<Scope> {
         let kid = Arc::new(Scope { parent: Some(Arc::downgrade(self)), ..Scope::default() });
         self.kids.lock().push(kid.clone());
         kid
     }
 
-    /// The variable of this scope with that name, made if it is not there.
-    pub fn var(&self, name: &str) -> Arc<Cell> {
+    /// The variable of this scope with that name, created if absent.
+    pub fn var(&self, name: &str) -> Arc<VarStorage> {
         let mut vars = self.vars.lock();
         match vars.get(name) {
             Some(cell) => cell.clone(),
@@ -56,17 +56,17 @@ impl Scope {
         }
     }
 
-    /// Binds a name to a cell that is there already.
-    pub fn bind(&self, name: &str, cell: Arc<Cell>) {
+    /// Binds a name to existing storage.
+    pub fn bind(&self, name: &str, cell: Arc<VarStorage>) {
         self.vars.lock().insert(name.to_string(), cell);
     }
 
-    pub fn find_local(&self, name: &str) -> Option<Arc<Cell>> {
+    pub fn find_local(&self, name: &str) -> Option<Arc<VarStorage>> {
         self.vars.lock().get(name).cloned()
     }
 
     /// The variable with that name here or in the nearest parent that has it.
-    pub fn find(&self, name: &str) -> Option<Arc<Cell>> {
+    pub fn find(&self, name: &str) -> Option<Arc<VarStorage>> {
         if let Some(cell) = self.find_local(name) {
             return Some(cell);
         }

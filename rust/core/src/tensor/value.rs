@@ -6,8 +6,7 @@ use crate::base::Result;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Some rows of a tall matrix: row `rows[i]` of `height` is `value[i]`. A row may occur more than once (its
-/// values add up).
+/// Rows of a tall matrix: `value[i]` is row `rows[i]` of `height`. A row may occur more than once (its values add up).
 #[derive(Clone, Debug)]
 pub struct SelectedRows {
     pub rows: Arc<Vec<i64>>,
@@ -18,11 +17,11 @@ pub struct SelectedRows {
 /// The value of a variable or of a slot.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// Not there: an absent optional slot, a variable nobody has written.
+    /// Absent: an optional slot without variable, a variable that was never written.
     #[default]
     None,
     Dense(Tensor),
-    /// Boxed, as a value is moved often and this is its largest kind.
+    /// Boxed: values are moved often, and this variant would be the largest.
     Rows(Box<SelectedRows>),
     /// LOD_TENSOR_ARRAY.
     Array(Arc<Vec<Value>>),
@@ -65,7 +64,7 @@ impl Value {
         }
     }
 
-    /// The same value again; see [`Tensor::share`].
+    /// The same value, sharing its bytes; see [`Tensor::share`].
     pub fn share(&self) -> Result<Value> {
         Ok(match self {
             Value::Dense(t) => Value::Dense(t.share()?),

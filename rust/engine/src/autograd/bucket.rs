@@ -1,6 +1,6 @@
 //! What is averaged: parameters, the buckets that their gradients lie in, and calls on their bytes.
 
-use super::tape::EVar;
+use super::tape::EagerVar;
 pub(super) use oar_comm::rows::{raw, wire};
 use oar_core::base::{DType, Result};
 use oar_core::tensor::Tensor;
@@ -8,7 +8,7 @@ use oar_net::{CollectiveCall, ReduceOp};
 
 /// A parameter whose gradients are averaged.
 pub struct Param {
-    pub var: EVar,
+    pub var: EagerVar,
     pub name: String,
     /// Its gradient is expected to be SelectedRows.
     pub sparse: bool,

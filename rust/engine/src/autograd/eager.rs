@@ -1,14 +1,14 @@
 //! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
 
 pub use super::tape::Ins;
-use super::tape::{next_number, EVar, Node, OutInfo, Saved, SavedVar, Track};
+use super::tape::{next_number, EagerVar, GradEdge, Node, OutInfo, Saved, SavedVar};
 use super::trace;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::call::call_checked;
 use oar_core::op::infer::shape_of_first;
 use oar_core::op::run::{Env, Out};
 use oar_core::op::{profile, Args, Attrs, Fwd, Grad, GradOp, Op, SlotFlag, Src};
-use oar_core::tensor::{Cell, Tensor, Value};
+use oar_core::tensor::{Tensor, Value, VarStorage};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
@@ -36,9 +36,9 @@ pub enum Destination<'a> {
     /// Nobody wants it.
     Skip,
     /// An existing variable.
-    Into(&'a EVar),
+    Into(&'a EagerVar),
     /// A new variable, whose bytes may be those of this tensor if it fits.
-    Lent(Mutex<Option<Tensor>>),
+    Preallocated(Mutex<Option<Tensor>>),
 }
 
 /// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
@@ -71,7 +71,7 @@ pub fn call(
     targets: &Args<Destination>,
     free: bool,
     env: &dyn Env,
-) -> Result<Args<Option<EVar>>> {
+) -> Result<Args<Option<EagerVar>>> {
     let outs = call_in(op, attrs, ins, targets, free, env, is_recording())?;
     if profile::is_traced() {
         trace::call(op, attrs, ins, &outs);
@@ -87,7 +87,7 @@ pub fn is_plain(op: &Op) -> bool {
 
 /// [`call`] for a plain operator (see [`is_plain`]).
 #[inline]
-pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> Result<Option<EVar>> {
+pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> Result<Option<EagerVar>> {
     let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.read()));
     let mut outs = Args::new();
     outs.push_one(Out::wanted(true));
@@ -101,7 +101,7 @@ pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> R
 /// The variable of an operator's only output, recorded if a gradient is needed. For callers that computed the value
 /// themselves, exactly as the operator would have.
 #[inline]
-pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EagerVar> {
     if profile::is_traced() {
         return wrap_traced(op, attrs, ins, value);
     }
@@ -109,16 +109,16 @@ pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Re
 }
 
 #[cold]
-fn wrap_traced(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+fn wrap_traced(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EagerVar> {
     let result = wrap_recorded(op, attrs, ins, value)?;
     trace::plain_call(op, attrs, ins, &result);
     Ok(result)
 }
 
 #[inline(always)]
-fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EVar> {
+fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EagerVar> {
     let stop = !(is_recording() && ins.flat.iter().any(|v| v.is_some_and(|v| !v.stop_gradient())));
-    let result = EVar::new(value, stop);
+    let result = EagerVar::new(value, stop);
     if stop || matches!(op.grad, Grad::None | Grad::Program(_)) {
         return Ok(result);
     }
@@ -134,15 +134,15 @@ const QUICK_BYTES: usize = 256 << 10;
 
 /// The short way of a call (see `Op::fast_path`), with an operand for each of the first slots. `None`: not a case for it.
 #[inline]
-pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar> {
+pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar]) -> Option<EagerVar> {
     let fast_path = op.fast_path?;
     if oar_core::op::backend::is_active() || profile::watched() {
         return None;
     }
-    if ins.iter().any(|v| v.cell.is_overtaken()) {
+    if ins.iter().any(|v| v.cell.is_stale()) {
         return None;
     }
-    let fits = |v: &EVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);
+    let fits = |v: &EagerVar| v.cell.dense().filter(|t| t.nbytes() <= QUICK_BYTES);
     match *ins {
         [x] => {
             let held = [&fits(x)?];
@@ -159,14 +159,14 @@ pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> Option<EVar>
 }
 
 #[inline]
-fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], value: Tensor) -> Option<EVar> {
+fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], held: &[&Tensor], value: Tensor) -> Option<EagerVar> {
     let stop = !(is_recording() && ins.iter().any(|v| !v.stop_gradient()));
     if stop || matches!(op.grad, Grad::None) {
-        return Some(EVar::new(value, stop));
+        return Some(EagerVar::new(value, stop));
     }
     let wiring = op.wired()?;
     let (info, lod) = (OutInfo::of(&value), value.lod.clone());
-    let cell = Arc::new(Cell::new(value));
+    let cell = Arc::new(VarStorage::new(value));
     let mut saved = Saved::default();
     if wiring.reads_in != 0 {
         for (i, (v, t)) in ins.iter().zip(held).enumerate() {
@@ -175,14 +175,14 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], v
             } else if wiring.needs_in >> i & 1 == 0 {
                 SavedVar::Shape(OutInfo::of(t), t.lod.clone())
             } else {
-                SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+                SavedVar::VarStorage { cell: v.cell.clone(), version: v.cell.version() }
             });
         }
     }
     if wiring.reads_out & 1 == 1 {
         saved.outs.push(match wiring.needs_out & 1 {
             0 => SavedVar::Shape(info.clone(), lod),
-            _ => SavedVar::Cell { cell: cell.clone(), version: cell.version() },
+            _ => SavedVar::VarStorage { cell: cell.clone(), version: cell.version() },
         });
     }
     let mut outs = Args::new();
@@ -211,7 +211,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EVar], held: &[&Tensor], v
         call: None,
         ran: AtomicBool::new(false),
     };
-    Some(EVar::from_parts(cell, Some(Arc::new(Track::of(Arc::new(node), 0))), false))
+    Some(EagerVar::from_parts(cell, Some(Arc::new(GradEdge::of(Arc::new(node), 0))), false))
 }
 
 pub fn call_in(
@@ -222,10 +222,10 @@ pub fn call_in(
     free: bool,
     env: &dyn Env,
     recording: bool,
-) -> Result<Args<Option<EVar>>> {
+) -> Result<Args<Option<EagerVar>>> {
     let mut outs = targets.map(|t| match t {
         Destination::Skip => Out::wanted(false),
-        Destination::Lent(place) => Out::lent(place.lock().take()),
+        Destination::Preallocated(place) => Out::preallocated(place.lock().take()),
         _ => Out::wanted(true),
     });
     let mut in_place: SmallVec<[(usize, usize); 4]> = SmallVec::new();
@@ -234,7 +234,7 @@ pub fn call_in(
     if recording {
         refuse_overtaken(op, ins)?;
     }
-    let written = |i: usize, v: &EVar| ins.flat[i].is_some_and(|w| Arc::ptr_eq(&w.cell, &v.cell));
+    let written = |i: usize, v: &EagerVar| ins.flat[i].is_some_and(|w| Arc::ptr_eq(&w.cell, &v.cell));
     let mut k = 0;
     let mut values = ins.map(|v| {
         let i = k;
@@ -245,7 +245,7 @@ pub fn call_in(
             // What is read besides being written is read as it was.
             Some(v) if in_place.iter().any(|p| written(p.0, v)) => v.cell.get(),
             // It may be another shape of what is written.
-            Some(v) if !in_place.is_empty() && v.cell.has_kin() => v.cell.get(),
+            Some(v) if !in_place.is_empty() && v.cell.has_aliases() => v.cell.get(),
             Some(v) => v.cell.read(),
         }
     });
@@ -293,12 +293,12 @@ fn mark_in_place(
 }
 
 /// Is this output written over one of the inputs, other than by the operator's own design (`ParamOut`)?
-fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EagerVar) -> bool {
     op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
 }
 
 /// Is this output a statistic that the operator keeps up to date (`MeanOut`)? It stays where it is: nothing flows into it.
-fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EVar) -> bool {
+fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EagerVar) -> bool {
     let input = op.outputs[slot].alias.filter(|_| slot > 0).and_then(|name| op.input(name));
     v.stop_gradient() && input.is_some_and(|i| ins.slot(i).iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell)))
 }
@@ -326,14 +326,14 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: boo
 
 /// Its history says nothing of a change that was made through another shape of its memory: its derivative would be wrong. A
 /// leaf has none.
-pub(super) fn is_overtaken(v: &EVar) -> bool {
-    v.cell.is_overtaken() && !v.stop_gradient() && !v.is_leaf()
+pub(super) fn is_stale(v: &EagerVar) -> bool {
+    v.cell.is_stale() && !v.stop_gradient() && !v.is_leaf()
 }
 
 fn refuse_overtaken(op: &Op, ins: &Ins) -> Result<()> {
     let derives = !matches!(op.grad, Grad::None | Grad::Program(_));
     oar_core::ensure!(
-        !(derives && ins.flat.iter().flatten().any(|v| is_overtaken(v))),
+        !(derives && ins.flat.iter().flatten().any(|v| is_stale(v))),
         PermissionDenied,
         "operator {}: an input was changed in place through another Tensor that shares its memory (made by reshape, \
          squeeze, unsqueeze or flatten), and its gradient would not know of that: use that other Tensor, change a \
@@ -350,7 +350,7 @@ fn wrap(
     outs: &mut Args<Out>,
     stop: bool,
     free: bool,
-) -> Args<Option<EVar>> {
+) -> Args<Option<EagerVar>> {
     let mut result = Args::new();
     for slot in 0..outs.slots() {
         let slot_targets = targets.slot(slot);
@@ -369,7 +369,7 @@ fn wrap(
                         }
                         // Another shape of the same elements is no change that a history misses.
                         if !stop && !op.views {
-                            v.cell.overtake_kin();
+                            v.cell.mark_aliases_stale();
                         }
                     }
                     if !stop && !is_state(op, slot, ins, v) {
@@ -377,8 +377,10 @@ fn wrap(
                     }
                     Some((*v).clone())
                 }
-                Some(Destination::New | Destination::Lent(_)) => (!value.is_none()).then(|| EVar::new(value, stop)),
-                None if free => (!value.is_none()).then(|| EVar::new(value, stop)),
+                Some(Destination::New | Destination::Preallocated(_)) => {
+                    (!value.is_none()).then(|| EagerVar::new(value, stop))
+                }
+                None if free => (!value.is_none()).then(|| EagerVar::new(value, stop)),
                 _ => None,
             }
         }));
@@ -386,14 +388,14 @@ fn wrap(
     result
 }
 
-fn save(v: Option<&EVar>, elements: bool) -> SavedVar {
+fn save(v: Option<&EagerVar>, elements: bool) -> SavedVar {
     let Some(v) = v else { return SavedVar::Absent };
     if !elements {
         if let Some(t) = v.cell.lock().as_dense() {
             return SavedVar::Shape(OutInfo::of(t), t.lod.clone());
         }
     }
-    SavedVar::Cell { cell: v.cell.clone(), version: v.cell.version() }
+    SavedVar::VarStorage { cell: v.cell.clone(), version: v.cell.version() }
 }
 
 /// What the gradient reads of the inputs and outputs (bit i: slot i), what it needs the elements of, and its operators
@@ -401,7 +403,7 @@ fn save(v: Option<&EVar>, elements: bool) -> SavedVar {
 type Reads = ([u64; 4], Option<Vec<GradOp>>);
 
 #[cold]
-fn made_by_function(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EVar>>) -> Result<Reads> {
+fn made_by_function(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EagerVar>>) -> Result<Reads> {
     let n_ins: Vec<usize> = (0..op.inputs.len()).map(|i| ins.slot(i).iter().flatten().count()).collect();
     let n_outs: Vec<usize> = (0..op.outputs.len()).map(|i| outs.slot(i).len()).collect();
     let needs = |slot: usize, i: usize| ins.slot(slot).get(i).is_some_and(|v| v.is_some_and(|v| !v.stop_gradient()));
@@ -433,7 +435,7 @@ fn record_call(
     attrs: &Attrs,
     ins: &Ins,
     targets: &Args<Destination>,
-    outs: &mut Args<Option<EVar>>,
+    outs: &mut Args<Option<EagerVar>>,
 ) -> Result<()> {
     let ([reads_in, reads_out, needs_in, needs_out], ops) = match op.wired() {
         Some(w) => ([w.reads_in, w.reads_out, w.needs_in, w.needs_out], None),
@@ -463,7 +465,7 @@ fn record_call(
         op,
         attrs: attrs.clone(),
         number: next_number(),
-        edges: ins.map(|v| v.filter(|v| !v.stop_gradient()).map(EVar::track)),
+        edges: ins.map(|v| v.filter(|v| !v.stop_gradient()).map(EagerVar::track)),
         outs: outs.map(|v| {
             let value = v.as_ref().map(|v| v.cell.lock());
             match value.as_deref() {
@@ -482,7 +484,7 @@ fn record_call(
             if is_state(op, slot, ins, v) {
                 continue;
             }
-            let track = Arc::new(Track::of(node.clone(), i as u32));
+            let track = Arc::new(GradEdge::of(node.clone(), i as u32));
             if let Some(Destination::Into(given)) = targets.flat.get(i) {
                 given.set_track(Some(track.clone()));
             }

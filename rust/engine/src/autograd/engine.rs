@@ -1,12 +1,12 @@
 //! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
 //! run before its producer. No recursion, no counting of dependencies.
 
-use super::eager::{call_in, is_overtaken, Destination};
+use super::eager::{call_in, is_stale, Destination};
 use super::leaf;
 use super::reducer::{self, Pass};
 pub use super::request::Request;
-use super::tape::{Node, Saved, Track};
-use super::EVar;
+use super::tape::{GradEdge, Node, Saved};
+use super::EagerVar;
 use oar_core::base::interrupt::check_interrupt_now_and_then;
 use oar_core::base::{DType, Result};
 use oar_core::op::run::NoEnv;
@@ -38,17 +38,17 @@ impl Ord for Ready {
     }
 }
 
-type Grads = SmallVec<[Option<EVar>; 2]>;
+type Grads = SmallVec<[Option<EagerVar>; 2]>;
 /// For outputs of a node the track, and how many gradients came by it.
-type Arrived = SmallVec<[(u32, Arc<Track>, usize); 1]>;
+type Arrived = SmallVec<[(u32, Arc<GradEdge>, usize); 1]>;
 type Key = usize;
 
-fn key(track: &Arc<Track>) -> Key {
+fn key(track: &Arc<GradEdge>) -> Key {
     Arc::as_ptr(track) as Key
 }
 
 /// A gradient's place: an output of a node, or a leaf.
-fn place(track: &Arc<Track>) -> (Key, u32) {
+fn place(track: &Arc<GradEdge>) -> (Key, u32) {
     match track.producer() {
         Some((node, index)) => (Arc::as_ptr(&node) as Key, index),
         None => (key(track), u32::MAX),
@@ -61,7 +61,7 @@ struct Engine<'a> {
     pending: HashMap<u64, (Grads, Arrived), BuildFast>,
     /// Places whose gradients are asked for, with the index of the asker.
     wanted: HashMap<(Key, u32), usize>,
-    found: Vec<Option<EVar>>,
+    found: Vec<Option<EagerVar>>,
     stopped: HashSet<(Key, u32)>,
     /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
     useful: Option<HashSet<u64>>,
@@ -86,7 +86,7 @@ impl std::hash::Hasher for Fast {
 type BuildFast = std::hash::BuildHasherDefault<Fast>;
 
 /// Runs backward; the result has a gradient (or nothing) for each of `request.inputs`.
-pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
+pub fn run(request: &Request) -> Result<Vec<Option<EagerVar>>> {
     let inputs = request.inputs.unwrap_or(&[]);
     let mut engine = Engine {
         request,
@@ -112,7 +112,7 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
     for (v, grad) in request.outputs.iter().zip(request.grads) {
         ensure!(!v.cell.lock().is_none(), PreconditionNotMet, "backward from a variable that holds no value");
         ensure!(
-            !is_overtaken(v),
+            !is_stale(v),
             PermissionDenied,
             "backward from a Tensor that was changed in place through another one that shares its memory (made by reshape, \
              squeeze, unsqueeze or flatten): its history does not know of that"
@@ -129,7 +129,7 @@ pub fn run(request: &Request) -> Result<Vec<Option<EVar>>> {
                 );
                 g.clone()
             }
-            None => EVar::new(ones_like(&v.tensor()?)?, true),
+            None => EagerVar::new(ones_like(&v.tensor()?)?, true),
         };
         engine.deliver(&v.track(), grad)?;
         engine.passes.iter_mut().try_for_each(|p| p.arrived(&v.track()))?;
@@ -207,7 +207,7 @@ impl Engine<'_> {
     }
 
     /// Brings a gradient to the place where it belongs.
-    fn deliver(&mut self, track: &Arc<Track>, grad: EVar) -> Result<()> {
+    fn deliver(&mut self, track: &Arc<GradEdge>, grad: EagerVar) -> Result<()> {
         let producer = track.producer();
         let at = match &producer {
             Some((node, index)) => (Arc::as_ptr(node) as Key, *index),
@@ -253,7 +253,7 @@ impl Engine<'_> {
     }
 
     /// The sum of two gradients, recorded if the graph of gradients is asked for.
-    fn add(&self, old: Option<EVar>, new: EVar) -> Result<EVar> {
+    fn add(&self, old: Option<EagerVar>, new: EagerVar) -> Result<EagerVar> {
         static SUM: OnceLock<Option<&'static Op>> = OnceLock::new();
         let Some(old) = old else { return Ok(new) };
         let sum =
@@ -305,7 +305,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn run_call(&self, node: &Arc<Node>, grads: &Grads) -> Result<Vec<(Arc<Track>, EVar)>> {
+    fn run_call(&self, node: &Arc<Node>, grads: &Grads) -> Result<Vec<(Arc<GradEdge>, EagerVar)>> {
         let Some(call) = &node.call else { return Ok(Vec::new()) };
         ensure!(!self.request.create_graph, Unimplemented, "operator {} has no second gradient", node.op.name);
         let tracks = node.edges.flat.iter().cloned();
@@ -318,9 +318,9 @@ impl Engine<'_> {
         w: &'static oar_core::op::grad::Wiring,
         saved: &Saved,
         grads: &Grads,
-    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+    ) -> Result<Vec<(Arc<GradEdge>, EagerVar)>> {
         let attrs = w.op.attrs.convert(w.op.name, &node.attrs)?;
-        let mut owned: Args<Option<EVar>> = Args::new();
+        let mut owned: Args<Option<EagerVar>> = Args::new();
         for (slot, src) in w.ins.iter().enumerate() {
             match src {
                 None => owned.push_slot([]),
@@ -362,21 +362,21 @@ impl Engine<'_> {
         ops: &[GradOp],
         saved: &Saved,
         grads: &Grads,
-    ) -> Result<Vec<(Arc<Track>, EVar)>> {
+    ) -> Result<Vec<(Arc<GradEdge>, EagerVar)>> {
         let mut produced = Vec::new();
         for g in ops {
-            let mut owned: Args<Option<EVar>> = Args::new();
+            let mut owned: Args<Option<EagerVar>> = Args::new();
             for (slot, srcs) in g.ins.iter().enumerate() {
-                let mut one: Args<Option<EVar>> = Args::new();
+                let mut one: Args<Option<EagerVar>> = Args::new();
                 for src in srcs {
                     self.load(node, src, g.op, slot, saved, grads, &mut one)?;
                 }
                 owned.push_slot(one.flat);
             }
             let mut targets = Args::new();
-            let mut tracks: Vec<Option<Arc<Track>>> = Vec::new();
+            let mut tracks: Vec<Option<Arc<GradEdge>>> = Vec::new();
             for dsts in &g.outs {
-                let mut edges: Vec<Option<Arc<Track>>> = Vec::new();
+                let mut edges: Vec<Option<Arc<GradEdge>>> = Vec::new();
                 for Dst(slot, i) in dsts {
                     let all = node.edges.slot(*slot);
                     edges.extend_from_slice(i.map_or(all, |i| all.get(i..i + 1).unwrap_or(&[])));
@@ -398,7 +398,7 @@ impl Engine<'_> {
     }
 
     /// A gradient is computed only where somebody needs it.
-    fn target(&self, edge: &Option<Arc<Track>>) -> Destination<'static> {
+    fn target(&self, edge: &Option<Arc<GradEdge>>) -> Destination<'static> {
         let Some(track) = edge else { return Destination::Skip };
         if let Some(useful) = &self.useful {
             let needed = self.wanted.contains_key(&place(track))
@@ -411,7 +411,7 @@ impl Engine<'_> {
             return Destination::New;
         }
         let place = self.passes.iter().find_map(|pass| pass.lend(track));
-        place.map_or(Destination::New, |place| Destination::Lent(Mutex::new(Some(place))))
+        place.map_or(Destination::New, |place| Destination::Preallocated(Mutex::new(Some(place))))
     }
 
     /// Pushes one slot of a gradient operator.
@@ -423,13 +423,13 @@ impl Engine<'_> {
         slot: usize,
         saved: &Saved,
         grads: &Grads,
-        into: &mut Args<Option<EVar>>,
+        into: &mut Args<Option<EagerVar>>,
     ) -> Result<()> {
         let only = |range: std::ops::Range<usize>, i: Option<usize>| match i {
             Some(i) => range.start + i..range.start + i + 1,
             None => range,
         };
-        let mut vars: SmallVec<[Option<EVar>; 2]> = SmallVec::new();
+        let mut vars: SmallVec<[Option<EagerVar>; 2]> = SmallVec::new();
         match *src {
             Src::In(slot, i) => {
                 for k in only(node.edges.range(slot), i) {
@@ -448,7 +448,7 @@ impl Engine<'_> {
                     let start = node.outs.range(out).start + i.unwrap_or(0);
                     for (k, v) in vars.iter_mut().enumerate() {
                         if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
-                            v.set_track(Some(Arc::new(Track::of(node.clone(), (start + k) as u32))));
+                            v.set_track(Some(Arc::new(GradEdge::of(node.clone(), (start + k) as u32))));
                         }
                     }
                 }
@@ -458,7 +458,7 @@ impl Engine<'_> {
                 let optional = op.inputs[slot].has(oar_core::op::SlotFlag::Dispensable);
                 for k in only(node.outs.range(out), i) {
                     vars.push(match grads.get(k).cloned().flatten() {
-                        None if !optional => Some(EVar::new(node.outs.flat[k].zeros()?, true)),
+                        None if !optional => Some(EagerVar::new(node.outs.flat[k].zeros()?, true)),
                         grad => grad,
                     });
                 }
@@ -470,7 +470,7 @@ impl Engine<'_> {
 }
 
 /// With `create_graph`, an operator whose own gradient is wanted but not there is an error, not zeros.
-fn check_second(op: &'static Op, ins: &Args<Option<&EVar>>) -> Result<()> {
+fn check_second(op: &'static Op, ins: &Args<Option<&EagerVar>>) -> Result<()> {
     if matches!(op.grad, Grad::None) && ins.flat.iter().flatten().any(|v| !v.stop_gradient()) {
         bail!(
             NotFound,
@@ -520,9 +520,9 @@ mod tests {
         }),
         ..OP
     };
-    static AGAIN: Mutex<Option<(EVar, EVar)>> = Mutex::new(None);
+    static AGAIN: Mutex<Option<(EagerVar, EagerVar)>> = Mutex::new(None);
 
-    fn backward(out: &EVar, inputs: Option<&[EVar]>) -> Result<Vec<Option<EVar>>> {
+    fn backward(out: &EagerVar, inputs: Option<&[EagerVar]>) -> Result<Vec<Option<EagerVar>>> {
         run(&Request {
             outputs: std::slice::from_ref(out),
             grads: &[None],
@@ -539,7 +539,7 @@ mod tests {
     fn a_gradient_may_come_back_to_its_node() {
         let (done, ended) = channel();
         std::thread::spawn(move || {
-            let x = EVar::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap(), false);
+            let x = EagerVar::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap(), false);
             let (mut ins, mut targets) = (Args::new(), Args::new());
             ins.push_one(Some(&x));
             targets.push_one(Destination::New);

@@ -1,15 +1,19 @@
 //! The leaf variable's gradient: accumulated by backward, read, cleared.
 
-use super::tape::Track;
-use super::EVar;
+use super::tape::GradEdge;
+use super::EagerVar;
 use oar_core::base::Result;
 use oar_core::tensor::{Tensor, Value};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Adds a gradient to a leaf's and calls the leaf's hooks with the sum.
-pub(super) fn accumulate(track: &Track, new: &EVar, add: impl Fn(Option<EVar>, EVar) -> Result<EVar>) -> Result<()> {
-    let cell = |grad: &Option<EVar>| grad.as_ref().map(|g| Arc::as_ptr(&g.cell));
+pub(super) fn accumulate(
+    track: &GradEdge,
+    new: &EagerVar,
+    add: impl Fn(Option<EagerVar>, EagerVar) -> Result<EagerVar>,
+) -> Result<()> {
+    let cell = |grad: &Option<EagerVar>| grad.as_ref().map(|g| Arc::as_ptr(&g.cell));
     loop {
         let old = track.grad.lock().clone();
         let mut sum = add(old.clone(), new.clone())?;
@@ -30,19 +34,19 @@ pub(super) fn accumulate(track: &Track, new: &EVar, add: impl Fn(Option<EVar>, E
 
 /// The gradient of a variable as a value, if there is one. As in 2.0.2 that of an output which backward passed by is
 /// zeros: the gradient operator of its producer took it for them.
-pub fn grad_of(v: &EVar) -> Option<EVar> {
+pub fn grad_of(v: &EagerVar) -> Option<EagerVar> {
     let track = v.track_if_any()?;
     let mut grad = track.grad.lock();
     if grad.is_none() && track.is_zero() {
         if let Value::Dense(t) = v.cell.get() {
-            *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EVar::new(zeros, true));
+            *grad = Tensor::zeros(t.dtype(), t.dims()).ok().map(|zeros| EagerVar::new(zeros, true));
         }
     }
     grad.clone()
 }
 
 /// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are made when somebody looks.
-pub fn clear_grad(v: &EVar) {
+pub fn clear_grad(v: &EagerVar) {
     let Some(track) = v.track_if_any() else { return };
     let old = track.grad.lock().take();
     if let Some(old) = old {

@@ -2,7 +2,7 @@
 //! operators that it stands for.
 
 use super::eager::{is_recording, wrap_plain, Ins};
-use super::tape::EVar;
+use super::tape::EagerVar;
 use oar_core::base::{DType, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::unshared;
@@ -49,7 +49,7 @@ fn suited(x: &Tensor, w: &Tensor, b: &Tensor) -> Option<usize> {
 
 /// `x @ w + b` for x [..., k], w [k, n] and b [n] of one type, float32 or float64: to the bit what matmul and then
 /// elementwise_add give. `None`, and nothing done, for other operands, and where somebody watches each operator.
-pub fn linear(x: &EVar, w: &EVar, b: &EVar, env: &dyn Env) -> Result<Option<EVar>> {
+pub fn linear(x: &EagerVar, w: &EagerVar, b: &EagerVar, env: &dyn Env) -> Result<Option<EagerVar>> {
     if backend::is_active() || profile::watched() {
         return Ok(None);
     }
@@ -69,7 +69,7 @@ pub fn linear(x: &EVar, w: &EVar, b: &EVar, env: &dyn Env) -> Result<Option<EVar
     drop(values);
     let value = std::mem::take(&mut outs.flat[0].value);
     if !is_recording() || [x, w, b].iter().all(|v| v.stop_gradient()) {
-        return Ok(Some(EVar::new(value, true)));
+        return Ok(Some(EagerVar::new(value, true)));
     }
     let pair = |first, second| {
         let mut ins: Ins = Args::new();

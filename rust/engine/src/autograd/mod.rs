@@ -14,4 +14,4 @@ pub mod tape;
 pub mod trace;
 
 pub use eager::call;
-pub use tape::{EVar, Node, Track};
+pub use tape::{EagerVar, GradEdge, Node};

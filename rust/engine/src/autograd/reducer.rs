@@ -5,7 +5,7 @@
 //! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
 //! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle.
 //!
-//! A bucket's gradients lie side by side (`BucketMemory`). The gradient operator that makes the only one of a parameter is lent
+//! A bucket's gradients lie side by side (`BucketMemory`). The gradient operator that makes the only one of a parameter is preallocated
 //! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
 
 pub use super::bucket::Param;
@@ -13,7 +13,7 @@ use super::bucket::{wire, Bucket, Slot};
 use super::reducer_memory::{BucketMemory, Held, ALIGN};
 use super::reducer_rows::{dense, rows_average};
 use super::request::Request;
-use super::tape::{EVar, Node, Track};
+use super::tape::{EagerVar, GradEdge, Node};
 use oar_comm as comm;
 use oar_comm::Signals;
 use oar_core::base::Result;
@@ -32,7 +32,7 @@ pub type Average = Box<dyn Fn(Vec<(usize, Option<Value>)>) -> Result<Vec<Value>>
 
 pub struct Reducer {
     params: Vec<Param>,
-    tracks: Vec<Arc<Track>>,
+    tracks: Vec<Arc<GradEdge>>,
     by_track: HashMap<usize, usize>,
     buckets: Vec<Bucket>,
     /// Bucket and place in it of a dense parameter.
@@ -115,11 +115,11 @@ impl Reducer {
     }
 
     /// The parameters that the graph behind `outputs` uses, with the number of gradients that will come to each.
-    fn count(&self, outputs: &[EVar]) -> Vec<u32> {
+    fn count(&self, outputs: &[EagerVar]) -> Vec<u32> {
         let mut left = vec![0; self.params.len()];
         let mut seen: HashSet<u64> = HashSet::new();
         let mut stack: Vec<Arc<Node>> = Vec::new();
-        let mut visit = |track: &Arc<Track>, stack: &mut Vec<Arc<Node>>| match track.producer() {
+        let mut visit = |track: &Arc<GradEdge>, stack: &mut Vec<Arc<Node>>| match track.producer() {
             Some((node, _)) if seen.insert(node.number) => stack.push(node),
             Some(_) => {}
             None => {
@@ -257,7 +257,7 @@ impl Pass {
 
     /// The place of this variable's gradient, if it is one of the parameters and the gradient is now to be computed that
     /// will be all of it.
-    pub fn lend(&self, track: &Arc<Track>) -> Option<Tensor> {
+    pub fn lend(&self, track: &Arc<GradEdge>) -> Option<Tensor> {
         let i = *self.reducer.by_track.get(&(Arc::as_ptr(track) as usize))?;
         let (b, s) = self.reducer.home[i]?;
         let free = self.left[i] == 1 && !self.ready[i] && track.grad.lock().is_none() && track.hooks.lock().is_empty();
@@ -274,7 +274,7 @@ impl Pass {
     }
 
     /// One of the expected gradients has come to this variable, if it is one of the parameters.
-    pub fn arrived(&mut self, track: &Arc<Track>) -> Result<()> {
+    pub fn arrived(&mut self, track: &Arc<GradEdge>) -> Result<()> {
         let Some(&i) = self.reducer.by_track.get(&(Arc::as_ptr(track) as usize)) else { return Ok(()) };
         self.left[i] = self.left[i].saturating_sub(1);
         if self.left[i] == 0 && !self.ready[i] {
@@ -372,7 +372,7 @@ impl Pass {
             }
         }
         for (i, value) in found {
-            *reducer.tracks[i].grad.lock() = Some(EVar::new(value, true));
+            *reducer.tracks[i].grad.lock() = Some(EagerVar::new(value, true));
         }
         Ok(())
     }

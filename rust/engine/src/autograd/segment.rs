@@ -2,11 +2,11 @@
 
 use super::engine::{self, Request};
 use super::tape::{next_number, OutInfo, Saved};
-use super::{EVar, Node, Track};
+use super::{EagerVar, GradEdge, Node};
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::{Args, Op, OP};
-use oar_core::tensor::{Cell, Value};
+use oar_core::tensor::{Value, VarStorage};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 static SEGMENT: Op = Op { name: "recompute", ..OP };
 
 /// What gradients of `outs` flow to that was there before call `since`: leaves, and outputs of earlier calls.
-fn boundary(outs: &[EVar], since: u64) -> Vec<Arc<Track>> {
+fn boundary(outs: &[EagerVar], since: u64) -> Vec<Arc<GradEdge>> {
     let (mut found, mut places, mut nodes) = (Vec::new(), HashSet::new(), HashSet::new());
-    let mut open: Vec<Arc<Track>> = outs.iter().filter(|v| !v.stop_gradient()).map(EVar::track).collect();
+    let mut open: Vec<Arc<GradEdge>> = outs.iter().filter(|v| !v.stop_gradient()).map(EagerVar::track).collect();
     open.reverse();
     while let Some(track) = open.pop() {
         match track.producer() {
@@ -42,10 +42,10 @@ fn boundary(outs: &[EVar], since: u64) -> Vec<Arc<Track>> {
 /// `outs` as outputs of one node for all calls from number `since` on. Backward has `again` make them once more, which says
 /// from which number on; nothing that those calls saved is kept until then. None where no gradient flows.
 pub fn close(
-    outs: &[EVar],
+    outs: &[EagerVar],
     since: u64,
-    again: impl Fn() -> Result<(Vec<EVar>, u64)> + Send + Sync + 'static,
-) -> Result<Vec<Option<EVar>>> {
+    again: impl Fn() -> Result<(Vec<EagerVar>, u64)> + Send + Sync + 'static,
+) -> Result<Vec<Option<EagerVar>>> {
     let tracks = boundary(outs, since);
     if tracks.is_empty() {
         return Ok(outs.iter().map(|_| None).collect());
@@ -56,7 +56,7 @@ pub fn close(
     let mut edges = Args::new();
     edges.push_slot(tracks.into_iter().map(Some));
     let (n, places) = (outs.len(), flows.clone());
-    let call = move |wanted: &[Option<Arc<Track>>], grads: &[Option<EVar>]| -> Result<Vec<Option<EVar>>> {
+    let call = move |wanted: &[Option<Arc<GradEdge>>], grads: &[Option<EagerVar>]| -> Result<Vec<Option<EagerVar>>> {
         let (outs, since) = again()?;
         ensure!(
             outs.len() == n,
@@ -66,8 +66,10 @@ pub fn close(
         );
         let given = places.iter().zip(grads).filter(|(_, grad)| grad.is_some());
         let (outputs, grads): (Vec<_>, Vec<_>) = given.map(|(&i, grad)| (outs[i].clone(), grad.clone())).unzip();
-        let inputs: Vec<_> =
-            wanted.iter().map(|t| EVar::from_parts(Arc::new(Cell::new(Value::None)), t.clone(), false)).collect();
+        let inputs: Vec<_> = wanted
+            .iter()
+            .map(|t| EagerVar::from_parts(Arc::new(VarStorage::new(Value::None)), t.clone(), false))
+            .collect();
         engine::run(&Request {
             outputs: &outputs,
             grads: &grads,
@@ -90,10 +92,10 @@ pub fn close(
         call: Some(Arc::new(call)),
         ran: AtomicBool::new(false),
     });
-    let mut made: Vec<Option<EVar>> = outs.iter().map(|_| None).collect();
+    let mut made: Vec<Option<EagerVar>> = outs.iter().map(|_| None).collect();
     for (k, &i) in flows.iter().enumerate() {
-        let track = Arc::new(Track::of(node.clone(), k as u32));
-        made[i] = Some(EVar::from_parts(outs[i].cell.clone(), Some(track), false));
+        let track = Arc::new(GradEdge::of(node.clone(), k as u32));
+        made[i] = Some(EagerVar::from_parts(outs[i].cell.clone(), Some(track), false));
     }
     Ok(made)
 }

@@ -2,7 +2,7 @@
 
 use oar_core::base::{shape, DType, Dims, Result};
 use oar_core::op::{Args, Attrs, GradOp, Op, Src};
-use oar_core::tensor::{Cell, Lod, Tensor, Value};
+use oar_core::tensor::{Lod, Tensor, Value, VarStorage};
 use oar_core::{bail, err};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering, Ordering::Rel
 use std::sync::Arc;
 
 /// A cell and its place in the tape.
-pub struct EVar {
-    pub cell: Arc<Cell>,
-    track: Mutex<Option<Arc<Track>>>,
+pub struct EagerVar {
+    pub cell: Arc<VarStorage>,
+    track: Mutex<Option<Arc<GradEdge>>>,
     /// 0: gradients flow; 1: they do not; 2: nobody has said (counts as 1).
     stop: AtomicU8,
     pub persistable: AtomicBool,
 }
 
-impl Clone for EVar {
+impl Clone for EagerVar {
     /// The same variable: a leaf that gradients flow to gets its track now, or both would make one of their own.
-    fn clone(&self) -> EVar {
+    fn clone(&self) -> EagerVar {
         let track = if self.stop_gradient() { self.track_if_any() } else { Some(self.track()) };
-        EVar {
+        EagerVar {
             cell: self.cell.clone(),
             track: Mutex::new(track),
             stop: AtomicU8::new(self.stop.load(Relaxed)),
@@ -31,15 +31,15 @@ impl Clone for EVar {
     }
 }
 
-impl EVar {
+impl EagerVar {
     #[inline]
-    pub fn new(value: impl Into<Value>, stop_gradient: bool) -> EVar {
-        EVar::from_parts(Arc::new(Cell::new(value)), None, stop_gradient)
+    pub fn new(value: impl Into<Value>, stop_gradient: bool) -> EagerVar {
+        EagerVar::from_parts(Arc::new(VarStorage::new(value)), None, stop_gradient)
     }
 
     #[inline]
-    pub fn from_parts(cell: Arc<Cell>, track: Option<Arc<Track>>, stop_gradient: bool) -> EVar {
-        EVar {
+    pub fn from_parts(cell: Arc<VarStorage>, track: Option<Arc<GradEdge>>, stop_gradient: bool) -> EagerVar {
+        EagerVar {
             cell,
             track: Mutex::new(track),
             stop: AtomicU8::new(stop_gradient as u8),
@@ -58,11 +58,11 @@ impl EVar {
 
     /// The track, made at first need.
     #[inline]
-    pub fn track(&self) -> Arc<Track> {
+    pub fn track(&self) -> Arc<GradEdge> {
         self.track.lock().get_or_insert_with(Default::default).clone()
     }
 
-    pub fn track_if_any(&self) -> Option<Arc<Track>> {
+    pub fn track_if_any(&self) -> Option<Arc<GradEdge>> {
         self.track.lock().clone()
     }
 
@@ -72,12 +72,12 @@ impl EVar {
 
     /// The place of a variable that nobody else has yet.
     #[inline]
-    pub(super) fn place(&mut self, track: Arc<Track>) {
+    pub(super) fn place(&mut self, track: Arc<GradEdge>) {
         *self.track.get_mut() = Some(track);
     }
 
     /// Puts the variable elsewhere in the tape (an operator worked in place); who read it before keeps the old track.
-    pub fn set_track(&self, track: Option<Arc<Track>>) {
+    pub fn set_track(&self, track: Option<Arc<GradEdge>>) {
         let old = std::mem::replace(&mut *self.track.lock(), track);
         drop(old);
     }
@@ -87,32 +87,33 @@ impl EVar {
     }
 }
 
-pub type Ins<'a> = Args<Option<&'a EVar>>;
+pub type Ins<'a> = Args<Option<&'a EagerVar>>;
 
 /// Where the gradient of a variable goes: to the call that made it, or (a leaf) into `grad`.
 #[derive(Default)]
-pub struct Track {
+pub struct GradEdge {
     pub node: Mutex<Option<(Arc<Node>, u32)>>,
-    pub grad: Mutex<Option<EVar>>,
+    pub grad: Mutex<Option<EagerVar>>,
     /// The gradient was cleared: where it is looked at before the next one comes, it is zeros.
     pub cleared: AtomicBool,
     /// Called with every gradient that is ready (leaf: accumulated); may replace it.
     pub hooks: Mutex<Vec<Hook>>,
 }
 
-pub type Backward = Arc<dyn Fn(&[Option<Arc<Track>>], &[Option<EVar>]) -> Result<Vec<Option<EVar>>> + Send + Sync>;
+pub type Backward =
+    Arc<dyn Fn(&[Option<Arc<GradEdge>>], &[Option<EagerVar>]) -> Result<Vec<Option<EagerVar>>> + Send + Sync>;
 
-pub type HookFn = Arc<dyn Fn(&EVar) -> Result<Option<EVar>> + Send + Sync>;
+pub type HookFn = Arc<dyn Fn(&EagerVar) -> Result<Option<EagerVar>> + Send + Sync>;
 
 pub struct Hook {
     pub id: u64,
     pub call: HookFn,
 }
 
-impl Track {
+impl GradEdge {
     /// The track of output `index` of a node.
-    pub fn of(node: Arc<Node>, index: u32) -> Track {
-        Track { node: Mutex::new(Some((node, index))), ..Track::default() }
+    pub fn of(node: Arc<Node>, index: u32) -> GradEdge {
+        GradEdge { node: Mutex::new(Some((node, index))), ..GradEdge::default() }
     }
 
     #[inline]
@@ -138,7 +139,7 @@ pub struct Node {
     /// Calls are numbered; a consumer always has a higher number than what it consumes.
     pub number: u64,
     /// For each input variable its track, where it needs a gradient.
-    pub edges: Args<Option<Arc<Track>>>,
+    pub edges: Args<Option<Arc<GradEdge>>>,
     /// For each output variable what a zero gradient would look like.
     pub outs: Args<OutInfo, 2>,
     /// What the gradient reads; gone after a backward that did not retain the graph.
@@ -187,8 +188,8 @@ pub struct Saved {
 pub enum SavedVar {
     #[default]
     Absent,
-    Cell {
-        cell: Arc<Cell>,
+    VarStorage {
+        cell: Arc<VarStorage>,
         version: u32,
     },
     /// Shape and dtype only.
@@ -197,13 +198,13 @@ pub enum SavedVar {
 
 impl SavedVar {
     /// The variable again, if nobody changed it since.
-    pub fn load(&self, op: &Op, track: Option<Arc<Track>>, stop_gradient: bool) -> Result<Option<EVar>> {
+    pub fn load(&self, op: &Op, track: Option<Arc<GradEdge>>, stop_gradient: bool) -> Result<Option<EagerVar>> {
         Ok(match self {
             SavedVar::Absent => None,
             SavedVar::Shape(info, lod) => {
-                Some(EVar::new(Tensor::shape_only(info.dtype, &info.dims)?.with_lod(lod.clone()), true))
+                Some(EagerVar::new(Tensor::shape_only(info.dtype, &info.dims)?.with_lod(lod.clone()), true))
             }
-            SavedVar::Cell { cell, version } => {
+            SavedVar::VarStorage { cell, version } => {
                 let now = cell.version();
                 if now != *version {
                     bail!(
@@ -213,7 +214,7 @@ impl SavedVar {
                         op.name
                     );
                 }
-                Some(EVar::from_parts(cell.clone(), track, stop_gradient))
+                Some(EagerVar::from_parts(cell.clone(), track, stop_gradient))
             }
         })
     }
@@ -225,7 +226,7 @@ pub fn next_number() -> u64 {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-type Tracks = SmallVec<[Arc<Track>; 4]>;
+type Tracks = SmallVec<[Arc<GradEdge>; 4]>;
 
 impl Node {
     /// Gives up the tracks through which this node owns others; those that nobody else holds go to `into`.

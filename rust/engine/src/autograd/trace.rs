@@ -1,9 +1,9 @@
 //! What the eager calls of a thread read and wrote, in their order: the Program of a TracedLayer is made of it.
 
-use super::tape::{EVar, Ins};
+use super::tape::{EagerVar, Ins};
 use oar_core::base::Result;
 use oar_core::op::{profile, Args, Attrs, Op};
-use oar_core::tensor::Cell;
+use oar_core::tensor::VarStorage;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 /// A variable of a call. It is kept alive, so that no other one gets its address while the log is there.
 pub struct Seen {
-    pub cell: Arc<Cell>,
+    pub cell: Arc<VarStorage>,
     pub persistable: bool,
 }
 
 impl Seen {
-    fn of(v: &EVar) -> Seen {
+    fn of(v: &EagerVar) -> Seen {
         Seen { cell: v.cell.clone(), persistable: v.persistable.load(Relaxed) }
     }
 }
@@ -82,7 +82,7 @@ fn note(event: impl FnOnce() -> Event) {
 }
 
 #[cold]
-pub(super) fn call(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EVar>>) {
+pub(super) fn call(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option<EagerVar>>) {
     note(|| Event::Call {
         op,
         attrs: attrs.clone(),
@@ -93,7 +93,7 @@ pub(super) fn call(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option
 
 /// [`call`] with one output.
 #[cold]
-pub(super) fn plain_call(op: &'static Op, attrs: &Attrs, ins: &Ins, out: &EVar) {
+pub(super) fn plain_call(op: &'static Op, attrs: &Attrs, ins: &Ins, out: &EagerVar) {
     let mut outs = Args::new();
     outs.push_one(Some(Seen::of(out)));
     note(|| Event::Call { op, attrs: attrs.clone(), ins: ins.map(|v| v.map(Seen::of)), outs });
@@ -101,13 +101,13 @@ pub(super) fn plain_call(op: &'static Op, attrs: &Attrs, ins: &Ins, out: &EVar) 
 
 /// A variable gets its value from somewhere else than an operator.
 #[inline]
-pub fn given(v: &EVar) {
+pub fn given(v: &EagerVar) {
     if profile::is_traced() {
         note(|| Event::Given(Seen::of(v)));
     }
 }
 
 /// [`given`] where only the cell is at hand.
-pub fn filled(cell: &Arc<Cell>) {
+pub fn filled(cell: &Arc<VarStorage>) {
     note(|| Event::Given(Seen { cell: cell.clone(), persistable: false }));
 }

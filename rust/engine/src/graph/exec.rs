@@ -16,7 +16,7 @@ use oar_core::op::call::call_checked;
 use oar_core::op::profile;
 use oar_core::op::run::{Env, Frame, Out};
 use oar_core::op::Args;
-use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -384,7 +384,7 @@ impl Env for PlanEnv<'_> {
         desc.input(slot).or_else(|| desc.output(slot)).map(<[String]>::to_vec).unwrap_or_default()
     }
 
-    fn cell(&self, slot: &str, i: usize) -> Option<Arc<Cell>> {
+    fn cell(&self, slot: &str, i: usize) -> Option<Arc<VarStorage>> {
         self.scope.find(self.step.desc.input(slot)?.get(i)?)
     }
 

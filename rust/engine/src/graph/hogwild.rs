@@ -1,5 +1,5 @@
 //! Hogwild: threads that run a Program over one scope, each with batches of its own. Persistable variables are shared and
-//! written without order (see `oar_core::tensor::Cell`); what else a run makes is its own.
+//! written without order (see `oar_core::tensor::VarStorage`); what else a run makes is its own.
 
 use oar_core::base::interrupt::check_interrupt;
 use oar_core::base::{Error, Result};

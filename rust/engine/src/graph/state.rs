@@ -3,13 +3,13 @@
 
 use super::plan::{Plan, Storage, Var, ABSENT};
 use oar_core::base::Result;
-use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 pub struct State {
     temporaries: Vec<Mutex<Value>>,
-    cells: Vec<Option<Arc<Cell>>>,
+    cells: Vec<Option<Arc<VarStorage>>>,
 }
 
 impl State {

@@ -13,7 +13,7 @@ use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{Meta, VarKind};
 use oar_core::op::run::Frame;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, SparseKernel, OP};
-use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::sum::add_values;
 use parking_lot::Mutex;
@@ -100,7 +100,7 @@ fn run_while(cx: &mut KernelContext) -> Result<()> {
         result?;
     } else {
         let in_place = changed_in_place(&frame, block);
-        let remembered: Vec<(String, Arc<Cell>)> = cx
+        let remembered: Vec<(String, Arc<VarStorage>)> = cx
             .env
             .names("X")
             .into_iter()
@@ -115,7 +115,7 @@ fn run_while(cx: &mut KernelContext) -> Result<()> {
             cx.env.run_block(block, &scope)?;
             for ((n, _), v) in remembered.iter().zip(before) {
                 if matches!(v, Value::Dense(_)) {
-                    scope.bind(n, Arc::new(Cell::new(v)));
+                    scope.bind(n, Arc::new(VarStorage::new(v)));
                 }
             }
         }
@@ -208,7 +208,7 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
             if let Some(cell) = frame.scope.find(out) {
                 let value = cell.get();
                 if !value.is_none() {
-                    scope.bind(inside, Arc::new(Cell::new(value)));
+                    scope.bind(inside, Arc::new(VarStorage::new(value)));
                 }
             }
         }

@@ -9,7 +9,7 @@ use oar_core::ir::{Attr, BlockNode};
 use oar_core::op::attrs::BlockRef;
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
-use oar_core::tensor::{Cell, Scope, Tensor, Value};
+use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::elements::part;
 use oar_ops_common::sum::add_values;
@@ -101,7 +101,7 @@ fn step(t: &Tensor, at: usize) -> Result<Tensor> {
 }
 
 fn bind(scope: &Scope, name: &str, value: Value) {
-    scope.bind(name, Arc::new(Cell::new(value)));
+    scope.bind(name, Arc::new(VarStorage::new(value)));
 }
 
 fn local(scope: &Scope, name: &str) -> Value {

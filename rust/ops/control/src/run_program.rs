@@ -12,7 +12,7 @@ use oar_core::op::attrs::BlockRef;
 use oar_core::op::callbacks::{Part, RUN_PART};
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
-use oar_core::tensor::{Cell, Scope, Value};
+use oar_core::tensor::{Scope, Value, VarStorage};
 use oar_core::{attrs, bail, ensure, err, slots};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -95,7 +95,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let scope = Scope::new();
     for (i, (name, value)) in params.iter().zip(cx.values(fwd::PARAMS)).enumerate() {
         // The variable itself: operators of the block may change it (statistics).
-        scope.bind(name, cx.env.cell("Params", i).unwrap_or_else(|| Arc::new(Cell::new(value.clone()))));
+        scope.bind(name, cx.env.cell("Params", i).unwrap_or_else(|| Arc::new(VarStorage::new(value.clone()))));
     }
     // Behind the results' shapes and constants.
     let ops = (end + 2 * outs.len()).min(all)..all;

@@ -12,7 +12,7 @@ use crate::protocol::{Incoming, Outgoing};
 use crate::values::{allocate, into_value};
 use oar_comm::Signals;
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
+use oar_core::tensor::{SelectedRows, Tensor, Value, VarStorage};
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -71,7 +71,7 @@ impl Geo {
         Ok(Geo { base, state: Mutex::default() })
     }
 
-    fn cell(&self, name: &str) -> Result<Arc<Cell>> {
+    fn cell(&self, name: &str) -> Result<Arc<VarStorage>> {
         self.base.scope.find(name).ok_or_else(|| err!(NotFound, "the scope has no parameter '{name}'"))
     }
 

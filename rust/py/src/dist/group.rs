@@ -10,9 +10,9 @@ use crate::tensor::object::PyTensor;
 use oar_comm as comm;
 use oar_comm::Signals;
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, Tensor, Value};
+use oar_core::tensor::{Tensor, Value, VarStorage};
 use oar_core::{bail, ensure};
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use oar_net::{rings, CollectiveCall, Dtype, Group, ReduceOp, Region, Work};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
@@ -25,7 +25,7 @@ pub fn seconds(s: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(s).map_err(|_| PyValueError::new_err(format!("{s} is no number of seconds")))
 }
 
-type Installs = Vec<(Arc<Cell>, Tensor)>;
+type Installs = Vec<(Arc<VarStorage>, Tensor)>;
 
 /// An operation in the background, and what it puts where once it has ended.
 struct Pending {
@@ -150,7 +150,7 @@ fn parts<'py>(
     let mut made = Vec::with_capacity(n);
     let mut installs = Vec::with_capacity(n);
     for i in 0..n {
-        let var = EVar::new(Tensor::zeros(whole.dtype(), dims).or_raise()?, true);
+        let var = EagerVar::new(Tensor::zeros(whole.dtype(), dims).or_raise()?, true);
         installs.push((var.cell.clone(), whole.view(i * size, dims)));
         made.push(PyTensor::wrap(py, var)?);
     }

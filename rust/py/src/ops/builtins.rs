@@ -15,7 +15,7 @@ use oar_core::op::table;
 use oar_core::op::{forward, Args, Attrs, Op, SlotFlag};
 use oar_core::tensor::Value;
 use oar_engine::autograd::eager::{call, call_quick, is_plain, Destination, Ins};
-use oar_engine::autograd::EVar;
+use oar_engine::autograd::EagerVar;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -143,7 +143,7 @@ impl<'py> BuiltinCall<'py> {
 
     /// The result of the short way, where it can be gone: one or two Tensors in the first slots.
     #[inline]
-    fn fast_path(&self, attrs: &Attrs) -> Option<EVar> {
+    fn fast_path(&self, attrs: &Attrs) -> Option<EagerVar> {
         if self.op.fast_path.is_none() || !self.outs.is_empty() {
             return None;
         }
@@ -157,7 +157,7 @@ impl<'py> BuiltinCall<'py> {
 
     /// The result of a view operator shares its memory with the input from now on.
     #[inline]
-    fn view(&self, result: &EVar) {
+    fn view(&self, result: &EagerVar) {
         if let (true, Some(x)) = (self.op.views, &self.ins[0]) {
             if let Ok(x) = x.cast::<PyTensor>() {
                 result.cell.join(&x.get().var.cell);
@@ -293,7 +293,7 @@ impl<'py> BuiltinCall<'py> {
         Ok(targets)
     }
 
-    fn wrap(&self, py: Python<'py>, mut outs: Args<Option<EVar>>) -> PyResult<Object<'py>> {
+    fn wrap(&self, py: Python<'py>, mut outs: Args<Option<EagerVar>>) -> PyResult<Object<'py>> {
         let given = |slot: usize| self.outs.iter().find(|(i, _)| *i == slot).map(|(_, o)| o.clone());
         let mut one = |slot: usize| -> PyResult<Object<'py>> {
             if let Some(obj) = given(slot) {
@@ -409,7 +409,7 @@ unsafe fn tensors_alone(
     op: &'static Op,
     args: *const *mut ffi::PyObject,
     nargs: isize,
-) -> Option<EVar> {
+) -> Option<EagerVar> {
     if op.fast_path.is_none() || op.attrs.fields.iter().any(|f| f.required) {
         return None;
     }

@@ -6,11 +6,11 @@ use oar_core::base::Result;
 use oar_core::ir::Program;
 use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
-use oar_core::tensor::{alloc, Cell, Tensor, Value};
+use oar_core::tensor::{alloc, Tensor, Value, VarStorage};
 use oar_engine::autograd::engine::{self, Request};
 use oar_engine::autograd::linear::linear as product_and_bias;
 use oar_engine::autograd::tape::next_number;
-use oar_engine::autograd::{eager, segment, trace, EVar};
+use oar_engine::autograd::{eager, segment, trace, EagerVar};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -33,11 +33,11 @@ impl Env for Attached {
 pub struct InBlock {
     pub program: Arc<Program>,
     /// The variables by slot, with their names.
-    pub operands: Vec<(&'static str, Vec<(String, Arc<Cell>)>)>,
+    pub operands: Vec<(&'static str, Vec<(String, Arc<VarStorage>)>)>,
 }
 
 impl InBlock {
-    fn slot(&self, slot: &str) -> &[(String, Arc<Cell>)] {
+    fn slot(&self, slot: &str) -> &[(String, Arc<VarStorage>)] {
         self.operands.iter().find(|(name, _)| *name == slot).map_or(&[], |(_, list)| list)
     }
 }
@@ -51,7 +51,7 @@ impl Env for InBlock {
         self.slot(slot).iter().map(|(name, _)| name.clone()).collect()
     }
 
-    fn cell(&self, slot: &str, i: usize) -> Option<Arc<Cell>> {
+    fn cell(&self, slot: &str, i: usize) -> Option<Arc<VarStorage>> {
         self.slot(slot).get(i).map(|(_, cell)| cell.clone())
     }
 }
@@ -71,7 +71,7 @@ pub fn run(
     ins: &eager::Ins,
     targets: &Args<eager::Destination>,
     free: bool,
-) -> Result<Args<Option<EVar>>> {
+) -> Result<Args<Option<EagerVar>>> {
     run_sized(py, op, attrs, ins, targets, free, any_large(ins))
 }
 
@@ -85,7 +85,7 @@ pub fn run_sized(
     targets: &Args<eager::Destination>,
     free: bool,
     large: bool,
-) -> Result<Args<Option<EVar>>> {
+) -> Result<Args<Option<EagerVar>>> {
     if large || waits(op) {
         py.detach(|| eager::call(op, attrs, ins, targets, free, &NoEnv))
     } else {
@@ -101,7 +101,7 @@ pub fn plain_sized(
     attrs: &Attrs,
     ins: &eager::Ins,
     large: bool,
-) -> Result<Option<EVar>> {
+) -> Result<Option<EagerVar>> {
     if large || waits(op) {
         py.detach(|| eager::call_plain(op, attrs, ins, &NoEnv))
     } else {
@@ -184,12 +184,12 @@ fn is_grad_enabled() -> bool {
     eager::is_recording()
 }
 
-fn vars(list: &[Bound<'_, PyTensor>]) -> Vec<EVar> {
+fn vars(list: &[Bound<'_, PyTensor>]) -> Vec<EagerVar> {
     list.iter().map(|t| t.get().var.clone()).collect()
 }
 
-fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EVar>> {
-    let mut out: Vec<Option<EVar>> = list.into_iter().map(|t| t.map(|t| t.get().var.clone())).collect();
+fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EagerVar>> {
+    let mut out: Vec<Option<EagerVar>> = list.into_iter().map(|t| t.map(|t| t.get().var.clone())).collect();
     out.resize_with(n, || None);
     out
 }
@@ -205,7 +205,7 @@ fn run_backward(
     retain_graph: bool,
 ) -> PyResult<()> {
     let outputs = vars(&tensors);
-    if outputs.iter().all(EVar::stop_gradient) {
+    if outputs.iter().all(EagerVar::stop_gradient) {
         return Ok(());
     }
     let grads = grads(grad_tensors, outputs.len());

@@ -4,9 +4,9 @@ use crate::error::OrRaise;
 use crate::ops::attrs::to_py;
 use crate::tensor::object::PyTensor;
 use oar_core::op::{Args, Attrs, Slot};
-use oar_core::tensor::Cell;
+use oar_core::tensor::VarStorage;
 use oar_engine::autograd::trace::{self, Event, Seen};
-use oar_engine::autograd::EVar;
+use oar_engine::autograd::EagerVar;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The Tensor that stands for each variable: one of those given, or a new one.
 struct Tensors<'py> {
     py: Python<'py>,
-    by_cell: HashMap<*const Cell, Bound<'py, PyTensor>>,
+    by_cell: HashMap<*const VarStorage, Bound<'py, PyTensor>>,
 }
 
 impl<'py> Tensors<'py> {
@@ -24,7 +24,7 @@ impl<'py> Tensors<'py> {
         if let Some(t) = self.by_cell.get(&Arc::as_ptr(&seen.cell)) {
             return Ok(t.clone());
         }
-        let var = EVar::from_parts(seen.cell.clone(), None, true);
+        let var = EagerVar::from_parts(seen.cell.clone(), None, true);
         var.persistable.store(seen.persistable, Relaxed);
         let t = PyTensor::wrap(self.py, var)?;
         self.by_cell.insert(Arc::as_ptr(&seen.cell), t.clone());

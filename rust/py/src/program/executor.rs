@@ -13,7 +13,7 @@ use oar_core::ir::OpNode;
 use oar_core::op::call::call_checked;
 use oar_core::op::callbacks::RUN_PART;
 use oar_core::op::{backend, run, Args};
-use oar_core::tensor::{Cell, Value};
+use oar_core::tensor::{Value, VarStorage};
 use oar_engine::graph::passes::{self, Passes};
 use oar_engine::graph::plan::Task;
 use oar_engine::graph::{bind, grad_desc, part, Executor, How};
@@ -53,7 +53,7 @@ pub fn handle(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
         Value::Array(_) => 2,
         _ => 0,
     };
-    let cell = Arc::new(Cell::new(value));
+    let cell = Arc::new(VarStorage::new(value));
     Ok(match kind {
         1 => Bound::new(py, PySelectedRows(cell))?.into_any().unbind(),
         2 => Bound::new(py, PyTensorArray(cell))?.into_any().unbind(),
@@ -169,7 +169,7 @@ fn get_grad_op_desc(
 }
 
 /// Writes an output; a dense one becomes the value of a variable that was made SelectedRows, as in Paddle.
-fn store(cell: &Cell, value: Value) -> oar_core::base::Result<()> {
+fn store(cell: &VarStorage, value: Value) -> oar_core::base::Result<()> {
     match (&mut *cell.lock(), value) {
         (_, Value::None) => {}
         (Value::Rows(r), Value::Dense(t)) => {

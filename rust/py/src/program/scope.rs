@@ -6,13 +6,13 @@ use crate::tensor::numpy::from_array;
 use crate::tensor::selected_rows::PySelectedRows;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, Lod, Scope, Tensor, Value};
+use oar_core::tensor::{Lod, Scope, Tensor, Value, VarStorage};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
 #[pyclass(name = "LoDTensorArray", module = "paddle.fluid.core", frozen)]
-pub struct PyTensorArray(pub Arc<Cell>);
+pub struct PyTensorArray(pub Arc<VarStorage>);
 
 impl PyTensorArray {
     fn items(&self) -> Result<Arc<Vec<Value>>> {
@@ -38,7 +38,7 @@ impl PyTensorArray {
 impl PyTensorArray {
     #[new]
     fn new() -> PyTensorArray {
-        PyTensorArray(Arc::new(Cell::new(Value::Array(Arc::default()))))
+        PyTensorArray(Arc::new(VarStorage::new(Value::Array(Arc::default()))))
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -47,7 +47,7 @@ impl PyTensorArray {
 
     fn __getitem__(&self, i: isize) -> PyResult<PyLoDTensor> {
         let (items, i) = self.index(i)?;
-        Ok(PyLoDTensor(Arc::new(Cell::new(items[i].clone()))))
+        Ok(PyLoDTensor(Arc::new(VarStorage::new(items[i].clone()))))
     }
 
     fn __setitem__(&self, i: isize, t: &Bound<'_, PyLoDTensor>) -> PyResult<()> {
@@ -71,13 +71,13 @@ impl PyTensorArray {
     fn _move_to_list(&self) -> PyResult<Vec<PyLoDTensor>> {
         let items = self.items().or_raise()?;
         self.0.set(Value::Array(Arc::default()));
-        Ok(items.iter().map(|v| PyLoDTensor(Arc::new(Cell::new(v.clone())))).collect())
+        Ok(items.iter().map(|v| PyLoDTensor(Arc::new(VarStorage::new(v.clone())))).collect())
     }
 }
 
 /// A variable of a Scope.
 #[pyclass(name = "Variable", module = "paddle.fluid.core", frozen)]
-pub struct PyVariable(pub Arc<Cell>);
+pub struct PyVariable(pub Arc<VarStorage>);
 
 #[pymethods]
 impl PyVariable {
@@ -175,7 +175,7 @@ impl PyRankTable {
 }
 
 /// A LoDTensor (or SelectedRows) handle as `Tensor.value()` gives it.
-pub fn variable(py: Python<'_>, cell: Arc<Cell>) -> PyResult<Py<PyAny>> {
+pub fn variable(py: Python<'_>, cell: Arc<VarStorage>) -> PyResult<Py<PyAny>> {
     Ok(Bound::new(py, PyVariable(cell))?.into_any().unbind())
 }
 

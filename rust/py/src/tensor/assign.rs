@@ -15,7 +15,7 @@ use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, err};
 use oar_engine::autograd::eager::{is_recording, Destination, Ins};
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use oar_ops_common::fill::{full, Scalar};
 use oar_ops_common::region::{broadcast_from, broadcast_to, Region};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
@@ -157,12 +157,12 @@ fn recorded(
         _ => by_positions(py, var, index, value, dims)?,
     }
     var.cell.bump();
-    var.cell.overtake_kin();
+    var.cell.mark_aliases_stale();
     Ok(())
 }
 
 /// The value as a variable of the type of `x`, other than `x` itself, which the assignment works in.
-fn operand(value: &Bound<'_, PyAny>, dtype: DType, x: &EVar) -> PyResult<EVar> {
+fn operand(value: &Bound<'_, PyAny>, dtype: DType, x: &EagerVar) -> PyResult<EagerVar> {
     let py = value.py();
     if let Ok(t) = value.cast::<PyTensor>() {
         let var = &t.get().var;
@@ -190,14 +190,14 @@ fn operand(value: &Bound<'_, PyAny>, dtype: DType, x: &EVar) -> PyResult<EVar> {
             from_array(&array)?
         }
     };
-    Ok(EVar::new(tensor, true))
+    Ok(EagerVar::new(tensor, true))
 }
 
 fn sizes(dims: &[i64]) -> Attr {
     Attr::Ints(dims.iter().map(|&d| int32(d)).collect())
 }
 
-fn reshaped(py: Python<'_>, v: &EVar, dims: &[i64]) -> PyResult<EVar> {
+fn reshaped(py: Python<'_>, v: &EagerVar, dims: &[i64]) -> PyResult<EagerVar> {
     if v.tensor().or_raise()?.dims() == dims {
         return Ok(v.clone());
     }
@@ -206,7 +206,7 @@ fn reshaped(py: Python<'_>, v: &EVar, dims: &[i64]) -> PyResult<EVar> {
 }
 
 /// The value with the sizes of what it is assigned to, numpy's way.
-fn broadcast(py: Python<'_>, v: &EVar, dims: &[i64]) -> PyResult<EVar> {
+fn broadcast(py: Python<'_>, v: &EagerVar, dims: &[i64]) -> PyResult<EagerVar> {
     let own = v.tensor().or_raise()?;
     let from = broadcast_from("set_value", own.dims(), dims).or_raise()?;
     if from == dims {
@@ -220,7 +220,7 @@ fn broadcast(py: Python<'_>, v: &EVar, dims: &[i64]) -> PyResult<EVar> {
 }
 
 /// Runs an operator with `x`'s variable as its output.
-fn into(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], x: &EVar) -> PyResult<()> {
+fn into(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], x: &EagerVar) -> PyResult<()> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
     let mut targets = Args::new();
@@ -229,7 +229,7 @@ fn into(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], x: &EVar)
     Ok(())
 }
 
-fn by_slices(py: Python<'_>, x: &EVar, p: &Parsed, value: EVar, dtype: DType) -> PyResult<()> {
+fn by_slices(py: Python<'_>, x: &EagerVar, p: &Parsed, value: EagerVar, dtype: DType) -> PyResult<()> {
     let dims = p.dims(true);
     let one = value.tensor().or_raise()?.numel() == 1;
     if p.region.numel() == 0 {
@@ -254,14 +254,14 @@ fn by_slices(py: Python<'_>, x: &EVar, p: &Parsed, value: EVar, dtype: DType) ->
     into(py, op, &attrs_with(op, &attrs), &[x, &value], x)
 }
 
-fn by_positions(py: Python<'_>, x: &EVar, index: &Bound<'_, PyAny>, value: EVar, dims: &[i64]) -> PyResult<()> {
+fn by_positions(py: Python<'_>, x: &EagerVar, index: &Bound<'_, PyAny>, value: EagerVar, dims: &[i64]) -> PyResult<()> {
     let ids = positions(py, index, dims)?;
     let value = broadcast(py, &value, ids.dims())?;
     if ids.numel() == 0 {
         return Ok(());
     }
     let n = ids.numel() as i64;
-    let ids = EVar::new(ids.reshaped(&[n]), true);
+    let ids = EagerVar::new(ids.reshaped(&[n]), true);
     let (flat, value) = (reshaped(py, x, &[-1])?, reshaped(py, &value, &[n])?);
     let scatter = need("scatter").or_raise()?;
     let out = call1(py, scatter, (scatter.attrs.shared)(), &[&flat, &ids, &value])?;

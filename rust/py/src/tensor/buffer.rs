@@ -2,7 +2,7 @@
 //! none: numpy asks for it before `__array__`, and `np.asarray(tensor)` is a copy in Paddle.
 
 use oar_core::base::DType;
-use oar_core::tensor::{Cell, Export};
+use oar_core::tensor::{Export, VarStorage};
 use oar_ops_common::elements::strides_of;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -38,7 +38,12 @@ fn format(dtype: DType) -> &'static CStr {
 ///
 /// # Safety
 /// `view` points to a `Py_buffer` that the interpreter wants filled.
-pub unsafe fn fill(cell: &Cell, owner: Bound<'_, PyAny>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+pub unsafe fn fill(
+    cell: &VarStorage,
+    owner: Bound<'_, PyAny>,
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+) -> PyResult<()> {
     if view.is_null() {
         return Err(PyBufferError::new_err("there is no view to fill"));
     }

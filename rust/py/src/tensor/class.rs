@@ -12,7 +12,7 @@ use oar_core::err;
 use oar_core::ir::VarKind;
 use oar_core::tensor::{Tensor, Value};
 use oar_engine::autograd::leaf::{clear_grad, grad_of};
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
@@ -389,7 +389,7 @@ impl PyTensor {
     /// A tensor that shares the memory and stands outside the tape.
     fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
         self.tensor().or_raise()?;
-        let var = EVar::from_parts(self.var.cell.clone(), None, true);
+        let var = EagerVar::from_parts(self.var.cell.clone(), None, true);
         var.persistable.store(self.persistable(), Relaxed);
         let new = PyTensor::wrap(py, var)?;
         new.get().set_name(Some(format!("{}_detach", self.name())));

@@ -5,7 +5,7 @@ use crate::tensor::lod_tensor::PyLoDTensor;
 use crate::tensor::object::PyTensor;
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{shortened, DType, Result};
-use oar_core::tensor::{Buffer, Cell, Export, Owner, Tensor};
+use oar_core::tensor::{Buffer, Export, Owner, Tensor, VarStorage};
 use oar_ops_common::elements::{strided, strides_of};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -150,7 +150,7 @@ fn dl_type(&(dtype, code): &(DType, u8)) -> DlType {
 // ------------------------------------------------------------------------------------------------ out
 
 /// What a consumer holds: the struct it reads, and what that points into.
-struct Lent<K> {
+struct Preallocated<K> {
     managed: K,
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -160,7 +160,7 @@ struct Lent<K> {
 /// The deleter of what we lend; any thread may call it, with or without the GIL.
 unsafe extern "C" fn give_back<K: Kind>(managed: *mut K) {
     // SAFETY: `capsule` has put the box there, and the consumer calls its deleter once.
-    unsafe { drop(Box::from_raw((*managed).context().cast::<Lent<K>>())) }
+    unsafe { drop(Box::from_raw((*managed).context().cast::<Preallocated<K>>())) }
 }
 
 /// Frees what was never consumed.
@@ -190,23 +190,24 @@ fn capsule<K: Kind>(py: Python<'_>, out: oar_core::tensor::Exported, flags: u64)
         byte_offset: 0,
     };
     let managed = K::new(array, flags);
-    let lent = Box::into_raw(Box::new(Lent { managed, shape: out.dims, strides, _bytes: out.export }));
+    let preallocated = Box::into_raw(Box::new(Preallocated { managed, shape: out.dims, strides, _bytes: out.export }));
     // SAFETY: the box was just made; the capsule owns it from here on.
     unsafe {
-        let (shape, strides) = ((*lent).shape.as_mut_ptr(), (*lent).strides.as_mut_ptr());
-        let array = std::ptr::from_ref((*lent).managed.array()).cast_mut();
+        let (shape, strides) = ((*preallocated).shape.as_mut_ptr(), (*preallocated).strides.as_mut_ptr());
+        let array = std::ptr::from_ref((*preallocated).managed.array()).cast_mut();
         ((*array).shape, (*array).strides) = (shape, strides);
-        (*lent).managed.owned_by(lent.cast());
-        let made = ffi::PyCapsule_New((&raw mut (*lent).managed).cast(), K::NAME.as_ptr(), Some(forgotten::<K>));
+        (*preallocated).managed.owned_by(preallocated.cast());
+        let made =
+            ffi::PyCapsule_New((&raw mut (*preallocated).managed).cast(), K::NAME.as_ptr(), Some(forgotten::<K>));
         if made.is_null() {
-            drop(Box::from_raw(lent));
+            drop(Box::from_raw(preallocated));
         }
         Bound::from_owned_ptr_or_err(py, made).map(Bound::unbind)
     }
 }
 
 /// A capsule that shares the memory of the tensor in a cell, or (`copy`) has a copy.
-fn lend(py: Python<'_>, cell: &Cell, versioned: bool, copy: Option<bool>) -> PyResult<Py<PyAny>> {
+fn lend(py: Python<'_>, cell: &VarStorage, versioned: bool, copy: Option<bool>) -> PyResult<Py<PyAny>> {
     let t = cell.tensor().map_err(|e| PyBufferError::new_err(e.to_string()))?;
     // A consumer of the old kind cannot be told that it must not write.
     let must = t.on_device().is_some() || t.buffer().is_read_only() && !versioned;
@@ -217,7 +218,7 @@ fn lend(py: Python<'_>, cell: &Cell, versioned: bool, copy: Option<bool>) -> PyR
     }
     let (out, mut flags) = if must || copy == Some(true) {
         t.fetch().or_raise()?;
-        (Cell::new(t.deep_copy().or_raise()?).export(true).or_raise()?, IS_COPIED)
+        (VarStorage::new(t.deep_copy().or_raise()?).export(true).or_raise()?, IS_COPIED)
     } else {
         drop(t); // the cell's own reference must be the only one
         (cell.export(false).or_raise()?, 0)
@@ -232,7 +233,7 @@ fn lend(py: Python<'_>, cell: &Cell, versioned: bool, copy: Option<bool>) -> PyR
     }
 }
 
-fn cell_of<'a>(x: &'a Bound<'_, PyAny>) -> PyResult<&'a Arc<Cell>> {
+fn cell_of<'a>(x: &'a Bound<'_, PyAny>) -> PyResult<&'a Arc<VarStorage>> {
     if let Ok(t) = x.cast::<PyTensor>() {
         return Ok(&t.get().var.cell);
     }
@@ -452,7 +453,7 @@ fn borrow(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
 /// A LoDTensor over the memory that a DLPack capsule stands for.
 #[pyfunction]
 fn from_dlpack(dltensor: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
-    Ok(PyLoDTensor(Arc::new(Cell::new(borrow(dltensor, None)?))))
+    Ok(PyLoDTensor(Arc::new(VarStorage::new(borrow(dltensor, None)?))))
 }
 
 /// A Tensor over the memory that a DLPack capsule stands for.

@@ -12,7 +12,7 @@ use oar_core::ir::Attr;
 use oar_core::op::{backend, table, Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
 use oar_engine::autograd::eager::{is_recording, wrap_plain, Destination, Ins};
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use oar_ops_common::region::{Region, SliceAttrs, StridedSliceAttrs};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
@@ -226,7 +226,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     if (var.stop_gradient() || !is_recording()) && !trace::is_on() {
         let mut out = p.region.read(&x, &p.dims(false)).or_raise()?;
         out.lod = x.lod.clone().filter(|_| p.new_axes.is_empty() && p.spans.first().is_some_and(|s| s.0 != 0));
-        return PyTensor::wrap(py, EVar::new(out, true));
+        return PyTensor::wrap(py, EagerVar::new(out, true));
     }
     let sliced = if p.spans.is_empty() { var.clone() } else { call(py, &p, var, x)? };
     if p.new_axes.is_empty() {
@@ -242,7 +242,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
 }
 
 /// The recorded call of the operator; a small part is read here, which gives what the operator would.
-fn call(py: Python<'_>, p: &Parsed, var: &EVar, x: Tensor) -> PyResult<EVar> {
+fn call(py: Python<'_>, p: &Parsed, var: &EagerVar, x: Tensor) -> PyResult<EagerVar> {
     let (op, attrs) = operator(p).or_raise()?;
     let mut ins: Ins = Args::new();
     ins.push_one(Some(var));

@@ -5,7 +5,7 @@ use crate::tensor::numpy::{aside, dtype_from_py, from_array, to_array, to_array_
 use crate::tensor::object::PyTensor;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, Lod, Tensor, Value};
+use oar_core::tensor::{Lod, Tensor, Value, VarStorage};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -42,7 +42,7 @@ fn offsets(lengths: &[Vec<usize>]) -> Lod {
 
 /// A tensor of a Scope or a feed: a handle on a cell.
 #[pyclass(name = "LoDTensor", module = "paddle.fluid.core", subclass, weakref, frozen)]
-pub struct PyLoDTensor(pub Arc<Cell>);
+pub struct PyLoDTensor(pub Arc<VarStorage>);
 
 /// The tensor behind a LoDTensor object; `None` for objects of other types.
 pub fn tensor_of(obj: &Bound<'_, PyAny>) -> Option<Result<Tensor>> {
@@ -202,7 +202,7 @@ impl PyLoDTensor {
     #[pyo3(signature = (_place=None))]
     fn _copy(&self, py: Python<'_>, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
         let t = self.tensor().or_raise()?;
-        Ok(PyLoDTensor(Arc::new(Cell::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
+        Ok(PyLoDTensor(Arc::new(VarStorage::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
     }
 
     /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
@@ -245,7 +245,7 @@ impl PyLoDTensor {
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
         let part = to_array(py, &self.tensor().or_raise()?)?.get_item(index)?;
         let part = py.import("numpy")?.call_method1("asarray", (part,))?;
-        Ok(PyLoDTensor(Arc::new(Cell::new(from_array(&part)?))))
+        Ok(PyLoDTensor(Arc::new(VarStorage::new(from_array(&part)?))))
     }
 
     fn _get_float_element(&self, i: usize) -> PyResult<f64> {

@@ -14,7 +14,7 @@ use oar_core::op::table;
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::Tensor;
 use oar_engine::autograd::eager::{call_quick, is_plain, Destination, Ins};
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt};
@@ -90,13 +90,13 @@ pub fn attrs_with(op: &'static Op, set: &[(&str, Attr)]) -> Attrs {
 }
 
 /// Runs an operator whose first output is its result.
-pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar]) -> PyResult<EVar> {
+pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EagerVar]) -> PyResult<EagerVar> {
     let large = ins.iter().any(|v| v.cell.lock().as_dense().is_none_or(is_large));
     call_sized(py, op, attrs, ins, large)
 }
 
 /// [`call1`] where the caller knows whether the inputs are large.
-fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], large: bool) -> PyResult<EVar> {
+fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], large: bool) -> PyResult<EagerVar> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
     if is_plain(op) {
@@ -109,7 +109,7 @@ fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EVar], lar
     outs.flat.iter_mut().find_map(Option::take).ok_or_else(|| raise(err!(Fatal, "operator {} gave nothing", op.name)))
 }
 
-pub fn scale(py: Python<'_>, x: &EVar, scale: f64, bias: f64) -> PyResult<EVar> {
+pub fn scale(py: Python<'_>, x: &EagerVar, scale: f64, bias: f64) -> PyResult<EagerVar> {
     static SCALE: OnceLock<Option<&'static Op>> = OnceLock::new();
     let op = SCALE.get_or_init(|| table::lookup("scale"));
     let op = op.ok_or_else(|| err!(Unimplemented, "operator scale is not there yet")).or_raise()?;
@@ -117,7 +117,7 @@ pub fn scale(py: Python<'_>, x: &EVar, scale: f64, bias: f64) -> PyResult<EVar> 
     call1(py, op, &attrs, &[x])
 }
 
-pub fn cast(py: Python<'_>, x: &EVar, to: DType) -> PyResult<EVar> {
+pub fn cast(py: Python<'_>, x: &EagerVar, to: DType) -> PyResult<EagerVar> {
     let from = x.tensor().or_raise()?.dtype();
     let op = need("cast").or_raise()?;
     let attrs = attrs_with(op, &[("in_dtype", Attr::Int(from.proto())), ("out_dtype", Attr::Int(to.proto()))]);
@@ -186,19 +186,19 @@ pub fn binary<'py>(
     Ok(PyTensor::wrap(py, out)?.into_any().unbind())
 }
 
-fn dtype_of(v: &EVar) -> Result<DType> {
+fn dtype_of(v: &EagerVar) -> Result<DType> {
     Ok(look(v)?.0)
 }
 
 /// The data type of a tensor, and whether it is large: one look into its cell.
-fn look(v: &EVar) -> Result<(DType, bool)> {
+fn look(v: &EagerVar) -> Result<(DType, bool)> {
     match &*v.cell.lock() {
         oar_core::tensor::Value::Dense(t) => Ok((t.dtype(), is_large(t))),
         other => Err(err!(InvalidArgument, "expected a dense Tensor, got {}", other.what())),
     }
 }
 
-fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) -> PyResult<EVar> {
+fn tensors(py: Python<'_>, left: &EagerVar, right: &EagerVar, kind: Bin, reverse: bool) -> PyResult<EagerVar> {
     let op = op_of(kind).or_raise()?;
     let attrs = (op.attrs.shared)();
     let ins = if reverse { [right, left] } else { [left, right] };
@@ -211,7 +211,7 @@ fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) 
     }
     if kind.promotes() && (l.is_complex() || r.is_complex()) {
         let to = l.meet(r).or_raise()?;
-        let meet = |v: &EVar, from: DType| if from == to { Ok(v.clone()) } else { cast(py, v, to) };
+        let meet = |v: &EagerVar, from: DType| if from == to { Ok(v.clone()) } else { cast(py, v, to) };
         let (left, right) = (meet(left, l)?, meet(right, r)?);
         let ins = if reverse { [&right, &left] } else { [&left, &right] };
         return call1(py, op, attrs, &ins);
@@ -229,20 +229,20 @@ fn tensors(py: Python<'_>, left: &EVar, right: &EVar, kind: Bin, reverse: bool) 
 /// `None` when `other` is no number and no array, which counts as a Tensor with its elements.
 fn with_scalar(
     py: Python<'_>,
-    left: &EVar,
+    left: &EagerVar,
     other: &Bound<'_, PyAny>,
     kind: Bin,
     reverse: bool,
-) -> PyResult<Option<EVar>> {
+) -> PyResult<Option<EagerVar>> {
     let mut dtype = dtype_of(left).or_raise()?;
     let known = scalar(other);
     if let Some(value) = known.is_none().then(|| complex_scalar(other)).flatten() {
         // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
         let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value).or_raise()?;
-        return tensors(py, left, &EVar::new(right, true), kind, reverse).map(Some);
+        return tensors(py, left, &EagerVar::new(right, true), kind, reverse).map(Some);
     }
     if known.is_none() && is_array(other) && other.getattr("ndim")?.extract::<usize>()? > 0 {
-        let right = EVar::new(from_array(other)?, true);
+        let right = EagerVar::new(from_array(other)?, true);
         trace::given(&right);
         return tensors(py, left, &right, kind, reverse).map(Some);
     }
@@ -289,7 +289,7 @@ fn with_scalar(
         call1(py, op, &attrs_with(op, &set), &[])?
     } else {
         let dims = if reverse { left.tensor().or_raise()?.dims().to_vec() } else { vec![1] };
-        EVar::new(full(&dims, dtype, value.into()).or_raise()?, true)
+        EagerVar::new(full(&dims, dtype, value.into()).or_raise()?, true)
     };
     tensors(py, left, &right, kind, reverse).map(Some)
 }

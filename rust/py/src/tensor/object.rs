@@ -2,7 +2,7 @@
 
 use oar_core::base::DType;
 use oar_core::tensor::Value;
-use oar_engine::autograd::{trace, EVar};
+use oar_engine::autograd::{trace, EagerVar};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::{ffi, PyTypeInfo};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Operators on Tensors whose `stop_gradient` is False are recorded; `backward` computes the gradients.
 #[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
 pub struct PyTensor {
-    pub var: EVar,
+    pub var: EagerVar,
     pub(crate) name: Mutex<Option<Box<str>>>,
     /// Data type and shape of a variable that holds nothing yet.
     pub declared: Option<Box<(DType, Vec<i64>)>>,
@@ -35,7 +35,7 @@ fn decide() {
 
 impl PyTensor {
     #[inline]
-    fn of(var: EVar) -> PyTensor {
+    fn of(var: EagerVar) -> PyTensor {
         decide();
         PyTensor { var, name: Mutex::new(None), declared: None }
     }
@@ -43,7 +43,7 @@ impl PyTensor {
     /// A variable that holds nothing yet.
     pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
         decide();
-        PyTensor { var: EVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
+        PyTensor { var: EagerVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
     }
 }
 
@@ -54,7 +54,7 @@ static VALUE_AT: AtomicUsize = AtomicUsize::new(0);
 /// Zeros are right for both: pyo3's way makes an empty dict for every object (CPython 3.11 and 3.12 do it for it), which
 /// costs as much as a small operator and which nearly nobody looks at.
 fn plain_layout(py: Python<'_>) -> PyResult<Option<usize>> {
-    let sample = Bound::new(py, PyTensor::of(EVar::new(Value::None, true)))?;
+    let sample = Bound::new(py, PyTensor::of(EagerVar::new(Value::None, true)))?;
     let at = (sample.get() as *const PyTensor as usize).wrapping_sub(sample.as_ptr() as usize);
     let class = py.get_type::<PyTensor>();
     let number = |name: &str| class.getattr(name)?.extract::<isize>();
@@ -76,14 +76,14 @@ pub fn learn_layout(py: Python<'_>) -> PyResult<()> {
 impl PyTensor {
     /// A new Tensor of Python whose value no operator computed.
     pub fn given(py: Python<'_>, value: impl Into<Value>, stop_gradient: bool) -> PyResult<Bound<'_, PyTensor>> {
-        let var = EVar::new(value, stop_gradient);
+        let var = EagerVar::new(value, stop_gradient);
         trace::given(&var);
         PyTensor::wrap(py, var)
     }
 
     /// A new Tensor of Python.
     #[inline]
-    pub fn wrap(py: Python<'_>, var: EVar) -> PyResult<Bound<'_, PyTensor>> {
+    pub fn wrap(py: Python<'_>, var: EagerVar) -> PyResult<Bound<'_, PyTensor>> {
         let at = VALUE_AT.load(Relaxed);
         if at == 0 {
             return Bound::new(py, PyTensor::of(var));

@@ -4,13 +4,13 @@ use crate::error::OrRaise;
 use crate::tensor::lod_tensor::{element, resized};
 use crate::tensor::numpy::{from_array, to_array_of};
 use oar_core::base::{DType, Result};
-use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
+use oar_core::tensor::{SelectedRows, Tensor, Value, VarStorage};
 use oar_core::{bail, ensure};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
 #[pyclass(name = "SelectedRows", module = "paddle.fluid.core", frozen)]
-pub struct PySelectedRows(pub Arc<Cell>);
+pub struct PySelectedRows(pub Arc<VarStorage>);
 
 impl PySelectedRows {
     fn update(&self, f: impl FnOnce(&mut SelectedRows) -> Result<()>) -> Result<()> {
@@ -89,7 +89,7 @@ impl PySelectedRows {
 
 /// The value tensor of SelectedRows.
 #[pyclass(name = "_RowsTensor", module = "paddle.fluid.core", frozen)]
-pub struct PyRowsValue(Arc<Cell>);
+pub struct PyRowsValue(Arc<VarStorage>);
 
 #[pymethods]
 impl PyRowsValue {

@@ -6,7 +6,7 @@ use super::save::write_tensor;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::op::run::{Env, Frame};
-use oar_core::tensor::{Cell, SelectedRows, Tensor, Value};
+use oar_core::tensor::{SelectedRows, Tensor, Value, VarStorage};
 use oar_core::{bail, err};
 use oar_kernels::pool;
 use oar_kernels::simd::prefetch;
@@ -74,7 +74,7 @@ impl Serving<'_> {
     fn run(&self, block: i32, bound: Vec<(String, Value)>) -> Result<()> {
         let scope = self.frame.scope.child();
         for (name, value) in bound {
-            scope.bind(&name, Arc::new(Cell::new(value)));
+            scope.bind(&name, Arc::new(VarStorage::new(value)));
         }
         let result = self.env.run_block(block, &scope);
         self.frame.scope.drop_kid(&scope);
@@ -230,8 +230,8 @@ impl Serving<'_> {
         let out = last.read().outputs.iter().find_map(|(_, v)| v.first().cloned());
         let out = out.ok_or_else(|| err!(NotFound, "block {block} finds nothing"))?;
         let scope = self.frame.scope.child();
-        scope.bind(name, Arc::new(Cell::new(ids)));
-        scope.bind(&out, Arc::new(Cell::default()));
+        scope.bind(name, Arc::new(VarStorage::new(ids)));
+        scope.bind(&out, Arc::new(VarStorage::default()));
         let result = self.env.run_block(block, &scope);
         let found = scope.find_local(&out).map(|c| c.get()).unwrap_or_default();
         self.frame.scope.drop_kid(&scope);

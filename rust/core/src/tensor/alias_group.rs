@@ -1,4 +1,4 @@
-//! Who shares memory with whom: lists of variables, that do not keep each other alive.
+//! Groups of variables that share memory, held by weak references.
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -6,43 +6,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 struct Family<T> {
-    /// Held while bytes are handed on: whoever hands last, all have the same ones.
+    /// Held while bytes are propagated, so that all members end with the bytes of the last writer.
     members: Mutex<Vec<Weak<T>>>,
-    /// Held by the thread that copies the bytes to write them.
+    /// Held by the thread that copies the bytes in order to write them.
     moving: Mutex<()>,
 }
 
-/// What one of them knows of the others; nothing for most.
-pub(super) struct Kin<T> {
+/// A variable's link to its alias group; empty for most variables.
+pub(super) struct AliasGroup<T> {
     all: OnceLock<Arc<Family<T>>>,
-    overtaken: AtomicBool,
+    stale: AtomicBool,
 }
 
-impl<T> Default for Kin<T> {
-    fn default() -> Kin<T> {
-        Kin { all: OnceLock::new(), overtaken: AtomicBool::new(false) }
+impl<T> Default for AliasGroup<T> {
+    fn default() -> AliasGroup<T> {
+        AliasGroup { all: OnceLock::new(), stale: AtomicBool::new(false) }
     }
 }
 
-impl<T> Kin<T> {
-    /// Are there others, or were there?
+impl<T> AliasGroup<T> {
+    /// True if the variable has, or had, aliases.
     #[inline]
     pub(super) fn is_some(&self) -> bool {
         self.all.get().is_some()
     }
 
-    /// Was it changed in a way that its own history does not know?
+    /// True if the variable was changed through an alias by a recorded operator, so that its own history is
+    /// incomplete.
     #[inline]
-    pub(super) fn is_overtaken(&self) -> bool {
-        self.overtaken.load(Ordering::Relaxed)
+    pub(super) fn is_stale(&self) -> bool {
+        self.stale.load(Ordering::Relaxed)
     }
 
-    pub(super) fn overtake(&self) {
-        self.overtaken.store(true, Ordering::Relaxed);
+    pub(super) fn mark_stale(&self) {
+        self.stale.store(true, Ordering::Relaxed);
     }
 
-    /// Makes `new`, whose `Kin` is `of_new`, one of those of `base`, whose own this is, if `share` gave it its bytes.
-    pub(super) fn admit(&self, base: &Arc<T>, new: &Arc<T>, of_new: &Kin<T>, share: impl FnOnce() -> bool) {
+    /// Adds `new` (whose link is `of_new`) to the group of `base` (whose link is `self`), if `share` gives it the
+    /// bytes.
+    pub(super) fn add_alias(&self, base: &Arc<T>, new: &Arc<T>, of_new: &AliasGroup<T>, share: impl FnOnce() -> bool) {
         let all = self.all.get_or_init(|| {
             Arc::new(Family { members: Mutex::new(vec![Arc::downgrade(base)]), moving: Mutex::new(()) })
         });
@@ -57,16 +59,16 @@ impl<T> Kin<T> {
         let _ = of_new.all.set(all.clone());
     }
 
-    /// The lock of who copies the bytes of all.
+    /// Locks the group against other threads that copy its bytes.
     pub(super) fn moving(&self) -> Option<MutexGuard<'_, ()>> {
         self.all.get().map(|all| all.moving.lock())
     }
 
-    /// Does it for the others that live, one thread at a time.
+    /// Calls `each` for every other living member, one thread at a time.
     #[cold]
     pub(super) fn for_others(&self, than: &T, each: impl Fn(&T)) {
         let Some(all) = self.all.get() else { return };
-        // Dropped after the lock is gone: a value may own Python objects.
+        // Dropped after the lock is released: a value may own Python objects.
         let mut others: SmallVec<[Arc<T>; 4]> = SmallVec::new();
         let members = all.members.lock();
         others.extend(members.iter().filter_map(Weak::upgrade).filter(|member| !std::ptr::eq(&**member, than)));

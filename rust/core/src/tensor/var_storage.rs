@@ -1,14 +1,15 @@
-//! A cell is what a variable is: an identity, a value, and how often the value was changed in place.
+//! Variable storage: the identity of a variable, its value, and the number of changes in place.
 //!
-//! From its first value on a cell always holds one, whoever works on it. An operator that writes its input in place
-//! gets a live reference (see [`super::Buffer`]) to the bytes that the cell goes on holding; so do operators that read it,
-//! which does not keep others from writing. Threads that share a cell may see each other's elements half written, but
-//! never a shape that is not the bytes', nor bytes that were given back. What leaves (`get`) is a snapshot.
+//! After its first value a variable always holds one, whatever operator is at work on it. An operator that writes its
+//! input in place gets a shared-mutable reference (see [`super::Buffer`]) to the bytes, which the variable keeps; so
+//! do operators that read it, which does not keep others from writing. Threads that share a variable may see each
+//! other's elements half written, but never a shape that does not fit the bytes, nor freed bytes. `get` returns a
+//! copy-on-write reference.
 //!
-//! Integers and bools are indices and conditions: they never change under who reads them. Operators get snapshots of
-//! them, so that one that writes them in place writes a copy, which [`Cell::finish`] installs.
+//! Integers and bools are indices and conditions: they never change under a reader. Operators get snapshots of them,
+//! so an operator that writes them in place writes a copy, which [`VarStorage::finish`] installs.
 
-use super::kin::Kin;
+use super::alias_group::AliasGroup;
 use super::{Export, SelectedRows, Tensor, Value};
 use crate::bail;
 use crate::base::{DType, Result};
@@ -17,30 +18,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 #[derive(Default)]
-pub struct Cell {
+pub struct VarStorage {
     value: Mutex<Value>,
     version: AtomicU32,
-    /// Those that share its memory.
-    kin: Kin<Cell>,
-    /// Held by the thread that copies the bytes to write them.
+    /// The variables that share its memory.
+    aliases: AliasGroup<VarStorage>,
+    /// Held by the thread that copies the bytes in order to write them.
     moving: Mutex<()>,
 }
 
-/// The elements of a tensor as somebody outside sees them.
+/// The elements of a tensor as foreign code sees them.
 pub struct Exported {
     pub ptr: *mut u8,
     pub dims: Vec<i64>,
     pub dtype: DType,
-    /// Keeps the bytes alive and where they are.
+    /// Keeps the bytes alive and in place.
     pub export: Export,
 }
 
 // SAFETY: the pointer is into the bytes that `export` keeps.
 unsafe impl Send for Exported {}
 
-impl Cell {
-    pub fn new(value: impl Into<Value>) -> Cell {
-        Cell { value: Mutex::new(value.into()), ..Cell::default() }
+impl VarStorage {
+    pub fn new(value: impl Into<Value>) -> VarStorage {
+        VarStorage { value: Mutex::new(value.into()), ..VarStorage::default() }
     }
 
     /// A clone of the value; the bytes are shared.
@@ -58,8 +59,8 @@ impl Cell {
         }
     }
 
-    /// The value for an operator that reads it now; of floating-point numbers it does not keep others from writing them
-    /// in place.
+    /// The value for an operator that reads it now. Reading floating-point numbers does not keep others from writing
+    /// them in place.
     #[inline]
     pub fn read(&self) -> Value {
         match &mut *self.value.lock() {
@@ -68,8 +69,8 @@ impl Cell {
         }
     }
 
-    /// The value for an operator that writes it in place. The cell keeps it; what the operator makes of it goes to
-    /// [`Cell::finish`].
+    /// The value for an operator that writes it in place. The variable keeps it; the result goes to
+    /// [`VarStorage::finish`].
     pub fn write(&self) -> Result<Value> {
         let mut held = self.value.lock();
         if held.elements().is_some_and(|t| !t.is_exact() && t.is_kept()) {
@@ -83,11 +84,11 @@ impl Cell {
         })
     }
 
-    /// Copies the bytes, which somebody keeps, for the cell. One thread does, the others wait for it; readers do not.
+    /// Copies bytes that a snapshot refers to. One thread copies, other writers wait for it; readers do not.
     #[cold]
     fn move_away(&self) -> Result<()> {
         let _one = self.moving.lock();
-        let _kin = self.kin.moving();
+        let _kin = self.aliases.moving();
         let old = match self.value.lock().elements() {
             Some(t) if t.is_kept() => t.clone(),
             _ => return Ok(()),
@@ -103,12 +104,12 @@ impl Cell {
             t.move_to(copy);
         }
         drop(held);
-        self.tell();
+        self.propagate();
         Ok(())
     }
 
-    /// The end of a [`Cell::write`] that went well: what was computed elsewhere becomes the value. Bytes that were
-    /// written in place are there already, unless somebody has given the variable another value meanwhile.
+    /// Completes a successful [`VarStorage::write`]: a result computed elsewhere becomes the value. Bytes written in
+    /// place are there already, unless the variable was given another value meanwhile.
     #[inline]
     pub fn finish(&self, value: Value) {
         if !value.elements().is_some_and(|t| t.buffer().is_live()) {
@@ -121,7 +122,7 @@ impl Cell {
         self.value.lock()
     }
 
-    /// Sets the value. Bytes that somebody outside sees (pinned ones) are written in place where the new value fits.
+    /// Sets the value. Pinned bytes, which foreign code sees, are written in place where the new value fits.
     #[inline]
     pub fn set(&self, value: impl Into<Value>) {
         let mut value = value.into();
@@ -134,14 +135,14 @@ impl Cell {
                 return;
             }
         }
-        // The old value is dropped after the lock is gone: it may own Python objects.
+        // The old value is dropped after the lock is released: it may own Python objects.
         let old = std::mem::replace(&mut *held, value);
         drop(held);
         drop(old);
-        self.tell();
+        self.propagate();
     }
 
-    /// Pins the bytes of a dense tensor for somebody outside, and says where and what they are.
+    /// Pins the bytes of a dense tensor for foreign code.
     pub fn export(&self, writable: bool) -> Result<Exported> {
         let mut held = self.value.lock();
         match &mut *held {
@@ -150,7 +151,7 @@ impl Cell {
                 let export = t.export(writable)?;
                 let exported = Exported { ptr: t.ptr(), dims: t.dims().to_vec(), dtype: t.dtype(), export };
                 drop(held);
-                self.tell();
+                self.propagate();
                 Ok(exported)
             }
             Value::None => bail!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised"),
@@ -158,7 +159,7 @@ impl Cell {
         }
     }
 
-    /// Empties the cell.
+    /// Drops the value.
     pub fn clear(&self) {
         let old = std::mem::take(&mut *self.value.lock());
         drop(old);
@@ -173,12 +174,12 @@ impl Cell {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// After a change in place: the kin have it, too.
+    /// Counts a change in place; the aliases' versions count it as well.
     #[inline]
     pub fn bump(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
-        if self.has_kin() {
-            self.kin.for_others(self, |other| {
+        if self.has_aliases() {
+            self.aliases.for_others(self, |other| {
                 self.hand_to(other);
                 other.version.fetch_add(1, Ordering::Relaxed);
             });
@@ -186,19 +187,19 @@ impl Cell {
     }
 }
 
-// Cells that share their memory: a variable and what reshape and its like made of it in dygraph mode (2.0.2's views).
+// Aliases: variables that share their memory, made by reshape and the like in dygraph mode (2.0.2's views).
 //
-// Each has a shape of its own, and a live reference to the bytes of all, so that what one writes in place the others see. A
-// cell that gets other bytes (somebody keeps the old ones, or a new value was set) hands them to its kin. A change in place
-// counts up the versions of all. The tape, however, knows of a change only where it was made: a variable that was
-// changed through one of its kin has a history that says nothing of it, and gives no gradients any more.
-impl Cell {
-    /// Makes a cell, whose value is another shape of the bytes of `base`, one of its kin. Nothing, if it is not. Of pinned
-    /// bytes, which no operator shares, it is a copy, and goes.
-    pub fn join(self: &Arc<Cell>, base: &Arc<Cell>) {
-        // Who copies the bytes now does not know yet that others will have them.
+// Each has its own shape and a shared-mutable reference to the common bytes, so a write in place is seen by all. A
+// variable that gets other bytes (a snapshot refers to the old ones, or a new value was set) passes them to its
+// aliases. A change in place counts up the versions of all. The tape records a change only at the variable where it
+// was made: the history of its aliases would give wrong derivatives, so they are marked stale and give no gradients.
+impl VarStorage {
+    /// Makes a variable whose value is another shape of the bytes of `base` an alias of it. Otherwise nothing happens.
+    /// Pinned bytes are not shared by operators: the value is a copy then, which is dropped.
+    pub fn join(self: &Arc<VarStorage>, base: &Arc<VarStorage>) {
+        // A thread that copies the bytes now does not see the new alias yet.
         let _still = base.moving.lock();
-        base.kin.admit(base, self, &self.kin, || {
+        base.aliases.add_alias(base, self, &self.aliases, || {
             let (mut mine, mut held) = (self.value.lock(), base.value.lock());
             let (Value::Dense(view), Value::Dense(t)) = (&mut *mine, &mut *held) else { return false };
             let same = t.buffer.same(&view.buffer) && t.offset == view.offset;
@@ -206,7 +207,7 @@ impl Cell {
             if !(same || copied) || t.nbytes() != view.nbytes() {
                 return false;
             }
-            // A snapshot would keep the bytes as they are: it goes before the live reference comes.
+            // A snapshot would keep the bytes as they are: drop it before the shared-mutable reference is made.
             let Ok(nothing) = Tensor::shape_only(view.dtype, &[]) else { return false };
             view.move_to(nothing);
             view.move_to(t.live());
@@ -215,37 +216,37 @@ impl Cell {
         });
     }
 
-    /// Do others share its memory, or did they?
+    /// True if the variable shares, or shared, its memory.
     #[inline]
-    pub fn has_kin(&self) -> bool {
-        self.kin.is_some()
+    pub fn has_aliases(&self) -> bool {
+        self.aliases.is_some()
     }
 
-    /// Was it changed by a recorded operator on one of its kin?
+    /// True if a recorded operator changed it through an alias.
     #[inline]
-    pub fn is_overtaken(&self) -> bool {
-        self.kin.is_overtaken()
+    pub fn is_stale(&self) -> bool {
+        self.aliases.is_stale()
     }
 
-    /// After a recorded operator gave it another value: the histories of its kin say nothing of that.
+    /// Marks the aliases stale, after a recorded operator gave this variable another value.
     #[inline]
-    pub fn overtake_kin(&self) {
-        if self.has_kin() {
-            self.kin.for_others(self, |other| other.kin.overtake());
+    pub fn mark_aliases_stale(&self) {
+        if self.has_aliases() {
+            self.aliases.for_others(self, |other| other.aliases.mark_stale());
         }
     }
 
-    /// Hands the bytes to the kin, if they are not theirs already.
+    /// Passes the bytes to the aliases that do not have them yet.
     #[inline]
-    fn tell(&self) {
-        if self.has_kin() {
-            self.kin.for_others(self, |other| self.hand_to(other));
+    fn propagate(&self) {
+        if self.has_aliases() {
+            self.aliases.for_others(self, |other| self.hand_to(other));
         }
     }
 
     #[cold]
-    fn hand_to(&self, other: &Cell) {
-        // Never the locks of two cells at a time but in `join`, whose cell nobody else has.
+    fn hand_to(&self, other: &VarStorage) {
+        // Never holds the locks of two variables, except in `join`, whose variable is not shared yet.
         let mine = match &mut *self.value.lock() {
             Value::Dense(t) => t.live(),
             _ => return,
@@ -259,7 +260,7 @@ impl Cell {
     }
 }
 
-/// What operators get of integers and of what is not dense.
+/// What operators get of integers and of values that are not dense.
 fn read_others(held: &mut Value) -> Value {
     match held {
         Value::Rows(r) if !r.value.is_exact() => {
@@ -282,8 +283,8 @@ mod tests {
         value.dense().unwrap().clone()
     }
 
-    /// What an operator in place does with the value that it is given.
-    fn add_one(cell: &Cell) {
+    /// An operator in place.
+    fn add_one(cell: &VarStorage) {
         let mut value = cell.write().unwrap();
         let Value::Dense(t) = &mut value else { panic!("dense") };
         t.data_mut::<f32>().unwrap().iter_mut().for_each(|v| *v += 1.0);
@@ -291,30 +292,30 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_written_in_place_while_others_read() {
-        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+    fn a_variable_is_written_in_place_while_others_read() {
+        let cell = VarStorage::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
         let at = dense(cell.get()).ptr();
         let (reader, writer) = (cell.read(), cell.write().unwrap());
         assert!(!cell.lock().is_none());
         add_one(&cell);
         assert_eq!((dense(cell.get()).ptr(), dense(reader).data::<f32>()), (at, &[2f32, 3.0][..]));
-        drop(writer); // one that failed: nothing is lost
+        drop(writer); // a failed write loses nothing
         assert_eq!(cell.tensor().unwrap().data::<f32>(), [2.0, 3.0]);
     }
 
     #[test]
-    fn what_left_the_cell_stays_as_it_is() {
-        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+    fn a_snapshot_keeps_its_elements() {
+        let cell = VarStorage::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
         add_one(&cell);
-        let (kept, other) = (cell.get(), Cell::new(cell.get()));
+        let (kept, other) = (cell.get(), VarStorage::new(cell.get()));
         add_one(&cell);
         add_one(&other);
         add_one(&cell);
         assert_eq!(dense(kept).data::<f32>(), [2.0, 3.0]);
         assert_eq!(cell.tensor().unwrap().data::<f32>(), [4.0, 5.0]);
         assert_eq!(other.tensor().unwrap().data::<f32>(), [3.0, 4.0]);
-        // A live reference that is given to another cell is a snapshot there.
-        let third = Cell::new(Value::None);
+        // A shared-mutable reference that is set in another variable becomes a snapshot there.
+        let third = VarStorage::new(Value::None);
         third.set(cell.read());
         add_one(&cell);
         assert_eq!(third.tensor().unwrap().data::<f32>(), [4.0, 5.0]);
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_value_set_meanwhile_wins_over_what_was_written_in_place() {
-        let cell = Cell::new(Tensor::from_slice(&[1f32], &[1]).unwrap());
+        let cell = VarStorage::new(Tensor::from_slice(&[1f32], &[1]).unwrap());
         let writer = cell.write().unwrap();
         cell.set(Tensor::from_slice(&[7f32, 8.0], &[2]).unwrap());
         cell.finish(writer);
@@ -330,8 +331,8 @@ mod tests {
     }
 
     #[test]
-    fn integers_do_not_change_under_who_reads_them() {
-        let cell = Cell::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap());
+    fn integers_do_not_change_under_a_reader() {
+        let cell = VarStorage::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap());
         let before = cell.read();
         let mut value = cell.write().unwrap();
         let Value::Dense(t) = &mut value else { panic!("dense") };
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn pinned_bytes_are_written_where_they_are() {
-        let cell = Cell::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
+        let cell = VarStorage::new(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap());
         let seen = cell.export(true).unwrap();
         add_one(&cell);
         let kept = cell.get();
@@ -357,8 +358,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_integers_is_whole_for_every_thread() {
-        let cell = Cell::new(Tensor::from_slice(&[0i64; 8], &[8]).unwrap());
+    fn integers_are_whole_for_every_thread() {
+        let cell = VarStorage::new(Tensor::from_slice(&[0i64; 8], &[8]).unwrap());
         let rounds = if cfg!(miri) { 20 } else { 2000 };
         std::thread::scope(|s| {
             s.spawn(|| {
@@ -390,17 +391,17 @@ mod tests {
         Tensor::from_slice(&data, &[n]).unwrap()
     }
 
-    fn view(base: &Arc<Cell>, dims: &[i64]) -> Arc<Cell> {
-        let view = Arc::new(Cell::new(base.tensor().unwrap().reshaped(dims)));
+    fn view(base: &Arc<VarStorage>, dims: &[i64]) -> Arc<VarStorage> {
+        let view = Arc::new(VarStorage::new(base.tensor().unwrap().reshaped(dims)));
         view.join(base);
         view
     }
 
-    fn first(cell: &Cell) -> f32 {
+    fn first(cell: &VarStorage) -> f32 {
         cell.tensor().unwrap().data::<f32>()[0]
     }
 
-    fn write(cell: &Cell, to: f32) {
+    fn write(cell: &VarStorage, to: f32) {
         let mut value = cell.write().unwrap();
         let Value::Dense(t) = &mut value else { panic!("dense") };
         t.data_mut::<f32>().unwrap()[0] = to;
@@ -409,8 +410,8 @@ mod tests {
     }
 
     #[test]
-    fn kin_see_what_is_written_in_place() {
-        let base = Arc::new(Cell::new(numbers(6)));
+    fn aliases_see_writes_in_place() {
+        let base = Arc::new(VarStorage::new(numbers(6)));
         let (a, b) = (view(&base, &[2, 3]), view(&base, &[3, 2]));
         let at = base.tensor().unwrap().ptr();
         write(&a, 7.0);
@@ -422,8 +423,8 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_stays_and_the_kin_move_together() {
-        let base = Arc::new(Cell::new(numbers(4)));
+    fn a_snapshot_stays_and_aliases_move_together() {
+        let base = Arc::new(VarStorage::new(numbers(4)));
         let a = view(&base, &[2, 2]);
         let kept = base.get();
         let late = view(&base, &[4, 1]);
@@ -433,14 +434,14 @@ mod tests {
         assert_eq!([first(&base), first(&a), first(&late)], [8.0; 3]);
         base.set(numbers(4));
         assert_eq!([first(&a), first(&late)], [0.0; 2]);
-        base.set(numbers(2)); // another size: it goes its own way
+        base.set(numbers(2)); // another size: no longer shared
         write(&base, 5.0);
         assert_eq!([first(&base), first(&a)], [5.0, 0.0]);
     }
 
     #[test]
     fn integers_are_shared_too() {
-        let base = Arc::new(Cell::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap()));
+        let base = Arc::new(VarStorage::new(Tensor::from_slice(&[1i64, 2], &[2]).unwrap()));
         let a = view(&base, &[2, 1]);
         let seen = base.read();
         let mut value = a.write().unwrap();
@@ -452,23 +453,23 @@ mod tests {
     }
 
     #[test]
-    fn recorded_changes_overtake_the_others() {
-        let base = Arc::new(Cell::new(numbers(2)));
+    fn recorded_changes_mark_aliases_stale() {
+        let base = Arc::new(VarStorage::new(numbers(2)));
         let a = view(&base, &[2, 1]);
         a.bump();
-        assert!(!base.is_overtaken());
-        a.overtake_kin();
-        assert!(base.is_overtaken() && !a.is_overtaken());
+        assert!(!base.is_stale());
+        a.mark_aliases_stale();
+        assert!(base.is_stale() && !a.is_stale());
     }
 
     #[test]
     fn the_copy_of_pinned_bytes_is_joined() {
-        let base = Arc::new(Cell::new(numbers(2)));
+        let base = Arc::new(VarStorage::new(numbers(2)));
         let export = base.export(true).unwrap();
-        let a = Arc::new(Cell::new(base.tensor().unwrap().deep_copy().unwrap()));
+        let a = Arc::new(VarStorage::new(base.tensor().unwrap().deep_copy().unwrap()));
         a.join(&base);
         add_one(&a);
-        assert!(a.has_kin() && base.lock().dense().unwrap().ptr() == a.lock().dense().unwrap().ptr());
+        assert!(a.has_aliases() && base.lock().dense().unwrap().ptr() == a.lock().dense().unwrap().ptr());
         assert_eq!(base.lock().dense().unwrap().data::<f32>(), [1.0, 2.0]);
         drop(export);
         add_one(&base);
