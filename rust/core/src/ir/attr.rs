@@ -22,7 +22,7 @@ pub enum AttrType {
     Float64 = 15,
     Scalar = 16,
     Scalars = 17,
-    /// A type that is not known here; the attribute is kept for writing it back.
+    /// An unknown type; the attribute is kept and written back.
     Foreign = -1,
 }
 
@@ -80,13 +80,13 @@ pub enum Attr {
     Float64s(Vec<f64>),
     /// A STRING that is not UTF-8 (a serialised message).
     Bytes(Vec<u8>),
-    /// The name of a variable that carries the value.
+    /// The name of a variable that holds the value.
     Var(String),
     Vars(Vec<String>),
     Float64(f64),
     Scalar(Scalar),
     Scalars(Vec<Scalar>),
-    /// The whole message of an attribute whose type is not known.
+    /// The whole message of an attribute of an unknown type.
     Foreign(Vec<u8>),
 }
 
@@ -120,7 +120,8 @@ impl Attr {
         }
     }
 
-    /// The value in a type that 2.0.2 knows, where Paddle 2.5 and newer wrote a number with its type; else as it is.
+    /// The value in a type that 2.0.2 has, where Paddle 2.5 and newer wrote a number with its type; otherwise
+    /// unchanged.
     pub fn plain(self) -> Attr {
         match self {
             Attr::Float64(v) | Attr::Scalar(Scalar::Float64(v)) => Attr::Float(v as f32),
@@ -158,17 +159,17 @@ fn plain_list(list: Vec<Scalar>) -> Attr {
 pub struct Entry {
     name: String,
     value: Attr,
-    /// Fields of the attribute's message that were not understood.
+    /// Unknown fields of the attribute's message.
     extra: Vec<u8>,
 }
 
-/// The attributes of an operator, in the order in which they were set or stand in the file. Operators have a few
-/// dozen at most, so a scan beats a tree, and the order makes files come out as they went in.
+/// The attributes of an operator, in the order of the file or of their setting. Operators have a few dozen at most, so
+/// a scan beats a tree, and the order reproduces files byte by byte.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AttrMap {
     live: Vec<Entry>,
-    /// Attributes whose name comes again later in the file (Paddle 2.6 writes such), with their places among all.
-    /// They count for nothing and are forgotten with the first change.
+    /// Attributes whose name comes again later in the file (Paddle 2.6 writes such), with their positions. They have
+    /// no effect and are dropped with the first change.
     shadowed: Vec<(usize, Entry)>,
 }
 
@@ -240,7 +241,7 @@ impl AttrMap {
         self.live.iter().map(|e| &e.value)
     }
 
-    /// The attributes of a file: names, values, and the bytes that were not understood.
+    /// The attributes of a file: names, values, unknown bytes.
     pub(crate) fn from_file(all: Vec<(String, Attr, Vec<u8>)>) -> AttrMap {
         let last: std::collections::HashMap<String, usize> =
             all.iter().enumerate().map(|(at, (name, ..))| (name.clone(), at)).collect();

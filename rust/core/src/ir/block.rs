@@ -1,5 +1,5 @@
-//! Blocks, variables and operators of a Program that is being built: shared nodes, so that a handle to one of them stays
-//! valid whatever is added or removed around it. Every change through any handle counts up the Program's revision.
+//! Blocks, variables and operators of a Program that is being built: shared nodes, so that a handle stays valid
+//! whatever is added or removed around it. Every change through any handle increments the Program's revision.
 
 use super::desc::*;
 use super::nodes::{BlockNode, BlockState, OpNode, Program, Revision, VarNode, VarTable};
@@ -10,11 +10,11 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 
-/// The name that stands in a slot for no variable.
+/// The slot entry that stands for no variable.
 pub const EMPTY_VAR_NAME: &str = "@EMPTY@";
 
 impl VarNode {
-    /// A variable of no block.
+    /// A variable without block.
     pub fn alone(name: &str) -> Arc<VarNode> {
         Arc::new(VarNode { desc: RwLock::new(VarDesc::new(name)), revision: Revision::default() })
     }
@@ -23,7 +23,7 @@ impl VarNode {
         self.desc.read()
     }
 
-    /// Changes the description; `change` says whether it did.
+    /// Changes the description; `change` returns whether it did.
     pub fn update(&self, change: impl FnOnce(&mut VarDesc) -> Result<bool>) -> Result<()> {
         if change(&mut self.desc.write())? {
             self.revision.bump();
@@ -57,7 +57,7 @@ impl VarNode {
 }
 
 impl OpNode {
-    /// An operator of no block.
+    /// An operator without block.
     pub fn alone() -> Arc<OpNode> {
         OpNode::new(OpDesc::default(), Revision::default(), Weak::new())
     }
@@ -97,7 +97,7 @@ impl OpNode {
         self.block.read().upgrade()
     }
 
-    /// Says which Program's blocks the attributes mean, where the operator is in none.
+    /// Sets the Program whose blocks the attributes name, for an operator without block.
     pub fn bind(&self, block: &Arc<BlockNode>) {
         let mut have = self.block.write();
         if have.strong_count() == 0 {
@@ -164,7 +164,7 @@ impl BlockNode {
         Ok(())
     }
 
-    /// The block around this one.
+    /// The enclosing block.
     pub fn parent(&self) -> Option<Arc<BlockNode>> {
         self.program()?.block(self.parent_idx())
     }
@@ -173,7 +173,7 @@ impl BlockNode {
         self.program()?.block(self.forward_block_idx())
     }
 
-    /// The variable of this name, made where there is none.
+    /// The variable of this name, created if absent.
     pub fn var(&self, name: &str) -> Arc<VarNode> {
         if let Some(var) = self.find_var(name) {
             return var;
@@ -263,7 +263,7 @@ impl BlockNode {
         self.state.read().ops.clone()
     }
 
-    /// Makes an operator before the one at `index` (at the end where it is the number of operators).
+    /// Creates an operator before the one at `index` (at the end if it is the number of operators).
     pub fn insert_op(self: &Arc<Self>, index: usize, desc: OpDesc) -> Result<Arc<OpNode>> {
         let mut state = self.state.write();
         let n = state.ops.len();
@@ -286,7 +286,7 @@ impl BlockNode {
         op
     }
 
-    /// Removes the operators `start..end`; a range that is not there removes nothing, as in Paddle.
+    /// Removes the operators `start..end`; an invalid range removes nothing, as in Paddle.
     pub fn remove_ops(&self, start: usize, end: usize) {
         let mut state = self.state.write();
         if start < end && end <= state.ops.len() {

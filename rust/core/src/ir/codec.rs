@@ -1,5 +1,5 @@
-//! framework.proto's messages to and from bytes, as protobuf's own C++ code writes them: fields in the order of their
-//! numbers, lists of numbers one by one, what was not understood last.
+//! framework.proto's messages to and from bytes, as protobuf's C++ code writes them: fields in the order of their
+//! numbers, lists of numbers unpacked, unknown fields last.
 
 use super::attr::AttrMap;
 use super::codec_attr::{decode_attr, encode_attr};
@@ -21,7 +21,7 @@ pub trait Message: Sized {
     }
 }
 
-/// A message field that comes in several pieces is what the pieces make together.
+/// A message field that comes in several pieces is their concatenation.
 fn join<'a>(have: &mut Option<Cow<'a, [u8]>>, piece: &'a [u8]) {
     match have {
         None => *have = Some(Cow::Borrowed(piece)),
@@ -179,7 +179,7 @@ fn decode_slot(bytes: &[u8], slots: &mut Vec<SlotArgs>) -> Result<()> {
     match slots.iter_mut().find(|(n, _)| *n == name) {
         Some((_, have)) => have.extend(args),
         None => {
-            // No operator has more than a few dozen; the bound keeps the search above cheap on damaged files.
+            // Operators have a few dozen slots; the bound keeps the search above cheap on damaged files.
             ensure!(slots.len() < 4096, InvalidArgument, "an operator with more than 4096 slots");
             slots.push((name, args));
         }

@@ -4,7 +4,7 @@ use super::attr::{Attr, AttrType, Scalar};
 use super::wire::*;
 use crate::base::Result;
 
-/// What the fields of one attribute message hold; the attribute's type says which of them counts.
+/// The fields of one attribute message; the attribute's type selects the one that counts.
 #[derive(Default)]
 struct AttrFields {
     int: i64,
@@ -62,7 +62,7 @@ pub(super) fn decode_attr(bytes: &[u8]) -> Result<(String, Attr, Vec<u8>)> {
 }
 
 /// The value of an attribute and the bytes of the fields that do not belong to its type; no value where it cannot be
-/// held (a text in a list that is not UTF-8, a scalar of a newer type).
+/// represented (a list with a string that is not UTF-8, a scalar of a newer type).
 fn decode_value(bytes: &[u8], (kind, number, list): (AttrType, u32, bool)) -> Result<(Option<Attr>, Vec<u8>)> {
     let mut f = AttrFields::default();
     let mut extra = Vec::new();
@@ -130,7 +130,7 @@ fn decode_value(bytes: &[u8], (kind, number, list): (AttrType, u32, bool)) -> Re
     Ok((value, extra))
 }
 
-/// None for a type that is not known here.
+/// `None` for an unknown type.
 fn decode_scalar(bytes: &[u8]) -> Result<Option<Scalar>> {
     let (mut kind, mut flag, mut int, mut float, mut complex) = (None, false, 0, 0.0, (0.0, 0.0));
     let _ = fields!(bytes, unknown, {

@@ -1,11 +1,11 @@
-//! The messages of framework.proto as plain values. An `Option` is a field that a file may leave out; `unknown` holds
-//! the fields of newer versions, so that they survive being read and written.
+//! The messages of framework.proto as plain values. An `Option` is an optional field; `unknown` keeps the fields of
+//! newer versions for writing.
 
 use super::attr::AttrMap;
 use crate::base::{DType, Result};
 use crate::{bail, err};
 
-/// VarType.Type: what a variable is, and the element types. A number of its own, not an enum: files may hold newer ones.
+/// VarType.Type: the kind of a variable, and the element types. A number, not an enum: files may hold newer ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VarKind(pub i32);
 
@@ -93,7 +93,7 @@ impl std::fmt::Display for VarKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TensorDesc {
     pub data_type: Option<VarKind>,
-    /// -1 is a size that is not known before the run.
+    /// -1 is a size that is unknown before the run.
     pub dims: Vec<i64>,
     pub unknown: Vec<u8>,
 }
@@ -178,7 +178,7 @@ impl VarDesc {
         )
     }
 
-    /// Shape and element type; the empty description where they were not set yet.
+    /// Shape and element type; the empty description if they are not set.
     pub fn tensor(&self) -> Result<&TensorDesc> {
         let t = &self.var_type;
         let lod = match t.kind {
@@ -204,7 +204,7 @@ impl VarDesc {
         Ok(&self.tensor()?.dims)
     }
 
-    /// The setters say whether they changed anything.
+    /// The setters return whether they changed anything.
     pub fn set_shape(&mut self, dims: &[i64]) -> Result<bool> {
         let tensor = self.tensor_mut()?;
         let changed = tensor.dims != dims;
@@ -214,7 +214,7 @@ impl VarDesc {
         Ok(changed)
     }
 
-    /// The element type's number; BOOL, the first, where none was set.
+    /// The element type's number; BOOL, the first, if none is set.
     pub fn data_type(&self) -> Result<VarKind> {
         Ok(self.tensor()?.data_type.unwrap_or(VarKind::BOOL))
     }
@@ -223,7 +223,7 @@ impl VarDesc {
         Ok(self.tensor_mut()?.data_type.replace(kind) != Some(kind))
     }
 
-    /// The element type, an error where it is none that tensors can have here.
+    /// The element type; an error if tensors cannot have it.
     pub fn dtype(&self) -> Result<DType> {
         let kind = self.data_type()?;
         kind.dtype().ok_or_else(|| err!(Unimplemented, "variable `{}` has the element type {kind}", self.name))
@@ -237,7 +237,7 @@ impl VarDesc {
         }
     }
 
-    /// Which parts of a tensor's description have been set: those of others are told by their defaults.
+    /// The parts of a tensor's description that were set; the others have their defaults.
     pub fn set_parts(&self) -> Vec<&'static str> {
         let t = &self.var_type;
         let (tensor, lod) = match t.kind {
@@ -269,7 +269,7 @@ impl VarDesc {
         Ok(self.lod_mut()?.lod_level.replace(level) != Some(level))
     }
 
-    /// What a READER variable gives, one description an output.
+    /// The outputs of a READER variable, one description each.
     pub fn reader(&self) -> Result<&[LodTensorDesc]> {
         if self.var_type.kind != VarKind::READER {
             return self.unsupported("list of tensors");
@@ -277,7 +277,7 @@ impl VarDesc {
         Ok(self.var_type.reader.as_ref().map_or(&[], |r| &r.lod_tensors))
     }
 
-    /// The same for writing; a list of another length than `n` is begun anew, as Paddle does.
+    /// The same for writing; a list of another length than `n` is reset, as in Paddle.
     pub fn reader_mut(&mut self, n: usize) -> Result<&mut [LodTensorDesc]> {
         if self.var_type.kind != VarKind::READER {
             return self.unsupported("list of tensors");
@@ -336,7 +336,7 @@ impl OpDesc {
         OpDesc { op_type: op_type.into(), ..OpDesc::default() }
     }
 
-    /// The names in an input slot, None where the operator has no such slot.
+    /// The names in an input slot; `None` if the operator has no such slot.
     pub fn input(&self, name: &str) -> Option<&[String]> {
         slot(&self.inputs, name)
     }
@@ -378,7 +378,7 @@ impl OpDesc {
         self.rename_role_var(old, new);
     }
 
-    /// Takes over type, slots and attributes of another operator (not whether it is a target).
+    /// Copies type, slots and attributes of another operator (not whether it is a target).
     pub fn copy_from(&mut self, other: &OpDesc) {
         self.op_type.clone_from(&other.op_type);
         self.inputs.clone_from(&other.inputs);
@@ -387,7 +387,7 @@ impl OpDesc {
     }
 }
 
-/// The parent of the global block, and the forward block where there is none.
+/// The parent of the global block; also the forward block of a block that has none.
 pub const NO_BLOCK: i32 = -1;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -427,7 +427,7 @@ pub struct OpVersion {
     pub unknown: Vec<u8>,
 }
 
-/// 2.0.2 in Paddle's numbering (a million, a thousand, one).
+/// 2.0.2 in Paddle's numbering (major * 1,000,000 + minor * 1,000 + patch).
 pub const CURRENT_PROGRAM_VERSION: i64 = 2_000_002;
 
 #[derive(Clone, Debug, PartialEq)]

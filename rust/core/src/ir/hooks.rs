@@ -1,4 +1,4 @@
-//! What a Program asks of the operator table, which lies above this module: set once when the table is there.
+//! Functions of the operator table that a Program needs. The table lies above this module and sets them once.
 
 use super::attr::AttrType;
 use super::{BlockNode, OpNode};
@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 /// The functions of the operator table.
 pub struct Hooks {
-    /// Fills in the defaults of attributes that were not set, converts those set to their declared types, and checks them.
+    /// Sets the defaults of missing attributes, converts the others to their declared types, and checks them.
     pub check_attrs: fn(&OpNode) -> Result<()>,
     /// Sets the kinds (and element types) of the output variables.
     pub infer_var_type: fn(&OpNode, &BlockNode) -> Result<()>,
     /// Sets the shapes and LoD levels of the output variables.
     pub infer_shape: fn(&OpNode, &BlockNode) -> Result<()>,
-    /// The type with which an operator declares an attribute.
+    /// The type that an operator declares for an attribute.
     pub declared_attr_type: fn(&str, &str) -> Option<AttrType>,
 }
 
@@ -41,7 +41,7 @@ pub fn infer_shape(op: &OpNode, block: &BlockNode) -> Result<()> {
     (get()?.infer_shape)(op, block)
 }
 
-/// None where the operator or the attribute is not declared (or the table is not connected).
+/// `None` if the operator or the attribute is not declared, or the hooks are not set.
 pub fn declared_attr_type(op_type: &str, attr: &str) -> Option<AttrType> {
     HOOKS.get().and_then(|hooks| (hooks.declared_attr_type)(op_type, attr))
 }

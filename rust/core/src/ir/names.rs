@@ -1,8 +1,8 @@
 //! Names with a meaning in Programs.
 
-/// What a gradient variable's name ends with.
+/// The suffix of a gradient variable's name.
 pub const SUFFIX: &str = "@GRAD";
-/// An input that is not there, an output that nobody wants.
+/// An absent input, an unused output.
 pub const EMPTY: &str = "@EMPTY@";
 
 pub fn grad_name(name: &str) -> String {

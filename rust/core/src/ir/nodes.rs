@@ -1,4 +1,4 @@
-//! What a Program being built is made of: shared nodes that name each other. Their methods are in block.rs and program.rs.
+//! The shared nodes of a Program that is being built. Their methods are in block.rs and program.rs.
 
 use super::desc::{OpDesc, OpVersionMap, VarDesc, Version};
 use parking_lot::RwLock;
@@ -49,7 +49,7 @@ pub(super) struct BlockState {
     pub(super) unknown: Vec<u8>,
 }
 
-/// The variables of a block in the order in which they were made, found by name.
+/// The variables of a block in order of creation, with an index by name.
 #[derive(Default)]
 pub(super) struct VarTable {
     pub(super) next: u64,
@@ -62,7 +62,7 @@ impl VarTable {
         self.by_name.get(name).map(|seq| &self.in_order[seq])
     }
 
-    /// Puts a variable at the end, or in the place of the one of the same name.
+    /// Appends a variable, or replaces the one of the same name.
     pub(super) fn put(&mut self, name: &str, var: Arc<VarNode>) {
         let next = &mut self.next;
         let seq = *self.by_name.entry(name.to_string()).or_insert_with(|| {
@@ -86,7 +86,7 @@ pub struct VarNode {
 pub struct OpNode {
     pub(super) desc: RwLock<OpDesc>,
     pub(super) revision: Revision,
-    /// The block it was made in, or for an operator of no block the global block of the Program whose blocks its
+    /// The block of the operator; for an operator without block the global block of the Program whose blocks its
     /// attributes name.
     pub(super) block: RwLock<Weak<BlockNode>>,
 }

@@ -1,9 +1,9 @@
-//! Versions of operators' definitions: how often the definition of an operator had changed by 2.0.2. They go into
-//! saved programs, so that a newer Paddle knows which defaults were meant.
+//! Versions of operators' definitions as of 2.0.2. They are written into saved programs, so that a newer Paddle knows
+//! which defaults were meant.
 
 use super::Program;
 
-/// Operators whose definitions changed; all others have the version 0 and are not written.
+/// Operators whose definitions changed; all others have version 0, which is not written.
 #[rustfmt::skip]
 pub const OP_VERSIONS: &[(&str, i32)] = &[
     ("adam", 1), ("allclose", 2), ("arg_max", 1), ("arg_min", 1), ("clip", 1), ("coalesce_tensor", 1),
@@ -21,7 +21,7 @@ pub const OP_VERSIONS: &[(&str, i32)] = &[
     ("softmax_with_cross_entropy", 1), ("softplus", 1), ("trace", 1), ("unique", 1),
 ];
 
-/// Writes the versions of this engine's operators into a Program that is to be saved.
+/// Writes the versions of this engine's operators into a Program that is about to be saved.
 pub fn save_op_versions(program: &Program) {
     program.set_op_versions(OP_VERSIONS.iter().copied());
 }

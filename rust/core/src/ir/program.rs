@@ -18,7 +18,7 @@ impl Program {
         Program::build(ProgramDesc::default())
     }
 
-    /// A Program with these blocks; an error where one refers to a block that is not there.
+    /// A Program with these blocks; an error if one refers to a missing block.
     pub fn from_desc(desc: ProgramDesc) -> Result<Arc<Program>> {
         check(&desc)?;
         Ok(Program::build(desc))
@@ -37,7 +37,7 @@ impl Program {
         })
     }
 
-    /// Puts the contents of a file in the place of what is there.
+    /// Replaces the contents by those of a file.
     pub fn replace(&self, desc: ProgramDesc) -> Result<()> {
         check(&desc)?;
         let new = ProgramState::new(desc, &self.this, &self.revision);
@@ -47,12 +47,12 @@ impl Program {
         Ok(())
     }
 
-    /// A number that no other Program of this process has.
+    /// A number that is unique in this process.
     pub fn uid(&self) -> u64 {
         self.uid
     }
 
-    /// Counts the changes: what was computed from an equal `(uid, revision)` still holds.
+    /// The number of changes: results computed for an equal `(uid, revision)` are still valid.
     pub fn revision(&self) -> u64 {
         self.revision.get()
     }
@@ -90,7 +90,7 @@ impl Program {
         Ok(block)
     }
 
-    /// The version of Paddle that wrote it, 0 where it is not said.
+    /// The version of Paddle that wrote it; 0 if unknown.
     pub fn version(&self) -> i64 {
         self.state.read().version.as_ref().and_then(|v| v.version).unwrap_or(0)
     }
@@ -119,12 +119,12 @@ impl Program {
         self.revision.bump();
     }
 
-    /// The variables that the feed operators fill, by their column.
+    /// The variables that the feed operators fill, by column.
     pub fn feed_targets(&self) -> Result<Vec<String>> {
         self.targets("feed", |op| op.output("Out"))
     }
 
-    /// The variables that the fetch operators take, by their column.
+    /// The variables that the fetch operators read, by column.
     pub fn fetch_targets(&self) -> Result<Vec<String>> {
         self.targets("fetch", |op| op.input("X"))
     }
@@ -143,7 +143,7 @@ impl Program {
             };
             let name = args(&op).and_then(|a| a.first());
             let name = name.ok_or_else(|| err!(NotFound, "a {op_type} operator names no variable"))?;
-            // A column is a position among these operators: anything else would ask for memory without bound.
+            // A column is a position among these operators: any other number would ask for unbounded memory.
             let at = usize::try_from(col).ok().filter(|&c| c < ops.len());
             let at = at.ok_or_else(|| err!(OutOfRange, "a {op_type} operator has the column {col}"))?;
             if names.len() <= at {
@@ -165,7 +165,7 @@ impl Program {
         }
     }
 
-    /// A Program of its own with the same contents.
+    /// An independent Program with the same contents.
     pub fn copy(&self) -> Arc<Program> {
         Program::build(self.to_desc())
     }
@@ -186,7 +186,7 @@ impl ProgramState {
     }
 }
 
-/// Refuses references to blocks that are not there, and parents in a circle.
+/// An error if a block refers to a missing block, or parents form a cycle.
 fn check(desc: &ProgramDesc) -> Result<()> {
     let n = desc.blocks.len() as i32;
     let known = |idx: i32, what: &str| -> Result<()> {

@@ -1,4 +1,4 @@
-//! Parts of a Program: what some operators need (for inference), and all but the backward pass (for testing).
+//! Pruned Programs: what given operators need (for inference), and all but the backward pass (for testing).
 
 use super::desc::*;
 use super::{Attr, OpDesc, ProgramDesc};
@@ -12,10 +12,10 @@ pub const ROLE_OPTIMIZE: i32 = 2;
 pub const ROLE_LR_SCHED: i32 = 16;
 pub const ROLE_LOSS: i32 = 256;
 
-/// Blocks of the part, and of the whole they came from.
+/// Block numbers of the pruned Program -> block numbers of the original.
 pub type BlockMap = BTreeMap<i32, i32>;
 
-/// Deeper nesting is refused rather than followed down the stack.
+/// Deeper nesting is refused: the recursion would overflow the stack.
 const MAX_DEPTH: usize = 256;
 
 fn role(op: &OpDesc) -> i32 {
@@ -39,9 +39,9 @@ fn sub_blocks(op: &OpDesc) -> Vec<i32> {
     out
 }
 
-/// Rewrites the block numbers of the whole into those of the part.
+/// Replaces the original's block numbers by those of the pruned Program.
 fn renumber(blocks: &mut [BlockDesc], map: &BlockMap) -> Result<()> {
-    // The first block of the part wins where one was taken twice.
+    // If a block was taken twice, the first copy counts.
     let mut new_of: HashMap<i32, i32> = HashMap::new();
     for (new, old) in map {
         new_of.entry(*old).or_insert(*new);
@@ -75,16 +75,16 @@ fn renumber(blocks: &mut [BlockDesc], map: &BlockMap) -> Result<()> {
 struct Pruner<'a> {
     whole: &'a ProgramDesc,
     feeds: &'a HashSet<String>,
-    /// Block and position of the operators whose results are wanted.
+    /// Block and position of the target operators.
     targets: HashSet<(usize, usize)>,
     blocks: Vec<BlockDesc>,
     map: BlockMap,
-    /// Blocks of the whole that were taken.
+    /// Blocks of the original that were taken.
     taken: HashSet<i32>,
 }
 
 /// The part of a Program that is needed to run the operators `targets` (block and position of each) when the variables
-/// `feeds` are given.
+/// `feeds` are fed.
 pub fn prune(
     whole: &ProgramDesc,
     feeds: &HashSet<String>,
@@ -109,8 +109,8 @@ pub fn prune(
 }
 
 impl Pruner<'_> {
-    /// Takes block `old` of the whole into the part, inside `parent` of the part. `needed` are variables that the
-    /// operator around it reads or writes.
+    /// Copies block `old` of the original into the pruned Program, inside its block `parent`. `needed` are variables
+    /// that the enclosing operator reads or writes.
     fn block(&mut self, old: i32, parent: i32, mut needed: HashSet<String>, depth: usize) -> Result<()> {
         ensure!(depth < MAX_DEPTH, InvalidArgument, "blocks of a Program are nested more than {MAX_DEPTH} deep");
         let whole = self.whole;
@@ -134,13 +134,13 @@ impl Pruner<'_> {
         let mut keep = vec![false; block.ops.len()];
         for (at, op) in block.ops.iter().enumerate().rev() {
             let target = op.is_target == Some(true) || self.targets.contains(&(old as usize, at));
-            // An optimizer's operator reads and writes parameters: only a target of its own keeps it.
+            // An optimizer's operator reads and writes parameters: it is kept only if it is a target itself.
             let feeds_needed = role(op) & ROLE_OPTIMIZE == 0 && op.output_args().any(|name| needed.contains(name));
             if target || feeds_needed {
                 keep[at] = true;
                 needed.extend(op.input_args().filter(|name| !self.feeds.contains(*name)).cloned());
             } else if parent != NO_BLOCK {
-                // A loop may carry a fed variable on, as beam search does.
+                // A loop may pass on a fed variable, as beam search does.
                 keep[at] = op.output_args().any(|name| self.feeds.contains(name));
             }
         }
@@ -180,8 +180,7 @@ impl Pruner<'_> {
     }
 }
 
-/// The forward part of a Program, and its blocks by their old numbers; a copy and no numbers where there is no backward
-/// part to leave out.
+/// The forward part of a Program, and its blocks by their old numbers; without backward part a copy and an empty map.
 pub fn prune_backward(whole: &ProgramDesc) -> Result<(ProgramDesc, BlockMap)> {
     let of_loss = |op: &OpDesc| role(op) == ROLE_BACKWARD | ROLE_LOSS;
     if !whole.blocks.iter().any(|block| block.ops.iter().any(of_loss)) {
@@ -194,7 +193,7 @@ pub fn prune_backward(whole: &ProgramDesc) -> Result<(ProgramDesc, BlockMap)> {
         let not_forward = ROLE_BACKWARD | ROLE_OPTIMIZE | ROLE_LR_SCHED;
         let ops = block.ops.iter().filter(|op| role(op) & not_forward == 0 && op.is_target != Some(false));
         let ops: Vec<OpDesc> = ops.cloned().collect();
-        // A block in which nothing is left belonged to the backward pass.
+        // A block without operators belonged to the backward pass.
         if ops.is_empty() {
             continue;
         }

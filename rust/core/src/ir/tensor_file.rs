@@ -1,5 +1,5 @@
-//! Paddle's tensor file format: the stream of a LoDTensor and of a SelectedRows, one after the other in a file of
-//! several. Little-endian; plain values here, the caller makes tensors of them.
+//! Paddle's tensor file format: the streams of LoDTensors and SelectedRows, one after the other in a combined file.
+//! Little-endian. Plain values here; the caller creates tensors.
 
 use super::codec::Message;
 use super::desc::{TensorDesc, VarKind};
@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 /// Offsets of sequences, level by level.
 pub type Lod = Vec<Vec<u64>>;
 
-/// What stands before a tensor's data.
+/// The header before a tensor's data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorHeader {
     pub dtype: DType,
@@ -20,11 +20,11 @@ pub struct TensorHeader {
     pub bytes: usize,
 }
 
-/// Memory is taken in steps of this size while data arrives, so that a damaged length cannot ask for more than the
-/// file holds.
+/// Memory is allocated in steps of this size as data arrives, so that a damaged length allocates no more than the file
+/// holds.
 const STEP: usize = 1 << 24;
 
-/// More levels or bytes of a description than any Paddle writes mean that this is another kind of file.
+/// More levels or description bytes than any Paddle writes mean a file of another format.
 const MAX_LOD_LEVELS: u64 = 1 << 10;
 const MAX_DESC_BYTES: i32 = 1 << 16;
 
@@ -112,7 +112,7 @@ fn check_length(dtype: DType, dims: &[i64], bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Writes a LoDTensor. `bytes` are its elements in order, `lod` offsets from 0, empty where there is none.
+/// Writes a LoDTensor. `bytes` are its elements in order; `lod` holds offsets from 0, empty without LoD.
 pub fn write_lod_tensor(
     dtype: DType,
     dims: &[i64],
@@ -132,7 +132,7 @@ pub fn write_lod_tensor(
     Ok(out.write_all(bytes)?)
 }
 
-/// Reads a LoDTensor up to its data, which the caller reads next: `bytes` of it, into memory of its own.
+/// Reads a LoDTensor up to its data; the caller reads the `bytes` of data next, into its own memory.
 pub fn read_lod_tensor_header(r: &mut impl Read) -> Result<(TensorHeader, Lod)> {
     read_version(r, "a LoDTensor")?;
     let levels = read_u64(r, "the number of LoD levels")?;
@@ -154,7 +154,7 @@ pub fn read_lod_tensor(r: &mut impl Read) -> Result<(DType, Dims, Lod, Vec<u8>)>
     Ok((header.dtype, header.dims, lod, data))
 }
 
-/// Writes a SelectedRows: which rows of a tensor of `height` rows are there, and their values (`dims[0]` rows).
+/// Writes SelectedRows: the row numbers within `height`, and their values (`dims[0]` rows).
 pub fn write_selected_rows(
     rows: &[i64],
     height: i64,

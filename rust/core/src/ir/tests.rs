@@ -1,4 +1,4 @@
-//! Files that real Paddle wrote come out as they went in, and damaged ones give errors.
+//! Files written by real Paddle are reproduced byte by byte; damaged files give errors.
 
 use super::tensor_file::*;
 use super::*;
@@ -10,14 +10,14 @@ macro_rules! data {
     };
 }
 
-/// Miri, which runs a thousand times slower, gets the smallest one.
+/// Under Miri, a thousand times slower, only the smallest one.
 const PROGRAMS: &[&[u8]] = if cfg!(miri) {
     &[data!("pd26_lenet.program")]
 } else {
     &[data!("pd18_sequence.program"), data!("pd26_while.program"), data!("pd26_lenet.program")]
 };
 
-/// A small generator: the tests must not differ from run to run.
+/// A small deterministic generator.
 struct Random(u64);
 
 impl Random {
@@ -72,7 +72,7 @@ fn fields_of_newer_versions_survive() {
     bytes.extend_from_slice(&[0xeb, 0x07, 0x08, 1, 0xec, 0x07]); // field 125: a group
     assert_eq!(Program::parse(&bytes).unwrap().to_bytes(), bytes);
 
-    // An attribute with a type that nobody knows yet.
+    // An attribute of an unknown type.
     let mut op = OpDesc::new("scale");
     op.attrs.insert("bias", Attr::Float(0.5));
     let mut bytes = op.to_bytes();
@@ -155,7 +155,7 @@ fn damaged_programs_give_errors() {
     let (cuts, damages) = if cfg!(miri) { (5, 8) } else { (3000, 4000) };
     for &bytes in PROGRAMS {
         for cut in 0..bytes.len().min(cuts) {
-            // A cut between two blocks is a smaller file, any other an error; neither is a panic.
+            // A cut between two blocks is a smaller file, any other cut an error; neither panics.
             let _ = Program::parse(&bytes[..cut]);
         }
         for _ in 0..damages {
@@ -285,7 +285,7 @@ fn damaged_tensor_files_give_errors() {
             let _ = read_selected_rows(&mut damaged.as_slice());
         }
     }
-    // A shape that promises far more than the file holds takes no memory for it.
+    // A shape that promises far more than the file holds allocates no memory for it.
     let mut huge = Vec::new();
     huge.extend_from_slice(&[0; 16]);
     let desc = [&[0x08, 5, 0x10][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x02]].concat();

@@ -1,4 +1,4 @@
-//! The protobuf wire format: fields out of a byte slice and into a buffer. Nothing here knows a message.
+//! The protobuf wire format: fields out of a byte slice and into a buffer, independent of any message.
 
 use crate::base::Result;
 use crate::{bail, ensure, err};
@@ -14,7 +14,7 @@ pub enum Value<'a> {
     Group,
 }
 
-/// One field: its number, its value, and its bytes with the tag (to keep it when nobody knows the number).
+/// One field: its number, its value, and its bytes with the tag (kept if the number is unknown).
 pub struct Field<'a> {
     pub number: u32,
     pub value: Value<'a>,
@@ -164,7 +164,7 @@ pub fn put_message(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u
     tag(out, number, 2);
     let start = out.len();
     write(out);
-    // The length stands before the contents but is known only now.
+    // The length precedes the contents but is known only afterwards.
     let mut length = Vec::with_capacity(5);
     put_varint(&mut length, (out.len() - start) as u64);
     let n = length.len();
@@ -172,7 +172,7 @@ pub fn put_message(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u
     out[start..].rotate_right(n);
 }
 
-/// Walks the fields of a message: `(number, Value pattern) => action`; everything else is kept in `unknown`.
+/// Iterates over the fields of a message: `(number, Value pattern) => action`; everything else is kept in `unknown`.
 macro_rules! fields {
     ($bytes:expr, $unknown:ident, { $($number:literal, $pat:pat => $action:expr),* $(,)? }) => {{
         let mut $unknown = Vec::new();

@@ -4,7 +4,8 @@ use crate::tensor::{Tensor, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A flat list cut into slots. An absent slot is an empty range or a single `Value::None`. `N` values lie in place.
+/// A flat list divided into slots. An absent slot is an empty range or a single `Value::None`. Up to `N` values need
+/// no allocation.
 #[derive(Clone)]
 pub struct Args<T = Value, const N: usize = 3> {
     pub flat: SmallVec<[T; N]>,
@@ -27,7 +28,7 @@ impl<T, const N: usize> Args<T, N> {
     /// Appends a slot with these values.
     #[inline]
     pub fn push_slot(&mut self, values: impl IntoIterator<Item = T>) {
-        // Not `extend`: for the one or two values of most slots it costs several times as much.
+        // Not `extend`: for one or two values it costs several times as much.
         for value in values {
             self.flat.push(value);
         }
@@ -64,7 +65,7 @@ impl<T, const N: usize> Args<T, N> {
         &mut self.flat[range]
     }
 
-    /// The same slots with values made from these.
+    /// The same slots with the mapped values.
     #[inline]
     pub fn map<'a, U, const M: usize>(&'a self, mut f: impl FnMut(&'a T) -> U) -> Args<U, M> {
         let mut args = Args { flat: SmallVec::with_capacity(self.flat.len()), ends: SmallVec::from_slice(&self.ends) };
@@ -74,7 +75,7 @@ impl<T, const N: usize> Args<T, N> {
         args
     }
 
-    /// Makes a slot hold `n` values, new ones made by `fill`.
+    /// Resizes a slot to `n` values; `fill` creates new ones.
     pub fn resize_slot(&mut self, slot: usize, n: usize, mut fill: impl FnMut() -> T) {
         let range = self.range(slot);
         while self.range(slot).len() > n {

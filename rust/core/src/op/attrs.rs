@@ -1,5 +1,5 @@
-//! Typed attributes. `attrs!` declares a struct once, with Paddle's names and defaults; a kernel reads plain
-//! fields, everybody else the schema. An attribute without default is required.
+//! Typed attributes. `attrs!` declares a struct once, with Paddle's names and defaults; a kernel reads plain fields,
+//! all else goes by the schema. An attribute without default is required.
 
 use crate::base::Result;
 use crate::ir::{Attr, AttrMap, AttrType};
@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The attributes of one operator: their names, types, defaults.
 pub struct Schema {
     pub fields: &'static [Field],
-    /// A new set with every default, not shared yet.
+    /// A new, unshared set of the defaults.
     pub new: fn() -> Attrs,
-    /// The shared set with every default, for calls that name none.
+    /// The shared set of the defaults, for calls that set none.
     pub shared: fn() -> &'static Attrs,
 }
 
@@ -39,7 +39,7 @@ pub trait AttrValue: Clone + Send + Sync + 'static {
     const KIND: AttrType;
     fn to_attr(&self) -> Attr;
     fn from_attr(a: Attr) -> std::result::Result<Self, Attr>;
-    /// What an absent required attribute holds before it is set.
+    /// The value of a required attribute before it is set.
     fn unset() -> Self;
 }
 
@@ -76,7 +76,7 @@ attr_value! {
     Vec<String>, Strings, v => v, Attr::Ints(v) if v.is_empty() => vec![], Attr::Booleans(v) if v.is_empty() => vec![];
 }
 
-/// A text that is rarely set: its default costs no allocation.
+/// A string that is rarely set: its default costs no allocation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text(Cow<'static, str>);
 
@@ -124,7 +124,7 @@ impl AttrValue for Text {
     }
 }
 
-/// A text that may be any bytes, such as the contents of a file.
+/// A string of any bytes, such as the contents of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blob(pub Vec<u8>);
 
@@ -231,7 +231,7 @@ pub const fn has_default(_: &str) -> bool {
     false
 }
 
-/// A set that nobody shares yet, to fill in.
+/// The set, which must not be shared yet, to be filled in.
 #[inline]
 pub fn unshared(attrs: &mut Attrs) -> &mut dyn AttrSet {
     Arc::get_mut(attrs).expect("attributes are filled in before they are shared")
@@ -252,7 +252,7 @@ impl Schema {
         self.fields.iter().position(|f| f.name == name)
     }
 
-    /// Parses the attributes of an OpDesc. Names that the operator does not declare are left to the desc.
+    /// Parses the attributes of an OpDesc. Names that the operator does not declare stay in the desc.
     pub fn parse(&self, op: &str, map: &AttrMap) -> Result<Attrs> {
         let mut attrs = (self.new)();
         let set = unshared(&mut attrs);
@@ -295,7 +295,7 @@ pub fn mismatch(op: &str, field: &Field, got: &Attr) -> crate::base::Error {
     )
 }
 
-/// Every attribute of a parsed set by name, as it goes into an OpDesc.
+/// Every attribute of a parsed set by name, for an OpDesc.
 pub fn to_map(attrs: &Attrs) -> AttrMap {
     attrs.schema().fields.iter().enumerate().map(|(i, f)| (f.name.to_string(), attrs.get(i))).collect()
 }

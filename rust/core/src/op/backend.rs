@@ -1,5 +1,5 @@
-//! Devices besides the CPU. A backend holds memory and runs the operators that it has a twin of; the rest run on the
-//! CPU with their operands copied there and back. As long as no backend is registered a call pays one relaxed load.
+//! Devices other than the CPU. A backend owns memory and runs the operators for which it has a kernel; the others run
+//! on the CPU, with their operands copied there and back. Without a backend a call pays one relaxed load.
 
 use super::run::{self, Env, Out};
 use super::{Args, Attrs, Kernel, Meta, Op};
@@ -10,22 +10,22 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A kind of device. What it allocates is given back when the last tensor over it is dropped.
+/// A kind of device. Its memory is freed when the last tensor over it is dropped.
 pub trait Backend: Send + Sync {
-    /// A tensor of some elements on a device.
+    /// An uninitialised tensor on a device.
     fn alloc(&self, device: i32, dtype: DType, dims: &[i64]) -> Result<Tensor>;
     /// The tensor copied to a device, or to the host (`None`).
     fn copy(&self, t: &Tensor, to: Option<i32>) -> Result<Tensor>;
-    /// Is there a twin of this operator?
+    /// True if the backend has a kernel for this operator.
     fn has(&self, op: &str) -> bool;
-    /// Runs a segment: calls of operators that have twins, in order. A call that its twin does not take (a data type,
-    /// an option) stays with `ran` false, and so do those behind it.
+    /// Runs a segment: calls, in order, of operators for which the backend has kernels. A call that its kernel refuses
+    /// (a data type, an option) stays with `ran` false, and so do the calls after it.
     fn run(&self, segment: &mut [DeviceCall]) -> Result<()>;
-    /// Runs several segments at the price of one entry.
+    /// Runs several segments at the cost of one entry.
     fn enter(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()>;
-    /// Gives back what was dropped since the last call; returns how many blocks.
+    /// Frees what was dropped since the last call; returns the number of blocks.
     fn drain(&self) -> usize;
-    /// An operator runs on the CPU instead; says so the first time.
+    /// Reports, the first time, that an operator runs on the CPU instead.
     fn lacks(&self, op: &'static Op) -> Result<()>;
 }
 
@@ -36,14 +36,14 @@ pub struct DeviceCall<'a> {
     pub device: i32,
     pub ins: &'a Args,
     pub outs: &'a mut Args<Out>,
-    /// What the shape rule says of the outputs.
+    /// The outputs by the shape rule.
     pub metas: &'a Args<Meta>,
     pub ran: bool,
 }
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static BACKEND: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
-/// Where operators without operands on a device run; -1 is the CPU.
+/// The device of operators without operands on a device; -1 is the CPU.
 static CURRENT: AtomicI32 = AtomicI32::new(CPU);
 const CPU: i32 = -1;
 const NOT_SAID: i32 = -2;
@@ -53,7 +53,7 @@ thread_local! {
     static RUN: Cell<i32> = const { Cell::new(NOT_SAID) };
 }
 
-/// Registers the backend, or (`None`) leaves the CPU alone; returns the former one.
+/// Registers the backend, or (`None`) removes it; returns the previous one.
 pub fn register(backend: Option<Arc<dyn Backend>>) -> Option<Arc<dyn Backend>> {
     let mut held = BACKEND.write();
     ACTIVE.store(backend.is_some(), Relaxed);
@@ -72,7 +72,7 @@ pub fn registered() -> Option<Arc<dyn Backend>> {
     BACKEND.read().clone()
 }
 
-/// The device that new tensors go to; `None` is the CPU.
+/// The device of new tensors; `None` is the CPU.
 pub fn current() -> Option<i32> {
     let run = RUN.get();
     let device = if run == NOT_SAID { CURRENT.load(Relaxed) } else { run };
@@ -99,7 +99,7 @@ fn device_of<'a>(values: impl Iterator<Item = &'a Value>) -> Option<i32> {
     values.filter_map(|v| v.elements()?.on_device()).map(|(memory, _)| memory.device()).next()
 }
 
-/// The value with its elements where `copy` puts them.
+/// The value with its elements copied by `copy`.
 fn moved(value: &Value, copy: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Value> {
     Ok(match value {
         Value::Dense(t) if t.has_bytes() => Value::Dense(copy(t)?),
@@ -113,7 +113,7 @@ pub fn to_host(value: &Value) -> Result<Value> {
     moved(value, Tensor::on_host)
 }
 
-/// The value on a device; what is there already is shared.
+/// The value on a device; shared if it is there already.
 pub fn to_device(backend: &dyn Backend, value: &Value, device: i32) -> Result<Value> {
     moved(value, |t| match t.on_device() {
         Some((memory, _)) if memory.device() == device => Ok(t.clone()),
@@ -141,12 +141,12 @@ pub fn call(
     if backend.has(op.name) && run_twin(&*backend, op, attrs, ins, outs, free, device)? {
         return Ok(());
     }
-    // Operators that only make values (constants, random numbers) have nothing to copy back first.
+    // Operators that only create values (constants, random numbers) have nothing to copy back.
     if here.is_some() {
         backend.lacks(op)?;
     }
     for v in ins.flat.iter_mut().chain(outs.flat.iter_mut().map(|o| &mut o.value)) {
-        // What is there already stays the very reference that it is: it may be a place to write.
+        // A value that is there already stays the same reference: it may be preallocated memory.
         if v.elements().is_some_and(|t| t.on_device().is_some()) {
             *v = to_host(v)?;
         }
@@ -182,7 +182,7 @@ fn run_twin(
     Ok(true)
 }
 
-/// The LoD that the rule said, or for a gradient that of its variable.
+/// The LoD by the shape rule, or for a gradient that of its variable.
 fn give_lod(op: &'static Op, ins: &Args, outs: &mut Args<Out>, metas: &Args<Meta>) {
     for (slot, s) in op.outputs.iter().enumerate() {
         let variable = s.name.strip_suffix("@GRAD").and_then(|name| op.input(name));

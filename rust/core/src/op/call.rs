@@ -1,4 +1,4 @@
-//! One operator on values: on the CPU, or where a backend is registered.
+//! One operator on values: on the CPU, or on the device of a registered backend.
 
 use super::run::{call_cpu, Env, NoEnv, Out};
 use super::{backend, finite, profile, Args, Attrs, Meta, Op, SlotFlag};
@@ -25,7 +25,8 @@ pub fn call(
     call_cpu(op, attrs, ins, outs, free, env)
 }
 
-/// [`call`] with a Rust panic turned into an error, the operator named in any error, and its time logged where asked.
+/// [`call`] with panics turned into errors, the operator named in every error, and its time logged if the profiler is
+/// on.
 pub fn call_checked(
     op: &'static Op,
     attrs: &Attrs,
@@ -94,7 +95,7 @@ fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::E
     ))
 }
 
-/// Runs an operator on plain tensors: for tests and for kernels that are made of others.
+/// Runs an operator on plain tensors: for tests and for kernels that are compositions.
 pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Result<Vec<Vec<Value>>> {
     let attrs = op.attrs.parse(op.name, attrs)?;
     ensure!(ins.len() <= op.inputs.len(), InvalidArgument, "operator {} has {} inputs", op.name, op.inputs.len());
@@ -110,7 +111,7 @@ pub fn call_simple(op: &'static Op, attrs: &AttrMap, ins: Vec<Vec<Value>>) -> Re
             outs.push_one(Out::wanted(true));
         }
     }
-    // Not logged: what a kernel is made of is its own time.
+    // Not logged: its time belongs to the calling kernel.
     checked(op, &attrs, &mut args, &mut outs, true, &NoEnv)?;
     Ok((0..op.outputs.len())
         .map(|i| outs.slot_mut(i).iter_mut().map(|o| std::mem::take(&mut o.value)).collect())

@@ -1,4 +1,4 @@
-//! What those above (the engine, Python) do for operators. It is set once, before anything runs.
+//! Functions of the layers above (engine, Python) that operators call. Set once, before the first operator runs.
 
 use crate::base::Result;
 use crate::ir::Program;
@@ -9,14 +9,14 @@ use std::sync::{Arc, OnceLock};
 /// Calls Python function `id` on values (`py_func`).
 pub static CALL_PYTHON: OnceLock<fn(i32, Vec<Value>) -> Result<Vec<Value>>> = OnceLock::new();
 
-/// Some operators of a block, one after the other.
+/// A range of operators of a block.
 pub struct Part {
     pub program: Arc<Program>,
     pub block: i32,
     pub ops: Range<usize>,
 }
 
-/// Runs a part on values by name and gives those that are asked for (`run_program`). What sub-blocks see of it stays in the
-/// scope.
+/// Runs a part on named values and returns the values of the given names (`run_program`). The scope keeps what
+/// sub-blocks read.
 pub type RunPart = fn(&Part, &Arc<Scope>, Vec<(String, Value)>, &[String]) -> Result<Vec<Value>>;
 pub static RUN_PART: OnceLock<RunPart> = OnceLock::new();

@@ -1,7 +1,6 @@
-//! FLAGS_check_nan_inf: after every operator its floating-point outputs are looked at, and a NaN or an infinity is an error that
-//! names the operator and the variable. The environment says what is left alone, as in 2.0.2: operators by
-//! `PADDLE_INF_NAN_SKIP_OP`, roles by `PADDLE_INF_NAN_SKIP_ROLE`, an operator's variables (`op:var`) by
-//! `PADDLE_INF_NAN_SKIP_VAR`.
+//! FLAGS_check_nan_inf: a NaN or an infinity in a floating-point output is an error that names the operator and the
+//! variable. As in 2.0.2 the environment excludes operators (`PADDLE_INF_NAN_SKIP_OP`), roles
+//! (`PADDLE_INF_NAN_SKIP_ROLE`) and variables of an operator (`PADDLE_INF_NAN_SKIP_VAR`, `op:var`).
 
 use super::run::{Env, Out};
 use super::{Args, Op};
@@ -26,7 +25,7 @@ const ROLES: [(&str, i64); 8] = [
 ];
 const FORWARD: i64 = 0x10000;
 
-/// What is left alone.
+/// Exclusions.
 struct Skipped {
     ops: Vec<String>,
     roles: i64,
@@ -40,7 +39,7 @@ fn listed(name: &str) -> Vec<String> {
 
 fn read() -> std::result::Result<Skipped, String> {
     let mut skipped = Skipped { ops: listed("PADDLE_INF_NAN_SKIP_OP"), roles: 0, vars: Vec::new() };
-    // Its memory has not been written yet.
+    // Its memory is written later.
     skipped.ops.push("coalesce_tensor".into());
     for role in listed("PADDLE_INF_NAN_SKIP_ROLE") {
         let known = ROLES.iter().find(|(name, _)| *name == role);
@@ -51,7 +50,7 @@ fn read() -> std::result::Result<Skipped, String> {
             })?
             .1;
     }
-    // Places beside their values, which are no numbers.
+    // These hold indices next to values, which are not numbers.
     skipped.vars.extend(["__dgc_encoded__", "__dgc_gather__"].map(|name| ("dgc".into(), name.into())));
     for pair in listed("PADDLE_INF_NAN_SKIP_VAR") {
         let (op, var) = pair
@@ -67,7 +66,7 @@ fn skipped() -> Result<&'static Skipped> {
     SKIPPED.get_or_init(read).as_ref().map_err(|text| err!(InvalidArgument, "{text}"))
 }
 
-/// A number that may be none.
+/// A floating-point or complex element.
 trait Number: Copy {
     /// (is NaN, is infinite)
     fn state(self) -> (bool, bool);
@@ -108,7 +107,7 @@ fn found(t: &Tensor) -> Option<Found> {
     dispatch!(t.dtype(), T in [f32, f64, f16, bf16, Complex<f32>, Complex<f64>], look(t.data::<T>()), _other => None)
 }
 
-/// An error if an output holds what is no number.
+/// An error if an output holds a NaN or an infinity.
 #[cold]
 pub(super) fn check(op: &'static Op, outs: &Args<Out>, env: &dyn Env) -> Result<()> {
     let skipped = skipped()?;

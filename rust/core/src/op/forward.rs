@@ -1,13 +1,13 @@
-//! What a gradient operator is given has to fit the operator that it is the gradient of. Backward and plans give it what
-//! that operator left; a caller of the builtin may give anything. One check serves all of them: the forward's own shape
-//! rule, asked with what the gradient operator has of the forward's inputs, says what `Out` and `Out@GRAD` must be.
+//! Checks the inputs of a gradient operator against its forward operator. Backward and plans pass what the forward
+//! operator left; a caller of the builtin may pass anything. The forward's shape rule, evaluated on the forward inputs
+//! that the gradient operator has, states what `Out` and `Out@GRAD` must be.
 
 use super::infer::{ShapeContext, ShapeInputs, VarKind};
 use super::{Args, Attrs, Meta, Op, SlotFlag, Src};
 use crate::bail;
 use crate::base::{Dims, Result};
 
-/// Refuses inputs of the gradient operator `op` that fit none of the operators that it is the gradient of.
+/// An error if the inputs of the gradient operator `op` fit none of the operators in `forwards`.
 pub fn check(op: &'static Op, attrs: &Attrs, ins: &Args, forwards: &[&'static Op]) -> Result<()> {
     let mut result = Ok(());
     for fwd in forwards {
@@ -54,7 +54,7 @@ fn fits(fwd: &'static Op, op: &'static Op, attrs: &Attrs, ins: &Args) -> Result<
     Ok(())
 }
 
-/// The forward's outputs by its shape rule; `None` where the gradient operator does not have all that the rule asks for.
+/// The forward's outputs by its shape rule; `None` where the gradient operator lacks inputs that the rule reads.
 fn outputs(
     fwd: &'static Op,
     op: &'static Op,
@@ -69,7 +69,7 @@ fn outputs(
     let mut whole = true;
     for (i, s) in fwd.inputs.iter().enumerate() {
         let Some(slot) = slot_of(Src::In(i, None)) else {
-            // `XShape` tells what X was.
+            // `XShape` holds the shape of X.
             let shape = fwd.outputs.iter().position(|s| s.has(SlotFlag::ShapeOfFirst)).filter(|_| i == 0);
             let shape = shape.and_then(|o| ins.get(slot_of(Src::Out(o, None))?)).and_then(Meta::of);
             let Some(shape) = shape.filter(|m| !m.dims.is_empty()) else { return Ok(None) };
@@ -95,7 +95,7 @@ fn outputs(
         outs.push_slot((0..n).map(|_| Meta::default()));
     }
     let attrs = fwd.attrs.convert(fwd.name, attrs)?;
-    // Twice, as for a run, which knows LoD and values, and as for a Program, for outputs that a run leaves to the kernel.
+    // Twice: as in a run, with LoD and values, and as in a Program, for outputs that the kernel allocates.
     if whole {
         infer(fwd, ShapeInputs::Values(&values), &attrs, &mut outs)?;
     }

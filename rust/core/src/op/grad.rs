@@ -1,7 +1,7 @@
-//! How the gradient of an operator is wired: which of its variables the gradient operator reads and writes.
+//! Gradients of operators: which variables the gradient operator reads and writes.
 //!
-//! Three forms. By name: the gradient operator's own slots say it (`Out`, `Out@GRAD` -> `X@GRAD`). By map: the
-//! same, with some slots renamed (`DDX` stands for `X@GRAD@GRAD`). By function: any list of operators.
+//! Three forms. By name: the gradient operator's own slots give the wiring (`Out`, `Out@GRAD` -> `X@GRAD`). By map:
+//! the same with renamed slots (`DDX` stands for `X@GRAD@GRAD`). By function: any list of operators.
 
 use super::{Attrs, Op};
 use crate::base::Result;
@@ -38,27 +38,27 @@ pub struct Dst(pub usize, pub Option<usize>);
 pub struct GradOp {
     pub op: &'static Op,
     pub attrs: Attrs,
-    /// For each input slot of `op` what it reads.
+    /// For each input slot of `op` the variables that it reads.
     pub ins: Vec<Vec<Src>>,
-    /// For each output slot of `op` what it writes.
+    /// For each output slot of `op` the gradients that it writes.
     pub outs: Vec<Vec<Dst>>,
 }
 
 impl GradOp {
-    /// An operator that makes of the first output's gradient that of the first input.
+    /// An operator that computes the first input's gradient from the first output's.
     pub fn of_first(op: &'static Op, attrs: Attrs) -> GradOp {
         GradOp { op, attrs, ins: vec![vec![Src::GradOut(0, None)]], outs: vec![vec![Dst(0, None)]] }
     }
 }
 
-/// What a gradient function may ask of the forward operator.
+/// The forward operator as a gradient function sees it.
 pub struct Fwd<'a> {
     pub op: &'static Op,
     pub attrs: &'a Attrs,
     /// Number of variables of each input slot, 0 where absent.
     pub ins: &'a [usize],
     pub outs: &'a [usize],
-    /// Does input variable `i` of the slot need a gradient?
+    /// True if input variable `i` of the slot needs a gradient.
     pub needs: &'a dyn Fn(usize, usize) -> bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Wiring {
     pub op: &'static Op,
     pub ins: Vec<Option<Src>>,
     pub outs: Vec<Option<usize>>,
-    /// Bit i: the gradient reads forward input (output) slot i; and whether it needs the elements.
+    /// Bit i: the gradient reads forward input (output) slot i, and whether it needs the elements.
     pub reads_in: u64,
     pub reads_out: u64,
     pub needs_in: u64,
@@ -125,7 +125,7 @@ impl Op {
         self.wiring.get_or_init(|| Wiring::compile(self, grad, map))
     }
 
-    /// The gradient operators of one call of this operator, whatever the form.
+    /// The gradient operators of one call, whatever the form.
     pub fn grad_ops(&'static self, fwd: &Fwd) -> Result<Vec<GradOp>> {
         if let Some(w) = self.wired() {
             return Ok(vec![GradOp {

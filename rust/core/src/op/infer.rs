@@ -6,16 +6,16 @@ use crate::tensor::{Lod, Tensor, Value};
 use crate::{bail, ensure};
 use std::sync::Arc;
 
-/// What is known of a variable besides its elements.
+/// What a shape rule knows of a variable: everything but its elements.
 #[derive(Clone, Debug)]
 pub struct Meta {
     pub dims: Dims,
     pub dtype: DType,
     pub kind: VarKind,
-    /// While building: levels of the LoD. In a run `lod` says it all.
+    /// While building: levels of the LoD. In a run `lod` is set instead.
     pub lod_level: i32,
     pub lod: Option<Arc<Lod>>,
-    /// False until somebody says something about the variable (an output before its rule ran).
+    /// False for an output before its rule ran.
     pub known: bool,
 }
 
@@ -34,7 +34,7 @@ impl Default for Meta {
 }
 
 impl Meta {
-    /// Bytes of the elements; unknown sizes count as none.
+    /// Bytes of the elements; unknown sizes count as 0.
     #[inline]
     pub fn nbytes(&self) -> usize {
         self.dims.iter().fold(self.dtype.size(), |n, &d| n.saturating_mul(d.max(0) as usize))
@@ -50,30 +50,30 @@ impl Meta {
         };
         let mut dims = Dims::from_slice(t.dims());
         if let Value::Rows(r) = value {
-            dims[0] = r.height; // the matrix that the rows are of
+            dims[0] = r.height; // the height of the whole matrix
         }
         let lod_level = t.lod.as_ref().map_or(0, |l| l.len() as i32);
         Some(Meta { dims, dtype: t.dtype(), kind, lod_level, lod: t.lod.clone(), known: true })
     }
 }
 
-/// Where input metas come from.
+/// The source of the inputs' metas: values of a run, or variables of a Program being built.
 #[derive(Clone, Copy)]
 pub enum ShapeInputs<'a> {
     Values(&'a Args),
     Metas(&'a Args<Option<Meta>>),
 }
 
-/// The most variables that a call may give a duplicable output.
+/// Bound of the number of variables of a duplicable output.
 const MOST_OUTPUTS: usize = 1 << 20;
 
-/// A call of a shape rule: reads inputs and attributes, says what the outputs will be.
+/// A call of a shape rule: reads inputs and attributes, sets the outputs' metas.
 pub struct ShapeContext<'a> {
     pub op: &'static Op,
     pub ins: ShapeInputs<'a>,
     pub attrs: &'a Attrs,
     pub outs: &'a mut Args<Meta>,
-    /// The number of variables of a duplicable output is not given but follows from the inputs (eager calls).
+    /// Eager calls: the number of variables of a duplicable output follows from the inputs.
     pub free_outs: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> ShapeContext<'a> {
         crate::err!(NoValue, "operator {}: input '{name}' is required but holds no value", self.op.name)
     }
 
-    /// Sizes of an input; SelectedRows count as the matrix that they are rows of.
+    /// Sizes of an input; SelectedRows have those of the whole matrix.
     #[inline]
     pub fn dims(&self, slot: InSlot) -> Result<Dims> {
         if let ShapeInputs::Values(a) = self.ins {
@@ -138,7 +138,7 @@ impl<'a> ShapeContext<'a> {
         Ok(self.meta(slot, 0)?.dtype)
     }
 
-    /// The input's tensor, when there are values (never while a Program is built).
+    /// The input's tensor in a run; `None` while a Program is built.
     pub fn tensor(&self, slot: InSlot) -> Option<&'a Tensor> {
         let slot = slot.0;
         match self.ins {
@@ -155,7 +155,7 @@ impl<'a> ShapeContext<'a> {
         }
     }
 
-    /// The values in an input's LoDTensorArray, when there are values; none where the input is no array.
+    /// The items of an input's LoDTensorArray in a run; `None` for other inputs.
     pub fn items(&self, slot: InSlot) -> Option<&'a [Value]> {
         match (self.ins, slot) {
             (ShapeInputs::Values(a), InSlot(slot)) => match a.get(slot)? {
@@ -172,11 +172,11 @@ impl<'a> ShapeContext<'a> {
         self.outs.slot(slot).len()
     }
 
-    /// Says how many variables a duplicable output has; where the caller has named them the number must agree.
+    /// Sets the number of variables of a duplicable output; where the caller named them the number must agree.
     pub fn set_outs(&mut self, slot: OutSlot, n: usize) -> Result<()> {
         let slot = slot.0;
         if self.free_outs {
-            // An attribute may ask for any number.
+            // An attribute may hold any number.
             ensure!(
                 n <= MOST_OUTPUTS,
                 ResourceExhausted,
@@ -217,7 +217,7 @@ impl<'a> ShapeContext<'a> {
         }
     }
 
-    /// The output has a LoD of this many levels, which the kernel makes.
+    /// The output has a LoD of this many levels, which the kernel sets.
     pub fn set_levels(&mut self, slot: OutSlot, levels: i32) {
         if let ShapeInputs::Metas(_) = self.ins {
             self.outs.slot_mut(slot.0).iter_mut().for_each(|m| m.lod_level = levels);
@@ -248,7 +248,7 @@ impl<'a> ShapeContext<'a> {
         }
     }
 
-    /// Refuses an input of another shape. A size of -1 is not known yet, or may be any.
+    /// An error unless the input has this shape. A size of -1 matches any.
     pub fn shaped(&self, slot: InSlot, dims: &[i64]) -> Result<()> {
         let got = self.dims(slot)?;
         let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
@@ -258,7 +258,7 @@ impl<'a> ShapeContext<'a> {
         self.wrong(slot, &format!("of shape {dims:?}"))
     }
 
-    /// As [`ShapeContext::shaped`], but of values only: Programs may declare shapes that those do not have.
+    /// As [`ShapeContext::shaped`], but checked in runs only: Programs may declare other shapes.
     pub fn shaped_in_run(&self, slot: InSlot, dims: &[i64]) -> Result<()> {
         match self.tensor(slot) {
             Some(_) => self.shaped(slot, dims),
@@ -266,7 +266,7 @@ impl<'a> ShapeContext<'a> {
         }
     }
 
-    /// An error about an input, naming it.
+    /// The error of an unsuitable input.
     pub fn wrong<T>(&self, slot: InSlot, expected: &str) -> Result<T> {
         let got = match self.meta(slot, 0) {
             Ok(m) => format!("{} of shape {:?}", m.dtype, &m.dims[..]),
@@ -281,33 +281,33 @@ impl<'a> ShapeContext<'a> {
     }
 }
 
-/// The shape of `XShape`: that of X behind a 0, which says that it has no elements.
+/// The shape of `XShape`: a 0, so that it has no elements, then the sizes of X.
 pub fn shape_of_first(x: &[i64]) -> Dims {
     let mut dims = Dims::from_slice(&[0]);
     dims.extend_from_slice(x);
     dims
 }
 
-/// No outputs to describe.
+/// The rule of an operator without outputs.
 pub fn nothing(_: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// `Out` (slot 0) is like the first input and shares its LoD.
+/// `Out` (slot 0) has shape and dtype of the first input and shares its LoD.
 pub fn like_first(cx: &mut ShapeContext) -> Result<()> {
     cx.like(OutSlot(0), InSlot(0))?;
     cx.share_lod(OutSlot(0), InSlot(0));
     Ok(())
 }
 
-/// `Out` (slot 0) is like the first input in everything: kind (dense, SelectedRows, an array), shape, dtype, LoD.
+/// `Out` (slot 0) has kind (dense, SelectedRows, array), shape, dtype and LoD of the first input.
 pub fn kind_of_first(cx: &mut ShapeContext) -> Result<()> {
     let m = cx.meta(InSlot(0), 0)?;
     cx.set_meta(OutSlot(0), 0, m);
     Ok(())
 }
 
-/// Every output `X@GRAD` is like the input `X` of the same gradient operator.
+/// Every output `X@GRAD` has the meta of the input `X` of the same gradient operator.
 pub fn grads_like_inputs(cx: &mut ShapeContext) -> Result<()> {
     for (o, out) in cx.op.outputs.iter().enumerate() {
         let Some(input) = out.name.strip_suffix("@GRAD").and_then(|n| cx.op.input(n)) else { continue };

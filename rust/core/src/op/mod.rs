@@ -1,4 +1,4 @@
-//! What an operator is: one plain static value that everybody reads (see ARCHITECTURE.md, "One operator").
+//! The definition of an operator: one plain static value, read by the eager engine, Programs, gradients and tests.
 
 pub mod args;
 pub mod attrs;
@@ -33,31 +33,32 @@ pub struct Op {
     pub inputs: &'static [Slot],
     pub outputs: &'static [Slot],
     pub attrs: &'static Schema,
-    /// Shapes, dtypes and LoD of the outputs; runs while a Program is built and before every kernel.
+    /// The shape rule: shape, dtype, LoD and kind of every output. Runs while a Program is built and before every
+    /// kernel.
     pub infer: fn(&mut ShapeContext) -> Result<()>,
     pub cpu: Kernel,
     pub grad: Grad,
     pub amp: Amp,
-    /// What its kernel needs that is not here; nothing for nearly all.
+    /// What the operator needs that this build does not have (a device, a server); empty for nearly all.
     pub needs: &'static str,
-    /// For inputs that hold SelectedRows.
+    /// The kernel for inputs that hold SelectedRows.
     pub sparse_kernel: SparseKernel,
     /// The data types that the operands may have.
     pub dtypes: DTypes,
-    /// On floating-point operands that its shape rule takes the kernel never fails, whatever the values: plans may leave
-    /// the operator out where nobody sees its results. Elementwise operators (`pointwise`) need not say so.
+    /// With floating-point operands that pass the shape rule the kernel cannot fail, whatever the values: plans may
+    /// remove the operator where its results are not used. Implied for elementwise operators (`pointwise`).
     pub cannot_fail: bool,
-    /// The short way of an eager call on small operands.
+    /// A shortcut of an eager call on small operands.
     pub fast_path: Option<FastPath>,
-    /// In dygraph its first output is another shape of the memory of its first input (see `VarStorage::join`).
+    /// In dygraph mode the first output is a view of the first input with another shape (see `VarStorage::join`).
     pub views: bool,
-    /// What it computes element by element, if that is all it does.
+    /// The elementwise formula, of an operator that computes nothing else.
     pub pointwise: Option<pointwise::PointwiseRule>,
     /// The compiled gradient wiring, made at first use. Never dropped: `..OP` in a static takes no type with a destructor.
     pub wiring: ManuallyDrop<OnceLock<grad::Wiring>>,
 }
 
-/// Defaults of the optional parts: `Op { name, .., ..OP }`.
+/// Defaults of the optional columns: `Op { name, .., ..OP }`.
 #[allow(clippy::declare_interior_mutable_const)] // a template: every static gets its own
 pub const OP: Op = Op {
     name: "",
@@ -78,24 +79,24 @@ pub const OP: Op = Op {
     wiring: ManuallyDrop::new(OnceLock::new()),
 };
 
-/// The first output (with its LoD) on dense tensors of the host, one for each of the first slots, the others absent:
-/// exactly what `infer` and `cpu` give. `None`: not a simple case, or an error, which the general way will explain.
-/// Operators that have it have one output, or besides it one with `shape_of_first`.
+/// Computes the first output (with its LoD) from dense tensors on the host, one for each of the first slots, the
+/// others absent: the same value as `infer` and `cpu`. `None`: not this simple case, or an error, which the general
+/// path reports. Operators that have it have one output, or a second one with `shape_of_first`.
 pub type FastPath = fn(&Attrs, &[&Tensor]) -> Option<Tensor>;
 
 /// A kernel: reads inputs, writes outputs.
 pub type KernelFn = fn(&mut KernelContext) -> Result<()>;
 
-/// How an operator runs, and so what plans may do with it.
+/// How an operator runs, which decides what plans may do with it.
 #[derive(Clone, Copy)]
 pub enum Kernel {
     /// Pure computation on its slots: may be reordered, fused, dropped, run on any thread.
     Pure(KernelFn),
-    /// Draws from the random generator: draws keep their order.
+    /// Draws from the random generator: draws keep program order.
     Random(KernelFn),
-    /// Touches the world (files, Python, printing, other processes): keeps program order, and is never left out.
+    /// Has side effects (files, Python, printing, other processes): keeps program order and is never removed.
     Host(KernelFn),
-    /// Runs a sub-block's plan through `Env`; order as for `Host`.
+    /// Runs a sub-block's plan through `Env`; ordered as `Host`.
     Control(KernelFn),
 }
 
@@ -107,14 +108,14 @@ impl Kernel {
     }
 }
 
-/// What an operator does where an input holds SelectedRows.
+/// Treatment of inputs that hold SelectedRows.
 #[derive(Clone, Copy)]
 pub enum SparseKernel {
-    /// Refuses them.
+    /// An error.
     None,
-    /// Its kernel looks at no elements, or takes values of every kind (assign, while, save).
+    /// The kernel for dense tensors: it reads no elements, or takes values of every kind (assign, while, save).
     Same,
-    /// Another kernel.
+    /// A kernel of its own.
     Own(KernelFn),
 }
 
@@ -135,7 +136,7 @@ impl Op {
         self.outputs.iter().position(|s| s.name == name)
     }
 
-    /// True if nothing but its outputs tells whether it ran.
+    /// True if the operator has no effect but its outputs.
     #[inline]
     pub fn is_pure(&self) -> bool {
         matches!(self.cpu, Kernel::Pure(_))

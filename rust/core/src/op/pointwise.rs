@@ -1,6 +1,6 @@
-//! What an operator computes element by element, for plans that join operators or compute them in place. The rule says
-//! it once, when a plan is compiled; whether the operands of a run fit (floating-point tensors of one shape, or ones
-//! that are repeated along it) is asked at every run, and if not the operator's kernel runs.
+//! Elementwise formulas of operators, for plans that fuse operators or compute them in place. The rule runs once, when
+//! a plan is compiled. Whether the operands of a run fit (floating-point tensors of one shape, or broadcast along it)
+//! is checked at every run; if they do not, the operator's kernel runs.
 
 use super::{Args, Attrs, InSlot, Op, OutSlot};
 use oar_kernels::elementwise::Binary;
@@ -15,7 +15,7 @@ pub type PointwiseRule = fn(&mut PointwiseCall) -> Option<()>;
 pub struct Made {
     pub out: u16,
     pub from: Operand,
-    /// The input (flat position) whose shape and LoD it has, where the shape rule leaves them to the kernel.
+    /// The input (flat position) that gives shape and LoD, where the output is allocated by the kernel.
     pub like: Option<u16>,
 }
 
@@ -23,11 +23,11 @@ pub struct Made {
 pub struct PointwiseCall<'a> {
     pub op: &'static Op,
     pub attrs: &'a Attrs,
-    /// Which inputs and outputs there are.
+    /// The inputs and outputs that are present.
     pub ins: Args<bool>,
     pub outs: Args<bool>,
     pub lanes: Vec<Lane>,
-    /// For each lane Paddle's `axis` if an operand may be repeated along the other.
+    /// For each lane Paddle's `axis` if one operand may be broadcast along the other.
     pub axes: Vec<Option<i32>>,
     pub made: Vec<Made>,
 }
@@ -65,7 +65,7 @@ impl<'a> PointwiseCall<'a> {
         self.lane(Code::Row(row), args, params, None)
     }
 
-    /// `a (op) b`, either of which may be repeated along the other; `None`: both have the result's shape.
+    /// `a (op) b`, either of which may be broadcast along the other; `None`: both have the result's shape.
     pub fn binary(&mut self, op: Binary, a: Operand, b: Operand, axis: Option<i32>) -> Operand {
         self.lane(Code::Binary(op), &[a, b], &[], axis)
     }

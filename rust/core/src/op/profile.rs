@@ -1,5 +1,5 @@
-//! Who watches operators run, and the profiler's log: what ran when, on which thread. While nobody does, an operator pays
-//! one load.
+//! Observers of operators (profiler, tracer, NaN check) and the profiler's log: what ran when, on which thread.
+//! Without observers an operator pays one load.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Something that ran. Times are nanoseconds since some moment of this process.
+/// A logged interval. Times are nanoseconds since an unspecified moment of this process.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub name: Cow<'static, str>,
     pub start: u64,
     pub end: u64,
-    /// Threads are numbered in the order in which they first ran something.
+    /// Threads are numbered in the order of their first event.
     pub thread: u32,
-    /// How many others it ran within.
+    /// Number of enclosing events.
     pub depth: u32,
 }
 
-/// A bit for each of those who watch.
+/// A bit for each kind of observer.
 static WATCHERS: AtomicU8 = AtomicU8::new(0);
 const PROFILER: u8 = 1;
-/// Some thread keeps what its eager calls read and write (`autograd::trace`).
+/// Some thread records what its eager calls read and write (`autograd::trace`).
 const TRACER: u8 = 2;
-/// Outputs are looked at for NaN and infinities (`finite`).
+/// Outputs are checked for NaN and infinities (`finite`).
 const CHECKER: u8 = 4;
 
 static LOG: Mutex<Vec<Event>> = Mutex::new(Vec::new());
@@ -41,7 +41,7 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Does anybody watch? Short ways, which say nothing of what they do, are closed meanwhile.
+/// True if any observer is active. Shortcuts that report nothing are disabled then.
 #[inline]
 pub fn watched() -> bool {
     WATCHERS.load(Ordering::Relaxed) != 0
@@ -78,25 +78,25 @@ pub fn set_checked(on: bool) {
     watch(CHECKER, on);
 }
 
-/// Begin with an empty log.
+/// Starts with an empty log.
 pub fn start() {
     reset();
     now();
     watch(PROFILER, true);
 }
 
-/// Forget what was logged so far.
+/// Clears the log.
 pub fn reset() {
     LOG.lock().clear();
 }
 
-/// The log, in the order in which things ended.
+/// Stops, and returns the log in the order in which events ended.
 pub fn stop() -> Vec<Event> {
     watch(PROFILER, false);
     std::mem::take(&mut *LOG.lock())
 }
 
-/// Logs what runs until it is dropped.
+/// Logs an event that ends when this is dropped.
 pub struct Span {
     name: Cow<'static, str>,
     start: u64,
@@ -118,7 +118,7 @@ fn begin(name: Cow<'static, str>) -> Span {
 }
 
 impl Span {
-    /// It was something else that ran.
+    /// Logs nothing for this span.
     pub fn cancel(mut self) {
         self.start = u64::MAX;
     }

@@ -1,4 +1,4 @@
-//! A run of a kernel: inputs by slot, outputs made beforehand from the shape rule, typed attributes.
+//! A call of a kernel: inputs by slot, outputs allocated from the shape rule, typed attributes.
 
 use super::{Args, Attrs, InSlot, Meta, Op, OutSlot, ShapeContext};
 use crate::base::dtype::Element;
@@ -10,7 +10,7 @@ use crate::tensor::{Scope, SelectedRows, Tensor, Value, VarStorage};
 use crate::{bail, err};
 use std::sync::Arc;
 
-/// What a Host or Control operator may reach outside its slots. An eager call has no scope and no blocks.
+/// The environment of Host and Control operators, beyond their slots. An eager call has no scope and no blocks.
 pub trait Env: Sync {
     /// The Program and scope of a plan; `None` in an eager call.
     fn frame(&self) -> Option<Frame> {
@@ -28,19 +28,19 @@ pub trait Env: Sync {
     fn names(&self, _slot: &str) -> Vec<String> {
         Vec::new()
     }
-    /// The Program that blocks among the attributes are of.
+    /// The Program whose blocks the attributes name.
     fn program(&self) -> Option<Arc<Program>> {
         self.frame().map(|f| f.program)
     }
-    /// The variable itself of an input, where it is no temporary.
+    /// The variable of an input, unless it is a temporary.
     fn cell(&self, _slot: &str, _i: usize) -> Option<Arc<VarStorage>> {
         None
     }
-    /// Runs a kernel that makes much: an eager call lets other Python threads run meanwhile.
+    /// Runs a long kernel; an eager call releases the GIL for it.
     fn release_gil(&self, kernel: &mut (dyn FnMut() + Send)) {
         kernel()
     }
-    /// An error if the user asked to stop.
+    /// An error if the user interrupted the call.
     fn check_interrupt(&self) -> Result<()> {
         Ok(())
     }
@@ -50,24 +50,24 @@ pub trait Env: Sync {
 #[derive(Clone)]
 pub struct Frame {
     pub program: Arc<Program>,
-    /// The scope of this run or step: what the block declares is here, the rest in its parents.
+    /// The scope of this run or step: it holds the block's own variables, its parents the rest.
     pub scope: Arc<Scope>,
 }
 
-/// Calls on more bytes than this, or that make more, run without the GIL.
+/// Calls with more bytes of output than this run without the GIL.
 pub const LARGE: usize = 256 << 10;
 
 /// The environment of an eager call.
 pub struct NoEnv;
 impl Env for NoEnv {}
 
-/// One output on its way: its value and whether anybody wants it.
+/// An output: its value and whether it is used.
 pub struct Out {
     pub value: Value,
     pub wanted: bool,
     /// The variable is also the input that this output aliases: the input's value is moved here, not copied.
     pub in_place: bool,
-    /// The value is no value yet but bytes to compute into, if their type and shape are the output's.
+    /// `value` is preallocated memory for the output, used if type and shape agree.
     preallocated: bool,
 }
 
@@ -76,7 +76,7 @@ impl Out {
         Out { value: Value::None, wanted, in_place: false, preallocated: false }
     }
 
-    /// A wanted output and, perhaps, bytes for it.
+    /// A used output and optional memory for it.
     pub fn preallocated(bytes: Option<Tensor>) -> Out {
         let preallocated = bytes.is_some();
         Out { value: bytes.map_or(Value::None, Value::Dense), preallocated, ..Out::wanted(true) }
@@ -84,7 +84,7 @@ impl Out {
 }
 
 impl Out {
-    /// Of what is preallocated, keep what fits.
+    /// Drops preallocated memory that does not fit.
     #[cold]
     fn keep_preallocated(&mut self, meta: &Meta) {
         self.preallocated = false;
@@ -116,7 +116,7 @@ pub fn not_there(cx: &mut KernelContext) -> Result<()> {
 }
 
 impl<'a> KernelContext<'a> {
-    /// The Program and scope, for operators that run only inside a plan.
+    /// The Program and scope; an error in an eager call.
     pub fn frame(&self) -> Result<Frame> {
         let name = self.op.name;
         self.env.frame().ok_or_else(|| err!(PreconditionNotMet, "operator {name} runs only inside a Program"))
@@ -183,13 +183,13 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// The values of a slot, whatever they are.
+    /// The values of a slot, of any kind.
     #[inline]
     pub fn values(&self, slot: InSlot) -> &'a [Value] {
         self.ins.slot(slot.0)
     }
 
-    /// True if somebody wants this output.
+    /// True if the output is used.
     #[inline]
     pub fn wants(&self, slot: OutSlot) -> bool {
         let slot = slot.0;
@@ -206,7 +206,7 @@ impl<'a> KernelContext<'a> {
         self.outs.slot(slot).len()
     }
 
-    /// A dense output, allocated as the shape rule said (an aliased one holds its input's value).
+    /// A dense output, allocated by the shape rule (an aliased one holds its input's value).
     #[inline]
     pub fn out(&mut self, slot: OutSlot) -> Result<&mut Tensor> {
         self.out_nth(slot, 0)
@@ -221,13 +221,13 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// The elements of an output, to write.
+    /// The elements of an output, to be written.
     #[inline]
     pub fn out_data<T: Element>(&mut self, slot: OutSlot) -> Result<&mut [T]> {
         self.out(slot)?.data_mut::<T>()
     }
 
-    /// Several dense outputs at once; `None` for those that nobody wants.
+    /// Several dense outputs at once; `None` for unused ones.
     pub fn each_out<const N: usize>(&mut self, slots: [OutSlot; N]) -> [Option<&mut Tensor>; N] {
         let ranges = slots.map(|s| self.outs.range(s.0));
         let mut found = [const { None }; N];
@@ -251,7 +251,7 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// Replaces an output (another shape than the rule could know, another kind, a shared buffer).
+    /// Sets a kernel-allocated output (a size that depends on values, another kind, a shared buffer).
     #[inline]
     pub fn set(&mut self, slot: OutSlot, value: impl Into<Value>) {
         self.set_nth(slot, 0, value);
@@ -264,7 +264,8 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// Runs the long part of a kernel that alone knows how many bytes it makes.
+    /// Runs the long part of a kernel that allocates its output of `bytes` bytes itself, without the GIL if that is
+    /// large.
     pub fn release_gil<T: Send>(&self, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
         if bytes <= LARGE {
             return work();
@@ -274,13 +275,13 @@ impl<'a> KernelContext<'a> {
         made.expect("every environment runs the kernel")
     }
 
-    /// "operator X has no kernel for dtype" in the words of the user.
+    /// The error of a data type without kernel.
     pub fn unsupported<T>(&self, dtype: crate::base::DType) -> Result<T> {
         bail!(Unimplemented, "operator {} has no CPU kernel for data type {dtype}", self.op.name)
     }
 }
 
-/// What the shape rule says of the outputs; where it is `free` to, it also says how many a slot has.
+/// The outputs by the shape rule. `free`: the rule also decides how many variables a duplicable slot has.
 #[inline]
 pub(super) fn inferred(
     op: &'static Op,
@@ -299,11 +300,10 @@ pub(super) fn inferred(
     Ok(metas)
 }
 
-/// Infers, allocates and runs one operator on values.
+/// Infers, allocates and runs one operator on values on the host.
 ///
-/// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an
-/// input starts with that input's value, moved where `in_place`; its kernel reads the value there.
-/// All operands are on the host.
+/// `outs` has one entry for every output variable, with `wanted` and `in_place` set. An output that aliases an input
+/// starts with that input's value, moved where `in_place`; the kernel reads the value there.
 #[inline]
 pub fn call_cpu(
     op: &'static Op,
@@ -352,7 +352,7 @@ pub fn call_cpu(
     result
 }
 
-/// The kernel for these values; an error where the operator has none for their kind or data type.
+/// The kernel for these values; an error if the operator has none for their kind or data type.
 #[inline]
 fn kernel(op: &'static Op, ins: &Args) -> Result<KernelFn> {
     let rows = |v: &Value| matches!(v, Value::Rows(_));

@@ -1,15 +1,15 @@
-//! The slots of an operator: their names and flags, and the constants by which rules and kernels read them.
+//! Slots of an operator: names, flags, and the constants by which shape rules and kernels read them.
 
 /// A named input or output.
 #[derive(Clone, Copy)]
 pub struct Slot {
     pub name: &'static str,
     flags: u16,
-    /// The input that this output may be computed in.
+    /// The input whose memory this output may be written to.
     pub alias: Option<&'static str>,
 }
 
-/// What holds for a slot besides its name. `Slot`'s methods of the same names set them.
+/// Properties of a slot. `Slot`'s methods of the same names set them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum SlotFlag {

@@ -31,7 +31,7 @@ pub fn lookup(name: &str) -> Option<&'static Op> {
     TABLE.get()?.1.get(name).copied()
 }
 
-/// What operators of Paddle need that are not in the table.
+/// Operators of Paddle that are not in the table, and what they need.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("ascend_trigger", "an Ascend device of Huawei"),
     (
@@ -48,13 +48,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tensorrt_engine", "TensorRT and NVIDIA's GPUs"),
 ];
 
-/// Why there is no such operator.
+/// Why the operator is missing.
 pub fn why_not(name: &str) -> String {
     let entry = ELSEWHERE.iter().find(|(what, _)| name == *what || *what == "nccl" && name.starts_with("nccl"));
     entry.map_or_else(|| "it is not there yet".into(), |(_, needs)| format!("it needs {needs}"))
 }
 
-/// An operator that the engine itself needs.
+/// An operator that the engine itself uses.
 pub fn need(name: &str) -> Result<&'static Op> {
     lookup(name).ok_or_else(|| err!(NotFound, "operator {name} has not been registered: {}", why_not(name)))
 }
