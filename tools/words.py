@@ -31,7 +31,7 @@ kin
 mailbox|doorstep
 reckon|reckons|reckoned
 hears|overheard
-asks for|is asked for|are asked for|asked for by
+is asked for|are asked for|asked for by
 of these there (?:is|are)
 all the same
 by turns

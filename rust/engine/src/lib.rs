@@ -1,4 +1,4 @@
-//! What runs operators: eager calls with their tape and backward, and the plans of Programs.
+//! Runs operators: eager calls with the tape and backward, and the execution plans of Programs.
 
 pub mod autograd;
 pub mod graph;

@@ -1,4 +1,4 @@
-//! What is averaged: parameters, the buckets that their gradients lie in, and calls on their bytes.
+//! Buckets of gradients that are averaged together, and calls on their bytes.
 
 use super::tape::EagerVar;
 pub(super) use oar_comm::rows::{raw, wire};
@@ -14,7 +14,7 @@ pub struct Param {
     pub sparse: bool,
 }
 
-/// Where a dense parameter's gradient lies: in elements, from the start of the bucket.
+/// The position of a dense parameter's gradient: elements from the start of the bucket.
 #[derive(Clone, Copy)]
 pub struct Slot {
     pub param: usize,

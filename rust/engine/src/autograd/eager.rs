@@ -1,4 +1,4 @@
-//! An eager call: read the cells, run the operator, wrap the outputs, record what backward will need.
+//! An eager call: read the variables, run the operator, wrap the outputs, record what backward needs.
 
 pub use super::tape::Ins;
 use super::tape::{next_number, EagerVar, GradEdge, Node, OutInfo, Saved, SavedVar};
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 thread_local! {
-    /// Whether this thread's calls are recorded; `no_grad` turns it off. Of one flag for all threads, two that overlap
-    /// in `no_grad` would leave it off for good.
+    /// True if this thread's calls are recorded; `no_grad` turns it off. Per thread: two overlapping `no_grad` on a
+    /// common flag would leave it off.
     static RECORDING: std::cell::Cell<bool> = const { std::cell::Cell::new(true) };
 }
 
@@ -24,25 +24,25 @@ pub fn is_recording() -> bool {
     RECORDING.get()
 }
 
-/// Sets it and says what it was.
+/// Sets the flag and returns its old value.
 pub fn set_recording(on: bool) -> bool {
     RECORDING.replace(on)
 }
 
-/// Where an output of an eager call goes.
+/// The destination of an output of an eager call.
 pub enum Destination<'a> {
     /// A new variable.
     New,
-    /// Nobody wants it.
+    /// Unused.
     Skip,
     /// An existing variable.
     Into(&'a EagerVar),
-    /// A new variable, whose bytes may be those of this tensor if it fits.
+    /// A new variable, computed into the memory of this tensor if it fits.
     Preallocated(Mutex<Option<Tensor>>),
 }
 
-/// The outputs every slot has when the caller names none: one variable, or as many as the shape rule says. Hidden ones
-/// are for the gradient: nobody wants them where nothing is recorded.
+/// The outputs of a call that names none: one variable for every slot, or as many as the shape rule states. Outputs
+/// that are not returned serve the gradient: they are unused where nothing is recorded.
 pub fn default_targets<'a>(op: &Op, ins: &Ins) -> (Args<Destination<'a>>, bool) {
     let recorded = is_recording() && ins.flat.iter().flatten().any(|v| !v.stop_gradient());
     let mut targets = Args::new();
@@ -79,7 +79,7 @@ pub fn call(
     Ok(outs)
 }
 
-/// Has the operator one output that is always a new variable? Most have: they take a shorter way.
+/// True if the operator has one output that is always a new variable, as most have: they take a shorter path.
 #[inline]
 pub fn is_plain(op: &Op) -> bool {
     matches!(op.outputs, [out] if out.alias.is_none() && !out.has(SlotFlag::Duplicable) && !out.has(SlotFlag::InPlace))
@@ -99,7 +99,7 @@ pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> R
 }
 
 /// The variable of an operator's only output, recorded if a gradient is needed. For callers that computed the value
-/// themselves, exactly as the operator would have.
+/// themselves, bit for bit as the operator would have.
 #[inline]
 pub fn wrap_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Result<EagerVar> {
     if profile::is_traced() {
@@ -129,10 +129,10 @@ fn wrap_recorded(op: &'static Op, attrs: &Attrs, ins: &Ins, value: Value) -> Res
     outs.flat.pop().flatten().ok_or_else(|| oar_core::err!(Fatal, "the output of operator {} is lost", op.name))
 }
 
-/// Operands of more bytes go the general way, where the GIL may be given up.
+/// Operands of more bytes take the general path, which may release the GIL.
 const QUICK_BYTES: usize = 256 << 10;
 
-/// The short way of a call (see `Op::fast_path`), with an operand for each of the first slots. `None`: not a case for it.
+/// The shortcut of a call (see `Op::fast_path`), with an operand for each of the first slots. `None`: not applicable.
 #[inline]
 pub fn call_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar]) -> Option<EagerVar> {
     let fast_path = op.fast_path?;
@@ -242,9 +242,9 @@ pub fn call_in(
         match v {
             None => Value::None,
             Some(_) if in_place.iter().any(|p| p.0 == i) => Value::None,
-            // What is read besides being written is read as it was.
+            // An input that is also written is read as it was before.
             Some(v) if in_place.iter().any(|p| written(p.0, v)) => v.cell.get(),
-            // It may be another shape of what is written.
+            // It may be an alias of a written variable.
             Some(v) if !in_place.is_empty() && v.cell.has_aliases() => v.cell.get(),
             Some(v) => v.cell.read(),
         }
@@ -271,7 +271,7 @@ pub fn call_in(
     Ok(result)
 }
 
-/// Finds the outputs that are computed in the variable of the input they alias.
+/// Marks the outputs that are computed in the variable of the input they alias.
 fn mark_in_place(
     op: &'static Op,
     ins: &Ins,
@@ -292,18 +292,19 @@ fn mark_in_place(
     }
 }
 
-/// Is this output written over one of the inputs, other than by the operator's own design (`ParamOut`)?
+/// True if this output is written over one of the inputs, other than by the operator's declaration (`ParamOut`).
 fn overwrites(op: &Op, slot: usize, ins: &Ins, v: &EagerVar) -> bool {
     op.outputs[slot].alias.is_none() && ins.flat.iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell))
 }
 
-/// Is this output a statistic that the operator keeps up to date (`MeanOut`)? It stays where it is: nothing flows into it.
+/// True if this output is a statistic that the operator updates (`MeanOut`). It has no history: no gradient flows into
+/// it.
 fn is_state(op: &Op, slot: usize, ins: &Ins, v: &EagerVar) -> bool {
     let input = op.outputs[slot].alias.filter(|_| slot > 0).and_then(|name| op.input(name));
     v.stop_gradient() && input.is_some_and(|i| ins.slot(i).iter().flatten().any(|x| Arc::ptr_eq(&x.cell, &v.cell)))
 }
 
-/// A leaf that needs a gradient cannot be changed in place: its gradient would have no place to go.
+/// Refuses changing a leaf that needs a gradient in place: the gradient of its old value would be lost.
 fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: bool) -> Result<()> {
     if matches!(op.grad, Grad::None | Grad::Program(_)) {
         return Ok(()); // never recorded: there is no gradient to lose
@@ -324,8 +325,8 @@ fn refuse_leaves(op: &Op, ins: &Ins, targets: &Args<Destination>, recording: boo
     Ok(())
 }
 
-/// Its history says nothing of a change that was made through another shape of its memory: its derivative would be wrong. A
-/// leaf has none.
+/// True if the variable was changed through an alias: its history does not contain the change, so its derivative would
+/// be wrong. A leaf has no history.
 pub(super) fn is_stale(v: &EagerVar) -> bool {
     v.cell.is_stale() && !v.stop_gradient() && !v.is_leaf()
 }
@@ -367,7 +368,7 @@ fn wrap(
                         if overwrites(op, slot, ins, v) {
                             v.cell.bump();
                         }
-                        // Another shape of the same elements is no change that a history misses.
+                        // A view does not change the elements.
                         if !stop && !op.views {
                             v.cell.mark_aliases_stale();
                         }
@@ -398,8 +399,8 @@ fn save(v: Option<&EagerVar>, elements: bool) -> SavedVar {
     SavedVar::VarStorage { cell: v.cell.clone(), version: v.cell.version() }
 }
 
-/// What the gradient reads of the inputs and outputs (bit i: slot i), what it needs the elements of, and its operators
-/// where a function makes them.
+/// What the gradient reads of the inputs and outputs (bit i: slot i), of which it needs the elements, and its
+/// operators where a function makes them.
 type Reads = ([u64; 4], Option<Vec<GradOp>>);
 
 #[cold]

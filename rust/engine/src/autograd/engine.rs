@@ -1,5 +1,5 @@
-//! Backward: nodes in the order of their numbers, the highest first, so that every consumer of a variable has
-//! run before its producer. No recursion, no counting of dependencies.
+//! Backward: nodes in descending order of their numbers, so that every consumer of a variable runs before its
+//! producer. No recursion, no counting of dependencies.
 
 use super::eager::{call_in, is_stale, Destination};
 use super::leaf;
@@ -39,7 +39,7 @@ impl Ord for Ready {
 }
 
 type Grads = SmallVec<[Option<EagerVar>; 2]>;
-/// For outputs of a node the track, and how many gradients came by it.
+/// For outputs of a node the grad edge, and the number of gradients that arrived by it.
 type Arrived = SmallVec<[(u32, Arc<GradEdge>, usize); 1]>;
 type Key = usize;
 
@@ -47,7 +47,7 @@ fn key(track: &Arc<GradEdge>) -> Key {
     Arc::as_ptr(track) as Key
 }
 
-/// A gradient's place: an output of a node, or a leaf.
+/// The destination of a gradient: an output of a node, or a leaf.
 fn place(track: &Arc<GradEdge>) -> (Key, u32) {
     match track.producer() {
         Some((node, index)) => (Arc::as_ptr(&node) as Key, index),
@@ -59,17 +59,17 @@ struct Engine<'a> {
     request: &'a Request<'a>,
     heap: BinaryHeap<Ready>,
     pending: HashMap<u64, (Grads, Arrived), BuildFast>,
-    /// Places whose gradients are asked for, with the index of the asker.
+    /// Destinations whose gradients are requested, with the index of the request.
     wanted: HashMap<(Key, u32), usize>,
     found: Vec<Option<EagerVar>>,
     stopped: HashSet<(Key, u32)>,
-    /// `paddle.grad`: numbers of the nodes on a way to a wanted place.
+    /// `paddle.grad`: numbers of the nodes on a path to a requested destination.
     useful: Option<HashSet<u64>>,
     /// Data parallelism that waits for gradients of this backward.
     passes: Vec<Pass>,
 }
 
-/// Node numbers are spread enough as they are.
+/// The identity: node numbers are spread enough.
 #[derive(Default, Clone, Copy)]
 struct Fast(u64);
 impl std::hash::Hasher for Fast {
@@ -85,7 +85,7 @@ impl std::hash::Hasher for Fast {
 }
 type BuildFast = std::hash::BuildHasherDefault<Fast>;
 
-/// Runs backward; the result has a gradient (or nothing) for each of `request.inputs`.
+/// Runs backward; the result has a gradient (or `None`) for each of `request.inputs`.
 pub fn run(request: &Request) -> Result<Vec<Option<EagerVar>>> {
     let inputs = request.inputs.unwrap_or(&[]);
     let mut engine = Engine {
@@ -179,7 +179,7 @@ fn fill_one(t: &mut Tensor) -> Result<()> {
 }
 
 impl Engine<'_> {
-    /// Numbers of the nodes from which a wanted place can be reached.
+    /// Numbers of the nodes from which a requested destination can be reached.
     fn mark_useful(&self) -> HashSet<u64> {
         let mut useful = HashSet::new();
         let mut seen = HashSet::new();
@@ -206,7 +206,7 @@ impl Engine<'_> {
         useful
     }
 
-    /// Brings a gradient to the place where it belongs.
+    /// Accumulates a gradient at its destination.
     fn deliver(&mut self, track: &Arc<GradEdge>, grad: EagerVar) -> Result<()> {
         let producer = track.producer();
         let at = match &producer {
@@ -252,7 +252,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The sum of two gradients, recorded if the graph of gradients is asked for.
+    /// The sum of two gradients, recorded if `create_graph`.
     fn add(&self, old: Option<EagerVar>, new: EagerVar) -> Result<EagerVar> {
         static SUM: OnceLock<Option<&'static Op>> = OnceLock::new();
         let Some(old) = old else { return Ok(new) };
@@ -269,8 +269,8 @@ impl Engine<'_> {
     fn step(&mut self, node: &Arc<Node>) -> Result<()> {
         let (mut grads, arrived) = self.pending.remove(&node.number).unwrap_or_default();
         for (index, track, count) in arrived {
-            // Held by more than the calls that brought gradients: a variable somebody may still ask. As in 2.0.2 it
-            // keeps this pass's gradient.
+            // Referenced by more than the calls that brought gradients: the user may read this variable's gradient. As
+            // in 2.0.2 it keeps this pass's gradient.
             if Arc::strong_count(&track) > count + 1 {
                 *track.grad.lock() = grads[index as usize].clone();
             }
@@ -328,7 +328,7 @@ impl Engine<'_> {
             }
         }
         let mut targets = Args::new();
-        // What the gradient's own gradient will read is needed even where nobody asks for it.
+        // What the second gradient reads is kept even if it is not requested.
         let kept = if self.request.create_graph { w.op.wired().map_or(0, |second| second.reads_out) } else { 0 };
         for (slot, dst) in w.outs.iter().enumerate() {
             match dst {
@@ -397,7 +397,7 @@ impl Engine<'_> {
         Ok(produced)
     }
 
-    /// A gradient is computed only where somebody needs it.
+    /// A gradient is computed only if it is needed.
     fn target(&self, edge: &Option<Arc<GradEdge>>) -> Destination<'static> {
         let Some(track) = edge else { return Destination::Skip };
         if let Some(useful) = &self.useful {
@@ -444,7 +444,7 @@ impl Engine<'_> {
                     vars.push(saved.outs.get(k).map(|v| v.load(node.op, None, false)).transpose()?.flatten());
                 }
                 if self.request.create_graph {
-                    // Saved without track, as it would be a cycle: the output's place is this node.
+                    // Saved without edge, which would be a cycle: the output's destination is this node.
                     let start = node.outs.range(out).start + i.unwrap_or(0);
                     for (k, v) in vars.iter_mut().enumerate() {
                         if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
@@ -469,7 +469,7 @@ impl Engine<'_> {
     }
 }
 
-/// With `create_graph`, an operator whose own gradient is wanted but not there is an error, not zeros.
+/// With `create_graph`, an operator whose second gradient is needed but missing is an error, not zeros.
 fn check_second(op: &'static Op, ins: &Args<Option<&EagerVar>>) -> Result<()> {
     if matches!(op.grad, Grad::None) && ins.flat.iter().flatten().any(|v| !v.stop_gradient()) {
         bail!(
@@ -503,7 +503,7 @@ mod tests {
         grad: Grad::By(&BACKWARD),
         ..OP
     };
-    /// As a layer in Python could: its first gradient asks for the gradient once more.
+    /// As a layer in Python might: its first gradient runs the gradient again.
     static BACKWARD: Op = Op {
         name: "comes_back_grad",
         inputs: &[slot("X"), slot("Out@GRAD")],

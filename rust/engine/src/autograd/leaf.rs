@@ -1,4 +1,4 @@
-//! The leaf variable's gradient: accumulated by backward, read, cleared.
+//! The gradient of a leaf variable: accumulated by backward, read, cleared.
 
 use super::tape::GradEdge;
 use super::EagerVar;
@@ -24,7 +24,7 @@ pub(super) fn accumulate(
             }
         }
         let mut held = track.grad.lock();
-        // If a backward of another thread has come first, this gradient belongs to its sum.
+        // If a backward of another thread came first, this gradient is added to its sum.
         if cell(&held) == cell(&old) {
             *held = Some(sum);
             return Ok(());
@@ -32,8 +32,8 @@ pub(super) fn accumulate(
     }
 }
 
-/// The gradient of a variable as a value, if there is one. As in 2.0.2 that of an output which backward passed by is
-/// zeros: the gradient operator of its producer took it for them.
+/// The gradient of a variable as a value, if there is one. As in 2.0.2 an output without gradient of its own has
+/// zeros: its producer's gradient operator read it as such.
 pub fn grad_of(v: &EagerVar) -> Option<EagerVar> {
     let track = v.track_if_any()?;
     let mut grad = track.grad.lock();
@@ -45,7 +45,8 @@ pub fn grad_of(v: &EagerVar) -> Option<EagerVar> {
     grad.clone()
 }
 
-/// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are made when somebody looks.
+/// Clears the gradient of a leaf. As in 2.0.2 a dense one is zeros from then on; they are allocated when they are
+/// read.
 pub fn clear_grad(v: &EagerVar) {
     let Some(track) = v.track_if_any() else { return };
     let old = track.grad.lock().take();

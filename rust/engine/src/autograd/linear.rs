@@ -1,5 +1,5 @@
-//! A matrix product and its bias in one call: the bias is added while the product is still in registers. The tape has the two
-//! operators that it stands for.
+//! A matrix product and its bias in one call: the bias is added while the product is in registers. The tape records
+//! the two operators.
 
 use super::eager::{is_recording, wrap_plain, Ins};
 use super::tape::EagerVar;
@@ -12,18 +12,18 @@ use oar_core::op::{backend, profile, table, Args, Attrs, Op};
 use oar_core::tensor::{Tensor, Value};
 use std::sync::OnceLock;
 
-/// The most dimensions of x.
+/// Bound of x's rank.
 const RANK: usize = 6;
 
 struct Parts {
     both: &'static Op,
     product: &'static Op,
     sum: &'static Op,
-    /// Those of `both` for an x of two dimensions, three, and so on.
+    /// The attributes of `both` for x of rank two, three, and so on.
     attrs: Vec<Attrs>,
 }
 
-/// `None` where a gradient would read the product without its bias, which is not computed.
+/// `None` if a gradient would read the product without its bias, which is not computed.
 fn parts() -> Option<&'static Parts> {
     static PARTS: OnceLock<Option<Parts>> = OnceLock::new();
     let find = || {
@@ -39,7 +39,7 @@ fn parts() -> Option<&'static Parts> {
     PARTS.get_or_init(find).as_ref()
 }
 
-/// The number of x's dimensions, if `both` gives what the two operators give.
+/// The rank of x, if `both` computes what the two operators compute.
 fn suited(x: &Tensor, w: &Tensor, b: &Tensor) -> Option<usize> {
     let (&[k, n], &[bias], &[.., inner]) = (w.dims(), b.dims(), x.dims()) else { return None };
     let alike = matches!(x.dtype(), DType::F32 | DType::F64) && x.dtype() == w.dtype() && x.dtype() == b.dtype();
@@ -47,8 +47,8 @@ fn suited(x: &Tensor, w: &Tensor, b: &Tensor) -> Option<usize> {
     (alike && fits && x.numel() > 0 && n > 0).then_some(x.dims().len())
 }
 
-/// `x @ w + b` for x [..., k], w [k, n] and b [n] of one type, float32 or float64: to the bit what matmul and then
-/// elementwise_add give. `None`, and nothing done, for other operands, and where somebody watches each operator.
+/// `x @ w + b` for x [..., k], w [k, n] and b [n] of one type, float32 or float64: bit for bit the result of matmul
+/// and elementwise_add. `None`, without effect, for other operands, and while operators are observed.
 pub fn linear(x: &EagerVar, w: &EagerVar, b: &EagerVar, env: &dyn Env) -> Result<Option<EagerVar>> {
     if backend::is_active() || profile::watched() {
         return Ok(None);
@@ -77,7 +77,7 @@ pub fn linear(x: &EagerVar, w: &EagerVar, b: &EagerVar, env: &dyn Env) -> Result
         ins.push_one(Some(second));
         ins
     };
-    // Its elements are not the product's: nobody reads them.
+    // A placeholder with the product's shape: its elements are never read.
     let product = wrap_plain(parts.product, (parts.product.attrs.shared)(), &pair(x, w), value.share()?)?;
     let ins = pair(&product, b);
     wrap_plain(parts.sum, (parts.sum.attrs.shared)(), &ins, value).map(Some)

@@ -1,4 +1,4 @@
-//! Eager calls, their tape, and backward.
+//! Eager calls, the tape, backward.
 
 mod bucket;
 pub mod eager;

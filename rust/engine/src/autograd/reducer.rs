@@ -1,12 +1,13 @@
-//! Data parallelism: the ranks' gradients are averaged while backward is still running.
+//! Data parallelism: averages the ranks' gradients while backward is running.
 //!
-//! Parameters are put into buckets in the reverse of their order, which is about the order in which backward finishes
-//! them. A bucket's all_reduce starts, on the group's communication thread, as soon as its gradients are complete and
-//! the buckets before it have started, so that every rank starts them in one order. The last one is complete when
-//! backward is: it runs on the caller's thread, as all do where the ranks' computing leaves no core idle.
+//! Parameters are assigned to buckets in reverse order, which is about the order in which backward completes them. A
+//! bucket's all_reduce starts, on the group's communication thread, as soon as its gradients are complete and the
+//! buckets before it have started, so that all ranks start them in one order. The last bucket is complete when
+//! backward ends: it runs on the caller's thread, as all do where the ranks leave no core idle.
 //!
-//! A bucket's gradients lie side by side (`BucketMemory`). The gradient operator that makes the only one of a parameter is preallocated
-//! its place there to compute into; others are copied. Where the ranks share memory the place is one that they all see.
+//! A bucket's gradients are contiguous (`BucketMemory`). The gradient operator that computes a parameter's only
+//! gradient writes into the bucket; other gradients are copied. Where the ranks share memory the bucket is visible to
+//! all of them.
 
 pub use super::bucket::Param;
 use super::bucket::{wire, Bucket, Slot};
@@ -26,8 +27,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// Averages gradients over the ranks where they lie: parameters by number, and their gradients, which it gives back.
-/// None is a gradient that only other ranks have.
+/// Averages gradients over the ranks where they are: parameters by number with their gradients, which it returns.
+/// `None` is a gradient that only other ranks have.
 pub type Average = Box<dyn Fn(Vec<(usize, Option<Value>)>) -> Result<Vec<Value>> + Send + Sync>;
 
 pub struct Reducer {
@@ -35,15 +36,15 @@ pub struct Reducer {
     tracks: Vec<Arc<GradEdge>>,
     by_track: HashMap<usize, usize>,
     buckets: Vec<Bucket>,
-    /// Bucket and place in it of a dense parameter.
+    /// Bucket and position in it of a dense parameter.
     home: Vec<Option<(usize, usize)>>,
     sparse: Vec<usize>,
     group: Arc<Group>,
-    /// For every bucket, where the ranks share memory: bytes that they all see.
+    /// For every bucket, where the ranks share memory: bytes that all of them see.
     seen: Mutex<Vec<Arc<BucketMemory>>>,
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
-    /// Takes the place of the buckets, once backward is over.
+    /// Replaces the buckets: called once backward is over.
     average: Option<Average>,
     pub enabled: AtomicBool,
     /// Reduce while backward computes.
@@ -53,21 +54,21 @@ pub struct Reducer {
 static REDUCERS: Mutex<Vec<Weak<Reducer>>> = Mutex::new(Vec::new());
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// A gradient of this many bytes is a bucket of its own: it need not wait for others.
+/// A gradient of this many bytes is a bucket of its own.
 const LARGE: usize = 256 << 10;
 
-/// Is there a core for the communication thread, while this rank and its neighbours compute?
+/// True if a core is idle for the communication thread while the ranks of this host compute.
 fn has_idle_core(group: &Group) -> bool {
     let mine = std::thread::available_parallelism().map_or(1, usize::from);
-    // SAFETY: it only asks for a number.
+    // SAFETY: the call has no precondition.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
-    // With fewer cores than there are, these are this rank's own.
+    // With an affinity or quota below the number of cores, the cores are this rank's own.
     let ranks = if mine < online { 1 } else { group.neighbours() };
     mine > ranks * oar_kernels::pool::threads()
 }
 
 impl Reducer {
-    /// `limits` are bytes: of the bucket that is reduced last, and of the others. All ranks must make it.
+    /// `limits`: bytes of the bucket that is reduced last, and of the others. Every rank must call it.
     pub fn new(
         params: Vec<Param>,
         group: Arc<Group>,
@@ -109,12 +110,12 @@ impl Reducer {
         Ok(reducer)
     }
 
-    /// The parameters of each bucket, in the order in which the buckets are reduced.
+    /// The parameters of each bucket, in the order of reduction.
     pub fn layout(&self) -> Vec<Vec<usize>> {
         self.buckets.iter().map(|b| b.slots.iter().map(|s| s.param).collect()).collect()
     }
 
-    /// The parameters that the graph behind `outputs` uses, with the number of gradients that will come to each.
+    /// The parameters that the graph behind `outputs` uses, with the number of gradients that each receives.
     fn count(&self, outputs: &[EagerVar]) -> Vec<u32> {
         let mut left = vec![0; self.params.len()];
         let mut seen: HashSet<u64> = HashSet::new();
@@ -140,7 +141,7 @@ impl Reducer {
     }
 }
 
-/// For every bucket bytes that all ranks see; none where they share no memory.
+/// Bytes for every bucket that all ranks see; empty where they share no memory.
 fn bucket_memories(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<BucketMemory>>> {
     let mut end = 0;
     let mut at = Vec::new();
@@ -154,8 +155,8 @@ fn bucket_memories(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<BucketMe
     }))
 }
 
-/// Buckets of parameters of one type, filled up to the limits, in the order of the parameters. As in 2.0.2 every type
-/// has a bucket under way of its own.
+/// Assigns parameters, in order, to buckets of one type, filled up to the limits. As in 2.0.2 every type has its own
+/// open bucket.
 fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
     let mut done: Vec<Bucket> = Vec::new();
     let mut open: Vec<(Bucket, usize, usize)> = Vec::new();
@@ -189,10 +190,10 @@ fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
     Ok(done)
 }
 
-/// What one backward does for one reducer.
+/// The state of one backward for one reducer.
 pub struct Pass {
     reducer: Arc<Reducer>,
-    /// Gradients still to come to each parameter.
+    /// Gradients that each parameter still receives.
     left: Vec<u32>,
     ready: Vec<bool>,
     used: Vec<bool>,
@@ -203,7 +204,7 @@ pub struct Pass {
 
 struct Filling {
     memory: Arc<BucketMemory>,
-    /// The gradients that are there already, at their places.
+    /// The gradients that are complete, in their positions.
     grads: Vec<Option<Tensor>>,
     missing: usize,
     work: Option<Work>,
@@ -224,7 +225,7 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         let mut filling = Vec::with_capacity(reducer.buckets.len());
         let seen = reducer.seen.lock();
         for (i, b) in reducer.buckets.iter().enumerate() {
-            // Gradients of the last backward that somebody keeps stay as they are.
+            // Gradients of the last backward that are still referenced keep their bytes.
             let memory = match seen.get(i).filter(|memory| memory.is_free()) {
                 Some(memory) => memory.clone(),
                 None => BucketMemory::own(b)?,
@@ -255,8 +256,8 @@ impl Pass {
         )
     }
 
-    /// The place of this variable's gradient, if it is one of the parameters and the gradient is now to be computed that
-    /// will be all of it.
+    /// Memory in the bucket for this variable's gradient, if it is a parameter and the gradient about to be computed
+    /// is its only one.
     pub fn lend(&self, track: &Arc<GradEdge>) -> Option<Tensor> {
         let i = *self.reducer.by_track.get(&(Arc::as_ptr(track) as usize))?;
         let (b, s) = self.reducer.home[i]?;
@@ -268,12 +269,12 @@ impl Pass {
         self.filling[b].memory.lend(&self.reducer.buckets[b], s, dims.dims())
     }
 
-    /// A call's gradients have been delivered.
+    /// A node's gradients have been delivered.
     pub fn stepped(&mut self, node: &Node) -> Result<()> {
         node.edges.flat.iter().flatten().try_for_each(|track| self.arrived(track))
     }
 
-    /// One of the expected gradients has come to this variable, if it is one of the parameters.
+    /// An expected gradient of this variable has arrived, if it is a parameter.
     pub fn arrived(&mut self, track: &Arc<GradEdge>) -> Result<()> {
         let Some(&i) = self.reducer.by_track.get(&(Arc::as_ptr(track) as usize)) else { return Ok(()) };
         self.left[i] = self.left[i].saturating_sub(1);
@@ -283,7 +284,7 @@ impl Pass {
         Ok(())
     }
 
-    /// The parameter's gradient is as it will be: to its place with it.
+    /// The parameter's gradient is final: put it into the bucket.
     fn complete(&mut self, i: usize) -> Result<()> {
         self.ready[i] = true;
         let reducer = self.reducer.clone();
@@ -293,7 +294,7 @@ impl Pass {
         };
         let (bucket, slot) = (&reducer.buckets[b], reducer.buckets[b].slots[s]);
         let cell = reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.clone());
-        // Looked at where it is, so that its bytes have one reference if nobody else wants them.
+        // Read in place, so that its bytes keep one reference unless they are used elsewhere.
         let value = cell.as_ref().map(|cell| cell.lock());
         let scattered = if let Some(Value::Rows(r)) = value.as_deref() { Some(dense(r)?) } else { None };
         let grad = match value.as_deref().unwrap_or(&Value::None) {
@@ -329,7 +330,7 @@ impl Pass {
         Ok(CollectiveCall::all_reduce(self.filling[b].memory.region(), dtype, ReduceOp::Avg))
     }
 
-    /// The end of backward: wait for the averages and make them the gradients.
+    /// Ends backward: waits for the averages and sets the gradients.
     pub fn finish(mut self) -> Result<()> {
         let reducer = self.reducer.clone();
         let late: Vec<usize> = (0..self.ready.len()).filter(|i| !self.ready[*i]).collect();
@@ -345,7 +346,7 @@ impl Pass {
             let result = work.wait_with(None, &|| signals.stop());
             signals.explain(result)?;
         }
-        // A parameter that no rank has used keeps having no gradient.
+        // A parameter that no rank used has no gradient.
         let mut used: Vec<u8> = self.used.iter().map(|u| u8::from(*u)).collect();
         if reducer.find_unused {
             let call = CollectiveCall::all_reduce(used, Dtype::U8, ReduceOp::Max);
@@ -379,11 +380,11 @@ impl Pass {
 }
 
 impl Filling {
-    /// Brings a gradient (zeros, where there is none) to its place.
+    /// Puts a gradient (or zeros) into its position.
     fn put(&mut self, bucket: &Bucket, slot: usize, grad: Option<&Tensor>) -> Result<()> {
         let held = grad.map_or(Held::Elsewhere, |t| self.memory.holds(bucket, slot, t));
         if matches!(held, Held::Shared) {
-            // Somebody wants to keep the bytes as they are: all move elsewhere.
+            // The bytes are referenced elsewhere: the bucket gets new memory.
             let fresh = BucketMemory::own(bucket)?;
             for (i, grad) in self.grads.iter_mut().enumerate() {
                 if let Some(t) = grad {
@@ -401,7 +402,7 @@ impl Filling {
     }
 }
 
-/// The values (or zeros) at a free place.
+/// The values (or zeros) in a free position.
 fn copied(memory: &BucketMemory, bucket: &Bucket, slot: usize, values: Option<&Tensor>) -> Result<Tensor> {
     let dims = [bucket.slots[slot].len as i64];
     let mut t = memory.tensor(bucket, slot, values.map_or(&dims, Tensor::dims))?;

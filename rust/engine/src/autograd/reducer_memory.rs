@@ -1,5 +1,5 @@
-//! The memory of gradient buckets: the gradients that are averaged together lie side by side, and backward computes them
-//! there where it can, so that nothing is copied into a bucket.
+//! The memory of gradient buckets: gradients that are averaged together are contiguous, and backward computes them in
+//! place where it can, so that nothing is copied into a bucket.
 
 use super::bucket::Bucket;
 use oar_core::base::Result;
@@ -10,11 +10,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
-/// Gradients start on lines of the cache.
+/// Gradients start on cache lines.
 pub(super) const ALIGN: usize = 64;
 
-/// What keeps the bytes: a buffer, or a symmetric buffer that the other ranks see. Every gradient holds a counted reference of its own
-/// to one, which tells whether it still exists.
+/// Owner of the bytes: a buffer, or a symmetric buffer that the other ranks see. Every gradient holds a reference to
+/// one, which shows whether it still exists.
 trait Keep: Any + Send + Sync {}
 impl Keep for Buffer {}
 impl Keep for Arc<SymmetricBuffer> {}
@@ -26,7 +26,7 @@ pub struct BucketMemory {
     keeps: Vec<Arc<dyn Keep>>,
 }
 
-// SAFETY: a pointer into what `keeps` holds; who may write there is decided by the tensors over it.
+// SAFETY: a pointer into what `keeps` holds; the tensors over it decide which reference may write there.
 unsafe impl Send for BucketMemory {}
 // SAFETY: as above.
 unsafe impl Sync for BucketMemory {}
@@ -37,13 +37,13 @@ impl BucketMemory {
         Arc::new(BucketMemory { base, bytes: bucket.bytes(), keeps })
     }
 
-    /// Memory of this process. What lies between the gradients is summed, too: let it be numbers.
+    /// Memory of this process. The padding between gradients is summed as well, so it is initialised to numbers.
     pub fn own(bucket: &Bucket) -> Result<Arc<BucketMemory>> {
         let buffer = Buffer::new(bucket.bytes())?;
         let size = bucket.dtype.size();
         for (slot, next) in bucket.slots.iter().zip(&bucket.slots[1..]) {
             let (from, to) = ((slot.from + slot.len) * size, next.from * size);
-            // SAFETY: within the new bytes, which nobody else has.
+            // SAFETY: within the new bytes, which are not shared yet.
             unsafe { std::ptr::write_bytes(buffer.ptr().add(from), 0, to - from) };
         }
         // SAFETY: a buffer's bytes are somewhere.
@@ -51,7 +51,7 @@ impl BucketMemory {
         Ok(BucketMemory::new(bucket, base, buffer))
     }
 
-    /// Bytes from `at` on of a symmetric buffer, which are zeros at first.
+    /// The bytes of a symmetric buffer from `at` on, which are zeros at first.
     pub fn seen(bucket: &Bucket, buffer: &Arc<SymmetricBuffer>, at: usize) -> Arc<BucketMemory> {
         assert!(at + bucket.bytes() <= buffer.len() && at.is_multiple_of(ALIGN), "a bucket outside of its buffer");
         // SAFETY: inside the symmetric buffer.
@@ -59,20 +59,20 @@ impl BucketMemory {
         BucketMemory::new(bucket, base, buffer.clone())
     }
 
-    /// No other backward fills it, and nobody has a gradient that lies here.
+    /// True if no backward fills the memory and no gradient refers to it.
     pub fn is_free(self: &Arc<BucketMemory>) -> bool {
         let free = Arc::strong_count(self) == 1 && self.keeps.iter().all(|k| Arc::strong_count(k) == 1);
-        // What they did before they let go is over.
+        // Orders this thread after the last use by the former references.
         fence(Ordering::Acquire);
         free
     }
 
-    /// The place of one gradient as a tensor to write to, unless somebody has it.
+    /// The position of one gradient as a tensor to be written, unless it is in use.
     pub fn lend(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Option<Tensor> {
         (Arc::strong_count(&self.keeps[slot]) == 1).then(|| self.tensor(bucket, slot, dims).ok()).flatten()
     }
 
-    /// The place of one gradient, which must be free, as a tensor to write to.
+    /// The position of one gradient, which must be free, as a tensor to be written.
     pub fn tensor(&self, bucket: &Bucket, slot: usize, dims: &[i64]) -> Result<Tensor> {
         let size = bucket.dtype.size();
         let (from, len) = (bucket.slots[slot].from * size, bucket.slots[slot].len * size);
@@ -84,7 +84,7 @@ impl BucketMemory {
         Tensor::from_buffer(buffer, bucket.dtype, dims)
     }
 
-    /// Where a gradient lies, seen from its place here. Nobody else refers to its bytes but who wants to keep them.
+    /// Where a gradient's bytes are, relative to its position here.
     pub fn holds(&self, bucket: &Bucket, slot: usize, t: &Tensor) -> Held {
         let there = self.base.as_ptr() as usize + bucket.slots[slot].from * bucket.dtype.size();
         match (t.ptr() as usize == there, Arc::strong_count(&self.keeps[slot])) {
@@ -94,7 +94,7 @@ impl BucketMemory {
         }
     }
 
-    /// All of it, for an operation.
+    /// The whole position, as an operand of an operation.
     pub fn region(&self) -> Region {
         // SAFETY: the keeps go with the region, and only the operation uses the bytes until it has ended.
         unsafe { Region::raw(self.base.as_ptr(), self.bytes, Some(Box::new(self.keeps.clone()))) }
@@ -103,11 +103,11 @@ impl BucketMemory {
 
 #[derive(Debug, PartialEq)]
 pub enum Held {
-    /// Its bytes are those, and nobody else's.
+    /// Here, and not referenced elsewhere.
     There,
-    /// Its bytes are others, and those are free.
+    /// Elsewhere; the position here is free.
     Elsewhere,
-    /// Somebody else refers to those.
+    /// The position here is referenced elsewhere.
     Shared,
 }
 

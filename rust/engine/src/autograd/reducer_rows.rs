@@ -1,4 +1,4 @@
-//! Gradients that are SelectedRows, averaged over the ranks.
+//! Averages SelectedRows gradients over the ranks.
 
 use super::bucket::{average, Param};
 use oar_comm as comm;
@@ -32,7 +32,7 @@ pub fn dense(r: &SelectedRows) -> Result<Tensor> {
     }
 }
 
-/// The whole matrix, with zeros in the rows that are not there.
+/// The whole matrix, with zeros in absent rows.
 fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
     let mut dims = r.value.dims().to_vec();
     dims[0] = r.height;
@@ -47,8 +47,8 @@ fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
     Ok(whole)
 }
 
-/// The average of gradients that are SelectedRows; rows rise, so that every rank has the same bits. If one of the ranks
-/// has a dense gradient, all get one. `None` where no rank has any.
+/// The average of SelectedRows gradients; rows ascend, so that every rank has the same bits. If one rank has a dense
+/// gradient, all get one. `None` if no rank has a gradient.
 pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result<Option<Value>> {
     const ABSENT: i64 = -1;
     const DENSE: i64 = -2;
@@ -88,7 +88,7 @@ pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result
         mine.value
     );
     let all = gather_rows(group, &counts, &mine)?;
-    // For every row the places it is found at, by rank and then as the rank had them.
+    // For every row its positions, by rank and then in the rank's order.
     let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (at, row) in all.rows.iter().enumerate() {
         places.entry(*row).or_default().push(at);

@@ -1,8 +1,8 @@
-//! A request to backward: its roots, their gradients, which variables' gradients are wanted, and what is to be kept.
+//! A request to backward: roots, their gradients, the variables whose gradients are requested, what is kept.
 
 use super::tape::EagerVar;
 
-/// What a backward is asked for.
+/// Arguments of one backward.
 pub struct Request<'a> {
     pub outputs: &'a [EagerVar],
     /// The gradient of each output; ones where absent.
@@ -14,6 +14,6 @@ pub struct Request<'a> {
     /// Gradients do not flow through these.
     pub stop_at: &'a [EagerVar],
     pub allow_unused: bool,
-    /// Calls before this number are not gone through.
+    /// Nodes of calls before this number are not visited.
     pub since: u64,
 }

@@ -1,4 +1,4 @@
-//! A part of the tape that stands as one node, and is recorded again when backward comes to it.
+//! A range of the tape as one node, recorded again when backward reaches it (recompute).
 
 use super::engine::{self, Request};
 use super::tape::{next_number, OutInfo, Saved};
@@ -12,10 +12,10 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// It is in no table: nobody calls it.
+/// In no table: it is never called.
 static SEGMENT: Op = Op { name: "recompute", ..OP };
 
-/// What gradients of `outs` flow to that was there before call `since`: leaves, and outputs of earlier calls.
+/// Variables from before call `since` to which gradients of `outs` flow: leaves, and outputs of earlier calls.
 fn boundary(outs: &[EagerVar], since: u64) -> Vec<Arc<GradEdge>> {
     let (mut found, mut places, mut nodes) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut open: Vec<Arc<GradEdge>> = outs.iter().filter(|v| !v.stop_gradient()).map(EagerVar::track).collect();
@@ -39,8 +39,9 @@ fn boundary(outs: &[EagerVar], since: u64) -> Vec<Arc<GradEdge>> {
     found
 }
 
-/// `outs` as outputs of one node for all calls from number `since` on. Backward has `again` make them once more, which says
-/// from which number on; nothing that those calls saved is kept until then. None where no gradient flows.
+/// `outs` as outputs of one node for all calls from number `since` on. When backward reaches it, `again` computes them
+/// once more and returns the number at which the new calls begin; what the calls saved is not kept until then. `None`
+/// if no gradient flows.
 pub fn close(
     outs: &[EagerVar],
     since: u64,

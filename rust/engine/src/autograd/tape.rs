@@ -1,4 +1,4 @@
-//! The tape: a node for every recorded call, a track for every variable that takes part, and the variables of eager mode.
+//! The tape: a node for every recorded call, a grad edge for every variable that takes part, and eager variables.
 
 use oar_core::base::{shape, DType, Dims, Result};
 use oar_core::op::{Args, Attrs, GradOp, Op, Src};
@@ -9,17 +9,17 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A cell and its place in the tape.
+/// A variable's storage and its grad edge.
 pub struct EagerVar {
     pub cell: Arc<VarStorage>,
     track: Mutex<Option<Arc<GradEdge>>>,
-    /// 0: gradients flow; 1: they do not; 2: nobody has said (counts as 1).
+    /// 0: gradients flow; 1: they do not; 2: not set (counts as 1).
     stop: AtomicU8,
     pub persistable: AtomicBool,
 }
 
 impl Clone for EagerVar {
-    /// The same variable: a leaf that gradients flow to gets its track now, or both would make one of their own.
+    /// The same variable. A leaf that needs a gradient gets its edge now; otherwise both clones would make one each.
     fn clone(&self) -> EagerVar {
         let track = if self.stop_gradient() { self.track_if_any() } else { Some(self.track()) };
         EagerVar {
@@ -56,7 +56,7 @@ impl EagerVar {
         self.stop.store(stop.map_or(2, |s| s as u8), Relaxed);
     }
 
-    /// The track, made at first need.
+    /// The edge, created at first use.
     #[inline]
     pub fn track(&self) -> Arc<GradEdge> {
         self.track.lock().get_or_insert_with(Default::default).clone()
@@ -70,13 +70,13 @@ impl EagerVar {
         self.track.lock().as_ref().is_none_or(|t| t.is_leaf())
     }
 
-    /// The place of a variable that nobody else has yet.
+    /// The edge of a variable that is not shared yet.
     #[inline]
     pub(super) fn place(&mut self, track: Arc<GradEdge>) {
         *self.track.get_mut() = Some(track);
     }
 
-    /// Puts the variable elsewhere in the tape (an operator worked in place); who read it before keeps the old track.
+    /// Sets another edge, after an operator worked in place; earlier readers keep the old edge.
     pub fn set_track(&self, track: Option<Arc<GradEdge>>) {
         let old = std::mem::replace(&mut *self.track.lock(), track);
         drop(old);
@@ -89,14 +89,14 @@ impl EagerVar {
 
 pub type Ins<'a> = Args<Option<&'a EagerVar>>;
 
-/// Where the gradient of a variable goes: to the call that made it, or (a leaf) into `grad`.
+/// The destination of a variable's gradient: the call that computed it, or (a leaf) `grad`.
 #[derive(Default)]
 pub struct GradEdge {
     pub node: Mutex<Option<(Arc<Node>, u32)>>,
     pub grad: Mutex<Option<EagerVar>>,
-    /// The gradient was cleared: where it is looked at before the next one comes, it is zeros.
+    /// The gradient was cleared: it reads as zeros until the next one arrives.
     pub cleared: AtomicBool,
-    /// Called with every gradient that is ready (leaf: accumulated); may replace it.
+    /// Called with every complete gradient (of a leaf: the accumulated one); may replace it.
     pub hooks: Mutex<Vec<Hook>>,
 }
 
@@ -111,7 +111,7 @@ pub struct Hook {
 }
 
 impl GradEdge {
-    /// The track of output `index` of a node.
+    /// The edge of output `index` of a node.
     pub fn of(node: Arc<Node>, index: u32) -> GradEdge {
         GradEdge { node: Mutex::new(Some((node, index))), ..GradEdge::default() }
     }
@@ -125,7 +125,7 @@ impl GradEdge {
         self.node.lock().is_none()
     }
 
-    /// Whether a gradient that is not there is zeros: it was cleared, or backward ran without reaching it.
+    /// True if a missing gradient is zeros: it was cleared, or backward ran without reaching it.
     pub fn is_zero(&self) -> bool {
         self.cleared.load(Ordering::Relaxed)
             || self.producer().is_some_and(|(node, index)| node.ran.load(Ordering::Relaxed) && node.reads_grad(index))
@@ -136,19 +136,19 @@ impl GradEdge {
 pub struct Node {
     pub op: &'static Op,
     pub attrs: Attrs,
-    /// Calls are numbered; a consumer always has a higher number than what it consumes.
+    /// Calls are numbered; a consumer always has a higher number than its producer.
     pub number: u64,
-    /// For each input variable its track, where it needs a gradient.
+    /// For each input variable its edge, if it needs a gradient.
     pub edges: Args<Option<Arc<GradEdge>>>,
-    /// For each output variable what a zero gradient would look like.
+    /// For each output variable shape and dtype, to make a zero gradient.
     pub outs: Args<OutInfo, 2>,
-    /// What the gradient reads; gone after a backward that did not retain the graph.
+    /// What the gradient reads; freed by a backward that does not retain the graph.
     pub saved: Mutex<Option<Saved>>,
-    /// For gradients made by a function: what it made when the call was recorded.
+    /// For gradients made by a function: its operators, made when the call was recorded.
     pub ops: Option<Vec<GradOp>>,
-    /// Of a node that stands for several calls: gradients of its edges from those of its outputs.
+    /// Of a node that stands for several calls: computes gradients of its edges from those of its outputs.
     pub call: Option<Backward>,
-    /// A backward came here. Gradients of outputs that had none were taken for zeros then, and are zeros since.
+    /// A backward reached this node: outputs without gradient counted as zeros then, and read as zeros since.
     pub ran: AtomicBool,
 }
 
@@ -182,8 +182,8 @@ pub struct Saved {
     pub outs: SmallVec<[SavedVar; 2]>,
 }
 
-/// A variable kept for the gradient. The cell is kept, not its value, so that a change in place is noticed. Its track is
-/// that of the node's edge; an output is kept without one, which would be a cycle.
+/// A variable saved for the gradient. Its storage is saved, not its value, so that a change in place is detected. Its
+/// edge is that of the node; an output is saved without one, which would be a cycle.
 #[derive(Clone, Default)]
 pub enum SavedVar {
     #[default]
@@ -197,7 +197,7 @@ pub enum SavedVar {
 }
 
 impl SavedVar {
-    /// The variable again, if nobody changed it since.
+    /// The variable, if it was not changed since; otherwise an error.
     pub fn load(&self, op: &Op, track: Option<Arc<GradEdge>>, stop_gradient: bool) -> Result<Option<EagerVar>> {
         Ok(match self {
             SavedVar::Absent => None,
@@ -229,12 +229,12 @@ pub fn next_number() -> u64 {
 type Tracks = SmallVec<[Arc<GradEdge>; 4]>;
 
 impl Node {
-    /// Gives up the tracks through which this node owns others; those that nobody else holds go to `into`.
+    /// Releases the edges through which this node owns others; those without other owners go to `into`.
     #[inline]
     fn release(&mut self, into: &mut Tracks) {
         for edge in &mut self.edges.flat {
             if let Some(track) = edge.take() {
-                // Held elsewhere: of a leaf that lives on, most often.
+                // Owned elsewhere as well, most often by a leaf.
                 if Arc::strong_count(&track) == 1 {
                     into.push(track);
                 }
@@ -242,7 +242,7 @@ impl Node {
         }
     }
 
-    /// Whether the gradient operator reads the gradient of output `index`.
+    /// True if the gradient operator reads the gradient of output `index`.
     pub fn reads_grad(&self, index: u32) -> bool {
         let read = |src: &Src| match *src {
             Src::GradOut(slot, only) => {
@@ -259,8 +259,8 @@ impl Node {
         }
     }
 
-    /// What the gradient reads, for a backward that leaves it here or not. Nothing is locked while the gradient runs:
-    /// it may be Python, which may come back to this node.
+    /// What the gradient reads; `leave`: the node keeps it. No lock is held while the gradient runs: it may be Python,
+    /// which may reach this node again.
     pub fn saved_or_error(&self, leave: bool) -> Result<Saved> {
         let mut held = self.saved.lock();
         let saved = if leave { held.clone() } else { held.take() };
@@ -275,7 +275,7 @@ impl Node {
     }
 }
 
-/// A chain of a million calls is freed without recursion.
+/// Without recursion: a chain of a million calls overflows no stack.
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! What the eager calls of a thread read and wrote, in their order: the Program of a TracedLayer is made of it.
+//! The log of what a thread's eager calls read and wrote, from which a TracedLayer's Program is made.
 
 use super::tape::{EagerVar, Ins};
 use oar_core::base::Result;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// A variable of a call. It is kept alive, so that no other one gets its address while the log is there.
+/// A variable of a call, kept alive so that its address stays unique while the log exists.
 pub struct Seen {
     pub cell: Arc<VarStorage>,
     pub persistable: bool,
@@ -39,7 +39,7 @@ thread_local! {
     static LOG: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
 }
 
-/// How many threads have a log.
+/// The number of threads that have a log.
 static TRACED: Mutex<usize> = Mutex::new(0);
 
 fn count(change: impl FnOnce(usize) -> usize) {
@@ -48,7 +48,7 @@ fn count(change: impl FnOnce(usize) -> usize) {
     profile::set_traced(*traced > 0);
 }
 
-/// Begins the log of this thread.
+/// Starts the log of this thread.
 pub fn start() -> Result<()> {
     LOG.with_borrow_mut(|log| {
         oar_core::ensure!(log.is_none(), PreconditionNotMet, "this thread's calls are traced already");
@@ -58,7 +58,7 @@ pub fn start() -> Result<()> {
     })
 }
 
-/// Ends the log and gives it.
+/// Ends the log and returns it.
 pub fn stop() -> Vec<Event> {
     let log = LOG.take();
     if log.is_some() {
@@ -67,7 +67,7 @@ pub fn stop() -> Vec<Event> {
     log.unwrap_or_default()
 }
 
-/// Is this thread traced? For callers that would work past the operators.
+/// True if this thread is traced, for callers that would bypass the operators.
 #[inline]
 pub fn is_on() -> bool {
     profile::is_traced() && LOG.with_borrow(Option::is_some)
@@ -99,7 +99,7 @@ pub(super) fn plain_call(op: &'static Op, attrs: &Attrs, ins: &Ins, out: &EagerV
     note(|| Event::Call { op, attrs: attrs.clone(), ins: ins.map(|v| v.map(Seen::of)), outs });
 }
 
-/// A variable gets its value from somewhere else than an operator.
+/// Logs that a variable gets its value from something other than an operator.
 #[inline]
 pub fn given(v: &EagerVar) {
     if profile::is_traced() {
@@ -107,7 +107,7 @@ pub fn given(v: &EagerVar) {
     }
 }
 
-/// [`given`] where only the cell is at hand.
+/// [`given`] for callers that have the storage only.
 pub fn filled(cell: &Arc<VarStorage>) {
     note(|| Event::Given(Seen { cell: cell.clone(), persistable: false }));
 }

@@ -1,4 +1,4 @@
-//! What the operator table says of an OpDesc while a Program is built: attributes, kinds, shapes.
+//! Binds OpDescs to the operator table while a Program is built: attributes, kinds, shapes.
 
 use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::desc::{OpDesc, VarKind as IrKind};
@@ -15,7 +15,7 @@ pub fn connect() {
         infer_var_type,
         infer_shape,
         declared_attr_type: |op, attr| {
-            // carried by every operator; an empty list does not tell its type
+            // carried by every operator; an empty list has no element type
             if matches!(attr, "op_role_var" | "op_callstack") {
                 return Some(AttrType::Strings);
             }
@@ -42,7 +42,7 @@ fn check_attrs(node: &OpNode) -> Result<()> {
     Ok(())
 }
 
-/// What the block knows of a variable.
+/// The block's description of a variable.
 pub fn meta_of(block: &BlockNode, name: &str) -> Option<Meta> {
     let var = block.find_var_recursive(name)?;
     let var = var.read();
@@ -62,7 +62,7 @@ pub fn meta_of(block: &BlockNode, name: &str) -> Option<Meta> {
     })
 }
 
-/// The outputs of an operator as its shape rule sees them, with the names of their variables.
+/// The outputs of an operator by its shape rule, with the names of their variables.
 fn infer(desc: &OpDesc, block: &BlockNode) -> Result<(Args<Meta>, Args<String>)> {
     let op = find_op(&desc.op_type)?;
     let attrs = op.attrs.parse(op.name, &desc.attrs)?;
@@ -82,10 +82,10 @@ fn infer(desc: &OpDesc, block: &BlockNode) -> Result<(Args<Meta>, Args<String>)>
 }
 
 fn infer_var_type(node: &OpNode, block: &BlockNode) -> Result<()> {
-    // A rule that cannot say anything yet leaves the kinds as they were declared.
+    // If the rule cannot run yet, the kinds stay as declared.
     let desc = node.read().clone();
     let Ok((metas, names)) = infer(&desc, block) else { return Ok(()) };
-    // What makes a variable from nothing says nothing of its kind: tables stay declared as they are.
+    // An operator without inputs does not determine the kind: tables stay as declared.
     let from_nothing = desc.inputs.iter().all(|(_, names)| names.is_empty());
     for (meta, name) in metas.flat.iter().zip(&names.flat) {
         let (true, Some(var)) = (meta.known, block.find_var_recursive(name)) else { continue };

@@ -1,4 +1,4 @@
-//! From a block of a Program to a plan.
+//! Compiles a block of a Program into an execution plan.
 
 use super::bind::find_op;
 use super::passes::{self, Passes};
@@ -10,7 +10,7 @@ use oar_core::ir::{BlockNode, Program};
 use oar_core::op::{Args, SlotFlag};
 use std::collections::{HashMap, HashSet};
 
-/// Names that operators of blocks other than `block` use.
+/// Names that operators of other blocks than `block` use.
 fn used_elsewhere(program: &Program, block: i32) -> HashSet<String> {
     let mut names = HashSet::new();
     for b in program.blocks().iter().filter(|b| b.idx() != block) {
@@ -63,7 +63,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
     for op_node in node.all_ops() {
         let desc = op_node.read().clone();
         match desc.op_type.as_str() {
-            // What they would do is done by the feeds and fetches of the call.
+            // The feeds and fetches of the call replace these operators.
             "feed" if covers(&desc.outputs, feeds) => continue,
             "fetch" if !fetches.is_empty() => continue,
             _ => {}

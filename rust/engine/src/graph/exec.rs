@@ -1,4 +1,4 @@
-//! Running plans. An `Executor` keeps the plans it has compiled, by Program and its version, feeds, fetches and passes.
+//! Runs plans. An `Executor` caches compiled plans by Program, version, feeds, fetches and passes.
 
 use super::compile::compile;
 use super::passes::{self, Passes};
@@ -23,14 +23,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many plans an executor keeps.
+/// Bound of the cached plans.
 const KEPT: usize = 256;
 
-/// How a Program is run.
+/// Options of a run.
 #[derive(Clone, Copy)]
 pub struct How {
     pub passes: Passes,
-    /// Tasks may run on so many threads at a time, even where a kernel uses fewer; 0: on as many as kernels.
+    /// Number of tasks that may run in parallel, even where a kernel uses fewer threads; 0: as many as kernels.
     pub threads: usize,
 }
 
@@ -73,8 +73,8 @@ impl Executor {
         Ok(plan)
     }
 
-    /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run. Of the
-    /// process's passes over plans only those that `how` allows are used.
+    /// Runs block 0: feeds, steps, fetches. Variables that are not persistable live in a scope of the run. `how` may
+    /// disable passes of the process's set.
     pub fn run(
         &self,
         program: &Arc<Program>,
@@ -84,7 +84,7 @@ impl Executor {
         fetches: &[String],
         how: How,
     ) -> Result<Vec<Value>> {
-        // On a device operators run one by one: their operands are there, and the passes know the host.
+        // On a device operators run one by one: the passes assume operands on the host.
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
         let run = |plan: &Plan, values| {
@@ -102,7 +102,7 @@ impl Executor {
         run(&plan, values)
     }
 
-    /// Runs a block on values by name; its variables that sub-blocks see stay in `scope`.
+    /// Runs a block on named values; variables that sub-blocks read stay in `scope`.
     pub fn run_in(
         &self,
         program: &Arc<Program>,
@@ -160,7 +160,7 @@ impl Executor {
         plan.fetches
             .iter()
             .map(|&v| match run.state.get(v) {
-                // What the Program declares and nobody has written is fetched as it is.
+                // A declared variable that was never written is fetched as it is.
                 Value::None if !plan.vars.get(v as usize).is_some_and(|v| v.declared) => {
                     let name = plan.vars.get(v as usize).map_or("@EMPTY@", |v| v.name.as_str());
                     bail!(
@@ -175,7 +175,7 @@ impl Executor {
     }
 }
 
-/// Are the variables from outside that operators left out would read as the Program declares them?
+/// True if the outside variables that removed operators would read are as the Program declares them.
 fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
     plan.needs.iter().all(|need| {
         let fed = plan.feeds.iter().rposition(|f| *f == Some(need.var)).and_then(|i| values.get(i));
@@ -204,7 +204,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Runs a task, and what ends with it.
+    /// Runs a task, and drops what ends with it.
     #[inline]
     fn unit_checked(&self, u: usize) -> Result<()> {
         if u & 3 == 3 {
@@ -231,7 +231,7 @@ impl Running<'_> {
     }
 
     fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {
-        // Who looks at every output has to see those within the group, too.
+        // Observers of every output need those inside the group as well.
         let alone = profile::is_checked();
         let span = profile::span(|| {
             let names: Vec<_> = group.steps.clone().map(|i| self.plan.steps[i].op.name).collect();
@@ -256,7 +256,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs everything in order but for the windows. What ends in a window ends with the last task that uses it.
+    /// Runs the tasks in order, and windows in parallel. A temporary that ends in a window is dropped by the last task
+    /// that uses it.
     fn windows(&self, windows: &[Window], threads: usize) -> Result<()> {
         let mut at = 0;
         for window in windows {
@@ -276,7 +277,7 @@ impl Running<'_> {
     }
 }
 
-/// Runs the steps; those in a row that a device has twins of are entered together (for Python: one time the GIL).
+/// Runs the steps. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
 fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     let (mut i, n) = (0, plan.steps.len());
     while i < n {
@@ -307,7 +308,7 @@ fn run_step(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
     Ok(())
 }
 
-/// A step that changes variables in place. If it fails, they hold what they held, or what it had written by then.
+/// A step that changes variables in place. If it fails, they hold their old values, or what was written by then.
 fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
     let mut reads = step.reads.iter();
     let mut ins = step.ins.map(|&v| match reads.next() {
@@ -335,8 +336,8 @@ fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
     Ok(())
 }
 
-/// A step with outputs that start from what their variables hold. It grows a list, which therefore moves into the step
-/// and back; who looks at the variable meanwhile waits.
+/// A step with outputs that start from their variables' values. It extends a list, which therefore moves into the step
+/// and back; readers of the variable wait meanwhile.
 fn run_keeping(step: &Step, state: &State, env: &PlanEnv, mut ins: Args, mut outs: Args<Out>) -> Result<()> {
     let mut held: SmallVec<[_; 1]> = step.keeps.iter().map(|&o| state.lock(step.outs.flat[o as usize])).collect();
     for (&o, held) in step.keeps.iter().zip(&mut held) {
@@ -356,11 +357,11 @@ fn run_keeping(step: &Step, state: &State, env: &PlanEnv, mut ins: Args, mut out
     Ok(())
 }
 
-/// What Host and Control operators of a plan can reach.
+/// The environment of a plan's Host and Control operators.
 pub struct PlanEnv<'a> {
     pub executor: &'a Executor,
     pub program: &'a Arc<Program>,
-    /// The scope of this run or step: what the block declares is here, the rest in its parents.
+    /// The scope of this run or step: it holds the block's own variables, its parents the rest.
     pub scope: &'a Arc<Scope>,
     pub step: &'a Step,
     pub passes: Passes,

@@ -1,5 +1,5 @@
-//! Running a group of elementwise steps as one pass. Everything is asked first; where the operands of this run are not
-//! what the group takes, nothing has been done and its steps run one by one, with the errors that are theirs.
+//! Runs a group of elementwise steps as one loop over memory. Every condition is checked first; if the operands of a
+//! run do not fit, nothing has happened and the steps run one by one, with their own errors.
 
 use super::plan::Plan;
 use super::plan::{External, Group, Part, Source};
@@ -15,16 +15,16 @@ use oar_kernels::formula::fused::{self, Input, Output};
 use oar_kernels::shape::strides::broadcast_strides;
 use smallvec::SmallVec;
 
-/// Below so many bytes a single operator does not write over its operand: what it saves in memory is little, and in the
-/// caches a tile that is copied first costs more than a second buffer.
+/// With fewer bytes a single operator does not write over its operand: it saves little memory, and in the caches
+/// copying a tile first costs more than a second buffer.
 const ALONE: usize = 8 << 20;
-/// Below so many bytes a short chain stays in the first caches anyhow, and its steps run one by one.
+/// With fewer bytes a short chain stays in the first caches anyway: its steps run one by one.
 const SHORT: usize = 64 << 10;
 const FEW_LANES: usize = 3;
 
 type List<T> = SmallVec<[T; 4]>;
 
-/// Runs the group, or returns false with everything as it was.
+/// Runs the group, or returns false without effect.
 pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
     let Value::Dense(probe) = state.read(group.externals[group.probe].var) else { return false };
     let (dtype, bytes) = (probe.dtype(), probe.nbytes());
@@ -50,7 +50,7 @@ pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
     compute(group, state, externals, inner, made, dtype, &dims).is_some()
 }
 
-/// The shape of the group, and every value that it makes, without elements: what the shape rules of its steps say.
+/// The shape of the group and the meta of every value in it, by the shape rules of its steps.
 fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Dims, List<Value>)> {
     let mut made: List<Value> = List::new();
     let mut dims: Option<Dims> = None;
@@ -74,7 +74,7 @@ fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Di
         for out in outs {
             let meta = &mut metas.flat[out.out];
             let like = match out.like.as_ref() {
-                // A value of this very step is none of its inputs.
+                // A step cannot read its own value.
                 Some(Source::Made(m)) if *m as usize >= before => return None,
                 Some(source) => Some(match *source {
                     Source::Absent => Value::None,
@@ -99,7 +99,7 @@ fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Di
     Some((dims?, made))
 }
 
-/// How often each element of an operand is repeated, going along the result; `None` if it is not what the group takes.
+/// How often each element of an operand is repeated along the result; `None` if the operand does not fit the group.
 fn place(e: &External, value: &Value, dtype: DType, dims: &[i64]) -> Option<usize> {
     let t = value.as_dense()?;
     if t.dtype() != dtype || !t.has_bytes() {
@@ -112,7 +112,7 @@ fn place(e: &External, value: &Value, dtype: DType, dims: &[i64]) -> Option<usiz
     let at = (axis != -1 && t.rank() < dims.len()).then_some(axis as usize);
     let (from, to) = (to_usize(t.dims()), to_usize(dims));
     let strides = broadcast_strides(&from, &to, at)?;
-    // Repeated, then its own elements in order, then repeated.
+    // Repeated elements, then the operand's own in order, then repeated ones.
     let (mut inner, mut step, mut own) = (1, 1, false);
     for (&stride, &size) in strides.iter().zip(&to).rev() {
         match stride {
@@ -143,7 +143,7 @@ fn compute(
         return None;
     }
     let from = |m: usize| group.parts.iter().flat_map(|p| &p.made).nth(m).map(|made| made.from);
-    // Which lanes' results are kept; two names may share one.
+    // The lanes whose results are kept; two names may share one.
     let mut lanes: List<u16> = List::new();
     for store in group.stores.iter().filter(|s| !s.shape_only) {
         match from(store.made)? {
@@ -152,7 +152,7 @@ fn compute(
             Operand::Zero => return None,
         }
     }
-    // Operands that nobody reads any more, and that nobody else holds, give their bytes to results.
+    // Operands that are not read any more, and not referenced elsewhere, give their bytes to results.
     let mut over: List<u16> = List::new();
     for (i, e) in group.externals.iter().enumerate().filter(|(_, e)| e.take) {
         if over.len() == lanes.len() {
@@ -180,7 +180,7 @@ fn compute(
         match fresh {
             Ok(t) => results.push(t),
             Err(_) => {
-                // No memory: the steps, one by one, may need less.
+                // Out of memory: the steps, one by one, may need less.
                 for (&i, t) in over.iter().zip(results) {
                     state.set(group.externals[i as usize].var, Value::Dense(t));
                 }

@@ -1,4 +1,4 @@
-//! The gradient operators of an OpDesc, as OpDescs: the same wiring as the tape's, written down by name.
+//! The gradient operators of an OpDesc, as OpDescs: the tape's wiring, by name.
 
 use super::bind::find_op;
 use oar_core::base::Result;
@@ -10,7 +10,7 @@ use oar_core::op::{Dst, Fwd, Grad, Src};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// Attributes of the forward operator that its gradient carries too.
+/// Attributes that a gradient operator inherits.
 const INHERITED: [&str; 3] = ["op_callstack", "op_device", "op_namescope"];
 
 /// The gradient operators and, for each gradient variable they write, the forward variable it belongs to.

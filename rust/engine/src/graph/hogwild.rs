@@ -1,5 +1,5 @@
-//! Hogwild: threads that run a Program over one scope, each with batches of its own. Persistable variables are shared and
-//! written without order (see `oar_core::tensor::VarStorage`); what else a run makes is its own.
+//! Hogwild training: threads that run a Program over one scope, each with its own batches. Persistable variables are
+//! shared and written without order (see `oar_core::tensor::VarStorage`); all else belongs to a run.
 
 use oar_core::base::interrupt::check_interrupt;
 use oar_core::base::{Error, Result};
@@ -11,27 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A thread's batches: what its Program is fed; `None` after the last.
+/// A thread's batches: values for the feeds; `None` after the last.
 pub type Next<'a> = Box<dyn FnMut() -> Result<Option<Vec<Value>>> + Send + 'a>;
 
 /// What threads do with a batch.
 pub struct Work<'a> {
     pub program: &'a Arc<Program>,
-    /// Runs the Program in a thread's scope: fed with values, it gives those of the fetched names.
+    /// Runs the Program in a thread's scope with fed values; returns the values of the fetched names.
     pub run: &'a (dyn Fn(&Arc<Scope>, Vec<Value>, &[String]) -> Result<Vec<Value>> + Sync),
-    /// What the first thread fetches at every `period`th of its batches (numbered from 1; 0: at none), and whom it tells.
+    /// Names that the first thread fetches at every `period`th of its batches (numbered from 1; 0: never), and the
+    /// function that receives their values.
     pub fetches: &'a [String],
     pub period: u64,
     pub tell: &'a (dyn Fn(u64, Vec<Value>) -> Result<()> + Sync),
-    /// What the first thread's scope holds after each batch, for those who look there meanwhile.
+    /// Variables that the first thread's scope shows after each batch, to observers outside.
     pub watched: &'a [String],
-    /// Ends what the batches come from.
+    /// Stops the sources of the batches.
     pub call_off: &'a (dyn Fn() + Sync),
 }
 
 /// Runs a thread for each scope until its batches end. The first error ends all.
 pub fn train(work: &Work, root: &Arc<Scope>, threads: Vec<(Arc<Scope>, Next)>) -> Result<()> {
-    // A variable that nobody has made yet is everybody's, not that of the thread which meets it first.
+    // A variable that does not exist yet is created in the shared scope, not in that of the thread that meets it
+    // first.
     if let Some(block) = work.program.block(0) {
         for var in block.all_vars().iter().filter(|v| v.read().is_persistable()) {
             let name = &var.read().name;

@@ -1,4 +1,4 @@
-//! Programs at run time: what the table says of a desc, scopes, plans, their execution.
+//! Programs at run time: binding to the operator table, plans, their execution.
 
 pub mod bind;
 mod compile;

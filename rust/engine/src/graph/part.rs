@@ -1,4 +1,4 @@
-//! A part of a block as a Program of its own, for the operator `run_program`.
+//! A range of a block's operators as a Program of its own, for the operator `run_program`.
 
 use super::exec::Executor;
 use oar_core::base::Result;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// How many Programs are kept.
+/// Bound of the cached Programs.
 const KEPT: usize = 64;
 
 type Key = (u64, u64, i32, usize, usize);
@@ -17,7 +17,7 @@ type Key = (u64, u64, i32, usize, usize);
 static CUT: LazyLock<Mutex<HashMap<Key, Arc<Program>>>> = LazyLock::new(Default::default);
 static EXECUTOR: LazyLock<Executor> = LazyLock::new(Executor::new);
 
-/// The Program with these operators alone in the block; the other blocks are as they were.
+/// The Program with only these operators in the block; the other blocks are unchanged.
 fn cut(part: &Part) -> Result<Arc<Program>> {
     let key = (part.program.uid(), part.program.revision(), part.block, part.ops.start, part.ops.end);
     if let Some(program) = CUT.lock().get(&key) {

@@ -1,8 +1,8 @@
-//! A plan: one block of a Program compiled for a set of feeds and fetches. Names became numbers, attributes typed
-//! structs, and the last use of every temporary is known. A plan is immutable; the state of a run is apart.
+//! An execution plan: one block of a Program compiled for given feeds and fetches. Names are numbers, attributes typed
+//! structs, and the last use of every temporary is known. A plan is immutable; the state of a run is separate.
 //!
-//! A variable lives in one of two places. A *temporary* is a value of the run alone, dropped after its last use. A
-//! *cell* is a variable of a Scope: persistables, whatever a sub-block names, everything in a sub-block.
+//! A variable is stored in one of two places. A *temporary* is a value of the run, dropped after its last use. A
+//! *variable storage* belongs to a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
 use super::schedule::Schedule;
 use oar_core::base::{DType, Dims};
@@ -15,22 +15,22 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 pub type Var = u32;
-/// An empty name (`@EMPTY@`): an absent input, an unwanted output.
+/// An empty name (`@EMPTY@`): an absent input, an unused output.
 pub const ABSENT: Var = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     Temporary,
-    /// A cell of the scope the program runs in, found through parents.
+    /// In the scope that the Program runs in, found through parents.
     Outer,
-    /// A cell of the scope of this run (or of this step of a loop).
+    /// In the scope of this run (or of this step of a loop).
     Local,
 }
 
 pub struct PlanVar {
     pub name: String,
     pub place: Storage,
-    /// The Program's block has it.
+    /// Declared in the Program's block.
     pub declared: bool,
 }
 
@@ -43,9 +43,9 @@ pub struct Step {
     pub in_place: Vec<(u32, u32)>,
     /// For steps with `in_place`: how each input (flat position) is read.
     pub reads: Vec<Read>,
-    /// Outputs (flat positions) that start from what their variable holds.
+    /// Outputs (flat positions) that start from the value of their variable.
     pub keeps: Vec<u32>,
-    /// Temporaries that nobody reads after this step.
+    /// Temporaries that are not read after this step.
     pub dead: Vec<Var>,
     /// Temporaries of which only the shape is read after this step.
     pub release: Vec<Var>,
@@ -56,15 +56,15 @@ pub struct Step {
 pub struct Plan {
     pub vars: Vec<PlanVar>,
     pub steps: Vec<Step>,
-    /// Where each feed goes; `None`: the Program has no such variable.
+    /// The variable of each feed; `None`: the Program has no such variable.
     pub feeds: Vec<Option<Var>>,
     pub fetches: Vec<Var>,
     pub block: i32,
-    /// Steps that run as one, and everything in order: groups, and the steps that are in none.
+    /// The execution order: groups, and the steps outside of groups.
     pub groups: Vec<Group>,
     pub tasks: Vec<Task>,
     pub schedule: Schedule,
-    /// Operators that were left out, and what must hold for that.
+    /// Operators that were removed, and what must hold for that.
     pub dropped: Vec<&'static str>,
     pub needs: Vec<Need>,
 }
@@ -72,51 +72,51 @@ pub struct Plan {
 /// How a step that writes in place reads an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// As others may be changing it.
+    /// Other threads may be changing it.
     Storage,
-    /// As it is now: the step itself changes it.
+    /// A snapshot: the step itself changes it.
     Value,
-    /// It is written.
+    /// It is written, not read.
     No,
 }
 
-/// What runs as one.
+/// A unit of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     Step(usize),
     Group(usize),
 }
 
-/// Steps in a row that run as one.
+/// Consecutive steps that run as one.
 pub struct Group {
     pub steps: Range<usize>,
     pub chain: Chain,
     /// The operands in memory.
     pub externals: Vec<External>,
-    /// One of them that is as large as the results, as far as is known.
+    /// An operand of the results' size, as far as is known.
     pub probe: usize,
     pub parts: Vec<Part>,
-    /// What of the results is kept.
+    /// The results that are kept.
     pub stores: Vec<Store>,
-    /// Temporaries that nobody reads behind the group, and those of which the shape alone is read.
+    /// Temporaries that are not read after the group, and those of which only the shape is.
     pub dead: Vec<Var>,
     pub release: Vec<Var>,
 }
 
 pub struct External {
     pub var: Var,
-    /// Paddle's `axis` where it may be repeated along the result; `None`: it has the result's shape.
+    /// Paddle's `axis` if it may be broadcast along the result; `None`: it has the result's shape.
     pub axis: Option<i32>,
     /// A result may be written over it.
     pub take: bool,
 }
 
-/// Where a step of the group finds an input.
+/// The source of an input of a step in the group.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     Absent,
     State(Var),
-    /// A value made in the group.
+    /// A value computed in the group.
     Made(u16),
 }
 
@@ -130,7 +130,7 @@ pub struct PartMade {
     /// The output, by flat position.
     pub out: usize,
     pub like: Option<Source>,
-    /// Where its elements are.
+    /// The operand that holds its elements.
     pub from: Operand,
 }
 
@@ -138,11 +138,11 @@ pub struct Store {
     pub var: Var,
     /// The number of the value.
     pub made: usize,
-    /// Nobody reads its elements.
+    /// Its elements are not read.
     pub shape_only: bool,
 }
 
-/// A variable from outside that must be as declared (-1: any size).
+/// An outside variable that must be as declared (-1: any size).
 pub struct Need {
     pub var: Var,
     pub dtype: DType,
@@ -150,7 +150,7 @@ pub struct Need {
 }
 
 impl Step {
-    /// What it computes element by element, if that is all it does.
+    /// The elementwise formula, of a step that computes nothing else.
     pub fn pointwise(&self) -> Option<PointwiseCall<'_>> {
         let rule = self.op.pointwise.filter(|_| self.op.is_pure())?;
         let (ins, outs) = (self.ins.map(|&v| v != ABSENT), self.outs.map(|&v| v != ABSENT));
@@ -172,7 +172,7 @@ pub fn mark_dead(plan: &mut Plan) {
     }
 }
 
-/// Adds the line of the user's script that made the operator.
+/// Adds the line of the user's script that created the operator.
 pub fn at_line(e: oar_core::base::Error, desc: &OpDesc) -> oar_core::base::Error {
     match desc.attrs.get("op_callstack") {
         Some(Attr::Strings(lines)) if !lines.is_empty() => {

@@ -1,17 +1,17 @@
-//! The dependency scheduler: tasks of a plan that do not depend on each other run at the same time.
+//! The dependency scheduler: independent tasks of a plan run in parallel.
 //!
-//! A task waits for those before it in the program that wrote what it touches (read after write, write after write) or
-//! read what it writes (write after read). Variables are compared by number, that is by name; an operator that moves a
-//! value out of a variable, or computes in it, writes it. Random draws keep program order. What touches the world
-//! (files, Python, communication, sub-blocks) is a barrier: everything before it has run, nothing behind it has begun.
+//! A task waits for earlier tasks that write what it touches (read after write, write after write) or read what it
+//! writes (write after read). Variables are compared by number, that is by name; an operator that moves a value out of
+//! a variable, or computes in it, writes it. Random draws keep program order. Operators with side effects (files,
+//! Python, communication, sub-blocks) are barriers: everything before has run, nothing after has started.
 //!
-//! Whether it pays is measured: the second and third run of a plan are timed task by task. Units whose kernels used
-//! the pool already stay alone. Of the rest, stretches in which the threads would save enough become windows, whose
-//! tasks are handed out as they become ready. A plan that is a chain, or is small, keeps the plain path; so do
-//! sub-blocks, and runs that are fed much more or less than those timed. Where even kernels that use the pool would
-//! better run side by side, each on one thread (the copies of a model for several places), both ways are tried for a
-//! few runs. Results cannot depend on any of this, since each task computes the same from the same operands; of
-//! several errors the first one of the program is raised.
+//! The gain is measured: the second and third run of a plan are timed task by task. Tasks whose kernels use the pool
+//! run alone. Of the rest, stretches in which threads save enough become windows, whose tasks are started as they
+//! become ready. A plan that is a chain, or is small, keeps the plain path; so do sub-blocks, and runs with much more
+//! or less fed data than those timed. Where even kernels that use the pool may run faster side by side, each on one
+//! thread (replicas of a model for several places), both ways are tried for a few runs. Results do not depend on any
+//! of this, since each task computes the same from the same operands; of several errors the first in program order is
+//! raised.
 
 use super::window::{Uses, Window};
 use oar_core::base::Result;
@@ -20,24 +20,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Runs that are timed; the one before them fills caches.
+/// Timed runs; the run before them fills caches.
 const TIMED: u32 = 2;
-/// Runs of each of two ways that are tried; the first of them fills caches.
+/// Runs of each of two ways that are tried; the first fills caches.
 const TRIED: u32 = 3;
-/// Nanoseconds that a window must save, and what it costs for each of its tasks.
+/// Nanoseconds that a window must save, and its cost per task.
 const WORTH: u64 = 20_000;
 const PRICE: u64 = 300;
 
-/// The dependencies of a plan and what was learnt of its tasks. `Default` is the plain path.
+/// The dependencies of a plan and the times of its tasks. `Default` is the plain path.
 #[derive(Default)]
 pub struct Schedule {
-    /// For each task those before it that it waits for, barriers left out; none of it where no two are independent.
+    /// For each task the earlier ones that it waits for, without barriers; empty where no two are independent.
     pub after: Vec<Vec<u32>>,
     pub barrier: Vec<bool>,
     uses: Vec<Uses>,
     always: bool,
     runs: AtomicU32,
-    /// Bytes that were fed to the timed runs: with much more or less of it the times would be others.
+    /// Bytes fed to the timed runs: with much more or less data the times would differ.
     fed: AtomicU64,
     times: Vec<AtomicU64>,
     wide: Vec<AtomicBool>,
@@ -46,23 +46,22 @@ pub struct Schedule {
     tried: [AtomicU64; 2],
 }
 
-/// The windows of a plan, with the tasks apart whose kernels use the pool, and with these in the windows, too, where that
-/// may be better.
+/// The windows of a plan, without the tasks whose kernels use the pool, and with them where that may be faster.
 struct Ways {
     apart: Vec<Window>,
     joint: Option<Vec<Window>>,
 }
 
-/// How a run goes.
+/// How a run executes.
 pub enum Mode<'a> {
     Plain,
     Timed,
-    /// By so many threads; the way of which the run is a trial.
+    /// By this number of threads; the way that this run tries.
     Windows(&'a [Window], usize, Option<usize>),
 }
 
 impl Schedule {
-    /// What each task waits for, which are barriers, and what they use; `always`: even where it does not pay.
+    /// The dependencies, the barriers and the variables of each task; `always`: even where it does not pay.
     pub fn new(after: Vec<Vec<u32>>, barrier: Vec<bool>, uses: Vec<Uses>, always: bool) -> Schedule {
         let n = after.len();
         Schedule {
@@ -79,8 +78,8 @@ impl Schedule {
         }
     }
 
-    /// How the run that begins now goes; `fed` tells how many bytes are fed to it. The Program asks for `wanted` threads,
-    /// whatever the number of those that a kernel may use.
+    /// How the run that begins now executes. `fed` is the number of bytes fed, `wanted` the number of threads that the
+    /// Program asks for, whatever the number that a kernel may use.
     #[inline]
     pub fn mode(&self, fed: impl FnOnce() -> usize, wanted: usize) -> Mode<'_> {
         if self.after.is_empty() {
@@ -108,7 +107,7 @@ impl Schedule {
         let Some(joint) = &ways.joint else {
             return if ways.apart.is_empty() { Mode::Plain } else { Mode::Windows(&ways.apart, threads, None) };
         };
-        // In turns, so that what else the machine does is the same for both.
+        // Alternating, so that other load on the machine affects both alike.
         let trial = run - TIMED - 1;
         if trial < 2 * TRIED {
             self.runs.fetch_add(1, Relaxed);
@@ -120,12 +119,12 @@ impl Schedule {
         Mode::Windows(if together < apart { joint } else { &ways.apart }, threads, None)
     }
 
-    /// How long the trial of a way took.
+    /// Records the time of a trial of a way.
     pub fn tell(&self, way: usize, took: Duration) {
         self.tried[way].fetch_min(took.as_nanos() as u64, Relaxed);
     }
 
-    /// Runs a task and notes how long it took, and whether its kernel used the pool.
+    /// Runs a task and records its time, and whether its kernel used the pool.
     pub fn timed(&self, task: usize, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let (calls, start) = (pool::calls(), Instant::now());
         run()?;
@@ -142,7 +141,7 @@ impl Schedule {
             let (serial, by_threads) = self.play(window, threads);
             by_threads + WORTH <= serial && by_threads * 10 <= serial * 9
         };
-        // Kernels on one thread may take `threads` times as long as they did on all: only what nearly halves is worth a trial.
+        // Kernels on one thread may take `threads` times as long as on all: only a near halving is worth a trial.
         let may_pay = |window: &Window| {
             let (serial, by_threads) = self.play(window, threads);
             window.tasks.clone().any(wide) && by_threads + WORTH <= serial && by_threads * 10 <= serial * 7
@@ -152,7 +151,7 @@ impl Schedule {
         Ways { apart, joint: (!joint.is_empty()).then_some(joint) }
     }
 
-    /// The stretches between barriers, and between tasks that are to be `alone`, that are to be `kept`.
+    /// The stretches between barriers, and between tasks that run `alone`, of those that are `kept`.
     fn cut(&self, alone: impl Fn(usize) -> bool, kept: impl Fn(&Window) -> bool) -> Vec<Window> {
         let n = self.after.len();
         let (mut windows, mut start) = (Vec::new(), 0);
@@ -171,7 +170,7 @@ impl Schedule {
         windows
     }
 
-    /// Plays a window with the times measured.
+    /// The time of a window by the measured times of its tasks.
     fn play(&self, window: &Window, threads: usize) -> (u64, u64) {
         window.play(threads, PRICE, |u| match self.times[u].load(Relaxed) {
             u64::MAX => 0,

@@ -1,5 +1,4 @@
-//! The state of a run: temporaries by number, and the cells of variables that live in scopes. Tasks of a plan that run
-//! at the same time share it.
+//! The state of a run: temporaries by number, and variables that live in scopes. Parallel tasks of a plan share it.
 
 use super::plan::{Plan, Storage, Var, ABSENT};
 use oar_core::base::Result;
@@ -28,7 +27,7 @@ impl State {
         }
     }
 
-    /// A value that stays as it is, to be fetched.
+    /// A snapshot of a value, to be fetched.
     #[inline]
     pub fn get(&self, v: Var) -> Value {
         if v == ABSENT {
@@ -52,7 +51,7 @@ impl State {
         }
     }
 
-    /// A value for an operator that writes it in place: that of a cell stays there meanwhile.
+    /// A value for an operator that writes it in place; a variable in a scope keeps it meanwhile.
     #[inline]
     pub fn write(&self, v: Var) -> Result<Value> {
         match &self.cells[v as usize] {
@@ -61,7 +60,7 @@ impl State {
         }
     }
 
-    /// The end of a `write`.
+    /// Completes a `write`.
     #[inline]
     pub fn finish(&self, v: Var, value: Value) {
         match &self.cells[v as usize] {
@@ -78,7 +77,7 @@ impl State {
         }
     }
 
-    /// The value of a temporary, leaving nothing.
+    /// Takes the value of a temporary.
     #[inline]
     pub fn take(&self, v: Var) -> Value {
         std::mem::take(&mut *self.temporaries[v as usize].lock())
@@ -95,7 +94,7 @@ impl State {
         }
     }
 
-    /// Gives back what nobody reads any more, and the bytes of what is only asked for its shape.
+    /// Drops values that are not read any more, and the bytes of those of which only the shape is.
     #[inline]
     pub fn end(&self, dead: &[Var], release: &[Var]) {
         for &v in dead {

@@ -1,4 +1,4 @@
-//! Plans by hand: what the passes find, and how windows run.
+//! Hand-made plans: what the passes find, and how windows run.
 
 use super::compile::compile;
 use super::passes::Passes;

@@ -1,4 +1,4 @@
-//! Windows: tasks of a plan in a row that threads take as they become ready.
+//! Windows: consecutive tasks of a plan that threads take as they become ready.
 
 use super::plan::Var;
 use oar_core::base::Result;
@@ -12,26 +12,26 @@ use std::ops::Range;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
-/// The temporaries that a task uses, and what of them nobody needs behind it.
+/// The temporaries that a task uses, and those that end with it.
 #[derive(Default)]
 pub struct Uses {
     pub vars: Vec<Var>,
     pub dead: Vec<Var>,
-    /// Only the shape is asked for behind the task.
+    /// Only the shape is read after the task.
     pub release: Vec<Var>,
 }
 
-/// Something that ends when all its users have run.
+/// A temporary that ends when all its users have run.
 struct End {
     var: Var,
     shape_stays: bool,
     users: u32,
 }
 
-/// Tasks in a row whose order is free but for what each waits for.
+/// Consecutive tasks whose order is restricted only by their dependencies.
 pub struct Window {
     pub tasks: Range<usize>,
-    /// For each task, counted from the first: how many it waits for, and who waits for it.
+    /// For each task, counted from the first: the number of tasks it waits for, and those that wait for it.
     waits: Vec<u32>,
     next: Vec<Vec<u32>>,
     /// What ends in the window, and for each task which of that it uses.
@@ -51,7 +51,7 @@ impl Window {
             }
         }
         let mut window = Window { tasks, waits, next, ends: Vec::new(), uses: vec![Vec::new(); n] };
-        // Who has used each variable so far.
+        // The users of each variable so far.
         let mut users: HashMap<Var, Vec<usize>> = HashMap::new();
         let here = uses.get(window.tasks.clone()).unwrap_or(&[]);
         for (u, of) in here.iter().enumerate() {
@@ -71,7 +71,7 @@ impl Window {
         window
     }
 
-    /// How long the tasks take one after the other, and by so many threads; `time` tells for each task.
+    /// The time of the tasks in sequence, and on this number of threads; `time` returns the time of each.
     pub fn play(&self, threads: usize, price: u64, time: impl Fn(usize) -> u64) -> (u64, u64) {
         let time = |u: usize| time(self.tasks.start + u);
         let serial = (0..self.waits.len()).map(time).sum();
@@ -96,8 +96,8 @@ impl Window {
         (serial, now)
     }
 
-    /// Runs the tasks on `threads` threads, whose kernels stay on them. `end` drops what nobody needs any more: a
-    /// variable's value or, where it says so, all but its shape.
+    /// Runs the tasks on `threads` threads, whose kernels stay on them. `end` drops what is not needed any more: a
+    /// variable's value or, if `shape_only`, all but its shape.
     pub fn run(
         &self,
         threads: usize,
@@ -111,12 +111,12 @@ impl Window {
             (0..n as u32).filter(|&u| self.waits[u as usize] == 0).map(Reverse).collect();
         let ready = Mutex::new(first);
         let left = AtomicUsize::new(n);
-        // The first task that failed; none behind it is begun any more.
+        // The first task that failed; no task after it is started any more.
         let stop = AtomicU32::new(u32::MAX);
         let failed = Mutex::new(None);
         let work = |_worker: usize| {
             let mut idle = 0u32;
-            // What has become ready by this thread's last task: its operands lie in this core's caches.
+            // A task that this thread's last task made ready: its operands are in this core's caches.
             let mut mine: Option<u32> = None;
             while left.load(Acquire) > 0 {
                 let Some(u) = mine.take().or_else(|| ready.lock().pop().map(|Reverse(u)| u)) else {
@@ -140,7 +140,7 @@ impl Window {
                         }
                     }
                 }
-                // Before anybody who writes the variable anew can begin.
+                // Before another task can write the variable again.
                 for &e in &self.uses[u as usize] {
                     if users[e as usize].fetch_sub(1, AcqRel) == 1 {
                         let e = &self.ends[e as usize];

@@ -1,9 +1,9 @@
-//! Leaves out operators whose results nobody sees.
+//! Dead code elimination: removes operators whose results are not used.
 //!
-//! Paddle runs every operator, and one whose result is not fetched may still raise an error that the user relies on. So
-//! an operator goes only if it cannot fail: a kernel that takes all values, on operands whose declared shapes leave
-//! nothing to be found out in a run. That those read from outside are there and as declared is looked up before each
-//! run (`Plan::needs`); where they are not, the plan with all its operators runs.
+//! Paddle runs every operator, and one whose result is not fetched may still raise an error that the user relies on.
+//! So an operator is removed only if it cannot fail: its kernel accepts all values, and the declared shapes of its
+//! operands leave nothing to check in a run. Whether outside operands are present and as declared is checked before
+//! each run (`Plan::needs`); if not, the plan with all operators runs.
 
 use crate::graph::bind::meta_of;
 use crate::graph::plan::{Need, Plan, Step, Storage, Var, ABSENT};
@@ -61,12 +61,12 @@ fn cannot_fail(step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     if !op.cannot_fail && op.pointwise.is_none_or(|_| step.pointwise().is_none()) {
         return false;
     }
-    // Where the first operand's batch is not known yet, the shape rule must take every one: asked of some that have
+    // If the first operand's batch size is unknown, the shape rule must accept every one: tried with sizes that have
     // nothing in common with other sizes.
     metas.len() == 1 || [1, 7_919, 104_729].iter().all(|&batch| rule_takes(step, &metas, batch))
 }
 
-/// Does the shape rule take these operands, with this size for the first one's unknown batch?
+/// True if the shape rule accepts these operands, with this size for the first one's unknown batch.
 fn rule_takes(step: &Step, metas: &[Meta], batch: i64) -> bool {
     let mut metas = metas.to_vec();
     if metas[0].dims[0] < 0 {

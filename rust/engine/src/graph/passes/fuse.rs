@@ -1,7 +1,7 @@
-//! Joins neighbouring elementwise operators (`Op::pointwise`) that read each other's results, or the same operand, into
-//! groups of one pass over memory, and finds operands that the result may be written over. A single operator is a group
-//! if it has such an operand. Shapes are known when the group runs (`graph/fused.rs`); what is declared only tells
-//! groups apart that could not.
+//! Fuses adjacent elementwise operators (`Op::pointwise`) that read each other's results, or a common operand, into
+//! groups of one loop over memory, and finds operands over which the result may be written. A single operator is a
+//! group if it has such an operand. Shapes are checked when the group runs (`graph/fused.rs`); declared shapes only
+//! separate groups that could not run.
 
 use super::release::reads;
 use super::select::Passes;
@@ -12,7 +12,7 @@ use oar_core::op::pointwise::{Lane, Operand, PointwiseCall};
 use oar_kernels::formula::fused::Chain;
 use std::collections::{HashMap, HashSet};
 
-/// Lanes, and operands, of a group at most: their tiles should stay in the first-level cache.
+/// Bound of the lanes and operands of a group: their tiles should fit the first-level cache.
 const MOST: usize = 24;
 const _: () = assert!(MOST <= oar_kernels::formula::fused::MOST);
 
@@ -49,7 +49,7 @@ pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
     groups
 }
 
-/// The last step that reads a variable, and its elements.
+/// The last steps that read a variable, and its elements.
 struct LastReads {
     any: HashMap<Var, usize>,
     elements: HashMap<Var, usize>,
@@ -80,13 +80,13 @@ fn dims_of(v: Var, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
     (!dims.is_empty()).then(|| dims.to_vec())
 }
 
-/// The declared shape of what the step computes.
+/// The declared shape of the step's result.
 fn declared(step: &Step, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
     let first = step.outs.flat.iter().find(|&&v| v != ABSENT)?;
     dims_of(*first, plan, block)
 }
 
-/// Can the operands of this call, going by their declared shapes, be what the rule takes?
+/// True if the operands, by their declared shapes, suit the rule.
 fn fits(p: &PointwiseCall, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
     let wanted = (0..step.outs.flat.len()).filter(|&o| step.outs.flat[o] != ABSENT);
     let all = wanted.clone().all(|o| p.made.iter().filter(|m| m.out as usize == o).count() == 1);
@@ -104,7 +104,7 @@ fn fits(p: &PointwiseCall, step: &Step, plan: &Plan, block: &BlockNode) -> bool 
 }
 
 impl Open {
-    /// Does the group go on with this step?
+    /// True if the group can take this step.
     fn takes(&self, p: &PointwiseCall, step: &Step, shape: &Option<Vec<i64>>) -> bool {
         if self.parts.is_empty() {
             return true;
@@ -118,12 +118,12 @@ impl Open {
             Operand::Input(i) => Some(step.ins.flat[*i as usize]),
             _ => None,
         });
-        // An operand that is repeated (a bias) joins nothing: what reads it may have another shape.
+        // A broadcast operand (a bias) does not join a group: its readers may have other shapes.
         vars.any(|v| self.values.contains_key(&v) || self.externals.iter().any(|e| e.var == v && e.axis.is_none()))
     }
 
     fn external(&mut self, var: Var, axis: Option<i32>) -> Operand {
-        // One use that wants the result's shape settles it for all.
+        // One use with the result's shape decides for all.
         let same = |e: &External| e.var == var && (e.axis == axis || e.axis.is_none() || axis.is_none());
         let at = self.externals.iter().position(same).unwrap_or_else(|| {
             self.externals.push(External { var, axis, take: false });
@@ -137,7 +137,7 @@ impl Open {
 
     fn add(&mut self, p: &PointwiseCall, step: &Step, shape: Option<Vec<i64>>) {
         let base = self.lanes.len() as u16;
-        // What the step reads is what stood there before it.
+        // The step reads the values before its own.
         let before = self.values.clone();
         let source = |v: Var| match before.get(&v) {
             _ if v == ABSENT => Source::Absent,

@@ -1,11 +1,11 @@
-//! The passes over a plan, in the order in which they run. Each can be left out, and none changes what a run gives, bit
-//! for bit:
+//! The passes over a plan, in the order in which they run. Each can be disabled, and none changes a result, bit for
+//! bit:
 //!
-//! - `dead` leaves out operators whose results nobody sees and that cannot fail;
-//! - `release` gives back the bytes of a temporary when only its shape is still to be read;
-//! - `fuse` joins neighbouring elementwise operators into one pass over memory;
-//! - `inplace` lets elementwise operators write over an operand that nobody reads any more;
-//! - `schedule` runs independent operators at the same time (`graph/schedule.rs`).
+//! - `dead` removes operators whose results are not used and that cannot fail;
+//! - `release` frees the bytes of a temporary when only its shape is still read;
+//! - `fuse` joins adjacent elementwise operators into one loop over memory;
+//! - `inplace` lets elementwise operators write over an operand that is not read any more;
+//! - `schedule` runs independent operators in parallel (`graph/schedule.rs`).
 
 pub mod dead;
 pub mod fuse;
@@ -40,7 +40,7 @@ pub fn run(plan: &mut Plan, block: &BlockNode, passes: Passes) {
     }
     tasks.extend((at..plan.steps.len()).map(Task::Step));
     (plan.groups, plan.tasks) = (groups, tasks);
-    // What a sub-block is given may differ from step to step, and so would its times.
+    // The inputs of a sub-block may differ from step to step, and so would its times.
     if passes.has(Passes::SCHEDULE) && (plan.block == 0 || passes.has(Passes::ALWAYS)) {
         plan.schedule = order::schedule(plan, passes.has(Passes::ALWAYS));
     }

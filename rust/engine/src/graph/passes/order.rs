@@ -1,11 +1,11 @@
-//! Which tasks wait for which (see `graph/schedule.rs`).
+//! Dependencies between tasks (see `graph/schedule.rs`).
 
 use crate::graph::plan::{Plan, Storage, Task, ABSENT};
 use crate::graph::schedule::Schedule;
 use crate::graph::window;
 use std::collections::HashMap;
 
-/// What one task does to variables.
+/// The variables that one task reads and writes.
 struct Uses {
     reads: Vec<u32>,
     writes: Vec<u32>,
@@ -28,7 +28,7 @@ fn uses(plan: &Plan, task: Task) -> Uses {
     uses
 }
 
-/// The temporaries among what a task touches, and what of them ends with it in program order.
+/// The temporaries that a task touches, and which of them end with it in program order.
 fn used(plan: &Plan, task: Task, reads: &[u32], writes: &[u32]) -> window::Uses {
     let (dead, release) = match task {
         Task::Step(i) => (&plan.steps[i].dead, &plan.steps[i].release),

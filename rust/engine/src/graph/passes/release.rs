@@ -1,11 +1,11 @@
-//! Gives back the bytes of temporaries whose shape alone is still to be read (Paddle: no-need-buffer inputs of
-//! gradients). Tensors without bytes are what the tape keeps for the same kernels.
+//! Frees the bytes of temporaries of which only the shape is still read (Paddle: no-need-buffer inputs of gradients).
+//! The tape keeps tensors without bytes for the same kernels.
 
 use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
 use oar_core::op::SlotFlag;
 use std::collections::HashSet;
 
-/// The inputs of a step with whether their elements are read.
+/// The inputs of a step, and whether their elements are read.
 pub fn reads(step: &Step) -> impl Iterator<Item = (Var, bool)> + '_ {
     step.op.inputs.iter().enumerate().flat_map(|(slot, s)| {
         let elements = !s.has(SlotFlag::MetaOnly);

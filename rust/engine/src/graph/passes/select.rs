@@ -1,4 +1,4 @@
-//! Sets of passes by name: what runs by default, what flags and BuildStrategy leave out.
+//! Sets of passes by name: the default, and what flags and BuildStrategy disable.
 
 use oar_core::base::Result;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Passes(u32);
 
-/// The passes by name. `always` is no pass: what the others find is used even where it does not pay (for tests).
+/// The passes by name. `always` is not a pass: it uses what the others find even where it does not pay (for tests).
 const NAMES: &[(&str, Passes)] = &[
     ("dead", Passes::DEAD),
     ("release", Passes::RELEASE),
@@ -39,7 +39,7 @@ impl Passes {
         Passes(self.0 | other.0)
     }
 
-    /// Those that `allowed` has too; what is no pass stays.
+    /// The passes that are also in `allowed`; flags that are not passes stay.
     pub fn within(self, allowed: Passes) -> Passes {
         Passes(self.0 & (allowed.0 | Passes::ALWAYS.0))
     }
@@ -72,7 +72,7 @@ impl Passes {
 const NOT_ASKED: u32 = u32::MAX;
 static CURRENT: AtomicU32 = AtomicU32::new(NOT_ASKED);
 
-/// The passes of this process: `OAR_PLAN_PASSES`, else all.
+/// The passes of this process: `OAR_PLAN_PASSES`, by default all.
 pub fn current() -> Result<Passes> {
     match CURRENT.load(Relaxed) {
         NOT_ASKED => {
