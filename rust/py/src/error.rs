@@ -15,7 +15,7 @@ create_exception!(paddle, EOFException, PyException, "A reader has no more data.
 
 /// The engine's error as a Python exception.
 pub fn raise(mut e: Error) -> PyErr {
-    // An exception raised by Python code that the engine called comes back as it was.
+    // An exception raised by Python code that the engine called is raised again unchanged.
     if let Some(cause) = e.take_cause() {
         if let Ok(err) = cause.downcast::<PyErr>() {
             return *err;
@@ -34,14 +34,14 @@ pub fn raise(mut e: Error) -> PyErr {
         Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
         kind => Python::attach(|py| {
             let made = EnforceNotMet::new_err(text);
-            // Callers need not read the text. Should it fail, the class says that there is no kind.
+            // For callers that dispatch on the kind. On failure the class's own value, no kind, remains.
             let _ = made.value(py).setattr("kind", format!("{kind:?}"));
             made
         }),
     }
 }
 
-/// `result.or_raise()?` in functions that Python calls.
+/// `result.or_raise()?` in functions called from Python.
 pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
@@ -53,7 +53,7 @@ impl<T> OrRaise<T> for oar_core::base::Result<T> {
     }
 }
 
-/// A Python exception on its way through Rust frames.
+/// Carries a Python exception through Rust frames.
 pub fn wrap(e: PyErr) -> Error {
     Error::new(Kind::External, e.to_string()).with_cause(Box::new(e))
 }

@@ -1,4 +1,5 @@
-//! `paddle._core`: the only door to native code. The only crate that names pyo3 (beside the module itself).
+//! `paddle._core`: the Python interface of the native code. The only crate that names pyo3 (except the extension
+//! module itself).
 
 mod device;
 mod dist;
@@ -11,7 +12,7 @@ mod tensor;
 
 use pyo3::prelude::*;
 
-/// Everything that `paddle._core` holds; the table of operators has been installed before.
+/// Registers everything in `paddle._core`; the table of operators is installed already.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     program::desc::register(m)?;

@@ -3,13 +3,13 @@
 use oar_core::op::profile::{self, Event};
 use pyo3::prelude::*;
 
-/// Begins to log operators.
+/// Starts the log.
 #[pyfunction]
 fn start() {
     profile::start();
 }
 
-/// Forgets what was logged.
+/// Clears the log.
 #[pyfunction]
 fn reset() {
     profile::reset();
@@ -22,7 +22,7 @@ fn is_on() -> bool {
 
 type Row = (String, u64, u64, u32, u32);
 
-/// Ends the log and gives it, in the order of the ends: (name, start and end in ns, number of the thread, depth).
+/// Ends the log and returns it, in the order of the ends: (name, start and end in ns, number of the thread, depth).
 #[pyfunction]
 fn stop() -> Vec<Row> {
     let row = |e: Event| (e.name.into_owned(), e.start, e.end, e.thread, e.depth);

@@ -1,5 +1,5 @@
 //! The CUDA backend: a Python object (`paddle._cuda.runtime.Runtime`) owns memory and launches kernels; Rust holds its
-//! handles and addresses. Handles dropped without the GIL are queued and let go at the next call.
+//! handles and addresses. Handles dropped without the GIL are queued and released at the next call.
 
 use crate::error::wrap;
 use crate::error::OrRaise;
@@ -37,7 +37,7 @@ fn cuda_rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// What stands before the rows' source.
+/// The common prefix of the rows' sources.
 #[pyfunction]
 fn cuda_prelude() -> &'static str {
     CUDA_PRELUDE
@@ -54,7 +54,7 @@ struct PyBackend {
 
 struct PyMemory {
     runtime: Handle,
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     handle: Option<Handle>,
     freed: Arc<Mutex<Vec<Handle>>>,
     bytes: usize,
@@ -104,7 +104,7 @@ impl PyBackend {
         freed.len()
     }
 
-    /// With the GIL, after letting go of what was dropped.
+    /// Calls `f` with the GIL, after releasing what was dropped.
     fn attached<T>(&self, f: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
         Python::attach(|py| {
             self.let_go();
@@ -162,7 +162,7 @@ impl PyBackend {
     }
 }
 
-/// What Python returns for a new tensor: handle, address, bytes, data type, shape.
+/// A new tensor as Python returns it: handle, address, bytes, data type, shape.
 type Made = (Handle, usize, usize, String, Vec<i64>);
 
 /// `(handle, offset, data type, shape)`; a tensor whose elements were not kept has no handle.
@@ -275,7 +275,7 @@ impl Backend for PyBackend {
     }
 }
 
-/// Registers the object that owns device memory and runs kernels; None leaves the CPU alone.
+/// Registers the object that owns device memory and runs kernels; None removes it.
 #[pyfunction]
 fn register_backend(runtime: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let backend = runtime.map(PyBackend::new).transpose()?;
@@ -288,7 +288,7 @@ fn has_backend() -> bool {
     backend::is_active()
 }
 
-/// Sets where operators without operands on a device run; -1 is the CPU.
+/// Sets the device of operators without operands on a device; -1 is the CPU.
 #[pyfunction]
 fn set_current_device(device: i32) {
     backend::set_current((device >= 0).then_some(device));
@@ -301,7 +301,7 @@ fn device_of(tensor: &Bound<'_, PyTensor>) -> i32 {
     value.elements().and_then(|t| t.on_device()).map_or(-1, |(memory, _)| memory.device())
 }
 
-/// Where a Tensor's elements are on its device; 0 for the CPU.
+/// The address of a Tensor's elements on its device; 0 for the CPU.
 #[pyfunction]
 fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
     match &*tensor.get().var.cell.lock() {
@@ -324,7 +324,7 @@ fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i
     PyTensor::given(py, moved, tensor.get().var.stop_gradient())
 }
 
-/// Lets go of device memory that was dropped; returns how many blocks there were.
+/// Releases device memory that was dropped; returns the number of blocks.
 #[pyfunction]
 fn drain_device() -> usize {
     let Some(backend) = backend::registered() else { return 0 };

@@ -1,3 +1,3 @@
-//! Devices besides the CPU.
+//! Devices other than the CPU.
 
 pub mod cuda;

@@ -1,4 +1,4 @@
-//! `_core.feed`: instances from files of MultiSlot text, and training over them.
+//! `_core.feed`: instances from MultiSlot text files, and training over them.
 
 use crate::error::{wrap, OrRaise};
 use crate::program::desc::PyProgramDesc;
@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyList};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// How lines are read and batches made.
+/// The format of lines and batches.
 #[pyclass(name = "Feed", module = "paddle._core.feed", frozen)]
 struct PyFeed {
     desc: Arc<Desc>,
@@ -54,7 +54,7 @@ impl PyFeed {
         self.desc.used().map(|s| s.name.clone()).collect()
     }
 
-    /// Batches of the files as they are read, by so many threads.
+    /// Batches of the files as they are read, on this number of threads.
     fn stream(&self, threads: usize) -> PyResult<Vec<PyBatches>> {
         let stop = Arc::new(Stop::default());
         let all = oar_data::stream::streams(&self.desc, &self.reading, threads, &stop).or_raise()?;
@@ -66,9 +66,9 @@ impl PyFeed {
 #[pyclass(name = "Memory", module = "paddle._core.feed", frozen)]
 struct PyMemory {
     held: RwLock<Memory>,
-    /// Of the load that is going on.
+    /// The flag that stops the load in progress.
     stop: Mutex<Arc<Stop>>,
-    /// How many integers the last load brought; they count until they are cleared or loaded anew.
+    /// Integers of the last load; counted until they are cleared or loaded again.
     loaded: AtomicUsize,
 }
 
@@ -82,7 +82,7 @@ impl Drop for PyMemory {
 }
 
 impl PyMemory {
-    /// To read, for lines of these slots.
+    /// Locks the instances for reading; an error unless they have these slots.
     fn fitting(&self, feed: &Bound<'_, PyFeed>) -> PyResult<parking_lot::RwLockReadGuard<'_, Memory>> {
         let held = self.held.read();
         held.check(&feed.get().desc).or_raise()?;
@@ -114,7 +114,7 @@ impl PyMemory {
         self.held.read().len()
     }
 
-    /// Holds the instances of the files from now on.
+    /// Replaces the instances by those of the files.
     fn load(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, threads: usize) -> PyResult<()> {
         let (desc, reading) = (feed.get().desc.clone(), feed.get().reading.clone());
         let stop = Arc::new(Stop::default());
@@ -131,7 +131,7 @@ impl PyMemory {
         .or_raise()
     }
 
-    /// Ends a load that another thread does.
+    /// Stops a load in another thread.
     fn call_off(&self, py: Python<'_>) {
         let stop = self.stop.lock().clone();
         py.detach(|| stop.ask());
@@ -146,7 +146,7 @@ impl PyMemory {
         self.change(py, Memory::shuffle);
     }
 
-    /// Merges instances of one id; tells what was left out: (id, how many, why).
+    /// Merges instances with one id; returns what was left out: (id, count, reason).
     fn merge(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, size: usize) -> PyResult<Vec<(String, usize, String)>> {
         drop(self.fitting(feed)?);
         let desc = feed.get().desc.clone();
@@ -177,7 +177,7 @@ impl PyMemory {
         PyMemory::of(self.held.read().clone())
     }
 
-    /// The distinct integers, dealt out by their remainder.
+    /// The distinct integers, by their remainder modulo `shards`.
     fn distinct(&self, py: Python<'_>, shards: u64) -> Vec<Vec<u64>> {
         py.detach(|| {
             let mut dealt = vec![Vec::new(); shards.max(1) as usize];
@@ -202,7 +202,7 @@ impl PyMemory {
         Ok(messages.iter().map(|m| PyBytes::new(py, m)).collect())
     }
 
-    /// Takes the instances of messages in place of its own.
+    /// Replaces the instances by those of the messages.
     fn take(&self, py: Python<'_>, feed: &Bound<'_, PyFeed>, messages: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
         let messages: Vec<&[u8]> = messages.iter().map(|m| m.as_bytes()).collect();
         let desc = feed.get().desc.clone();
@@ -247,7 +247,7 @@ impl PyBatches {
         Ok(Some((batch.instances, PyList::new(py, tensors)?)))
     }
 
-    /// Ends the reading of all that were made with it.
+    /// Stops the readers of all batches of this stream.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
             self.stop.ask();
@@ -256,8 +256,8 @@ impl PyBatches {
     }
 }
 
-/// Trains block 0 of a Program over batches, a thread for each of `batches`; `scopes` are theirs. The first thread calls
-/// `tell(batch, values)` with what it fetches at every `period`th batch (0: at none).
+/// Trains block 0 of a Program over batches, a thread for each of `batches` with its scope of `scopes`. The first
+/// thread calls `tell(batch, values)` with the fetched values at every `period`th batch (0: never).
 #[pyfunction]
 #[pyo3(signature = (executor, program, root, scopes, names, batches, fetches, period, tell, watched, passes=None))]
 fn train(
@@ -310,7 +310,7 @@ fn train(
     py.detach(|| hogwild::train(&work, &root, threads.collect())).or_raise()
 }
 
-/// How many integers the data sets in memory have loaded.
+/// The number of integers that data sets in memory have loaded.
 #[pyfunction]
 fn integers_in_memory() -> usize {
     LOADED.load(Relaxed)

@@ -1,4 +1,4 @@
-//! `_core.tensor_file_entries`: what stands in a file of tensors, without their data.
+//! `_core.tensor_file_entries`: the headers of a file of tensors.
 
 use crate::error::OrRaise;
 use crate::program::desc::var_type;

@@ -10,13 +10,13 @@ use pyo3::IntoPyObjectExt;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// Texts are never numbers; asking Python so costs an exception each time.
+/// Strings are never numbers; finding that out by conversion costs an exception each time.
 fn is_text(v: &Object<'_>) -> bool {
     v.is_instance_of::<PyString>() || v.is_instance_of::<PyBytes>()
 }
 
-/// A whole number: int, bool, an enumeration, numpy's of any width, a tensor or array of one element. No Python float,
-/// and nothing that `int` would round.
+/// A whole number: int, bool, an enumeration, numpy's integers, a tensor or array of one element. Not a Python float,
+/// nor anything that `int` would round.
 pub fn int(v: &Object<'_>) -> Option<i64> {
     if v.is_exact_instance_of::<PyInt>() {
         return v.extract().ok();
@@ -27,8 +27,8 @@ pub fn int(v: &Object<'_>) -> Option<i64> {
     if let Ok(n) = v.extract::<i64>() {
         return Some(n);
     }
-    // What has no `__index__`: numpy's bool and float32, a float tensor, an array of the shape [1] (whose `__int__` newer
-    // versions of numpy refuse).
+    // Values without `__index__`: numpy's bool and float32, a float tensor, an array of shape [1] (newer versions of
+    // numpy refuse its `__int__`).
     let float = float64(v).filter(|x| x.fract() == 0.0 && v.hasattr("__int__").unwrap_or(false))?;
     let exact = v.call_method0("__int__").or_else(|_| v.call_method0("item")).ok()?;
     exact.extract().ok().or_else(|| (float.abs() < (1u64 << 53) as f64).then_some(float as i64))
@@ -38,7 +38,7 @@ fn int32(v: &Object<'_>) -> Option<i32> {
     int(v).and_then(|n| i32::try_from(n).ok())
 }
 
-/// A whole number, written as a float or not.
+/// A whole number, possibly given as a float.
 fn long(v: &Object<'_>) -> Option<i64> {
     int(v).or_else(|| float64(v).filter(|x| x.fract() == 0.0 && x.abs() < (1u64 << 53) as f64).map(|x| x as i64))
 }
@@ -77,7 +77,7 @@ fn block(v: &Object<'_>) -> Option<i32> {
     v.cast::<PyBlockDesc>().ok().map(|b| b.get().node().idx())
 }
 
-/// The items of a list, a tuple, an array or another sequence; not those of a text.
+/// The items of a list, a tuple, an array or another sequence; not those of a string.
 fn all<'py, T>(v: &Object<'py>, one: impl Fn(&Object<'py>) -> Option<T>) -> Option<Vec<T>> {
     if let Ok(list) = v.cast::<PyList>() {
         return list.iter().map(|item| one(&item)).collect();
@@ -88,7 +88,7 @@ fn all<'py, T>(v: &Object<'py>, one: impl Fn(&Object<'py>) -> Option<T>) -> Opti
     v.extract::<Vec<Object>>().ok()?.iter().map(one).collect()
 }
 
-/// The value as an attribute of this type, None where it is none.
+/// The value as an attribute of this type; `None` if it does not fit.
 fn as_declared(v: &Object<'_>, kind: AttrType) -> Option<Attr> {
     Some(match kind {
         AttrType::Int => Attr::Int(int32(v)?),
@@ -122,8 +122,8 @@ fn as_first_fit(v: &Object<'_>) -> Option<Attr> {
         .or_else(|| all(v, block).map(Attr::Blocks))
 }
 
-/// An attribute from a Python value: of its declared type where there is one and the value fits it, else of the first
-/// type that it fits (one of another type is for the schema to take or to report); None for what is no attribute.
+/// An attribute from a Python value: of its declared type if there is one and the value fits it, otherwise of the
+/// first type that it fits (the schema then converts or reports it); `None` if it fits none.
 pub fn from_py(v: &Object<'_>, declared: Option<AttrType>) -> Option<Attr> {
     declared.and_then(|kind| as_declared(v, kind)).or_else(|| as_first_fit(v))
 }

@@ -26,10 +26,10 @@ use std::ffi::{c_char, CString};
 use std::sync::Arc;
 
 type Object<'py> = Bound<'py, PyAny>;
-/// The Tensors of the lists that stand in duplicable slots.
+/// The Tensors of the lists in duplicable slots.
 type Listed<'py> = SmallVec<[(usize, Vec<Bound<'py, PyTensor>>); 1]>;
 
-/// The parsed call: which objects stand in which slot, and the attributes.
+/// The parsed call: the object of each slot, and the attributes.
 struct BuiltinCall<'py> {
     op: &'static Op,
     /// Input slot -> object.
@@ -56,7 +56,7 @@ impl<'py> BuiltinCall<'py> {
         while i < nargs {
             let arg = object(i);
             if arg.is_instance_of::<PyString>() {
-                // The name of an attribute, unless an input that has to be there is missing yet.
+                // The name of an attribute, unless a required input is still missing.
                 if let Some(slot) = op.inputs.get(i as usize).filter(|s| !s.has(SlotFlag::Dispensable)) {
                     // SAFETY: kwnames is that of the vectorcall.
                     if !unsafe { is_named(py, kwnames, slot.name) }? {
@@ -100,7 +100,7 @@ impl<'py> BuiltinCall<'py> {
         Ok(call)
     }
 
-    /// The number of an attribute; `None` for one that every operator carries and no kernel reads.
+    /// The index of an attribute; `None` for one that every operator carries and no kernel reads.
     fn field(&self, name: &str) -> PyResult<Option<usize>> {
         match self.op.attrs.field(name) {
             None if !oar_core::op::attrs::COMMON.contains(&name) => {
@@ -141,7 +141,7 @@ impl<'py> BuiltinCall<'py> {
         Ok(attrs)
     }
 
-    /// The result of the short way, where it can be gone: one or two Tensors in the first slots.
+    /// The result of the shortcut, if it applies: one or two Tensors in the first slots.
     #[inline]
     fn fast_path(&self, attrs: &Attrs) -> Option<EagerVar> {
         if self.op.fast_path.is_none() || !self.outs.is_empty() {
@@ -155,7 +155,7 @@ impl<'py> BuiltinCall<'py> {
         }
     }
 
-    /// The result of a view operator shares its memory with the input from now on.
+    /// The result of a view operator becomes an alias of its input.
     #[inline]
     fn view(&self, result: &EagerVar) {
         if let (true, Some(x)) = (self.op.views, &self.ins[0]) {
@@ -217,7 +217,7 @@ impl<'py> BuiltinCall<'py> {
         self.wrap(py, outs)
     }
 
-    /// What an operator with a block among its attributes may ask for.
+    /// The environment of an operator with a block among its attributes.
     #[cold]
     fn block_env(&self, program: Arc<Program>, listed: &Listed<'py>, into: &Listed<'py>) -> PyResult<InBlock> {
         let tensors =
@@ -247,8 +247,8 @@ impl<'py> BuiltinCall<'py> {
         program.map(|program| self.block_env(program, listed, into)).transpose()
     }
 
-    /// The Tensors of the lists among the inputs, by slot. The call owns them: the iterator of a subclass may make them
-    /// as it goes, and another thread may change a list while the operator runs.
+    /// The Tensors of the lists among the inputs, by slot. The call owns them: the iterator of a subclass may create
+    /// them on the fly, and another thread may change a list while the operator runs.
     fn listed(&self) -> PyResult<Listed<'py>> {
         let mut listed = Listed::new();
         for (slot, obj) in self.ins.iter().enumerate() {
@@ -263,7 +263,7 @@ impl<'py> BuiltinCall<'py> {
         Ok(listed)
     }
 
-    /// As `listed`, of the outputs.
+    /// As `listed`, for the outputs.
     fn listed_outputs(&self) -> PyResult<Listed<'py>> {
         let mut listed = Listed::new();
         for (slot, obj) in self.outs.iter().filter(|(slot, _)| self.op.outputs[*slot].has(SlotFlag::Duplicable)) {
@@ -274,7 +274,7 @@ impl<'py> BuiltinCall<'py> {
         Ok(listed)
     }
 
-    /// Targets where an output list is given: lists say how many variables there are.
+    /// Destinations where an output list is given: lists determine the number of variables.
     fn duplicable_targets<'a>(&'a self, listed: &'a Listed<'py>) -> PyResult<Args<Destination<'a>>> {
         let mut targets = Args::new();
         for slot in 0..self.op.outputs.len() {
@@ -317,7 +317,7 @@ impl<'py> BuiltinCall<'py> {
         results(py, self.op, &mut one)
     }
 
-    /// Static mode: the Python side makes output variables and appends the operator.
+    /// Static mode: Python creates output variables and appends the operator.
     fn append(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let (inputs, attrs, outputs) = (PyDict::new(py), PyDict::new(py), PyDict::new(py));
         for (slot, obj) in self.ins.iter().enumerate() {
@@ -357,7 +357,7 @@ impl<'py> BuiltinCall<'py> {
     }
 }
 
-/// Is there a keyword argument of this name?
+/// True if there is a keyword argument of this name.
 ///
 /// # Safety
 /// `kwnames` is null or a tuple of str.
@@ -382,7 +382,7 @@ fn bad_attr(op: &Op, field: &oar_core::op::attrs::Field, got: &Object) -> PyErr 
     PyValueError::new_err(format!("operator {op}: attribute '{attr}' must be of type {kind:?}, got {text}"))
 }
 
-/// The outputs that a caller sees: the only one, or a tuple in slot order.
+/// The outputs that are returned: the only one, or a tuple in slot order.
 fn results<'py>(
     py: Python<'py>,
     op: &'static Op,
@@ -399,7 +399,7 @@ fn results<'py>(
     }
 }
 
-/// A call with Tensors alone, every attribute by default, by the short way.
+/// A call with Tensors only and default attributes, by the shortcut.
 ///
 /// # Safety
 /// `args` are the `nargs` positional arguments of a vectorcall.

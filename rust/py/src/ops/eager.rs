@@ -1,4 +1,4 @@
-//! Eager mode's switches: backward, recording, static mode, the allocator's figures.
+//! Eager mode: backward, recording, static mode, allocator statistics.
 
 use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
@@ -20,7 +20,7 @@ pub fn is_large(t: &Tensor) -> bool {
     t.nbytes() > LARGE
 }
 
-/// The environment of a call that begins with the GIL.
+/// The environment of a call that starts with the GIL.
 struct Attached;
 
 impl Env for Attached {
@@ -56,13 +56,13 @@ impl Env for InBlock {
     }
 }
 
-/// Calls that may wait: for other processes, for the disk, for the random generator that another thread draws from.
+/// True for operators that may wait: for other processes, the disk, or the random generator.
 #[inline]
 fn waits(op: &Op) -> bool {
     !op.is_pure()
 }
 
-/// Runs an eager call; large ones, and those that may wait, let other Python threads run.
+/// Runs an eager call; large ones, and those that may wait, release the GIL.
 #[inline]
 pub fn run(
     py: Python<'_>,
@@ -75,7 +75,7 @@ pub fn run(
     run_sized(py, op, attrs, ins, targets, free, any_large(ins))
 }
 
-/// [`run`] where the caller knows whether the inputs are large.
+/// [`run`] for callers that know whether the inputs are large.
 #[inline]
 pub fn run_sized(
     py: Python<'_>,
@@ -109,7 +109,7 @@ pub fn plain_sized(
     }
 }
 
-/// Is any input so large that other Python threads should run meanwhile?
+/// True if an input is so large that the call should release the GIL.
 pub fn any_large(ins: &eager::Ins) -> bool {
     ins.flat.iter().flatten().any(|v| match &*v.cell.lock() {
         Value::Dense(t) => is_large(t),
@@ -118,7 +118,7 @@ pub fn any_large(ins: &eager::Ins) -> bool {
     })
 }
 
-/// `x @ weight + bias` in one call; None where the two operators have to be called (see `oar_engine::autograd::linear`).
+/// `x @ weight + bias` in one call; None if the two operators have to be called (see `oar_engine::autograd::linear`).
 #[pyfunction]
 fn linear<'py>(
     py: Python<'py>,
@@ -152,11 +152,11 @@ pub fn is_static() -> bool {
 /// The Python function that appends an operator to the current block.
 pub fn append_hook(py: Python<'_>) -> PyResult<Py<PyAny>> {
     APPEND.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
-        pyo3::exceptions::PyRuntimeError::new_err("static mode is on, but nobody has said how operators are appended")
+        pyo3::exceptions::PyRuntimeError::new_err("static mode is on, but no append function is set (see set_append_hook)")
     })
 }
 
-/// Turns static mode on or off; returns what it was.
+/// Turns static mode on or off; returns the old value.
 #[pyfunction]
 fn set_static_mode(on: bool) -> bool {
     STATIC_MODE.swap(on, Relaxed)
@@ -173,7 +173,7 @@ fn set_append_hook(f: Py<PyAny>) {
     *APPEND.lock().unwrap_or_else(|e| e.into_inner()) = Some(f);
 }
 
-/// Turns recording of gradients on or off; returns what it was.
+/// Turns recording of gradients on or off; returns the old value.
 #[pyfunction]
 fn set_grad_enabled(on: bool) -> bool {
     eager::set_recording(on)
@@ -194,8 +194,8 @@ fn grads(list: Vec<Option<Bound<'_, PyTensor>>>, n: usize) -> Vec<Option<EagerVa
     out
 }
 
-/// Runs backward from `tensors`; gradients accumulate in the leaves. Nothing happens where all of them have
-/// stop_gradient set, though they may have been computed with it unset.
+/// Runs backward from `tensors`; gradients accumulate in the leaves. Without effect if all of them have stop_gradient
+/// set, even if they were computed with it unset.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors=vec![], retain_graph=false))]
 fn run_backward(
@@ -225,7 +225,7 @@ fn run_backward(
     Ok(())
 }
 
-/// The gradients of `outputs` with respect to `inputs`, and of nothing else.
+/// The gradients of `outputs` with respect to `inputs` only.
 #[pyfunction]
 fn partial_grad<'py>(
     py: Python<'py>,
@@ -263,8 +263,8 @@ fn tape_number() -> u64 {
     next_number()
 }
 
-/// The tensors `outs` as outputs of one node, which stands for all calls from number `since` on; backward asks `again` for
-/// outputs and number once more. None for one that gradients do not flow to.
+/// The tensors `outs` as outputs of one node that stands for all calls from number `since` on; backward calls `again`
+/// to compute outputs and number again. None for a tensor that gradients do not flow to.
 #[pyfunction]
 fn close_segment<'py>(
     py: Python<'py>,
@@ -286,7 +286,7 @@ fn close_segment<'py>(
     made.into_iter().map(|v| v.map(|v| PyTensor::wrap(py, v)).transpose()).collect()
 }
 
-/// Bytes in use, the peak of it, and bytes kept for reuse.
+/// Bytes in use, their peak, and bytes cached for reuse.
 #[pyfunction]
 fn memory_stats() -> (usize, usize, usize) {
     let s = alloc::stats();
@@ -298,7 +298,7 @@ fn reset_peak_memory() {
     alloc::reset_peak();
 }
 
-/// Gives idle memory back to the system.
+/// Returns idle memory to the system.
 #[pyfunction]
 fn empty_cache() {
     alloc::empty_cache();

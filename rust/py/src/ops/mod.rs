@@ -1,4 +1,4 @@
-//! Operators as functions of Python: their table, attributes, eager calls and what is recorded of them.
+//! Operators as Python functions: table, attributes, eager calls, tracing.
 
 pub mod attrs;
 pub mod builtins;

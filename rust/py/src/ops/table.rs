@@ -1,4 +1,4 @@
-//! The operator table as Python data: what tests, OpProto and the status command read.
+//! The operator table as Python data, for tests, OpProto and the status command.
 
 use crate::ops::attrs::to_py;
 use oar_core::op::{self, profile, table, Grad, Kernel, Op, Slot};
@@ -80,7 +80,7 @@ fn op_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// The data types that the first input of an operator may have.
+/// The data types that the operands of an operator may have.
 #[pyfunction]
 fn op_dtypes(name: &str) -> PyResult<Vec<&'static str>> {
     let op = table::lookup(name).ok_or_else(|| PyKeyError::new_err(format!("there is no operator {name}")))?;
@@ -92,19 +92,19 @@ fn has_op(name: &str) -> bool {
     table::lookup(name).is_some()
 }
 
-/// Whether convolutions may be computed by Winograd's transforms (FLAGS_conv_winograd).
+/// Enables Winograd's transforms for convolutions (FLAGS_conv_winograd).
 #[pyfunction]
 fn set_conv_winograd(on: bool) {
     oar_kernels::conv::winograd::enable(on);
 }
 
-/// Whether large products of float32 may be computed on the processor's matrix unit (FLAGS_amx_products).
+/// Enables the processor's matrix unit for large float32 products (FLAGS_amx_products).
 #[pyfunction]
 fn set_amx_products(on: bool) {
     oar_kernels::gemm::amx::enable(on);
 }
 
-/// Whether the outputs of every operator are looked at for NaN and infinities (FLAGS_check_nan_inf).
+/// Enables the check of every operator's outputs for NaN and infinities (FLAGS_check_nan_inf).
 #[pyfunction]
 fn set_check_nan_inf(on: bool) {
     profile::set_checked(on);

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// The Tensor that stands for each variable: one of those given, or a new one.
+/// The Tensor that represents each variable: a given one, or a new one.
 struct Tensors<'py> {
     py: Python<'py>,
     by_cell: HashMap<*const VarStorage, Bound<'py, PyTensor>>,
@@ -58,15 +58,15 @@ fn named<'py>(py: Python<'py>, attrs: &Attrs) -> PyResult<Bound<'py, PyDict>> {
 
 type Log<'py> = (Bound<'py, PyList>, Vec<Bound<'py, PyTensor>>);
 
-/// Begins to keep what this thread's eager calls read and write.
+/// Starts the log of what this thread's eager calls read and write.
 #[pyfunction]
 fn start_trace() -> PyResult<()> {
     trace::start().or_raise()
 }
 
-/// Ends it: a list of (operator, {slot: inputs}, {slot: outputs}, attributes) in order, and for each Tensor in `known` the
-/// one that stands for its variable there: the first in `known` that shares it. Where the operator is None, no operator
-/// made the values of the outputs.
+/// Ends the log: a list of (operator, {slot: inputs}, {slot: outputs}, attributes) in order, and for each Tensor in
+/// `known` the one that represents its variable there: the first in `known` that shares it. The operator is None where
+/// no operator computed the outputs' values.
 #[pyfunction]
 fn stop_trace<'py>(py: Python<'py>, known: Vec<Bound<'py, PyTensor>>) -> PyResult<Log<'py>> {
     let events = trace::stop();

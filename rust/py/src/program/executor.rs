@@ -29,7 +29,7 @@ pub struct PyExecutor {
     pub device: Option<i32>,
 }
 
-/// The value that a handle, a Tensor or a numpy array holds.
+/// The value of a handle, a Tensor or a numpy array.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(t) = obj.cast::<PyLoDTensor>() {
         return Ok(t.get().0.get());
@@ -76,10 +76,10 @@ impl PyExecutor {
     }
 
     /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names. `passes`
-    /// (names separated by commas) leaves out other passes over the plan; operators may run on `threads` threads at a
-    /// time, even where one of them uses fewer.
+    /// (names separated by commas) restricts the passes over the plan; operators may run on `threads` threads in
+    /// parallel, even where one of them uses fewer.
     #[pyo3(signature = (program, scope, feed_names, feed_tensors, fetch_names, passes=None, threads=0))]
-    #[allow(clippy::too_many_arguments)] // Paddle's five, and what may be done to the plan
+    #[allow(clippy::too_many_arguments)] // Paddle's five, and options of the plan
     fn run(
         &self,
         py: Python<'_>,
@@ -104,8 +104,8 @@ impl PyExecutor {
         fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
     }
 
-    /// What the passes made of block 0: `tasks` (the operators that run as one), `dropped` (those left out), `over` (the
-    /// variables that results may be written over), `after` (for each unit those it waits for; empty for a chain).
+    /// The plan of block 0: `tasks` (the operators of each task), `dropped` (removed operators), `over` (the variables
+    /// over which results may be written), `after` (for each task those it waits for; empty for a chain).
     #[pyo3(signature = (program, feed_names, fetch_names, passes=None))]
     fn plan<'py>(
         &self,
@@ -135,8 +135,7 @@ impl PyExecutor {
     fn close(&self) {}
 }
 
-/// The passes over plans that this process uses; given names (separated by commas; `all`, `none`), uses those from now
-/// on.
+/// The passes over plans that this process uses; given names (separated by commas; `all`, `none`) replace them.
 #[pyfunction]
 #[pyo3(signature = (names=None))]
 fn plan_passes(names: Option<&str>) -> PyResult<Vec<&'static str>> {
@@ -168,7 +167,7 @@ fn get_grad_op_desc(
     Ok((descs, owners))
 }
 
-/// Writes an output; a dense one becomes the value of a variable that was made SelectedRows, as in Paddle.
+/// Writes an output; as in Paddle a dense one replaces the value of a variable that was created as SelectedRows.
 fn store(cell: &VarStorage, value: Value) -> oar_core::base::Result<()> {
     match (&mut *cell.lock(), value) {
         (_, Value::None) => {}
@@ -211,12 +210,12 @@ fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PySco
     Ok(())
 }
 
-/// Ctrl-C: asks Python whether a signal wants this run to stop.
+/// Polls Python for a signal that interrupts the run.
 fn check_signals() -> oar_core::base::Result<()> {
     Python::attach(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
 }
 
-/// Does the operator have a gradient?
+/// True if the operator has a gradient.
 #[pyfunction]
 fn has_non_empty_grad_op_maker(op_type: &str) -> bool {
     oar_core::op::table::lookup(op_type).is_some_and(|op| !matches!(op.grad, oar_core::op::Grad::None))

@@ -1,4 +1,4 @@
-//! `Scope`, its `Variable`s, and `LoDTensorArray`: handles on cells.
+//! `Scope`, its `Variable`s, and `LoDTensorArray`: handles on variable storage.
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::PyLoDTensor;
@@ -100,7 +100,7 @@ impl PyVariable {
         PyTensorArray(self.0.clone())
     }
 
-    /// What the operator lod_rank_table made.
+    /// The result of the operator lod_rank_table.
     fn get_lod_rank_table(&self) -> PyResult<PyRankTable> {
         match self.0.get() {
             Value::Opaque(held) if held.is::<RankTable>() => {
@@ -110,7 +110,7 @@ impl PyVariable {
         }
     }
 
-    /// Holds a scope, as variables of the kind STEP_SCOPES do.
+    /// Holds a scope, as variables of kind STEP_SCOPES do.
     fn set_scope(&self, scope: &Bound<'_, PyScope>) {
         self.0.set(Value::Opaque(scope.get().0.clone()));
     }
@@ -159,16 +159,16 @@ impl PyVariable {
     }
 }
 
-/// As the operators over rank tables hold one: (number, length) of every sequence, and the LoD levels above.
+/// The representation in operators on rank tables: (index, length) of every sequence, and the LoD levels above.
 type RankTable = (Vec<(usize, usize)>, Lod);
 
-/// The sequences of a LoD level, the longest first.
+/// The sequences of a LoD level, longest first.
 #[pyclass(name = "LoDRankTable", module = "paddle.fluid.core", frozen)]
 pub struct PyRankTable(Vec<(usize, usize)>);
 
 #[pymethods]
 impl PyRankTable {
-    /// (number, length) of every sequence.
+    /// (index, length) of every sequence.
     fn items(&self) -> Vec<(usize, usize)> {
         self.0.clone()
     }

@@ -1,6 +1,6 @@
-//! `x[index] = value` of eager Tensors. It takes whatever numpy takes, as in 2.0.2: what is not made of integers and
-//! slices goes through a numpy array. With a derivative, what is made of integers and slices without steps is the operator set_value;
-//! any other index becomes positions in the flat tensor, for scatter. Both work in the variable of `x`.
+//! `x[index] = value` of eager Tensors. As in 2.0.2 every index of numpy is accepted: one that is not made of integers
+//! and slices goes through a numpy array. With a gradient, integers and slices without steps are the operator
+//! set_value; any other index becomes positions in the flat tensor, for scatter. Both work in the variable of `x`.
 
 use crate::error::{raise, OrRaise};
 use crate::ops::eager::run;
@@ -54,7 +54,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
                     _ => bail!(PreconditionNotMet, "the Tensor lost its memory"),
                 }
             };
-            // What is shared is copied before it is written.
+            // Shared bytes are copied before the write.
             let whole = cell.lock().as_dense().is_some_and(|t| !t.buffer().is_writable());
             let bytes = numel(if whole { &dims } else { &part }) * dtype.size();
             aside(slf.py(), bytes, work).or_raise()?;
@@ -71,7 +71,7 @@ fn write(t: &mut Tensor, dims: &[i64], region: &Region, value: &Tensor) -> Resul
     region.write(value, t)
 }
 
-/// A value of the tensor's own type, or None where numpy must convert it.
+/// A value of the tensor's own type; None if numpy must convert it.
 fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     if let Ok(t) = value.cast::<PyTensor>() {
         let t = t.get().tensor().or_raise()?;
@@ -104,7 +104,7 @@ fn tensor_of(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>>
     Ok(Some(full(dtype, &[1], scalar).or_raise()?))
 }
 
-/// A Tensor as a numpy array, others as they are.
+/// A Tensor as a numpy array; other objects unchanged.
 fn plain(obj: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     match obj.cast::<PyTensor>() {
         Ok(t) => Ok(to_array(obj.py(), &t.get().tensor().or_raise()?)?.unbind()),
@@ -112,14 +112,14 @@ fn plain(obj: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// An index as numpy takes it.
+/// An index as numpy accepts it.
 fn plain_index(index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Ok(items) = index.cast::<PyTuple>() else { return plain(index) };
     let items = items.iter().map(|i| plain(&i)).collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(index.py(), items)?.into_any().unbind())
 }
 
-/// Everything else: through a numpy copy of the whole tensor.
+/// Any other index: through a numpy copy of the whole tensor.
 fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = slf.py();
     let x = slf.get().tensor().or_raise()?;
@@ -161,7 +161,7 @@ fn recorded(
     Ok(())
 }
 
-/// The value as a variable of the type of `x`, other than `x` itself, which the assignment works in.
+/// The value as a variable with the type of `x`; a copy if it is `x` itself, in which the assignment works.
 fn operand(value: &Bound<'_, PyAny>, dtype: DType, x: &EagerVar) -> PyResult<EagerVar> {
     let py = value.py();
     if let Ok(t) = value.cast::<PyTensor>() {
@@ -205,14 +205,14 @@ fn reshaped(py: Python<'_>, v: &EagerVar, dims: &[i64]) -> PyResult<EagerVar> {
     call1(py, op, &attrs_with(op, &[("shape", sizes(dims))]), &[v])
 }
 
-/// The value with the sizes of what it is assigned to, numpy's way.
+/// The value broadcast to the assigned sizes, as numpy does.
 fn broadcast(py: Python<'_>, v: &EagerVar, dims: &[i64]) -> PyResult<EagerVar> {
     let own = v.tensor().or_raise()?;
     let from = broadcast_from("set_value", own.dims(), dims).or_raise()?;
     if from == dims {
         return reshaped(py, v, dims);
     }
-    // expand knows no tensors without dimensions.
+    // expand takes no tensors of rank 0.
     let from = if from.is_empty() { &[1][..] } else { from };
     let v = reshaped(py, v, from)?;
     let op = need("expand_v2").or_raise()?;
@@ -236,7 +236,7 @@ fn by_slices(py: Python<'_>, x: &EagerVar, p: &Parsed, value: EagerVar, dtype: D
         broadcast_from("set_value", value.tensor().or_raise()?.dims(), &dims).or_raise()?;
         return Ok(());
     }
-    // The operator sees a slice of x's rank: axes that the index drops or puts in are to be settled first.
+    // The operator sees a slice of x's rank: axes that the index drops or inserts are handled first.
     let changed = p.dropped.contains(&true) || !p.new_axes.is_empty();
     let value = match (one, changed) {
         (true, _) => reshaped(py, &value, &[1])?,
@@ -269,7 +269,7 @@ fn by_positions(py: Python<'_>, x: &EagerVar, index: &Bound<'_, PyAny>, value: E
     into(py, assign, (assign.attrs.shared)(), &[&out], x)
 }
 
-/// Where the elements lie that numpy would assign to, in its order: of one that comes twice the last value stays.
+/// The flat positions to which numpy would assign, in its order: of repeated positions the last value stays.
 fn positions(py: Python<'_>, index: &Bound<'_, PyAny>, dims: &[i64]) -> PyResult<Tensor> {
     let numpy = py.import("numpy")?;
     let n: i64 = dims.iter().product();

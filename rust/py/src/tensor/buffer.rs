@@ -1,5 +1,5 @@
-//! The buffer protocol (PEP 3118): LoDTensors seen by `memoryview` and numpy without a copy, as in Paddle. A Tensor has
-//! none: numpy asks for it before `__array__`, and `np.asarray(tensor)` is a copy in Paddle.
+//! The buffer protocol (PEP 3118): `memoryview` and numpy see LoDTensors without a copy, as in Paddle. A Tensor has
+//! none: numpy prefers it to `__array__`, and `np.asarray(tensor)` is a copy in Paddle.
 
 use oar_core::base::DType;
 use oar_core::tensor::{Export, VarStorage};
@@ -9,14 +9,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_void, CStr};
 
-/// What a filled view points into, and what keeps the bytes.
+/// The memory of a filled view, and what keeps the bytes.
 struct View {
     shape: Vec<isize>,
     strides: Vec<isize>,
     _bytes: Export,
 }
 
-/// The element type in the words of the struct module.
+/// The element type in the struct module's notation.
 fn format(dtype: DType) -> &'static CStr {
     match dtype {
         DType::Bool => c"?",
@@ -28,16 +28,16 @@ fn format(dtype: DType) -> &'static CStr {
         DType::F64 => c"d",
         DType::U8 => c"B",
         DType::I8 => c"b",
-        DType::BF16 => c"H", // the bits, as numpy() gives them
+        DType::BF16 => c"H", // the bits, as numpy() returns them
         DType::C64 => c"Zf",
         DType::C128 => c"Zd",
     }
 }
 
-/// Fills a view of the tensor that a cell holds; the bytes are pinned until the view is released.
+/// Fills a view of the tensor in a variable; the bytes are pinned until the view is released.
 ///
 /// # Safety
-/// `view` points to a `Py_buffer` that the interpreter wants filled.
+/// `view` points to a `Py_buffer` that the interpreter asks to fill.
 pub unsafe fn fill(
     cell: &VarStorage,
     owner: Bound<'_, PyAny>,
@@ -83,7 +83,7 @@ pub unsafe fn fill(
     Ok(())
 }
 
-/// Lets the bytes of a view go.
+/// Releases the bytes of a view.
 ///
 /// # Safety
 /// `view` was filled by [`fill`] and is released once.

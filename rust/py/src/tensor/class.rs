@@ -1,5 +1,5 @@
-//! `paddle.Tensor` of eager mode: the class, its identity and attributes. Operators stand in number.rs, the rest
-//! of its methods are Python functions over the operator builtins.
+//! `paddle.Tensor` of eager mode: the class, its identity and attributes. Operators are in number.rs; the other
+//! methods are Python functions over the operator builtins.
 
 use crate::error::OrRaise;
 use crate::ops::eager::is_large;
@@ -28,7 +28,7 @@ impl PyTensor {
         }
     }
 
-    /// The tensor, of one element: what Python's numbers are made of.
+    /// The tensor, which must have one element, for conversion to a Python number.
     fn only(&self, kind: &str) -> PyResult<Tensor> {
         let t = self.tensor().or_raise()?;
         if t.numel() != 1 {
@@ -86,7 +86,7 @@ impl PyTensor {
         crate::program::desc::var_type(py, VarKind(self._dtype()))
     }
 
-    /// What the variable is: LOD_TENSOR or SELECTED_ROWS.
+    /// The kind of the variable: LOD_TENSOR or SELECTED_ROWS.
     #[getter]
     fn r#type(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let kind = if self._is_sparse() { VarKind::SELECTED_ROWS } else { VarKind::LOD_TENSOR };
@@ -120,8 +120,8 @@ impl PyTensor {
         self.ndim()
     }
 
-    /// Whether backward stops here: True for data, False for parameters. What is computed from Tensors that are all
-    /// True is True.
+    /// True if backward stops here: the default for data; False for parameters. A result has True if all its inputs
+    /// have.
     #[getter]
     fn stop_gradient(&self) -> bool {
         self.var.stop_gradient()
@@ -132,7 +132,7 @@ impl PyTensor {
         self.var.set_stop_gradient(Some(stop));
     }
 
-    /// Whether the Tensor is kept between runs of a Program and saved with it.
+    /// True if the Tensor is kept between runs of a Program and saved with it.
     #[getter]
     fn persistable(&self) -> bool {
         self.var.persistable.load(Relaxed)
@@ -143,7 +143,7 @@ impl PyTensor {
         self.var.persistable.store(persistable, Relaxed);
     }
 
-    /// The name; one is made up for a Tensor that got none.
+    /// The name; generated for a Tensor without one.
     #[getter]
     pub fn name(&self) -> String {
         let mut name = self.name.lock();
@@ -155,13 +155,13 @@ impl PyTensor {
         *self.name.lock() = name.map(Into::into);
     }
 
-    /// Whether no recorded operator made it, or nothing flows back through it: leaves keep their gradients.
+    /// True if no recorded operator computed it, or no gradient flows through it: leaves keep their gradients.
     #[getter]
     fn is_leaf(&self) -> bool {
         self.var.stop_gradient() || self.var.is_leaf()
     }
 
-    /// How often it was changed in place: backward refuses a Tensor that was changed after an operator had read it.
+    /// The number of changes in place: backward refuses a Tensor that was changed after an operator read it.
     #[getter]
     fn inplace_version(&self) -> u32 {
         self.var.cell.version()
@@ -188,7 +188,7 @@ impl PyTensor {
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let guard = self.var.cell.lock();
         match guard.elements() {
-            // Neither Python (which fetches) nor a long copy runs under the lock.
+            // Neither Python (for a download) nor a long copy runs under the lock.
             Some(t) if t.on_device().is_some() || is_large(t) => {
                 drop(guard);
                 let value = self.var.cell.read();
@@ -274,7 +274,7 @@ impl PyTensor {
             let v = t.to_complexes()[0];
             return Ok(v.re > 0.0 || v.re == 0.0 && v.im > 0.0); // numpy's order
         }
-        Ok(t.to_f64s()[0] > 0.0) // 2.0.2 asks for a positive element
+        Ok(t.to_f64s()[0] > 0.0) // 2.0.2: true if the element is positive
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -366,7 +366,7 @@ impl PyTensor {
             CompareOp::Ge => Bin::Ge,
         };
         let out = binary(slf, other, kind, false)?;
-        // Python's answer to "nobody knows" is a comparison of identities: a False where elements were meant.
+        // Without this Python would compare identities: a False where elements were meant.
         let many = || other.is_instance_of::<PyList>() || other.is_instance_of::<PyTuple>() || is_array(other);
         if matches!(kind, Bin::Eq | Bin::Ne) && out.is(slf.py().NotImplemented()) && many() {
             let text =
@@ -386,7 +386,7 @@ impl PyTensor {
         None
     }
 
-    /// A tensor that shares the memory and stands outside the tape.
+    /// A tensor that shares the memory and is not on the tape.
     fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
         self.tensor().or_raise()?;
         let var = EagerVar::from_parts(self.var.cell.clone(), None, true);
@@ -429,12 +429,12 @@ impl PyTensor {
         track.cleared.store(false, Relaxed);
     }
 
-    /// Forget the gradient.
+    /// Drops the gradient.
     fn clear_gradient(&self) {
         clear_grad(&self.var)
     }
 
-    /// Forget the gradient.
+    /// Drops the gradient.
     fn clear_grad(&self) {
         clear_grad(&self.var)
     }

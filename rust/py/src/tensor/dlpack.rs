@@ -1,4 +1,4 @@
-//! DLPack: memory shared with other libraries, both ways (dlpack.h, versions 0 and 1).
+//! DLPack: memory shared with other libraries, in both directions (dlpack.h, versions 0 and 1).
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::PyLoDTensor;
@@ -73,7 +73,7 @@ trait Kind: Sized + 'static {
     fn context(&self) -> *mut c_void;
     fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
     fn array(&self) -> &DlArray;
-    /// The flags, or the major version that is not known here.
+    /// The flags, or the unsupported major version.
     fn flags(&self) -> std::result::Result<u64, u32>;
 }
 
@@ -147,9 +147,9 @@ fn dl_type(&(dtype, code): &(DType, u8)) -> DlType {
     DlType { code, bits: 8 * dtype.size() as u8, lanes: 1 }
 }
 
-// ------------------------------------------------------------------------------------------------ out
+// Export.
 
-/// What a consumer holds: the struct it reads, and what that points into.
+/// An exported struct and what it points into.
 struct Preallocated<K> {
     managed: K,
     shape: Vec<i64>,
@@ -157,13 +157,13 @@ struct Preallocated<K> {
     _bytes: Export,
 }
 
-/// The deleter of what we lend; any thread may call it, with or without the GIL.
+/// The deleter of an export; called from any thread, with or without the GIL.
 unsafe extern "C" fn give_back<K: Kind>(managed: *mut K) {
     // SAFETY: `capsule` has put the box there, and the consumer calls its deleter once.
     unsafe { drop(Box::from_raw((*managed).context().cast::<Preallocated<K>>())) }
 }
 
-/// Frees what was never consumed.
+/// Frees an export that was never consumed.
 unsafe extern "C" fn forgotten<K: Kind>(capsule: *mut ffi::PyObject) {
     // SAFETY: a capsule of this name points to a K.
     unsafe {
@@ -206,10 +206,10 @@ fn capsule<K: Kind>(py: Python<'_>, out: oar_core::tensor::Exported, flags: u64)
     }
 }
 
-/// A capsule that shares the memory of the tensor in a cell, or (`copy`) has a copy.
+/// A capsule that shares the memory of a variable's tensor, or (`copy`) has a copy.
 fn lend(py: Python<'_>, cell: &VarStorage, versioned: bool, copy: Option<bool>) -> PyResult<Py<PyAny>> {
     let t = cell.tensor().map_err(|e| PyBufferError::new_err(e.to_string()))?;
-    // A consumer of the old kind cannot be told that it must not write.
+    // The unversioned struct cannot express that memory is read-only.
     let must = t.on_device().is_some() || t.buffer().is_read_only() && !versioned;
     if must && copy == Some(false) {
         return Err(PyBufferError::new_err(
@@ -220,7 +220,7 @@ fn lend(py: Python<'_>, cell: &VarStorage, versioned: bool, copy: Option<bool>) 
         t.fetch().or_raise()?;
         (VarStorage::new(t.deep_copy().or_raise()?).export(true).or_raise()?, IS_COPIED)
     } else {
-        drop(t); // the cell's own reference must be the only one
+        drop(t); // the variable's own reference must be the only one
         (cell.export(false).or_raise()?, 0)
     };
     if out.export.buffer().is_read_only() {
@@ -253,9 +253,9 @@ fn to_dlpack(x: &Bound<'_, PyAny>, versioned: bool, copy: Option<bool>) -> PyRes
     lend(x.py(), cell_of(x)?, versioned, copy)
 }
 
-// ------------------------------------------------------------------------------------------------- in
+// Import.
 
-/// A consumed struct; dropping it tells its owner.
+/// A consumed struct; dropping it calls its deleter.
 struct Borrowed<K: Kind>(*mut K);
 
 // SAFETY: DLPack lets any thread call the deleter, and nothing else is done with the pointer.
@@ -274,13 +274,13 @@ impl<K: Kind> Drop for Borrowed<K> {
     }
 }
 
-/// What a struct says, checked.
+/// The checked description of an imported array.
 struct Layout {
     first: *mut u8,
     dtype: DType,
     dims: Vec<i64>,
     strides: Vec<isize>,
-    /// Elements before and behind the first that belong to the array.
+    /// Elements before and after the first that belong to the array.
     before: usize,
     behind: usize,
     compact: bool,
@@ -338,7 +338,7 @@ unsafe fn layout(a: &DlArray) -> PyResult<Layout> {
     Ok(Layout { first, dtype, dims, strides, before: before as usize, behind: behind as usize, compact })
 }
 
-/// Copies an array element by element: for memory that is not aligned.
+/// Copies an array element by element, for unaligned memory.
 ///
 /// # Safety
 /// The memory is as the layout says.
@@ -362,7 +362,7 @@ unsafe fn gather(l: &Layout, out: &mut Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The tensor of a layout, over the memory itself or (`copy`, or where it must) with a copy.
+/// The tensor of a layout, over the memory itself or (`copy`, or where it must) a copy.
 ///
 /// # Safety
 /// The memory is as the layout says for as long as `owner` lives.
@@ -397,7 +397,7 @@ unsafe fn tensor<K: Kind>(l: &Layout, owner: Borrowed<K>, flags: u64, copy: bool
 }
 
 fn consume<K: Kind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Tensor>> {
-    // SAFETY: a valid capsule of this name points to a K that nobody has consumed.
+    // SAFETY: a valid capsule of this name points to an unconsumed K.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), K::NAME.as_ptr()) != 1 {
             return Ok(None);
@@ -409,8 +409,8 @@ fn consume<K: Kind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
         };
         let l = layout((*managed).array())?;
         let aligned = l.first.align_offset(l.dtype.size().min(8)) == 0;
-        // Elements of bool are 0 or 1: an array that has others is read, not shared, and so is one that its owner alone
-        // may write (what he writes later could not be mended there).
+        // Elements of bool must be 0 or 1: an array with other values is copied, and so is one that only its owner may
+        // write (later values could not be normalised there).
         let bits = || {
             let n = l.behind + 1;
             let given = || std::slice::from_raw_parts(l.first, n);
@@ -450,13 +450,13 @@ fn borrow(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     )))
 }
 
-/// A LoDTensor over the memory that a DLPack capsule stands for.
+/// A LoDTensor over the memory of a DLPack capsule.
 #[pyfunction]
 fn from_dlpack(dltensor: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
     Ok(PyLoDTensor(Arc::new(VarStorage::new(borrow(dltensor, None)?))))
 }
 
-/// A Tensor over the memory that a DLPack capsule stands for.
+/// A Tensor over the memory of a DLPack capsule.
 #[pyfunction]
 #[pyo3(signature = (dlpack, copy=None))]
 fn tensor_from_dlpack<'py>(dlpack: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyTensor>> {

@@ -1,5 +1,5 @@
-//! `x[index]` of eager Tensors. 2.0.2 reads with integers and slices; Ellipsis, None and one-element integer Tensors
-//! are taken as well.
+//! `x[index]` of eager Tensors. 2.0.2 takes integers and slices; Ellipsis, None and one-element integer Tensors are
+//! accepted as well.
 
 use crate::error::{raise, OrRaise};
 use crate::ops::eager::{is_large, run};
@@ -24,17 +24,17 @@ use std::sync::{Arc, OnceLock};
 /// An index of integers, slices, Ellipsis and None over a shape.
 pub(crate) struct Parsed {
     pub(crate) region: Region,
-    /// Axes with an integer: they go away.
+    /// Axes with an integer, which the result does not have.
     pub(crate) dropped: SmallVec<[bool; 6]>,
-    /// What was asked of the axes that are not taken whole: axis, first index, end, step.
+    /// Ranges of the axes that are not read whole: axis, first index, end, step.
     pub(crate) spans: SmallVec<[(i32, i64, i64, i64); 4]>,
-    /// Axes of size 1 to put in, by their place in the result.
+    /// Axes of size 1 to insert, by their position in the result.
     pub(crate) new_axes: SmallVec<[usize; 2]>,
     pub(crate) strided: bool,
 }
 
 impl Parsed {
-    /// The shape of the result; [1] where numpy would give a scalar and `scalars` is false.
+    /// The shape of the result; [1] where numpy would return a scalar and `scalars` is false.
     pub(crate) fn dims(&self, scalars: bool) -> Dims {
         let mut dims = self.kept();
         self.new_axes.iter().for_each(|&at| dims.insert(at, 1));
@@ -49,7 +49,7 @@ impl Parsed {
     }
 }
 
-/// True for what stands for an integer in an index: an int, a numpy integer, a Tensor of one integer; not a bool.
+/// An integer index: an int, a numpy integer, a Tensor of one integer; not a bool.
 fn integer(item: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if item.is_exact_instance_of::<PyInt>() {
         return item.extract().map(Some);
@@ -90,7 +90,7 @@ fn unpack(slice: &Bound<'_, PySlice>, n: i64) -> PyResult<(i64, i64, i64, i64)> 
     Ok((start as i64, stop as i64, step as i64, count as i64))
 }
 
-/// None where the index holds something else than integers, slices, Ellipsis and None.
+/// None if the index holds anything but integers, slices, Ellipsis and None.
 pub(crate) fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyResult<Option<Parsed>> {
     let mut p = Parsed {
         region: Region::whole(dims),
@@ -124,14 +124,14 @@ pub(crate) fn parse(index: &Bound<'_, PyAny>, dims: &[i64], write: bool) -> PyRe
     Ok(Some(p))
 }
 
-/// How far the index has been read: axes of the tensor, and of the result.
+/// The progress of parsing: axes of the tensor, and of the result.
 struct Cursor {
     axis: usize,
     out: usize,
 }
 
 impl Parsed {
-    /// One item of an index in which `used` items stand for an axis each. False if it is of another kind.
+    /// Parses one item of an index in which `used` items consume an axis each. False if it is of another kind.
     fn item(
         &mut self,
         item: &Bound<'_, PyAny>,
@@ -214,7 +214,7 @@ fn operator(p: &Parsed) -> Result<(&'static Op, Attrs)> {
     Ok((op, Arc::new(StridedSliceAttrs { axes, starts, ends, strides, infer_flags, decrease_axis })))
 }
 
-/// `x[index]`: a new Tensor, or `x` itself where the index takes everything.
+/// `x[index]`: a new Tensor, or `x` itself if the index selects everything.
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let py = slf.py();
     let var = &slf.get().var;
@@ -232,7 +232,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     if p.new_axes.is_empty() {
         return PyTensor::wrap(py, sliced);
     }
-    // A slice of nothing but integers has the shape [1], which None turns into the same or more.
+    // An index of integers only has the shape [1], to which None adds axes.
     let (op, attr, sizes) = match p.kept().is_empty() {
         true => ("reshape2", "shape", p.dims(false).iter().map(|&d| int32(d)).collect()),
         false => ("unsqueeze2", "axes", p.new_axes.iter().map(|&at| at as i32).collect()),
@@ -241,7 +241,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     PyTensor::wrap(py, call1(py, op, &attrs_with(op, &[(attr, Attr::Ints(sizes))]), &[&sliced])?)
 }
 
-/// The recorded call of the operator; a small part is read here, which gives what the operator would.
+/// The recorded call of the operator; a small part is read here, with the operator's result.
 fn call(py: Python<'_>, p: &Parsed, var: &EagerVar, x: Tensor) -> PyResult<EagerVar> {
     let (op, attrs) = operator(p).or_raise()?;
     let mut ins: Ins = Args::new();

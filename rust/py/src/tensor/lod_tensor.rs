@@ -1,4 +1,4 @@
-//! `LoDTensor`: a handle on a cell, as `fluid.core` has it.
+//! `LoDTensor` of `fluid.core`: a handle on variable storage.
 
 use crate::error::{raise, OrRaise};
 use crate::tensor::numpy::{aside, dtype_from_py, from_array, to_array, to_array_of};
@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
-/// Is this a level-of-detail: every level rises from 0, and each level's last offset is the next one's length?
+/// True for a valid LoD: every level ascends from 0, and its last offset is the length of the next level.
 fn is_valid_lod(lod: &Lod, height: i64) -> bool {
     lod.iter().all(|l| l.len() >= 2 && l[0] == 0 && l.windows(2).all(|w| w[0] <= w[1]))
         && lod.windows(2).all(|w| w[0].last() == Some(&(w[1].len() - 1)))
         && lod.last().is_none_or(|l| l.last().is_none_or(|&n| n as i64 == height))
 }
 
-/// The tensor with other sizes: the same elements where their number is the same, else zeros.
+/// The tensor with other sizes: the same elements if their number agrees, otherwise zeros.
 pub fn resized(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
     if dims.iter().all(|&d| d >= 0) && oar_core::base::shape::numel(dims) == t.numel() {
         return Ok(t.reshaped(dims));
@@ -40,7 +40,7 @@ fn offsets(lengths: &[Vec<usize>]) -> Lod {
         .collect()
 }
 
-/// A tensor of a Scope or a feed: a handle on a cell.
+/// A tensor of a Scope or a feed: a handle on variable storage.
 #[pyclass(name = "LoDTensor", module = "paddle.fluid.core", subclass, weakref, frozen)]
 pub struct PyLoDTensor(pub Arc<VarStorage>);
 
@@ -58,7 +58,7 @@ impl PyLoDTensor {
         }
     }
 
-    /// Gives it memory of that type, if it has another or none; sizes and LoD stay.
+    /// Allocates memory of that type, unless it has some; sizes and LoD stay.
     fn allocate(&self, dtype: DType) -> Result<()> {
         let (dims, lod) = match &*self.0.lock() {
             Value::Dense(t) if t.dtype() == dtype => return Ok(()),
@@ -79,7 +79,7 @@ impl PyLoDTensor {
     }
 }
 
-/// The array of a list of numbers, or of arrays of one shape.
+/// An array from a list of numbers, or of arrays of one shape.
 fn array_of_list<'py>(list: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let array = list.py().import("numpy")?.call_method1("array", (list,))?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
@@ -205,7 +205,7 @@ impl PyLoDTensor {
         Ok(PyLoDTensor(Arc::new(VarStorage::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
     }
 
-    /// Gives the tensor these sizes and (with `_mutable`) memory of that dtype.
+    /// Sets these sizes and (with `_mutable`) allocates memory of that dtype.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
         let t = match self.0.get() {
             Value::Dense(t) => resized(&t, &dims).or_raise()?,
@@ -235,13 +235,13 @@ impl PyLoDTensor {
         self.allocate(DType::I32).or_raise()
     }
 
-    /// Memory of that type for its sizes; where it is.
+    /// Allocates memory of that type for its sizes; returns the address.
     fn _mutable_data(&self, _place: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.allocate(dtype_from_py(dtype)?).or_raise()?;
         self._ptr()
     }
 
-    /// A part, by numpy's indices; it has memory of its own.
+    /// A copy of a part, selected by numpy's indices.
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<PyLoDTensor> {
         let part = to_array(py, &self.tensor().or_raise()?)?.get_item(index)?;
         let part = py.import("numpy")?.call_method1("asarray", (part,))?;

@@ -1,4 +1,4 @@
-//! Tensors: the objects of eager mode and of scopes, numbers and indices, numpy and DLPack.
+//! Tensors of eager mode and of scopes: numbers, indices, numpy, DLPack.
 
 pub mod assign;
 pub mod buffer;

@@ -1,4 +1,4 @@
-//! How Tensors are made in Python: the constructors of 2.0.2, and copies of arrays.
+//! Constructors of Tensors: those of 2.0.2, and copies of arrays.
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::tensor_of;
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// `(dtype, dims, name, type, persistable)` rather than `(value, ..)`.
+/// True for `(dtype, dims, name, type, persistable)`, false for `(value, ..)`.
 fn is_described(args: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(args.len() >= 4 && !is_array(&args.get_item(0)?) && args.get_item(1)?.len().is_ok())
 }
@@ -33,7 +33,7 @@ pub fn make(args: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
 }
 
 /// The constructors of 2.0.2: `()`, `(value, place=.., persistable=.., zero_copy=.., name=.., stop_gradient=..)`,
-/// `(dtype, dims, name, type, persistable)`; every argument of the second can be given by keyword too.
+/// `(dtype, dims, name, type, persistable)`; arguments of the second may be keywords.
 pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     if is_described(args)? {
         return Ok(());
@@ -83,19 +83,19 @@ fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyR
     PyTensor::given(array.py(), from_array(array)?, stop_gradient)
 }
 
-/// Tensors that nobody has named are numbered from here when their name is asked for; returns where they were.
+/// Sets the number of the next generated name; returns the old one.
 #[pyfunction]
 fn switch_tensor_names(next: u64) -> u64 {
     UNNAMED.swap(next, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Says whether the mode (dygraph or static) is still to be chosen; returns what was so.
+/// Sets whether the mode (dygraph or static) is undecided; returns the old value.
 #[pyfunction]
 fn set_undecided(undecided: bool) -> bool {
     UNDECIDED.swap(undecided, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Whether nobody has chosen a mode yet, nor made a Tensor.
+/// True if no mode was chosen and no Tensor was created yet.
 #[pyfunction]
 fn is_undecided() -> bool {
     UNDECIDED.load(std::sync::atomic::Ordering::Relaxed)

@@ -1,5 +1,6 @@
 //! Python's operators on Tensors, with 2.0.2's rules for scalars and mixed data types: a scalar becomes part of a
-//! `scale` where it can, an int tensor meets a float as float32, and the right side takes the left side's type.
+//! `scale` where it can, an int tensor and a float compute in float32, and the right operand is cast to the left one's
+//! type.
 
 use crate::error::{raise, OrRaise};
 use crate::ops::eager::{is_large, plain_sized, run_sized};
@@ -41,7 +42,7 @@ pub enum Bin {
 }
 
 impl Bin {
-    /// The operators for which a real and a complex tensor meet in a complex type (2.0.2's list).
+    /// The operators for which a real and a complex tensor are promoted to a complex type (2.0.2's list).
     fn promotes(self) -> bool {
         matches!(self, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Matmul)
     }
@@ -72,7 +73,7 @@ fn op_of(kind: Bin) -> Result<&'static Op> {
         .ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
 }
 
-/// An operator by name, or an error that says it is not there.
+/// An operator by name; an error if it is not in the table.
 pub fn need(name: &str) -> Result<&'static Op> {
     table::lookup(name).ok_or_else(|| err!(Unimplemented, "operator {name} is not there yet"))
 }
@@ -95,7 +96,7 @@ pub fn call1(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EagerVar]) 
     call_sized(py, op, attrs, ins, large)
 }
 
-/// [`call1`] where the caller knows whether the inputs are large.
+/// [`call1`] for callers that know whether the inputs are large.
 fn call_sized(py: Python<'_>, op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], large: bool) -> PyResult<EagerVar> {
     let mut args: Ins = Args::new();
     ins.iter().for_each(|v| args.push_one(Some(*v)));
@@ -124,7 +125,7 @@ pub fn cast(py: Python<'_>, x: &EagerVar, to: DType) -> PyResult<EagerVar> {
     call1(py, op, &attrs, &[x])
 }
 
-/// A tensor filled with a number; only complex types take the imaginary part.
+/// A tensor filled with a number; only complex types have its imaginary part.
 fn full(dims: &[i64], dtype: DType, Complex { re: value, im }: Complex<f64>) -> Result<Tensor> {
     use half::{bf16, f16};
     let mut t = Tensor::empty(dtype, dims)?;
@@ -145,7 +146,7 @@ fn full(dims: &[i64], dtype: DType, Complex { re: value, im }: Complex<f64>) -> 
     Ok(t)
 }
 
-/// A Python number: its value, and whether it is a float. Not for bool-less types or arrays.
+/// A Python number: its value, and whether it is a float. `None` for other types and arrays.
 fn scalar(obj: &Bound<'_, PyAny>) -> Option<(f64, bool)> {
     if obj.is_instance_of::<PyFloat>() {
         return obj.extract().ok().map(|v| (v, true));
@@ -190,7 +191,7 @@ fn dtype_of(v: &EagerVar) -> Result<DType> {
     Ok(look(v)?.0)
 }
 
-/// The data type of a tensor, and whether it is large: one look into its cell.
+/// The data type of a tensor, and whether it is large: one access to its storage.
 fn look(v: &EagerVar) -> Result<(DType, bool)> {
     match &*v.cell.lock() {
         oar_core::tensor::Value::Dense(t) => Ok((t.dtype(), is_large(t))),
@@ -226,7 +227,7 @@ fn tensors(py: Python<'_>, left: &EagerVar, right: &EagerVar, kind: Bin, reverse
     call1(py, op, attrs, &ins)
 }
 
-/// `None` when `other` is no number and no array, which counts as a Tensor with its elements.
+/// `None` if `other` is not a number; an array is not one: it counts as a Tensor.
 fn with_scalar(
     py: Python<'_>,
     left: &EagerVar,
@@ -237,7 +238,7 @@ fn with_scalar(
     let mut dtype = dtype_of(left).or_raise()?;
     let known = scalar(other);
     if let Some(value) = known.is_none().then(|| complex_scalar(other)).flatten() {
-        // Beyond 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
+        // An addition to 2.0.2, which takes no complex numbers here: the scalar is as precise as the tensor.
         let right = full(&[1], if dtype.real() == DType::F64 { DType::C128 } else { DType::C64 }, value).or_raise()?;
         return tensors(py, left, &EagerVar::new(right, true), kind, reverse).map(Some);
     }
@@ -277,7 +278,7 @@ fn with_scalar(
         }
     }
     let right = if trace::is_on() {
-        // A Program sees an operator, and a shape that holds for inputs of all sizes.
+        // A Program gets an operator, and a shape that holds for inputs of all sizes.
         let op = need("fill_constant").or_raise()?;
         let dims = vec![1; if reverse { left.tensor().or_raise()?.rank() } else { 1 }];
         let set = [

@@ -1,4 +1,4 @@
-//! Between tensors and numpy arrays, through numpy's C interface.
+//! Conversion between tensors and numpy arrays, through numpy's C interface.
 
 use crate::error::{raise, OrRaise};
 use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
@@ -23,7 +23,7 @@ fn type_num(dtype: DType) -> NPY_TYPES {
         DType::F64 => NPY_TYPES::NPY_DOUBLE,
         DType::U8 => NPY_TYPES::NPY_UBYTE,
         DType::I8 => NPY_TYPES::NPY_BYTE,
-        // numpy has no bfloat16: Paddle shows the bits as uint16.
+        // numpy has no bfloat16: as in Paddle the bits are uint16.
         DType::BF16 => NPY_TYPES::NPY_USHORT,
         DType::C64 => NPY_TYPES::NPY_CFLOAT,
         DType::C128 => NPY_TYPES::NPY_CDOUBLE,
@@ -51,8 +51,8 @@ fn dtype_of(num: i32) -> Option<DType> {
     TABLE.iter().find(|(n, _)| *n as i32 == num).map(|(_, d)| *d)
 }
 
-/// The class of arrays of one element and some dimensions: a subclass of ndarray where numpy itself does not make numbers
-/// of them. It is asked for with the first such array, as numpy is imported no sooner.
+/// The class of arrays of one element and rank above 0: a subclass of ndarray where numpy itself does not convert them
+/// to numbers. Created with the first such array, since numpy is imported no earlier.
 fn one_element(py: Python<'_>) -> PyResult<*mut PyTypeObject> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "paddle._basics.one_element", "CLASS")?;
@@ -75,7 +75,7 @@ pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
     Ok(array)
 }
 
-/// Copies bytes; other Python threads run while it takes long.
+/// Copies bytes; a long copy releases the GIL.
 ///
 /// # Safety
 /// As for `copy_nonoverlapping`, of objects that the caller keeps.
@@ -83,13 +83,13 @@ unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
     if n == 0 {
         return;
     }
-    // SAFETY: by the contract; the array is new, or nobody writes it but somebody who means to.
+    // SAFETY: by the contract; the array is new, or written through an index that the caller chose.
     let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
     aside(py, n, || to.copy_from_slice(from));
 }
 
-/// Runs work on so many bytes, without the GIL if they are many. The caller holds no lock that somebody with the GIL may
-/// want.
+/// Runs work on this number of bytes, without the GIL if they are many. The caller holds no lock that a thread with
+/// the GIL may need.
 pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     if bytes > LARGE {
         py.detach(work)
@@ -98,7 +98,7 @@ pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + S
     }
 }
 
-/// [`to_array`] with elements of the dtype that `__array__` was asked for.
+/// [`to_array`] with elements of the dtype that `__array__` was called with.
 pub fn to_array_of<'py>(py: Python<'py>, t: &Tensor, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let array = to_array(py, t)?;
     match dtype {
@@ -157,7 +157,7 @@ pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     // SAFETY: `is_array` has checked the type.
     let flags = unsafe { (*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.flags };
     if flags & PLAIN != PLAIN {
-        // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not come here.
+        // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not reach this.
         let copy = to_c_order(&obj.call_method0("copy")?)?;
         return copy_of(&copy).or_raise();
     }
@@ -186,7 +186,7 @@ fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
         ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
         let n = t.nbytes();
         if dtype == DType::Bool && n > 0 {
-            // numpy lets a bool array be a view of other bytes; here an element is 0 or 1.
+            // numpy allows a bool array to be a view of other bytes; here an element must be 0 or 1.
             let from = std::slice::from_raw_parts(f.data.cast::<u8>(), n);
             let to = t.bytes_mut()?;
             aside(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
@@ -203,7 +203,7 @@ unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
     unsafe { (*(*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.descr).fields.type_num }
 }
 
-/// The dtype that a numpy dtype, type object or name stands for.
+/// The data type of a numpy dtype, type object or name.
 pub fn dtype_from_py(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Some(n) = crate::ops::attrs::int(obj) {
         return DType::from_proto(n as i32).ok_or_else(|| raise(err!(Type, "no data type has the number {n}")));

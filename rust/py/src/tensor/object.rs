@@ -1,4 +1,4 @@
-//! The Tensor objects of Python, made as cheaply as they can be. Their methods are in class.rs.
+//! The Tensor objects of Python and their allocation. Their methods are in class.rs.
 
 use oar_core::base::DType;
 use oar_core::tensor::Value;
@@ -9,21 +9,21 @@ use pyo3::{ffi, PyTypeInfo};
 use std::mem::size_of;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// An array with gradients: what `paddle.to_tensor` and every operator of dygraph mode gives.
+/// An array with gradients: the result of `paddle.to_tensor` and of every operator in dygraph mode.
 ///
-/// Operators of Python (`+`, `*`, `@`, `[]`, comparisons) work element by element and with numbers and numpy arrays.
+/// Python's operators (`+`, `*`, `@`, `[]`, comparisons) work element by element and with numbers and numpy arrays.
 /// Operators on Tensors whose `stop_gradient` is False are recorded; `backward` computes the gradients.
 #[pyclass(name = "Tensor", module = "paddle", subclass, dict, weakref, frozen)]
 pub struct PyTensor {
     pub var: EagerVar,
     pub(crate) name: Mutex<Option<Box<str>>>,
-    /// Data type and shape of a variable that holds nothing yet.
+    /// Data type and shape of a variable without value.
     pub declared: Option<Box<(DType, Vec<i64>)>>,
 }
 
 pub(crate) static UNNAMED: AtomicU64 = AtomicU64::new(0);
 
-/// Nobody has chosen dygraph or static mode yet; the first Tensor chooses dygraph mode.
+/// True until dygraph or static mode is chosen; the first Tensor chooses dygraph mode.
 pub(crate) static UNDECIDED: AtomicBool = AtomicBool::new(false);
 
 #[inline]
@@ -40,19 +40,19 @@ impl PyTensor {
         PyTensor { var, name: Mutex::new(None), declared: None }
     }
 
-    /// A variable that holds nothing yet.
+    /// A variable without value.
     pub fn bare(declared: Option<Box<(DType, Vec<i64>)>>) -> PyTensor {
         decide();
         PyTensor { var: EagerVar::from_parts(Default::default(), None, true), name: Mutex::new(None), declared }
     }
 }
 
-/// Where the Rust value lies in an object of the class; 0 while objects have to be made by pyo3 (see `plain_layout`).
+/// Offset of the Rust value in an object of the class; 0 while objects must be created by pyo3 (see `plain_layout`).
 static VALUE_AT: AtomicUsize = AtomicUsize::new(0);
 
-/// Offset of the Rust value, if an object holds nothing else than that value, the `__dict__` and the weak references.
-/// Zeros are right for both: pyo3's way makes an empty dict for every object (CPython 3.11 and 3.12 do it for it), which
-/// costs as much as a small operator and which nearly nobody looks at.
+/// Offset of the Rust value, if an object holds nothing else but that value, the `__dict__` and the weak references.
+/// Zeros are valid for both: pyo3 creates an empty dict for every object (as CPython 3.11 and 3.12 do), which costs as
+/// much as a small operator and is rarely used.
 fn plain_layout(py: Python<'_>) -> PyResult<Option<usize>> {
     let sample = Bound::new(py, PyTensor::of(EagerVar::new(Value::None, true)))?;
     let at = (sample.get() as *const PyTensor as usize).wrapping_sub(sample.as_ptr() as usize);
@@ -67,7 +67,7 @@ fn plain_layout(py: Python<'_>) -> PyResult<Option<usize>> {
     Ok(plain.then_some(at))
 }
 
-/// Finds the layout, once the class is there.
+/// Finds the layout, once the class exists.
 pub fn learn_layout(py: Python<'_>) -> PyResult<()> {
     VALUE_AT.store(plain_layout(py)?.unwrap_or(0), Relaxed);
     Ok(())

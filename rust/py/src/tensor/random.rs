@@ -1,5 +1,4 @@
-//! The global random generator as Python sees it. Its lock is waited for without the GIL: another thread may be drawing
-//! much.
+//! The global random generator in Python. Its lock is taken without the GIL: another thread may be drawing for long.
 
 use crate::error::OrRaise;
 use oar_core::tensor::generator::{self, State};
@@ -11,20 +10,20 @@ fn set_seed(py: Python<'_>, seed: i128) {
     py.detach(|| generator::set_seed(seed as u64));
 }
 
-/// The seed that the global generator was started with.
+/// The seed that the global generator started from.
 #[pyfunction]
 fn initial_seed(py: Python<'_>) -> u64 {
     py.detach(generator::seed)
 }
 
-/// The state of the global generator: `(seed, words, position)`, to be given back to `set_rng_state`.
+/// The state of the global generator, `(seed, words, position)`, for `set_rng_state`.
 #[pyfunction]
 fn get_rng_state(py: Python<'_>) -> (u64, Vec<u64>, usize) {
     let s = py.detach(generator::get_state);
     (s.seed, s.words, s.index)
 }
 
-/// Puts back what `get_rng_state` gave.
+/// Restores a state of `get_rng_state`.
 #[pyfunction]
 fn set_rng_state(py: Python<'_>, state: (u64, Vec<u64>, usize)) -> PyResult<()> {
     let (seed, words, index) = state;

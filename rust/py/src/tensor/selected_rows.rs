@@ -1,4 +1,4 @@
-//! `SelectedRows` and the tensor of their values: handles on cells.
+//! `SelectedRows` and the tensor of their values: handles on variable storage.
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::{element, resized};
@@ -83,7 +83,7 @@ impl PySelectedRows {
         self.read(|r| r.value.numel()).or_raise()
     }
 
-    /// Paddle keeps an index of the rows beside them; here it is made where it is needed.
+    /// Does nothing: Paddle keeps an index of the rows, here it is computed when it is needed.
     fn sync_index(&self) {}
 }
 
@@ -114,7 +114,7 @@ impl PyRowsValue {
         self.shape()
     }
 
-    /// Gives the values these sizes.
+    /// Sets the sizes of the values.
     fn _set_dims(&self, dims: Vec<i64>) -> PyResult<()> {
         PySelectedRows(self.0.clone())
             .update(|r| {

@@ -65,12 +65,12 @@ impl PyBlockDesc {
         self.node.op_count()
     }
 
-    /// The variable of this name, made where there is none.
+    /// The variable of this name, created if absent.
     fn var(&self, name: Name) -> PyVarDesc {
         self.wrap_var(self.node.var(&name.0))
     }
 
-    /// The variable of this name in this block or those around it, made here where there is none.
+    /// The variable of this name in this block or an enclosing one, created here if absent.
     fn var_recursive(&self, name: Name) -> PyVarDesc {
         self.wrap_var(self.node.find_var_recursive(&name.0).unwrap_or_else(|| self.node.var(&name.0)))
     }

@@ -29,7 +29,7 @@ macro_rules! enumeration {
                 Self::rows().into_iter().find(|(_, value)| *value == self.value).map_or("???", |(name, _)| name)
             }
 
-            /// Puts the members onto the class.
+            /// Sets the members on the class.
             fn fill(ty: &Bound<'_, PyType>) -> PyResult<()> {
                 ty.setattr("__qualname__", $qualname)?;
                 let members = PyDict::new(ty.py());
@@ -101,7 +101,7 @@ macro_rules! enumeration {
 }
 
 enumeration! {
-    /// What a variable is, or the type of its elements.
+    /// The kind of a variable, or the type of its elements.
     PyVarType, "VarType", "VarDesc.VarType",
     VarKind::NAMES
         .iter()

@@ -1,4 +1,4 @@
-//! The objects themselves, a block's and an operator's, which name each other; their methods are in block.rs and op.rs.
+//! The handles of blocks and operators, which refer to each other; their methods are in block.rs and op.rs.
 
 use oar_core::ir::{BlockNode, OpNode, Program};
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! `core.ProgramDesc`, `BlockDesc`, `OpDesc`, `VarDesc` and their enumerations: handles to the nodes of `crate::ir`.
-//! A handle keeps its Program alive, and stays valid when what it points to is removed from it.
+//! `core.ProgramDesc`, `BlockDesc`, `OpDesc`, `VarDesc` and their enumerations: handles to the nodes of
+//! `oar_core::ir`. A handle keeps its Program alive, and stays valid when its node is removed from it.
 
 mod block;
 mod enums;

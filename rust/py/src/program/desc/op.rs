@@ -229,7 +229,7 @@ impl PyOpDesc {
         PyBytes::new(py, &self.node.read().to_bytes())
     }
 
-    /// The block that the operator was made in, None for an operator of no block.
+    /// The block of the operator; None for an operator without block.
     fn block(&self) -> Option<PyBlockDesc> {
         self.node.block().map(PyBlockDesc::new)
     }

@@ -60,7 +60,7 @@ impl PyProgramDesc {
         self.program.block_count()
     }
 
-    /// Does nothing: there is no second copy to bring up to date.
+    /// Does nothing: there is no second copy to update.
     fn flush(&self) {}
 
     fn get_feed_target_names(&self) -> PyResult<Vec<String>> {
@@ -94,13 +94,13 @@ impl PyProgramDesc {
         self.program.op_versions().into_iter().collect()
     }
 
-    /// A number that no other Program of this process has.
+    /// A number that is unique in this process.
     #[getter]
     fn _uid(&self) -> u64 {
         self.program.uid()
     }
 
-    /// Counts the changes.
+    /// The number of changes.
     #[getter]
     fn _revision(&self) -> u64 {
         self.program.revision()
@@ -119,7 +119,7 @@ impl PyProgramDesc {
     }
 }
 
-/// Writes the versions of this engine's operators into a Program that is to be saved.
+/// Writes the versions of this engine's operators into a Program that is about to be saved.
 #[pyfunction]
 pub(super) fn save_op_version_info(desc: &PyProgramDesc) {
     oar_core::ir::op_version::save_op_versions(desc.program());

@@ -30,7 +30,7 @@ impl PyVarDesc {
         self.node.update(change).or_raise()
     }
 
-    /// One value an output of a READER.
+    /// One value for each output of a READER.
     fn each<T>(&self, get: impl Fn(&LodTensorDesc) -> T) -> PyResult<Vec<T>> {
         Ok(self.node.read().reader().or_raise()?.iter().map(get).collect())
     }
@@ -104,7 +104,7 @@ impl PyVarDesc {
         self.set_each(dtypes, |t, dtype| t.tensor.get_or_insert_default().data_type = Some(dtype.get().kind()))
     }
 
-    /// Of "tensor", "data_type" and "lod_level" those that have been set.
+    /// Those of "tensor", "data_type" and "lod_level" that were set.
     fn _set_parts(&self) -> Vec<&'static str> {
         self.node.read().set_parts()
     }
