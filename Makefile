@@ -6,7 +6,7 @@ STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: demo test test-all check bench build wheel status doctest clean tools miri tsan
+.PHONY: demo test test-all check bench build wheel status docs clean tools miri tsan
 
 demo: $(STAMP)
 	$(PY) examples/demo.py
@@ -23,8 +23,8 @@ test-all: $(STAMP) $(VENV)/.test
 check: $(STAMP) $(VENV)/.check
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff format --check python tests benches examples tools
-	$(VENV)/bin/ruff check python tests benches examples tools
+	$(VENV)/bin/ruff format --check python tests benches examples tools docs
+	$(VENV)/bin/ruff check python tests benches examples tools docs
 	$(VENV)/bin/mypy
 
 bench: $(STAMP) $(VENV)/.test
@@ -36,6 +36,10 @@ status: $(STAMP) $(VENV)/.test
 	$(PY) tools/status.py $(ARGS)
 
 build: $(STAMP)
+
+# The site, in docs/_build/index.html. Warnings are errors.
+docs: $(STAMP) $(VENV)/.docs
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build
 
 # A wheel for every Linux since 2014: zig links against an old glibc; its symbols are checked. It is packed twice: zopfli's
 # streams are 3 % shorter.
@@ -73,6 +77,10 @@ $(VENV)/.base: | tools
 $(VENV)/.test: $(VENV)/.base
 	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark scipy
 	@$(VENV)/bin/pip install -q nvidia-cuda-nvrtc-cu12 || echo "make: without NVRTC the CUDA kernels are not compiled for a GPU"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(VENV)/bin/pip install -q "sphinx>=8" furo myst-parser sphinx-copybutton sphinx-gallery matplotlib
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.base
