@@ -1,0 +1,54 @@
+"""Documents agree with the tree: paths and links exist, the table of flags is current, the short pages are short."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOP = sorted(ROOT.glob("*.md"))
+DOCS = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "api", "gallery"} & set(p.parts))
+PATH = re.compile(r"`((?:rust|python|tests|docs|benches|examples|tools|spec)/[\w./*{},<>-]*)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def names(pages: list[Path]) -> list:
+    return [pytest.param(p, id=str(p.relative_to(ROOT))) for p in pages]
+
+
+@pytest.mark.parametrize("page", names([p for p in TOP if p.name in ("ARCHITECTURE.md", "CONTRIBUTING.md")] + DOCS))
+def test_paths_exist(page: Path) -> None:
+    if "performance" in page.parts or page.name == "before-after.md":
+        pytest.skip("a dated record")
+    missing = []
+    for path in PATH.findall(page.read_text()):
+        if "<" in path or "{" in path:  # a pattern
+            path = path.split("<")[0].split("{")[0].rpartition("/")[0]
+        if not list(ROOT.glob(path.rstrip("/"))):
+            missing.append(path)
+    assert not missing
+
+
+@pytest.mark.parametrize("page", names(TOP + DOCS))
+def test_links_lead_somewhere(page: Path) -> None:
+    generated = ("api/", "gallery/", "../api/", "../gallery/")
+    for link in LINK.findall(page.read_text()):
+        target = link.split("#")[0]
+        if not target or re.match(r"\w+:", target) or target.startswith(generated):
+            continue
+        assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {link}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "README_cn.md", "ARCHITECTURE.md", "docs/dev/architecture.md"])
+def test_at_most_150_lines(name: str) -> None:
+    assert len((ROOT / name).read_text().splitlines()) <= 150
+
+
+def test_flags_are_described() -> None:
+    script = ROOT / "docs" / "_ext" / "flags_table.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
