@@ -29,7 +29,7 @@ PAGES = sorted(
     for p in [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]
     if not {"_build", "api", "gallery"} & set(p.relative_to(ROOT).parts[1:-1])
 )
-FENCE = re.compile(r"^(`{3,})(\w+)?\s*$")
+FENCE = re.compile(r"^(`{3,})([\w{}:-]*).*$")
 MARK = re.compile(r"^<!-- (new process|file: \S+|run|output|no run: .+|slow) -->$")
 SHELL = ("sh", "bash", "console")
 
