@@ -3,6 +3,10 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import paddle._core as _core
+from paddle._basics import import_hook as _import_hook
+
+_import_hook.install()  # before any public module is imported
+
 from paddle import _dispatch
 from paddle import version as version
 from paddle._basics import flags as _flags  # noqa: F401 -- tells the engine what the environment says
@@ -83,7 +87,6 @@ _LATER["from_dlpack"] = "paddle.utils.dlpack"
 # From here on: the package itself has made Tensors.
 _core.set_undecided(True)
 __getattr__ = _missing.getter(__name__, later=_LATER)
-_missing.install()
 
 
 def __dir__() -> list[str]:

@@ -2,12 +2,15 @@
 
 import importlib
 import json
+import pickle
 import pkgutil
+import re
+from pathlib import Path
 
 import paddle
 import pytest
-from paddle._basics import missing
-from specification import find
+from paddle._basics import import_hook, legacy_names, missing
+from specification import find, resolve
 
 SPEC = find("api.json")
 
@@ -47,13 +50,15 @@ def test_import_from():
         importlib.import_module("paddle.no_such_module")
 
 
+def modules() -> set[str]:
+    """The public modules of the package, those of the table of legacy names among them."""
+    files = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.") if "._" not in m.name}
+    return files | set(legacy_names.entries())
+
+
 def test_modules_that_are_not_there():
-    here = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.") if "._" not in m.name}
-    gone = sorted(missing.MODULES - here)
-    for name in gone:
-        parent = name.rpartition(".")[0]
-        if parent in gone:
-            continue
+    assert not import_hook.MISSING_MODULES & modules()
+    for name in import_hook.MISSING_MODULES:
         with pytest.raises(ModuleNotFoundError, match="Paddle 2.0.2 that is not there yet") as caught:
             importlib.import_module(name)
         assert caught.value.name == name
@@ -63,9 +68,7 @@ def test_modules_that_are_not_there():
 def test_every_module_of_the_specification():
     entries = json.loads(SPEC.read_text())
     names = {e["name"] for e in entries if e["kind"] == "module"} | {e["section"] for e in entries}
-    names -= {"paddle", "paddle.Tensor"}
-    here = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.")}
-    assert not names - here - missing.MODULES
+    assert not names - {"paddle", "paddle.Tensor"} - modules() - import_hook.MISSING_MODULES
 
 
 def test_passes_of_the_core():
@@ -93,10 +96,58 @@ def test_import_of_a_name_says_what_is_missing(statement, says):
     assert not hasattr(importlib.import_module(module), name)
 
 
+@pytest.mark.specification("api.json")
 def test_names_where_2_0_defines_them():
-    for module, names in missing.HOMES.items():
-        for name, package in names.items():
-            there = getattr(importlib.import_module(module), name)
-            assert there is getattr(importlib.import_module(package), name), (module, name)
+    """A name of the specification is found at the path of its definition too, if it is below fluid."""
+    missing_paths = []
+    for entry in json.loads(SPEC.read_text()):
+        path = entry.get("defined_in") or ""
+        module, _, name = path.rpartition(".")
+        if not path.startswith("paddle.fluid.") or " " in path or entry["kind"] not in ("function", "class"):
+            continue
+        try:
+            resolve(entry["name"])
+        except (ImportError, AttributeError):
+            continue  # not implemented under any name
+        try:
+            found = hasattr(importlib.import_module(module), name)
+        except ImportError:
+            found = False
+        if not found:
+            missing_paths.append(path)
+    assert not missing_paths
+
+
+def test_legacy_names():
+    for module, entry in legacy_names.entries().items():
+        made = importlib.import_module(module)
+        if entry.same:
+            assert made is importlib.import_module(entry.same) is importlib.import_module(module)
+        for name, source in entry.names.items():
+            where, _, old = source.partition(":")
+            assert getattr(made, name) is getattr(importlib.import_module(where), old), (module, name)
+        assert set(entry.names) <= set(dir(made)) or entry.same
+        if not hasattr(made, "__file__"):
+            assert list(entry.public) == made.__all__ and made.__doc__
+            scope: dict[str, object] = {}
+            exec(f"from {module} import *", scope)
+            assert set(entry.public) <= set(scope)
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         _ = paddle.fluid.layers.nn.no_such_name
+    with pytest.raises(ModuleNotFoundError, match="No module named 'paddle.fluid.clip.no_such_module'"):
+        importlib.import_module("paddle.fluid.clip.no_such_module")
+
+
+def test_no_module_imports_a_legacy_module():
+    """Code of the package imports definitions; the table is for users' programs."""
+    files = {m.name for m in pkgutil.walk_packages(paddle.__path__, "paddle.")}
+    legacy = "|".join(re.escape(name) for name in set(legacy_names.entries()) - files)
+    statement = re.compile(rf"^\s*(?:from|import) (?:{legacy})(?: import|$)", re.M)
+    for path in Path(paddle.__path__[0]).rglob("*.py"):
+        assert not statement.search(path.read_text()), path
+
+
+def test_objects_unpickle_by_a_legacy_path():
+    data = pickle.dumps(paddle.io.Subset([1, 2, 3], [0]), protocol=0)
+    old = data.replace(b"paddle.io.dataset", b"paddle.fluid.dataloader.dataset")
+    assert old != data and pickle.loads(old)[0] == 1

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddle._basics import mode
-from paddle._basics.missing import speak as _speak
 
 __all__ = ["auto_cast", "GradScaler"]
 
@@ -142,6 +141,3 @@ class GradScaler(AmpScaler):
             decr_every_n_nan_or_inf,
             use_dynamic_loss_scaling,
         )
-
-
-_speak()

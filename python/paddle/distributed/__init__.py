@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from paddle._basics import missing as _missing
-from paddle._basics.missing import speak as _speak
 
 from . import collective, parallel
 from .collective import (
@@ -51,4 +50,3 @@ _LATER = {
     ),
 }
 __getattr__ = _missing.getter(__name__, later=_LATER)
-_speak()

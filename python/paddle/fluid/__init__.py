@@ -1,52 +1,43 @@
 """paddle.fluid: the API of Paddle 1.x, over the same engine."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import paddle._core as _core
-from paddle._basics.missing import getter as _getter
-from paddle._basics.missing import speak as _speak
 from paddle._dispatch.math_op_patch import monkey_patch_variable  # noqa: F401 (outside __all__, as upstream)
+from paddle._programs.backward import append_backward, gradients
+from paddle._programs.scope import global_scope, scope_guard
 from paddle.nn.initializer.base import set_global_initializer  # noqa: F401 (as above)
+from paddle.nn.param_attr import ParamAttr, WeightNormParamAttr
+from paddle.static.compiler import CompiledProgram
+from paddle.static.executor import Executor
+from paddle.static.feeder import DataFeeder, create_lod_tensor, create_random_int_lodtensor
+from paddle.static.parallel_executor import ParallelExecutor
+from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 from paddle.tensor.tensor import monkey_patch_math_varbase as monkey_patch_varbase  # noqa: F401 (as above)
 
-from . import (  # noqa: F401 (some are reached as attributes, outside __all__)
-    backward,
-    clip,
+from . import (
     communicator,
-    compiler,
     contrib,
     core,
-    data_feeder,
     default_scope_funcs,
     distribute_lookup_table,
     dygraph,
     dygraph_utils,
     evaluator,
-    executor,
     framework,
-    initializer,
     input,
     io,
-    layer_helper,
     layers,
-    lod_tensor,
     log_helper,
     metrics,
     nets,
     op,
     optimizer,
-    parallel_executor,
-    param_attr,
-    profiler,
-    reader,
-    regularizer,
     transpiler,
-    unique_name,
     wrapped_decorator,
 )
-from .backward import append_backward, gradients
-from .compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from .core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Scope, XPUPlace
 from .data import data
-from .data_feeder import DataFeeder
 from .dygraph import (
     Layer,
     disable_dygraph,
@@ -77,7 +68,6 @@ from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __al
 )
 from .dygraph.norms import InstanceNorm, PRelu, SpectralNorm  # noqa: F401 (as above)
 from .dygraph.rnn import GRUUnit  # noqa: F401
-from .executor import Executor, global_scope, scope_guard
 from .framework import (
     ComplexVariable,
     Program,
@@ -101,10 +91,33 @@ from .framework import (
 )
 from .input import embedding, one_hot
 from .io import load, load_program_state, save, set_program_state
-from .lod_tensor import create_lod_tensor, create_random_int_lodtensor
-from .parallel_executor import ParallelExecutor
-from .param_attr import ParamAttr, WeightNormParamAttr
 from .transpiler import DistributeTranspiler, DistributeTranspilerConfig, memory_optimize, release_memory
+
+if _TYPE_CHECKING:  # modules and names of the table of legacy names, which the import hook resolves
+    from paddle._basics import unique_name as unique_name
+    from paddle._programs import backward as backward
+    from paddle.distributed import entry_attr as entry_attr
+    from paddle.io import generator as reader
+    from paddle.nn import clip as clip
+    from paddle.nn import layer_helper as layer_helper
+    from paddle.nn import layer_helper_base as layer_helper_base
+    from paddle.nn import param_attr as param_attr
+    from paddle.nn.initializer import base as initializer
+    from paddle.optimizer import regularization as regularizer
+    from paddle.static import compiler as compiler
+    from paddle.static import executor as executor
+    from paddle.static import feeder as data_feeder
+    from paddle.static import feeder as lod_tensor
+    from paddle.static import install_check as install_check
+    from paddle.static import parallel_executor as parallel_executor
+    from paddle.static.datasets import device_worker as device_worker
+    from paddle.static.datasets import trainer_desc as trainer_desc
+    from paddle.static.datasets import trainer_factory as trainer_factory
+    from paddle.utils import profiler as profiler
+
+    from . import average, data_feed_desc, dataset, debugger, generator, incubate
+    from .data_feed_desc import DataFeedDesc
+    from .dataset import DatasetFactory, InMemoryDataset, QueueDataset
 
 LoDTensor = Tensor = _core.LoDTensor
 _cuda_synchronize = core._cuda_synchronize
@@ -191,24 +204,3 @@ __all__ = [
     "unique_name",
     "xpu_places",
 ]
-
-_MODULES = (
-    "average",
-    "data_feed_desc",
-    "dataset",
-    "debugger",
-    "device_worker",
-    "entry_attr",
-    "generator",
-    "incubate",
-    "install_check",
-    "trainer_desc",
-    "trainer_factory",
-)
-_LATER = {
-    **{name: f"paddle.fluid.{name}" for name in _MODULES},
-    **dict.fromkeys(("DatasetFactory", "InMemoryDataset", "QueueDataset"), "paddle.fluid.dataset"),
-    "DataFeedDesc": "paddle.fluid.data_feed_desc",
-}
-__getattr__ = _getter(__name__, later=_LATER)
-_speak()

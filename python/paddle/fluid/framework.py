@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from paddle._basics import mode as _mode
+from paddle._basics import unique_name
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_, dtype_is_floating
 from paddle._basics.flags import get_flags, set_flags
 from paddle._basics.missing import getter
@@ -65,7 +66,7 @@ from paddle._programs.program import Program
 from paddle._programs.variable import Parameter, ParameterMetaClass, Variable, VariableMetaClass
 from paddle.utils.op_library import load_op_library
 
-from . import core, unique_name
+from . import core
 from .complex_variable import ComplexVariable
 
 _dygraph_not_support_, _dygraph_only_ = dygraph_not_support, dygraph_only
@@ -103,13 +104,13 @@ _ELSEWHERE = {
     "_name_scope": _guards,
     "global_prog_seed": _program,
 }
-_of_the_graph = getter(__name__, dict.fromkeys(("IrGraph", "IrNode", "IrOpNode", "IrVarNode"), "paddle.fluid.ir_graph"))
+_legacy_name = getter(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(_ELSEWHERE[name], name)
-    return _of_the_graph(name)
+    return _legacy_name(name)
 
 
 def deprecate_stat_dict(func: Any) -> Any:

@@ -1,7 +1,6 @@
 """paddle.framework: places, parameters, recording of gradients, the seed, state in files."""
 
 import paddle._core as core
-from paddle._basics.missing import speak as _speak
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace
 from paddle._dispatch.dygraph import grad
 from paddle._dispatch.dygraph import no_grad_ as no_grad
@@ -30,5 +29,3 @@ __all__ = [
     "save",
     "set_default_dtype",
 ]
-
-_speak()

@@ -1,7 +1,6 @@
 """paddle.incubate: what may still change."""
 
 from paddle._basics.missing import getter as _getter
-from paddle._basics.missing import speak as _speak
 from paddle.nn.layer_helper import LayerHelper as LayerHelper
 from paddle.utils.op_library import load_op_library as load_op_library
 
@@ -11,4 +10,3 @@ from .optimizer import LookAhead, ModelAverage
 __all__ = ["LookAhead", "ModelAverage", "optimizer", "reader"]
 
 __getattr__ = _getter(__name__)
-_speak()

@@ -1,6 +1,5 @@
 """paddle.io: datasets, samplers and the DataLoader."""
 
-from paddle._basics.missing import speak as _speak
 from paddle.io.batch_sampler import BatchSampler, DistributedBatchSampler
 from paddle.io.dataloader import DataLoader
 from paddle.io.dataset import (
@@ -32,5 +31,3 @@ __all__ = [
     "random_split",
     "Subset",
 ]
-
-_speak()

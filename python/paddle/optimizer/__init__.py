@@ -1,7 +1,6 @@
 """paddle.optimizer: optimizers and learning rate schedulers."""
 
 from paddle._basics.missing import getter as _getter
-from paddle._basics.missing import speak as _speak
 
 from . import lr
 from .adadelta import Adadelta
@@ -29,4 +28,3 @@ __all__ = [
 ]
 
 __getattr__ = _getter(__name__)
-_speak()

@@ -1,7 +1,6 @@
 """paddle.static: building and running static Programs."""
 
 import paddle._core as _core
-from paddle._basics.missing import speak as _speak
 from paddle._basics.mode import cpu_places, cuda_places, device_guard, xpu_places
 from paddle._programs.backward import append_backward, gradients
 from paddle._programs.guards import default_main_program, default_startup_program, program_guard
@@ -86,4 +85,3 @@ _ALSO = (
     serialize_persistables,
     serialize_program,
 )
-_speak()

@@ -1,7 +1,6 @@
 """paddle.utils: deprecation marks, downloads, DLPack, profiler and other helpers."""
 
 from paddle._basics.missing import getter as _getter
-from paddle._basics.missing import speak as _speak
 from paddle._basics.version import require_version
 
 from . import dlpack, profiler, unique_name
@@ -34,4 +33,3 @@ __getattr__ = _getter(
         "run_check": "paddle.static.install_check",
     },
 )
-_speak()

@@ -1,31 +1,33 @@
 """fluid.contrib: mixed precision, its optimizer, layers, decoders, files on Hadoop, and what Programs count for."""
 
-from paddle._basics.missing import getter
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import (
-    decoder,
-    extend_optimizer,
-    layers,
-    memory_usage_calc,
-    mixed_precision,
-    model_stat,
-    op_frequence,
-    optimizer,
-    quantize,
-    reader,
-    utils,
+from paddle.incubate.reader import distributed_batch_reader
+from paddle.static.amp import (
+    AutoMixedPrecisionLists,
+    CustomOpLists,
+    cast_model_to_fp16,
+    cast_parameters_to_fp16,
+    decorate,
+    fp16_guard,
 )
+
+from . import decoder, extend_optimizer, layers, memory_usage_calc, model_stat, op_frequence, optimizer, quantize, utils
 from .decoder import *  # noqa: F403
 from .extend_optimizer import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .memory_usage_calc import *  # noqa: F403
-from .mixed_precision import *  # noqa: F403
 from .model_stat import *  # noqa: F403
 from .op_frequence import *  # noqa: F403
 from .optimizer import Momentum
 from .quantize import *  # noqa: F403
-from .reader import *  # noqa: F403
 from .utils import *  # noqa: F403
+
+if _TYPE_CHECKING:  # modules of the table of legacy names, which the import hook makes
+    from paddle.incubate import reader as reader
+    from paddle.static import amp as mixed_precision
+
+    from . import slim as slim
 
 __all__ = [
     "Momentum",
@@ -34,15 +36,17 @@ __all__ = [
     "optimizer",
     *layers.__all__,
     *memory_usage_calc.__all__,
-    *mixed_precision.__all__,
+    "decorate",
+    "AutoMixedPrecisionLists",
+    "CustomOpLists",
+    "fp16_guard",
+    "cast_model_to_fp16",
+    "cast_parameters_to_fp16",
     *model_stat.__all__,
     *op_frequence.__all__,
     *quantize.__all__,
     *extend_optimizer.__all__,
     *decoder.__all__,
-    *reader.__all__,
+    "distributed_batch_reader",
     *utils.__all__,
 ]
-
-# models that are to be smaller: few scripts ask for these
-__getattr__ = getter(__name__, {"slim": "paddle.fluid.contrib.slim"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddle.fluid.executor import global_scope
+from paddle._programs.scope import global_scope
 from paddle.fluid.incubate.fleet.parameter_server.pslib import PSLib
 
 __all__ = ["Fleet"]

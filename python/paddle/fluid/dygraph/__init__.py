@@ -1,30 +1,18 @@
 """fluid.dygraph: dygraph mode by its 1.x names."""
 
 from paddle._basics.tracer import Tracer  # noqa: F401 (outside __all__)
+from paddle.amp import AmpScaler, amp_guard
+from paddle.fluid.rates import decays, epochs
+from paddle.fluid.rates.decays import *  # noqa: F403
+from paddle.fluid.rates.epochs import *  # noqa: F403
+from paddle.jit.traced import TracedLayer
+from paddle.nn.layer.container import LayerList, ParameterList, Sequential
+from paddle.nn.layer.layers import Layer
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
-from . import (
-    amp,
-    base,
-    checkpoint,
-    container,
-    jit,
-    layers,
-    learning_rate_scheduler,
-    loss,
-    nce,
-    nn,
-    norms,
-    parallel,
-    rnn,
-)
-from .amp import AmpScaler, amp_guard
+from . import base, checkpoint, loss, nce, nn, norms, parallel, rnn
 from .base import *  # noqa: F403
 from .checkpoint import load_dygraph, save_dygraph
-from .container import LayerList, ParameterList, Sequential
-from .jit import TracedLayer
-from .layers import Layer
-from .learning_rate_scheduler import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
@@ -35,7 +23,8 @@ __all__ = [
     *loss.__all__,
     *nn.__all__,
     *(name for name in rnn.__all__ if name not in nn.__all__),
-    *learning_rate_scheduler.__all__,
+    *decays.__all__,
+    *epochs.__all__,
     "AmpScaler",
     "amp_guard",
     "TracedLayer",

@@ -1,5 +1,7 @@
 """fluid.layers: the layer functions of Paddle 1.x."""
 
+from paddle.static.metric import accuracy, auc
+
 from . import (
     beams,
     branches,
@@ -19,7 +21,6 @@ from . import (
     learning_rate_scheduler,
     lod_nets,
     loss,
-    metric_op,
     more_losses,
     nn,
     old,
@@ -46,7 +47,6 @@ from .io import *  # noqa: F403
 from .learning_rate_scheduler import *  # noqa: F403
 from .lod_nets import *  # noqa: F403
 from .loss import *  # noqa: F403
-from .metric_op import *  # noqa: F403
 from .more_losses import *  # noqa: F403
 from .nn import *  # noqa: F403
 from .ops import *  # noqa: F403
@@ -77,7 +77,8 @@ __all__ = [
     *relations.__all__,
     *lod_nets.__all__,
     *loss.__all__,
-    *metric_op.__all__,
+    "accuracy",
+    "auc",
     *more_losses.__all__,
     *sampled.__all__,
     *_rnn,

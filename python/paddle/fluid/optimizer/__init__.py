@@ -1,6 +1,5 @@
 """fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
 
-from paddle._basics.missing import getter as _getter
 from paddle.incubate.optimizer.gradient_merge import GradientMergeOptimizer as GradientMergeOptimizer
 from paddle.incubate.optimizer.pipeline import PipelineOptimizer
 from paddle.incubate.optimizer.recompute import RecomputeOptimizer
@@ -63,5 +62,3 @@ RMSProp = RMSPropOptimizer
 Ftrl = FtrlOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Lamb = LambOptimizer
-
-__getattr__ = _getter(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from paddle._basics.place import CPUPlace
-from paddle.fluid.executor import Executor
 from paddle.optimizer.base import OptimizerBase
+from paddle.static.executor import Executor
 
 from .role_maker import PaddleCloudRoleMaker, RoleMakerBase
 

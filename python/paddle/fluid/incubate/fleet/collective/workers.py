@@ -8,12 +8,13 @@ from typing import Any
 
 from paddle.distributed.ps.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddle.fluid import contrib, io
-from paddle.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
-from paddle.fluid.executor import Executor
 from paddle.fluid.framework import Program, default_startup_program
 from paddle.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver, PaddleModel
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
 from paddle.fluid.optimizer import RecomputeOptimizer
+from paddle.static.compiler import CompiledProgram
+from paddle.static.executor import Executor
+from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = ["Collective", "CollectiveOptimizer", "DistributedStrategy", "fleet"]
 

@@ -7,9 +7,8 @@ import os
 import tempfile
 import time
 
+from paddle.distributed.fleet.utils.fs import HDFSClient
 from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
-
-from .hdfs import HDFSClient
 
 __all__ = ["check_all_trainers_ready"]
 

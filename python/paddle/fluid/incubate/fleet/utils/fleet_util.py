@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from paddle._basics.place import CPUPlace
+from paddle._programs.scope import global_scope, scope_guard
+from paddle.distributed.fleet.utils.fs import HDFSClient
 from paddle.fluid import io
-from paddle.fluid.executor import global_scope, scope_guard
 
 from ..parameter_server import distribute_transpiler, pslib
 from . import ctr_metrics, device_regions, utils
-from .hdfs import HDFSClient
 
 __all__ = ["FleetUtil"]
 

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from paddle.distributed.ps.config import DistributeTranspilerConfig, ServerRuntimeConfig
-from paddle.fluid.compiler import BuildStrategy, ExecutionStrategy
 from paddle.fluid.incubate.fleet.parameter_server.mode import DistributedMode
+from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = [
     "TrainerRuntimeConfig",

@@ -5,20 +5,21 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from paddle._programs.scope import global_scope
 from paddle.distributed.checkport import wait_server_ready
 from paddle.distributed.ps import job_programs
 from paddle.distributed.ps.communicator import Communicator
 from paddle.distributed.ps.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddle.distributed.ps.geo_sgd_transpiler import GeoSgdTranspiler
-from paddle.fluid.compiler import CompiledProgram
-from paddle.fluid.executor import Executor, global_scope
 from paddle.fluid.framework import Program, default_startup_program
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server.mode import PSMode
-from paddle.fluid.parallel_executor import ParallelExecutor
 from paddle.optimizer.base import OptimizerBase
+from paddle.static.compiler import CompiledProgram
+from paddle.static.executor import Executor
+from paddle.static.parallel_executor import ParallelExecutor
 
 from .distributed_strategy import (
     AsyncStrategy,

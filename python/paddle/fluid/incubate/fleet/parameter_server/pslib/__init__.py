@@ -13,11 +13,11 @@ import numpy as np
 
 import paddle._core as _core
 import paddle.fluid as fluid
+from paddle._programs.scope import global_scope
 from paddle.distributed.port_files import forget_the_dead
 from paddle.distributed.ps.pslib import server_programs, table_commands, trainer_programs
 from paddle.distributed.ps.pslib.optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
 from paddle.distributed.ps.pslib.optimizer_factory import DistributedAdam
-from paddle.fluid.executor import global_scope
 from paddle.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet
 from paddle.fluid.incubate.fleet.base.mode import Mode
 from paddle.fluid.incubate.fleet.base.role_maker import MPISymetricRoleMaker, RoleMakerBase

@@ -6,7 +6,7 @@ from typing import Any
 
 import paddle.fluid as fluid
 from paddle.distributed.ps.pslib.optimizer_factory import FLEET_GLOBAL_DICT
-from paddle.fluid.layer_helper import LayerHelper
+from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["fleet_embedding"]
 

@@ -1,0 +1,335 @@
+"""Upstream's module paths whose names are defined in other modules of this package: one table.
+
+An entry starts with a module below `paddle`; its indented lines name the sources of its names, as `source: names`.
+Names after a bar are outside of `__all__`; `new=old` renames. `module = other` makes both paths the same module object.
+
+The import hook (`import_hook.py`) makes the modules of the table that have no file. A module that has a file gets the
+names of its entry in addition to its own, and keeps its `__all__`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+__all__ = ["Entry", "children", "entries", "entry"]
+
+_TABLE = """
+distributed.collective
+  distributed: split
+
+fluid
+  fluid.data_feed_desc: DataFeedDesc
+  fluid.dataset: DatasetFactory InMemoryDataset QueueDataset
+
+fluid.backward
+  _programs.backward: append_backward gradients calc_gradient
+  _programs.backward_ops: | _addup_repetitive_outputs_ _append_backward_ops_ _append_backward_vars_ _create_op_desc_
+    _find_not_need_ops _infer_var_data_type_shape_ _remove_no_grad_branch_ _rename_arg_ _rename_grad_
+  _programs.backward_path: | _all_in_set_ _append_grad_suffix_ _as_list _find_no_grad_vars _find_op_path_
+    _get_no_grad_set_name _get_output_names _get_stop_gradients_ _is_grad_var_ _some_in_set_ _strip_grad_suffix_
+  _programs.program_stats: | ProgramStats serialize_op_decs
+
+fluid.clip
+  nn.clip: set_gradient_clip ErrorClipByValue ClipGradByValue ClipGradByNorm ClipGradByGlobalNorm | BaseErrorClipAttr
+    ClipGradBase GradientClipBase GradientClipByGlobalNorm GradientClipByNorm GradientClipByValue
+    _correct_clip_op_role_var append_gradient_clip_ops error_clip_callback
+
+fluid.compiler
+  static.compiler: CompiledProgram
+  static.strategies: ExecutionStrategy BuildStrategy
+
+fluid.contrib.layers.nn
+  fluid.contrib.layers: _pull_box_extended_sparse search_pyramid_hash batch_fc bilateral_slice fused_bn_add_act
+    fused_elemwise_activation fused_embedding_seq_pool match_matrix_tensor partial_concat partial_sum rank_attention
+    shuffle_batch tdm_child tdm_sampler tree_conv var_conv_2d
+
+fluid.contrib.mixed_precision
+  static.amp: decorate AutoMixedPrecisionLists CustomOpLists fp16_guard cast_model_to_fp16 cast_parameters_to_fp16
+
+fluid.contrib.mixed_precision.amp_nn
+  static.amp.amp_nn: check_finite_and_unscale update_loss_scaling
+
+fluid.contrib.mixed_precision.decorator
+  static.amp.decorator: decorate | OptimizerWithMixedPrecision
+
+fluid.contrib.mixed_precision.fp16_lists
+  static.amp.fp16_lists: AutoMixedPrecisionLists CustomOpLists | black_list gray_list white_list
+
+fluid.contrib.mixed_precision.fp16_utils
+  static.amp.fp16_utils: fp16_guard cast_model_to_fp16 cast_parameters_to_fp16 | find_true_post_op find_true_prev_op
+    rewrite_program update_role_var_grad
+
+fluid.contrib.reader
+  incubate.reader: distributed_batch_reader
+
+fluid.contrib.reader.distributed_reader
+  incubate.reader: distributed_batch_reader
+
+fluid.contrib.slim.quantization.quant2_int8_mkldnn_pass
+  fluid.contrib.slim.quantization.mkldnn: Quant2Int8MkldnnPass
+
+fluid.contrib.slim.quantization.quant_int8_mkldnn_pass
+  fluid.contrib.slim.quantization.mkldnn: QuantInt8MkldnnPass
+
+fluid.data_feeder
+  static.feeder: DataFeeder | BatchedTensorProvider DataToLoDTensorConverter
+  _basics.checks: | check_dtype check_type
+  _basics.dtypes: | convert_dtype
+  _programs.variable_checks: | check_shape check_variable_and_dtype
+
+fluid.dataloader
+  io.dataset: Dataset IterableDataset TensorDataset ComposeDataset ChainDataset Subset random_split
+  io.batch_sampler: BatchSampler DistributedBatchSampler
+  io.worker: get_worker_info
+  io.sampler: Sampler SequenceSampler RandomSampler WeightedRandomSampler
+
+fluid.dataloader.batch_sampler
+  io.batch_sampler: BatchSampler DistributedBatchSampler | _InfiniteIterableSampler
+
+fluid.dataloader.dataloader_iter
+  io.worker: get_worker_info | WorkerInfo _worker_loop
+  io.collate: | default_collate_fn
+  io.dataloader: | _DataLoaderIterBase _DataLoaderIterMultiProcess _DataLoaderIterSingleProcess
+  io.fetcher: | _DatasetKind
+
+fluid.dataloader.dataset
+  io.dataset: Dataset IterableDataset TensorDataset ComposeDataset ChainDataset Subset random_split | to_list
+
+fluid.dataloader.fetcher
+  io.fetcher: | _DatasetFetcher _IterableDatasetFetcher _MapDatasetFetcher
+
+fluid.dataloader.sampler
+  io.sampler: Sampler SequenceSampler RandomSampler WeightedRandomSampler | _weighted_sample
+
+fluid.device_worker
+  static.datasets.device_worker: DeviceWorker Hogwild DownpourSGD Section DownpourSGDOPT | DeviceWorkerFactory
+
+fluid.dygraph.amp
+  amp: amp_guard AmpScaler
+
+fluid.dygraph.amp.auto_cast
+  amp: amp_guard
+
+fluid.dygraph.amp.loss_scaler
+  amp: AmpScaler
+
+fluid.dygraph.container
+  nn.layer.container: Sequential ParameterList LayerList
+
+fluid.dygraph.jit
+  jit.traced: TracedLayer | extract_vars
+
+fluid.dygraph.layer_object_helper
+  nn.layer_object_helper: LayerObjectHelper
+
+fluid.dygraph.layers
+  nn.layer.layers: Layer
+  nn.layer.layer_support: | HookRemoveHelper
+
+fluid.dygraph.learning_rate_scheduler
+  fluid.rates.decays: NoamDecay PiecewiseDecay NaturalExpDecay ExponentialDecay InverseTimeDecay PolynomialDecay
+    CosineDecay LinearLrWarmup ReduceLROnPlateau
+  fluid.rates.epochs: StepDecay MultiStepDecay LambdaDecay | _LearningRateEpochDecay
+  fluid.rates.base: | LearningRateDecay
+
+fluid.dygraph.math_op_patch
+  tensor.tensor: monkey_patch_math_varbase
+
+fluid.dygraph.nn
+  fluid.dygraph: BCELoss L1Loss MSELoss NCE NLLLoss
+
+fluid.dygraph.tracer
+  _basics.tracer: Tracer
+
+fluid.dygraph.varbase_patch_methods
+  tensor.tensor: monkey_patch_varbase=monkey_patch_math_varbase
+
+fluid.entry_attr
+  distributed.entry_attr: ProbabilityEntry CountFilterEntry | EntryAttr
+
+fluid.executor
+  static.executor: Executor _fetch_var
+  _programs.scope: global_scope scope_guard _switch_scope
+  static.feed: as_numpy | _as_lodtensor _to_name_str check_feed_shape_type dimension_is_compatible_with
+    dtype_is_compatible_with has_feed_operators has_fetch_operators
+  static.datasets: FetchHandler FetchHandlerMonitor
+
+fluid.framework
+  fluid.ir_graph: IrGraph IrNode IrOpNode IrVarNode
+
+fluid.incubate.data_generator
+  distributed.fleet.data_generator: MultiSlotDataGenerator MultiSlotStringDataGenerator | DataGenerator
+
+fluid.incubate.fleet.dist_transpiler
+  distributed.ps.distribute_transpiler: DistributeTranspiler DistributeTranspilerConfig
+
+fluid.incubate.fleet.parameter_server.ir.ps_dispatcher
+  distributed.ps.dispatcher: | HashName PSDispatcher RoundRobin
+
+fluid.incubate.fleet.utils.fs
+  distributed.fleet.utils.fs: LocalFS | FS ExecuteError FSFileExistsError FSFileNotExistsError FSShellCmdAborted
+    FSTimeOut
+
+fluid.incubate.fleet.utils.hdfs
+  distributed.fleet.utils.fs: HDFSClient
+
+fluid.initializer = nn.initializer.base
+
+fluid.install_check
+  static.install_check: run_check
+
+fluid.layer_helper
+  nn.layer_helper: LayerHelper
+
+fluid.layer_helper_base
+  nn.layer_helper_base: LayerHelperBase
+
+fluid.layers.control_flow
+  fluid.layers: IfElse
+
+fluid.layers.detection
+  fluid.layers: collect_fpn_proposals distribute_fpn_proposals generate_mask_labels generate_proposal_labels
+    generate_proposals retinanet_target_assign rpn_target_assign
+
+fluid.layers.loss
+  fluid.layers: bpr_loss center_loss edit_distance hsigmoid huber_loss kldiv_loss margin_rank_loss nce npair_loss
+    rank_loss sampled_softmax_with_cross_entropy teacher_student_sigmoid_loss warpctc
+
+fluid.layers.math_op_patch
+  _dispatch.math_op_patch: monkey_patch_variable
+
+fluid.layers.metric_op
+  static.metric: accuracy auc
+
+fluid.layers.nn
+  fluid.layers: add_position_encoding addcmul addmm affine_channel affine_grid allclose bmm chunk_eval clamp
+    clip_by_norm continuous_value_model cos_sim crf_decoding crop crop_tensor cross ctc_greedy_decoder data_norm
+    deformable_roi_pooling diag_embed dice_loss dist dot elementwise_equal filter_by_instag flip fsp_matrix gather_tree
+    gaussian_random_batch_size_like grid_sampler hash image_resize image_resize_short index_sample index_select
+    inplace_abn instance_norm interpolate label_smooth linear_chain_crf lod_append lod_reset log1p log_loss log_softmax
+    logsumexp lrn maxout mean_iou meshgrid nonzero pad pad2d pad_constant_like pixel_shuffle prelu prroi_pool psroi_pool
+    randint randn random_crop randperm resize_bilinear resize_linear resize_nearest resize_trilinear roi_align roi_pool
+    roll sampling_id shuffle_channel similarity_focus smooth_l1 space_to_depth spectral_norm t temporal_shift
+
+fluid.layers.rnn
+  fluid.layers: beam_search beam_search_decode dynamic_gru dynamic_lstm dynamic_lstmp gru_unit lstm lstm_unit
+
+fluid.layers.tensor
+  fluid.layers: arange full full_like kron trace tril
+
+fluid.lod_tensor
+  static.feeder: create_lod_tensor create_random_int_lodtensor
+
+fluid.parallel_executor
+  static.parallel_executor: ParallelExecutor
+  static.strategies: BuildStrategy ExecutionStrategy
+
+fluid.param_attr
+  nn.param_attr: ParamAttr WeightNormParamAttr
+
+fluid.profiler
+  utils.profiler: cuda_profiler reset_profiler profiler start_profiler stop_profiler
+
+fluid.reader
+  io.generator: PyReader | DataLoaderBase DatasetLoader DygraphGeneratorLoader GeneratorLoader keep_data_loader_order
+    use_pinned_memory
+  io.dataloader: DataLoader
+  io.collate: default_collate_fn
+  static.py_reader: | data_loader_unique_name_generator=loader_names
+
+fluid.regularizer
+  regularizer: L1Decay=L1DecayRegularizer L2Decay=L2DecayRegularizer L1DecayRegularizer L2DecayRegularizer
+    | WeightDecayRegularizer
+  optimizer.regularization: | _create_regularization_of_grad append_regularization_ops
+
+fluid.trainer_desc
+  static.datasets.trainer_desc: TrainerDesc MultiTrainer DistMultiTrainer PipelineTrainer HeterXpuTrainer
+    | HeterBoxTrainer PSGPUTrainer
+
+fluid.trainer_factory
+  static.datasets.trainer_factory: TrainerFactory
+  static.datasets.fetch_handler: FetchHandler FetchHandlerMonitor
+
+fluid.unique_name = _basics.unique_name
+
+nn.functional.common
+  nn.functional: interpolate pad upsample
+
+nn.functional.loss
+  nn.functional: binary_cross_entropy ctc_loss hsigmoid_loss kl_div log_loss nll_loss smooth_l1_loss
+
+nn.layer.common
+  nn.layer: Pad1D Pad2D Pad3D Upsample UpsamplingBilinear2D UpsamplingNearest2D
+
+nn.layer.loss
+  nn.layer: CTCLoss
+
+nn.layer.norm
+  nn.layer: InstanceNorm1D InstanceNorm2D InstanceNorm3D LocalResponseNorm SpectralNorm SyncBatchNorm
+
+nn.layer.rnn
+  nn.layer: BiRNN GRU LSTM RNN SimpleRNN
+
+static.nn.common
+  static.nn: deform_conv2d
+
+tensor.creation
+  tensor: to_tensor
+
+tensor.manipulation
+  tensor: cast transpose
+
+tensor.math
+  tensor: addmm inverse isfinite isinf isnan kron mm multiplex trace
+"""
+
+
+class Entry(NamedTuple):
+    """One module of the table.
+
+    Attributes:
+        public: its `__all__`.
+        names: name to "module:name" of its definition.
+        same: the module that this one is identical with.
+    """
+
+    public: tuple[str, ...]
+    names: dict[str, str]
+    same: str | None
+
+
+def _parse(text: str) -> tuple[str, Entry]:
+    head, *lines = text.replace("\n    ", " ").split("\n")
+    module, _, same = head.partition(" = ")
+    public: list[str] = []
+    names: dict[str, str] = {}
+    for line in lines:
+        source, _, listed = line.strip().partition(":")
+        shown, _, hidden = listed.partition("|")
+        public += (name.partition("=")[0] for name in shown.split())
+        for name in [*shown.split(), *hidden.split()]:
+            new, _, old = name.partition("=")
+            names[new] = f"paddle.{source}:{old or new}"
+    return f"paddle.{module}", Entry(tuple(public), names, f"paddle.{same}" if same else None)
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """The table by full module names."""
+    return dict(map(_parse, _TABLE.strip().split("\n\n")))
+
+
+def entry(module: str) -> Entry | None:
+    """The entry of a module; None for one that is not in the table."""
+    return entries().get(module)
+
+
+@cache
+def children() -> dict[str, set[str]]:
+    """Packages that have modules in the table: full name to the last parts of these modules' names."""
+    found: dict[str, set[str]] = {}
+    for name in entries():
+        package, _, last = name.rpartition(".")
+        found.setdefault(package, set()).add(last)
+    return found

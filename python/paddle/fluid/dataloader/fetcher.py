@@ -1,3 +1,0 @@
-"""The older import path of the fetchers behind a DataLoader."""
-
-from paddle.io.fetcher import _DatasetFetcher, _IterableDatasetFetcher, _MapDatasetFetcher

@@ -1,5 +1,0 @@
-"""Metrics of fluid.layers."""
-
-from paddle.static.metric import accuracy, auc
-
-__all__ = ["accuracy", "auc"]
