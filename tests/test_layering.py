@@ -43,7 +43,7 @@ PYTHON = """
 # Rooms within a package, in the same order; what is not named stands above them.
 WITHIN = {
     "nn": ["initializer", "functional", "layer"],
-    "fluid": ["rates", "layers", "dygraph"],
+    "fluid": ["lr_decay", "layers", "dygraph"],
     "distributed": ["launch", "ps", "fleet"],
 }
 

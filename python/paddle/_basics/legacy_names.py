@@ -39,11 +39,6 @@ fluid.compiler
   static.compiler: CompiledProgram
   static.strategies: ExecutionStrategy BuildStrategy
 
-fluid.contrib.layers.nn
-  fluid.contrib.layers: _pull_box_extended_sparse search_pyramid_hash batch_fc bilateral_slice fused_bn_add_act
-    fused_elemwise_activation fused_embedding_seq_pool match_matrix_tensor partial_concat partial_sum rank_attention
-    shuffle_batch tdm_child tdm_sampler tree_conv var_conv_2d
-
 fluid.contrib.mixed_precision
   static.amp: decorate AutoMixedPrecisionLists CustomOpLists fp16_guard cast_model_to_fp16 cast_parameters_to_fp16
 
@@ -128,16 +123,13 @@ fluid.dygraph.layers
   nn.layer.layer_support: | HookRemoveHelper
 
 fluid.dygraph.learning_rate_scheduler
-  fluid.rates.decays: NoamDecay PiecewiseDecay NaturalExpDecay ExponentialDecay InverseTimeDecay PolynomialDecay
+  fluid.lr_decay.decays: NoamDecay PiecewiseDecay NaturalExpDecay ExponentialDecay InverseTimeDecay PolynomialDecay
     CosineDecay LinearLrWarmup ReduceLROnPlateau
-  fluid.rates.epochs: StepDecay MultiStepDecay LambdaDecay | _LearningRateEpochDecay
-  fluid.rates.base: | LearningRateDecay
+  fluid.lr_decay.epochs: StepDecay MultiStepDecay LambdaDecay | _LearningRateEpochDecay
+  fluid.lr_decay.base: | LearningRateDecay
 
 fluid.dygraph.math_op_patch
   tensor.tensor: monkey_patch_math_varbase
-
-fluid.dygraph.nn
-  fluid.dygraph: BCELoss L1Loss MSELoss NCE NLLLoss
 
 fluid.dygraph.tracer
   _basics.tracer: Tracer
@@ -185,17 +177,6 @@ fluid.layer_helper
 fluid.layer_helper_base
   nn.layer_helper_base: LayerHelperBase
 
-fluid.layers.control_flow
-  fluid.layers: IfElse
-
-fluid.layers.detection
-  fluid.layers: collect_fpn_proposals distribute_fpn_proposals generate_mask_labels generate_proposal_labels
-    generate_proposals retinanet_target_assign rpn_target_assign
-
-fluid.layers.loss
-  fluid.layers: bpr_loss center_loss edit_distance hsigmoid huber_loss kldiv_loss margin_rank_loss nce npair_loss
-    rank_loss sampled_softmax_with_cross_entropy teacher_student_sigmoid_loss warpctc
-
 fluid.layers.math_op_patch
   _dispatch.math_op_patch: monkey_patch_variable
 
@@ -203,17 +184,8 @@ fluid.layers.metric_op
   static.metric: accuracy auc
 
 fluid.layers.nn
-  fluid.layers: add_position_encoding addcmul addmm affine_channel affine_grid allclose bmm chunk_eval clamp
-    clip_by_norm continuous_value_model cos_sim crf_decoding crop crop_tensor cross ctc_greedy_decoder data_norm
-    deformable_roi_pooling diag_embed dice_loss dist dot elementwise_equal filter_by_instag flip fsp_matrix gather_tree
-    gaussian_random_batch_size_like grid_sampler hash image_resize image_resize_short index_sample index_select
-    inplace_abn instance_norm interpolate label_smooth linear_chain_crf lod_append lod_reset log1p log_loss log_softmax
-    logsumexp lrn maxout mean_iou meshgrid nonzero pad pad2d pad_constant_like pixel_shuffle prelu prroi_pool psroi_pool
-    randint randn random_crop randperm resize_bilinear resize_linear resize_nearest resize_trilinear roi_align roi_pool
-    roll sampling_id shuffle_channel similarity_focus smooth_l1 space_to_depth spectral_norm t temporal_shift
-
-fluid.layers.rnn
-  fluid.layers: beam_search beam_search_decode dynamic_gru dynamic_lstm dynamic_lstmp gru_unit lstm lstm_unit
+  fluid.layers: addcmul addmm allclose bmm clamp cross diag_embed dist dot elementwise_equal flip index_sample
+    index_select log1p log_softmax logsumexp meshgrid nonzero randint randn randperm roll t
 
 fluid.layers.tensor
   fluid.layers: arange full full_like kron trace tril

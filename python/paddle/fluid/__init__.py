@@ -47,27 +47,27 @@ from .dygraph import (
     load_dygraph,
     save_dygraph,
 )
-from .dygraph.conv import (  # noqa: F401 (names of fluid itself, outside its __all__)
+from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __all__)
+    NCE,
+    BatchNorm,
     BilinearTensorProduct,
+    Conv2D,
     Conv2DTranspose,
     Conv3D,
     Conv3DTranspose,
-)
-from .dygraph.nce import NCE  # noqa: F401 (outside __all__, as those below)
-from .dygraph.nn import (  # noqa: F401 (names of fluid itself, outside its __all__)
-    BatchNorm,
-    Conv2D,
     Dropout,
     Embedding,
     Flatten,
     GroupNorm,
+    GRUUnit,
+    InstanceNorm,
     LayerNorm,
     Linear,
     Pool2D,
+    PRelu,
+    SpectralNorm,
     TreeConv,
 )
-from .dygraph.norms import InstanceNorm, PRelu, SpectralNorm  # noqa: F401 (as above)
-from .dygraph.rnn import GRUUnit  # noqa: F401
 from .framework import (
     ComplexVariable,
     Program,

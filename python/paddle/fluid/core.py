@@ -15,8 +15,7 @@ from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
-from .core_gloo import Gloo
-from .core_helpers import (
+from .core_functions import (
     DeviceType,
     Fleet,
     _create_loaded_parameter,
@@ -29,7 +28,8 @@ from .core_helpers import (
     run_cmd,
     set_feed_variable,
 )
-from .core_helpers import globals as _flag_values
+from .core_functions import globals as _flag_values
+from .core_gloo import Gloo
 from .core_processes import (
     _erase_process_pids,
     _set_process_pids,

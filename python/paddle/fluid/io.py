@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from paddle._basics.missing import getter
+import logging
+import os
+from typing import Any
+
+from paddle._basics.dtypes import VarType
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle.batch import batch
@@ -71,10 +75,6 @@ __all__ = [
 
 _clone_var_in_block_ = clone_var_in_block
 _get_valid_program = valid_program
-__getattr__ = getter(
-    __name__,
-    dict.fromkeys(("_load_persistable_nodes", "_save_persistable_nodes"), "paddle.fluid.persistable_nodes"),
-)
 
 
 def get_parameter_value(para, executor):
@@ -93,3 +93,35 @@ def get_parameter_value_by_name(name, executor, program=None):
     """The value of the parameter `name` of `program` (the default one when None) as an array."""
     program = guards.default_main_program() if program is None else program
     return get_parameter_value(program.global_block().var(name), executor)
+
+
+def _graph_variables(graph: Any) -> list:
+    """A Variable of another Program for each persistable name that has bytes."""
+    descs = {n.name(): n.var() for n in graph.all_persistable_nodes()}
+    block = Program().global_block()
+    return [
+        block.create_var(
+            name=name,
+            shape=desc.shape(),
+            dtype=desc.dtype(),
+            type=desc.type(),
+            lod_level=desc.lod_level(),
+            persistable=True,
+        )
+        for name, desc in descs.items()
+        if desc.type() not in (VarType.RAW, VarType.READER)
+    ]
+
+
+def _save_persistable_nodes(executor, dirname, graph) -> None:
+    """Writes the persistable variables of an IrGraph to the folder `dirname`."""
+    save_vars(executor=executor, dirname=dirname, vars=_graph_variables(graph))
+
+
+def _load_persistable_nodes(executor, dirname, graph) -> None:
+    """Reads what `_save_persistable_nodes` wrote; variables without a file are left as they are, with a warning."""
+    variables = _graph_variables(graph)
+    there = [v for v in variables if os.path.exists(os.path.join(dirname, v.name))]
+    for gone in sorted({v.name for v in variables} - {v.name for v in there}):
+        logging.getLogger(__name__).warning("there is no file of the variable %s in %s", gone, dirname)
+    load_vars(executor=executor, dirname=dirname, vars=there)

@@ -2,19 +2,20 @@
 
 from paddle._basics.tracer import Tracer  # noqa: F401 (outside __all__)
 from paddle.amp import AmpScaler, amp_guard
-from paddle.fluid.rates import decays, epochs
-from paddle.fluid.rates.decays import *  # noqa: F403
-from paddle.fluid.rates.epochs import *  # noqa: F403
+from paddle.fluid.lr_decay import decays, epochs
+from paddle.fluid.lr_decay.decays import *  # noqa: F403
+from paddle.fluid.lr_decay.epochs import *  # noqa: F403
 from paddle.jit.traced import TracedLayer
 from paddle.nn.layer.container import LayerList, ParameterList, Sequential
 from paddle.nn.layer.layers import Layer
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
 
-from . import base, checkpoint, loss, nce, nn, norms, parallel, rnn
+from . import base, checkpoint, nn, parallel, rnn
 from .base import *  # noqa: F403
 from .checkpoint import load_dygraph, save_dygraph
-from .loss import *  # noqa: F403
 from .nn import *  # noqa: F403
+from .nn import loss
+from .nn.loss import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 from .rnn import *  # noqa: F403
 

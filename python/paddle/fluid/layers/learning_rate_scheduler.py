@@ -14,9 +14,9 @@ from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._programs.guards import default_main_program
 from paddle._programs.variable import Variable
+from paddle.fluid.lr_decay import decays, formulas
 
-from ..rates import decays, formulas
-from . import control_flow, nn, tensor
+from . import nn, tensor
 
 __all__ = [
     "exponential_decay",

@@ -12,9 +12,9 @@ from paddle._basics import mode
 from paddle._basics.dtypes import VarType
 from paddle._programs import guards
 from paddle._programs.variable import Variable
-from paddle.fluid.rates.base import LearningRateDecay
-from paddle.fluid.rates.decays import ReduceLROnPlateau
-from paddle.fluid.rates.epochs import _LearningRateEpochDecay
+from paddle.fluid.lr_decay.base import LearningRateDecay
+from paddle.fluid.lr_decay.decays import ReduceLROnPlateau
+from paddle.fluid.lr_decay.epochs import _LearningRateEpochDecay
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.optimizer.lr_scheduler import LRScheduler
 

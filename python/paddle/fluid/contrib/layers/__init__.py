@@ -1,22 +1,12 @@
-"""fluid.contrib.layers: layers outside the stable API of 1.x."""
+"""fluid.contrib.layers: layers outside of the stable API of 1.x."""
 
-from . import click, fused, hashed, metric_op, nn, rnn_impl, trees
-from .click import *  # noqa: F403
-from .fused import *  # noqa: F403
-from .hashed import *  # noqa: F403
-from .images import bilateral_slice
+from . import metric_op, nn, rnn_impl
 from .metric_op import *  # noqa: F403
-from .nn import *  # noqa: F403
+from .nn.common import *  # noqa: F403
+from .nn.ctr import *  # noqa: F403
+from .nn.embedding import *  # noqa: F403
+from .nn.fused import *  # noqa: F403
+from .nn.tdm import *  # noqa: F403
 from .rnn_impl import *  # noqa: F403
-from .trees import *  # noqa: F403
 
-__all__ = [
-    "bilateral_slice",
-    *click.__all__,
-    *fused.__all__,
-    *hashed.__all__,
-    *metric_op.__all__,
-    *nn.__all__,
-    *rnn_impl.__all__,
-    *trees.__all__,
-]
+__all__ = [*metric_op.__all__, *nn.__all__, *rnn_impl.__all__]

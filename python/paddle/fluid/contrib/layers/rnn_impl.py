@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle.fluid.layers.units import BasicGRUUnit, BasicLSTMUnit, named_part
+from paddle.fluid.layers.rnn.units import BasicGRUUnit, BasicLSTMUnit, named_part
 from paddle.nn.functional import dropout
 from paddle.nn.layer.rnn_loop import chosen, rnn, sequence_masks, swap
 

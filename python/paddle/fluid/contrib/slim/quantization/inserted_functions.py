@@ -11,7 +11,7 @@ from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle.fluid.data import data
 from paddle.fluid.ir_graph import IrGraph, IrOpNode, IrVarNode
-from paddle.fluid.layers.math import mean
+from paddle.fluid.layers.nn.math import mean
 from paddle.static import scope_guard
 
 __all__: list[str] = []

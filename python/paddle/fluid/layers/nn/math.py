@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
@@ -12,7 +13,7 @@ from paddle._basics.element_types import FLOATS, HALF_FLOATS, HALF_NUMERIC, NUME
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._programs.variable_checks import check_variable_and_dtype, check_variables
 from paddle.tensor.math import add_n
 
 
@@ -110,6 +111,8 @@ __all__ = [
     "logical_xor",
     "pow",
     "log",
+    "smooth_l1",
+    "mean_iou",
 ]
 
 
@@ -275,3 +278,42 @@ def log(x, name=None):
     """
     check_variable_and_dtype(x, "x", FLOATS, "log")
     return named(name, _ops.log, x)
+
+
+def smooth_l1(x: Any, y: Any, inside_weight: Any = None, outside_weight: Any = None, sigma: float | None = None) -> Any:
+    """The sum over each row of outside_weight * f(inside_weight * (x - y)), where f(d) is 0.5 * (sigma * d) squared
+    below 1 / sigma squared, and abs(d) - 0.5 / sigma squared beyond.
+
+    Args:
+        x, y (Variable): [N, ...], float32 or float64.
+        inside_weight, outside_weight (Variable): of the same shape; both or none.
+        sigma (float): 1.0 where None.
+
+    Returns:
+        Variable: [N, 1].
+    """
+    check_variables("smooth_l1_loss", FLOATS, X=x, Y=y)
+    return _ops.smooth_l1_loss(x, y, inside_weight, outside_weight, sigma=1.0 if sigma is None else sigma)[1]
+
+
+def mean_iou(input: Any, label: Any, num_classes: int) -> Any:  # noqa: A002
+    """The mean over the classes of intersection over union of predicted and true places.
+
+    Args:
+        input, label (Variable): int32 or int64 classes, of one shape.
+        num_classes (int): how many there are.
+
+    Returns:
+        tuple: the mean, float32 [1], and the numbers of wrong and of right places by class, int32 [num_classes].
+
+    Raises:
+        ValueError: for a number that is no class.
+
+    Examples:
+        >>> import paddle
+        >>> p, y = paddle.to_tensor([0, 1, 1]), paddle.to_tensor([0, 1, 0])
+        >>> float(paddle.fluid.layers.mean_iou(p, y, 2)[0])
+        0.5
+    """
+    check_variables("mean_iou", ["int32", "int64"], Predictions=input, Labels=label)
+    return _ops.mean_iou(input, label, num_classes=num_classes)

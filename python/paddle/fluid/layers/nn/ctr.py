@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_dtype, check_type
-from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS, takes
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -17,7 +16,6 @@ __all__ = [
     "cos_sim",
     "data_norm",
     "filter_by_instag",
-    "gaussian_random_batch_size_like",
     "hash",
 ]
 
@@ -122,43 +120,3 @@ def hash(input: Any, hash_size: int, num_hash: int = 1, name: str | None = None)
     out = named(name, _ops.hash, input, num_hash=num_hash, mod_by=hash_size)
     out.stop_gradient = True
     return out
-
-
-def gaussian_random_batch_size_like(
-    input: Any,  # noqa: A002
-    shape: Any,
-    input_dim_idx: int = 0,
-    output_dim_idx: int = 0,
-    mean: float = 0.0,
-    std: float = 1.0,
-    seed: int = 0,
-    dtype: str = "float32",
-) -> Any:
-    """Numbers of the normal distribution, in as many rows as `input` has (Paddle 2.0:
-    paddle.fluid.layers.gaussian_random_batch_size_like).
-
-    Args:
-        input (Variable): its size `input_dim_idx` becomes the size `output_dim_idx`.
-        shape (list|tuple of int): the other sizes.
-        mean, std (float): of the distribution.
-        seed (int): 0 takes the global generator.
-        dtype (str): float16 or float32.
-
-    Examples:
-        >>> import paddle
-        >>> paddle.fluid.layers.gaussian_random_batch_size_like(paddle.ones([13, 2]), shape=[-1, 11]).shape
-        [13, 11]
-    """
-    where = "fluid.layers.gaussian_random_batch_size_like"
-    check_type(shape, "shape", (list, tuple), where)
-    check_dtype(dtype, "dtype", ["float16", "float32", "int"], where)
-    return _ops.gaussian_random_batch_size_like(
-        input,
-        shape=list(shape),
-        input_dim_idx=input_dim_idx,
-        output_dim_idx=output_dim_idx,
-        mean=float(mean),
-        std=float(std),
-        seed=seed,
-        dtype=convert_np_dtype_to_dtype_(dtype),
-    )

@@ -16,38 +16,11 @@ from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.initializer.base import Constant
-from paddle.nn.layer.common import Flatten
 from paddle.nn.layer.layers import Layer
-from paddle.nn.layer.norm import BatchNorm
 
-from .conv import BilinearTensorProduct, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, activated
-from .nce import NCE
-from .norms import InstanceNorm, PRelu, SpectralNorm
-from .rnn import GRUUnit
-from .sequences import RowConv, SequenceConv  # noqa: F401 (as in 2.0.2, not among the public names)
-from .trees import TreeConv
+from .conv import activated
 
-__all__ = [
-    "BatchNorm",
-    "BilinearTensorProduct",
-    "Conv2D",
-    "Conv2DTranspose",
-    "Conv3D",
-    "Conv3DTranspose",
-    "Dropout",
-    "Embedding",
-    "Flatten",
-    "GRUUnit",
-    "GroupNorm",
-    "InstanceNorm",
-    "LayerNorm",
-    "Linear",
-    "NCE",
-    "PRelu",
-    "Pool2D",
-    "SpectralNorm",
-    "TreeConv",
-]
+__all__ = ["Dropout", "Embedding", "GroupNorm", "LayerNorm", "Linear", "Pool2D"]
 
 
 class Pool2D(Layer):

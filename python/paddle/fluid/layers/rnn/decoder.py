@@ -10,11 +10,12 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._basics.structure import flatten, map_structure
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.fluid.layers.units import BasicGRUUnit, BasicLSTMUnit
 from paddle.nn.decode import BeamSearchDecoder, Decoder, cast, dynamic_decode
 from paddle.nn.functional import gather_tree
 from paddle.nn.layer.rnn import RNNCellBase
 from paddle.nn.layer.rnn_loop import birnn, rnn
+
+from .units import BasicGRUUnit, BasicLSTMUnit
 
 __all__ = [
     "BasicDecoder",

@@ -7,10 +7,10 @@ from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle.fluid.layers.nn import softmax
+from paddle.fluid.layers.nn.manipulation import transpose
 
-from .detection_priors import box_coder
-from .manipulation import transpose
-from .nn import softmax
+from .priors import box_coder
 
 __all__ = [
     "detection_output",

@@ -6,28 +6,14 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics.element_types import FLOATS
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.nn.functional.decode import warp_ctc
-from paddle.nn.functional.loss import edit_distance
 from paddle.static.nn.crf import crf_cost, crf_decoding
 
-__all__ = ["chunk_eval", "crf_decoding", "ctc_greedy_decoder", "edit_distance", "linear_chain_crf", "warpctc"]
-
-
-def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):  # noqa: A002
-    """Connectionist temporal classification: -log of the probability that the scores of steps stand for the labels.
-
-    Args:
-        input (Variable): raw scores, float32 or float64 [steps, batch, classes]; without lengths [steps of all
-            sequences, classes] with a LoD.
-        label (Variable): int32 [batch, labels]; without lengths [labels of all sequences, 1] with a LoD.
-        blank (int): the class that stands for no label.
-        norm_by_times (bool): divide the gradient by the number of steps.
-        input_length, label_length (Variable): int64 [batch], both or none.
-
-    Returns:
-        Variable: [batch, 1].
-    """
-    return warp_ctc(input, label, blank, norm_by_times, input_length, label_length)
+__all__ = [
+    "chunk_eval",
+    "crf_decoding",
+    "ctc_greedy_decoder",
+    "linear_chain_crf",
+]
 
 
 def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):  # noqa: A002

@@ -1,4 +1,4 @@
-"""Control flow of fluid.layers: loops, branches, arrays, comparisons."""
+"""Tensor arrays, counters, comparisons and assertions of fluid.layers.control_flow."""
 
 from __future__ import annotations
 
@@ -10,57 +10,18 @@ from paddle._dispatch.append import named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.static.conditional import ConditionalBlock, Switch, case, cond, switch_case  # noqa: F401
-from paddle.static.loops import (  # noqa: F401 (tests and user code import them from here)
-    BlockGuard,
-    While,
-    assign_skip_lod_tensor_array,
-    get_inputs_outputs_in_block,
-    while_loop,
-)
-from paddle.static.pyfunc import Print
 from paddle.tensor import array as arrays
-from paddle.tensor.array import array_length, array_read, array_write
-from paddle.tensor.logic import is_empty
-
-from .rank_table import (  # noqa: F401 (as above)
-    array_to_lod_tensor,
-    lod_rank_table,
-    lod_tensor_to_array,
-    max_sequence_len,
-    merge_lod_tensor,
-    reorder_lod_tensor_by_rank,
-    select_input,
-    select_output,
-    shrink_memory,
-    split_lod_tensor,
-)
-from .recurrence import BlockGuardWithCompletion, DynamicRNN, StaticRNN, StaticRNNMemoryLink  # noqa: F401
 
 __all__ = [
-    "While",
-    "Switch",
-    "increment",
-    "array_write",
-    "create_array",
-    "less_than",
-    "less_equal",
-    "greater_than",
-    "greater_equal",
-    "equal",
-    "not_equal",
-    "is_empty",
-    "array_read",
-    "array_length",
-    "cond",
-    "case",
-    "switch_case",
-    "while_loop",
-    "Print",
     "Assert",
-    "StaticRNN",
-    "DynamicRNN",
-    "reorder_lod_tensor_by_rank",
+    "create_array",
+    "equal",
+    "greater_equal",
+    "greater_than",
+    "increment",
+    "less_equal",
+    "less_than",
+    "not_equal",
 ]
 
 

@@ -1,8 +1,9 @@
-"""Layers of fluid.layers: what has parameters, activations with arguments, sampling, and more."""
+"""Layers with parameters, activations, random tensors and SelectedRows of fluid.layers.nn."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -17,27 +18,16 @@ from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.input import one_hot_rows
+from paddle.fluid.layers.tensor import assign
+from paddle.fluid.layers.utils import try_set_static_shape_tensor
 from paddle.nn.functional.activation import relu, run_activation
-from paddle.nn.layer_helper import LayerHelper
 from paddle.static.creation import autoincreased_step_counter
 from paddle.static.nn.common import batch_norm, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
 from paddle.static.pyfunc import PyFuncRegistry, py_func
 from paddle.tensor.math import stanh
 
-from . import elements, manipulation, math, windows
-from .elements import *  # noqa: F403
-from .manipulation import *  # noqa: F403
-from .math import *  # noqa: F403
-from .tensor import assign
-from .utils import try_set_static_shape_tensor
-from .windows import *  # noqa: F403
-
 __all__ = [
-    *math.__all__,
-    *manipulation.__all__,
-    *windows.__all__,
-    *elements.__all__,
     "fc",
     "embedding",
     "batch_norm",
@@ -70,6 +60,8 @@ __all__ = [
     "merge_selected_rows",
     "py_func",
     "PyFuncRegistry",
+    "sampling_id",
+    "gaussian_random_batch_size_like",
 ]
 
 
@@ -418,3 +410,64 @@ def get_tensor_from_selected_rows(x, name=None):
 def merge_selected_rows(x, name=None):
     """A SelectedRows with the rows of equal numbers added up."""
     return named(name, _ops.merge_selected_rows, x)
+
+
+def sampling_id(x: Any, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: str = "float32") -> Any:
+    """An index for each row of probabilities: the first at which their sum is above a random number.
+
+    Args:
+        x (Variable): [N, classes], float32 or float64.
+        min, max (float): between which the random number lies; min must be less (ValueError).
+        seed (int): of the draws; 0 for the global generator.
+        dtype (str): not used: the indices are int64.
+
+    Returns:
+        Variable: int64 [N].
+
+    Examples:
+        >>> import paddle
+        >>> p = paddle.to_tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> paddle.fluid.layers.sampling_id(p).numpy().tolist()
+        [1, 0]
+    """
+    return _ops.sampling_id(x, min=min, max=max, seed=seed)
+
+
+def gaussian_random_batch_size_like(
+    input: Any,  # noqa: A002
+    shape: Any,
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Any:
+    """Numbers of the normal distribution, in as many rows as `input` has (Paddle 2.0:
+    paddle.fluid.layers.gaussian_random_batch_size_like).
+
+    Args:
+        input (Variable): its size `input_dim_idx` becomes the size `output_dim_idx`.
+        shape (list|tuple of int): the other sizes.
+        mean, std (float): of the distribution.
+        seed (int): 0 takes the global generator.
+        dtype (str): float16 or float32.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.gaussian_random_batch_size_like(paddle.ones([13, 2]), shape=[-1, 11]).shape
+        [13, 11]
+    """
+    where = "fluid.layers.gaussian_random_batch_size_like"
+    check_type(shape, "shape", (list, tuple), where)
+    check_dtype(dtype, "dtype", ["float16", "float32", "int"], where)
+    return _ops.gaussian_random_batch_size_like(
+        input,
+        shape=list(shape),
+        input_dim_idx=input_dim_idx,
+        output_dim_idx=output_dim_idx,
+        mean=float(mean),
+        std=float(std),
+        seed=seed,
+        dtype=convert_np_dtype_to_dtype_(dtype),
+    )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType
+from paddle._basics.element_types import FLOATS
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
+from paddle._programs.variable_checks import check_variables
+from paddle.fluid.layers.loss import softmax_with_cross_entropy
+from paddle.fluid.layers.nn.manipulation import flatten, reshape
+from paddle.fluid.layers.nn.math import smooth_l1
 from paddle.vision.ops import yolo_box as _yolo_box
 from paddle.vision.ops import yolo_loss
 
-from .detection_priors import box_coder, iou_similarity
-from .loss import softmax_with_cross_entropy
-from .manipulation import flatten, reshape
-from .more_losses import sigmoid_focal_loss, smooth_l1
+from .priors import box_coder, iou_similarity
 
 __all__ = [
     "bipartite_match",
@@ -283,3 +287,21 @@ def detection_map(
         ap_type=ap_version,
         class_num=class_num,
     )[-1]
+
+
+def sigmoid_focal_loss(x: Any, label: Any, fg_num: Any, gamma: float = 2.0, alpha: float = 0.25) -> Any:
+    """The focal loss (Lin et al., 2017) of every class of each sample, over the number of foreground samples.
+
+    Args:
+        x (Variable): scores, [N, classes], float32 or float64.
+        label (Variable): int32 [N, 1]: 1 to classes, 0 for the background, -1 for samples that do not count.
+        fg_num (Variable): int32 [1].
+        gamma (float): how much less easy samples count.
+        alpha (float): the weight of the label's class; the others have 1 - alpha.
+
+    Returns:
+        Variable: of the shape of `x`.
+    """
+    check_variables("sigmoid_focal_loss", FLOATS, x=x)
+    check_variables("sigmoid_focal_loss", ["int32"], label=label, fg_num=fg_num)
+    return _ops.sigmoid_focal_loss(x, label, fg_num, gamma=gamma, alpha=alpha)
