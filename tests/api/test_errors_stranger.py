@@ -283,7 +283,7 @@ TABLE = {
     "loader_batch_zero": (
         "paddle.io.DataLoader(paddle.io.TensorDataset([paddle.ones([4])]), batch_size=0)",
         AssertionError,
-        "DataLoader: batch_size must be positive or None",
+        "DataLoader: batch_size must be positive, or None",
     ),
     "loader_workers": (
         "paddle.io.DataLoader(paddle.io.TensorDataset([paddle.ones([4])]), num_workers=-1)",

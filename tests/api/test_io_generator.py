@@ -113,7 +113,7 @@ def test_wrong_arguments():
         iter(DataLoader.from_generator(capacity=1, return_list=True))
     with pytest.raises(AssertionError):
         DataLoader.from_generator(capacity=1, return_list=True).set_sample_generator(samples, batch_size=0)
-    with pytest.warns(UserWarning, match="iterable mode only"):
+    with pytest.warns(UserWarning, match="supports only iterable=True"):
         DataLoader.from_generator(capacity=1, return_list=True, iterable=False)
 
     def ragged():

@@ -108,7 +108,7 @@ def test_mnist_images(tmp_path):
 def test_mnist_of_another_format(tmp_path):
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"no numbers at all, but a text"))
     labels = idx(tmp_path / "labels.gz", np.zeros(3, "uint8"))
-    with pytest.raises(ValueError, match="no IDX file"):
+    with pytest.raises(ValueError, match="not an IDX file"):
         datasets.MNIST(str(tmp_path / "x.gz"), labels)
     images = idx(tmp_path / "images.gz", np.zeros((2, 28, 28), "uint8"))
     with pytest.raises(ValueError, match="2 images, .* 3 labels"):
