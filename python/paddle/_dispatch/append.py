@@ -16,6 +16,8 @@ from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.op_proto import OpProtoHolder
 from paddle._programs import guards
 
+from .input_checks import check_inputs
+
 __all__: list[str] = []
 
 #: the name that an API function was given, for the operators it appends
@@ -115,6 +117,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     """
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)
+    check_inputs(op_type, proto.inputs, inputs)
     key = (_layer_name or unique_name.generate(_LAYERS.get(op_type, op_type))) + ".tmp"
     dtype = None
     slots: dict[str, Any] = {}

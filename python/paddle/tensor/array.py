@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -18,7 +19,7 @@ __all__ = ["create_array", "array_write", "array_read", "array_length"]
 
 def is_array(value) -> bool:
     """Whether `value` is a LoDTensorArray of a static Program."""
-    return not mode.in_dygraph_mode() and isinstance(value, Variable) and value.type == VarType.LOD_TENSOR_ARRAY
+    return in_static_mode() and isinstance(value, Variable) and value.type == VarType.LOD_TENSOR_ARRAY
 
 
 def _new_array(key: str, dtype):
@@ -34,7 +35,7 @@ def create_array(dtype) -> Any:
         >>> paddle.enable_static()
         >>> array = fluid.layers.create_array("float32")
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         return []
     return _new_array("array", dtype)
 
@@ -54,7 +55,7 @@ def array_write(x, i, array=None) -> Any:
     Raises:
         TypeError: when `array` is no array, or the arguments are no Variables.
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert isinstance(x, Variable), "array_write: x must be a Variable"
         position = _index(i, "array_write")
         array = [] if array is None else array
@@ -79,7 +80,7 @@ def array_read(array, i) -> Any:
     Raises:
         TypeError: when `array` is no array.
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert isinstance(array, list), "array_read: array must be a list"
         return array[_index(i, "array_read")]
     check_variable_and_dtype(i, "i", ["int64"], "array_read")
@@ -94,7 +95,7 @@ def array_length(array) -> Any:
     Raises:
         TypeError: when `array` is no array.
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert isinstance(array, list), "The 'array' in array_length must be a list in dygraph mode"
         return len(array)
     if not is_array(array):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import BOOL_HALF_NUMERIC
@@ -22,8 +21,7 @@ def shape(input) -> Tensor:  # noqa: A002
         >>> paddle.shape(paddle.ones([2, 3])).numpy().tolist()
         [2, 3]
     """
-    if _core.in_static_mode():
-        check_variable_and_dtype(input, "input", BOOL_HALF_NUMERIC, "shape")
+    check_variable_and_dtype(input, "input", BOOL_HALF_NUMERIC, "shape")
     out = _ops.shape(input)
     out.stop_gradient = True
     return out
@@ -33,12 +31,6 @@ def rank(input) -> Tensor:  # noqa: A002
     """The number of dimensions as an int32 Tensor of shape [1]."""
     check_type(input, "input", Variable, "input")
     return _ops.fill_constant(shape=[1], dtype=2, value=float(len(input.shape)))
-
-
-def _part(op_type: str, x, name):
-    if _core.in_static_mode():
-        check_variable_and_dtype(x, "x", ["complex64", "complex128"], op_type)
-    return named(name, getattr(_ops, op_type), x)
 
 
 def real(x, name=None) -> Tensor:
@@ -60,7 +52,7 @@ def real(x, name=None) -> Tensor:
         >>> paddle.real(paddle.to_tensor([1 + 6j, 2 + 5j])).numpy().tolist()
         [1.0, 2.0]
     """
-    return _part("real", x, name)
+    return named(name, _ops.real, x)
 
 
 def imag(x, name=None) -> Tensor:
@@ -82,4 +74,4 @@ def imag(x, name=None) -> Tensor:
         >>> paddle.imag(paddle.to_tensor([1 + 6j, 2 + 5j])).numpy().tolist()
         [6.0, 5.0]
     """
-    return _part("imag", x, name)
+    return named(name, _ops.imag, x)

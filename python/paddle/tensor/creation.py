@@ -9,13 +9,12 @@ from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
-
-_static = _core.in_static_mode
 
 __all__ = [
     "zeros",
@@ -57,7 +56,7 @@ def full(shape, fill_value, dtype=None, name=None) -> Tensor:
         [[3], [3]]
     """
     dtype = _dtype(dtype)
-    if _static():
+    if in_static_mode():
         check_shape(shape, "fill_constant")
         check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "fill_constant")
         check_type(shape, "shape", (Variable, list, tuple), "fill_constant")
@@ -73,7 +72,7 @@ def fill(shape, value, dtype, name=None, **keywords):
     """`full` without its checks; `keywords` are further attributes of fill_constant that 1.x's functions expose."""
     keywords.update(shape_arguments(shape))
     if isinstance(value, Variable):
-        if _static():
+        if in_static_mode():
             keywords["ValueTensor"] = value if value.dtype == dtype else value.astype(dtype)
             value = 0.0
         else:
@@ -109,7 +108,7 @@ def full_like(x, fill_value, dtype=None, name=None) -> Tensor:
         [2.0, 2.0]
     """
     dtype = x.dtype if dtype is None else _dtype(dtype)
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "full_like")
         check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "full_like/zeros_like/ones_like")
     out = named(name, _ops.fill_any_like, x, value=float(fill_value), dtype=dtype)
@@ -145,7 +144,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     if end is None:
         start, end = 0, start
     dtype = _dtype(dtype)
-    if _static():
+    if in_static_mode():
         check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "range/arange")
 
     def bound(v):
@@ -160,7 +159,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
 
 def _changed(output):
     # `output` is an ordinary output of the operator, which does not count it as written in place.
-    if not _static():
+    if not in_static_mode():
         output._bump_inplace_version()
     return output
 
@@ -204,10 +203,10 @@ def assign(x, output=None) -> Tensor:
     """
     check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
     if isinstance(x, Variable):
-        if _static():
+        if in_static_mode():
             check_dtype(x.dtype, "input", BOOL_HALF_NUMERIC, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
-    if _static():
+    if in_static_mode():
         return assign_array(np.array(x), output)
     array = np.array(x)
     if array.dtype == np.float64:
@@ -235,7 +234,7 @@ def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
     dtype = _dtype(dtype, "float32")
     if not isinstance(num, Variable):
         check_type(num, "num", int, "linspace")
-    if _static():
+    if in_static_mode():
         for value, what in ((start, "start"), (stop, "stop")):
             if isinstance(value, Variable):
                 check_dtype(value.dtype, what, NUMERIC, "linspace")
@@ -246,13 +245,13 @@ def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
         check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "linspace")
     ends = [v if isinstance(v, Variable) else full([1], v, dtype) for v in (start, stop)]
     out = convert_dtype(dtype)
-    for end in ends if _static() else ():
+    for end in ends if in_static_mode() else ():
         have = convert_dtype(end.dtype)
         if (have == "float64" and out in ("float32", "int32")) or (have == "int64" and out == "int32"):
             raise ValueError(f"linspace: dtype={out} is narrower than the {have} of start or stop and may overflow")
     count = num if isinstance(num, Variable) else full([1], num, "int32")
     line = named(name, _ops.linspace, *ends, count, dtype=dtype)
-    if _static() and not isinstance(num, Variable):
+    if in_static_mode() and not isinstance(num, Variable):
         line.desc.set_shape((num,))
     return line
 
@@ -275,7 +274,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
     """
     dtype = _dtype(dtype, "float32")
     columns = num_rows if num_columns is None else num_columns
-    if _static():
+    if in_static_mode():
         check_dtype(convert_dtype(dtype), "dtype", HALF_NUMERIC, "eye")
     for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
         if not isinstance(size, int) or size < 0:
@@ -301,7 +300,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
         >>> paddle.diag(paddle.to_tensor([1, 2])).numpy().tolist()
         [[1, 0], [0, 2]]
     """
-    if _static():
+    if in_static_mode():
         check_type(x, "x", Variable, "diag_v2")
         check_dtype(x.dtype, "x", NUMERIC, "diag_v2")
         check_type(offset, "offset", int, "diag_v2")
@@ -309,13 +308,13 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
         if len(x.shape) not in (1, 2):
             raise ValueError(f"diag: x must have 1 or 2 dimensions, got {len(x.shape)}")
     out = named(name, _ops.diag_v2, x, offset=offset, padding_value=padding_value)
-    if _static():
+    if in_static_mode():
         out.stop_gradient = True
     return out
 
 
 def _triangle(where: str, x, diagonal, name) -> Tensor:
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", HALF_NUMERIC, where)
         if len(x.shape) < 2:
             raise ValueError(f"x shape in {where} must be at least 2-D, got {len(x.shape)}")
@@ -363,7 +362,7 @@ def meshgrid(*args, **kwargs) -> list[Tensor]:
         ([[1, 1, 1], [2, 2, 2]], [[3, 4, 5], [3, 4, 5]])
     """
     vectors = list(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
-    if _static():
+    if in_static_mode():
         for v in vectors:
             check_type(v, "args", Variable, "meshgrid")
             check_dtype(v.dtype, "create data type", HALF_NUMERIC, "meshgrid")
@@ -383,7 +382,7 @@ def empty(shape, dtype=None, name=None) -> Tensor:
         [2, 3]
     """
     dtype = _dtype(dtype)
-    if _static():
+    if in_static_mode():
         check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "empty")
         check_type(shape, "shape", (Variable, list, tuple), "empty")
         if isinstance(shape, Variable):
@@ -402,7 +401,7 @@ def empty_like(x, dtype=None, name=None) -> Tensor:
         [2, 3]
     """
     dtype = x.dtype if dtype is None else dtype
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "empty_like")
         return empty(_ops.shape(x), dtype, name)
     return empty(x.shape, dtype, name)

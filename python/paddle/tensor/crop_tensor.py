@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.element_types import NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import split_list
@@ -31,7 +31,7 @@ def _checked(what: str, values: Any, least: int) -> None:
 def _numbers(what: str, value: Any, least: int, one: str, each: str) -> dict[str, Any]:
     """Keyword arguments of crop_tensor for integers given as a list, a tensor, or a list that contains tensors."""
     if isinstance(value, Variable):
-        if not mode.in_dygraph_mode():
+        if in_static_mode():
             value.stop_gradient = True
             return {one: value}
         value = [int(n) for n in value.numpy().reshape(-1)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, INDICES, NUMERIC
+from paddle._basics.element_types import INDICES, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -16,8 +16,6 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 from .creation import zeros
-
-_static = _core.in_static_mode
 
 __all__ = [
     "gather",
@@ -45,7 +43,7 @@ def gather(x, index, axis=None, name=None) -> Tensor:
         [[1, 2], [5, 6]]
     """
     axis = 0 if axis is None else axis
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather")
         check_variable_and_dtype(index, "index", INDICES, "gather")
         if isinstance(axis, Variable):
@@ -68,9 +66,7 @@ def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
         >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
         [6.0, 1.0, 5.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "dtype", NUMERIC, "scatter")
-        check_type(overwrite, "overwrite", bool, "scatter")
+    check_type(overwrite, "overwrite", bool, "scatter")
     return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
 
@@ -99,9 +95,6 @@ def gather_nd(x, index, name=None) -> Tensor:
         >>> paddle.gather_nd(x, paddle.to_tensor([[1, 0], [0, 1]])).numpy().tolist()
         [3, 2]
     """
-    if _static():
-        check_variable_and_dtype(x, "input", BOOL_NUMERIC, "gather_nd")
-        check_variable_and_dtype(index, "index", INDICES, "gather_nd")
     return named(name, _ops.gather_nd, x, index)
 
 
@@ -154,13 +147,9 @@ def multiplex(inputs, index, name=None) -> Tensor:
         >>> paddle.multiplex([a, b], paddle.to_tensor([[1], [0]], dtype="int32")).numpy().tolist()
         [[5, 6], [3, 4]]
     """
-    if _static():
-        check_type(inputs, "inputs", list, "multiplex")
-        if len(inputs) < 2:
-            raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
-        for i, x in enumerate(inputs):
-            check_variable_and_dtype(x, f"input[{i}]", NUMERIC, "multiplex")
-        check_variable_and_dtype(index, "index", INDICES, "multiplex")
+    check_type(inputs, "inputs", list, "multiplex")
+    if len(inputs) < 2:
+        raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
     return named(name, _ops.multiplex, index, inputs)
 
 
@@ -183,8 +172,6 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:
         >>> paddle.shard_index(ids, index_num=20, nshards=2, shard_id=0).numpy().tolist()
         [[-1], [1]]
     """
-    if _static():
-        check_variable_and_dtype(input, "input", ["int64"], "shard_index")
     if shard_id < 0 or shard_id >= nshards:
         raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
     out = _ops.shard_index(input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value)
@@ -215,7 +202,7 @@ def unique(
         [[1, 2, 3, 5], [1, 2, 2, 0, 3, 2], [1, 1, 3, 1]]
     """
     outputs: dict = {}
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "input", NUMERIC, "unique")
         flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
         for what, flag in flags.items():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_FLOATS, HALF_NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_permutation
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
-
-_static = _core.in_static_mode
 
 __all__ = [
     "addmm",
@@ -48,18 +46,14 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
         >>> paddle.matmul(paddle.ones([2, 3]), paddle.ones([3, 4])).shape
         [2, 4]
     """
-    if _static():
-        for v, what in ((x, "x"), (y, "y")):
-            check_variable_and_dtype(v, what, HALF_FLOATS, "matmul")
+    if name is not None or transpose_x or transpose_y:
         return named(name, _ops.matmul_v2, x, y, trans_x=transpose_x, trans_y=transpose_y)
-    if transpose_x or transpose_y:
-        return _ops.matmul_v2(x, y, trans_x=transpose_x, trans_y=transpose_y)
     return _ops.matmul_v2(x, y)
 
 
 def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
     """The matrix product of `input` and `mat2`; see `matmul`."""
-    if _static():
+    if in_static_mode():
         for v, what in ((input, "input"), (mat2, "mat2")):
             check_variable_and_dtype(v, what, HALF_FLOATS, "mm")
         a, b = list(input.shape), list(mat2.shape)
@@ -78,7 +72,7 @@ def transpose(x, perm, name=None) -> Tensor:
         >>> paddle.transpose(paddle.ones([2, 3, 4]), [1, 0, 2]).shape
         [3, 2, 4]
     """
-    if not _static():
+    if not in_static_mode():
         return _ops.transpose2(x, axis=perm)
     check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "transpose")
     check_type(perm, "perm", (list, tuple), "transpose")
@@ -96,8 +90,7 @@ def t(input, name=None) -> Tensor:  # noqa: A002
         raise ValueError(
             f"t: input must have at most 2 dimensions, got {len(input.shape)}; paddle.transpose takes more"
         )
-    if _static():
-        check_variable_and_dtype(input, "input", HALF_NUMERIC, "transpose")
+    check_variable_and_dtype(input, "input", HALF_NUMERIC, "transpose")
     return input if len(input.shape) <= 1 else _ops.transpose2(input, axis=[1, 0])
 
 
@@ -146,11 +139,6 @@ def mv(x, vec, name=None) -> Tensor:
         >>> paddle.mv(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), paddle.to_tensor([1.0, 1.0])).numpy().tolist()
         [3.0, 7.0]
     """
-    if _static():
-        for v, what, rank in ((x, "x", 2), (vec, "vec", 1)):
-            check_variable_and_dtype(v, what, FLOATS, "mv")
-            if len(v.shape) != rank:
-                raise ValueError(f"mv: {what} must have {rank} dimensions, got shape {list(v.shape)}")
     return named(name, _ops.mv, x, vec)
 
 
@@ -171,10 +159,8 @@ def dot(x, y, name=None) -> Tensor:
         >>> paddle.dot(paddle.to_tensor([1.0, 2.0]), paddle.to_tensor([3.0, 4.0])).numpy().tolist()
         [11.0]
     """
-    if _static():
+    if in_static_mode():
         assert x is not None and y is not None, "dot: x and y must be given"
-        check_variable_and_dtype(x, "x", NUMERIC, "dot")
-        check_variable_and_dtype(y, "y", NUMERIC, "dot")
     return named(name, _ops.dot, x, y)
 
 
@@ -203,9 +189,6 @@ def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
             raise ValueError(f"addmm: input of shape {i} is not broadcast to {[a[0], b[1]]}, the shape of the product")
     if _differ(a[1], b[0]):
         raise ValueError(f"addmm: the columns of x and the rows of y must have the same number, got shapes {a} and {b}")
-    if _static():
-        for v, what in ((input, "Input"), (x, "X"), (y, "Y")):
-            check_variable_and_dtype(v, what, takes("addmm"), "addmm")
     return named(name, _ops.addmm, input, x, y, Alpha=alpha, Beta=beta)
 
 
@@ -223,9 +206,6 @@ def kron(x, y, name=None) -> Tensor:
         >>> paddle.kron(paddle.to_tensor([1, 2]), paddle.to_tensor([1, 10])).numpy().tolist()
         [1, 10, 2, 20]
     """
-    if _static():
-        for v, what in ((x, "x"), (y, "y")):
-            check_variable_and_dtype(v, what, HALF_NUMERIC, "kron")
     return named(name, _ops.kron, x, y)
 
 
@@ -262,7 +242,7 @@ def trace(x, offset=0, axis1=0, axis2=1, name=None) -> Tensor:
         >>> paddle.trace(paddle.to_tensor([[1, 2], [3, 4]])).numpy().tolist()
         [5]
     """
-    if _static():
+    if in_static_mode():
         check_dtype(x.dtype, "Input", HALF_NUMERIC, "trace")
         rank = len(x.shape)
         assert rank >= 2, f"trace: x must have 2 dimensions or more, got {rank}"
@@ -287,9 +267,7 @@ def cholesky(x, upper=False, name=None) -> Tensor:
         >>> paddle.cholesky(paddle.to_tensor([[4.0, 2.0], [2.0, 5.0]])).numpy().tolist()
         [[2.0, 0.0], [1.0, 2.0]]
     """
-    if _static():
-        check_variable_and_dtype(x, "dtype", takes("cholesky"), "cholesky")
-        check_type(upper, "upper", bool, "cholesky")
+    check_type(upper, "upper", bool, "cholesky")
     return named(name, _ops.cholesky, x, upper=upper)
 
 
@@ -307,10 +285,6 @@ def inverse(x, name=None) -> Tensor:
         >>> paddle.inverse(paddle.to_tensor([[2.0, 0.0], [0.0, 4.0]])).numpy().tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("inverse"), "inverse")
-        if len(x.shape) < 2:
-            raise ValueError(f"inverse: x must have 2 dimensions or more, got shape {list(x.shape)}")
     return named(name, _ops.inverse, x)
 
 
@@ -330,8 +304,6 @@ def histogram(input, bins=100, min=0, max=0) -> Tensor:  # noqa: A002
         >>> paddle.histogram(paddle.to_tensor([1, 2, 1]), bins=4, min=0, max=3).numpy().tolist()
         [0, 2, 1, 0]
     """
-    if _static():
-        check_variable_and_dtype(input, "X", takes("histogram"), "histogram")
     return _ops.histogram(input, bins=bins, min=min, max=max)
 
 
@@ -351,22 +323,16 @@ def dist(x, y, p=2) -> Tensor:
         >>> paddle.dist(paddle.to_tensor([3.0, 4.0]), paddle.to_tensor([0.0, 0.0])).numpy().tolist()
         [5.0]
     """
-    check_variable_and_dtype(x, "dtype", takes("dist"), "dist")
-    check_variable_and_dtype(y, "dtype", takes("dist"), "dist")
     check_type(p, "p", (float, int), "dist")
     return _ops.dist(x, y, p=float(p))
 
 
 def _frobenius(x, dim, keepdim, name) -> Tensor:
-    if _static():
-        check_variable_and_dtype(x, "input", FLOATS, "frobenius_norm")
     keywords = {"reduce_all": True} if dim is None else {"dim": dim}
     return named(name, _ops.frobenius_norm, x, keep_dim=keepdim, **keywords)
 
 
 def _vector_norm(x, p, axis, keepdim, name) -> Tensor:
-    if _static():
-        check_variable_and_dtype(x, "input", takes("p_norm"), "p_norm")
     return named(
         name, _ops.p_norm, x, porder=float(p), axis=-1 if axis is None else axis, keepdim=keepdim, asvector=axis is None
     )

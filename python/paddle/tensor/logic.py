@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, NUMERIC, takes
+from paddle._basics.element_types import HALF_NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
-
-_static = _core.in_static_mode
 
 
 def _compare(op_type: str, sign: str):
     builtin = getattr(_ops, op_type)
 
     def function(x, y, name=None):
-        if _static():
-            check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, op_type)
-            check_variable_and_dtype(y, "y", BOOL_HALF_NUMERIC, op_type)
-            out = named(name, builtin, x, y)
+        out = builtin(x, y) if name is None else named(name, builtin, x, y)
+        if in_static_mode():
             out.stop_gradient = True
-            return out
-        return builtin(x, y)
+        return out
 
     function.__name__ = function.__qualname__ = op_type
     function.__doc__ = f"""x {sign} y, element by element, as bools.
@@ -42,15 +36,10 @@ def _compare(op_type: str, sign: str):
 
 def _logical(op_type: str, summary: str, binary: bool):
     builtin = getattr(_ops, op_type)
-    kinds = ["bool"]
 
     def run(name, out, *inputs):
-        if _static():
-            for v, what in zip(inputs, "xy", strict=False):
-                check_variable_and_dtype(v, what, kinds, op_type)
-            check_type(out, "out", (Variable, type(None)), op_type)
-            return named(name, builtin, *inputs, Out=out) if out is not None else named(name, builtin, *inputs)
-        return builtin(*inputs) if out is None else builtin(*inputs, Out=out)
+        check_type(out, "out", (Variable, type(None)), op_type)
+        return named(name, builtin, *inputs) if out is None else named(name, builtin, *inputs, Out=out)
 
     if binary:
 
@@ -106,8 +95,6 @@ def _predicate(name_: str, summary: str):
     builtin = getattr(_ops, f"{name_}_v2")
 
     def function(x, name=None):
-        if _static():
-            check_variable_and_dtype(x, "x", HALF_NUMERIC, name_)
         return named(name, builtin, x)
 
     function.__name__ = function.__qualname__ = name_
@@ -149,12 +136,9 @@ def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor
         >>> paddle.allclose(x, x + 1e-9).numpy().tolist()
         [True]
     """
-    if _static():
-        check_variable_and_dtype(x, "input", takes("allclose"), "allclose")
-        check_variable_and_dtype(y, "input", takes("allclose"), "allclose")
-        check_type(rtol, "rtol", float, "allclose")
-        check_type(atol, "atol", float, "allclose")
-        check_type(equal_nan, "equal_nan", bool, "allclose")
+    check_type(rtol, "rtol", float, "allclose")
+    check_type(atol, "atol", float, "allclose")
+    check_type(equal_nan, "equal_nan", bool, "allclose")
     return named(name, _ops.allclose, x, y, rtol=str(rtol), atol=str(atol), equal_nan=equal_nan)
 
 
@@ -183,9 +167,7 @@ def is_empty(x, name=None) -> Tensor:
         >>> paddle.is_empty(paddle.zeros([0, 2])).numpy().tolist()
         [True]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", NUMERIC, "is_empty")
-        check_type(name, "name", (str, type(None)), "is_empty")
+    check_type(name, "name", (str, type(None)), "is_empty")
     out = named(name, _ops.is_empty, x)
     out.stop_gradient = True
     return out

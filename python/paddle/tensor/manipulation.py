@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import paddle._core as _core
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -19,8 +18,6 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from . import gather_scatter
 from .array import is_array
 from .gather_scatter import *  # noqa: F403
-
-_static = _core.in_static_mode
 
 __all__ = [
     *gather_scatter.__all__,
@@ -76,7 +73,7 @@ def reshape(x, shape, name=None) -> Tensor:
         >>> paddle.reshape(paddle.ones([2, 4, 6]), [-1, 0, 3, 2]).shape
         [2, 4, 3, 2]
     """
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         return _ops.reshape2(x, shape=shape)  # the builtin converts Tensors in the list to ints
     return append_reshape(x, shape, name)
 
@@ -130,7 +127,7 @@ def squeeze(x, axis=None, name=None) -> Tensor:
         >>> paddle.squeeze(paddle.ones([5, 1, 10]), axis=1).shape
         [5, 10]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "squeeze")
         check_type(axis, "axis/axes", (int, list, tuple, type(None)), "squeeze")
     return named(name, _ops.squeeze2, x, axes=_axes(axis))
@@ -150,7 +147,7 @@ def unsqueeze(x, axis, name=None) -> Tensor:
         >>> paddle.unsqueeze(paddle.ones([5, 10]), axis=[0, 2]).shape
         [1, 5, 1, 10]
     """
-    if not _static():
+    if not in_static_mode():
         return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)])
     check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
     check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "unsqueeze")
@@ -180,7 +177,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
     """
     if not isinstance(x, Variable):
         raise ValueError("flatten: x must be a Tensor")
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
     rank = len(x.shape)
     for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
@@ -204,7 +201,7 @@ def concat(x, axis=0, name=None) -> Tensor:
         >>> paddle.concat([paddle.ones([2, 3]), paddle.zeros([1, 3])]).shape
         [3, 3]
     """
-    if not _static():
+    if not in_static_mode():
         if not isinstance(x, (list, tuple)):
             raise ValueError(f"concat: argument 'x' must be a list or tuple of Tensors, got {type(x).__name__}")
         return _ops.concat(list(x), axis=int(number(axis)))
@@ -267,7 +264,7 @@ def split(x, num_or_sections, axis=0, name=None) -> list[Tensor]:
         >>> [p.shape for p in paddle.split(paddle.ones([3, 9]), [2, 3, -1], axis=1)]
         [[3, 2], [3, 3], [3, 4]]
     """
-    if _static():
+    if in_static_mode():
         return _append_split(x, num_or_sections, axis, name)
     axis = int(number(axis))
     if isinstance(num_or_sections, INTS):
@@ -307,8 +304,7 @@ def _append_split(x, num_or_sections, axis, name):
 
 def chunk(x, chunks, axis=0, name=None) -> list[Tensor]:
     """`x` split into `chunks` equal parts along `axis`; see `split`."""
-    if _static():
-        check_type(chunks, "chunks", (int,), "chunk")
+    check_type(chunks, "chunks", (int,), "chunk")
     return split(x, num_or_sections=chunks, axis=axis, name=name)
 
 
@@ -335,7 +331,7 @@ def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
         >>> [p.numpy().tolist() for p in paddle.unbind(paddle.to_tensor([[1, 2], [3, 4]]), axis=1)]
         [[1, 3], [2, 4]]
     """
-    if _static():
+    if in_static_mode():
         check_type(input, "input", Variable, "unbind")
         check_dtype(input.dtype, "unbind", NUMERIC, "unbind")
     if not isinstance(axis, INTS):
@@ -351,7 +347,7 @@ def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
         >>> paddle.slice(paddle.ones([4, 5, 6]), axes=[0, 2], starts=[-3, 2], ends=[3, 4]).shape
         [2, 5, 2]
     """
-    if _static():
+    if in_static_mode():
         for what, value in (("starts", starts), ("ends", ends)):
             if not isinstance(value, (list, tuple, Variable)):
                 raise ValueError(f"slice: {what} must be a list, tuple or Tensor")
@@ -360,7 +356,7 @@ def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
 
 def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
     """input[start:end:stride] along each of `axes`."""
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", BOOL_NUMERIC, "strided_slice")
         for what, value in (("starts", starts), ("ends", ends), ("strides", strides)):
             check_type(value, what, (list, tuple, Variable), "strided_slice")
@@ -375,7 +371,7 @@ def expand(x, shape, name=None) -> Tensor:
         >>> paddle.expand(paddle.to_tensor([1, 2, 3]), [2, 3]).shape
         [2, 3]
     """
-    if not _static():
+    if not in_static_mode():
         return _ops.expand_v2(x, shape=_sizes(shape))
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
     check_type(shape, "shape", (list, tuple, Variable), "expand")
@@ -398,7 +394,7 @@ def expand_as(x, y, name=None) -> Tensor:
         >>> paddle.expand_as(paddle.to_tensor([1, 2]), paddle.ones([3, 2])).shape
         [3, 2]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand_as")
         check_type(y, "y", Variable, "expand_as")
         _no_gradient_of_bools(x, "expand_as")
@@ -426,7 +422,7 @@ def tile(x, repeat_times, name=None) -> Tensor:
         >>> paddle.tile(paddle.to_tensor([1, 2]), [2, 1]).numpy().tolist()
         [[1, 2], [1, 2]]
     """
-    if not _static():
+    if not in_static_mode():
         return _ops.tile(x, repeat_times=_sizes(repeat_times))
     check_type(repeat_times, "repeat_times", (list, tuple, Variable), "tile")
     for times in [repeat_times] if isinstance(repeat_times, Variable) else repeat_times:
@@ -484,10 +480,9 @@ def flip(x, axis, name=None) -> Tensor:
         >>> paddle.flip(paddle.to_tensor([[1, 2], [3, 4]]), axis=[0]).numpy().tolist()
         [[3, 4], [1, 2]]
     """
-    if _static():
-        check_type(x, "X", Variable, "flip")
-        check_type(axis, "axis", (list, tuple), "flip")
-        check_variable_and_dtype(x, "X", BOOL_HALF_NUMERIC, "flip")
+    check_type(x, "X", Variable, "flip")
+    check_type(axis, "axis", (list, tuple), "flip")
+    check_variable_and_dtype(x, "X", BOOL_HALF_NUMERIC, "flip")
     return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
+from paddle._basics.element_types import BOOL_NUMERIC, HALF_FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.in_place import in_place_in_dygraph
+from paddle._dispatch.input_checks import types_of
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
-_static = _core.in_static_mode
 
-
-def _unary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
-    builtin = getattr(_ops, op_type)
+def _unary(name: str, summary: str):
+    builtin = getattr(_ops, name)
 
     def function(x, name=None):
-        if _static():
-            check_variable_and_dtype(x, "x", dtypes, op_type)
-            return named(name, builtin, x)
-        return builtin(x)
+        return builtin(x) if name is None else named(name, builtin, x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}, element by element.
 
     Args:
-        x (Tensor): {", ".join(dtypes)}.
+        x (Tensor): {", ".join(types_of(name))}.
         name (str, optional): a name for the output in static mode.
 
     Returns:
@@ -46,31 +42,31 @@ def _unary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
 
 
 _UNARY = {
-    name: _unary(name, name, summary, dtypes)
-    for name, summary, dtypes in (
-        ("abs", "The absolute value", HALF_NUMERIC),
-        ("exp", "e to the power x", HALF_FLOATS),
-        ("log", "The natural logarithm", HALF_FLOATS),
-        ("log2", "The logarithm to the base 2", ["float32", "float64"]),
-        ("log10", "The logarithm to the base 10", ["float32", "float64"]),
-        ("log1p", "The natural logarithm of 1 + x", ["float32", "float64"]),
-        ("sqrt", "The square root", HALF_FLOATS),
-        ("rsqrt", "1 / sqrt(x)", HALF_FLOATS),
-        ("square", "x * x", HALF_NUMERIC),
-        ("reciprocal", "1 / x", HALF_FLOATS),
-        ("tanh", "The hyperbolic tangent", HALF_FLOATS),
-        ("erf", "The error function", HALF_FLOATS),
-        ("sin", "The sine", HALF_FLOATS),
-        ("cos", "The cosine", HALF_FLOATS),
-        ("sinh", "The hyperbolic sine", HALF_FLOATS),
-        ("cosh", "The hyperbolic cosine", HALF_FLOATS),
-        ("asin", "The arc sine", HALF_FLOATS),
-        ("acos", "The arc cosine", HALF_FLOATS),
-        ("atan", "The arc tangent", HALF_FLOATS),
-        ("floor", "The greatest integer not above x", HALF_FLOATS),
-        ("ceil", "The least integer not below x", HALF_FLOATS),
-        ("round", "The nearest integer, halves away from zero", HALF_FLOATS),
-        ("sign", "1, 0 or -1, as x is above, at or below zero", HALF_FLOATS),
+    name: _unary(name, summary)
+    for name, summary in (
+        ("abs", "The absolute value"),
+        ("exp", "e to the power x"),
+        ("log", "The natural logarithm"),
+        ("log2", "The logarithm to the base 2"),
+        ("log10", "The logarithm to the base 10"),
+        ("log1p", "The natural logarithm of 1 + x"),
+        ("sqrt", "The square root"),
+        ("rsqrt", "1 / sqrt(x)"),
+        ("square", "x * x"),
+        ("reciprocal", "1 / x"),
+        ("tanh", "The hyperbolic tangent"),
+        ("erf", "The error function"),
+        ("sin", "The sine"),
+        ("cos", "The cosine"),
+        ("sinh", "The hyperbolic sine"),
+        ("cosh", "The hyperbolic cosine"),
+        ("asin", "The arc sine"),
+        ("acos", "The arc cosine"),
+        ("atan", "The arc tangent"),
+        ("floor", "The greatest integer not above x"),
+        ("ceil", "The least integer not below x"),
+        ("round", "The nearest integer, halves away from zero"),
+        ("sign", "1, 0 or -1, as x is above, at or below zero"),
     )
 }
 globals().update(_UNARY)
@@ -80,7 +76,7 @@ def _binary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, y, name=None):
-        if _static():
+        if in_static_mode():
             check_variable_and_dtype(x, "x", dtypes, name or op_type)
             check_variable_and_dtype(y, "y", dtypes, name or op_type)
             return named(name, builtin, x, y)
@@ -139,8 +135,7 @@ def pow(x, y, name=None) -> Tensor:  # noqa: A001
         >>> paddle.pow(paddle.to_tensor([1.0, 2.0, 3.0]), 2).numpy().tolist()
         [1.0, 4.0, 9.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
+    check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
     if isinstance(y, NUMBERS):
         return named(name, _ops.pow, x, factor=float(y))
     if isinstance(y, Variable):
@@ -168,8 +163,6 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None) -> Tensor:
         >>> paddle.stanh(paddle.to_tensor([0.0, 100.0]), scale_a=0.5, scale_b=2.0).numpy().tolist()
         [0.0, 2.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("stanh"), "stanh")
     return named(name, _ops.stanh, x, scale_a=scale_a, scale_b=scale_b)
 
 
@@ -188,9 +181,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None) ->
         >>> paddle.scale(paddle.to_tensor([1.0, 2.0]), 2.0, 1.0).numpy().tolist()
         [3.0, 5.0]
     """
-    if _static():
-        kinds = [*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"]
-        check_variable_and_dtype(x, "x", kinds, "scale")
+    check_variable_and_dtype(x, "x", (*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"), "scale")
     tensor = scale if isinstance(scale, Variable) else None
     number = 1.0 if tensor is not None else float(scale)
     out = named(name, _ops.scale, x, tensor, scale=number, bias=float(bias), bias_after_scale=bias_after_scale)
@@ -208,7 +199,7 @@ def add_n(inputs, name=None) -> Tensor:
     """
     if isinstance(inputs, Variable):
         inputs = [inputs]
-    if _static():
+    if in_static_mode():
         check_type(inputs, "inputs", (list, tuple, Variable), "add_n")
         for i in inputs:
             check_variable_and_dtype(i, "inputs", NUMERIC, "add_n")
@@ -257,7 +248,7 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
         >>> paddle.sum(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0).numpy().tolist()
         [4.0, 6.0]
     """
-    static = _static()
+    static = in_static_mode()
     if static:
         check_variable_and_dtype(x, "x", BOOL_NUMERIC, "sum")
         if dtype is not None:
@@ -288,9 +279,8 @@ def _reduction(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     builtin = getattr(_ops, op_type)
 
     def function(x, axis=None, keepdim=False, name=None):
-        if _static():
-            check_variable_and_dtype(x, "x", dtypes, op_type)
-            check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
+        check_variable_and_dtype(x, "x", dtypes, op_type)
+        check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
         dim, reduce_all = _axes(axis, _rank(x))
         return named(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
@@ -324,12 +314,10 @@ globals().update(_REDUCTIONS)
 def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
     """The product over `axis`, or over all elements; see `sum`."""
     if dtype is not None:
-        if _static():
-            check_dtype(dtype, "dtype", NUMERIC, "prod")
+        check_dtype(dtype, "dtype", NUMERIC, "prod")
         if convert_np_dtype_to_dtype_(dtype) != x.dtype:
             x = cast(x, dtype)
-    if _static():
-        check_variable_and_dtype(x, "x/input", NUMERIC, "reduce_prod")
+    check_variable_and_dtype(x, "x/input", NUMERIC, "reduce_prod")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
@@ -342,7 +330,7 @@ def cast(x, dtype) -> Tensor:
         >>> paddle.cast(paddle.to_tensor([1.7]), "int64").numpy().tolist()
         [1]
     """
-    if _static():
+    if in_static_mode():
         kinds = ["bool", *HALF_FLOATS, "int32", "int64", "uint8", "int8", "int16", "uint16"]
         check_variable_and_dtype(x, "x", kinds, "cast")
     if not isinstance(dtype, VarType):
@@ -363,8 +351,7 @@ def cumsum(x, axis=None, dtype=None, name=None) -> Tensor:
         >>> paddle.cumsum(paddle.to_tensor([1, 2, 3])).numpy().tolist()
         [1, 3, 6]
     """
-    if _static():
-        check_type(x, "x", Variable, "cumsum")
+    check_type(x, "x", Variable, "cumsum")
     if dtype is not None and convert_np_dtype_to_dtype_(dtype) != x.dtype:
         x = cast(x, dtype)
     if axis is None:
@@ -386,7 +373,7 @@ def clip(x, min=None, max=None, name=None) -> Tensor:  # noqa: A002
     """
     integers = convert_dtype(x.dtype) in ("int32", "int64")
     low, high = (-2147483648.0, 2147483647.0) if integers else (-3.4028234663852886e38, 3.4028234663852886e38)
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(x, "x", NUMERIC, "clip")
         for bound, what in ((min, "min"), (max, "max")):
             if bound is not None:
@@ -411,8 +398,6 @@ def increment(x, value=1.0, name=None) -> Tensor:
         >>> paddle.increment(paddle.zeros([1])).numpy().tolist()
         [1.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("increment"), "increment")
     return _ops.increment(x, step=float(value), Out=x)
 
 
@@ -436,8 +421,6 @@ def conj(x, name=None) -> Tensor:
         Tensor(shape=[2], dtype=complex64, place=CPUPlace, stop_gradient=True,
                [(1-1j), (2+2j)])
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("conj"), "conj")
     return named(name, _ops.conj, x)
 
 
@@ -454,8 +437,6 @@ def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
         >>> paddle.logsumexp(paddle.zeros([1])).numpy().tolist()
         [0.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", FLOATS, "logsumexp")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS, INDICES, NUMERIC, takes
+from paddle._basics.element_types import FLOATS, INDICES, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
+from paddle._programs.variable_checks import check_shape
 
 from .creation import _dtype
-
-_static = _core.in_static_mode
 
 __all__ = ["standard_normal", "normal", "uniform", "randn", "rand", "randint", "randperm", "bernoulli", "multinomial"]
 
@@ -42,7 +40,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
         [2, 3]
     """
     dtype = _drawn(dtype, "uniform/rand")
-    if _static():
+    if in_static_mode():
         check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
         check_dtype(convert_dtype(dtype), "dtype", FLOATS, "uniform/rand")
     return named(
@@ -58,7 +56,7 @@ def rand(shape, dtype=None, name=None) -> Tensor:
 def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     """Numbers drawn from the normal distribution."""
     dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
-    if _static():
+    if in_static_mode():
         check_shape(shape, "gaussian")
         check_dtype(convert_dtype(dtype), "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
     return named(
@@ -83,7 +81,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
         mean, std (float|Tensor): a Tensor gives each element its own distribution.
         shape (list|tuple|Tensor, optional): sizes, if both are numbers.
     """
-    if _static():
+    if in_static_mode():
         check_type(mean, "mean", (int, float, Variable), "normal")
         check_type(std, "std", (int, float, Variable), "normal")
         if not isinstance(mean, Variable) and not isinstance(std, Variable):
@@ -93,7 +91,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
         return gaussian(shape, mean, std, name=name)
     if isinstance(mean, Variable) and isinstance(std, Variable) and mean.dtype != std.dtype:
         std = std.astype(mean.dtype)  # type: ignore[attr-defined]  # monkey_patch_variable gives it
-    drawn = standard_normal(_ops.shape(like) if _static() else like.shape, like.dtype)
+    drawn = standard_normal(_ops.shape(like) if in_static_mode() else like.shape, like.dtype)
     out = _ops.elementwise_mul(drawn, std) if isinstance(std, Variable) else _ops.scale(drawn, scale=float(std))
     if isinstance(mean, Variable):
         out = _ops.elementwise_add(out, mean)
@@ -116,7 +114,7 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # no
             raise ValueError(f"randint: low must be positive where high is None, got {low!s:.200}")
         low, high = 0, low
     dtype = _dtype(dtype, "int64")
-    if _static():
+    if in_static_mode():
         check_shape(shape, "randint")
         check_dtype(convert_dtype(dtype), "dtype", INDICES, "randint")
     if low >= high:
@@ -135,7 +133,7 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
     if n < 1:
         raise ValueError("randperm: n must be positive")
     dtype = _dtype(dtype)
-    if _static():
+    if in_static_mode():
         check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "randperm")
     out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
     out.stop_gradient = True
@@ -156,8 +154,6 @@ def bernoulli(x, name=None) -> Tensor:
         >>> paddle.bernoulli(paddle.to_tensor([0.0, 1.0])).numpy().tolist()
         [0.0, 1.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("bernoulli"), "bernoulli")
     out = named(name, _ops.bernoulli, x)
     out.stop_gradient = True
     return out
@@ -182,8 +178,6 @@ def multinomial(x, num_samples=1, replacement=False, name=None) -> Tensor:
         >>> paddle.multinomial(paddle.to_tensor([0.0, 1.0]), 3, replacement=True).numpy().tolist()
         [1, 1, 1]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", takes("multinomial"), "multinomial")
     out = named(name, _ops.multinomial, x, num_samples=num_samples, replacement=replacement)
     out.stop_gradient = True
     return out

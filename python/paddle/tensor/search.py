@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._basics.element_types import INDICES, NUMERIC, ORDERED
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-
-_static = _core.in_static_mode
 
 __all__ = [
     "argmax",
@@ -36,9 +34,8 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
         raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
     if axis is not None and not isinstance(axis, INTS):
         raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
-    if _static():
-        check_variable_and_dtype(x, "x", ORDERED, "paddle." + op_type.replace("_", ""))
-        check_dtype(dtype, "dtype", INDICES, op_type)
+    check_variable_and_dtype(x, "x", ORDERED, "paddle." + op_type.replace("_", ""))
+    check_dtype(dtype, "dtype", INDICES, op_type)
     flatten = axis is None
     return named(
         name,
@@ -75,15 +72,12 @@ def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
         >>> paddle.argsort(paddle.to_tensor([3.0, 1.0, 2.0])).numpy().tolist()
         [1, 2, 0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", ORDERED, "argsort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
 
 
 def sort(x, axis=-1, descending=False, name=None) -> Tensor:
     """The elements sorted along `axis`."""
-    if _static():
-        check_variable_and_dtype(x, "x", ORDERED, "sort")
+    check_variable_and_dtype(x, "x", ORDERED, "sort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[0]
 
 
@@ -106,14 +100,14 @@ def topk(x, k, axis=None, largest=True, sorted=True, name=None) -> tuple[Tensor,
     """
     keywords = {"largest": largest, "sorted": sorted, "axis": -1 if axis is None else axis}
     if isinstance(k, Variable):
-        if _static():
+        if in_static_mode():
             keywords["K"] = k
         else:
             keywords["k"] = int(number(k))
     else:
         keywords["k"] = k
     values, indices = named(name, _ops.top_k_v2, x, **keywords)
-    if _static():
+    if in_static_mode():
         indices.stop_gradient = True
     return values, indices
 
@@ -131,7 +125,7 @@ def where(condition, x, y, name=None) -> Tensor:
         >>> paddle.where(x > 2.0, x, paddle.zeros([2])).numpy().tolist()
         [0.0, 4.0]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(condition, "condition", ["bool"], "where")
         check_variable_and_dtype(x, "x", NUMERIC, "where")
         check_variable_and_dtype(y, "y", NUMERIC, "where")
@@ -148,8 +142,7 @@ def where(condition, x, y, name=None) -> Tensor:
 
 def nonzero(x, as_tuple=False) -> Any:
     """The indices of nonzero elements: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
-    if _static():
-        check_type(x, "x", Variable, "nonzero")
+    check_type(x, "x", Variable, "nonzero")
     found = _ops.where_index(x)
     if not as_tuple:
         return found
@@ -173,9 +166,6 @@ def index_select(x, index, axis=0, name=None) -> Tensor:
         >>> paddle.index_select(x, paddle.to_tensor([2, 0]), axis=1).numpy().tolist()
         [[3, 1], [6, 4]]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_select")
-        check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_select")
     return named(name, _ops.index_select, x, index, dim=axis)
 
 
@@ -195,9 +185,6 @@ def index_sample(x, index) -> Tensor:
         >>> paddle.index_sample(x, paddle.to_tensor([[0, 2], [1, 1]])).numpy().tolist()
         [[1.0, 3.0], [5.0, 5.0]]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_sample")
-        check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_sample")
     return _ops.index_sample(x, index)
 
 
@@ -214,7 +201,4 @@ def masked_select(x, mask, name=None) -> Tensor:
         >>> paddle.masked_select(x, x > 2.0).numpy().tolist()
         [3.0, 4.0]
     """
-    if _static():
-        check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.mask_select")
-        check_variable_and_dtype(mask, "mask", ["bool"], "paddle.tensor.search.masked_select")
     return named(name, _ops.masked_select, x, mask)

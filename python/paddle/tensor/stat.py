@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS
+from paddle._basics.element_types import FLOATS, HALF_FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -18,8 +18,6 @@ from .manipulation import flatten, slice
 from .math import _axes, _rank
 from .math import sum as _sum
 from .search import topk
-
-_static = _core.in_static_mode
 
 __all__ = ["mean", "var", "std", "numel", "median"]
 
@@ -35,8 +33,8 @@ def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
         >>> paddle.mean(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1).numpy().tolist()
         [1.5, 3.5]
     """
-    if _static():
-        check_variable_and_dtype(x, "x/input", ["uint16", "float16", "float32", "float64"], "mean/reduce_mean")
+    if in_static_mode():
+        check_variable_and_dtype(x, "x/input", ("uint16", *HALF_FLOATS), "mean/reduce_mean")
         check_type(axis, "axis/dim", (int, list, tuple, type(None)), "mean/reduce_mean")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_mean, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
@@ -44,8 +42,7 @@ def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
 
 def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The variance over `axis`, or over all elements; the divisor is n - 1 if `unbiased` (0 for a single element)."""
-    if _static():
-        check_variable_and_dtype(x, "x", FLOATS, "var")
+    check_variable_and_dtype(x, "x", FLOATS, "var")
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
     out = _sum(_ops.elementwise_mul(d, d), axis, keepdim=keepdim)

@@ -10,7 +10,7 @@ from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
-from paddle._basics.mode import _get_paddle_place
+from paddle._basics.mode import _get_paddle_place, in_static_mode
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
 from paddle._basics.to_string import to_string
 from paddle._programs.guards import default_main_program
@@ -119,7 +119,7 @@ def backward(self, retain_graph=False) -> None:
         >>> x.grad
         array([4.], dtype=float32)
     """
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         raise ValueError("backward() requires dygraph mode")
     _core.run_backward([self], [], retain_graph)
 
