@@ -9,7 +9,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.dtypes import VarType
-from paddle._basics.mode import dygraph_not_support, in_dygraph_mode
+from paddle._basics.mode import dygraph_not_support, in_static_mode
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.guards import default_main_program
 from paddle._programs.name_scope import name_scope
@@ -114,7 +114,7 @@ class ClipGradBase:
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
         """Clips the gradients; in static mode appends operators to the Programs."""
         params_grads = list(params_grads)
-        if in_dygraph_mode():
+        if not in_static_mode():
             with no_grad_():
                 return self._dygraph_clip(params_grads)
         if any(getattr(p, "gradient_clip_attr", None) is not None for p, _ in params_grads):

@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics import numpy as np
 from paddle._basics.checks import check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
+from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import flatten, map_structure
 from paddle._programs.variable import Variable
 from paddle._programs.while_block import While
@@ -323,7 +323,7 @@ def dynamic_decode(
         >>> lengths.shape
         [3, 2]
     """
-    if _core.in_static_mode():
+    if in_static_mode():
         outputs, states, lengths = _append_steps(decoder, inits, max_step_num, impute_finished, is_test, kwargs)
     else:
         outputs, states, lengths = _steps(decoder, inits, max_step_num, impute_finished, kwargs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.dtypes import dtype_is_floating
+from paddle._basics.mode import in_static_mode
 from paddle._programs.variable import Parameter
 from paddle.nn.initializer.base import Constant, Xavier
 from paddle.nn.layer_helper_base import LayerHelperBase
@@ -115,7 +116,7 @@ class LayerHelper(LayerHelperBase):
 
     def _one(self, op_type, inputs, attrs):
         """The output ``Out`` of a new operator."""
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             arguments = [v[0] for v in inputs.values()]
             return getattr(_ops, op_type)(*arguments, **attrs)
         out = self.create_variable_for_type_inference(dtype=inputs["X"][0].dtype)

@@ -9,6 +9,7 @@ from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._basics.default_dtype import get_default_dtype, set_default_dtype
 from paddle._basics.dtypes import VarType, dtype_is_floating
+from paddle._basics.mode import in_static_mode
 from paddle._programs import guards
 from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn.initializer import base as initializer
@@ -57,7 +58,7 @@ class LayerHelperBase:
     def to_variable(self, value, name=None):
         """A tensor from an array (dygraph only); a Variable or tensor is returned as it is."""
         if isinstance(value, np.ndarray):
-            assert mode.in_dygraph_mode(), "to_variable requires dygraph mode"
+            assert not in_static_mode(), "to_variable requires dygraph mode"
             return core.Tensor(value=value, name=name or "", place=mode._current_expected_place())
         if isinstance(value, core.Tensor) or isinstance_of(value, Variable):
             return value
@@ -112,7 +113,7 @@ class LayerHelperBase:
             WeightNormParamAttr.params_with_weight_norm.append(param)
             return param
         main = self.main_program.global_block()
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             if unique_name.dygraph_parameter_name_checker(attr.name):
                 raise ValueError(
                     f"parameter name '{attr.name}' is taken: it must be unique outside a Program; check the ParamAttr "
@@ -154,7 +155,7 @@ class LayerHelperBase:
     def set_variable_initializer(self, var, initializer) -> None:
         """Initialize `var`: in the startup program, or immediately in dygraph mode."""
         assert isinstance(var, Variable)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             initializer(var, self.main_program.global_block())
             return
         self.startup_program.global_block().create_var(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -54,7 +54,7 @@ def deform_conv2d(
         >>> paddle.vision.ops.deform_conv2d(x, offset, weight, mask=mask).shape
         [2, 4, 6, 6]
     """
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variable_and_dtype(x, "x", FLOATS, "deform_conv2d")
         check_variable_and_dtype(offset, "offset", FLOATS, "deform_conv2d")
     operands = (x, offset, weight) if mask is None else (x, offset, mask, weight)
@@ -163,7 +163,7 @@ def yolo_loss(
         >>> round(float(loss), 4)
         6.5849
     """
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variable_and_dtype(x, "x", FLOATS, "yolo_loss")
         check_variable_and_dtype(gt_box, "gt_box", FLOATS, "yolo_loss")
         check_variable_and_dtype(gt_label, "gt_label", ["int32"], "yolo_loss")
@@ -224,7 +224,7 @@ def yolo_box(
         >>> boxes.numpy().tolist(), scores.numpy().tolist()
         ([[[16.0, 16.0, 48.0, 48.0]]], [[[0.25, 0.25]]])
     """
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variable_and_dtype(x, "x", FLOATS, "yolo_box")
         check_variable_and_dtype(img_size, "img_size", ["int32"], "yolo_box")
     check_type(anchors, "anchors", (list, tuple), "yolo_box")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import FLOATS, HALF_FLOATS
+from paddle._basics.element_types import HALF_FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
@@ -46,23 +46,11 @@ __all__ = [
 ]
 
 
-def _static(x: Any, op_type: str) -> None:
-    check_variable_and_dtype(x, "x", HALF_FLOATS, op_type)
-
-
 def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
     """`builtin(x, **attrs)`; in static mode `x` is checked first, in the name of the function `what`."""
-    if mode._dygraph_tracer_ is not None:
-        return builtin(x, **attrs)
-    _static(x, what)
-    return named(name, builtin, x, **attrs)
-
-
-def _not_in_place(name: str) -> None:
-    warnings.warn(
-        f"{name}_: a Program has no in-place operators; this appends {name}",
-        stacklevel=3,
-    )
+    if in_static_mode():
+        check_variable_and_dtype(x, "x", HALF_FLOATS, what)
+    return builtin(x, **attrs) if name is None else named(name, builtin, x, **attrs)
 
 
 def relu(x: Any, name: str | None = None) -> Tensor:
@@ -80,17 +68,12 @@ def relu(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.relu(paddle.to_tensor([-2.0, 0.0, 1.0])).numpy().tolist()
         [0.0, 0.0, 1.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "relu")
-        return named(name, _ops.relu, x)
-    return _ops.relu(x)
+    return _ops.relu(x) if name is None else named(name, _ops.relu, x)
 
 
+@in_place_in_dygraph(relu)
 def relu_(x: Any, name: str | None = None) -> Tensor:
     """`relu` in place (dygraph mode): writes into `x` and returns it."""
-    if mode._dygraph_tracer_ is None:
-        _not_in_place("relu")
-        return relu(x, name)
     return _ops.relu(x, Out=x)
 
 
@@ -102,10 +85,7 @@ def relu6(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.relu6(paddle.to_tensor([-1.0, 0.5, 7.0])).numpy().tolist()
         [0.0, 0.5, 6.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "relu6")
-        return named(name, _ops.relu6, x, threshold=6.0)
-    return _ops.relu6(x)
+    return named(name, _ops.relu6, x, threshold=6.0)
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) -> Tensor:
@@ -127,10 +107,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.sigmoid(paddle.to_tensor([0.0])).numpy().tolist()
         [0.5]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "sigmoid")
-        return named(name, _ops.sigmoid, x)
-    return _ops.sigmoid(x)
+    return _ops.sigmoid(x) if name is None else named(name, _ops.sigmoid, x)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
@@ -151,10 +128,9 @@ def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.gelu(paddle.to_tensor([0.0])).numpy().tolist()
         [0.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "gelu")
-        return named(name, _ops.gelu, x, approximate=approximate)
-    return _ops.gelu(x, approximate=approximate) if approximate else _ops.gelu(x)
+    if name is None and not approximate:
+        return _ops.gelu(x)
+    return named(name, _ops.gelu, x, approximate=approximate)
 
 
 def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
@@ -168,11 +144,9 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
     return run_activation("elu", _ops.elu, x, name, alpha=alpha)
 
 
+@in_place_in_dygraph(elu)
 def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """`elu` in place (dygraph mode): writes into `x` and returns it."""
-    if mode._dygraph_tracer_ is None:
-        _not_in_place("elu")
-        return elu(x, alpha, name)
     return _ops.elu(x, alpha=alpha, Out=x)
 
 
@@ -341,9 +315,8 @@ def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.prelu(paddle.to_tensor([-2.0, 3.0]), paddle.to_tensor([0.5])).numpy().tolist()
         [-1.0, 3.0]
     """
-    if mode._dygraph_tracer_ is None:
-        _static(x, "prelu")
-        check_variable_and_dtype(weight, "weight", HALF_FLOATS, "prelu")
+    check_variable_and_dtype(x, "x", HALF_FLOATS, "prelu")
+    check_variable_and_dtype(weight, "weight", HALF_FLOATS, "prelu")
     assert len(weight.shape) == 1, f"prelu: weight must have 1 dimension, got {len(weight.shape)}"
     one = weight.shape[0] == 1
     assert one or len(x.shape) > 1, "prelu: x must have 2 dimensions or more for a weight of more than one element"
@@ -371,8 +344,6 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tenso
         >>> paddle.nn.functional.maxout(x, 2).numpy().ravel().tolist()
         [4.0, 3.0]
     """
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", FLOATS, "maxout")
     if axis not in (1, -1, 3):
         raise ValueError(f"maxout: axis should be 1, -1 or 3, got {axis!s:.200}")
     return named(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)
@@ -400,20 +371,15 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = No
 
 def _of_type(x: Any, dtype: Any, op: str) -> Any:
     """`x`, cast to `dtype` unless that is None."""
-    if mode._dygraph_tracer_ is None:
-        if dtype is None:
-            _static(x, op)
-        else:
-            types = ["float32", "float64"]
-            check_dtype(dtype, "dtype", types, op, f"{op}: dtype must be None, float32 or float64")
-    return x if dtype is None else _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
+    if dtype is None:
+        return x
+    check_dtype(dtype, "dtype", ["float32", "float64"], op, f"{op}: dtype must be None, float32 or float64")
+    return _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
 
 
+@in_place_in_dygraph(softmax)
 def softmax_(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
     """`softmax` in place (dygraph mode): writes into `x` and returns it; `dtype` is ignored there."""
-    if mode._dygraph_tracer_ is None:
-        _not_in_place("softmax")
-        return softmax(x, axis, dtype, name)
     return _ops.softmax(x, axis=axis, Out=x)
 
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype, check_variables
+from paddle._programs.variable_checks import check_variables
 
 from .loss import _reduced, check_reduction
 
@@ -22,7 +22,7 @@ __all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_l
 
 def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
     """In static mode: TypeError unless each argument is a Variable of one of `dtypes`, or None."""
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variables(where, dtypes, **{name: value for name, value in variables.items() if value is not None})
 
 
@@ -54,7 +54,6 @@ def binary_cross_entropy(
         0.6931
     """
     check_reduction("binary_cross_entropy", reduction)
-    _check("binary_cross_entropy", FLOATS, input=input, label=label)
     plain = reduction == "none"
     out = named(name if plain and weight is None else None, _ops.bce_loss, input, label)
     if weight is not None:
@@ -84,7 +83,6 @@ def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None =
         >>> round(float(loss), 4)
         0.6931
     """
-    _check("log_loss", ["float32"], input=input, label=label)
     return named(name, _ops.log_loss, input, label, epsilon=epsilon)
 
 
@@ -124,8 +122,6 @@ def nll_loss(
     shape = list(input.shape)
     if len(shape) < 2:
         raise ValueError(f"Expected 2 or more dimensions (got {len(shape)})")
-    _check("nll_loss", FLOATS, input=input)
-    _check("nll_loss", ["int64"], label=label)
     folded = len(shape) not in (2, 4)
     if folded:
         input = _ops.reshape2(input, shape=[*shape[:2], 1, -1])  # noqa: A001
@@ -164,7 +160,6 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = N
         input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
     elif kinds == ["float64", "float32"]:
         label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
-    _check("kl_div", FLOATS, input=input, label=label)
     check_type(reduction, "reduction", str, "kl_div")
     return named(name, _ops.kldiv_loss, input, label, reduction=reduction)
 
@@ -195,8 +190,7 @@ def smooth_l1_loss(
         >>> paddle.nn.functional.smooth_l1_loss(x, y, reduction="none").numpy().tolist()
         [0.125, 2.5]
     """
-    for what, value in (("input", input), ("label", label)):
-        check_variable_and_dtype(value, what, FLOATS, "smooth_l1_loss")
+    check_variables("smooth_l1_loss", FLOATS, input=input, label=label)
     check_reduction("smooth_l1_loss", reduction)
     plain = reduction == "none"
     out = named(name if plain else None, _ops.huber_loss, input, label, delta=delta)[1]

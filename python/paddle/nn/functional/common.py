@@ -6,10 +6,11 @@ from typing import Any
 
 import paddle._core as _core
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
 from paddle._basics.element_types import FLOATS, HALF_FLOATS, takes
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.windows import channel_last
@@ -52,7 +53,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Te
         >>> paddle.nn.functional.linear(x, w, b).numpy().tolist()
         [[4.0], [4.0]]
     """
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         if bias is None:
             return _ops.matmul(x, weight)
         out = _core.linear(x, weight, bias)
@@ -260,8 +261,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
     """
     if epsilon > 1.0 or epsilon < 0.0:
         raise ValueError(f"label_smooth: epsilon must be between 0 and 1, got {epsilon}")
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(label, "label", FLOATS, "label_smooth")
+    if in_static_mode():
         label.stop_gradient = True
     return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))
 
@@ -285,9 +285,6 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None =
         >>> paddle.nn.functional.bilinear(x1, x2, weight).numpy().tolist()
         [[6.0, 6.0, 6.0, 6.0]]
     """
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x1, "x1", FLOATS, "bilinear")
-        check_variable_and_dtype(x2, "x2", FLOATS, "bilinear")
     return named(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
 
 

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.element_types import takes
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
@@ -47,7 +48,7 @@ def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
 
 def run_conv(op_type: str, x: Any, weight: Any, bias: Any, last: bool, name: str | None = None, **attrs: Any) -> Any:
     """The convolution of checked arguments plus the bias; `last`: channels are the last dimension, else the second."""
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variable_and_dtype(x, "x", takes(op_type), op_type)
         name = name or unique_name.generate(op_type)
     out = named(name, getattr(_ops, op_type), x, weight, **attrs)

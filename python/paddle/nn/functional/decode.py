@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle._core as _core
 from paddle import _ops
-from paddle._basics.element_types import INDICES, takes
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["ctc_loss", "gather_tree"]
 
@@ -22,16 +20,10 @@ def warp_ctc(
     label_length: Any = None,
 ) -> Any:
     """The CTC loss of each sequence, [batch, 1]; shared by ctc_loss and fluid.layers.warpctc."""
-    if _core.in_static_mode():
-        check_variable_and_dtype(scores, "input", takes("warpctc"), "warpctc")
-        check_variable_and_dtype(label, "label", ["int32"], "warpctc")
-    elif steps is None or label_length is None:
-        raise ValueError("warpctc: input_length and label_length must not be None in dygraph mode")
     if steps is None or label_length is None:
-        return _ops.warpctc(scores, label, blank=blank, norm_by_times=norm_by_times)[1]
-    if _core.in_static_mode():
-        check_variable_and_dtype(steps, "LogitsLength", ["int64"], "warpctc")
-        check_variable_and_dtype(label_length, "LabelLength", ["int64"], "warpctc")
+        if not in_static_mode():
+            raise ValueError("warpctc: input_length and label_length must not be None in dygraph mode")
+        steps = label_length = None
     return _ops.warpctc(scores, label, steps, label_length, blank=blank, norm_by_times=norm_by_times)[1]
 
 
@@ -94,7 +86,4 @@ def gather_tree(ids: Any, parents: Any) -> Tensor:
         >>> paddle.nn.functional.gather_tree(ids, parents).numpy().tolist()
         [[[2, 1]], [[3, 4]]]
     """
-    if _core.in_static_mode():
-        check_variable_and_dtype(ids, "ids", takes("gather_tree"), "gather_tree")
-        check_variable_and_dtype(parents, "parents", INDICES, "gather_tree")
     return _ops.gather_tree(ids, parents)

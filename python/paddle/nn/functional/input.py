@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.element_types import INDICES
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number
@@ -32,7 +33,7 @@ def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.one_hot(paddle.to_tensor([1, 0]), 2).numpy().tolist()
         [[0.0, 1.0], [1.0, 0.0]]
     """
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         return _ops.one_hot_v2(x, depth=int(number(num_classes)))
     check_variable_and_dtype(x, "input", INDICES, "one_hot_v2")
     if isinstance(num_classes, Variable):
@@ -72,7 +73,7 @@ def embedding(
         if not -rows <= padding_idx < rows:
             raise ValueError(f"padding_idx must be within [-{rows}, {rows})")
         padding_idx %= rows
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         return _ops.lookup_table_v2(weight, x, is_sparse=sparse, padding_idx=padding_idx)
     check_variable_and_dtype(x, "input", INDICES, "embedding")
     return named(

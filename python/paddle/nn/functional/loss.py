@@ -6,9 +6,10 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -76,7 +77,7 @@ def binary_cross_entropy_with_logits(
     """
     if reduction not in ("sum", "mean", "none"):
         check_reduction("binary_cross_entropy_with_logits", reduction)
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         where = "binary_cross_entropy_with_logits"
         for text, value in (("logit", logit), ("label", label), ("pos_weight", pos_weight), ("weight", weight)):
             if value is not None:
@@ -143,7 +144,7 @@ def cross_entropy(
         )
     if label_dims != dims:
         label = _ops.unsqueeze2(label, axes=[axis])
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         check_variable_and_dtype(input, "input", FLOATS, "softmax_cross_entropy")
         check_variable_and_dtype(label, "label", NUMERIC, "softmax_cross_entropy")
     out = _ops.softmax_with_cross_entropy(
@@ -270,9 +271,8 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
         2.0
     """
     check_reduction("mse_loss", reduction)
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
-        check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
+    check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
+    check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
     out = _ops.elementwise_sub(input, label)
     out = named(name if reduction == "none" else None, _ops.square, out)
     if reduction == "mean":
@@ -294,9 +294,8 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = 
         1.0
     """
     check_reduction("L1Loss", reduction)
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(input, "input", NUMERIC, "l1_loss")
-        check_variable_and_dtype(label, "label", NUMERIC, "l1_loss")
+    check_variable_and_dtype(input, "input", NUMERIC, "l1_loss")
+    check_variable_and_dtype(label, "label", NUMERIC, "l1_loss")
     out = _ops.elementwise_sub(input, label)
     return _reduced(named(name if reduction == "none" else None, _ops.abs, out), reduction, name)
 
@@ -320,7 +319,7 @@ def margin_ranking_loss(
     check_reduction("MarginRankingLoss", reduction)
     for text, value in (("input", input), ("other", other), ("label", label)):
         check_variable_and_dtype(value, text, FLOATS, "margin_rank_loss")
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         name = name or unique_name.generate("margin_ranking_loss")
     out = _ops.elementwise_mul(_ops.elementwise_sub(other, input), label)
     if margin != 0.0:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
-from paddle._basics.element_types import FLOATS, takes
+from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -58,8 +58,6 @@ def batch_norm(
         raise ValueError(
             f"batch_norm: data_format must be NC, NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
         )
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "input", takes("batch_norm"), "BatchNorm")
     outputs = named(
         name,
         _ops.batch_norm,
@@ -77,7 +75,7 @@ def batch_norm(
         MeanOut=running_mean,
         VarianceOut=running_var,
     )
-    if mode._dygraph_tracer_ is None:
+    if in_static_mode():
         outputs[3].stop_gradient = outputs[4].stop_gradient = True
     return outputs[0]
 
@@ -116,9 +114,8 @@ def layer_norm(
             f"Given normalized_shape is {wanted!s:.200}, expected input with shape [*, {str(wanted)[1:]:.200}, "
             f"but got input shape {shape}"
         )
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         return _ops.layer_norm(x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)[0]
-    check_variable_and_dtype(x, "input", takes("layer_norm"), "LayerNorm")
     out, mean, variance = named(name, _ops.layer_norm, x, weight, bias, epsilon=epsilon, begin_norm_axis=begin)
     mean.stop_gradient = variance.stop_gradient = True
     return out
@@ -153,9 +150,8 @@ def instance_norm(
         >>> paddle.nn.functional.instance_norm(paddle.to_tensor([[[1.0, 3.0], [5.0, 5.0]]]), eps=0.0).shape
         [1, 2, 2]
     """
-    if mode._dygraph_tracer_ is not None:
+    if not in_static_mode():
         return _ops.instance_norm(x, weight, bias, epsilon=eps)[0]
-    check_variable_and_dtype(x, "input", FLOATS, "InstanceNorm")
     out, mean, variance = named(name, _ops.instance_norm, x, weight, bias, epsilon=eps)
     mean.stop_gradient = variance.stop_gradient = True
     return out
@@ -189,8 +185,7 @@ def local_response_norm(
         >>> y.numpy()[0, 1].tolist()
         [0.25, 0.25]
     """
-    if mode._dygraph_tracer_ is None:
-        check_variable_and_dtype(x, "x", ["float32"], "local_response_norm")
+    check_variable_and_dtype(x, "x", ["float32"], "local_response_norm")
     if data_format not in ("NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"):
         raise ValueError(
             f"local_response_norm: data_format must be NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
@@ -256,10 +251,9 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
         >>> print(paddle.nn.functional.normalize(paddle.to_tensor([[3.0, 4.0]])).numpy())
         [[0.6 0.8]]
     """
-    if mode._dygraph_tracer_ is None:
-        check_type(p, "p", (float, int), "normalize")
-        check_type(axis, "axis", int, "normalize")
-        check_variable_and_dtype(x, "x", FLOATS, "normalize")
+    check_type(p, "p", (float, int), "normalize")
+    check_type(axis, "axis", int, "normalize")
+    check_variable_and_dtype(x, "x", FLOATS, "normalize")
     if len(x.shape) == 1 and axis not in (0, -1):
         raise ValueError(f"normalize: axis of a 1-D x must be 0 or -1, got {axis}")
     return named(name, _ops.elementwise_div, x, p_norm(x, p, axis, True, epsilon))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode as modes
 from paddle._basics.element_types import HALF_NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
@@ -88,7 +88,7 @@ def pad(
     # pad3d takes 3 spatial axes: missing ones of size 1 are inserted after a single axis, or before two.
     added = {3: [first + 1, first + 2], 4: [first], 5: []}[rank]
     paddings = _six(pad, rank)
-    if isinstance(paddings, Variable) and modes.in_dygraph_mode():
+    if isinstance(paddings, Variable) and not in_static_mode():
         paddings = [int(n) for n in paddings.numpy().reshape(-1)]
     slots: dict[str, Any] = (
         {"paddings": [], "Paddings": paddings} if isinstance(paddings, Variable) else {"paddings": paddings}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode as modes
 from paddle._basics.checks import NUMBERS
+from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import split_list
@@ -41,7 +41,7 @@ def check_resize(what: str, x: Any, method: str, align_corners: Any, align_mode:
 def size_arguments(what: str, size: Any, axes: int) -> dict[str, Any]:
     """Keyword arguments for a size given as a tensor, or as a list of ints and tensors of shape [1]."""
     if isinstance(size, Variable):
-        if not modes.in_dygraph_mode():
+        if in_static_mode():
             size.stop_gradient = True
             return {"OutSize": size}
         size = [int(n) for n in size.numpy().reshape(-1)]
@@ -58,7 +58,7 @@ def size_arguments(what: str, size: Any, axes: int) -> dict[str, Any]:
 
 def _scales(scale: Any, axes: int) -> dict[str, Any]:
     if isinstance(scale, Variable):
-        if not modes.in_dygraph_mode():
+        if in_static_mode():
             scale.stop_gradient = True
             return {"Scale": scale}
         scale = scale.numpy().reshape(-1).tolist()

@@ -13,7 +13,7 @@ from paddle._basics import unique_name
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.element_types import HALF_FLOATS
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.block import Block
 from paddle._programs.guards import default_main_program
 from paddle._programs.variable import Variable
@@ -55,7 +55,7 @@ class Initializer:
 
     def _check_block(self, block: Any) -> Any:
         if block is None:
-            if not in_dygraph_mode():
+            if in_static_mode():
                 raise ValueError("Initializer: block is needed while a Program is built")
             block = default_main_program().global_block()
         assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
@@ -106,7 +106,7 @@ class Initializer:
                 outputs={"Out": var},
                 attrs={"in_dtype": dtype, "out_dtype": var.dtype},
             )
-        if not in_dygraph_mode():
+        if in_static_mode():
             var.op = made
         return made
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import check_positive
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle.nn import functional as F
 from paddle.nn.layer.function_layer import FunctionLayer
 from paddle.nn.layer.layers import Layer
@@ -116,7 +116,7 @@ class Embedding(Layer):
         self._remote_prefetch = False
         self._name = name
         self.weight = self.create_parameter(attr=weight_attr, shape=self._size, dtype=self._dtype, is_bias=False)
-        if padding_idx is not None and in_dygraph_mode():
+        if padding_idx is not None and not in_static_mode():
             self._clear_row(padding_idx % num_embeddings)
 
     def _clear_row(self, row: int) -> None:

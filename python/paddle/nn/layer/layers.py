@@ -11,6 +11,7 @@ from typing import Any
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
+from paddle._basics.mode import in_static_mode
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable
 from paddle.nn.layer.layer_support import (
@@ -61,7 +62,7 @@ class Layer:
         self._helper = LayerObjectHelper(self._full_name)
         self._built = False
         self._dtype = dtype
-        self._init_in_dynamic_mode = mode.in_dygraph_mode()
+        self._init_in_dynamic_mode = not in_static_mode()
 
         self._parameters: collections.OrderedDict[str, Any] = collections.OrderedDict()
         self._buffers: collections.OrderedDict[str, Any] = collections.OrderedDict()
@@ -480,7 +481,7 @@ class Layer:
                 matched.append((param, state))
                 continue
             warnings.warn(f"Skip loading for {key}. {problem}", stacklevel=3)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             for param, state in matched:
                 param.set_value(state)
             return

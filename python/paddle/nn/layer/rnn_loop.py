@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import assert_same_structure, flatten, map_structure
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -145,7 +145,7 @@ def rnn(
         >>> y.shape, h.shape
         ([2, 5, 3], [2, 3])
     """
-    if _core.in_static_mode():
+    if in_static_mode():
         check_type(inputs, "inputs", (Variable, list, tuple), "rnn")
         if isinstance(inputs, (list, tuple)):
             for i, x in enumerate(inputs):
@@ -162,7 +162,7 @@ def rnn(
     if is_reverse:
         inputs = map_structure(backwards, inputs)
         mask = None if mask is None else backwards(mask)
-    run = _append_loop if _core.in_static_mode() else _run_steps
+    run = _append_loop if in_static_mode() else _run_steps
     outputs, states = run(cell, inputs, initial_states, mask, kwargs)
     if is_reverse:
         outputs = map_structure(backwards, outputs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.element_types import takes
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import _BatchNormBase
@@ -48,7 +48,7 @@ class SyncBatchNorm(_BatchNormBase):
 
     def forward(self, x: Any) -> Any:
         """The normalized input, of 2 to 5 dimensions."""
-        dygraph = in_dygraph_mode()
+        dygraph = not in_static_mode()
         if not dygraph:
             check_variable_and_dtype(x, "input", takes("sync_batch_norm"), "SyncBatchNorm")
         outputs = _ops.sync_batch_norm(
