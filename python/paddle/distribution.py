@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from paddle import _ops
-from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import layer_name
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -27,7 +27,7 @@ __all__ = ["Categorical", "Distribution", "Normal", "Uniform"]
 
 def _check(value: Any, name: str, kinds: Any, where: str) -> None:
     """Argument check of static mode, as in 2.0.2; in dygraph mode operators report invalid arguments."""
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         check_type(value, name, kinds, where)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.block import Block
 from paddle._programs.variable import Parameter
 
@@ -38,7 +38,7 @@ class _Decay(WeightDecayRegularizer):
         """The term to add to the gradient of `param`; in static mode its operators are appended to `block`."""
         assert isinstance(param, Parameter), f"param must be a Parameter, but got {type(param)}"
         factor = self._regularization_coeff
-        if in_dygraph_mode():
+        if not in_static_mode():
             return _ops.scale(_ops.sign(param) if self._of_sign else param, scale=factor)
         assert isinstance(block, Block), f"block must be a Block, but got {type(block)}"
         decay = block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 
 __all__ = ["auto_cast", "GradScaler"]
 
@@ -33,7 +34,7 @@ def _check_lists(white: Iterable[str] | None, black: Iterable[str] | None) -> No
 
 @contextlib.contextmanager
 def _guard(what: str, enable: bool, white: Iterable[str] | None, black: Iterable[str] | None) -> Iterator[None]:
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         raise ValueError(f"{what} requires dygraph mode: call paddle.disable_static() first")
     if enable:
         _on_cuda(what)
@@ -93,7 +94,7 @@ class AmpScaler:
         decr_every_n_nan_or_inf: int = 1,
         use_dynamic_loss_scaling: bool = True,
     ) -> None:
-        if not mode.in_dygraph_mode():
+        if in_static_mode():
             raise ValueError(f"{type(self).__name__} requires dygraph mode: call paddle.disable_static() first")
         self._enable = enable and _on_cuda(type(self).__name__)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import flatten
 from paddle._dispatch.dygraph import no_grad_
 from paddle._persistence.saving import NAME_TABLE
@@ -84,7 +85,7 @@ class Model:
         self._test_dataloader: Any = None
         self._place = mode._current_expected_place()
         self._is_shape_inferred = False
-        dynamic = mode.in_dygraph_mode()
+        dynamic = not in_static_mode()
         if not dynamic and not isinstance(inputs, (list, tuple, dict, InputSpec)):
             raise TypeError(f"Model: static mode requires inputs (InputSpec, list or dict of it), got {type(inputs)}")
         #: whether the inputs are known, from the caller or from a batch
@@ -115,7 +116,7 @@ class Model:
     def _keep_inputs(self) -> None:
         """Stores the shapes of the first batch if the inputs are unknown."""
         info = self._adapter._input_info
-        if self._known or not mode.in_dygraph_mode() or info is None:
+        if self._known or in_static_mode() or info is None:
             return
         names = self._forward_arguments()
         self._inputs = [InputSpec(shape, dtype, name) for name, shape, dtype in zip(names, *info, strict=False)]
@@ -218,7 +219,7 @@ class Model:
             self._save_inference_model(path)
 
     def _save_inference_model(self, path: str) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             if not self._known:
                 raise RuntimeError(
                     "Saving inference model needs 'inputs' or running before saving: pass inputs to Model, or run a "

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import paddle._core as _core
-from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.variable import Variable
 from paddle.nn import Layer, LayerList, Sequential
@@ -175,7 +175,7 @@ def summary(net: Layer, input_size: Any, dtypes: Any = None) -> dict[str, int]:
     shapes = _shapes(input_size)
     if isinstance(shapes, tuple):
         shapes = [shapes]
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         warnings.warn("summary: in static mode the table may be incomplete", stacklevel=2)
     layers = [net, *net.sublayers()]
     training = [layer.training for layer in layers]

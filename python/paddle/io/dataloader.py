@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
 from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
 from paddle.io.dataset import Dataset, IterableDataset
@@ -86,7 +86,7 @@ class DataLoader:
 
         assert isinstance(dataset, Dataset), "DataLoader: dataset must be a paddle.io.Dataset"
         self.dataset = dataset
-        if not return_list and not in_dygraph_mode():
+        if not return_list and in_static_mode():
             assert feed_list is not None, "DataLoader: return_list=False needs a feed_list"
         self.feed_list = feed_list
         self.places = place_list(places)
@@ -223,7 +223,7 @@ class _DataLoaderIterBase:
             if self._done:
                 raise StopIteration
             try:
-                if in_dygraph_mode():
+                if not in_static_mode():
                     return to_eager(self._fetch(), self._places[0])
                 group = [to_lod_tensors(self._fetch(), place) for place in self._places]
             except BaseException:  # the end, an error, or Ctrl-C: the pass is over

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle.tensor.random import randperm
 
 __all__ = [
@@ -84,7 +84,7 @@ class TensorDataset(Dataset):
     """
 
     def __init__(self, tensors: Sequence[Any]) -> None:
-        if not in_dygraph_mode():
+        if in_static_mode():
             raise RuntimeError("TensorDataset requires dygraph mode")
         assert all(tensor.shape[0] == tensors[0].shape[0] for tensor in tensors), (
             "TensorDataset: the tensors differ in their first size"

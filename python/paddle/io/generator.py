@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._basics.place import CPUPlace
 from paddle.io.channel import Channel
 from paddle.io.collate import _is_tensor, as_array, by_name, to_eager, to_lod_tensors
@@ -449,7 +449,7 @@ def loader_of_mode(
     drop_last: bool = True,
 ) -> DygraphGeneratorLoader | GeneratorLoader:
     """The loader of the current mode; the arguments are those of `DataLoader.from_generator`."""
-    if in_dygraph_mode():
+    if not in_static_mode():
         return DygraphGeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, use_multiprocess)
     return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 

@@ -15,6 +15,7 @@ from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
+from paddle._basics.mode import in_static_mode
 from paddle._basics.names import OP_DEVICE
 from paddle._dispatch.dygraph import _record as set_recording
 from paddle._programs.backward import append_backward
@@ -83,7 +84,7 @@ class OptimizerBase:
         """Checks arguments that dygraph mode requires; messages use the argument names of the caller's class."""
         if self._parameter_list is None:
             mode.choose_static()
-        if not mode.in_dygraph_mode():
+        if in_static_mode():
             return
         if self._parameter_list is None:
             raise AttributeError(f"{parameters_argument} must be given to an Optimizer in dygraph mode")
@@ -182,7 +183,7 @@ class OptimizerBase:
             name = f"{self._name}_{name}"
         by_param = self._accumulators[name]
         if param.name in by_param:
-            if mode.in_dygraph_mode():
+            if not in_static_mode():
                 return by_param[param.name]
             raise Exception(f"{param.name} has an accumulator {name} before this")
         assert isinstance(self.helper, LayerHelper)
@@ -198,7 +199,7 @@ class OptimizerBase:
         )
         with mode.device_guard(self._get_device_for_param(param.name) if device is None else device):
             self.helper.set_variable_initializer(var, initializer=Constant(value=float(fill_value)))
-        if self._accumulators_holder and mode.in_dygraph_mode():
+        if self._accumulators_holder and not in_static_mode():
             assert var_name in self._accumulators_holder, f"set_state_dict: the state_dict lacks {var_name}"
             self._load(var, self._accumulators_holder[var_name])
         by_param[param.name] = var
@@ -220,7 +221,7 @@ class OptimizerBase:
 
     def _global_learning_rate(self, program: Any = None) -> Any:
         """The learning rate variable of `program` (default: the main one); in dygraph mode the tensor, if it exists."""
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             return self._rate_tensor
         return self._learning_rate_map.get(default_main_program() if program is None else program)
 
@@ -269,7 +270,7 @@ class OptimizerBase:
         factor = param_and_grad[0].optimize_attr["learning_rate"]
         if isinstance(factor, Variable):
             return factor
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             return self._scaled_rate(self._dygraph_rate(), factor)
         if factor == 1.0:
             return self._global_learning_rate()
@@ -385,7 +386,7 @@ class OptimizerBase:
     ) -> Pairs:
         self._dtype = loss.dtype
         parameters = parameters or self._parameter_list
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             return self._gradients(parameters)
         if callbacks is None:
             callbacks = [error_clip_callback]
@@ -414,7 +415,7 @@ class OptimizerBase:
             The appended update operators (empty in dygraph mode, where they run immediately).
         """
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             with no_recording():
                 self._dygraph_pass([pair for pair in params_grads if pair[1] is not None])
             return []
@@ -426,7 +427,7 @@ class OptimizerBase:
         return self._create_optimization_pass(params_grads)
 
     def _apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             with no_recording():
                 self._dygraph_pass([pair for pair in params_grads if pair[1] is not None])
             return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle.nn.layer_helper import LayerHelper
 
 from .base import needed
@@ -49,7 +49,7 @@ class Momentum(MomentumRule, Optimizer):
         needed(ValueError, learning_rate=learning_rate, momentum=momentum)
         super().__init__(learning_rate, parameters, self._left_to_decay(weight_decay), grad_clip, name)
         self._init_rule(momentum, use_nesterov, multi_precision, rescale_grad)
-        if in_dygraph_mode():
+        if not in_static_mode():
             assert self._parameter_list is not None
             self.helper = LayerHelper(type(self).__name__)
             for param in self._parameter_list:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle.regularizer import L2Decay
 
 from .base import OptimizerBase, Pairs, set_recording
@@ -125,7 +126,7 @@ class Optimizer(OptimizerBase):
 
     def step(self) -> None:
         """Updates all parameters by their gradients (dygraph mode)."""
-        assert mode._dygraph_tracer_ is not None, "step() works in dynamic graph mode only"
+        assert not in_static_mode(), "step() works in dynamic graph mode only"
         assert self._parameter_list is not None
         self._dtype = None
         former = set_recording(False)

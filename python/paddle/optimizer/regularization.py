@@ -8,7 +8,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.dtypes import VarType
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program
 from paddle._programs.name_scope import name_scope
 from paddle.regularizer import WeightDecayRegularizer
@@ -23,7 +23,7 @@ def _create_regularization_of_grad(param: Any, grad: Any, regularization: Weight
     regularizer = own if own is not None else regularization
     if grad is None or regularizer is None:
         return grad
-    if in_dygraph_mode():
+    if not in_static_mode():
         return _ops.sum([grad, regularizer(param, grad, default_main_program().global_block())])
     term = regularizer(param, grad, grad.block)
     out = grad
@@ -54,7 +54,7 @@ def append_regularization_ops(
     A parameter's regularizer takes precedence over `regularization`. In static mode operators are appended to the
     Programs, in dygraph mode they run.
     """
-    if in_dygraph_mode():
+    if not in_static_mode():
         return [
             (param, _create_regularization_of_grad(param, grad, regularization)) for param, grad in parameters_and_grads
         ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._basics.op_proto import OpProtoHolder
 from paddle._programs.variable import Variable
 from paddle.nn.layer_helper import LayerHelper
@@ -122,7 +122,7 @@ class MasterWeights(Rule):
     _master_weights: dict[str, Any]
 
     def _has_master(self, param: Any) -> bool:
-        return self._multi_precision and param.dtype == VarType.FP16 and not in_dygraph_mode()
+        return self._multi_precision and param.dtype == VarType.FP16 and in_static_mode()
 
     def _create_master_weight(self, param: Any) -> Any:
         assert isinstance(self.helper, LayerHelper)

@@ -7,7 +7,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.dtypes import VarType
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable
 from paddle.regularizer import L2DecayRegularizer
@@ -129,7 +129,7 @@ class AdamRule(MasterWeights, Powers):
 
     def _attrs(self) -> dict[str, Any]:
         attrs = super()._attrs()
-        if in_dygraph_mode():
+        if not in_static_mode():
             attrs["beta1"], attrs["beta2"] = _number(attrs["beta1"]), _number(attrs["beta2"])
         return attrs
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import paddle._core as _core
-from paddle._basics import mode
-from paddle._basics.mode import _get_paddle_place
+from paddle._basics.mode import _get_paddle_place, in_static_mode
 
 __all__ = ["to_dlpack", "from_dlpack"]
 
@@ -95,7 +94,7 @@ def _capsule(dlpack: Any, wanted: tuple[int, int] | None, copy: bool | None) -> 
 
 
 def _take(capsule: Any, copy: bool | None) -> Any:
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         return _core.tensor_from_dlpack(capsule, copy)
     return _core.from_dlpack(capsule)
 
