@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Configuration of all tests."""
 
 import os
 import signal
@@ -6,13 +6,13 @@ import signal
 import pytest
 from specification import find
 
-# A job in the background of a shell starts with SIGINT ignored, and its children would, too; tests send it to them.
+# A background job of a shell starts with SIGINT ignored, which children inherit; tests send SIGINT to them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test that compares with the specification is skipped where that is missing, but not in CI: there it fails."""
+    """Skips tests that need the specification if it is missing; in CI they fail."""
     mark = item.get_closest_marker("specification")
     if mark is None or find(mark.args[0]) is not None:
         return

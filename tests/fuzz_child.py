@@ -1,9 +1,9 @@
-"""Calls every operator with random arguments; run by test_fuzz.py in a process of its own.
+"""Calls every operator with random arguments; run by test_fuzz.py in a separate process.
 
-``python fuzz_child.py LOG SEED FIRST CALLS SECONDS`` makes the calls number FIRST, FIRST + 1, ... of a seed, until
-CALLS are made or SECONDS are over. A call depends on the seed and its number alone: ``fuzz_child.py LOG SEED N 1 60``
-repeats number N. A JSON line before each call names it, in case it kills the process or hangs, and another one after it
-tells a wrong error.
+``python fuzz_child.py LOG SEED FIRST CALLS SECONDS`` makes the calls FIRST, FIRST + 1, ... of a seed, until CALLS are
+made or SECONDS have passed. A call depends only on the seed and its number: ``fuzz_child.py LOG SEED N 1 60`` repeats
+call N. A JSON line before each call identifies it, in case it kills the process or hangs; a further line reports a
+wrong error.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LARGE = (16, 33, 100)
 INTEGERS = (-1, 0, 1, 2, 3, 4, 7, 100, -2, BIG, -BIG - 1, VAST, 2**63 - 1, -(2**63))
 FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, float("nan"), float("inf"), -float("inf"), 1e30, 1e-45)
 SMALL_INTS = (-3, -2, -1, 0, 1, 2, 3, 4, 5)
-# Numbers within int32, as most integer attributes are declared; text that operators know.
+# Numbers within int32, the type of most integer attributes; strings that operators accept.
 TEXTS = ("", "NCHW", "NHWC", "SAME", "VALID", "EXPLICIT", "AnyLayout", "sum", "MAX", "AVERAGE", "LAST", "zeros", "\0")
 
 
 def fit(sizes: list[int]) -> None:
-    """Leave the largest sizes away until there are few elements."""
+    """Reduce the largest sizes until there are few elements."""
     while np.prod(sizes, dtype=np.float64) > 20_000:
         sizes.remove(max(sizes))
 
@@ -44,7 +44,7 @@ class Random(random.Random):
         sizes = [self.choice(LARGE if self.random() < 0.03 else SIZES) for _ in range(rank)]
         fit(sizes)
         if 0 in sizes and len(sizes) > 1 and self.random() < 0.1:
-            # No elements, but a size that no memory holds.
+            # No elements, but a size that exceeds memory.
             at = self.choice([i for i, n in enumerate(sizes) if n or sizes.count(0) > 1] or [0])
             sizes[at] = self.choice((2**16, BIG, 2**33, 2**40)) if sizes.count(0) > (sizes[at] == 0) else 0
         return tuple(sizes)
@@ -68,7 +68,7 @@ class Random(random.Random):
         return self.choice(COMMON if self.random() < 0.7 else DTYPES)
 
     def like(self, x: np.ndarray) -> np.ndarray:
-        """A neighbour of a valid input: another size, rank, type or values."""
+        """A variation of a valid input: another size, rank, type or values."""
         shape, dtype = list(x.shape), str(x.dtype)
         for _ in range(self.randint(1, 2)):
             what = self.random()
@@ -122,7 +122,8 @@ class Fuzz(Child):
         self.bases: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
 
     def valid(self, op: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Valid calls to start from: those of its cases, or of its forward's cases with gradients like the outputs."""
+        """Valid calls to start from: those of the operator's cases, or of its forward's with gradients like the
+        outputs."""
         if op not in self.bases:
             row = self.table[op]
             found = [(c.inputs, c.attrs) for c in self.cases.get(op, [])]
@@ -146,7 +147,7 @@ class Fuzz(Child):
         if valid and r.random() < 0.8:
             base, given = r.choice(valid)
             inputs, attrs = dict(base), dict(given)
-            dtype = r.dtype() if r.random() < 0.3 else None  # all of them in one other type
+            dtype = r.dtype() if r.random() < 0.3 else None  # all of them in another type
             changed = r.randint(0, 2)
             for name, x in base.items():
                 if isinstance(x, np.ndarray):
@@ -189,7 +190,7 @@ class Fuzz(Child):
         self.call(op, inputs, attrs, lod, number)
 
     def build(self, r: Random, op: str, inputs: dict[str, Any], attrs: dict[str, Any], number: int) -> None:
-        """The same in a Program, some sizes unknown: the shape rule alone."""
+        """The same in a Program with some unknown sizes: the shape rule alone."""
         self.number = number
         what = f"{op} in a Program, inputs {self.shown(inputs)} attributes {attrs}"[:600]
         self.say(op=op, call=what)

@@ -1,6 +1,6 @@
-"""Calls operators with broken arguments; run by test_robust.py in a process of its own.
+"""Calls operators with broken arguments; run by test_robust.py in a separate process.
 
-``python robust_child.py LOG op op ...`` appends a JSON line to LOG before each call, so that the parent can name the
+``python robust_child.py LOG op op ...`` appends a JSON line to LOG before each call, so that the parent can identify a
 call that killed the process or hung, and one for every wrong kind of error.
 """
 
@@ -36,7 +36,7 @@ KINDS = (
     StopIteration,
     EOFError,
 )
-# Attribute types: values that are wrong nearly everywhere, by the numbers of the proto.
+# Attribute types: values that are invalid for most operators, by the type numbers of the proto.
 INT, FLOAT, STRING, INTS, FLOATS, STRINGS, BOOL, BOOLS, LONG, LONGS = 0, 1, 2, 3, 4, 5, 6, 7, 9, 11
 SCALARS = {
     INT: [0, -1, 1, 7, BIG, -BIG - 1, VAST, 2**70],
@@ -115,14 +115,14 @@ def broken(op: dict[str, Any], inputs: dict[str, Any], attrs: dict[str, Any]) ->
     plain = [k for k, v in inputs.items() if isinstance(v, np.ndarray)]
     yield {k: np.zeros((0,), "float32") for k in plain}, attrs
     if len(plain) > 1:
-        # Broadcast, the result has 2**40 elements.
+        # The broadcast result would have 2**40 elements.
         a, b = plain[:2]
         for x, y in (((2**20, 1), (1, 2**20)), ((1, 2**20), (2**20, 1))):
             yield {**inputs, a: np.ones(x, "float32"), b: np.ones(y, "float32")}, attrs
 
 
 def sparse(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """SelectedRows in place of an input, with rows that fit and rows that do not."""
+    """SelectedRows in place of an input, with rows in range and out of range."""
     from case import Rows
 
     for name, x in inputs.items():
@@ -136,7 +136,7 @@ def sparse(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def levels(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Level offsets of inputs, right and wrong ones."""
+    """Level offsets of inputs, valid and invalid ones."""
     for name, x in inputs.items():
         first = x[0] if isinstance(x, list) and x else x
         if not isinstance(first, np.ndarray) or first.ndim == 0:
@@ -148,7 +148,7 @@ def levels(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def guesses(op: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Inputs for an operator that has no case of its own."""
+    """Inputs for an operator without a case."""
     for shape in ((2, 3), (4,), (2, 3, 4, 4)):
         for dtype in ("float32", "int64"):
             x = np.ones(shape, dtype)
@@ -217,7 +217,7 @@ class Child:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def forms(self, op: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
-        """Inputs of other kinds, and with levels."""
+        """Inputs of other kinds, and with LoD."""
         for other in sparse(inputs):
             self.call(op, other, attrs)
         for lod in levels(inputs):
@@ -249,7 +249,7 @@ class Child:
 
 
 def wait_shortly() -> None:
-    """Operators that look for a server at their default address, where none is, give up soon."""
+    """Short timeouts for operators that contact a server at its default address."""
     os.environ.update(FLAGS_rpc_deadline="20", FLAGS_rpc_retry_times="0")
 
 

@@ -1,4 +1,4 @@
-"""Which Rust file names which: `use` and paths in the code, followed through `pub use` to the file of the name."""
+"""Dependencies between Rust files: `use` and paths in the code, resolved through `pub use` to the defining file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOD = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod (\w+);", re.M)
 
 
 def code_of(path: Path) -> str:
-    """Without comments and tests."""
+    """The source without comments and tests."""
     return re.split(r"#\[cfg\(test\)\]\s*mod", re.sub(r"//.*", "", path.read_text()))[0]
 
 

@@ -1,8 +1,7 @@
-"""Every implemented name of Paddle 2.0.2 takes the arguments of the specification, in order, with its defaults.
+"""Each implemented name of Paddle 2.0.2 has the arguments of the specification, in order, with the same defaults.
 
-The specification lies outside of the repository: OAR_SPEC names its folder (default ../shared/spec beside the
-checkout); without it the test is skipped, in CI it fails. `extensions.json` lists by name what differs on purpose, and
-why.
+The specification is outside of the repository: OAR_SPEC names its folder (default ../shared/spec next to the checkout);
+without it the test is skipped, in CI it fails. `extensions.json` lists intended differences by name, with reasons.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def wanted(signature: str) -> list[tuple[str, Any]]:
 
 
 def given(obj: Any, method: bool) -> list[tuple[str, Any]] | None:
-    """What the object takes; None for what Python cannot look into."""
+    """The arguments of the object; None if they cannot be inspected."""
     if isinstance(obj, type):
         init = obj.__init__ if obj.__init__ is not object.__init__ else obj.__new__
         if not inspect.isfunction(init):

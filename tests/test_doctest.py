@@ -11,7 +11,7 @@ import paddle
 import pytest
 from paddle._basics import unique_name
 
-# Modules whose import needs what is not installed, or that are programs.
+# Modules whose import requires optional packages, or that are programs.
 SKIPPED = {"paddle._cuda.__main__", "paddle.distributed.launch"}
 
 
@@ -25,7 +25,7 @@ def modules():
 
 @contextlib.contextmanager
 def fresh():
-    """Dygraph mode, with Programs, names and a scope of the example's own."""
+    """Dygraph mode, with separate Programs, names and scope for the example."""
     static = paddle.static
     paddle.disable_static()
     with static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope()):

@@ -1,4 +1,4 @@
-"""The short way of small eager calls gives what the general way gives (an output that is named takes that one)."""
+"""The fast path of small eager calls equals the general path (which is taken for a given output)."""
 
 import gc
 import weakref
@@ -46,7 +46,7 @@ def run(name, inputs, attrs, general, lod):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("lod", [False, True])
-def test_short_way(name, lod):
+def test_fast_path(name, lod):
     inputs, attrs = CASES[name]
     short, general = (run(name, inputs, attrs, way, lod) for way in (False, True))
     assert len(short) == len(general)
@@ -124,7 +124,7 @@ def two_operators(x, weight, bias):
     "shape, columns", [((3, 4), 5), ((2, 3, 4), 1), ((2, 2, 2, 7), 3), ((128, 400), 600), ((1, 1), 1)]
 )
 def test_a_product_with_its_bias_is_the_two_operators(dtype, shape, columns):
-    """To the bit, with gradients, theirs, and LoD."""
+    """Bit for bit equal, including gradients and LoD."""
     values = [tensor(*s, dtype=dtype, seed=i) for i, s in enumerate([shape, (shape[-1], columns), (columns,)])]
     values[0].value().get_tensor().set_lod([[0, shape[0]]])
     results = []
@@ -155,7 +155,7 @@ def test_a_product_with_its_bias_among_constants():
         out.sum().backward()
 
 
-def test_other_operands_take_the_two_operators():
+def test_other_operands_use_the_two_operators():
     x, weight = tensor(2, 3), tensor(3, 4)
     for other in (
         [x, weight, tensor(1, 4)],
@@ -173,8 +173,8 @@ def test_other_operands_take_the_two_operators():
         paddle.nn.functional.linear(x, tensor(2, 4), tensor(4))
 
 
-def test_dropout_of_a_test_run_keeps_its_result():
-    """It shares the bytes of its input until one of the two is written."""
+def test_dropout_in_evaluation_shares_memory():
+    """The result shares the memory of its input until either is written."""
 
     def set_first(t):
         t[0] = 5.0

@@ -1,4 +1,4 @@
-"""Random calls of every operator: none may die, hang or report an error of its own making (see fuzz_child.py)."""
+"""Random calls of every operator: none may crash, hang or report an internal error (see fuzz_child.py)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def fuzz(log: Path, seed: int, calls: int, seconds: int) -> list[str]:
     return wrong
 
 
-def told(wrong: list[str], seed: int) -> str:
+def report(wrong: list[str], seed: int) -> str:
     return f"seed {seed}, {len(wrong)} calls:\n" + "\n".join(wrong[:60])
 
 
 def test_random_arguments(tmp_path: Path) -> None:
     wrong = fuzz(tmp_path, 1, 4000, 120)
-    assert not wrong, told(wrong, 1)
+    assert not wrong, report(wrong, 1)
 
 
 @pytest.mark.slow
 def test_random_arguments_for_long(tmp_path: Path) -> None:
     seed = int(os.environ.get("OAR_FUZZ_SEED", "2"))
     wrong = fuzz(tmp_path, seed, 10**9, int(os.environ.get("OAR_FUZZ_SECONDS", "180")))
-    assert not wrong, told(wrong, seed)
+    assert not wrong, report(wrong, seed)

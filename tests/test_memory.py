@@ -1,4 +1,4 @@
-"""Memory comes back, training does not grow, long chains end, forks and Ctrl-C work: each in a process of its own."""
+"""Memory is released, training does not grow, long chains are freed, forks and Ctrl-C work: each in a process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(code: str, timeout: float = 120) -> str:
     return done.stdout
 
 
-def test_empty_cache_gives_memory_back() -> None:
+def test_empty_cache_releases_memory() -> None:
     run("""
         x = paddle.ones([256, 1024])
         (x + x).numpy()
@@ -103,7 +103,7 @@ def test_chain_of_a_million_nodes() -> None:
         y = x
         for _ in range(1000000):
             y = y + 0.0
-        del y  # freed without having run
+        del y  # freed without backward
     """)
 
 
@@ -148,7 +148,7 @@ def test_ctrl_c_ends_a_static_loop() -> None:
 
 def test_ctrl_c_ends_a_long_backward() -> None:
     run("""
-        # A third of a second of products, or more: backward asks every 50 ms whether it is to stop.
+        # At least a third of a second of products: backward checks for signals every 50 ms.
         w, x = paddle.ones([512, 512]), paddle.full([512, 512], 1 / 512)
         w.stop_gradient = False
         y = w
@@ -160,7 +160,7 @@ def test_ctrl_c_ends_a_long_backward() -> None:
             loss.backward()
             time.sleep(1)
         except KeyboardInterrupt:
-            assert w.grad is None, "backward went on to its end"
+            assert w.grad is None, "backward was not interrupted"
         else:
             raise AssertionError("SIGINT was lost")
         (w * 2).sum().backward()

@@ -1,4 +1,4 @@
-"""No operator dies, hangs or reports an error of its own making on broken arguments (see robust_child.py)."""
+"""No operator crashes, hangs or reports an internal error on broken arguments (see robust_child.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the specification is missing, its tests are skipped; in CI they fail."""
+"""If the specification is missing, its tests are skipped; in CI they fail."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def test_without_the_specification(tmp_path, ci, failures):
     assert ("5 errors" in last and "skipped" not in last) if failures else "5 skipped" in last, last
 
 
-def test_the_folder_that_is_named_counts(tmp_path, monkeypatch):
+def test_the_given_folder_is_used(tmp_path, monkeypatch):
     monkeypatch.setenv("OAR_SPEC", str(tmp_path))
     assert find("ops.json") is None
     (tmp_path / "ops.json").write_text("[]")

@@ -1,4 +1,4 @@
-"""What type checkers and `help` see of the package."""
+"""The package as seen by type checkers and `help`."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_the_stub_names_what_tensors_have():
             assert [a.arg for a in node.args.args][1:] == list(inspect.signature(method).parameters)[1:], node.name
 
 
-def test_help_has_no_gaps():
-    """Every public method and property of Tensor says what it does, and so does the class."""
+def test_help_is_complete():
+    """Every public method and property of Tensor has a docstring, and so does the class."""
     gaps = [
         n
         for n in dir(paddle.Tensor)

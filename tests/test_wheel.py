@@ -1,5 +1,5 @@
-"""The one abi3 module works on every Python from 3.11 on that this machine has, with numpy 1.26 and 2.x; its wheel
-everywhere that it says."""
+"""The abi3 module works on every installed Python from 3.11 on, with numpy 1.26 and 2.x; its wheel on every declared
+platform."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_numpy_is_the_only_dependency():
 
 
 def test_symbols_of_wheels_are_checked(tmp_path):
-    """What `make wheel` asks of its wheel, of one that was linked against this machine's libraries."""
+    """The checks of `make wheel` refuse a wheel that was linked against this machine's libraries."""
     library = Path(_core.__file__).read_bytes()
     libraries, versions = wheel_symbols.asks_for(library)
     assert "libc.so.6" in libraries <= wheel_symbols.LIBRARIES

@@ -1,6 +1,7 @@
-"""Cases of paddle.nn and paddle.optimizer whose values real Paddle 2.6.2 gave: `python nn_cases.py > nn_values.json`.
+"""Cases of paddle.nn and paddle.optimizer with values recorded from Paddle 2.6.2: `python nn_cases.py >
+nn_values.json`.
 
-Each case is a function without arguments that gives a list of numbers; the same code runs on both.
+Each case is a function without arguments that returns a list of numbers; the same code runs with both packages.
 """
 
 import json
@@ -217,7 +218,7 @@ for _name, _make in LAYERS.items():
 
 
 def filled(layer):
-    """The layer with parameters that do not depend on any generator."""
+    """The layer with parameters that do not depend on a random generator."""
     for i, p in enumerate(layer.parameters()):
         p.set_value(rand(*p.shape, seed=20 + i) * 0.5)
     return layer
@@ -234,7 +235,7 @@ def cells():
 def transformer():
     layer = filled(nn.Transformer(8, 2, 1, 1, 16, dropout=0.0))
     mask = layer.generate_square_subsequent_mask(4)
-    # Without gradients: 2.6.2's of the encoder's input differ from the numeric ones.
+    # Without gradients: those of the encoder's input in 2.6.2 differ from numeric ones.
     return flat(layer(paddle.to_tensor(rand(2, 5, 8)), paddle.to_tensor(rand(2, 4, 8, seed=1)), tgt_mask=mask))
 
 
@@ -260,7 +261,7 @@ OPTIMIZERS = {
 
 def losses(name, scheduled, arguments):
     """Losses of six steps, and parameters after them."""
-    # 2.6.2's AdamW decays by the parameter's own rate, 2.0.2's by the optimizer's.
+    # 2.6.2's AdamW decays by the parameter's learning rate, 2.0.2's by the optimizer's.
     factor = 1.0 if name == "AdamW" else 0.5
     net = nn.Sequential(nn.Linear(6, 5, weight_attr=paddle.ParamAttr(learning_rate=factor)), nn.Tanh(), nn.Linear(5, 3))
     filled(net)

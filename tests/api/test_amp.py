@@ -34,7 +34,7 @@ def test_the_cpu_warns_and_nothing_changes():
     assert with_amp == train(False) and with_amp[0] > with_amp[-1]
 
 
-def test_older_names():
+def test_former_names():
     scaler = fluid.dygraph.AmpScaler(enable=False)
     x = paddle.ones([2])
     with fluid.dygraph.amp_guard(enable=False):

@@ -1,4 +1,4 @@
-"""As in 2.0.2 an array without dimensions gives a Tensor of the shape [], a number one of the shape [1]."""
+"""As in 2.0.2, a zero-dimensional array gives a Tensor of shape [], a Python number one of shape [1]."""
 
 import copy
 import pickle
@@ -40,7 +40,7 @@ def test_gradients():
     assert paddle.mean(x).shape == [1] and x.reshape([1]).shape == [1]
 
 
-def test_names_start_anew_in_each_guard():
+def test_guards_restart_name_numbering():
     outer = paddle.ones([1])
     before = outer.name
     for _ in range(2):

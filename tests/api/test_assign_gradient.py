@@ -1,4 +1,4 @@
-"""`x[index] = value` in dygraph is recorded with its derivative."""
+"""`x[index] = value` in dygraph mode is differentiable."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_both_sides(index, one):
     dx = weight * 2
     dx[index] = 0
     np.testing.assert_array_equal(x.grad, dx)
-    # Which element of the value stays where: only those get a gradient.
+    # The positions whose final value is this element of the value: only those have a gradient.
     number = np.full(SHAPE, -1)
     number[index] = np.zeros(part.shape, int) if one else np.arange(part.size).reshape(part.shape)
     dv = np.zeros(v.numpy().size)
@@ -104,8 +104,8 @@ def test_second_gradients():
     np.testing.assert_allclose(h.numpy(), want)
 
 
-def test_leaves_are_refused():
-    """As in 2.6.2; 2.0.2 gives the gradient of what was there before."""
+def test_assignment_to_leaves_is_refused():
+    """As in 2.6.2; 2.0.2 computes the gradient of the overwritten value."""
     x = leaf(3)
     with pytest.raises(ValueError, match="leaf Tensor"):
         x[0] = 1.0
@@ -114,7 +114,7 @@ def test_leaves_are_refused():
     assert x.numpy()[0] == 1 and not x.stop_gradient
 
 
-def test_what_backward_needs_may_not_change():
+def test_changing_tensors_saved_for_backward_is_an_error():
     x = leaf(3)
     y = x * 1
     z = y * y

@@ -1,4 +1,4 @@
-"""A bool that comes from outside is 0 or 1, whatever byte it was: kernels are compiled for these two."""
+"""Bools from outside are normalized to 0 or 1 for every byte value, because kernels rely on these two."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_arrays():
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_view_that_is_written(keep):
-    """numpy writes other bytes into a tensor's own memory, through a view that is there or gone when they are read."""
+    """numpy writes other bytes into a tensor's memory through a view, which may still exist when they are read."""
     scope = fluid.Scope()
     t = scope.var("x").get_tensor()
     t.set(np.zeros(6, bool), fluid.CPUPlace())
@@ -91,7 +91,7 @@ def test_dlpack():
     try:
         t = _core.tensor_from_dlpack(frozen.__dlpack__(max_version=(1, 0)))
     except (BufferError, TypeError):
-        return  # this numpy lends no read-only memory
+        return  # this numpy exports no read-only memory
     frozen.flags.writeable = True
     frozen.view(np.uint8)[:] = BYTES
     assert ones(t) == [0] * 6

@@ -1,4 +1,4 @@
-"""FLAGS_check_nan_inf: the first operator with a NaN or an infinity among its outputs is named."""
+"""FLAGS_check_nan_inf: the error names the first operator with a NaN or infinity in an output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_backward(checked):
         paddle.sqrt(x).sum().backward()
 
 
-def test_off_again():
+def test_disabling():
     for on in (True, False):
         fluid.set_flags({"FLAGS_check_nan_inf": on})
     assert fluid.get_flags("FLAGS_check_nan_inf") == {"FLAGS_check_nan_inf": False}
@@ -62,7 +62,7 @@ def test_off_again():
 
 
 def chain(n: int):
-    """A Program whose elementwise operators would be computed together; the second makes infinities of zeros."""
+    """A Program whose elementwise operators would be fused; the second one produces infinities from zeros."""
     main = static.Program()
     with static.program_guard(main, static.Program()):
         x = static.data("x", [None, n])
@@ -113,7 +113,7 @@ SCRIPT = """
     ],
     ids=str,
 )
-def test_what_the_environment_leaves_alone(skips, said):
+def test_environment_variables_skip_operators(skips, said):
     env = os.environ | {"FLAGS_check_nan_inf": "1"} | {f"PADDLE_INF_NAN_SKIP_{k}": v for k, v in skips.items()}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(SCRIPT)], env=env, capture_output=True, text=True, timeout=60

@@ -25,7 +25,7 @@ def pairs():
 def run(clip):
     before = pairs()
     after = clip(before)
-    assert [p for p, _ in after] == [p for p, _ in before[:3]]  # a pair without a gradient is left out
+    assert [p for p, _ in after] == [p for p, _ in before[:3]]  # a pair without a gradient is dropped
     return [g.numpy().tolist() for _, g in after]
 
 
@@ -80,7 +80,7 @@ def test_sparse_gradients_are_clipped_like_dense_ones(kind, bound, in_program):
 
 
 def test_by_global_norm():
-    # 3, 4 and 12 together have the norm 13.
+    # the joint norm of 3, 4 and 12 is 13
     np.testing.assert_allclose(run(clips.ClipGradByGlobalNorm(6.5)), [[1.5, -2.0], VALUES[1], [6.0, 0.0]], rtol=1e-6)
     assert run(clips.ClipGradByGlobalNorm(20.0)) == VALUES
     frozen = pairs()[1:2]
@@ -103,7 +103,7 @@ def test_weight_decay():
         param.set_value(np.float32([2.0, 2.0]))
     made[0][0].regularizer = L2Decay(0.25)
     got = append_regularization_ops(made, L2Decay(0.5))
-    assert [g.numpy().tolist() for _, g in got] == [[3.5, -3.5], [1.5, 1.25]]  # its own before the optimizer's
+    assert [g.numpy().tolist() for _, g in got] == [[3.5, -3.5], [1.5, 1.25]]  # the parameter's own first
     made[0][0].regularizer = None
     assert append_regularization_ops(made)[0][1] is made[0][1]
     assert append_regularization_ops([(made[0][0], None)], L2Decay(0.5))[0][1] is None
@@ -111,7 +111,7 @@ def test_weight_decay():
         L2Decay(0.5)(3, None, None)
 
 
-@pytest.mark.skipif(not hasattr(_ops, "sign"), reason="the operator sign is not there yet")
+@pytest.mark.skipif(not hasattr(_ops, "sign"), reason="the operator sign is missing")
 def test_l1_decay():
     made = pairs()[:1]
     made[0][0].set_value(np.float32([2.0, -3.0]))

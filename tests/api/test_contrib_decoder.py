@@ -1,4 +1,4 @@
-"""Decoders of fluid.contrib, against the same steps in numpy."""
+"""Decoders of fluid.contrib, compared with numpy implementations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cell_of(state, inputs=("x",), **more):
 
 
 def filled(exe, program):
-    """Other numbers for every parameter, in the order of the Program; far enough from each other to have no ties."""
+    """Distinct numbers for every parameter, in the order of the Program, without ties."""
     exe.run(fluid.default_startup_program())
     rng = np.random.default_rng(3)
     values = []
@@ -138,7 +138,7 @@ def test_search(program, beam, end, more):
     np.testing.assert_allclose(last, [item[1] for item in flat], rtol=1e-4)
 
 
-def test_state_made_by_size(program):
+def test_state_created_by_shape(program):
     boot = fluid.data("boot", [None, 1], "int64")
     state = InitState(shape=[-1, 3], value=2.5, init_boot=boot, dtype="float64")
     (got,) = fluid.Executor(fluid.CPUPlace()).run(feed={"boot": np.zeros((2, 1), "int64")}, fetch_list=[state.value])
@@ -146,7 +146,7 @@ def test_state_made_by_size(program):
     assert not state.need_reorder and SameCell is StateCell
 
 
-def test_refusals(program):
+def test_errors(program):
     h = fluid.data("h", [None, WIDTH])
     with pytest.raises(ValueError, match="init_boot"):
         InitState(shape=[-1, 3])

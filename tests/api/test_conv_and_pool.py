@@ -1,4 +1,4 @@
-"""Convolutions, pools and windows by their Python names, in both modes."""
+"""Convolution, pooling and unfold functions in both modes."""
 
 import numpy as np
 import paddle
@@ -35,14 +35,14 @@ def static(function, *arrays):
 
 
 def same(function, *arrays):
-    """Both modes give this."""
+    """Asserts that both modes give the same result, and returns it."""
     one, two = eager(function, *arrays), static(function, *arrays)
     for a, b in zip(one, two, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
     return one[0] if len(one) == 1 else one
 
 
-def test_one_dimension_is_an_image_of_width_one():
+def test_one_dimension_equals_an_image_of_width_one():
     x, w = ramp(1, 2, 6), ramp(3, 2, 3)
     wide = same(lambda x, w: F.conv2d(x, w, stride=[1, 2], padding=[0, 1]), x[:, :, None], w[:, :, None])
     np.testing.assert_allclose(same(lambda x, w: F.conv1d(x, w, stride=2, padding=1), x, w), wide[:, :, 0])
@@ -81,7 +81,7 @@ def test_output_size_and_padding():
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
-def test_maxima_come_with_their_places(dims):
+def test_maxima_with_indices(dims):
     x = np.random.default_rng(dims).permutation(2 * 4**dims).astype("float32").reshape(1, 2, *[4] * dims)
     pool = getattr(F, f"max_pool{dims}d")
     y, mask = same(lambda x: pool(x, 2, return_mask=True), x)
@@ -125,7 +125,7 @@ def test_unfold_and_bilinear():
     assert paddle.nn.Bilinear(3, 4, 5)(paddle.to_tensor(a), paddle.to_tensor(b)).shape == [2, 5]
 
 
-def test_static_layers_make_their_parameters():
+def test_static_layers_create_their_parameters():
     nn = paddle.static.nn
     x, volume = np.ones([2, 4, 6, 6], "float32"), np.ones([2, 4, 3, 6, 6], "float32")
     shapes = {
@@ -188,7 +188,7 @@ def test_dygraph_layers_of_1x():
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
-def test_borders_continue_the_image(dims, mode):
+def test_padding_modes(dims, mode):
     layer = getattr(paddle.nn, f"Conv{dims}D")(2, 3, 3, padding=1, padding_mode=mode)
     x = ramp(1, 2, *[4] * dims)
     how = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)

@@ -1,4 +1,4 @@
-"""Helpers of fluid.core and of fluid.framework that old scripts call."""
+"""Helpers of fluid.core and fluid.framework used by 1.x scripts."""
 
 import contextlib
 import copy
@@ -82,7 +82,7 @@ def test_create_loaded_parameter():
     tensor = scope.find_var("w").get_tensor()
     assert np.array(tensor).shape == (2, 3) and np.array(tensor).dtype == np.float64
     tensor.set(np.ones([2, 3]), fluid.CPUPlace())
-    core._create_loaded_parameter([w], scope, None)  # it is there: left alone
+    core._create_loaded_parameter([w], scope, None)  # it exists: unchanged
     assert np.array(scope.find_var("w").get_tensor()).sum() == 6
 
 
@@ -125,7 +125,7 @@ def test_var_base_to_np():
         np.testing.assert_array_equal(fluid.framework._var_base_to_np(x), [1, 1])
 
 
-def test_tensors_are_dealt_out_to_groups_by_size():
+def test_tensors_are_grouped_by_size():
     paddle.disable_static()
     floats = [paddle.zeros([1, n]) for n in (50, 100, 50, 25)]
     mixed = [paddle.zeros([1, 50], kind) for kind in ("float32", "float64") * 2]

@@ -1,4 +1,4 @@
-"""Names of fluid.core and its neighbours that upstream's own tests and old loaders call."""
+"""Names of fluid.core used by upstream's tests and by old loaders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paddle.fluid import core
 from paddle.fluid.dygraph.parallel import _coalesce_tensors, _split_tensors
 
 
-def test_tensors_in_a_row():
+def test_tensor_list():
     arrays = [np.arange(6, dtype="float32").reshape(2, 3), np.arange(4, dtype="float32").reshape(4, 1)]
     tensors = [paddle.to_tensor(a) for a in arrays]
     before = [t.numpy() for t in tensors]
@@ -28,7 +28,7 @@ def test_tensors_in_a_row():
 
 
 @pytest.mark.parametrize("decorate", [paddle.no_grad(), fluid.dygraph.no_grad])
-def test_the_signature_of_what_is_decorated(decorate):
+def test_decorators_keep_the_signature(decorate):
     def func(a, b=1, *, c: int = 2):
         return a
 
@@ -56,7 +56,7 @@ def well():
 
 
 @pytest.mark.parametrize(("work", "says"), [(exits, "exited with code 3"), (killed, "Killed"), (well, None)])
-def test_processes_are_watched(work, says):
+def test_failed_processes_are_reported(work, says):
     process = multiprocessing.get_context("spawn").Process(target=work)
     process.start()
     core._set_process_pids(1, [process.pid])
@@ -71,7 +71,7 @@ def test_processes_are_watched(work, says):
         if says:
             with pytest.raises(SystemError, match=f"process {process.pid} .*{says}"):
                 core._throw_error_if_process_failed()
-        core._throw_error_if_process_failed()  # said once
+        core._throw_error_if_process_failed()  # reported once
     finally:
         core._erase_process_pids(1)
         process.join(60)

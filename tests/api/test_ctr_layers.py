@@ -1,4 +1,4 @@
-"""Layers of click models and of trees, and what is counted of Programs."""
+"""Layers for CTR models and trees, and statistics of Programs."""
 
 import numpy as np
 import paddle
@@ -25,7 +25,7 @@ def run(program, feed, fetch, times=1):
     return [exe.run(main, feed=feed, fetch_list=fetch) for _ in range(times)]
 
 
-def test_orders_of_rows_follow_each_other(program):
+def test_consecutive_row_orders(program):
     x = fluid.data("x", [6, 2])
     out = fluid.contrib.layers.shuffle_batch(x, seed=3)
     rows = np.arange(12, dtype="float32").reshape(6, 2)
@@ -64,7 +64,7 @@ def test_data_norm_with_scale_and_shift(program):
     np.testing.assert_allclose(run(program, {"x": rows}, [out])[0][0], np.maximum((rows - 2) * 0.5 * 3 + 1, 0))
 
 
-def test_samples_of_a_tree(program):
+def test_tree_samples(program):
     x = fluid.data("x", [None, 1], "int64")
     travel = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(np.array([[1, 5], [3, 0]], "int32")))
     layers = np.arange(1, 8, dtype="int32")[:, None]
@@ -125,13 +125,13 @@ def test_distributions_of_several_variables():
             call()
 
 
-def test_what_needs_a_server_that_is_not_there(program):
+def test_layers_that_need_a_server(program):
     found = fluid.contrib.layers._pull_box_extended_sparse(fluid.data("x", [None, 1], "int64"), 8)
     with pytest.raises(RuntimeError, match="BoxPS"):
         fluid.Executor().run(program[0], feed={"x": np.zeros((2, 1), "int64")}, fetch_list=list(found))
 
 
-def test_counts_of_programs_refuse_other_things(program):
+def test_program_statistics_check_arguments():
     for call in (lambda: fluid.contrib.memory_usage(1, 2), lambda: fluid.contrib.op_freq_statistic(1)):
         with pytest.raises(TypeError, match="Program"):
             call()

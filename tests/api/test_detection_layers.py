@@ -1,4 +1,4 @@
-"""Detectors of fluid.layers in Programs, against what Paddle 1.8.5 gives for the same Program."""
+"""Detection layers of fluid.layers in Programs, compared with values recorded from Paddle 1.8.5."""
 
 import numpy as np
 import paddle
@@ -29,7 +29,7 @@ def by_images(values, dtype="float32"):
     return t
 
 
-def test_ssd_is_trained_and_measured():
+def test_ssd_training_and_evaluation():
     rs = np.random.RandomState(3)
     loc, conf = (np.round(rs.uniform(-1, 1, (2, 5, n)), 2).astype("float32") for n in (4, 3))
     values = {"loc": loc, "conf": conf, "prior": np.array(PRIOR, "float32"), "var": np.full((5, 4), 0.1, "float32")}
@@ -64,7 +64,7 @@ def test_ssd_is_trained_and_measured():
     assert current == overall
 
 
-def test_heads_of_several_maps():
+def test_multi_box_head():
     image = fluid.data("image", [None, 3, 16, 16])
     maps = [L.conv2d(image, 4, 3, stride=s, padding=1) for s in (4, 8, 16)]
     loc, conf, box, var = L.multi_box_head(maps, image, 16, 3, [[2.0], [2.0, 3.0], [2.0]], 20, 90, flip=True)
@@ -77,7 +77,7 @@ def test_heads_of_several_maps():
         L.multi_box_head(maps, image, 16, 3, [[2.0]] * 3, 20, 90, steps=[4.0])
 
 
-def test_chunks_are_evaluated_over_batches():
+def test_chunk_evaluation_over_batches():
     tags = [fluid.data(n, [None, 1], "int64", lod_level=1) for n in ("found", "known")]
     with pytest.warns(UserWarning, match="deprecated"):
         evaluator = fluid.evaluator.ChunkEvaluator(*tags, chunk_scheme="IOB", num_chunk_types=1)

@@ -1,4 +1,4 @@
-"""paddle.distribution against formulas and SciPy's densities, in both modes."""
+"""paddle.distribution in both modes, compared with formulas and SciPy's densities."""
 
 import numpy as np
 import paddle
@@ -11,7 +11,7 @@ X = np.float32([0.1, -2.2, 4.0])
 
 
 def run(static, build):
-    """The results of a function that gives a list of Tensors."""
+    """The results of `build`, which returns a list of Tensors."""
     if not static:
         return [t.numpy() for t in build()]
     paddle.enable_static()
@@ -143,7 +143,7 @@ def test_categorical(static):
     np.testing.assert_allclose(kl, (p * np.log(p / p[:, ::-1])).sum(1, keepdims=True), rtol=1e-4)
 
 
-@pytest.mark.skipif(not hasattr(paddle, "multinomial"), reason="the operator multinomial is not there yet")
+@pytest.mark.skipif(not hasattr(paddle, "multinomial"), reason="the operator multinomial is missing")
 def test_categorical_draws():
     paddle.seed(1)
     drawn = Categorical(paddle.to_tensor(LOGITS[0])).sample([40, 50]).numpy()
@@ -152,7 +152,7 @@ def test_categorical_draws():
     assert Categorical(paddle.to_tensor(LOGITS)).sample([7]).shape == [7, 2]
 
 
-def test_wrong():
+def test_errors():
     with pytest.raises(ValueError, match="all arguments should be Tensor"):
         Uniform(paddle.to_tensor([1.0]), 2.0)
     with pytest.raises(TypeError, match="str"):

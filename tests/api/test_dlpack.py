@@ -1,4 +1,4 @@
-"""Memory shared with other libraries: DLPack both ways, and the buffer protocol of LoDTensors."""
+"""Memory shared with other libraries: DLPack in both directions, and the buffer protocol of LoDTensors."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_both_ways_share_the_memory(dtype):
 
 
 def fill(a: np.ndarray, value: float) -> None:
-    """Writes a float32 array, also one that numpy 1.26 has made read-only."""
+    """Writes a float32 array, even one that numpy 1.26 marked read-only."""
     np.ctypeslib.as_array((ctypes.c_float * a.size).from_address(a.ctypes.data))[:] = value
 
 
-def test_writes_are_seen_on_the_other_side():
+def test_writes_are_visible_on_the_other_side():
     a = np.zeros((2, 3), "float32")
     x = from_dlpack(a)
     x[0] = 2.0
@@ -67,7 +67,7 @@ def test_writes_are_seen_on_the_other_side():
     assert y.data_ptr() == at and b.tolist() == [1, 6, 6, 1]
 
 
-def test_an_optimizer_writes_in_place_what_is_exported():
+def test_an_optimizer_updates_exported_memory_in_place():
     layer = paddle.nn.Linear(2, 2)
     seen = np.from_dlpack(layer.weight.detach())
     before = seen.copy()
@@ -80,7 +80,7 @@ def test_an_optimizer_writes_in_place_what_is_exported():
         assert (seen != before).all()
 
 
-def test_values_that_shared_bytes_stay_apart():
+def test_tensors_that_shared_memory_are_independent_after_a_write():
     x = paddle.arange(20000, dtype="float32")
     other = x.reshape([100, 200])  # shares the memory
     a = np.from_dlpack(x)
@@ -97,10 +97,10 @@ def test_values_that_shared_bytes_stay_apart():
     x[0:50] = 8.0
     assert (view.numpy().ravel()[:50] == 8).all() and (view.numpy().ravel()[50:100] == 7).all()
     y = x.reshape([200, 100])
-    assert y.data_ptr() == x.data_ptr()  # no export is left: shared again
+    assert y.data_ptr() == x.data_ptr()  # no export exists any more: shared again
 
 
-def test_feeds_and_grads_do_not_keep_memory_of_others():
+def test_feeds_and_grads_do_not_keep_foreign_memory():
     a = np.ones((2,), "float32")
     x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     y = x + 0.0
@@ -124,7 +124,7 @@ def test_feeds_and_grads_do_not_keep_memory_of_others():
         np.s_[None, 1, :, None],
     ],
 )
-def test_what_is_not_contiguous_is_copied(index):
+def test_non_contiguous_arrays_are_copied(index):
     for dtype in ("bool", "float32", "complex128", "int16"):
         a = np.arange(30).reshape(5, 6).astype(dtype)[index]
         x = paddle.from_dlpack(a)
@@ -175,12 +175,12 @@ def test_read_only_arrays_are_copied_before_a_write():
     try:
         capsule = a.__dlpack__(max_version=(1, 0))
     except TypeError:
-        pytest.skip("this numpy does not tell that an array is read-only")
+        pytest.skip("this numpy does not export the read-only flag")
     x = from_dlpack(capsule)
     assert x.data_ptr() == a.ctypes.data
     again = np.from_dlpack(x)
     assert not again.flags.writeable
-    old = x.__dlpack__()  # the old kind cannot say so: a copy
+    old = x.__dlpack__()  # an unversioned capsule cannot express it: a copy
     assert from_dlpack(old).data_ptr() != a.ctypes.data
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__(copy=False)
@@ -188,7 +188,7 @@ def test_read_only_arrays_are_copied_before_a_write():
     assert a[0] == 0 and x.numpy().tolist() == [9, 1, 2] and x.data_ptr() != a.ctypes.data
 
 
-def test_bytes_that_are_no_bools():
+def test_bool_bytes_are_normalized():
     a = np.array([0, 1, 2, 255], np.uint8).view(bool)
     x = paddle.from_dlpack(a)
     assert x.numpy().tolist() == [False, True, True, True]
@@ -219,7 +219,7 @@ def test_lifetimes():
     assert (b == 3).all()
 
 
-def test_capsules_nobody_consumes_are_freed():
+def test_unconsumed_capsules_are_freed():
     def held():
         return _core.memory_stats()[0]
 
@@ -252,12 +252,12 @@ def test_a_capsule_is_consumed_once():
 
 
 class Foreign:
-    """An array of another library that says what it is told to say."""
+    """An array of another library with a configurable capsule and device."""
 
     def __init__(self, capsule=None, device=(1, 0)):
         self.capsule, self.device = capsule, device
 
-    def __dlpack__(self):  # knows no keywords: from before versions
+    def __dlpack__(self):  # no keyword arguments: from before versioned capsules
         return self.capsule
 
     def __dlpack_device__(self):
@@ -311,7 +311,7 @@ def test_wrong_arguments():
     ],
 )
 def test_hostile_structs_are_refused(field, value):
-    """Fields of a struct of version 0, changed in memory before it is consumed."""
+    """Fields of an unversioned struct, modified in memory before it is consumed."""
     capsule = to_dlpack(paddle.ones([2, 3]))
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -386,7 +386,7 @@ def test_views_of_lod_tensors():
         view.tolist()
 
 
-def test_a_parameter_of_a_scope_is_seen_while_it_is_trained():
+def test_a_parameter_of_a_scope_is_visible_during_training():
     paddle.enable_static()
     try:
         main, startup = paddle.static.Program(), paddle.static.Program()

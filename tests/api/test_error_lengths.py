@@ -1,4 +1,4 @@
-"""Errors that quote an argument leave most of a long one out."""
+"""Error messages abbreviate long arguments."""
 
 import numpy as np
 import paddle
@@ -41,11 +41,11 @@ def test_beginning_and_end_are_kept():
         paddle.reshape(paddle.ones([2, 3]), LONG)
     assert "elements" in str(caught.value)
     with pytest.raises(ValueError, match=r"bytes left out\]") as caught:
-        _core.ops.scale(paddle.ones([2]), scale="é" * N)  # cut between characters
+        _core.ops.scale(paddle.ones([2]), scale="é" * N)  # truncated between characters
     assert "must be of type" in str(caught.value)
 
 
-def test_short_ones_are_whole():
+def test_short_arguments_are_complete():
     sizes = list(range(1, 200))
     with pytest.raises(ValueError) as caught:
         paddle.reshape(paddle.ones([2, 3]), sizes)

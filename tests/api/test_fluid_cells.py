@@ -1,4 +1,4 @@
-"""Steps of recurrent networks of fluid.dygraph, against numpy."""
+"""Recurrent cells of fluid.dygraph, compared with numpy."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_in_a_program():
     assert [o.shape for o in out] == [(4, 5), (4, 5)]
 
 
-def test_modes_by_their_old_names():
+def test_modes_by_their_former_names():
     fluid.dygraph.disable_imperative()
     assert not fluid.dygraph.enabled()
     fluid.dygraph.enable_imperative()

@@ -1,4 +1,4 @@
-"""fluid.contrib: optimizers with decoupled decay, readers that deal batches out."""
+"""fluid.contrib: optimizers with decoupled weight decay, distributed batch readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _dygraph_again():
 
 
 def trained(optimizer, coefficient=None, steps=2):
-    """Parameters after some steps of a small network, which begin alike."""
+    """Parameters after some steps of a small network with fixed initial values."""
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         x = fluid.data("x", [4, 3])
@@ -33,7 +33,7 @@ def trained(optimizer, coefficient=None, steps=2):
 
 @pytest.mark.parametrize("base", [fluid.optimizer.SGD, fluid.optimizer.Adam, fluid.optimizer.Momentum])
 def test_decoupled_decay(base):
-    """As upstream's test: the decay by hand between backward and apply_optimize."""
+    """As in upstream's test: the decay is applied manually between backward and apply_optimize."""
     paddle.enable_static()
     more = {"momentum": 0.9} if base is fluid.optimizer.Momentum else {}
     decayed = fluid.contrib.extend_with_decoupled_weight_decay(base)
@@ -57,7 +57,7 @@ def test_decoupled_decay(base):
         np.testing.assert_allclose(g, w, rtol=1e-6)
     assert not np.allclose(got[0], trained(lambda loss: base(learning_rate=0.1, **more).minimize(loss))[0][0])
     assert len(made[1][1]) == 4 and "one" in str(made[0]) and "two" not in str(made[0])
-    # for_test leaves the decay out, as it does the update
+    # clone(for_test=True) removes the decay together with the update
     assert "assign" in [op.type for op in main.global_block().ops]
     assert "assign" not in [op.type for op in main.clone(for_test=True).global_block().ops]
 
@@ -86,7 +86,7 @@ def test_no_decay_at_all():
     assert "assign" not in [op.type for op in main.global_block().ops]
 
 
-def test_decay_refuses():
+def test_decay_errors():
     extend = fluid.contrib.extend_with_decoupled_weight_decay
     for wrong in (paddle.optimizer.Adam, fluid.Program, 3):
         with pytest.raises(TypeError, match="class of fluid.optimizer"):
@@ -104,7 +104,7 @@ def test_decay_refuses():
         (6, [[]] * 6),
     ],
 )
-def test_batches_are_dealt_out(monkeypatch, trainers, expected):
+def test_batches_are_distributed(monkeypatch, trainers, expected):
     monkeypatch.setenv("PADDLE_TRAINERS_NUM", str(trainers))
     for number, batches in enumerate(expected):
         monkeypatch.setenv("PADDLE_TRAINER_ID", str(number))

@@ -1,6 +1,6 @@
-"""fluid.dygraph's learning rates against those that PaddlePaddle 1.8.5 gives, to the last bit of their float32.
+"""fluid.dygraph's learning rate schedules, bit for bit equal to PaddlePaddle 1.8.5 in float32.
 
-LinearLrWarmup is checked by its formula: 1.8.5 leaves `start_lr` out, 2.0.2 adds it.
+LinearLrWarmup is checked by its formula: 1.8.5 ignores `start_lr`, 2.0.2 adds it.
 """
 
 import json
@@ -106,7 +106,7 @@ def test_warmup():
     np.testing.assert_allclose(
         [number(rate()) for _ in range(5)], [0.05 + 0.15 * step / 4 for step in (1, 2, 3)] + [0.3, 0.3], rtol=1e-6
     )
-    # A decay inside goes on during the warmup, too.
+    # The inner decay also advances during the warmup.
     rate = D.LinearLrWarmup(STEPS["exponential"](), 4, 0.05, 0.2)
     got = [number(rate()) for _ in range(12)]
     assert got[3:] == RATES["exponential"][3:]
@@ -127,7 +127,7 @@ def test_training(name):
 
 
 def test_parameter_factor():
-    """A parameter's own factor goes with each step's rate."""
+    """A parameter's learning rate factor multiplies the rate of each step."""
     attr = fluid.ParamAttr(learning_rate=0.5, initializer=fluid.initializer.Constant(1.0))
     net = D.Linear(1, 1, param_attr=attr, bias_attr=False)
     sgd = fluid.optimizer.SGD(D.PiecewiseDecay([1], [0.5, 0.25], 0), parameter_list=net.parameters())
@@ -158,7 +158,7 @@ RECORDED = dict(
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name):
-    """In dygraph mode fluid.layers' functions give these objects; in static mode Variables with the same values."""
+    """fluid.layers' functions return these objects in dygraph mode, Variables with the same values in static mode."""
     kind, args = FUNCTIONS[name]
     rate = getattr(fluid.layers, name)(*args)
     assert type(rate) is getattr(D, kind)
@@ -176,14 +176,14 @@ def test_functions(name):
             there = [exe.run(main, fetch_list=[variable])[0].item() for _ in range(9)]
     finally:
         paddle.disable_static()
-    # The warmup's object starts with step 1, its Program with step 0.
+    # The dygraph warmup starts with step 1, its Program with step 0.
     first = 1 if name == "linear_lr_warmup" else 0
     np.testing.assert_allclose(here, there[first : first + 8], rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", [*STEPS, *EPOCHS, "min"])
 def test_saved(name, tmp_path):
-    """fluid.save_dygraph and load_dygraph bring an optimizer and its rate to where they were."""
+    """fluid.save_dygraph and load_dygraph restore an optimizer and its learning rate."""
     make = {**STEPS, **EPOCHS, "min": lambda: plateau("min")}[name]
 
     def optimizer():
@@ -192,7 +192,7 @@ def test_saved(name, tmp_path):
     def go_on(opt):
         rate = opt._learning_rate
         for _ in range(3):
-            with fluid.unique_name.guard():  # the accumulators have the names of a new process
+            with fluid.unique_name.guard():  # accumulators are named as in a new process
                 loss = train(net, opt)
             if name in EPOCHS:
                 rate.epoch()

@@ -1,4 +1,4 @@
-"""What fluid's layers and optimizers append, where it differs from the 2.0 functions."""
+"""Operators appended by fluid's layers and optimizers, where they differ from the 2.0 functions."""
 
 import numpy as np
 import paddle
@@ -24,7 +24,7 @@ def test_hard_labels_of_fluid_run_cross_entropy2():
         paddle.disable_static()
 
 
-def test_decay_is_appended_from_fluid_optimizer():
+def test_fluid_optimizers_append_decay():
     fluid = paddle.fluid
     paddle.enable_static()
     try:

@@ -1,4 +1,4 @@
-"""What 2.0.2's own tests ask that no other test here does."""
+"""Behaviour that 2.0.2's own tests check and no other test here does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def program():
     paddle.disable_static()
 
 
-def test_broadcast_shape_knows_sizes_that_are_not_known():
+def test_broadcast_shape_with_unknown_sizes():
     assert paddle.broadcast_shape([-1, 1, 3], (1, 3, 1)) == [-1, 3, 3]
     assert paddle.broadcast_shape([3], [-1, 1]) == [-1, 3]
     assert paddle.broadcast_shape([2, 1], [-1]) == [2, -1]
@@ -31,7 +31,7 @@ def test_broadcast_shape_knows_sizes_that_are_not_known():
             paddle.broadcast_shape(*shapes)
 
 
-def test_a_parameter_is_initialised_whatever_a_program_has_by_its_name(program):
+def test_a_parameter_is_initialized_even_if_the_program_has_a_variable_of_its_name(program):
     with static.program_guard(program, program):
         static.nn.fc(static.data("x", [1, 3]), 2, weight_attr=paddle.ParamAttr(name="shared"))
         with fluid.dygraph.guard():
@@ -61,7 +61,7 @@ def following(state) -> int:
     return generator.random()
 
 
-def test_a_generator_of_ones_own_has_the_numbers_of_the_global_one():
+def test_a_separate_generator_has_the_numbers_of_the_global_one():
     own = Generator().manual_seed(2**33 + 7)
     shared = paddle.seed(2**33 + 7)
     assert own.get_state() == shared.get_state()
@@ -80,7 +80,7 @@ def test_a_generator_of_ones_own_has_the_numbers_of_the_global_one():
         own.set_state((1, [1, 2], 0))
 
 
-def test_scipy_is_asked_for_on_windows_only(monkeypatch):
+def test_scipy_is_checked_on_windows_only(monkeypatch):
     from paddle.check_import_scipy import check_import_scipy
 
     monkeypatch.setitem(sys.modules, "scipy.io", None)
@@ -88,7 +88,7 @@ def test_scipy_is_asked_for_on_windows_only(monkeypatch):
     check_import_scipy("nt")
 
 
-def test_what_arguments_are_refused_with(program):
+def test_argument_errors(program):
     x = static.data("x", [2, 3])
     with pytest.raises(AssertionError, match="zero"):
         paddle.randn([])
@@ -98,14 +98,14 @@ def test_what_arguments_are_refused_with(program):
         paddle.median([1, 2])
 
 
-def test_the_loss_is_called_by_its_function(program):
+def test_the_loss_is_named_after_its_function(program):
     x = static.data("x", [2, 3])
     for reduction in ("none", "sum", "mean"):
         assert "margin_ranking_loss" in paddle.nn.functional.margin_ranking_loss(x, x, x, 0.1, reduction).name
     assert paddle.nn.functional.common.interpolate is paddle.nn.functional.interpolate
 
 
-def test_a_control_flow_operator_takes_no_device(program):
+def test_a_control_flow_operator_has_no_device(program):
     i, n = (paddle.full([1], value, "int64") for value in (0, 3))
     cond = paddle.less_than(i, n)
     with pytest.warns(UserWarning, match=r"The Op\(while\) is not support to set device."), static.device_guard("cpu"):
@@ -115,7 +115,7 @@ def test_a_control_flow_operator_takes_no_device(program):
             fluid.layers.less_than(i, n, cond=cond)
 
 
-def test_an_optimizer_in_a_branch_runs_on_one_place_only(program):
+def test_an_optimizer_in_a_branch_supports_one_place_only(program):
     loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [4]), 2))
     yes = fluid.layers.fill_constant([1], "bool", True)
     fluid.layers.case([(yes, lambda: fluid.optimizer.SGD(0.1).minimize(loss) and None)], lambda: None)

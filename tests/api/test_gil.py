@@ -1,4 +1,4 @@
-"""Nothing that waits or takes long keeps the other Python threads from running."""
+"""Operations that wait or take long release the GIL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BIG = 1 << 26  # 256 MB of float32
 
 
 class Counter:
-    """A thread that counts; `longest` is the longest time in which it could not."""
+    """A thread that counts; `longest` is the longest time in which it did not run."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -45,7 +45,7 @@ class Counter:
 @pytest.fixture
 def counter() -> Iterator[Counter]:
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # else whoever wants to run waits 5 ms anyhow
+    sys.setswitchinterval(1e-4)  # otherwise a waiting thread is scheduled only after 5 ms
     made = Counter()
     yield made
     made.stop = True
@@ -64,7 +64,7 @@ def calls(folder: str) -> dict[str, Callable[[], object]]:
     def loaded(protocol: int) -> None:
         path = f"{folder}/{protocol}.pdparams"
         if not os.path.exists(path):
-            array.view("uint8")[::2] = 200  # no ASCII: two bytes each in protocol 2
+            array.view("uint8")[::2] = 200  # not ASCII: two bytes each in protocol 2
             saved(protocol)
         paddle.load(path)
 
@@ -87,18 +87,18 @@ def calls(folder: str) -> dict[str, Callable[[], object]]:
 
 
 @pytest.mark.parametrize("name", list(calls("")))
-def test_other_threads_run_while_it_takes_long(counter, tmp_path, name):
+def test_other_threads_run_during_long_operations(counter, tmp_path, name):
     call = calls(str(tmp_path))[name]
     best = 1.0
-    for _ in range(25):  # a machine that does much else stops every thread now and then
+    for _ in range(25):  # a busy machine suspends every thread occasionally
         seconds, longest = counter.during(call)
         best = min(best, longest / seconds)
         if best < 0.5:
             return
-    raise AssertionError(f"{name}: others stood still for {best:.0%} of the time")
+    raise AssertionError(f"{name}: other threads were blocked for {best:.0%} of the time")
 
 
-def test_a_generator_that_is_busy_is_waited_for_without_the_gil(counter):
+def test_waiting_for_a_busy_generator_releases_the_gil(counter):
     drawing = threading.Thread(target=lambda: paddle.uniform([BIG * 2]))
     drawing.start()
     time.sleep(0.05)

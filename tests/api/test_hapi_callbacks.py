@@ -75,7 +75,7 @@ def test_learning_rate(by_step, by_epoch, steps):
 
 
 class Scripted(paddle.callbacks.EarlyStopping):
-    """Sees given values instead of the evaluation's."""
+    """Reads given values instead of those of the evaluation."""
 
     values: list
 
@@ -129,7 +129,7 @@ def test_reduce_on_plateau(static, capsys):
             model.prepare(optimizer, nn.MSELoss())
             slower = paddle.callbacks.ReduceLROnPlateau(factor=0.5, patience=2, cooldown=1, min_lr=2e-13)
             model.fit(Ones(), Ones(), batch_size=8, epochs=9, verbose=0, callbacks=slower)
-            # the first value is the best; then it falls at every third, as one evaluation after a fall is not counted
+            # the first value is the best; the rate then falls at every third: one evaluation after a fall is ignored
             assert optimizer._learning_rate == pytest.approx(2e-13)
             if static:
                 (rate,) = {v.name for v in optimizer._learning_rate_map.values()}
@@ -140,7 +140,7 @@ def test_reduce_on_plateau(static, capsys):
     assert "Epoch 3: ReduceLROnPlateau reducing learning rate to 5e-13." in capsys.readouterr().out
 
 
-def test_reduce_on_plateau_wrong():
+def test_reduce_on_plateau_errors():
     with pytest.raises(ValueError, match="factor >= 1.0"):
         paddle.callbacks.ReduceLROnPlateau(factor=1.5)
     model = made(rate=paddle.optimizer.lr.StepDecay(0.1, 3))

@@ -1,4 +1,4 @@
-"""paddle.Model in both modes: one curve, files that either mode reads, what is said of wrong use."""
+"""paddle.Model in both modes: equal training curves, files readable in either mode, errors."""
 
 import io
 import warnings
@@ -59,14 +59,14 @@ def made(rate=0.01, prepared=True, metrics=True):
         adam = paddle.optimizer.Adam(rate, parameters=net.parameters())
         model.prepare(adam, nn.CrossEntropyLoss(), Accuracy() if metrics else None)
         if not paddle.in_dynamic_mode():
-            # Startup Programs draw the first layer's weights last.
+            # Startup Programs draw the weights of the first layer last.
             for p, value in zip(net.parameters(), WEIGHTS, strict=True):
                 paddle.static.global_scope().find_var(p.name).get_tensor().set(value, paddle.CPUPlace())
     return model
 
 
 def by_hand(epochs, batch):
-    """The first weights, losses and last outputs of the same training, written out."""
+    """Initial weights, losses and last outputs of the same training, written out."""
     paddle.seed(7)
     np.random.seed(7)
     net = Net()
@@ -97,7 +97,7 @@ class Losses(paddle.callbacks.Callback):
 WEIGHTS, LOSSES, OUTPUTS = by_hand(2, 16)
 
 
-def test_fit_is_the_training_by_hand(mode):
+def test_fit_equals_manual_training(mode):
     model, losses = made(), Losses()
     model.fit(Samples(), batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=losses)
     np.testing.assert_allclose(losses.seen, LOSSES, rtol=1e-5)
@@ -108,7 +108,7 @@ def test_fit_is_the_training_by_hand(mode):
     assert set(result) == {"loss", "acc"}
 
 
-def test_predict_gives_the_batches(mode):
+def test_predict_returns_the_batches(mode):
     model = made()
     batches = model.predict(Samples(), batch_size=16)[0]
     assert [b.shape for b in batches] == [(16, 10), (16, 10), (8, 10)]
@@ -137,7 +137,7 @@ def test_loaders_and_iterators(mode):
     np.testing.assert_allclose(losses.seen, LOSSES[:3], rtol=1e-5)
 
     class Apart:
-        """Inputs and labels in lists of their own, and no length."""
+        """Inputs and labels in separate lists, without a length."""
 
         def __iter__(self):
             for begin in range(0, 32, 16):
@@ -147,7 +147,7 @@ def test_loaders_and_iterators(mode):
     assert len(losses.seen) == 5
 
 
-def test_files_go_from_one_mode_to_the_other(tmp_path):
+def test_files_are_readable_in_the_other_mode(tmp_path):
     path = str(tmp_path / "made" / "model")
     static = paddle.static
     model = made()
@@ -179,7 +179,7 @@ def test_files_go_from_one_mode_to_the_other(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Skip loading for")
-def test_load_says_what_does_not_fit(tmp_path):
+def test_load_reports_mismatches(tmp_path):
     path = str(tmp_path / "model")
     model = made()
     model.save(path)
@@ -214,7 +214,7 @@ def test_inference_model(mode, tmp_path):
         assert isinstance(model.network.fc.weight, paddle.Tensor) and model.network.training is False
 
 
-def test_inputs_that_a_batch_shows(tmp_path):
+def test_inputs_inferred_from_a_batch(tmp_path):
     model = paddle.Model(Net())
     model.prepare()
     with pytest.raises(RuntimeError, match="needs 'inputs' or running before saving"):
@@ -225,7 +225,7 @@ def test_inputs_that_a_batch_shows(tmp_path):
     assert (tmp_path / "net.pdmodel").exists()
 
 
-def test_wrong_use(mode, tmp_path):
+def test_errors(mode, tmp_path):
     with pytest.raises(ValueError, match="Input\\[0\\] has none"):
         paddle.Model(Net(), [InputSpec([None, 20], "float32")])
     if mode == "static":
@@ -242,7 +242,7 @@ def test_wrong_use(mode, tmp_path):
         model.fit()
 
 
-def test_forward_that_takes_anything():
+def test_forward_with_variable_arguments():
     class Any(nn.Layer):
         def forward(self, *inputs):
             return inputs[0]
@@ -254,7 +254,7 @@ def test_forward_that_takes_anything():
         model.evaluate(Samples(), verbose=0)
 
 
-def test_two_losses_are_added(mode):
+def test_two_losses_are_summed(mode):
     def both(out, label):
         loss = nn.functional.cross_entropy(out, label)
         return [loss, loss * 0.5]
@@ -265,7 +265,7 @@ def test_two_losses_are_added(mode):
     np.testing.assert_allclose(second, first * 0.5, rtol=1e-6)
 
 
-# ------------------------------------------------------------------------------------------ what is printed
+# ------------------------------------------------------------------------------------------ printed output
 
 
 def test_lines(capsys):
@@ -282,7 +282,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_bar_on_a_terminal_is_drawn_over_itself():
+def test_bar_on_a_terminal_is_overwritten():
     out = Terminal()
     bar = ProgressBar(num=4, file=out, width=8)
     bar.update(2, [("loss", 0.5), ("acc", [1e-5, 3])])
@@ -302,7 +302,7 @@ def test_bar_in_a_file_is_lines():
     assert out.getvalue().startswith("step  5/10 [")
 
 
-def test_bar_without_an_end():
+def test_bar_of_unknown_length():
     out = io.StringIO()
     ProgressBar(file=out).update(7, [("loss", np.array([0.5]))])
     assert out.getvalue().startswith("step   7 - loss: 0.5000 - ")
@@ -365,6 +365,6 @@ def test_flops_of_a_program(capsys):
     net = nn.Sequential(nn.Conv2D(3, 8, 3, bias_attr=False), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 4))
     traced = paddle.jit.TracedLayer.trace(net, [paddle.ones([1, 3, 16, 16])])[1]
     count = paddle.flops(traced.program, [1, 3, 16, 16], print_detail=True)
-    # what TracedLayer leaves out is the batch: conv, then the product and its bias
+    # static_flops counts one sample: conv, then the product and its bias
     assert count == 8 * 14 * 14 * 27 + 8 * 14 * 14 * 4 + 4
     assert "| conv2d" in capsys.readouterr().out.replace("  ", " ").replace("  ", " ")

@@ -1,4 +1,4 @@
-"""Functions and layers on images: other sizes, borders, grids, normalisations; eagerly and in Programs."""
+"""Image functions and layers (resizing, padding, grids, normalization) in both modes."""
 
 import numpy as np
 import paddle
@@ -13,7 +13,7 @@ X = np.random.RandomState(0).uniform(-1, 1, (2, 3, 4, 5)).astype("float32")
 
 
 def static(build, feed=None):
-    """What `build(x)` gives in a Program."""
+    """The result of `build(x)` in a Program."""
     paddle.enable_static()
     try:
         main, startup = paddle.static.Program(), paddle.static.Program()

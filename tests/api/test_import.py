@@ -1,4 +1,4 @@
-"""`import paddle` beside other packages in any order, and what it costs."""
+"""`import paddle` together with other packages in any order, and its cost."""
 
 import importlib.util
 import itertools
@@ -15,13 +15,13 @@ OTHERS = [
 
 
 def child(code: str) -> str:
-    """What a new process prints."""
+    """The output of a new process."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stderr}"
     return done.stdout
 
 
-# Something of each package is used after all are there: symbols of one that another one takes show then.
+# Uses each package after all are loaded, which exposes clashes of symbols.
 USE = """
 import numpy
 a = numpy.arange(12.0, dtype="float32").reshape(3, 4)
@@ -46,7 +46,7 @@ print("done")
     [["paddle", *OTHERS], [*OTHERS, "paddle"], ["paddle", *reversed(OTHERS)]],
     ids=["first", "last", "reversed"],
 )
-def test_beside_others(order):
+def test_together_with_other_packages(order):
     assert child("import sys\n" + "".join(f"import {name}\n" for name in order) + USE) == "done\n"
 
 

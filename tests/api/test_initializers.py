@@ -1,4 +1,4 @@
-"""Initializers: the operators they append, and ParamAttr.
+"""Initializers: the operators they append; ParamAttr.
 
 Bilinear's values were recorded from PaddlePaddle 2.6.2.
 """
@@ -17,7 +17,7 @@ from paddle.regularizer import L1Decay, L2Decay  # noqa: E402
 
 
 class Recorder(base.Block):
-    """A block that keeps what is put into it."""
+    """A block that records appended operators."""
 
     random_seed = 0
 
@@ -88,7 +88,7 @@ def test_fans():
 def test_seeds():
     initializer = base.Normal()
     assert made(initializer, [2], seed=5)[0]["attrs"]["seed"] == 5
-    assert made(initializer, [2], seed=6)[0]["attrs"]["seed"] == 5  # kept, as in 2.0.2
+    assert made(initializer, [2], seed=6)[0]["attrs"]["seed"] == 5  # stored, as in 2.0.2
     assert made(base.Normal(seed=3), [2], seed=5)[0]["attrs"]["seed"] == 3
 
 

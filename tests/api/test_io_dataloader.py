@@ -1,4 +1,4 @@
-"""DataLoader: what it yields, in this process and by workers."""
+"""DataLoader: batches read by this process and by workers."""
 
 import collections
 

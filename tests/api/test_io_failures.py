@@ -1,4 +1,4 @@
-"""DataLoader when something goes wrong: a raising or killed worker, a killed parent, Ctrl-C, an early end."""
+"""DataLoader failures: a raising or killed worker, a killed parent, Ctrl-C, an early end."""
 
 import multiprocessing
 import os
@@ -59,7 +59,7 @@ def test_raising_worker(error, kind):
         for (x,) in DataLoader(Behaves(raising(error)), batch_size=2, num_workers=2):
             seen.append(x.numpy().ravel().tolist())
     text = str(caught.value)
-    assert seen == [[0.0, 1.0], [2.0, 3.0]]  # everything before the bad batch
+    assert seen == [[0.0, 1.0], [2.0, 3.0]]  # all batches before the failing one
     assert f"DataLoader worker(0) caught {type(error).__name__}" in text
     assert "Traceback" in text and "in act" in text and "\n" in text
     assert str(error).strip("'") in text
@@ -100,7 +100,7 @@ def test_killed_worker(how):
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=f"workers exit unexpectedly, pids: .*{how.name}"):
         list(DataLoader(Behaves(act), batch_size=2, num_workers=2))
-    assert time.monotonic() - start < 30  # not the loader's own limit
+    assert time.monotonic() - start < 30  # not the loader's own timeout
     assert not multiprocessing.active_children()
 
 
@@ -117,7 +117,7 @@ def test_killed_while_idle():
         list(iterator)
 
 
-def test_killed_with_a_grandchild_that_keeps_the_channel_open():
+def test_killed_while_a_grandchild_keeps_the_channel_open():
     def act(idx):
         if idx == 3:
             if os.fork() == 0:
@@ -129,7 +129,7 @@ def test_killed_with_a_grandchild_that_keeps_the_channel_open():
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="SIGKILL"):
         list(DataLoader(Behaves(act), num_workers=1))
-    assert time.monotonic() - start < 15  # not for the grandchild's end
+    assert time.monotonic() - start < 15  # does not wait for the grandchild
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -176,7 +176,7 @@ def test_early_end_leaves_no_process():
     assert not multiprocessing.active_children() and time.monotonic() - start < 40
 
 
-def test_a_forked_process_that_exits_leaves_the_workers_alone():
+def test_a_forked_process_that_exits_does_not_end_the_workers():
     code = """
         import os, sys
         import numpy as np
@@ -258,7 +258,7 @@ def test_killed_parent_leaves_nothing(how):
     pids = {int(process.stdout.readline()) for _ in range(4)}
     assert len(pids) == 2 and all(alive(pid) for pid in pids)
     if how == signal.SIGINT:
-        os.killpg(process.pid, how)  # as a terminal does
+        os.killpg(process.pid, how)  # like a terminal
     else:
         process.send_signal(how)
     process.wait(8)

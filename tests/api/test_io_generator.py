@@ -134,7 +134,7 @@ def test_static(static):
     first = next(iter(make(return_list=True).set_sample_list_generator(sample_lists, places=[place])))
     assert first[0][1].shape() == [3, 1]
 
-    def flat_samples():  # plain Python numbers take the Variable's type and inner shape
+    def flat_samples():  # Python numbers are converted to the Variable's type and inner shape
         yield from (([1.0, 2.0], 5), ([3.0, 4.0], 6))
 
     only = next(iter(make().set_sample_generator(flat_samples, batch_size=2, places=place)))

@@ -31,7 +31,7 @@ class Stream(io.IterableDataset):
         return iter(range(self.n))
 
 
-def test_base_classes_refuse():
+def test_base_classes_raise():
     with pytest.raises(NotImplementedError):
         io.Dataset()[0]
     with pytest.raises(NotImplementedError):

@@ -1,4 +1,4 @@
-"""Large arrays in state dicts: written by pieces, to the very bytes that `pickle.dump` writes, and read by pieces."""
+"""Large arrays in state dicts are written in pieces, byte for byte as by `pickle.dump`, and read in pieces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATES: dict[str, Any] = {
 
 @pytest.mark.parametrize("protocol", [2, 3, 4])
 @pytest.mark.parametrize("name", STATES)
-def test_the_bytes_are_those_of_pickle(name, protocol):
+def test_the_bytes_equal_those_of_pickle(name, protocol):
     file = io.BytesIO()
     array_pickler.dump(STATES[name], file, protocol)
     assert file.getvalue() == pickle.dumps(STATES[name], protocol=protocol)
@@ -36,7 +36,7 @@ def test_the_bytes_are_those_of_pickle(name, protocol):
 
 
 @pytest.mark.parametrize("damage", ["ends", "no latin1", "no UTF-8"])
-def test_a_damaged_long_text_is_refused(damage):
+def test_a_damaged_long_string_is_refused(damage):
     data = pickle.dumps({"a": BYTES}, protocol=2)
     middle = len(data) // 2
     if damage == "ends":

@@ -1,4 +1,4 @@
-"""The import paths of before 2.0 lead to the same objects."""
+"""Import paths from before 2.0 give the same objects."""
 
 import importlib
 
@@ -40,7 +40,7 @@ def test_modules_are_attributes_of_fluid():
     assert fluid.enable_imperative is fluid.enable_dygraph
 
 
-def test_names_start_anew_in_each_guard():
+def test_guards_restart_name_numbering():
     from paddle import fluid
 
     def names():
@@ -51,7 +51,7 @@ def test_names_start_anew_in_each_guard():
     assert names() == names() == ["mine", "linear_0.b_0"]
 
 
-def test_each_turn_to_dygraph_mode_numbers_anew():
+def test_switching_to_dygraph_mode_restarts_name_numbering():
     import paddle
 
     def name():
@@ -84,7 +84,7 @@ def test_shared_state():
     assert initializer is home
 
 
-def test_older_argument_names():
+def test_former_argument_names():
     from paddle.fluid import regularizer
 
     assert str(regularizer.L2Decay(regularization_coeff=0.5)) == "L2Decay, regularization_coeff=0.500000"
@@ -101,7 +101,7 @@ def test_seed_of_programs():
         paddle.framework.random._manual_program_seed(before)
 
 
-def test_transpose_of_fluid_takes_numbers_only():
+def test_transpose_of_fluid_requires_ints():
     import paddle
     from paddle.fluid import layers
 

@@ -1,4 +1,4 @@
-"""Lists of Tensors as arguments: a call owns what it was given, whatever becomes of the list."""
+"""Lists of Tensors as arguments: a call holds references to the items."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from paddle import _core
 
 
 class Fresh(list):
-    """Its iterator makes Tensors that nobody else holds."""
+    """A list whose iterator creates Tensors without other references."""
 
     def __iter__(self):
         return iter([paddle.full([3], float(i)) for i in range(4)])
 
 
-def test_items_that_only_the_iterator_made():
+def test_items_created_by_the_iterator():
     want = np.repeat(np.arange(4, dtype="float32"), 3)
     given = Fresh([paddle.ones([3])] * 4)
     for _ in range(2000):
@@ -27,7 +27,7 @@ def test_items_that_only_the_iterator_made():
 
 
 def test_a_list_that_another_thread_empties():
-    """A large call lets other threads run, which may drop the items from the list: inputs and outputs alike."""
+    """During a large call other threads may remove the items from the list, for inputs and outputs."""
     current: list[list] = []
     stop = threading.Event()
 
@@ -48,8 +48,8 @@ def test_a_list_that_another_thread_empties():
             try:
                 again = _core.ops.concat(current[0], axis=0)
             except (RuntimeError, ValueError):
-                continue  # it was empty before the call had looked
-            # As many as there were when the call looked, all of them right.
+                continue  # it was empty before the call read it
+            # As many items as the call read, all correct.
             np.testing.assert_array_equal(again.numpy(), whole.numpy()[: again.shape[0]])
             current[:] = [[paddle.zeros([1]) for _ in range(8)]]
             kept = list(current[0])
@@ -65,7 +65,7 @@ def test_a_list_that_another_thread_empties():
         other.join()
 
 
-def test_what_is_no_list_of_tensors():
+def test_other_arguments():
     for wrong in ([paddle.ones([1]), 1], (x for x in [paddle.ones([1])]), 3, [None]):
         try:
             _core.ops.concat(wrong, axis=0)

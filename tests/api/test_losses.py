@@ -1,4 +1,4 @@
-"""Losses by their Python names: values, reductions, both modes, errors; metrics of fluid."""
+"""Loss functions: values, reductions, both modes, errors; metrics of fluid."""
 
 import numpy as np
 import paddle
@@ -25,7 +25,7 @@ def tensors(*arrays):
 
 
 def static(function, *arrays):
-    """What the function gives in a Program."""
+    """The result of the function in a Program."""
     paddle.enable_static()
     try:
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
@@ -137,8 +137,8 @@ def test_fluid_losses(name):
     np.testing.assert_allclose(static(function, *arrays)[0], want, rtol=2e-5)
 
 
-def test_center_loss_moves_centers():
-    """In a Program, whose startup program makes the centers."""
+def test_center_loss_updates_centers():
+    """In a Program, whose startup program creates the centers."""
     zeros = fluid.ParamAttr(name="centers", initializer=fluid.initializer.Constant(0.0))
     paddle.enable_static()
     try:
@@ -273,7 +273,7 @@ def test_edit_distance_of_programs():
         paddle.disable_static()
 
 
-def test_edit_distance_where_2_0_has_it():
+def test_edit_distance_in_paddle_nn_functional():
     from paddle.fluid.layers import edit_distance as of_fluid
     from paddle.nn.functional.loss import edit_distance
 

@@ -1,4 +1,4 @@
-"""Learning rate schedulers against the rates that PaddlePaddle 2.6.2 gives, to the last bit."""
+"""Learning rate schedulers, bit for bit equal to the rates of PaddlePaddle 2.6.2."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ CASES = {
     "resumed": lambda m: m.ExponentialDecay(0.5, 0.9, last_epoch=4),
 }
 
-# The rates of epochs 0 to 11 (a resumed one: 5 to 16), then of step(7).
+# The rates of epochs 0 to 11 (when resumed: 5 to 16), then of step(7).
 RATES = json.loads(Path(__file__).with_name("lr_rates.json").read_text())
 
 
@@ -85,7 +85,7 @@ def test_state_errors():
         scheduler.set_state_dict({"last_epoch": 3, "last_lr": 0.1, "other": 1})
 
 
-def test_own_scheduler(capsys):
+def test_custom_scheduler(capsys):
     class Halving(lr.LRScheduler):
         def get_lr(self):
             return self.base_lr * 0.5**self.last_epoch

@@ -1,4 +1,4 @@
-"""numpy's integers where Python's are taken: axes, sizes, counts, in dygraph and in Programs."""
+"""numpy integers as axes, sizes and counts, in both modes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_dygraph(name, kind):
     if kind is np.uint8 and name == "method":
-        kind = np.int8  # takes a negative number
+        kind = np.int8  # supports negative numbers
     want = CASES[name](paddle.to_tensor(X), int)
     got = CASES[name](paddle.to_tensor(X), kind)
     assert got.dtype == want.dtype
@@ -102,7 +102,7 @@ def test_programs(name):
     np.testing.assert_array_equal(*got)
 
 
-def test_other_things_are_refused_as_before():
+def test_other_types_are_refused():
     x = paddle.to_tensor(X)
     for axis in ("1", np.float32(1), 1.5):
         with pytest.raises((TypeError, ValueError)):
@@ -114,7 +114,7 @@ def test_other_things_are_refused_as_before():
 
 @pytest.mark.parametrize("number", [np.int64(2), np.float32(2.5), np.float64(2.5), 2, 2.5], ids=repr)
 @pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**"])
-def test_a_number_beside_integers_in_both_modes(sign, number):
+def test_python_and_numpy_numbers_with_integer_tensors(sign, number):
     numbers = np.array([3, 5, 7])
 
     def run(x):
@@ -129,7 +129,7 @@ def test_a_number_beside_integers_in_both_modes(sign, number):
         (got,) = paddle.static.Executor().run(main, feed={"x": numbers}, fetch_list=[out])
     finally:
         paddle.disable_static()
-    # Python's numbers decide on the type; those of numpy take the integers' (dygraph and Program of 2.0.2 alike).
+    # Python floats determine the type; numpy numbers take the integers' type (dygraph and Programs of 2.0.2 alike).
     kept = isinstance(number, np.generic) and not isinstance(number, float)
     assert got.dtype == eager.dtype == ("int64" if kept or (number == 2 and sign != "/") else "float32")
     np.testing.assert_array_equal(got, eager)

@@ -1,4 +1,4 @@
-"""Arrays beside Tensors: operators make Tensors of both, functions of numpy take Tensors as arrays."""
+"""Arrays as operands of Tensor operators, and Tensors as arguments of numpy functions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_gradients():
     np.testing.assert_allclose(x.grad, 2 * B + B / A**2, rtol=1e-5)
 
 
-def test_the_type_of_the_tensor_counts():
-    """As with two Tensors, and with their warning."""
+def test_the_type_of_the_tensor_is_used():
+    """As with two Tensors, and with the same warning."""
     for left, right in ((paddle.to_tensor(A), B.astype("float64")), (B.astype("float64"), paddle.to_tensor(A))):
         with pytest.warns(UserWarning, match="left dtype is float32, but right dtype is float64"):
             got = left * right
@@ -60,7 +60,7 @@ def test_in_place():
     np.testing.assert_array_equal(x.numpy(), (A + B) * B)
 
 
-def test_what_does_not_fit():
+def test_incompatible_operands():
     x = paddle.to_tensor(A)
     with pytest.raises(ValueError, match="elementwise_mul"):
         x * np.ones(5, "float32")
@@ -71,7 +71,7 @@ def test_what_does_not_fit():
             bad * x
 
 
-def test_a_traced_layer_says_that_arrays_follow_from_nothing():
+def test_a_traced_layer_refuses_values_from_arrays():
     class Net(paddle.nn.Layer):
         def forward(self, x):
             return B * x + A

@@ -1,4 +1,4 @@
-"""Arrays of one element become numbers, with every numpy."""
+"""Conversion of one-element arrays to numbers, with all numpy versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_numbers(array):
     assert float(a * 2) == 5.0 and a.tolist() == np.asarray(a).tolist()
 
 
-def test_what_is_computed_with_them_is_plain():
+def test_results_are_plain():
     a = paddle.to_tensor([2.5]).numpy()
     assert type(a + np.ones(3)) is np.ndarray and type(np.concatenate([a, a])) is np.ndarray
     assert isinstance(a.mean(), np.float32) and isinstance(a[0], np.float32)
@@ -42,14 +42,14 @@ def test_what_is_computed_with_them_is_plain():
 
 def test_format_and_index():
     if not hasattr(paddle.to_tensor([1]).numpy(), "_number"):
-        pytest.skip("numpy does what it did before")
+        pytest.skip("numpy converts them itself")
     assert f"{paddle.to_tensor([2.5]).numpy():.3f} {paddle.to_tensor([2.5]).numpy()}" == "2.500 [2.5]"
     assert list(range(paddle.to_tensor([2]).numpy())) == [0, 1]
     with pytest.raises(TypeError):
         range(paddle.to_tensor([2.5]).numpy() > 1, paddle.to_tensor([2.5]).numpy().reshape(1)[:0])
 
 
-def test_old_modules():
+def test_1x_modules():
     import logging
 
     from paddle.fluid import core, default_scope_funcs

@@ -1,11 +1,11 @@
-"""Histories of operators' definitions: paddle.utils.OpLastCheckpointChecker, fluid.core.get_op_version_map."""
+"""Version histories of operators: paddle.utils.OpLastCheckpointChecker, fluid.core.get_op_version_map."""
 
 import paddle
 from paddle import fluid
 from paddle.fluid import core
 
 
-def test_the_last_checkpoint_is_asked():
+def test_last_checkpoint():
     checker = paddle.utils.OpLastCheckpointChecker()
     found = checker.filter_updates("momentum")
     assert [u.name() for u in found] == [
@@ -22,7 +22,7 @@ def test_the_last_checkpoint_is_asked():
     assert checker.filter_updates("relu") == []
 
 
-def test_histories_are_as_long_as_the_versions_that_are_saved():
+def test_history_lengths_equal_saved_versions():
     desc = fluid.Program().desc
     core.save_op_version_info(desc)
     histories = core.get_op_version_map()

@@ -1,4 +1,4 @@
-"""Optimizers: static mode and dygraph mode agree, state, errors, sparse gradients."""
+"""Optimizers: static and dygraph mode agree; state, errors, sparse gradients."""
 
 import nn_cases
 import numpy as np
@@ -83,7 +83,7 @@ def test_static_as_dygraph(name, scheduled, request):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_adamw_decays_in_the_same_pass(dtype, monkeypatch):
-    """To the bit what scale, and then adam, make of the weights."""
+    """Bit for bit equal to scale followed by adam."""
 
     def run():
         weight = paddle.create_parameter([70, 30], dtype)
@@ -184,7 +184,7 @@ def test_set_lr_and_errors():
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_sparse_adam(lazy):
-    paddle.seed(0)  # a weight next to 0 would lose its digits
+    paddle.seed(0)  # a weight near 0 would lose its digits
     table = nn.Embedding(6, 3, sparse=True)
     adam = paddle.optimizer.Adam(0.1, parameters=table.parameters(), lazy_mode=lazy)
     w = table.weight.numpy().astype("float64")
@@ -197,7 +197,7 @@ def test_sparse_adam(lazy):
         g = np.zeros_like(w)
         np.add.at(g, rows, 2 * w[rows])
         m2, v2 = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        # With sparse gradients Paddle's CPU kernel reads the powers of the next step.
+        # With sparse gradients Paddle's CPU kernel reads the beta powers of the next step.
         w2 = w - 0.1 * np.sqrt(1 - 0.999 ** (t + 1)) / (1 - 0.9 ** (t + 1)) * m2 / (np.sqrt(v2) + 1e-8)
         changed = np.isin(np.arange(6), rows)[:, None] if lazy else np.full((6, 1), True)
         m, v, w = np.where(changed, m2, m), np.where(changed, v2, v), np.where(changed, w2, w)
@@ -215,7 +215,7 @@ def test_pos_weight():
 
 
 def test_momentum_of_contrib():
-    """Decay by the operator and decay before it give the same."""
+    """Decay in the operator and decay before it are equivalent."""
     losses = []
     for module in (paddle.fluid.contrib.optimizer, paddle.fluid.optimizer):
         net = nn.Linear(2, 2, weight_attr=nn.initializer.Constant(2.0))

@@ -1,4 +1,4 @@
-"""paddle.fluid.profiler and paddle.utils.Profiler: what they count, print and write."""
+"""paddle.fluid.profiler and paddle.utils.Profiler: counts, report and file."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_a_report(capsys, tmp_path, key):
     assert (tmp_path / "profile").stat().st_size > 100
 
 
-def test_nothing_is_timed_outside(capsys):
+def test_inactive_profiler(capsys):
     assert not own.is_profiler_enabled()
     work(1)
     profiler.stop_profiler("total", "/nowhere")
     assert not capsys.readouterr().out
     profiler.start_profiler("CPU")
     assert own.is_profiler_enabled()
-    profiler.start_profiler("no state at all")  # is on already
+    profiler.start_profiler("no state at all")  # is active already
     work(2)
     profiler.reset_profiler()
     work(1)
@@ -69,7 +69,7 @@ def test_nothing_is_timed_outside(capsys):
     assert not own.is_profiler_enabled()
 
 
-def test_a_program_and_what_a_loop_runs(capsys):
+def test_a_program_and_operators_of_a_loop(capsys):
     paddle.enable_static()
     try:
         main = static.Program()

@@ -1,4 +1,4 @@
-"""paddle.nn's recurrent networks: the operator, the cells step by step, and the loop of a Program agree."""
+"""paddle.nn's recurrent networks: the operator, cells step by step, and the loop of a Program agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def arrays(states):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_cell_by_the_operator_and_step_by_step(kind, reverse):
+def test_operator_and_cell_agree(kind, reverse):
     paddle.seed(1)
     cell = KINDS[kind](4, 3)
     x = paddle.to_tensor(X, stop_gradient=False)
@@ -40,7 +40,7 @@ def test_a_cell_by_the_operator_and_step_by_step(kind, reverse):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_initial_values_and_files(kind):
-    """The names of the state, and the order in which initial values are drawn, are Paddle's."""
+    """Names in the state dict, and the order in which initial values are drawn, are Paddle's."""
     paddle.seed(5)
     net = getattr(nn, kind)(4, 3, 2, direction="bidirect")
     paddle.seed(5)
@@ -63,7 +63,7 @@ def test_names_initial_values_and_files(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_biases(kind):
-    """The operator takes both biases; without them layers run step by step, padded steps included."""
+    """The operator requires both biases; without them layers run step by step, including padding steps."""
     paddle.seed(2)
     net = getattr(nn, kind)(4, 3, 2, "bidirect", bias_ih_attr=False, bias_hh_attr=False, dropout=0.5)
     assert len(net.parameters()) == 8
@@ -78,7 +78,7 @@ def test_without_biases(kind):
 
 
 class Doubled(nn.RNNCellBase):
-    """A cell of the user's, with a structure of states."""
+    """A user-defined cell with structured states."""
 
     def __init__(self):
         super().__init__()
@@ -95,7 +95,7 @@ class Doubled(nn.RNNCellBase):
 
 
 def in_a_program(make, feed, lengths=False, steps=-1):
-    """The values that `make` gives in a Program whose sizes are unknown, gradients of the first included."""
+    """The results of `make` in a Program with unknown sizes, including gradients of the first one."""
     paddle.enable_static()
     try:
         main, startup = paddle.static.Program(), paddle.static.Program()
@@ -127,8 +127,8 @@ def eagerly(layer, run, lengths):
 
 @pytest.mark.parametrize("lengths", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_cell_of_ones_own_in_a_program(lengths, reverse):
-    """The Program has the cell once, in a loop."""
+def test_a_custom_cell_in_a_program(lengths, reverse):
+    """The Program contains the cell once, in a loop."""
 
     def run(layer, x, n):
         y, states = layer(x, sequence_length=n, scale=2.0)

@@ -1,4 +1,4 @@
-"""What reshape, squeeze, unsqueeze and flatten make in dygraph mode shares memory with its input, as in 2.0.2."""
+"""In dygraph mode the results of reshape, squeeze, unsqueeze and flatten share memory with the input, as in 2.0.2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def numbers(dtype: str = "float32") -> paddle.Tensor:
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex64", "float16"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_both_see_what_is_assigned(name, dtype):
+def test_assignments_are_visible_through_both(name, dtype):
     x = numbers(dtype)
     y = VIEWS[name](x)
     z = y.reshape([6, 2])  # of a view
@@ -38,7 +38,7 @@ def test_both_see_what_is_assigned(name, dtype):
     assert x.inplace_version == y.inplace_version == z.inplace_version == 5
 
 
-def test_large_ones_and_what_others_hold():
+def test_large_tensors_and_external_references():
     x = paddle.ones([300, 1000])
     y = x.reshape([-1])
     before, array = x.clone(), y.numpy()
@@ -70,7 +70,7 @@ def test_a_view_lives_on():
     assert z.numpy()[0, :3].tolist() == [9, 8, 2]
 
 
-def test_an_operand_may_be_a_view_of_what_is_written():
+def test_an_operand_may_be_a_view_of_the_output():
     x = paddle.to_tensor(np.float32([[1, 2], [3, 4]]))
     x[:, :] = x.reshape([4]).reshape([2, 2]).transpose([1, 0])
     assert x.numpy().tolist() == [[1, 3], [2, 4]]
@@ -114,7 +114,7 @@ def test_no_wrong_derivative_through_a_view():
     y = x * 1
     flat = y.reshape([2, 2])
     flat[0] = 5.0
-    # The history of `flat` knows of the change, that of `y` does not.
+    # The history of `flat` includes the change, that of `y` does not.
     (flat * 3).sum().backward()
     np.testing.assert_array_equal(x.grad, [0, 0, 3, 3])
     for use in (lambda: y * 2, lambda: paddle.exp(y), lambda: y.sum(), lambda: paddle.concat([y, y]), lambda: y[0]):
@@ -133,7 +133,7 @@ def test_a_leaf_changed_through_a_view_stays_a_leaf():
     np.testing.assert_array_equal(x.grad, [8, 4])
 
 
-def test_values_of_another_size_go_their_own_way():
+def test_values_of_another_size_are_separate():
     x = paddle.to_tensor(np.float32([1, 2, 3, 4]))
     y = x.reshape([2, 2])
     paddle._ops.fill_constant(shape=[3], value=7.0, dtype=5, Out=x)
@@ -163,7 +163,7 @@ def test_positions_that_overlap_with_their_value():
     assert x.numpy().tolist() == [[3, 4], [1, 2]]
 
 
-def test_another_shape_in_place_is_no_change_of_elements():
+def test_reshape_in_place_does_not_change_elements():
     x = paddle.to_tensor(np.float32([[1, 2], [3, 4]]), stop_gradient=False)
     y = x * 1
     view = y.flatten()
@@ -179,7 +179,7 @@ def test_another_shape_in_place_is_no_change_of_elements():
 
 
 @pytest.mark.parametrize("written", ["base", "view"])
-def test_what_is_assigned_by_a_recorded_operator_overtakes_the_other(written):
+def test_an_assignment_by_a_recorded_operator_marks_the_other_view_stale(written):
     x = paddle.to_tensor(np.float32([1, 2]), stop_gradient=False)
     w = paddle.to_tensor(np.float32([7, 8]), stop_gradient=False)
     y = x * 1
@@ -193,7 +193,7 @@ def test_what_is_assigned_by_a_recorded_operator_overtakes_the_other(written):
     np.testing.assert_array_equal(w.grad, [6, 6])
 
 
-def test_no_backward_from_what_was_overtaken():
+def test_no_backward_from_stale_views():
     x = paddle.to_tensor(np.float32([1]), stop_gradient=False)
     y = x * 1
     y.reshape([1, 1])[0] = 5.0
@@ -232,7 +232,7 @@ def test_a_view_of_a_gradient_keeps_its_values():
     assert [v.numpy().ravel().tolist() for v in kept] == [[2, 2], [5, 5]]
 
 
-def test_backward_through_the_other_one_is_noticed():
+def test_backward_through_the_other_view_is_an_error():
     x = paddle.to_tensor(np.float32([[1, 2]]), stop_gradient=False)
     y = x * 1
     weight = paddle.to_tensor(np.float32([[1], [1]]), stop_gradient=False)
@@ -248,7 +248,7 @@ def test_backward_through_the_other_one_is_noticed():
         out.backward()
 
 
-def test_every_optimizer_steps_where_the_views_are():
+def test_every_optimizer_updates_the_shared_memory():
     w = paddle.create_parameter([4], "float32")
     view = w.reshape([2, 2])
     names = ("SGD", "Momentum", "Adam", "AdamW", "Adamax", "RMSProp", "Adagrad", "Adadelta", "Lamb")
@@ -289,7 +289,7 @@ def test_copies_and_exports():
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_threads_that_write_and_read_views(dtype):
-    """Nobody reads what nobody wrote, and all agree in the end, also where somebody keeps what was."""
+    """No reader sees a value that was not written, and all agree in the end, also if old values are kept."""
     rows, rounds = 4, 300
     x = paddle.zeros([rows, 300], dtype)
     views = [x.reshape([-1]), x.unsqueeze(0), x.flatten(), x.reshape([rows, 300])]

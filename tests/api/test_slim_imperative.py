@@ -1,4 +1,4 @@
-"""ImperativeQuantAware and its layers: rounding in dygraph mode."""
+"""ImperativeQuantAware and its layers: simulated quantization in dygraph mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rounded(a, most, bits=8):
     return np.round(np.clip(a, -most, most) / most * levels) * most / levels
 
 
-def test_layers_that_round():
+def test_quantized_layers():
     x = np.random.RandomState(0).randn(6, 4).astype("float32")
     np.testing.assert_allclose(FakeQuantAbsMax(quant_bits=4)(paddle.to_tensor(x)), rounded(x, np.abs(x).max(), 4), 1e-5)
     by_channel = FakeChannelWiseQuantDequantAbsMax(channel_num=4, quant_axis=1, quant_on_weight=True)
@@ -72,7 +72,7 @@ def test_a_model(weights):
     assert isinstance(conv, QuantizedConv2D) and isinstance(relu, QuantizedNoweightLayer)
     assert type(net.kept) is paddle.nn.Linear and isinstance(net.last, QuantizedLinear)
     assert set(parameters) <= {p.name for p in net.parameters()}
-    # the ReLU reads what a moving average leaves, which starts at 1 and cuts larger numbers off at first
+    # the ReLU reads the output of a moving average, which starts at 1 and clips larger numbers initially
     np.testing.assert_allclose(net(x), before, atol=0.2 * np.abs(before).max())
     optimizer = paddle.optimizer.Adam(0.05, parameters=net.parameters())
     losses = []
@@ -89,7 +89,7 @@ def test_a_model(weights):
         aware.save_quantized_model(net, "nowhere")
 
 
-def test_own_layers_and_refusals():
+def test_custom_layers_and_errors():
     class Half(paddle.nn.Layer):
         def forward(self, x):
             return x / 2

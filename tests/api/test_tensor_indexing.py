@@ -1,4 +1,4 @@
-"""``x[index]`` and ``x[index] = value`` of eager Tensors, against numpy."""
+"""``x[index]`` and ``x[index] = value`` of eager Tensors, compared with numpy."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_read(index: Any) -> None:
     np.testing.assert_array_equal(x._grad_ivar().numpy(), grad)
 
 
-def test_the_whole_is_the_tensor_itself() -> None:
+def test_full_index_returns_the_tensor_itself() -> None:
     x = tensor(A)
     assert x[:] is x and x[:, 0:3] is x and x[...] is x
 
@@ -128,7 +128,7 @@ def test_write(index: Any, value: Any, dtype: str) -> None:
         np.testing.assert_array_equal(y.numpy(), want)
 
 
-def test_write_is_in_place_and_copies_what_is_shared() -> None:
+def test_write_is_in_place_and_copies_shared_memory() -> None:
     x = tensor(A)
     at = x.data_ptr()
     x[0] = 1.0
@@ -146,7 +146,7 @@ def test_write_is_in_place_and_copies_what_is_shared() -> None:
     assert (x.numpy()[0] == 2).all()
 
 
-def test_large_slices_do_not_follow_writes() -> None:
+def test_large_slices_are_independent_of_writes() -> None:
     x = tensor(np.zeros((1000, 300), "float32"))
     part = x[100:900]
     x[:] = 1.0
@@ -170,14 +170,14 @@ def test_exact_integers() -> None:
     [(5, 1), ((0, 0, 0, 0), 1), (0, np.zeros((5, 5), "float32")), (0, np.zeros((5, 5))), (0, "a"), ("a", 0)],
     ids=repr,
 )
-def test_bad_writes_leave_the_tensor(index: Any, value: Any) -> None:
+def test_invalid_writes_leave_the_tensor_unchanged(index: Any, value: Any) -> None:
     x = tensor(A)
     with pytest.raises((IndexError, ValueError, TypeError)):
         x[index] = value
     np.testing.assert_array_equal(x.numpy(), A)
 
 
-def test_nothing_goes_backward_from_a_tensor_that_stops_gradients() -> None:
+def test_no_backward_from_a_tensor_with_stop_gradient() -> None:
     x = tensor([2.0, 3.0], stop=False)
     y = x * x
     y.stop_gradient = True
@@ -185,7 +185,7 @@ def test_nothing_goes_backward_from_a_tensor_that_stops_gradients() -> None:
     assert x._grad_ivar() is None
 
 
-def test_write_after_save_is_noticed_by_backward() -> None:
+def test_write_after_save_is_an_error_in_backward() -> None:
     x = tensor(A, stop=False)
     y = _core.ops.exp(x)
     y.detach()[:] = 5.0

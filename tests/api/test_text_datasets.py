@@ -1,4 +1,4 @@
-"""paddle.text and the readers of paddle.dataset: files in the formats of the real ones, made here."""
+"""paddle.text and the readers of paddle.dataset, with small files in the original formats."""
 
 import gzip
 import importlib.util
@@ -30,7 +30,7 @@ def tar(path, files, mode="w:gz"):
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The folder of the data sets: files that are put there are taken for the real ones."""
+    """The data set folder; files placed there are used instead of downloads."""
     monkeypatch.setattr(common, "DATA_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("paddle._basics.fetch.is_whole", lambda path, md5: __import__("os").path.isfile(path))
 
@@ -47,7 +47,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["Imdb", "Imikolov", "Movielens", "UCIHousing", "WMT14", "WMT16", "Conll05st"])
-def test_files_that_cannot_be_had(home, kind):
+def test_unavailable_files(home, kind):
     make = getattr(paddle.text, kind)
     with pytest.raises(RuntimeError, match="belongs at .*home") as caught:
         make()
@@ -71,7 +71,7 @@ def test_imdb(home):
         },
     )
     train, test = datasets.Imdb(path, cutoff=1), datasets.Imdb(mode="test", cutoff=1)
-    # 3 times bad, film and good; ties by the letters
+    # 3 occurrences of bad, film and good; ties are in alphabetical order
     assert train.word_idx == {b"bad": 0, b"film": 1, b"good": 2, "<unk>": 3} == test.word_idx
     assert [(words.tolist(), label.tolist()) for words, label in train] == [([2, 2, 1], [0]), ([3, 0, 1], [1])]
     assert [(words.tolist(), label.tolist()) for words, label in test] == [([2], [0]), ([0, 0, 1], [1])]

@@ -1,4 +1,4 @@
-"""Threads of one process: what one of them sets is not what another one runs with."""
+"""Thread-local state: settings of one thread do not affect others."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def records():
     return not (x * 2).stop_gradient
 
 
-def test_no_grad_is_of_its_thread():
-    # The two overlap: with one flag for all, the one that ends last would leave recording off.
+def test_no_grad_is_thread_local():
+    # The two overlap: with a global flag, the last one to end would leave recording off.
     both_in, one_out = threading.Barrier(2), threading.Barrier(2)
 
     def work(i):
@@ -82,7 +82,7 @@ def test_dygraph_guard_keeps_other_threads_mode():
 
 
 def test_backward_in_threads():
-    """No thread's gradient of a shared layer is lost, however often they take turns."""
+    """No thread's gradient of a shared layer is lost."""
     shared = paddle.nn.Linear(8, 8)
     x = np.ones((4, 8), "float32")
 
@@ -103,11 +103,11 @@ def test_backward_in_threads():
 
 
 def test_a_model_and_its_optimizer_in_threads():
-    """Each thread's step changes the parameters in place while others read them; none is ever without a value."""
+    """Each thread's step updates the parameters in place while others read them; none is ever without a value."""
     paddle.seed(1)
     model = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.BatchNorm1D(64), paddle.nn.Linear(64, 1))
     optimizer = paddle.optimizer.Adam(1e-3, parameters=model.parameters())
-    # Large enough for calls that let other threads run.
+    # Large enough for calls that release the GIL.
     x = np.random.RandomState(0).rand(2048, 64).astype("float32")
     batch, target = paddle.to_tensor(x), paddle.to_tensor(x.sum(1, keepdims=True))
 

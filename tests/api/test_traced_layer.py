@@ -1,4 +1,4 @@
-"""paddle.jit.TracedLayer: what a layer runs, as a Program, whether functions or Python's operators run it."""
+"""paddle.jit.TracedLayer: a layer recorded as a Program, from functions and from Python operators."""
 
 import os
 
@@ -77,20 +77,20 @@ def test_operators(name, recorded):
             np.testing.assert_array_equal(got, out.numpy())
 
 
-def test_what_was_there_before_is_kept_under_its_name():
+def test_existing_tensors_keep_their_names():
     net = Net(lambda net, x: net.linear(x) + net.offset)
     program = trace(net, [numbers(5)])[1].program
     names = {var.name for var in program.list_vars() if var.persistable}
     assert names == {net.linear.weight.name, net.linear.bias.name, net.offset.name}
 
 
-def test_attributes_are_those_of_the_call():
+def test_attributes_equal_those_of_the_call():
     ops = trace(Net(lambda net, x: (x * 2.5)[:, 1:]), [numbers(5)])[1].program.global_block().ops
     assert [op.type for op in ops] == ["scale", "slice"]
     assert ops[0].attr("scale") == 2.5 and list(ops[1].attr("starts")) == [1]
 
 
-def test_statistics_go_on():
+def test_statistics_are_updated():
     paddle.seed(1)
     norm = paddle.nn.BatchNorm1D(3)
     x = numbers(5)
@@ -113,7 +113,7 @@ def gradient(net, x):
 
 
 @pytest.mark.parametrize("run", [assigned, gradient, lambda net, x: x + paddle.to_tensor(x.numpy())])
-def test_values_that_no_operator_made(run):
+def test_values_without_an_operator(run):
     x = numbers(5)
     with pytest.raises(RuntimeError, match="TracedLayer: operator .* which got its value from an array"):
         trace(Net(run), [x])

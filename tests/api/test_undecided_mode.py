@@ -1,4 +1,4 @@
-"""The mode of a process that never says which one it wants: scripts run as child processes, as users run them."""
+"""The mode of a process that does not choose one: scripts run as child processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-# A script of 1.x: static mode without a word about it.
+# A script of 1.x: static mode without enable_static().
 FIT_A_LINE = """
     import numpy as np
     import paddle, paddle.fluid as fluid
@@ -30,7 +30,7 @@ FIT_A_LINE = """
     print("%d steps, %.6f -> %f" % (step + 1, got[0], float(got[0])))
     assert float(got[0]) < first / 10 and not fluid.in_dygraph_mode()
 """
-# The executor first, Programs of one's own, names with a prefix.
+# The executor first, separate Programs, prefixed names.
 GUARDED = """
     import paddle.fluid as fluid
     exe = fluid.Executor(fluid.CPUPlace())
@@ -70,7 +70,7 @@ FLEET = """
     y = paddle.static.nn.fc(x, 2)
     assert not paddle.in_dynamic_mode() and y.name == "fc_0.tmp_1"
 """
-# A guard is about what is inside it: before and after it nothing is decided.
+# A guard only affects its block: the mode is undecided before and after it.
 GUARD_BEFORE = """
     import numpy as np
     import paddle.fluid as fluid

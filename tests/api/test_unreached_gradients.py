@@ -1,4 +1,4 @@
-"""Gradients of outputs that backward passed by: 2.0.2's gradient operators take zeros for them and leave them there."""
+"""Gradients of outputs that backward does not reach: 2.0.2's gradient operators read zeros and store them."""
 
 import numpy as np
 import pytest
@@ -32,14 +32,14 @@ def test_from_the_output_itself():
 
 
 def test_not_read_by_the_gradient_operator():
-    """The indices of topk have no gradient, whatever backward does."""
+    """The indices of topk never have a gradient."""
     values, indices = paddle.topk(leaf(2, 4), k=2)
     values.sum().backward()
     assert indices.grad is None and values.grad is not None
 
 
 def test_operator_that_did_not_run():
-    """Two ways from one variable: what hangs on the other way alone stays without a gradient."""
+    """Two branches from one variable: variables of the other branch stay without a gradient."""
     x = leaf(3)
     one, other = x * 2, x * 3
     parts = paddle.split(other, 3)
@@ -50,7 +50,7 @@ def test_operator_that_did_not_run():
 
 
 def test_grad_leaves_nothing():
-    """paddle.grad puts no gradients into variables."""
+    """paddle.grad does not store gradients in variables."""
     x = leaf(2, 4)
     a, b = paddle.split(x, 2, axis=1)
     (dx,) = paddle.grad([a], [x])
@@ -68,13 +68,13 @@ def test_second_pass_reaches_it():
 
 
 def test_stopped_afterwards():
-    """Stopping an output once it is made changes nothing for the operator that made it."""
+    """Setting stop_gradient on an existing output does not affect the operator that computed it."""
     x = leaf(2, 4)
     a, b = paddle.split(x, 2, axis=1)
     b.stop_gradient = True
     a.sum().backward()
     assert (b.gradient() == 0).all()
-    # Here it keeps the operator before from running at all.
+    # Here it prevents the previous operator from running in backward.
     first = x * 2
     first.stop_gradient = True
     (first + x).sum().backward()

@@ -1,4 +1,4 @@
-"""paddle.utils, paddle.sysconfig, paddle.onnx: small helpers, and what is refused clearly."""
+"""paddle.utils, paddle.sysconfig, paddle.onnx: helpers, and calls that are not supported."""
 
 import io
 import tarfile
@@ -18,7 +18,7 @@ class Answer(io.BytesIO):
 
 @pytest.fixture
 def web(monkeypatch):
-    """Addresses and what they give; a list of those that were asked for."""
+    """Addresses and their contents; returns the list of requested addresses."""
     pages: dict = {}
     asked: list = []
 
@@ -158,7 +158,7 @@ def test_run_check(capsys):
     assert "works well on 1 " in lines[1] and "works well on 2 " in lines[2]
 
 
-def test_refused():
+def test_unsupported_calls():
     for call in (
         lambda: cpp_extension.load("name", ["a.cc"]),
         lambda: cpp_extension.setup(name="a"),
@@ -174,7 +174,7 @@ def test_refused():
     assert paddle.sysconfig.get_lib().endswith("libs")
 
 
-def test_names_that_are_imported_late():
+def test_names_that_are_imported_lazily():
     assert {"Model", "vision", "callbacks"} <= set(dir(paddle))
     assert paddle.callbacks.Callback is paddle.hapi.callbacks.Callback
     with pytest.raises(AttributeError, match="not there yet"):

@@ -1,4 +1,4 @@
-"""paddle.vision.datasets: files in the formats of the real ones, made here."""
+"""paddle.vision.datasets, with small files in the original formats."""
 
 import gzip
 import importlib.util
@@ -57,7 +57,7 @@ def offline(tmp_path, monkeypatch):
         (lambda: datasets.VOC2012(), "voc2012/VOCtrainval_11-May-2012.tar"),
     ],
 )
-def test_a_file_that_cannot_be_had(offline, make, file):
+def test_unavailable_files(offline, make, file):
     with pytest.raises(RuntimeError, match="could not be fetched") as caught:
         make()
     text = str(caught.value)
@@ -122,7 +122,7 @@ def test_mnist_of_another_format(tmp_path):
 def cifar(path, members):
     with tarfile.open(path, "w:gz") as archive:
         for name, batch in members.items():
-            # protocol 2, with bytes for texts, as Python 2 wrote the real ones
+            # protocol 2, with bytes for str, as written by Python 2
             add(archive, name, pickle.dumps(batch, protocol=2))
     return str(path)
 

@@ -1,4 +1,4 @@
-"""paddle.vision.models: the parameters of 2.0.2 by name and shape, and what is said of weights that are not there."""
+"""paddle.vision.models: parameters of 2.0.2 by name and shape, and errors for missing weights."""
 
 import numpy as np
 import paddle
@@ -14,7 +14,7 @@ def parameters(net):
 @pytest.mark.parametrize(
     ("make", "entries", "count", "some"),
     [
-        # counts as the papers' and Paddle's
+        # numbers of parameters as in the papers and Paddle
         (models.LeNet, 10, 61610, {"features.3.weight": [16, 6, 5, 5], "fc.2.bias": [10]}),
         (models.resnet18, 102, 11689512, {"layer2.0.downsample.0.weight": [128, 64, 1, 1], "fc.weight": [512, 1000]}),
         (models.resnet50, 267, 25557032, {"layer4.2.conv3.weight": [2048, 512, 1, 1], "bn1._mean": [64]}),
@@ -49,7 +49,7 @@ def test_parameters(make, entries, count, some):
 
 @pytest.mark.parametrize("make", [models.resnet34, models.resnet101, models.resnet152])
 def test_depths(make):
-    # layers with weights of the main path
+    # layers with weights on the main path
     net = make(num_classes=3)
     depth = sum(
         name.endswith("weight") and len(p.shape) in (2, 4) and "downsample" not in name
@@ -101,7 +101,7 @@ def test_pretrained(tmp_path, monkeypatch):
     place = str(tmp_path / "resnet18.pdparams")
     with pytest.raises(RuntimeError, match="resnet18.pdparams could not be fetched .* belongs at " + place):
         models.resnet18(pretrained=True)
-    # a file that is there is taken, whose sum is the one that is expected
+    # an existing file with the expected MD5 sum is used
     net = models.resnet18(num_classes=3)
     paddle.save(net.state_dict(), place)
     monkeypatch.setattr("paddle._basics.fetch.md5", lambda path: "cf548f46534aa3560945be4b95cd11c4")
@@ -109,7 +109,7 @@ def test_pretrained(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.fc.weight.numpy(), net.fc.weight.numpy())
 
 
-def test_wrong():
+def test_errors():
     with pytest.raises(KeyError, match="one of"):
         models.ResNet(models.resnet.BasicBlock, 19)
     with pytest.raises(NotImplementedError, match="Dilation"):

@@ -1,4 +1,4 @@
-"""paddle.vision.transforms: what real Paddle 2.6.2 gives for the same images, and what is refused."""
+"""paddle.vision.transforms: results recorded from Paddle 2.6.2, and errors."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ A = vision_calls.image("array")
 
 
 def ready(kind, call):
-    """Skips what needs a package that is not installed, or an operator that is not there."""
+    """Skips calls that require a package that is not installed."""
     if kind.startswith("pil") and not HAS["PIL"]:
         pytest.skip("Pillow is not installed")
     if kind in ("array", "gray") and call in vision_calls.OPENCV and not HAS["cv2"]:
@@ -33,11 +33,11 @@ def test_as_paddle(call):
         found = vision_calls.result(*call)
     except paddle._basics.missing.OperatorMissing:
         assert kind == "tensor" and (name, arguments) in vision_calls.TENSOR_LATER
-        pytest.skip("an operator is not there yet")
+        pytest.skip("an operator is missing")
     assert str(found.dtype) == dtype and list(found.shape) == shape
     expected = np.array(numbers, dtype).reshape(shape)
     if name in ("rotate", "RandomRotation", "ColorJitter") and kind == "array":
-        # releases of OpenCV round differently
+        # OpenCV releases round differently
         assert (np.abs(found.astype("int32") - expected.astype("int32")) > 6).mean() <= 0.05
     elif name in ("resize", "Resize", "RandomResizedCrop", "adjust_hue", "HueTransform"):
         np.testing.assert_allclose(found.astype("float64"), expected.astype("float64"), atol=1)
@@ -46,7 +46,7 @@ def test_as_paddle(call):
 
 
 def test_bytes_of_tensors():
-    """A Tensor of bytes is changed as one of floats, and gets whole numbers."""
+    """A uint8 Tensor is transformed like a float one, with integral results."""
     whole = paddle.to_tensor(np.ascontiguousarray(A.transpose(2, 0, 1)))
     floats = paddle.to_tensor((A.transpose(2, 0, 1) / 255).astype("float32"))
     for function, factor in (
@@ -61,7 +61,7 @@ def test_bytes_of_tensors():
         assert np.abs(found / 255.0 - function(floats, factor).numpy()).max() < 2.1 / 255, function
 
 
-def test_gradients_go_through():
+def test_gradients():
     x = paddle.to_tensor(np.random.RandomState(0).rand(3, 4, 4).astype("float32"), stop_gradient=False)
     F.normalize(F.hflip(F.crop(x, 1, 1, 2, 2)), [0.5] * 3, [0.25] * 3).sum().backward()
     expected = np.zeros([3, 4, 4])
@@ -142,19 +142,19 @@ def test_compose(capsys):
         (TypeError, lambda: F.adjust_brightness(A.astype("float32"), 0.5)),
     ],
 )
-def test_refused(error, call):
+def test_errors(error, call):
     with pytest.raises(error):
         call()
 
 
 @pytest.mark.skipif(HAS["cv2"], reason="OpenCV is installed")
-def test_opencv_is_named_where_it_is_missing():
+def test_error_without_opencv():
     with pytest.raises(ImportError, match="pip install opencv-python"):
         F.resize(A, 3)
 
 
 @pytest.mark.skipif(HAS["PIL"], reason="Pillow is installed")
-def test_pillow_is_named_where_it_is_missing(tmp_path):
+def test_error_without_pillow(tmp_path):
     with pytest.raises(ImportError, match="pip install Pillow"):
         paddle.vision.image_load(str(tmp_path / "a.png"))
 
@@ -180,7 +180,7 @@ def test_modes_of_pillow(mode, dtype, shape):
 
 
 @pytest.mark.skipif(not HAS["PIL"], reason="Pillow is not installed")
-def test_palettes_stay():
+def test_palette_images_keep_their_mode():
     palette = vision_calls.image("pil").convert("P")
     for mode in ("constant", "reflect"):
         assert F.pad(palette, [1, 2], padding_mode=mode).getpalette()[:30] == palette.getpalette()[:30]

@@ -1,8 +1,8 @@
-"""Calls of paddle.vision.transforms whose results real Paddle 2.6.2 has been asked for (vision_values.json).
+"""Calls of paddle.vision.transforms whose results were recorded from Paddle 2.6.2 (vision_values.json).
 
     python tests/api/vision_calls.py tests/api/vision_values.json
 
-on a Python with Paddle 2.6.2, Pillow and OpenCV 4.11 writes that file anew.
+writes that file, with a Python that has Paddle 2.6.2, Pillow and OpenCV 4.11.
 """
 
 import json
@@ -28,7 +28,7 @@ def image(kind):
     return pixels
 
 
-# function or transform: arguments. What OpenCV does for arrays stands in a table of its own.
+# function or transform: arguments. Calls for arrays that require OpenCV are in a separate table.
 NUMPY = [
     ("pad", (2,)),
     ("pad", ([1, 2], 7)),
@@ -89,7 +89,7 @@ TENSOR = [
     ("to_grayscale", (3,)),
     ("normalize", ([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])),
 ]
-# needs operators that come later
+# requires further operators
 TENSOR_LATER = [
     ("resize", (4,)),
     ("resize", ((9, 4), "nearest")),
@@ -114,7 +114,7 @@ def key(kind, name, arguments):
 
 
 def result(kind, name, arguments):
-    """What a call gives, as an array; the seeds are the same each time."""
+    """The result of a call as an array, with fixed seeds."""
     import paddle
 
     random.seed(5)

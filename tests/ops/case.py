@@ -9,10 +9,10 @@ A module of cases is a table that pytest collects as parametrised tests::
         case("elementwise_add", [real(2, 3), real(4)], raises=ValueError),
     )
 
-Every case runs the operator's builtin eagerly and in a Program; both must give the expected values. Gradients are
+Each case runs the operator's builtin eagerly and in a Program; both must give the expected values. Gradients are
 compared with central differences in float64 under random output weights, second gradients with central differences of
-the first. That of a complex variable z is dL/dRe(z) + i dL/dIm(z), where L is the sum of Re(conj(weight) * output).
-"""
+the first. The gradient of a complex variable z is dL/dRe(z) + i dL/dIm(z), where L is the sum of Re(conj(weight) *
+output)."""
 
 from __future__ import annotations
 
@@ -91,24 +91,25 @@ def case(
     grad_of: str | Iterable[str] = (),
     **more: Any,
 ) -> Case:
-    """One call of an operator and what must come of it.
+    """One call of an operator with its expected result or error.
 
     Args:
         inputs: arrays by slot name, or in slot order (None: absent). A list of arrays fills a duplicable slot; ``Rows``
             is a SelectedRows.
-        expected: a function of the inputs (in the order given) and attributes, or recorded values: an array, a tuple
-            in the order of the outputs, or a dict by output slot. What a dict leaves out, and None, is not compared.
-        grad: slots whose gradients are checked; ``second`` checks their second gradients too.
-        dtypes: further data types to run the forward with; floating-point inputs are cast (integer ones too when the
+        expected: a function of the inputs (in the given order) and attributes, or recorded values: an array, a tuple in
+            the order of the outputs, or a dict by output slot. Outputs that are None or missing in a dict are not
+            compared.
+        grad: slots whose gradients are checked; ``second`` also checks their second gradients.
+        dtypes: further data types to run the forward with; floating-point inputs are cast (integer inputs too if the
             case has no floating-point input).
         lod, out_lod: level offsets of inputs and those expected of outputs, by slot.
-        out_dtype: data type of every output, or by slot. Default: that of the expected value where it is not floating
+        out_dtype: data type of all outputs, or by slot. Default: that of the expected value if it is not floating
             point, else that of the first floating-point input.
-        tol, grad_tol: relative tolerances instead of the usual ones.
+        tol, grad_tol: relative tolerances instead of the default ones.
         rows_grad: slots whose gradient must be a SelectedRows.
-        grad_of: outputs that the gradients are of. Default: every floating-point one.
-        raises, match: the call must fail with this error, and its message contain this text.
-        static: False leaves out the Program (an operator of eager mode only).
+        grad_of: outputs whose weighted sum is differentiated. Default: all floating-point outputs.
+        raises, match: the expected error and a text in its message.
+        static: False skips the Program (for operators of eager mode only).
     """
     slots = [s["name"] for s in TABLE[op]["inputs"]] if op in TABLE else []
     if not isinstance(inputs, dict):
@@ -128,7 +129,7 @@ def case(
 
 
 def covers(*operators: str) -> Any:
-    """Marks a test that is the case of operators which do not fit in a table."""
+    """Marks a test as the case of operators that do not fit into a table."""
     return pytest.mark.operators(*operators)
 
 
@@ -143,7 +144,7 @@ def table(*cases: Case) -> Callable[[Case], None]:
 
 
 def run_eager(c: Case, inputs: dict[str, Any], stop: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Calls the builtin: the variables of its inputs and outputs by slot."""
+    """Calls the builtin; returns the variables of its inputs and outputs by slot."""
     ins = {k: to_eager(v, c.lod.get(k), stop or not is_inexact(v)) for k, v in inputs.items()}
     result = getattr(_core.ops, c.op)(**ins, **c.attrs)
     slots = shown(c.op)
@@ -154,7 +155,7 @@ def run_eager(c: Case, inputs: dict[str, Any], stop: bool = True) -> tuple[dict[
 
 
 def check(c: Case) -> None:
-    """Runs everything that the case asks for."""
+    """Runs all checks of the case."""
     assert c.op in TABLE, f"no operator {c.op}"
     if c.raises is not None:
         with pytest.raises(c.raises, match=c.match or None):
@@ -235,7 +236,7 @@ def check_dtype(c: Case, slot: str, got: Any, want: Any, inputs: dict[str, Any])
 
 
 def weights(c: Case, outs: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Random weights of the outputs that gradients are of."""
+    """Random weights of the outputs that are differentiated."""
     names = c.grad_of or [k for k, v in outs.items() if v is not None and not isinstance(v, list)]
     found = {}
     for name in names:
@@ -257,7 +258,7 @@ def gradients(c: Case, ins: dict[str, Any], outs: dict[str, Any], w: dict, creat
 
 
 def differences(f: Callable[[], float], arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Central differences of f with respect to every element (and its parts) of the arrays, which it reads."""
+    """Central differences of f with respect to each element (real and imaginary part) of the arrays, which f reads."""
     result = []
     for a in arrays:
         d = np.zeros_like(a)
@@ -312,7 +313,7 @@ def same_grads(c: Case, what: str, keys: list, got: list, want: list) -> None:
 
 
 def check_backward(c: Case, inputs: dict[str, Any], w: dict, keys: list, want: list) -> None:
-    """run_backward leaves in the leaves what partial_grad gives."""
+    """run_backward stores the gradients of partial_grad in the leaves."""
     ins, outs = run_eager(c, inputs, stop=False)
     _core.run_backward([pick(outs, k) for k in w], [to_eager(v, c.out_lod.get(k[0])) for k, v in w.items()], False)
     for key, x in zip(keys, want, strict=True):
@@ -321,7 +322,7 @@ def check_backward(c: Case, inputs: dict[str, Any], w: dict, keys: list, want: l
 
 
 def check_second(c: Case, inputs: dict[str, Any], w: dict) -> None:
-    """Differentiates the first gradients, by the inputs and by the output weights."""
+    """Differentiates the first gradients with respect to the inputs and the output weights."""
     keys = flat_inputs(c, inputs)
     u = [rng(c.op, "second", i).uniform(0.5, 1.5, item(inputs, k).shape) for i, k in enumerate(keys)]
     u = [

@@ -1,4 +1,4 @@
-"""Cases in Programs."""
+"""Runs of operator cases in Programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from case import Case
 
 TABLE = {op["type"]: op for op in _core.op_table()}
-# numpy's names of data types as VarType has them.
+# VarType's names of numpy's data types.
 DTYPES = {
     "bool": "BOOL",
     "int8": "INT8",
@@ -48,7 +48,7 @@ def item(inputs: dict[str, Any], key: tuple[str, int]) -> Any:
 
 
 class Built:
-    """A Program that holds the operator, its inputs fed."""
+    """A Program that contains the operator, with its inputs fed."""
 
     def __init__(self, c: Case, inputs: dict[str, Any]) -> None:
         import paddle
@@ -63,7 +63,7 @@ class Built:
                 self.ins = {k: self.data(c, k, v) for k, v in inputs.items()}
                 ins = self.ins
                 if TABLE[c.op]["elementwise"]:
-                    # An operator that plans may join: it has a neighbour to be joined with.
+                    # Adds a neighbouring operator that the plan may fuse it with.
                     ins = {k: neighbour(v) for k, v in ins.items()}
                 result = getattr(_core.ops, c.op)(**ins, **c.attrs)
         finally:
@@ -92,7 +92,7 @@ class Built:
         return block.create_var(name=name, type=kind, shape=shape, dtype=dtype, persistable=True)
 
     def run(self, fetch: list[Any]) -> list[Any]:
-        """What is fetched: bit for bit the same without passes over the plan and with all of them."""
+        """The fetched results; bit for bit equal without and with all optimization passes."""
         scope = self.paddle.static.Scope()
         for name, value in self.held.items():
             fill_rows(scope.var(name).get_selected_rows(), value)
@@ -112,12 +112,12 @@ class Built:
             self.paddle.disable_static()
             _core.plan_passes(before)
         for plain, passed in zip(*found, strict=True):
-            assert bits(plain) == bits(passed), "passes over the plan change a result"
+            assert bits(plain) == bits(passed), "optimization passes change a result"
         return found[1]
 
 
 def neighbour(v: Any) -> Any:
-    """The variable times 1, if it holds floating-point numbers."""
+    """The variable times 1, if it is floating point."""
     if isinstance(v, list):
         return [neighbour(x) for x in v]
     return _core.ops.scale(X=v) if "FP" in str(v.dtype) or "float" in str(v.dtype) else v
@@ -165,7 +165,7 @@ def run_static(c: Case, inputs: dict[str, Any], slots: list[str]) -> dict[str, A
 
 
 def same_as_built(what: str, variable: Any, value: Any) -> None:
-    """The kind, shape, data type and LoD level that the Program was built with are those of the run."""
+    """Compares kind, shape, data type and LoD level of the built Program with those of the run."""
     value, lod = from_fetched(value)
     kind = str(variable.type).rsplit(".", 1)[-1]
     if isinstance(value, Rows):
@@ -193,7 +193,7 @@ def static_gradients(c: Case, inputs: dict[str, Any], w: dict) -> list[np.ndarra
             seeds = []
             for (slot, i), value in w.items():
                 name = f"weight_{slot}_{i}"
-                # The shape as far as it is known while the Program is built.
+                # The shape as far as it is known at build time.
                 seeds.append(paddle.static.data(name, list(pick(built.outs, (slot, i)).shape), str(value.dtype)))
                 lod = c.out_lod.get(slot)
                 built.feed[name] = lod_tensor(value, lod) if lod else value

@@ -1,4 +1,4 @@
-"""Values of cases: random arrays, and their way into the engine and out of it."""
+"""Values of operator cases: random arrays, and conversion to and from engine tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from paddle import _core
 
-# The complex type with parts of a real one.
+# The complex type of a real type.
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
@@ -32,18 +32,18 @@ def rng(*key: Any) -> np.random.Generator:
 
 
 def real(*shape: int, low: float = -2.0, high: float = 2.0, seed: int = 0, dtype: str = "float64") -> np.ndarray:
-    """Random numbers; ``seed`` makes several of one shape differ."""
+    """Random numbers; ``seed`` distinguishes several arrays of one shape."""
     return rng("real", shape, seed).uniform(low, high, shape).astype(dtype)
 
 
 def complexes(*shape: int, seed: int = 0) -> np.ndarray:
-    """Random complex128 numbers at least 0.5 from 0."""
+    """Random complex128 numbers with absolute value of at least 0.5."""
     r = rng("complexes", shape, seed)
     return r.uniform(0.5, 2.0, shape) * np.exp(1j * r.uniform(-np.pi, np.pi, shape))
 
 
 def apart(*shape: int, step: float = 0.1, seed: int = 0, dtype: str = "float64") -> np.ndarray:
-    """Numbers around 0 that lie at least ``step`` from each other and half of it from 0, in random order."""
+    """Numbers around 0 with distances of at least ``step``, and ``step / 2`` from 0, in random order."""
     n = int(np.prod(shape))
     values = (np.arange(n) - n // 2 + 0.5) * step
     return rng("apart", shape, seed).permutation(values).reshape(shape).astype(dtype)
@@ -58,7 +58,7 @@ def bools(*shape: int, seed: int = 0) -> np.ndarray:
     return rng("bools", shape, seed).integers(0, 2, shape).astype(bool)
 
 
-# In and out of the engine
+# Conversion to and from the engine
 
 
 def lod_tensor(array: np.ndarray, lod: list[list[int]]) -> Any:
@@ -100,20 +100,20 @@ def dense(value: Any) -> Any:
 
 
 def is_inexact(value: Any) -> bool:
-    """Real or complex numbers, or a list of such arrays."""
+    """Whether it is real or complex, or a list of such arrays."""
     if isinstance(value, list):
         return bool(value) and is_inexact(value[0])
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
 
 
 def of_kind(kind: str, dtype: Any) -> np.dtype:
-    """The real (``f``) or complex (``c``) type as precise as ``dtype``, a real or complex one."""
+    """The real (``f``) or complex (``c``) type with the precision of ``dtype``."""
     real = np.zeros(0, dtype).real.dtype
     return np.dtype(COMPLEX[real.name]) if kind == "c" else real
 
 
 def cast(inputs: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """The inputs in another data type (complex ones with parts of it); indices and masks beside real ones stay."""
+    """The inputs in another data type; indices and masks of a floating-point case are unchanged."""
     any_real = any(is_inexact(v) for v in inputs.values())
 
     def one(v: Any) -> Any:

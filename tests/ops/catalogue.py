@@ -1,4 +1,4 @@
-"""Which operators have cases: the tables of tests/ops, and the tests of tests/ops and tests/dist marked `operators`."""
+"""Operators with cases: tables of tests/ops, and tests of tests/ops and tests/dist marked `operators`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-# tests/dist has the operators that need several processes.
+# tests/dist covers operators that need several processes.
 FOLDERS = (HERE, HERE.parent / "dist")
 
 
 def _marks(name: str) -> Iterator[Any]:
     files = [file for folder in FOLDERS for file in sorted(folder.rglob("test_*.py"))]
-    # Where the tests import from.
+    # The folder that the tests import from.
     for folder in {*FOLDERS, HERE.parents[1] / "tools", *(file.parent for file in files)}:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
@@ -35,5 +35,5 @@ def cases() -> dict[str, list[Any]]:
 
 
 def covered() -> set[str]:
-    """Operators of tests that are no rows of a table."""
+    """Operators covered by tests outside of the tables."""
     return {name for mark in _marks("operators") for name in mark.args}

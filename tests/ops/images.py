@@ -1,10 +1,10 @@
-"""Windows over images and volumes in numpy: what the cases of convolutions and poolings share."""
+"""Windows over images and volumes in numpy, shared by the cases of convolution and pooling."""
 
 import numpy as np
 
 
 def pads(size, kernel, strides, paddings, algorithm):
-    """(before, after) of every axis."""
+    """(before, after) of each axis."""
     if algorithm == "VALID":
         return [(0, 0)] * len(size)
     if algorithm == "SAME":
@@ -28,7 +28,7 @@ def as_given(y, data_format):
 
 
 def taps(x, out, kernel, strides, dilations):
-    """Yields (tap, the elements of padded x that the outputs see under it)."""
+    """Yields (filter tap, the elements of padded x that the outputs multiply with it)."""
     for tap in np.ndindex(*kernel):
         at = [slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, s, n in zip(tap, dilations, strides, out, strict=True)]
         yield tap, (slice(None), slice(None), *at)
@@ -45,7 +45,7 @@ def conv(
     data_format="NCHW",
     padding_algorithm="EXPLICIT",
 ):
-    """The convolution of images along any number of axes."""
+    """Convolution of images with any number of axes."""
     x = channels_second(x, data_format)
     kernel = w.shape[2:]
     if padding_algorithm == "SAME":
@@ -53,7 +53,7 @@ def conv(
     p = pads(x.shape[2:], kernel, strides, paddings, padding_algorithm)
     x = np.pad(x, [(0, 0), (0, 0), *p])
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
-    # C++'s division: a filter too large by less than a stride has one output, over zeros behind the input
+    # C++ division: a filter that is too large by less than a stride has one output, over zeros after the input
     out = [int((n - r) / s) + 1 for n, r, s in zip(x.shape[2:], reach, strides, strict=True)]
     x = np.pad(x, [(0, 0), (0, 0), *[(0, max(r - n, 0)) for n, r in zip(x.shape[2:], reach, strict=True)]])
     y = np.zeros((x.shape[0], w.shape[0], *out))
@@ -81,7 +81,7 @@ def conv_transpose(
     data_format="NCHW",
     padding_algorithm="EXPLICIT",
 ):
-    """The transposed convolution: every element of x adds the filters, scaled, to its window of the result."""
+    """Transposed convolution: each element of x adds the filters, scaled, to a window of the result."""
     x = channels_second(x, data_format)
     kernel, size = w.shape[2:], x.shape[2:]
     if padding_algorithm == "SAME":

@@ -1,4 +1,4 @@
-"""What Python values an attribute takes: one list for both faces, eager calls and OpDescs."""
+"""Python values accepted for attributes, by eager calls and OpDescs alike."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddle import _core
 X = np.arange(6, dtype="float32").reshape(2, 3)
 BIG = 2**40
 
-# What 2.0.2 takes for each declared type, and what the attribute is then. Where 2.0.2 would round or cut a number off
-# (numpy's 2.5 as an int), it is refused here.
+# Values that 2.0.2 accepts for each declared type, and the resulting attribute. Values that 2.0.2 would round or
+# truncate (numpy's 2.5 as an int) are refused here.
 TAKEN: list[tuple[str, str, Any, Any]] = [
     (op, attr, given, kept)
     for op, attr, values in (
@@ -55,7 +55,7 @@ REFUSED: list[tuple[str, str, Any]] = [
 
 
 def eager(op: str, **attrs: Any) -> np.ndarray:
-    """The result of the operator on operands that suit it."""
+    """The result of the operator on suitable operands."""
     function = getattr(_core.ops, op)
     x = paddle.to_tensor(X)
     if op == "lookup_table_v2":
@@ -80,7 +80,7 @@ def described(op: str, attr: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("op", "attr", "given", "kept"), TAKEN)
-def test_taken(op: str, attr: str, given: Any, kept: Any) -> None:
+def test_accepted(op: str, attr: str, given: Any, kept: Any) -> None:
     got = described(op, attr, given)
     assert got == kept
     assert type(got) is type(kept) or kept == BIG
@@ -103,7 +103,7 @@ def test_one_element_tensors_are_numbers() -> None:
     np.testing.assert_array_equal(eager("reshape2", shape=[3, paddle.to_tensor([2])]), eager("reshape2", shape=[3, 2]))
 
 
-def test_an_attribute_that_nobody_declares_is_the_first_type_it_fits() -> None:
+def test_an_undeclared_attribute_has_the_first_matching_type() -> None:
     desc = _core.ProgramDesc().block(0).append_op()
     desc.set_type("no_such_operator")
     kinds = _core.AttrType

@@ -1,4 +1,4 @@
-"""Every operator of the table has a case of its own; gradients are checked by the cases of the forward operators."""
+"""Each operator of the table has a case; gradients are checked by the cases of their forward operators."""
 
 import json
 
@@ -12,7 +12,7 @@ CASES, COVERED = cases(), covered()
 
 
 def gradients() -> set[str]:
-    """Operators that only gradients are made of."""
+    """Gradient operators."""
     return {name for name in TABLE if name.endswith(("_grad", "_grad2"))}
 
 

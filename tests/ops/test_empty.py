@@ -1,4 +1,4 @@
-"""Tensors without elements: shapes and types are right, gradients too."""
+"""Tensors without elements: shapes, types and gradients."""
 
 import numpy as np
 from case import case, ints, real, table

@@ -1,4 +1,4 @@
-"""Gradient builtins check what they are given: against their other inputs, and by the shape rule of their forward."""
+"""Gradient builtins check their inputs against each other and against the shape rule of the forward operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robust_child import KINDS, gradient_inputs
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 CASES = cases()
-#: what cannot be told from the inputs: of Out@GRAD alone, or where only the number of elements is read
+#: properties that cannot be checked: from Out@GRAD alone, or where only the number of elements is read
 UNTOLD = {
     "ceil_grad": "rows rank dtype",
     "round_grad": "rows rank dtype",
@@ -46,12 +46,12 @@ UNTOLD = {
     "tril_triu_grad": "rows rank dtype",
     "warpctc_grad": "rank",
 }
-#: builtins that want more than a case's inputs: a bias for Bias@GRAD, as many outputs as there were inputs, LoD
+#: builtins that require more than a case's inputs: a bias for Bias@GRAD, as many outputs as there were inputs, LoD
 APART = {"gru_unit_grad", "hierarchical_sigmoid_grad", "nce_grad", "multiplex_grad", "sequence_unpad_grad"}
 
 
 def wrong(x: np.ndarray) -> dict[str, np.ndarray]:
-    """Gradients that are not like the output that they are for."""
+    """Gradients that do not match their output."""
     others = {"rows": np.ones((x.shape[0] + 1, *x.shape[1:]) if x.ndim else (2,), x.dtype)}
     others["rank"] = np.ones((1, *x.shape), x.dtype)
     if x.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Many variables in a slot, and sizes that an attribute or a value makes too large."""
+"""Many variables in a slot, and sizes that attributes or values make too large."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TOO_LARGE = {
 
 
 @pytest.mark.parametrize("call", TOO_LARGE.values(), ids=TOO_LARGE)
-def test_sizes_that_no_memory_holds(call) -> None:
+def test_sizes_that_exceed_memory(call) -> None:
     with pytest.raises((MemoryError, ValueError, RuntimeError)) as info:
         call()
     assert "internal error" not in str(info.value)

@@ -1,5 +1,5 @@
-"""What becomes of NaN and infinities, in values and in the gradients that come in. 2.0.2's CPU kernels multiply the
-gradient by 0 or 1 where an operator is piecewise: NaN goes through, whichever the piece. Only `clip` selects."""
+"""NaN and infinities in values and incoming gradients. 2.0.2's CPU kernels of piecewise operators multiply the gradient
+by 0 or 1, so that NaN passes through either piece. Only `clip` selects."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_second_gradients_keep_nan() -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_powers_of_integers(dtype) -> None:
-    """dout * y * x^(y-1) and dout * log(x) * x^y in double precision, then cut to an integer."""
+    """dout * y * x^(y-1) and dout * log(x) * x^y in double precision, then truncated to an integer."""
     x, y, d = (np.array(v, dtype) for v in ([1, 2, 3, 5], [4, 3, 2, 0], [1, 2, 3, 4]))
     tensors = [to_eager(v, stop=False) for v in (x, y, d)]
     assert _core.ops.elementwise_pow(*tensors[:2]).numpy().tolist() == [1, 8, 9, 1]
@@ -115,7 +115,7 @@ def test_powers_of_integers(dtype) -> None:
 
 
 def test_complex_gradients_are_conjugate() -> None:
-    """2.0.2: of x * y by x dout * conj(y); of x / y by x dout / conj(y), by y -dout * conj(out / y)."""
+    """2.0.2: d(x * y)/dx is dout * conj(y); d(x / y)/dx is dout / conj(y), d(x / y)/dy is -dout * conj(out / y)."""
     x, y, d = np.array([1 + 2j, -1j]), np.array([3 - 1j, 2 + 2j]), np.array([1 + 1j, 2 - 1j])
     for op, want in (
         ("elementwise_mul", (d * y.conj(), d * x.conj())),

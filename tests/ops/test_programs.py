@@ -1,5 +1,5 @@
-"""Operators that need a Program: sub-blocks, arrays, files, readers, Python in the graph. Each test names the operators
-that it is the case of, and the fixture sees to it that its Program holds them."""
+"""Operators that need a Program: sub-blocks, arrays, files, readers, py_func. Each test names the operators it covers,
+and the fixture checks that its Program contains them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def number(i):
 
 
 def second_order(out, x, dout):
-    """[gradient of `out` by `x`, and the gradient of that by `dout`, both weighted by ones]."""
+    """[d out / d x, and its derivative with respect to `dout`, both weighted by ones]."""
     (dx,) = paddle.static.gradients([out], [x], target_gradients=[dout])
     return [dx, *paddle.static.gradients([dx], [dout])]
 
@@ -185,7 +185,7 @@ def test_while(times):
     assert count.tolist() == [times]
     (grad,) = paddle.static.gradients([out], [x])
     got, count = run([grad, i], x=value, n=[times])
-    assert count.tolist() == [0]  # the gradient of increment has counted back
+    assert count.tolist() == [0]  # the gradient of increment has counted down
     np.testing.assert_allclose(got, power * value ** (power - 1), rtol=1e-6)
 
 
@@ -237,14 +237,14 @@ def test_feed_and_fetch(program):
 
 
 @pytest.mark.filterwarnings("ignore:the Program has no operators to run")
-def test_fetch_of_a_name_that_is_not_there():
+def test_fetch_of_a_missing_name():
     data("x", 1)
     with pytest.raises(RuntimeError, match="nowhere.*no operator of the Program has written it"):
         run(["nowhere"], x=np.float32([1]))
 
 
-def test_fetch_of_what_nobody_writes():
-    """Paddle makes every variable of the Program before a run, so there is nothing in it, but it is there."""
+def test_fetch_of_a_variable_that_is_never_written():
+    """As in Paddle, all variables of the Program exist before a run; this one is empty."""
     x, y = data("x", 1), data("y", 1)
     assert [v is None for v in run([x * 2.0, y], x=np.float32([1]))] == [False, True]
     exe = fluid.Executor()
@@ -280,7 +280,7 @@ def test_py_func(program):
 
 
 @covers("py_func")
-def test_py_func_that_fails(program):
+def test_py_func_that_raises(program):
     out = program.current_block().create_var(name="out", dtype="float32", shape=[2])
 
     def wrong(a):
@@ -382,7 +382,7 @@ def test_save_and_load_combine(program, tmp_path, in_memory):
 
 
 def test_missing_models(tmp_path):
-    """The errors of 2.0.2: Python's own for files, ValueError for a folder or path that is not there."""
+    """The errors of 2.0.2: Python's own for files, ValueError for a missing folder or path."""
     exe, nowhere = Executor(), str(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         paddle.static.load_inference_model(nowhere, exe)

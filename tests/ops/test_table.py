@@ -1,4 +1,4 @@
-"""The operator table against the recorded definitions of 2.0.2's operators."""
+"""The operator table compared with the recorded definitions of 2.0.2's operators."""
 
 import json
 import math
@@ -14,7 +14,7 @@ RECORDED = {op["type"]: op for op in json.loads(PATH.read_text()) if op["source"
 FORWARD = sorted(set(OPS) & set(RECORDED)) or ["none"]  # an empty list would skip the test
 
 
-#: recorded without X and Y, which 2.0.2 (fused_elemwise_activation_op.cc, line 259) gives the gradient
+#: recorded without X and Y, which 2.0.2 (fused_elemwise_activation_op.cc, line 259) passes to the gradient
 INCOMPLETE = {"fused_elemwise_activation", "fused_elemwise_add_activation"}
 
 
@@ -37,7 +37,7 @@ def test_definition(name: str) -> None:
     attrs = {a["name"]: a for a in ours["attrs"]}
     extra = {a for a in attrs if a not in theirs["attrs"]}
     assert not extra, f"attributes that Paddle does not declare: {extra}"
-    # Names with an at sign are hints to Paddle's own executor.
+    # Names with an at sign are hints for Paddle's executor.
     declared = {attr: default for attr, default in theirs["attrs"].items() if not attr.startswith("@")}
     assert list(attrs) == list(declared), "attributes and their order"
     for attr, default in declared.items():
@@ -50,7 +50,7 @@ def test_definition(name: str) -> None:
 
 def same(a: object, b: object) -> bool:
     if isinstance(b, list) and not isinstance(a, list):
-        b = b[0] if len(b) == 1 else b  # a single number, whose default stands in braces in the source
+        b = b[0] if len(b) == 1 else b  # a single number, whose default is in braces in the source
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, float) or isinstance(b, float):
@@ -67,7 +67,7 @@ def test_gradient(name: str) -> None:
         return
     assert ours["grad_form"] != "none", "Paddle has a gradient here"
     if ours["grad"] is None:
-        return  # made by a function: the cases of the operator run it
+        return  # computed by a function: the cases of the operator cover it
     want = theirs["grad_op"]
     assert ours["grad"] == want["type"]
     grad = OPS[ours["grad"]]
@@ -82,13 +82,13 @@ def test_every_gradient_is_in_the_table() -> None:
     assert not missing
 
 
-def test_no_operator_stands_in_it_twice() -> None:
+def test_no_operator_is_listed_twice() -> None:
     assert len(OPS) == len(_core.op_table())
 
 
 @pytest.mark.filterwarnings("ignore:The data type of")
-def test_its_data_types_are_those_that_python_checks() -> None:
-    """A static function refuses what its operator's row does not name, with 2.0.2's TypeError."""
+def test_its_data_types_are_those_checked_in_static_mode() -> None:
+    """A static function raises 2.0.2's TypeError for types that its operator's row does not list."""
     import paddle
     from paddle._basics.element_types import takes
 

@@ -1,4 +1,4 @@
-"""create_custom_reader: batches of another reader after the operators of a block."""
+"""create_custom_reader: batches of another reader, processed by the operators of a block."""
 
 import numpy as np
 import paddle
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.mark.operators("create_custom_reader")
 @pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
-def test_batches_are_worked_on_before_they_are_read():
+def test_batches_are_processed_before_they_are_read():
     paddle.enable_static()
     try:
         main, startup = paddle.static.Program(), paddle.static.Program()

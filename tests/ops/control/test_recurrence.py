@@ -1,4 +1,4 @@
-"""Sequences by their lengths, recurrent blocks, choices by number: what only Programs have."""
+"""LoD rank tables, recurrent blocks and select operators, which exist only in Programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gradient_of(out, weight, *by):
 
 
 @covers("lod_rank_table", "max_sequence_len", "lod_tensor_to_array", "array_to_lod_tensor")
-def test_steps_and_back():
+def test_to_steps_and_back():
     x, fed = sequences()
     table = flow.lod_rank_table(x)
     array = flow.lod_tensor_to_array(x, table)
@@ -74,7 +74,7 @@ def test_the_table_in_the_scope():
         fluid.global_scope().var("other").get_lod_rank_table()
 
 
-def test_levels_of_steps_are_known_while_building():
+def test_lod_levels_of_steps_are_known_at_build_time():
     x, _ = sequences(lengths=([2, 1], [2, 1, 3]))
     rnn = L.DynamicRNN()
     with rnn.block():
@@ -95,7 +95,7 @@ def test_nested_levels(level):
     first, back = run({"x": fed}, first, back)
     np.testing.assert_array_equal(np.array(back), X)
     assert back.lod() == [[0, 2, 3], [0, 2, 3, 6]]
-    # Of level 0 a step is a sequence of level 1, of level 1 a row.
+    # On level 0 a step is a sequence of level 1, on level 1 a row.
     assert first.lod() == ([[0, 2, 5]] if level == 0 else [])
     want = np.concatenate([X[0:2], X[3:6]]) if level == 0 else X[[3, 0, 2]]
     np.testing.assert_array_equal(np.array(first), want)
@@ -166,7 +166,7 @@ def numeric(f, x, weight):
 @covers("recurrent", "rnn_memory_helper")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrent(reverse):
-    """h = tanh(x w + h u), by numpy and by central differences."""
+    """h = tanh(x w + h u), compared with numpy and central differences."""
     draw = np.random.RandomState(3)
     xs, w, u = draw.rand(4, 2, 3), draw.rand(3, 3), draw.rand(3, 3)
     start, weight = draw.rand(2, 3), draw.rand(4, 2, 3).astype("float32").astype("float64")
@@ -204,7 +204,7 @@ def test_recurrent(reverse):
         np.testing.assert_allclose(d, want, rtol=1e-6, atol=1e-8)
 
 
-def test_static_rnn_refuses():
+def test_static_rnn_errors():
     x = fluid.data("x", [3, 2, 4])
     rnn = L.StaticRNN()
     with pytest.raises(ValueError, match="in rnn block"):
@@ -221,7 +221,7 @@ def test_static_rnn_refuses():
 
 
 def test_dynamic_rnn_trains():
-    """A dynamic network with a static input, a reordered memory and a parameter: against numpy, with gradients."""
+    """A dynamic network with a static input, a reordered memory and a parameter, compared with numpy."""
     x, fed = sequences(data=X.astype("float64") / 10)
     boot, extra = fluid.data("boot", [3, 2], "float64"), fluid.data("extra", [3, 2], "float64")
     boot.stop_gradient = extra.stop_gradient = False

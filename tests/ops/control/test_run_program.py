@@ -1,4 +1,4 @@
-"""run_program: operators of a Program's block as one operator of dygraph, with its gradient."""
+"""run_program: the operators of a Program's block as one dygraph operator, with its gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ rng = np.random.default_rng(3)
 
 
 def built(model):
-    """(Program, number of forward operators, parameters by name, names of what `model` gives) after its gradients."""
+    """(Program, number of forward operators, parameters by name, names of the outputs of `model`) with gradients."""
     paddle.enable_static()
     main, startup, scope = Program(), Program(), fluid.core.Scope()
     with program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
@@ -67,7 +67,7 @@ def test_values_and_gradients():
         np.testing.assert_allclose(got, value, rtol=1e-6)
 
 
-def test_calls_keep_what_is_their_own():
+def test_calls_are_independent():
     """Two forward calls before the backward of both."""
     main, forward, params, outs = built(net)
     one, two = (rng.normal(size=(2, 4)).astype("float32") for _ in range(2))
@@ -100,7 +100,7 @@ def test_loops():
     assert y.numpy().tolist() == [16, 81] and x.grad.tolist() == [32, 108]
 
 
-def test_statistics_change_in_their_variables():
+def test_statistics_are_updated_in_their_variables():
     def model():
         x = paddle.static.data("x", [None, 2], "float32")
         x.stop_gradient = False
@@ -128,7 +128,7 @@ def test_sparse_gradients():
     assert table.gradient()[0].shape[1:] == (2,) if isinstance(table.gradient(), tuple) else table.gradient().sum() == 6
 
 
-def test_the_tracer_runs_it_by_the_names_of_the_variables():
+def test_the_tracer_runs_it_by_variable_names():
     main, forward, params, outs = built(net)
     x, w, out = tensor("x", np.ones((1, 4), "float32")), tensor("w", params["w"], False), tensor(outs[0], [0.0])
     attrs = {"global_block": main.desc.block(0), "start_op_index": 0, "end_op_index": forward}

@@ -1,4 +1,4 @@
-"""anchor_generator, prior_box, density_prior_box: boxes as Paddle 2.6.2 gives them."""
+"""anchor_generator, prior_box, density_prior_box: boxes recorded from Paddle 2.6.2."""
 
 import numpy as np
 from case import case, table

@@ -1,4 +1,4 @@
-"""bipartite_match, target_assign, mine_hard_examples: values as Paddle 1.8.5 gives them."""
+"""bipartite_match, target_assign, mine_hard_examples: values recorded from Paddle 1.8.5."""
 
 import numpy as np
 from case import case, table
@@ -8,7 +8,7 @@ LOSS, DIST = np.array([[0.5, 0.25]]), np.array([[0.25, 0.125]])
 
 
 def greedy(dist):
-    """The most alike first, of all that are left."""
+    """Repeatedly matches the most similar remaining pair."""
     rows, found = np.full((1, dist.shape[1]), -1, "int32"), np.zeros((1, dist.shape[1]))
     for k in np.argsort(-dist, axis=None, kind="stable"):
         i, j = np.unravel_index(k, dist.shape)
@@ -111,10 +111,10 @@ test_matching = table(
         dtypes="float32",
         out_lod={"NegIndices": [[0, 1, 1]]},
     ),
-    # from 130 rows on Paddle goes another way
+    # for 130 rows and more Paddle uses another algorithm
     case("bipartite_match", [MANY], {}, greedy(MANY), dtypes="float32", tol=1e-6),
     case("bipartite_match", [MANY[:60]], {}, greedy(MANY[:60]), dtypes="float32", tol=1e-6),
-    # an image without objects, and one whose likeness is NaN
+    # an image without objects, and one with similarity NaN
     case(
         "bipartite_match",
         [np.array([[0.5, 0.25], [np.nan, np.nan]])],

@@ -1,4 +1,4 @@
-"""iou_similarity, polygon_box_transform: values as Paddle 1.8.5 gives them."""
+"""iou_similarity, polygon_box_transform: values recorded from Paddle 1.8.5."""
 
 import numpy as np
 from case import case, table
@@ -60,7 +60,7 @@ test_similarity = table(
     ),
     case("iou_similarity", [np.zeros((0, 4)), np.zeros((3, 4))], {}, np.zeros((0, 3))),
     case("iou_similarity", [np.zeros((2, 4)), np.zeros((0, 4))], {}, np.zeros((2, 0))),
-    # boxes without area: nothing is divided by 0
+    # boxes with zero area: no division by zero
     case("iou_similarity", [np.zeros((1, 4)), np.zeros((1, 4))], {}, np.zeros((1, 1))),
     case("polygon_box_transform", [np.zeros((1, 2, 0, 3))], {}, np.zeros((1, 2, 0, 3))),
     case("iou_similarity", [np.zeros((1, 5)), np.zeros((1, 4))], raises=ValueError, match="X"),

@@ -1,4 +1,4 @@
-"""detection_map: values as Paddle 1.8.5 gives them, states over batches."""
+"""detection_map: values recorded from Paddle 1.8.5, with states over batches."""
 
 import numpy as np
 from case import case, table

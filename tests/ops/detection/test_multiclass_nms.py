@@ -1,4 +1,4 @@
-"""multiclass_nms, multiclass_nms2, multiclass_nms3: boxes as Paddle 1.8.5 and 2.6.2 give them."""
+"""multiclass_nms, multiclass_nms2, multiclass_nms3: boxes recorded from Paddle 1.8.5 and 2.6.2."""
 
 import numpy as np
 from case import case, table
@@ -155,7 +155,7 @@ test_nms = table(
         },
         dtypes="float32",
     ),
-    # NaN is above no threshold; a box whose place is NaN overlaps with every other
+    # NaN exceeds no threshold; a box with NaN coordinates overlaps with every other box
     case("multiclass_nms", [TWO, np.array([[[np.nan, 0.5]]])], ALL, np.array([[0, 0.5, 0.5, 0.5, 1, 1]])),
     case(
         "multiclass_nms2",
@@ -163,7 +163,7 @@ test_nms = table(
         ALL,
         (np.array([[0, 0.5, np.nan, np.nan, np.nan, np.nan]]), np.array([[1]], "int32")),
     ),
-    # no boxes at all, and images of which some have none
+    # no boxes at all, and some images without boxes
     case("multiclass_nms", [TWO[:, :0], np.zeros((1, 3, 0))], ALL, MARK, static=False, out_lod={"Out": [[0, 1]]}),
     case(
         "multiclass_nms2",

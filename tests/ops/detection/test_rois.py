@@ -1,4 +1,4 @@
-"""Pooling of regions of interest; values as recorded from Paddle 1.8.5."""
+"""Pooling of regions of interest; values recorded from Paddle 1.8.5."""
 
 import json
 from pathlib import Path
@@ -55,14 +55,14 @@ test_roi_align = table(
         dtypes="float32",
     ),
     case("roi_align", [X, ROIS, COUNT], {**BINS, "aligned": True}, grad="X"),
-    # Without a width or height, aligned, there is no sample.
+    # Aligned RoIs with zero width or height have no samples.
     case(
         "roi_align",
         [X[:1], np.array([[2.0, 2.0, 2.0, 4.0], [5.0, 5.0, 1.0, 1.0]]), COUNT[:1] + 1],
         {"aligned": True},
         np.zeros((2, 3, 1, 1)),
     ),
-    # Far away, and so large that samples within the map are few.
+    # Far outside, and so large that few samples are within the map.
     case(
         "roi_align",
         [X[:1], np.array([[-1e9, -1e9, 1e9, 1e9], [1e8, 1e8, 2e8, 2e8]]), COUNT[:1] + 1],
@@ -79,7 +79,7 @@ test_roi_align = table(
 
 @pytest.mark.parametrize("op", ["roi_pool", "roi_align", "prroi_pool"])
 def test_integers(op):
-    """Bins of whole elements: their maximum, an element in them, their mean cut to an integer."""
+    """Bins of whole elements: the maximum, an element, the truncated mean."""
     x, rois = np.arange(16, dtype="int32").reshape(1, 1, 4, 4), np.array([[0, 0, 2, 2]], "int32")
     counts = core.VarBase(np.array([1], "int64" if op == "prroi_pool" else "int32"))
     out = getattr(_ops, op)(core.VarBase(x), core.VarBase(rois), counts, pooled_height=1, pooled_width=1)
@@ -119,7 +119,7 @@ test_prroi_pool = table(
         dtypes="float32",
     ),
     case("prroi_pool", [X, ROIS + 0.1, COUNT.astype("int64")], BINS, grad="X ROIs", grad_tol=2e-5),
-    # Without an area there is nothing to average.
+    # RoIs with zero area have an average of 0.
     case(
         "prroi_pool",
         [X[:1], np.array([[3.0, 1.0, 3.0, 4.0], [5.0, 4.0, 2.0, 1.0]]), np.array([2])],
@@ -227,7 +227,7 @@ test_perspective = table(
         grad_of="Out",
         lod=QUAD_LOD,
     ),
-    # All corners at one place.
+    # All corners at one point.
     case("roi_perspective_transform", [wave(1, 1, 5, 6), np.ones((1, 8))], SIZE, {}, lod={"ROIs": [[0, 1]]}),
     case(
         "roi_perspective_transform", [wave(2, 2, 5, 6), QUADS[:, :4]], SIZE, raises=ValueError, match="8", lod=QUAD_LOD

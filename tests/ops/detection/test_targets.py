@@ -1,4 +1,4 @@
-"""Proposals, levels of a pyramid, and what detectors in training aim at; values as recorded from Paddle 1.8.5."""
+"""Proposals, FPN levels and training targets of detectors; values recorded from Paddle 1.8.5."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ test_proposals = table(
         dtypes="float64",
     ),
     case("generate_proposals", PROPOSALS, ALL, ALL_VALUES, out_lod=ALL_LOD, **NEAR),
-    # Where nothing is left an image has one proposal of zeros.
+    # Without remaining boxes an image has one proposal of zeros.
     case(
         "generate_proposals",
         PROPOSALS,
@@ -64,7 +64,7 @@ test_proposals = table(
         {"RpnRois": np.zeros((2, 4)), "RpnRoiProbs": np.zeros((2, 1))},
         out_lod={"RpnRois": [[0, 1, 2]]},
     ),
-    # No bound: all that are large enough.
+    # No limit: all boxes that are large enough.
     case("generate_proposals", PROPOSALS, {**ALL, "nms_thresh": 0.0}, {}),
     case(
         "generate_proposals", [SCORES[:0], DELTAS[:0], IMAGES[:0], *PROPOSALS[3:]], FEW, {"RpnRois": np.zeros((0, 4))}
@@ -72,7 +72,7 @@ test_proposals = table(
     case("generate_proposals", [SCORES, DELTAS[:, :6], *PROPOSALS[2:]], FEW, raises=ValueError, match="4 channels"),
     case("generate_proposals", [*PROPOSALS[:3], ANCHORS[:2], PROPOSALS[4]], FEW, raises=ValueError, match="Anchors"),
     case("generate_proposals", [SCORES.astype("float64"), *PROPOSALS[1:]], FEW, raises=ValueError, match="float32"),
-    # With a scale of 1 the second version differs in nothing but ImShape.
+    # With a scale of 1 the second version differs only in ImShape.
     case(
         "generate_proposals_v2",
         [SCORES[:1], DELTAS[:1], IMAGES[:1, :2], *PROPOSALS[3:]],
@@ -85,7 +85,7 @@ test_proposals = table(
 )
 
 
-# Levels
+# FPN levels
 
 FPN = rows([0, 0, 10, 10], [5, 5, 120, 60], [0, 0, 300, 300], [3, 3, 2, 2], [0, 0, 50, 60], [10, 10, 500, 400])
 LEVELS = {"min_level": 2, "max_level": 4, "refer_level": 3, "refer_scale": 112}
@@ -103,7 +103,7 @@ test_levels = table(
         {"MultiFpnRois": OF_LEVELS, "RestoreIndex": RESTORE},
         lod={"FpnRois": [[0, 2, 6]]},
         static=False,
-    ),  # a Program has to name the outputs
+    ),  # a Program must name the outputs
     case(
         "distribute_fpn_proposals",
         [FPN, rows(2, 4, dtype="int32")],
@@ -149,7 +149,7 @@ test_levels = table(
 )
 
 
-# Targets
+# Training targets
 
 BOXES = rows([2, 2, 14, 12], [10, 6, 30, 20], [0, 0, 5, 5], [4, 4, 20, 16])
 CROWD, CLASSES = rows([0], [0], [1], [0], dtype="int32"), rows([3], [1], [2], [4], dtype="int32")
@@ -202,7 +202,7 @@ test_targets = table(
         **expected("rpn_target_assign"),
         dtypes="float64",
     ),
-    # Without objects everything is background.
+    # Without objects all anchors are background.
     case(
         "rpn_target_assign",
         EMPTY,
@@ -381,7 +381,7 @@ def test_draws_repeat_by_seed(seed):
 
 
 def test_predictions_of_drawn_anchors():
-    """The layer picks the predictions of the anchors that the operator has drawn, over all images."""
+    """The layer gathers the predictions of the sampled anchors of all images."""
     boxes, crowd = (core.VarBase(lod_tensor(v, TRUTH)) for v in (BOXES, CROWD))
     pred, scores = wave(2, 24, 4).astype("float32"), wave(2, 24, 1, seed=3).astype("float32")
     given = [core.VarBase(v) for v in (pred, scores, GRID, GRID)]

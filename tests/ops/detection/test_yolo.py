@@ -1,4 +1,4 @@
-"""yolo_box, yolov3_loss: values as Paddle 1.8.5 and 2.6.2 give them, gradients numerically."""
+"""yolo_box, yolov3_loss: values recorded from Paddle 1.8.5 and 2.6.2, gradients numerically."""
 
 import numpy as np
 import paddle
@@ -7,7 +7,7 @@ from case import case, real, table
 
 LOSS = {"class_num": 2, "anchors": [10, 13, 16, 30], "anchor_mask": [0, 1], "ignore_thresh": 0.9}
 X, SIZE = real(2, 14, 2, 2), np.array([[40, 50]], "int32")
-# The first two objects share an anchor and a place, so that their gradients add up.
+# The first two objects share an anchor and a cell, so that their gradients add up.
 BOXES = np.array(
     [
         [[0.3, 0.3, 0.5, 0.5], [0.3, 0.4, 0.5, 0.6], [0.8, 0.9, 0.1, 0.1]],
@@ -181,7 +181,7 @@ test_yolo = table(
         grad="X",
         grad_of="Loss",
     ),
-    # a confidence of NaN is not too low
+    # a confidence of NaN passes the threshold
     case("yolo_box", [np.full((1, 7, 1, 1), np.nan), SIZE], BOX, {"Scores": np.full((1, 1, 2), np.nan)}),
     case("yolo_box", [np.zeros((0, 7, 1, 1)), SIZE[:0]], BOX, (np.zeros((0, 1, 4)), np.zeros((0, 1, 2)))),
     case("yolo_box", [np.zeros((1, 7, 0, 3)), SIZE], BOX, (np.zeros((1, 0, 4)), np.zeros((1, 0, 2)))),
@@ -196,8 +196,8 @@ test_yolo = table(
 
 
 @pytest.mark.parametrize("scores", [None, SCORES])
-def test_gradient_where_objects_share_a_place(scores) -> None:
-    # Only the network's output gets one.
+def test_gradient_of_objects_in_one_cell(scores) -> None:
+    # Only the network's output has a gradient.
     def loss(x):
         x = paddle.to_tensor(x, stop_gradient=False)
         more = None if scores is None else paddle.to_tensor(scores)

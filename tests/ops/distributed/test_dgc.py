@@ -1,4 +1,4 @@
-"""Deep gradient compression: dgc, dgc_clip_by_norm and dgc_momentum, against the formulas in numpy."""
+"""Deep gradient compression: dgc, dgc_clip_by_norm and dgc_momentum, compared with numpy."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def one(value):
 
 
 def compressed(u, v, grad, param, step, ranks, *, nesterov=True, kind=0, coeff=0.0):
-    """What dgc gives, by its definition."""
+    """The results of dgc by its definition."""
     decay = {0: 0, 1: coeff * np.sign(param), 2: coeff * param}[kind]
     grad = ranks * grad + decay
     if step < ATTRS["rampup_begin_step"]:
@@ -82,7 +82,7 @@ def exchanged(x, parts, step, **attrs):
     return _core.ops.dgc_allreduce(to_eager(x), [to_eager(p) for p in parts], to_eager(one(step)), **attrs).numpy()
 
 
-def test_what_places_chose_is_added_up() -> None:
+def test_selected_elements_are_summed() -> None:
     x = np.full((2, 3), 7, "float32")
     parts = [encoded([0, 4], [1, 2]), encoded([4, 5], [3, 4])]
     np.testing.assert_array_equal(exchanged(x, parts, 2.0), [[1, 0, 0], [0, 5, 4]])

@@ -18,7 +18,7 @@ def name():
 
 
 def taken(name) -> np.ndarray:
-    """What dequeue gives, in a Program."""
+    """The result of dequeue in a Program."""
     paddle.enable_static()
     try:
         program = paddle.static.Program()
@@ -31,10 +31,10 @@ def taken(name) -> np.ndarray:
 
 
 @pytest.mark.operators("queue_generator", "enqueue", "dequeue")
-def test_values_come_in_order_and_waits_end(name) -> None:
+def test_order_and_timeouts(name) -> None:
     ops = _core.ops
     ops.queue_generator(names=[name], capacity=2)
-    ops.queue_generator(names=[name], capacity=7)  # it is there already
+    ops.queue_generator(names=[name], capacity=7)  # it exists already
     for value in (1.0, 2.0):
         ops.enqueue(paddle.to_tensor([value]), queue_name=name)
     with pytest.raises(RuntimeError, match=f"enqueue: the queue '{name}' has been full for .*FLAGS_rpc_deadline"):

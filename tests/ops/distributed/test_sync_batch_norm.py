@@ -1,4 +1,4 @@
-"""sync_batch_norm and inplace_abn in one process; tests/dist has several."""
+"""sync_batch_norm and inplace_abn in one process; tests/dist covers several."""
 
 import numpy as np
 from case import apart, case, real, table

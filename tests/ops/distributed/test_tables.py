@@ -1,4 +1,4 @@
-"""Tables of rows that are made when they are asked for."""
+"""Tables whose rows are created on access."""
 
 import os
 
@@ -32,7 +32,7 @@ def gradient(rows: list[int], values: np.ndarray) -> _core.Tensor:
 
 
 @covers("lookup_sparse_table_init", "lookup_sparse_table_read", "lookup_sparse_table_write")
-def test_rows_are_made_once_and_kept() -> None:
+def test_rows_are_created_once_and_kept() -> None:
     make("first")
     ids = [[7], [1 << 50], [7], [-3]]
     param, moment = read("first", ids, "Param", "Moment1")
@@ -40,7 +40,7 @@ def test_rows_are_made_once_and_kept() -> None:
     assert (np.abs(param) <= 0.5).all() and len(np.unique(param)) == 12
     np.testing.assert_array_equal(param[0], param[2])
     np.testing.assert_array_equal(read("first", ids, init=False)[0], param)
-    # rows do not depend on the order in which they are asked for
+    # rows do not depend on the order of access
     make("second")
     np.testing.assert_array_equal(read("second", ids[::-1])[0][::-1], param)
     _core.ops.lookup_sparse_table_write(
@@ -50,7 +50,7 @@ def test_rows_are_made_once_and_kept() -> None:
     np.testing.assert_array_equal(read("first", [7])[0][0], param[0])
 
 
-def test_rows_are_drawn_as_the_initialiser_says() -> None:
+def test_rows_are_drawn_by_the_initializer() -> None:
     make("normal", inits="gaussian_random&5&1.0&2.0,fill_constant&0.25,uniform_random&1&0.0&1.0")
     param, constant, uniform = read("normal", np.arange(4000), "Param", "Moment1", "Moment2")
     assert abs(param.mean() - 1) < 0.05 and abs(param.std() - 2) < 0.05
@@ -159,28 +159,28 @@ def test_tables_with_a_bound(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_million_rows_of_8_floats() -> None:
-    """OAR_TABLE_ROWS says otherwise."""
+    """OAR_TABLE_ROWS overrides the number of rows."""
     rows, piece = int(os.environ.get("OAR_TABLE_ROWS", 100_000_000)), 100_000
     with open("/proc/meminfo") as f:
         free = next(int(line.split()[1]) >> 10 for line in f if line.startswith("MemAvailable"))
     if free < rows // 12_500:
-        pytest.skip(f"{rows} rows and all that goes on beside them need {rows // 12_500} MiB, {free} are available")
+        pytest.skip(f"{rows} rows and other processes need {rows // 12_500} MiB, {free} are available")
     _core.ops.lookup_sparse_table_init(large_scale_metas=["large:Param:8:0:g:c:fill_constant&0.5:none"])
 
     def resident() -> int:
         with open("/proc/self/statm") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for _ in range(3):  # what reading itself takes is there by now
+    for _ in range(3):  # memory used by reading itself is allocated by now
         read("large", np.arange(piece))
     before = resident()
     for first in range(piece, rows + piece, piece):
         read("large", np.arange(first, first + piece))
     taken = (resident() - before) / rows
-    print(f"{rows} rows: {taken:.2f} bytes each, {taken - 32:.2f} beside its floats")
+    print(f"{rows} rows: {taken:.2f} bytes each, {taken - 32:.2f} in addition to its floats")
     assert taken <= 32 + 16
     assert LargeScaleKV().size("large") == rows + piece
-    ids = np.random.RandomState(0).randint(0, rows // 2, 1000) * 2  # their neighbours stay as they are
+    ids = np.random.RandomState(0).randint(0, rows // 2, 1000) * 2  # their neighbours are unchanged
     ids = np.unique(np.concatenate([ids, [0, rows]]))
     attrs = {"is_entry": False, "tablename": "large", "value_names": ["Param"]}
     grad = gradient(ids, np.repeat(ids[:, None] % 1000, 8, 1))

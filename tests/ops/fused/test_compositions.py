@@ -1,4 +1,4 @@
-"""Operators that are several others in one, compared with those."""
+"""Fused operators, compared with the operators they combine."""
 
 import numpy as np
 import paddle
@@ -10,7 +10,7 @@ ops = _core.ops
 
 
 def composed(f):
-    """Expected values by the operators that are fused, in float64."""
+    """Expected values computed by the combined operators, in float64."""
 
     def expected(*arrays, **attrs):
         def tensor(a):
@@ -26,7 +26,7 @@ def composed(f):
     return expected
 
 
-# Batch normalisation
+# Batch normalization
 
 
 def normalized(x, scale, bias, mean, variance, z=None, act_type="relu", **attrs):
@@ -81,7 +81,7 @@ test_batch_norm = table(
 )
 
 
-def test_running_statistics_of_a_sum_are_the_outputs():
+def test_running_statistics_of_a_sum_are_outputs():
     x, z, scale, bias = (paddle.to_tensor(a.astype("float32")) for a in (X4, X4, *CHANNEL))
     mean, variance = paddle.full([5], 3.0), paddle.full([5], 2.0)
     ops.fused_bn_add_activation(x, z, scale, bias, momentum=0.25, MeanOut=mean, VarianceOut=variance)
@@ -351,7 +351,7 @@ test_seq_pool = table(
 
 
 @covers("fused_elemwise_add_activation")
-def test_gradients_of_programs_that_name_the_gradients_functors():
+def test_gradients_of_programs_that_name_intermediate_outputs():
     x, y = paddle.to_tensor(real(2, 3)), paddle.to_tensor(real(2, 3, seed=2))
     out = ops.relu(x + y)
     grads = ops.fused_elemwise_add_activation_grad(

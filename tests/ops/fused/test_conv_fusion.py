@@ -1,4 +1,4 @@
-"""Convolutions with bias, residual and activation fused into them."""
+"""Convolutions fused with bias, residual and activation."""
 
 import numpy as np
 from case import case, real, table

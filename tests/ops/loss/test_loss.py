@@ -1,4 +1,4 @@
-"""Softmax and the cross entropies."""
+"""Softmax and cross entropies."""
 
 import numpy as np
 from case import case, ints, real, table
@@ -12,7 +12,7 @@ def softmax(x, axis=-1):
 
 
 def picked(p, label, axis, ignore):
-    """-log p of the labels, 0 where they are ignored."""
+    """-log p of the labels, 0 for ignored ones."""
     kept = np.where(label == ignore, 0, label)
     return np.where(label == ignore, 0.0, -np.log(np.take_along_axis(p, kept, axis)))
 

@@ -1,4 +1,4 @@
-"""nce."""
+"""Noise contrastive estimation (nce)."""
 
 import numpy as np
 import pytest
@@ -70,10 +70,10 @@ test_nce = table(
 @covers("nce")
 @pytest.mark.parametrize("sampler", [0, 1, 2])
 def test_samples(sampler: int) -> None:
-    """Classes are drawn with the probabilities that the cost takes them to have; a seed repeats them."""
+    """Classes are drawn with the probabilities that the cost assumes; a seed repeats them."""
     total, drawn = 5, 4000
     probs = np.array([0.4, 0.1, 0.2, 0.2, 0.1], "float32")
-    # alias tables: 0.1 * 5 = 0.5 of the second and the last place is its own, the rest the first one's
+    # alias tables: 0.1 * 5 = 0.5 of the second and the last entry is its own, the rest belongs to the first
     custom = [probs, np.array([-1, 0, -1, -1, 0], "int32"), np.array([1, 0.5, 1, 1, 0.5], "float32")]
     ins = [np.zeros((1, 2), "float32"), np.array([[3]]), np.zeros((total, 2), "float32"), None, None]
     ins = [None if v is None else to_eager(v) for v in (ins + custom if sampler == 2 else ins)]
@@ -81,7 +81,7 @@ def test_samples(sampler: int) -> None:
     cost, _, labels = _core.ops.nce(*ins, **attrs)
     found = np.bincount(labels.numpy()[0, 1:], minlength=total) / drawn
     want = probability(np.arange(total), total, sampler, probs)
-    if sampler == 1:  # as Paddle: one class fewer than there are
+    if sampler == 1:  # as in Paddle: one class less than there are
         want = want[:-1] / want[:-1].sum()
         assert found[-1] == 0
         found = found[:-1]

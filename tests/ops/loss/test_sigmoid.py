@@ -96,7 +96,7 @@ def trees(label, *more, grad="X W", classes=6, rows=5, dtypes="float32", **attrs
 SIX = np.array([[0], [5], [2], [3]])
 test_tree = table(
     trees(SIX),
-    trees(np.array([[0, 5], [2, 3], [1, 1], [4, 4]])),  # the first four numbers count
+    trees(np.array([[0, 5], [2, 3], [1, 1], [4, 4]])),  # the first four numbers are labels
     trees(SIX, None, None, real(5, 1, seed=2), grad="X W Bias"),
     trees(np.array([[1], [0], [1], [1]]), classes=2, rows=1),
     trees(SIX, PATH, CODE, real(6, 1, seed=2), grad="X W Bias", rows=6),

@@ -1,4 +1,4 @@
-"""Activations and other unary formulas."""
+"""Activations and other elementwise unary operators."""
 
 import numpy as np
 from case import apart, case, ints, real, table
@@ -36,7 +36,7 @@ def hard_sigmoid(x, slope=0.2, offset=0.5):
 
 
 def f32(value):
-    """An attribute as the operator gets it."""
+    """An attribute rounded to float32, as the operator reads it."""
     return np.float64(np.float32(value))
 
 

@@ -1,4 +1,4 @@
-"""Large products on the matrix unit, and the flag that turns it off. Without such a unit both ways are the same."""
+"""Large matrix products on the AMX unit, and the flag that disables it. Without the unit both paths are the same."""
 
 import numpy as np
 import paddle
@@ -30,7 +30,7 @@ def results():
     return [v.numpy() for v in (y, *paddle.grad([(y * y).sum()], [x, w]))]
 
 
-def test_the_flag_chooses_between_two_right_results(flag):
+def test_both_paths_are_correct(flag):
     assert fluid.get_flags("FLAGS_amx_products") == {"FLAGS_amx_products": True}
     unit = results()
     flag(False)
@@ -53,7 +53,7 @@ def test_a_program_gives_the_same_bits():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38, 1e-40])
-def test_numbers_that_its_parts_do_not_hold(bad):
+def test_values_outside_of_the_split_range(bad):
     x, w = values(256, 300), values(300, 512)
     x[70, 5] = bad
     if bad == 1e-40:

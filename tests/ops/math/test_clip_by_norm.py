@@ -1,4 +1,4 @@
-"""clip_by_norm, dense and of SelectedRows."""
+"""clip_by_norm of dense tensors and SelectedRows."""
 
 import numpy as np
 from case import Rows, case, real, table

@@ -1,4 +1,4 @@
-"""Comparisons and logic."""
+"""Comparison and logical operators."""
 
 import numpy as np
 from case import bools, case, ints, real, table
@@ -9,7 +9,7 @@ NEAR = np.array([1.0, 2.0, np.inf, np.nan, 1e-9])
 
 
 def operator(name, f):
-    """The usual cases of one comparison."""
+    """The common cases of a comparison."""
 
     def g(x, y, axis=-1):
         return f(x, y.reshape(y.shape + (1,) * (x.ndim - axis - y.ndim)) if axis != -1 else y)
@@ -31,7 +31,7 @@ test_compare = table(
     *operator("less_equal", np.less_equal),
     *operator("greater_than", np.greater),
     *operator("greater_equal", np.greater_equal),
-    # Floating-point numbers are equal from 1e-8 on.
+    # Floating-point numbers within 1e-8 are equal.
     case("equal", [NEAR, np.array([1 + 1e-9, 2.1, np.inf, np.nan, 0.0])], expected=np.array([1, 0, 1, 0, 1], bool)),
     case("not_equal", [NEAR, NEAR], expected=np.array([0, 0, 0, 1, 0], bool)),
     case("less_than", [real(5, 2), real(5, 2)], expected=np.less, lod={"X": [[0, 2, 5]]}, out_lod={"Out": [[0, 2, 5]]}),

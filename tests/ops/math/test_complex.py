@@ -1,4 +1,4 @@
-"""Complex numbers: the operators that have kernels for them, and what they do beside real ones."""
+"""Complex numbers: operators with complex kernels, also with real operands."""
 
 import numpy as np
 import paddle
@@ -37,7 +37,7 @@ test_binary = table(
             (complexes(2, 3), complexes(3, seed=1)),
         ]
     ),
-    # elementwise_div_grad_grad reads the gradient of X, from which a broadcast X's cannot be told any more.
+    # elementwise_div_grad_grad reads the gradient of X, which cannot be recovered if X was broadcast.
     *(
         case(
             op,

@@ -10,7 +10,7 @@ ALL = "float16 float32 float64 int32 int64"
 
 
 def placed(f):
-    """The numpy function with Paddle's axis: the second shape stands at `axis` of the first."""
+    """The numpy function with Paddle's axis: the second shape is aligned at `axis` of the first."""
 
     def g(x, y, axis=-1):
         if axis != -1:
@@ -77,8 +77,8 @@ test_broadcast = table(
 
 
 @pytest.mark.parametrize("constant", [True, False])
-def test_the_second_gradient_by_a_divisor_alone(constant):
-    """The gradient of the gradient reads that of X, which nobody asked for."""
+def test_the_second_gradient_with_respect_to_the_divisor_only(constant):
+    """The gradient of the gradient reads that of X, which was not requested."""
     x, y = paddle.to_tensor([2.0], stop_gradient=constant), paddle.to_tensor([3.0], stop_gradient=False)
     (dy,) = paddle.grad([x / y], [y], create_graph=True)
     dy.backward()
@@ -86,7 +86,7 @@ def test_the_second_gradient_by_a_divisor_alone(constant):
 
 
 def test_the_second_gradient_of_a_broadcast_dividend_is_refused():
-    """DX, which the operator reads, is a sum then: no second gradient can be told from it."""
+    """DX, which the operator reads, is a sum in that case, so that no second gradient can be computed from it."""
     x, y = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False), paddle.to_tensor([[3.0], [4.0]], stop_gradient=False)
     dx, dy = paddle.grad([x / y], [x, y], create_graph=True)
     with pytest.raises(NotImplementedError, match="broadcast"):

@@ -27,7 +27,7 @@ def turned(x, yes):
 
 
 def transposes(op, x, y, names, f, **attrs):
-    """The product with every choice of transposes."""
+    """The product with all combinations of transposes."""
     return [
         case(
             op,
@@ -81,7 +81,7 @@ test_matmul = table(
     case("matmul", [real(4), real(4, 3)], expected=v1, grad="X Y", second=True),
     case("matmul", [real(3, 4), real(4)], expected=v1, grad="X Y", second=True),
     case("matmul", [real(2, 3, 4), real(4)], expected=v1, grad="X Y"),
-    # A transposed vector is a column, and a product of a column and a row a matrix.
+    # A transposed vector is a column; the product of a column and a row is a matrix.
     case(
         "matmul",
         [real(3), real(2, seed=1)],

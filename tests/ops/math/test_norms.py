@@ -1,9 +1,9 @@
-"""Norms and logarithms of sums: p_norm, frobenius_norm, logsumexp, dist, l1_norm, squared_l2_norm."""
+"""Norms and logsumexp: p_norm, frobenius_norm, logsumexp, dist, l1_norm, squared_l2_norm."""
 
 import numpy as np
 from case import apart, case, ints, real, table
 
-X = apart(2, 3, 4) + 0.02  # no two of one size
+X = apart(2, 3, 4) + 0.02  # distinct absolute values
 
 
 def p_norm(x, porder=2.0, axis=-1, keepdim=False, asvector=False, epsilon=1e-12):

@@ -1,4 +1,4 @@
-"""Products with shapes of their own, factors and inverses: bmm, mv, dot, addmm, kron, cross, cholesky, inverse."""
+"""Matrix products, factorizations and inverses: bmm, mv, dot, addmm, kron, cross, cholesky, inverse."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,7 @@ def over(f):
 
 
 def shapes(name, f, x, **more):
-    """The usual cases of one reduction."""
+    """The common cases of a reduction."""
     g = over(f)
     return [
         case(name, [x], {"dim": [1]}, g, dtypes="" if x.dtype == bool else SOME, **more),

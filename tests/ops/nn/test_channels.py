@@ -1,4 +1,5 @@
-"""Operators on the channels of images: shuffles, shifts, maxout, prelu, lrn, affine_channel; labels and places."""
+"""Operators on image channels: shuffles, shifts, maxout, prelu, lrn, affine_channel; label_smooth, position
+encoding."""
 
 import numpy as np
 from case import apart, case, ints, real, table
@@ -233,7 +234,7 @@ test_spectral_norm = table(
         dtypes="float32",
         tol=1e-4,
     ),
-    # The gradient is that of the limit.
+    # The gradient is that of the fixed point.
     case(
         "spectral_norm",
         [real(4, 3, 2, 2), real(3), real(16, seed=1)],

@@ -1,4 +1,4 @@
-"""Operators of click models, texts and trees by numpy, gradients numerically."""
+"""Operators of CTR, text and tree models compared with numpy, gradients numerically."""
 
 import numpy as np
 import paddle
@@ -41,7 +41,7 @@ def batch_fc(x, w, b):
     return np.einsum("sri,sio->sro", x, w) + b[:, None]
 
 
-# a row's rank, then rank and row of others; 0 for none
+# rank of a row, then ranks and rows of others; 0 for none
 OFFSET = np.array([[1, 1, 0, 2, 1], [2, 1, 0, 2, 1], [0, 0, 0, 0, 0], [1, 1, 3, 0, 0]], np.int32)
 
 
@@ -215,7 +215,7 @@ test_texts = table(
 
 
 def test_layers_train():
-    """The layers over LoDs in a Program, down to the gradients of their parameters."""
+    """The layers on LoD inputs in a Program, including gradients of their parameters."""
     paddle.enable_static()
     try:
         fluid, main, start = paddle.fluid, paddle.static.Program(), paddle.static.Program()

@@ -161,7 +161,7 @@ test_transpose = table(
 )
 
 
-def test_shapes_of_programs_keep_what_is_unknown() -> None:
+def test_shapes_of_programs_keep_unknown_sizes() -> None:
     paddle.enable_static()
     try:
         main = paddle.static.Program()

@@ -1,4 +1,4 @@
-"""Operators of click models: cosines, show and click, statistics, tags, hashes, trees, samples."""
+"""Operators of CTR models: cos_sim, cvm, data_norm, tags, hashes, trees, sampling."""
 
 import numpy as np
 import paddle
@@ -30,7 +30,7 @@ test_cos_sim = table(
         out_lod={"Out": [[0, 1, 3]]},
     ),
     case("cos_sim", [real(2, 3, 2), real(2, 3, 2, seed=2)], {}, cosine, grad="X Y", grad_of="Out"),
-    # A length below the least one does not depend on the row.
+    # A norm below the lower bound does not depend on the row.
     case("cos_sim", [X * 1e-6, Y], {}, cosine, grad="X Y", grad_of="Out", grad_tol=1e-4),
     case("cos_sim", [X[:0], Y[:0]], {}, (X[:0, :1],) * 3),
     case("cos_sim", [X, Y[:2]], raises=ValueError, match="same shape"),
@@ -52,7 +52,7 @@ test_fill = table(
 )
 
 
-# Show and click; the gradient of these two are they themselves, so it is not compared with differences.
+# Show and click: their gradient is the input itself, so it is not compared with differences.
 
 
 def cvm(x, counts, use_cvm=True):
@@ -105,7 +105,7 @@ AFFINE = {"scale_w": real(4, seed=2), "bias": real(4, seed=3)}
 
 def norm(x=X, affine=None, **attrs):
     inputs = {"X": x} | STATS | (affine or {})
-    # At a 0 that hides a slot there is no derivative.
+    # Not differentiable at a 0 that hides a slot.
     grad = [*([] if "slot_dim" in attrs else ["X"]), *(affine or {})]
     return case("data_norm", inputs, attrs, normalized, grad=grad, grad_of="Y", dtypes="float32")
 
@@ -123,7 +123,7 @@ test_data_norm = table(
 )
 
 
-# What stands for the gradients of the statistics, recorded from Paddle 1.8.5.
+# Pseudo-gradients of the statistics, recorded from Paddle 1.8.5.
 SHARES = {
     -1: ([2, 2, 2, 2], [1, 3, 8, 2], [0.8202, 3.8802, 29.3802, 18.7202]),
     2: ([1, 1, 1, 1], [1, 2, 4, 1], [0.8101, 3.2401, 14.6902, 9.3602]),
@@ -140,7 +140,7 @@ def test_a_hidden_slot_has_no_gradient():
 
 
 @pytest.mark.parametrize("slot_dim", SHARES)
-def test_shares_of_a_batch_in_the_statistics(slot_dim):
+def test_statistics_count_slots(slot_dim):
     x = paddle.to_tensor(np.array([[1, 2, 3, 4], [0, 1, 5, -2]], "float32"))
     stats = [[10] * 4, [1, 2, 3, 4], [20, 30, 10, 40]]
     stats = [paddle.to_tensor(np.array(s, "float32"), stop_gradient=False) for s in stats]
@@ -327,7 +327,7 @@ def test_sampled_scores():
     np.testing.assert_allclose(x.gradient(), want, rtol=1e-5)
 
 
-def test_samples_of_the_callers_choice():
+def test_given_samples():
     samples = np.array([[1, 1, 2], [3, 0, 3]])
     chances = np.array([[0.5, 0.25, 0.0], [0.5, 0.25, 1.0]], "float32")
     attrs = {"use_customized_samples": True, "num_samples": 2}

@@ -1,4 +1,4 @@
-"""instance_norm: every channel of every image by itself."""
+"""instance_norm: normalization of each channel of each image."""
 
 import numpy as np
 from case import case, real, table

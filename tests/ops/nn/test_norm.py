@@ -1,4 +1,4 @@
-"""Batch and layer normalisation."""
+"""Batch, layer and group normalization."""
 
 import numpy as np
 from case import case, real, table
@@ -36,7 +36,7 @@ def batch(
 
 
 def one(x, scale, bias, mean, var):
-    """A single element a channel passes unchanged."""
+    """A single element per channel is unchanged."""
     return {"Y": x, "MeanOut": mean, "VarianceOut": var, "SavedMean": mean * 0, "SavedVariance": mean * 0}
 
 
@@ -79,7 +79,7 @@ test_batch_norm = table(
 
 
 def test_half() -> None:
-    """Half precision takes statistics and parameters of float32."""
+    """Half precision uses float32 statistics and parameters."""
     from case import check
 
     def halves(x, *rest, **attrs):

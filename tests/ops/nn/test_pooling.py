@@ -1,4 +1,4 @@
-"""Pooling of images and volumes over windows."""
+"""Pooling of images and volumes."""
 
 import math
 
@@ -16,7 +16,7 @@ def windows(n, out, k, s, pad, adaptive):
             yield o * n // out, -(-(o + 1) * n // out), 0
         else:
             start = o * s - pad
-            # Paddle's: behind the axis as much padding counts as there is before it
+            # As in Paddle, padding after the axis counts like the padding before it
             yield max(start, 0), min(start + k, n), min(start + k, n + pad) - start
 
 
@@ -30,7 +30,7 @@ def places(
     global_pooling=False,
     padding_algorithm="EXPLICIT",
 ):
-    """(shape of the outputs, windows of every axis) for x with the channels in the second place."""
+    """(shape of the outputs, windows of each axis) for x with the channels second."""
     size = x.shape[2:]
     strides = strides or [1] * len(size)
     if global_pooling:
@@ -49,7 +49,7 @@ def places(
 
 
 def parts(x, out, axes):
-    """Yields (index, window, bounds) for every output."""
+    """Yields (index, window, bounds) for each output."""
     for at in np.ndindex(*out):
         bounds = [axis[i] for axis, i in zip(axes, at, strict=True)]
         yield at, x[(..., *[slice(a, max(b, 0)) for a, b, _ in bounds])], bounds
@@ -95,7 +95,7 @@ test_pool = table(
     *pools(apart(0, 2, 5, 6), [3, 2]),
     *pools(apart(2, 2, 3, 1), [4, 2], strides=[2, 2]),
     *pools(apart(1, 1, 8, 2), [3, 4], strides=[3, 3], data_format="NHWC", paddings=[0, 1]),
-    # windows beside the input: minus zero where Paddle counts less than none, NaN where it counts none
+    # windows outside of the input: minus zero if Paddle's count is negative, NaN if it is zero
     case(
         "pool2d",
         [real(2, 1, 3, 3)],
@@ -141,7 +141,7 @@ test_pool3d = table(
 
 
 def indexed(x, ksize, **attrs):
-    """Maxima, and where each is in its plane."""
+    """Maxima and their indices in the plane."""
     out, axes = places(x, ksize, **attrs)
     y, mask = np.zeros((*x.shape[:2], *out)), np.zeros((*x.shape[:2], *out), "int32")
     for at, part, bounds in parts(x, out, axes):
@@ -223,7 +223,7 @@ test_unpool = table(
         unpool,
         grad="X",
     ),
-    # An index that repeats keeps its last value, which alone has a gradient.
+    # A repeated index keeps its last value, which alone has a gradient.
     case("unpool", [real(2, 3, 2, 2), INDICES // 2], {"ksize": [2, 2], "strides": [2, 2], **MAX}, unpool, grad="X"),
     case("unpool", [real(2, 3, 2, 2), INDICES], {"ksize": [2, 2], **MAX}, raises=ValueError, match="less than 9"),
     case(

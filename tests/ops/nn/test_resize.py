@@ -1,4 +1,4 @@
-"""Images in another size: the weights of every axis as dense matrices, written down independently of the kernels."""
+"""Image resizing, compared with dense weight matrices per axis."""
 
 import numpy as np
 from case import case, ints, real, table
@@ -15,7 +15,7 @@ def cubic(d):
 
 
 def matrix(n, m, method, corners, mode, scale=None):
-    """Row i: the weights of the elements that result i is made of."""
+    """Row i: the weights of the elements that result i is computed from."""
     a = np.zeros((m, n))
     if n == m:
         return np.eye(n)
@@ -57,7 +57,7 @@ def sizes_of(x, last, scale):
 
 
 def resize(op, x, sizes, corners=True, mode=1, last=False, v2=False, how="attr", scale=None, **more):
-    """A case; `how` says where the sizes come from."""
+    """A case; `how` selects the form of the sizes."""
     method = NAMES[op]
     attrs = {"interp_method": method, "align_corners": corners, "align_mode": mode}
     if last:

@@ -1,4 +1,4 @@
-"""Convolutions of 3 x 3 filters by transformed tiles, and the flag that turns them off."""
+"""3 x 3 convolutions by the Winograd algorithm, and the flag that disables it."""
 
 import numpy as np
 import paddle
@@ -26,7 +26,7 @@ def results(layout):
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_the_flag_chooses_between_two_right_results(flag, layout):
+def test_both_paths_are_correct(flag, layout):
     assert fluid.get_flags("FLAGS_conv_winograd") == {"FLAGS_conv_winograd": True}
     tiles = results(layout)
     flag(False)

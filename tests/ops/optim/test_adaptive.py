@@ -12,7 +12,7 @@ def adagrad(param, grad, moment, rate, epsilon=1e-6):
 
 
 def squares(op, formula, param, grad, dtypes="float32", **attrs):
-    """A case of an operator with one state of squares."""
+    """A case of an operator with one accumulator of squares."""
     inputs = [param, grad, positive(*param.shape, seed=2), RATE]
     return case(op, inputs, attrs, formula, dtypes=dtypes, tol=8e-3 if "16" in dtypes else None)
 
@@ -99,7 +99,7 @@ def rmsprop(param, square, *rest, epsilon=1e-10, decay=0.9, momentum=0.0, center
 
 def rms(grad, shape=(3, 4), mean=None, dtypes="float32", **attrs):
     inputs = [real(*shape), 1 + positive(*shape, seed=2), mean, RATE, grad, real(*shape, seed=3)]
-    # Without MeanGrad nothing is in MeanGradOut, so a Program has nothing to fetch.
+    # Without MeanGrad, MeanGradOut is empty, so a Program cannot fetch it.
     return case(
         "rmsprop", inputs, attrs, rmsprop, dtypes=dtypes, tol=8e-3 if "16" in dtypes else None, static=mean is not None
     )

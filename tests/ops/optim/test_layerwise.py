@@ -119,7 +119,7 @@ test_dpsgd = table(
 
 @covers("dpsgd")
 def test_noise() -> None:
-    """Floats draw once for a number; seed 0 draws the seed, so that paddle.seed repeats it."""
+    """float32 draws once per number; seed 0 draws the seed, so that paddle.seed repeats it."""
     zero, rate = (_core.Tensor(np.array(v, "float32")) for v in ([0.0, 0.0], [-16.0]))
     got = _core.ops.dpsgd(zero, zero, rate, seed=5).numpy()
     np.testing.assert_allclose(got, minstd_normal(5, "float32"), rtol=1e-5)

@@ -82,7 +82,7 @@ test_update = table(
     updates(True, 2, 1, scale=np.array([1.5])),
     updates(True, 2, 1, stop_update=True),
     updates(False, 2, 1, stop_update=True),
-    # A scale beyond the greatest number stays.
+    # A scale that would overflow is unchanged.
     case(
         "update_loss_scaling",
         [[real(2)], np.array([False]), np.array([1.7e308]), *steps(2, 0)],

@@ -1,4 +1,4 @@
-"""Optimizers and the operators on SelectedRows."""
+"""Optimizers and operators on SelectedRows."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def adam(param, grad, rate, m, v, p1, p2, beta1=0.9, beta2=0.999, epsilon=1e-8, 
     left = np.sqrt(1 - p2[0])
     idle = np.ones(len(param), bool)
     idle[grad.rows if isinstance(grad, Rows) else slice(None)] = False
-    # Rows without a gradient: the plain epsilon, as in Paddle's CPU kernel.
+    # Rows without a gradient use the plain epsilon, as in Paddle's CPU kernel.
     epsilons = np.where(idle, epsilon, epsilon * left).reshape((-1,) + (1,) * (param.ndim - 1))
     new = param - rate[0] * left / (1 - p1[0]) * m2 / (np.sqrt(v2) + epsilons)
     if lazy_mode and isinstance(grad, Rows):
@@ -143,7 +143,7 @@ test_adam = table(
 
 @pytest.mark.parametrize("lazy, first", [(False, [-0.125483006, -0.003497]), (True, [-0.073213004, 0.051274])])
 def test_sparse_adam_in_place(lazy: bool, first: list[float]) -> None:
-    """Numbers of Paddle 2.6.2: where the powers of beta change in place, gradients of rows use them a step ahead."""
+    """Values of Paddle 2.6.2: if the beta powers are updated in place, sparse gradients use those of the next step."""
     import paddle
 
     table = paddle.nn.Embedding(6, 2, sparse=True)
@@ -181,7 +181,7 @@ def test_in_place() -> None:
 
 @pytest.mark.parametrize("op", ["momentum", "adam"])
 def test_multi_precision(op: str) -> None:
-    """Half-precision parameters follow a float32 master."""
+    """Half-precision parameters follow float32 master weights."""
     f4 = np.float32
     param = real(40).astype("float16")
     grad = real(40, seed=1).astype("float16")

@@ -1,4 +1,4 @@
-"""What the cases of optimizers share: a rate, and gradients as rows."""
+"""Learning rates and sparse gradients shared by the optimizer cases."""
 
 import numpy as np
 from case import Rows, real
@@ -20,7 +20,7 @@ def f4(*values):
 
 
 def lazily(new, old, grad):
-    """The new values, but the old ones of rows without a gradient."""
+    """The new values, with the old ones in rows without a gradient."""
     if isinstance(grad, Rows):
         idle = np.setdiff1d(np.arange(len(old[0])), grad.rows)
         for a, b in zip(new, old, strict=True):

@@ -1,4 +1,4 @@
-"""Simulated quantisation and its way back."""
+"""Simulated quantization and dequantization."""
 
 import numpy as np
 import paddle
@@ -39,7 +39,7 @@ test_fake_quantize = table(
     case(
         "fake_quantize_abs_max", [X], {"bit_length": 5}, (np.array([[2, -5, 0, 4], [-1, 0, 15, -7]], "float32"), one(9))
     ),
-    # Ties go to the even level.
+    # Ties round to even.
     case(
         "fake_quantize_abs_max",
         [np.array([127, 0.5, 1.5, -2.5], "float32")],
@@ -240,7 +240,7 @@ test_bytes = table(
 )
 
 
-def test_bfloat16_goes_there_and_back():
+def test_bfloat16_round_trip():
     x = paddle.to_tensor(X)
     half = _core.ops.quantize(x, Scale=1.0, bfloat16=True)
     back = _core.ops.dequantize(half, Scale=1.0).numpy()
@@ -292,7 +292,7 @@ def test_a_window_of_scales_in_a_program():
     np.testing.assert_array_equal(got[2], [7, 9, 5])
 
 
-def test_scales_of_channels_that_are_kept():
+def test_scales_of_channels_are_kept():
     x, scale = paddle.to_tensor(X), paddle.to_tensor(np.array([6, 9], "float32"))
     kept = scale.numpy().copy()
     out, again = _core.ops.fake_channel_wise_quantize_abs_max(x, is_test=True, OutScale=scale)

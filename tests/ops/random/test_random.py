@@ -1,4 +1,4 @@
-"""Random numbers against those that Paddle 2.6.2 gives on CPU after ``paddle.seed(42)``, and dropout."""
+"""Random numbers compared with those of Paddle 2.6.2 on CPU after ``paddle.seed(42)``, and dropout."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_numbers_of_paddle() -> None:
     np.testing.assert_array_equal(out.numpy(), [0, 0, 2, 0, 0, 0])
 
 
-def test_numbers_in_the_rows_of_another_tensor() -> None:
+def test_numbers_with_the_rows_of_another_tensor() -> None:
     x = _core.Tensor(np.zeros((3, 7), "float32"))
     plain = ops.uniform_random(shape=[3, 2], min=1.0, max=2.0, seed=5, dtype=F64).numpy()
     got = ops.uniform_random_batch_size_like(x, shape=[-1, 2], min=1.0, max=2.0, seed=5, dtype=F64).numpy()
@@ -50,7 +50,7 @@ def test_float64_and_diagonal() -> None:
         ops.uniform_random(shape=[3, 3], diag_num=4, diag_step=3)
 
 
-def test_seed_of_an_operator_is_a_fresh_engine() -> None:
+def test_seed_of_an_operator_is_a_separate_generator() -> None:
     state = _core.get_rng_state()
     a, b = (ops.gaussian_random(shape=[4], seed=7).numpy() for _ in range(2))
     assert (a == b).all() and _core.get_rng_state() == state
@@ -118,5 +118,5 @@ def test_dropout_seeds() -> None:
     by_attr = ops.dropout(x, fix_seed=True, seed=11)[1].numpy()
     by_input = ops.dropout(x, _core.Tensor(np.int32([11])), seed=5)[1].numpy()
     assert by_attr.dtype == np.uint8 and (by_attr == by_input).all()
-    # Without fix_seed the attribute means nothing.
+    # Without fix_seed the attribute is ignored.
     assert (ops.dropout(x, seed=11)[1].numpy() != by_attr).any()

@@ -1,5 +1,5 @@
-"""Random operators with a seed of their own: the real numbers are those of Paddle 2.6.2 (it has no seed for integers),
-the integers those of libstdc++'s mt19937_64, uniform_int_distribution and shuffle, as 2.0.2 uses them."""
+"""Random operators with a seed attribute: real numbers are those of Paddle 2.6.2 (which has no seed for integers),
+integers those of libstdc++'s mt19937_64, uniform_int_distribution and shuffle, as in 2.0.2."""
 
 import numpy as np
 from case import case, real, table

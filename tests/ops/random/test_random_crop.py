@@ -1,4 +1,4 @@
-"""random_crop: the places are those of std::minstd_rand."""
+"""random_crop: positions are those of std::minstd_rand."""
 
 import numpy as np
 from case import case, ints, real, table

@@ -1,4 +1,4 @@
-"""bernoulli, multinomial, seed: the numbers are those that Paddle 2.6.2 gives on CPU after ``paddle.seed(7)``."""
+"""bernoulli, multinomial, seed: numbers of Paddle 2.6.2 on CPU after ``paddle.seed(7)``."""
 
 import numpy as np
 import pytest
@@ -56,5 +56,5 @@ test_wrong = table(
 )
 
 
-def test_a_seed_that_nobody_gave_differs() -> None:
+def test_a_random_seed_differs() -> None:
     assert len({int(ops.seed().numpy()[0]) for _ in range(5)}) > 1

@@ -17,7 +17,7 @@ test_sampling_id = table(
 
 @covers("sampling_id")
 def test_frequencies() -> None:
-    """About as often as the probabilities say; `paddle.seed` repeats them."""
+    """Frequencies match the probabilities; `paddle.seed` repeats the draws."""
     p = np.array([0.5, 0.125, 0.375], "float32")
     rows = _core.Tensor(np.tile(p, (4000, 1)))
     paddle.seed(7)

@@ -1,4 +1,4 @@
-"""What turns scores of steps into labels, and compares sequences of labels."""
+"""CTC loss and alignment, and edit distance."""
 
 import itertools
 
@@ -15,7 +15,7 @@ def collapsed(path, blank):
 
 
 def ctc(x, labels, blank):
-    """-log of the sum over every alignment, one by one."""
+    """-log of the sum over all alignments, by enumeration."""
     p = np.exp(x - x.max(1, keepdims=True))
     p /= p.sum(1, keepdims=True)
     paths = itertools.product(range(x.shape[1]), repeat=len(x))
@@ -58,7 +58,7 @@ test_warpctc = table(
     case("warpctc", [SCORES, LABELS - (LABELS > 0), STEPS, COUNTS], {"blank": 3}, loss, **LOSS),
     case("warpctc", [SCORES, LABELS.astype("int64"), STEPS, COUNTS], expected=loss),
     case("warpctc", [SCORES, LABELS, STEPS.astype("int32"), COUNTS * 0], expected=loss, **LOSS),
-    # more labels (or equal neighbours) than steps: no alignment
+    # more labels (or equal adjacent labels) than steps: no alignment
     case("warpctc", [SCORES[:3], LABELS, np.array([2, 2, 0]), COUNTS], expected=loss, **LOSS),
     case("warpctc", [SCORES * 300, LABELS, STEPS, COUNTS], expected=None),
     case("warpctc", [FLAT, FLAT_LABELS], expected=lod_loss, lod=LODS, **LOSS),
@@ -94,7 +94,7 @@ def test_warpctc_by_times() -> None:
 
 
 def test_warpctc_far_from_one() -> None:
-    """Scores of hundreds, hundreds of steps: finite, and the gradients of each step sum to 0."""
+    """Large scores and many steps: finite results; the gradients of each step sum to 0."""
     import paddle
     from paddle import _ops
 
@@ -210,8 +210,8 @@ test_edit_distance = table(
 )
 
 
-def test_the_distances_of_what_has_only_blanks():
-    """ctc_align gives one row, which belongs to no sequence."""
+def test_edit_distance_of_blank_sequences():
+    """ctc_align returns one row, which belongs to no sequence."""
     paddle.enable_static()
     try:
         with fluid.program_guard(fluid.Program()):

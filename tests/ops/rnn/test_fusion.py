@@ -1,8 +1,8 @@
-"""Recurrent networks together with their input products; sequences pooled, expanded, convolved at once."""
+"""Recurrent networks fused with their input products; fused pooling, expansion and convolution of sequences."""
 
 import numpy as np
 from case import case, covers, real, table
-from test_lod_nets import ACTS, COUNT, OFFSETS, ROWS, D, gru, lstm
+from test_lod_rnn import ACTS, COUNT, OFFSETS, ROWS, D, gru, lstm
 
 M = 2
 X = real(ROWS, M, seed=1)
@@ -23,7 +23,7 @@ def fusion_gru(x, *given, use_seq=True, **attrs):
 
 
 def embedded(ids, rows, wh, bias, *states, **attrs):
-    bias = np.concatenate([bias[:, : 4 * D] * 0, bias[:, 4 * D :]], 1)  # is in the rows already
+    bias = np.concatenate([bias[:, : 4 * D] * 0, bias[:, 4 * D :]], 1)  # is included in the rows
     return lstm(rows[ids[:, 0].astype(int)], *states, wh, bias, **attrs)
 
 
@@ -123,7 +123,7 @@ test_attention_lstm = table(
     ),
 )
 
-# sequences at once
+# fused sequence operators
 
 PARTS = [real(6, 3, low=0, high=2, seed=i) for i in range(2)]
 PART_LODS = {"X": [[0, 2, 6]]}
@@ -236,7 +236,7 @@ test_seqconv = table(
 
 @covers("fusion_seqexpand_concat_fc")
 def test_seqexpand_concat_fc() -> None:
-    """Only the first input has steps: its LoD is its own."""
+    """Only the first input has steps; the output has its LoD."""
     import paddle
     from paddle import _ops
 

@@ -1,4 +1,4 @@
-"""Recurrent networks and what decodes them."""
+"""Recurrent networks and gather_tree."""
 
 import numpy as np
 import pytest
@@ -146,7 +146,7 @@ test_gather_tree = table(
 
 @pytest.mark.parametrize("mode", ["LSTM", "GRU"])
 def test_dropout(mode):
-    """Between layers only, by one mask that DropoutState shows; its gradient is by the same mask."""
+    """Between layers only, by one mask, which DropoutState returns; the gradient uses the same mask."""
     import paddle
     from paddle import _ops
 
@@ -177,7 +177,7 @@ def test_dropout(mode):
 
 
 def cudnn(sizes=(3, 2, 3, 2), num_layers=1, is_bidirec=False, lengths=None, flat=False, **more):
-    """The same network as rnn's, whose weights may lie in one tensor."""
+    """The network of rnn, with weights optionally packed into one tensor."""
     given = rnn("LSTM", sizes, num_layers, is_bidirec, lengths, **more)
     states, weights = given.inputs["PreState"], given.inputs["WeightList"]
     inputs = {"Input": given.inputs["Input"], "InitH": states[0], "InitC": states[1]}

@@ -1,4 +1,4 @@
-"""Beam search: a step of it against a direct search, and sentences from recorded steps."""
+"""Beam search: a step compared with a direct search, and sentences from recorded steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lod_of(t):
     return t.value().get_tensor().lod()
 
 
-# Two sources; the first has prefixes 0 and 1 (of which 1 has ended), the second prefix 2.
+# Two sources; the first has prefixes 0 and 1 (1 is finished), the second prefix 2.
 SOURCES = [0, 2, 3]
 LOD = (SOURCES, [0, 1, 2, 3])
 PRE_IDS, PRE_SCORES = [[4], [END], [5]], [[0.5], [2.0], [0.25]]
@@ -48,7 +48,7 @@ def search(beam_size, ids=IDS, pre_ids=PRE_IDS, accumulated=True):
 @covers("beam_search")
 def test_step():
     ids, scores, parents = search(2)
-    # Of the first source: token 1 of prefix 0 (2.5), the ended prefix 1 with its own score (2.0).
+    # First source: token 1 of prefix 0 (2.5), the finished prefix 1 with its own score (2.0).
     assert ids.numpy()[:, 0].tolist() == [1, END, 7, 6]
     np.testing.assert_allclose(scores.numpy()[:, 0], [2.5, 2.0, 0.3, 0.1])
     assert parents.numpy().tolist() == [0, 1, 2, 2]
@@ -61,12 +61,12 @@ def test_more_beams_than_candidates_and_probabilities():
     assert lod_of(ids) == [SOURCES, [0, 2, 3, 5]]
     want = [0.5 + np.log(2.5), 0.5 + np.log(0.7), 2.0, 0.25 + np.log(0.3), 0.25 + np.log(0.1)]
     np.testing.assert_allclose(scores.numpy()[:, 0], want, rtol=1e-6)
-    # Without ids the number of a candidate is its token.
+    # Without ids the index of a candidate is its token.
     assert search(9, ids=None)[0].numpy()[:, 0].tolist() == [1, 0, END, 0, 1]
 
 
 @covers("beam_search")
-def test_a_finished_source_is_left_out():
+def test_a_finished_source_is_removed():
     ids, _, parents = search(2, ids=[[END, END], [8, 9], [7, 6]], pre_ids=[[END], [END], [5]])
     assert lod_of(ids) == [SOURCES, [0, 0, 0, 2]] and parents.numpy().tolist() == [2, 2]
 
@@ -107,7 +107,7 @@ def test_wrong_operands():
 
 
 def decode(steps, beam_size):
-    """`steps`: (tokens, scores, LoD) of each."""
+    """`steps`: (tokens, scores, LoD) of each step."""
     import paddle
     import paddle.fluid as fluid
 
@@ -160,6 +160,6 @@ def test_sentences():
         (STEPS[:1] + STEPS[2:], 3, "goes on from"),
     ],
 )
-def test_decode_refuses(steps, beam_size, match):
+def test_decode_errors(steps, beam_size, match):
     with pytest.raises(ValueError, match=match):
         decode(steps, beam_size)

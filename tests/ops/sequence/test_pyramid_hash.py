@@ -1,4 +1,4 @@
-"""pyramid_hash: rows for runs of neighbours. Places and draws are real Paddle's (2.6.2) for these words."""
+"""pyramid_hash: embeddings of n-grams. Positions and random draws are those of Paddle 2.6.2 for these words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle import _core
 WORDS, LOD = np.int32([5, 3, 9, 1, 7, 3, 2, 2])[:, None], [[0, 3, 4, 8]]
 SIZES = {"num_emb": 16, "space_len": 100, "rand_len": 8, "pyramid_layer": 4, "seed": 7}
 W = np.arange(108, dtype="float32")[:, None]
-# Where the two pieces of every run's row begin.
+# The offsets of the two pieces of each n-gram's row.
 FIRST, SECOND = [48, 75, 34, 88, 70, 71, 38, 88, 78], [89, 61, 85, 43, 52, 10, 81, 43, 50]
 
 
@@ -26,7 +26,7 @@ def lengths(t):
 
 
 @pytest.mark.operators("pyramid_hash", "pyramid_hash_grad")
-def test_rows_are_cut_where_hashes_say():
+def test_rows_are_sliced_at_hashed_offsets():
     out, drop, temp = call(is_training=1)
     assert lengths(out) == [3, 1, 6] and lengths(drop) == [3, 0, 6]
     rows = np.delete(out.numpy(), 3, axis=0)
@@ -36,7 +36,7 @@ def test_rows_are_cut_where_hashes_say():
     assert drop.shape == [32, 1] and temp.numpy().ravel().tolist() == WORDS.ravel().tolist()
 
 
-def test_what_training_drops():
+def test_dropout_in_training():
     out, drop, _ = call(is_training=1, drop_out_percent=0.4)
     assert drop.numpy()[:9].ravel().tolist() == [1, 0, 1, 0, 1, 0, 0, 0, 1]
     assert out.numpy()[:, 0].tolist() == [48, 34, 0, 70, 78] and lengths(out) == [2, 1, 2]
@@ -50,7 +50,7 @@ def test_other_types_and_uses():
 
 
 def filter_of(bits: int, full: bool) -> np.ndarray:
-    """A Bloom filter that has every run, or none."""
+    """A Bloom filter that contains every n-gram, or none."""
     head = np.array([17070416, bits, 3, 0], "uint64").tobytes()
     return np.frombuffer(head + bytes([255 * full]) * (bits // 8), "float32")[:, None].copy()
 
@@ -71,7 +71,7 @@ def test_filters():
             call(white=broken.view("float32").reshape(-1, 1), white_list_len=n)
 
 
-def test_weights_take_their_step_in_place():
+def test_weights_are_updated_in_place():
     paddle.enable_static()
     try:
         main, startup = paddle.static.Program(), paddle.static.Program()

@@ -1,4 +1,4 @@
-"""segment_pool: rows by ascending ids."""
+"""segment_pool: pooling of rows by ascending segment ids."""
 
 import numpy as np
 from case import apart, case, ints, real, table

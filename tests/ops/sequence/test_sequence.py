@@ -1,4 +1,4 @@
-"""Operators on LoD sequences; values of empty sequences as recorded from Paddle."""
+"""Operators on LoD sequences; values of empty sequences are recorded from Paddle."""
 
 import numpy as np
 from case import apart, case, ints, real, table

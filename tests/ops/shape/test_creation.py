@@ -21,7 +21,7 @@ test_fill_constant = table(
     case("fill_constant", [], {"shape": [3], "dtype": BOOL, "value": 1.0}, full(3, True, "bool")),
     case("fill_constant", [], {"shape": [3], "dtype": F16, "value": 2.5}, full(3, 2.5, "float16")),
     case("fill_constant", [], {"shape": [0, 3], "dtype": I32}, full((0, 3), 0, "int32")),
-    # what the type cannot hold becomes what x86 makes of it, as for cast
+    # values out of range are converted as on x86, like cast
     case("fill_constant", [], {"shape": [2], "dtype": UINT8, "value": -1.0}, full(2, 255, "uint8")),
     case("fill_constant", [], {"shape": [2], "dtype": INT8, "value": 300.0}, full(2, 44, "int8")),
     case("fill_constant", [], {"shape": [2], "dtype": I32, "value": 3e9}, full(2, -(2**31), "int32")),
@@ -112,8 +112,8 @@ def test_increment_in_place() -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_range_adds_up_as_paddle_does(bits: int) -> None:
-    # Recorded from the addition in that precision: not the product of step and index.
+def test_range_accumulates_as_in_paddle(bits: int) -> None:
+    # Recorded: accumulated addition in that precision, not step times index.
     t = np.dtype(f"float{bits}").type
     got = _core.ops.range(*(_core.Tensor(np.array([v], t)) for v in (0, 10, 0.1))).numpy()
     value, want = t(0), []

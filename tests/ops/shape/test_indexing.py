@@ -48,7 +48,7 @@ def scattered(x, i, u, overwrite=True):
 test_scatter = table(
     case("scatter", [X, np.int64([3, 1]), real(2, 3, 2)], {}, scattered, grad="X Updates", dtypes="float32"),
     case("scatter", [X, np.int32([3, 1, 3]), real(3, 3, 2)], {"overwrite": False}, scattered, grad="X Updates"),
-    # the last update of a row stays, and gets its gradient alone
+    # the last update of a row is kept, and it alone has a gradient
     case("scatter", [X, np.int32([3, 1, 3]), real(3, 3, 2)], {}, scattered, grad="X Updates"),
     case("scatter", [ints(4), np.int64([1, 1]), ints(2)], {}, scattered),
     case("scatter", [X, np.int64([5]), real(1, 3, 2)], {}, raises=ValueError),

@@ -32,7 +32,7 @@ test_memcpy = table(
 
 
 @covers("coalesce_tensor")
-def test_aligned_tensors_begin_at_pages() -> None:
+def test_aligned_tensors_start_at_page_boundaries() -> None:
     outs, fused = ops.coalesce_tensor([_core.Tensor(X), _core.Tensor(Y)], dtype=6, copy_data=True)
     assert fused.shape == [1024]
     np.testing.assert_array_equal(fused.numpy()[512:516], Y)

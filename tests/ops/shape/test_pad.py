@@ -1,4 +1,4 @@
-"""Tensors within larger ones: pads and crops."""
+"""Pads and crops."""
 
 import numpy as np
 from case import case, ints, real, table

@@ -1,4 +1,4 @@
-"""Operators that give the same elements another shape."""
+"""Operators that change the shape but not the elements."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def to(*shape):
 
 
 def both(name, inputs, attrs, want, **more):
-    """The operator with XShape and the older one without."""
+    """The operator with XShape and the former one without."""
     return [
         case(name, inputs, attrs, want, grad="X", second=True, dtypes="float32 float16", **more),
         case(name.rstrip("2"), inputs, attrs, want, grad="X", second=name not in ("reshape2", "flatten2"), **more),

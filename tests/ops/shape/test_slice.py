@@ -1,4 +1,4 @@
-"""Slices, and assignment to one."""
+"""Slices, and assignment to slices."""
 
 import numpy as np
 from case import case, ints, real, table
@@ -73,7 +73,7 @@ test_strided_slice = table(
         lambda x, *_, **__: x[::2],
         grad="Input",
     ),
-    # of an axis given twice the last word counts
+    # for a repeated axis the last entry is used
     case("strided_slice", [X], at([0, 0], [0, 1], [5, 6], **steps(2, 3)), lambda x, **_: x[1::3], grad="Input"),
     case("strided_slice", [X], at([1, -2], [0, 3], [5, 6], **steps(2, 3)), lambda x, **_: x[:, 3::3], grad="Input"),
     case("strided_slice", [X], at([0], [0], [3], **steps(0)), raises=ValueError),

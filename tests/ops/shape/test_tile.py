@@ -1,4 +1,4 @@
-"""Copies along dimensions and grids: tile, expand_as, roll, meshgrid, linspace, unbind, empty, size."""
+"""Repetition and grids: tile, expand_as, roll, meshgrid, linspace, unbind, empty, size."""
 
 import numpy as np
 from case import bools, case, covers, ints, real, table
@@ -107,7 +107,7 @@ def test_gradients_of_meshgrid_are_sums() -> None:
 
 
 @covers("unbind")
-def test_unbind_gives_every_slice() -> None:
+def test_unbind_returns_every_slice() -> None:
     x = _core.Tensor(R)
     x.stop_gradient = False
     for axis in (0, 1, -1):

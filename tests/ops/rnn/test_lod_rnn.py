@@ -1,4 +1,4 @@
-"""The recurrent networks of 1.x: over sequences with LoD, and single steps."""
+"""Recurrent networks of 1.x: over LoD sequences, and single steps."""
 
 import numpy as np
 from case import case, real, table
@@ -14,7 +14,7 @@ COUNT, ROWS, D = 4, 9, 3
 
 
 def by_sequence(x, reverse, step, *states):
-    """Runs `step` over each sequence: rows of what it gives, in the order of x."""
+    """Runs `step` over each sequence; returns the rows in the order of x."""
     outs = None
     for i, (a, b) in enumerate(zip(OFFSETS, OFFSETS[1:], strict=False)):
         state = [s[i] for s in states]
@@ -70,7 +70,7 @@ def lstmp(
 
     def step(x, r, c):
         h, c = cell(x, r, c, weight, bias[0], *acts, cell_clip)
-        # as Paddle does: the activation is the cell's, unless there is none
+        # as in Paddle: the cell's activation, if there is one
         r = h @ projection if proj_activation == "identity" else ACTS[cell_activation](h @ projection)
         return np.clip(r, -proj_clip, proj_clip) if proj_clip > 0 else r, c
 

@@ -1,4 +1,4 @@
-"""Windows as matrices, deformable convolution, products of rows."""
+"""unfold, im2sequence, deformable convolution, bilinear_tensor_product, fc, row_conv, conv_shift."""
 
 import numpy as np
 from case import case, ints, real, table
@@ -8,7 +8,7 @@ SOME = "float16 float32"
 
 
 def columns(x, kernel, strides, paddings, dilations):
-    """[N, C, taps, height, width]; paddings are above, left, below, right."""
+    """[N, C, taps, height, width]; paddings are top, left, bottom, right."""
     top, left, bottom, right = paddings
     x = np.pad(x, [(0, 0), (0, 0), (top, bottom), (left, right)])
     sizes = zip(x.shape[2:], kernel, strides, dilations, strict=True)
@@ -91,7 +91,7 @@ test_im2sequence = table(
         im2sequence,
         out_lod={"Out": [[0, 2, 3]]},
     ),
-    # Windows beyond the image are zeros.
+    # Windows outside of the image are zero.
     case(
         "im2sequence",
         [real(2, 2, 3, 3), SIZES],
@@ -107,7 +107,7 @@ test_im2sequence = table(
 
 
 def bilinear(plane, y, x):
-    """The value at (y, x), pixels outside of the plane count as zero."""
+    """The value at (y, x); pixels outside of the plane are zero."""
     h, w = plane.shape
     if not (-1 < y < h and -1 < x < w):
         return 0.0
@@ -134,7 +134,7 @@ def deformable(
         z = j * strides[1] - paddings[1] + t % kw * dilations[1] + offset[b, 2 * unit + 1, i, j]
         scale = 1 if mask is None else mask[b, unit, i, j]
         moved[b, c, t, i, j] = bilinear(x[b, c], y, z) * scale
-    # every window is an image of its own, which the filters cover
+    # every window is an image that the filters cover
     stacked = moved.transpose(0, 3, 4, 1, 2).reshape(n * h * v, channels, kh, kw)
     return conv(stacked, w, groups=groups).reshape(n, h, v, -1).transpose(0, 3, 1, 2)
 
@@ -145,7 +145,7 @@ def first(x, offset, w, **attrs):
 
 def deforms(x, w, out, grad_tol=1e-4, **attrs):
     places = attrs.get("deformable_groups", 1) * w.shape[2] * w.shape[3]
-    # away from whole numbers, where the derivative jumps
+    # away from integers, where the derivative is discontinuous
     offset = real(len(x), 2 * places, *out, seed=5)
     offset = np.round(offset * 2) / 2 + np.clip(offset, -0.2, 0.2) + 0.25
     inputs = {"Input": x, "Offset": offset, "Mask": real(len(x), places, *out, seed=7), "Filter": w}

@@ -1,4 +1,4 @@
-"""Operators that cut, join, pad and weigh sequences."""
+"""sequence_concat, conv, enumerate, erase, expand_as, mask, pad, unpad, slice, scatter, softmax, topk_avg_pooling."""
 
 import numpy as np
 import pytest

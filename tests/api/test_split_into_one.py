@@ -1,4 +1,4 @@
-"""A dimension cut into one part: a list of one, in dygraph and in Programs."""
+"""Splitting a dimension into one part: a list of one, in both modes."""
 
 import numpy as np
 import paddle

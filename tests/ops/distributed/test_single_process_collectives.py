@@ -1,4 +1,4 @@
-"""Collective operators as far as one process goes; tests/dist has the rest."""
+"""Collective operators in a single process; tests/dist covers several."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_no_ring(op) -> None:
 
 
 @pytest.mark.parametrize("op", ALONE)
-def test_the_ring_of_a_process_alone(op) -> None:
+def test_ring_of_a_single_process(op) -> None:
     x = np.array([1, -2, 3], "float32")
     np.testing.assert_array_equal(getattr(_core.ops, op)(_core.Tensor(x)).numpy(), x)
 

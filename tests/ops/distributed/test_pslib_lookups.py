@@ -1,4 +1,4 @@
-"""Lookups in tables of PSLib and BoxPS: what they describe, and what they say when they are run."""
+"""Lookup operators of PSLib and BoxPS: shape inference, and errors when they are run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_pulls(block, op):
     assert library in needs[op] and library in needs[push.type()] and needs["relu"] == ""
 
 
-def test_running_one_says_what_it_needs():
+def test_running_one_names_the_missing_system():
     ids = paddle.to_tensor([[1], [2]])
     with pytest.raises(_core.EnforceNotMet, match="operator pull_box_sparse needs Baidu's BoxPS") as info:
         _core.ops.pull_box_sparse(None, [ids], size=4)
@@ -69,7 +69,7 @@ WHY = {
 
 
 @pytest.mark.parametrize(("op", "reason"), WHY.items())
-def test_what_is_not_in_the_table_says_why(block, op, reason):
+def test_missing_operators_give_the_reason(block, op, reason):
     block.desc.append_op().set_type(op)
     block._sync_with_cpp()
     with pytest.raises(RuntimeError, match=reason):

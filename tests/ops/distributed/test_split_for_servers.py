@@ -1,4 +1,4 @@
-"""Values cut up for servers, and put together again."""
+"""Splitting of values for servers, and merging them again."""
 
 import numpy as np
 import paddle
@@ -52,7 +52,7 @@ test_merge_ids = table(
 
 
 def run(kind: str, ins: dict, outs: int, attrs: dict | None = None, rows: bool = False):
-    """The operator with so many outputs, in a Program: what it gives."""
+    """The outputs of the operator in a Program."""
     paddle.enable_static()
     try:
         program, scope = paddle.static.Program(), paddle.static.Scope()

@@ -1,4 +1,4 @@
-"""positive_negative_pair: pairs of items of a query, against a count by hand."""
+"""positive_negative_pair: counts of item pairs per query, compared with a direct count."""
 
 import numpy as np
 from case import case, ints, real, table
@@ -22,7 +22,7 @@ def pairs(score, label, query, right=0.0, wrong=0.0, equal=0.0, weight=None, col
 
 BIG = [np.round(real(20, 3)), ints(20, 1, low=0, high=3).astype("float64"), ints(20, 1, low=0, high=3)]
 
-test_pairs = table(
+test_positive_negative_pair = table(
     case("positive_negative_pair", BIG, {}, pairs, dtypes="float32"),
     case("positive_negative_pair", BIG, {"column": -1}, pairs),
     case(

@@ -1,4 +1,4 @@
-"""LoDTensor by parts: memory of a type, indices, lists."""
+"""LoDTensor: allocation by type, indexing, lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from paddle import fluid
 from paddle.fluid import core
 
 
-def test_lod_tensors_by_parts():
+def test_lod_tensor_access():
     t = core.LoDTensor()
     t._set_dims([2, 3])
     t.set_recursive_sequence_lengths([[1, 1]])

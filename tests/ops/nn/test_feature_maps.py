@@ -1,4 +1,4 @@
-"""fsp, similarity_focus and correlation: feature maps compared by numpy, gradients numerically."""
+"""fsp, similarity_focus and correlation of feature maps, compared with numpy, gradients numerically."""
 
 import numpy as np
 from case import apart, case, real, table
@@ -25,7 +25,7 @@ def focus(x, axis, indexes):
 
 def correlation(x, y, pad_size, kernel_size, max_displacement, stride1, stride2, **_):
     k, far = (kernel_size - 1) // 2, max_displacement // stride2
-    # a kernel reaches beyond the padding by its radius, where there is nothing
+    # a kernel extends beyond the padding by its radius, over zeros
     first, second = (np.pad(v, [(0, 0), (0, 0), *[(pad_size + k, pad_size + k)] * 2]) for v in (x, y))
     border = k + max_displacement
     rows, columns = (-(-(n + 2 * pad_size - 2 * border) // stride1) for n in x.shape[2:])
@@ -39,7 +39,7 @@ def correlation(x, y, pad_size, kernel_size, max_displacement, stride1, stride2,
     return out
 
 
-test_relations = table(
+test_feature_maps = table(
     case("fsp", [real(2, 3, 4, 2), real(2, 2, 4, 2)], {}, fsp, grad="X Y", dtypes="float32"),
     case("fsp", [real(0, 3, 4, 2), real(0, 2, 4, 2)], {}, np.zeros((0, 3, 2)), grad="X Y"),
     case("fsp", [real(1, 3, 4, 2), real(1, 2, 2, 4)], raises=ValueError, match="Y"),

@@ -1,4 +1,4 @@
-"""Names of fluid that few scripts have: ComplexVariable, decorators, the tracer."""
+"""Rarely used names of fluid: ComplexVariable, the argument stat_dict, the tracer."""
 
 import numpy as np
 import paddle
@@ -22,7 +22,7 @@ def test_complex_variables():
         fluid.ComplexVariable(real, paddle.to_tensor(np.float32([[1, 2]])))
 
 
-def test_stat_dict_is_an_old_name():
+def test_stat_dict_is_a_deprecated_argument():
     @fluid.framework.deprecate_stat_dict
     def load(state_dict=None):
         return state_dict

@@ -1,4 +1,4 @@
-"""matrix_nms, locality_aware_nms, retinanet_detection_output: boxes as Paddle 1.8.5 and 2.6.2 give them."""
+"""matrix_nms, locality_aware_nms, retinanet_detection_output: boxes recorded from Paddle 1.8.5 and 2.6.2."""
 
 import numpy as np
 from case import case, table
@@ -135,7 +135,7 @@ test_nms = table(
         dtypes="float32",
         out_lod={"Out": [[0, 3, 6]]},
     ),
-    # equal boxes: the share of the second is 0 / 1, and of a third 0 / 0, which Paddle counts as 1
+    # equal boxes: the decay of the second is 0 / 1, of a third 0 / 0, which Paddle treats as 1
     case(
         "matrix_nms",
         [TWO, np.array([[[0.25, 0.5]]])],

@@ -1,4 +1,4 @@
-"""Elements and slices by index or mask: gather_nd, index_select, masked_select, unique, multiplex and the like."""
+"""Selection of elements and slices: gather_nd, index_select, masked_select, unique, multiplex and others."""
 
 import numpy as np
 import pytest
@@ -192,7 +192,7 @@ def test_large_tables_give_the_same() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
-def test_what_is_empty_has_no_slices(shape: tuple[int, int]) -> None:
+def test_empty_tensors_have_no_unique_slices(shape: tuple[int, int]) -> None:
     x = _core.Tensor(np.zeros(shape))
     with pytest.raises(ValueError):
         _core.ops.gather_nd(x, _core.Tensor(np.int64([[0, 0]])))

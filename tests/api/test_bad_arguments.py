@@ -1,6 +1,6 @@
-"""What a stranger does wrong: each use raises the type that Paddle raises, and says what is wrong with what.
+"""Invalid calls raise the type of error that Paddle raises, with a message that names function and argument.
 
-The types are those of Paddle 2.6.2, which was asked, or of the source of 2.0.2 where the two differ.
+The types are those of Paddle 2.6.2, or of the source of 2.0.2 where the two differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NET = STATIC + (
 )
 RUN = "\nexe = st.Executor(paddle.CPUPlace()); exe.run(startup)\none = np.ones((3, 4), 'float32')\n"
 
-# name: (code, type, what the message has)
+# name: (code, type, text in the message)
 TABLE = {
     "tensor_of_object": ("paddle.to_tensor(object())", TypeError, "to_tensor: data must be a scalar, list, tuple,"),
     "tensor_of_ragged": ("paddle.to_tensor([[1, 2], [3]])", ValueError, "to_tensor: data does not make one array: it"),
@@ -471,7 +471,7 @@ def dygraph():
 
 @pytest.mark.filterwarnings("ignore:a batch norm that trains always updates")
 @pytest.mark.parametrize("name", TABLE)
-def test_wrong_use(name):
+def test_invalid_call(name):
     code, kind, words = TABLE[name]
     names = {
         "paddle": paddle,
@@ -515,7 +515,7 @@ def test_files(tmp_path):
         paddle.save({}, str(tmp_path) + "/")
 
 
-def test_what_is_empty_has_a_name():
+def test_errors_name_uninitialized_variables():
     names = {"paddle": paddle, "np": np}
     with pytest.raises(RuntimeError, match="no data was fed for x"):
         exec(NET + RUN + "exe.run(main, fetch_list=[loss])", names)

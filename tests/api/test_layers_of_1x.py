@@ -1,4 +1,4 @@
-"""fluid.layers names of 1.8, and helpers of fluid.layers.utils."""
+"""fluid.layers functions of 1.8 that 2.0 removed, and helpers of fluid.layers.utils."""
 
 import numpy as np
 import paddle
@@ -30,7 +30,7 @@ def test_arithmetic() -> None:
         layers.clamp(x)
 
 
-def test_shapes_and_choices() -> None:
+def test_shapes_and_conditions() -> None:
     m = tensor([1, 2], [3, 0])
     assert layers.flip(m, [0]).numpy().tolist() == [[3, 0], [1, 2]]
     assert layers.roll(m, 1).numpy().tolist() == [[0, 1], [2, 3]]
@@ -53,7 +53,7 @@ def test_random() -> None:
         layers.randperm(5, device="tpu")
 
 
-def test_results_go_into_variables_of_a_program() -> None:
+def test_results_are_written_to_variables_of_a_program() -> None:
     paddle.enable_static()
     try:
         main = fluid.Program()
@@ -77,7 +77,7 @@ def test_results_go_into_variables_of_a_program() -> None:
     assert layers.utils.convert_shape_to_list([2, tensor(3, dtype="int64")]) == [2, 3]
 
 
-def test_patches_may_be_applied_again() -> None:
+def test_patches_are_idempotent() -> None:
     paddle.monkey_patch_variable()
     paddle.monkey_patch_math_varbase()
     assert (tensor(1) + tensor(2)).numpy().tolist() == [3]

@@ -1,4 +1,4 @@
-"""A table of which a trainer has the shape only."""
+"""A remote table: the trainer knows only its shape."""
 
 import numpy as np
 import paddle
@@ -15,7 +15,7 @@ def static():
 
 
 @pytest.mark.parametrize("kind", ["lookup_table_v2", "assign", "relu"])
-def test_reading_it_is_an_error_that_says_so(kind):
+def test_reading_it_is_an_error(kind):
     program = fluid.Program()
     with fluid.program_guard(program):
         block = program.global_block()

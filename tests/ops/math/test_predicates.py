@@ -1,4 +1,4 @@
-"""Answers about elements: isfinite, isinf, isnan, allclose, equal_all, histogram; and grad_add."""
+"""Predicates and histograms: isfinite, isinf, isnan, allclose, equal_all, histogram; and grad_add."""
 
 import numpy as np
 from case import Rows, bools, case, ints, real, table
@@ -36,7 +36,7 @@ test_allclose = table(
     case("allclose", [PLAIN, PLAIN + 0.1, None, np.float64([0.2])], {"rtol": "0"}, one(True)),
     case("allclose", [ODD, ODD], {}, one(False)),
     case("allclose", [ODD, ODD], {"equal_nan": True}, one(True)),
-    # as in Paddle: what is infinitely far apart is within an infinite tolerance
+    # as in Paddle: an infinite difference is within an infinite tolerance
     case("allclose", [np.float64([np.inf]), np.float64([-np.inf])], {}, one(True)),
     case("allclose", [real(0), real(0)], {}, one(True)),
     case("allclose", [PLAIN, real(3, 2)], {}, raises=RuntimeError),

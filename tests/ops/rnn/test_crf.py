@@ -1,4 +1,4 @@
-"""Tags of sequences: linear chain CRF, chunks."""
+"""Sequence tagging: linear chain CRF and chunk_eval."""
 
 import itertools
 
@@ -54,7 +54,7 @@ PADDED, TWO = real(3, 4, TAGS, low=-2, high=2, seed=4), np.random.default_rng(5)
 LENGTH = np.array([4, 2, 0])
 LODS = {"lod": {"Emission": [OFFSETS], "Label": [OFFSETS]}}
 BEHIND = np.array(TWO)
-BEHIND[1, 2:] = 99  # padding may be anything
+BEHIND[1, 2:] = 99  # padding may have any value
 
 
 def wrong(match, inputs, op="linear_chain_crf", **more):
@@ -128,7 +128,7 @@ def chunks(tags, label, scheme, types, expected, lod=TWO_SEQUENCES, **more):
     )
 
 
-# IOB of two types: B0 I0 B1 I1 and 4, outside
+# IOB with two types: B0 I0 B1 I1 and 4, outside
 IOB = [0, 1, 4, 2, 3, 3, 1, 1, 0, 4]
 IOB_LABEL = [0, 1, 4, 2, 3, 0, 0, 1, 0, 1]
 ROWS = [np.array([[0, 1, 4, 2, 3], [1, 1, 0, 4, 4]]), np.array([[0, 1, 4, 2, 3], [0, 1, 0, 1, 4]])]

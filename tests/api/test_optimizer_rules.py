@@ -1,4 +1,4 @@
-"""Adagrad to Lamb: numbers and names of Paddle 2.6.2; averages, lookahead and merged gradients."""
+"""Adagrad to Lamb: values and names of Paddle 2.6.2; model averages, lookahead and gradient merge."""
 
 import numpy as np
 import paddle
@@ -18,7 +18,7 @@ def look_ahead(p):
     return paddle.incubate.LookAhead(O.SGD(0.1, parameters=p), alpha=0.3, k=2)
 
 
-# The first four weights and the first bias after five steps, and the accumulators: what Paddle 2.6.2 gives.
+# The first four weights and the first bias after five steps, and the accumulators, recorded from Paddle 2.6.2.
 RECORDED = {
     "adagrad": (
         lambda p: O.Adagrad(0.1, parameters=p, initial_accumulator_value=0.1, weight_decay=0.01),
@@ -87,7 +87,7 @@ def test_recorded(name):
 
 @pytest.mark.parametrize("name", [n for n in RECORDED if n != "lookahead"])
 def test_state_continues(name):
-    """Half of the steps, the state into a fresh optimizer, the other half: the same as all of them."""
+    """Half of the steps, the state loaded into a new optimizer, the other half: equal to all steps."""
     make = RECORDED[name][0]
     with fluid.unique_name.guard():
         net = linear()
@@ -168,7 +168,7 @@ def test_fluid_alike_in_both_modes(name, request):
 
 @pytest.mark.parametrize("name", ["adagrad", "ftrl", "rmsprop", "lamb"])
 def test_sparse_gradients(name):
-    """A table by rows: what is done to rows without a gradient differs, the others are as with a dense gradient."""
+    """A table with sparse gradients: rows without a gradient differ, the others are as with a dense gradient."""
     found = []
     for sparse in (False, True):
         table = nn.Embedding(6, 2, sparse=sparse)
@@ -180,12 +180,12 @@ def test_sparse_gradients(name):
             optimizer.minimize(loss)
             table.clear_gradients()
         found.append(table.weight.numpy())
-    # Dense gradients of zero make FTRL's weights zero, those of rows leave them alone.
+    # Zero dense gradients set FTRL's weights to zero, sparse ones leave them unchanged.
     kept = [0, 3] if name == "ftrl" else list(range(6))
     np.testing.assert_allclose(found[0][kept], found[1][kept], rtol=1e-5, atol=1e-6)
 
 
-def test_adam_and_lamb_are_relatives():
+def test_adam_and_lamb_class_hierarchy():
     assert issubclass(fluid.optimizer.Lamb, fluid.optimizer.Adam)
     with pytest.raises(ValueError, match="rho"):
         O.RMSProp(0.1, rho=-1.0, parameters=[])
@@ -197,7 +197,7 @@ def test_adam_and_lamb_are_relatives():
         fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0)
 
 
-def test_small_parameters_of_dgc_are_those_of_momentum(static):
+def test_small_parameters_of_dgc_use_momentum(static):
     x = fluid.data("x", [None, 4])
     loss = fluid.layers.mean(fluid.layers.fc(x, 8))
     fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0).minimize(loss)
@@ -209,7 +209,7 @@ def test_small_parameters_of_dgc_are_those_of_momentum(static):
         fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 0, grad_clip=fluid.clip.GradientClipByNorm(1.0))
 
 
-# averages
+# model averages
 
 
 def sgd_weights(n):
@@ -242,7 +242,7 @@ def test_model_average_of_programs(static):
     average.restore(exe)
     np.testing.assert_array_equal(weights(), last)
     paddle.disable_static()
-    # Windows were full after steps 2 and 4, so the third window holds step 5.
+    # Windows were full after steps 2 and 4, so the third window contains step 5.
     np.testing.assert_allclose(swapped, np.mean(sgd_weights(5)[2:], axis=0), rtol=1e-5)
     paddle.enable_static()
 
@@ -319,7 +319,7 @@ def test_exponential_moving_average_before_a_step(static):
     np.testing.assert_array_equal(weights(), WEIGHT)
 
 
-# optimizers around others
+# optimizer wrappers
 
 
 @pytest.mark.parametrize("face", ["fluid", "incubate"])
@@ -337,7 +337,7 @@ def test_lookahead_of_programs(static, face):
     np.testing.assert_allclose(weights().ravel()[:4], RECORDED["lookahead"][1][:4], atol=2e-5)
 
 
-def test_lookahead_refuses():
+def test_lookahead_errors():
     sgd = O.SGD(0.1, parameters=[])
     for arguments in ({"alpha": 1.5}, {"k": 0}, {"k": 1.5}):
         with pytest.raises(AssertionError, match=next(iter(arguments))):
@@ -370,7 +370,7 @@ def test_gradient_merge(static, avg):
     paddle.enable_static()
 
 
-def test_pipeline_says_what_it_lacks(static):
+def test_pipeline_errors(static):
     pipeline = fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), num_microbatches=2)
     with pytest.raises(AssertionError, match="fleet"):
         pipeline.minimize(build())
@@ -380,6 +380,6 @@ def test_pipeline_says_what_it_lacks(static):
         fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), 0)
 
 
-def test_gradient_merge_refuses():
+def test_gradient_merge_errors():
     with pytest.raises(Exception, match="Programs only"):
         fluid.optimizer.GradientMergeOptimizer(None)
