@@ -7,7 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import HALF_FLOATS
+from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -373,7 +373,7 @@ def _of_type(x: Any, dtype: Any, op: str) -> Any:
     """`x`, cast to `dtype` unless that is None."""
     if dtype is None:
         return x
-    check_dtype(dtype, "dtype", ["float32", "float64"], op, f"{op}: dtype must be None, float32 or float64")
+    check_dtype(dtype, "dtype", FLOATS, op, f"{op}: dtype must be None, float32 or float64")
     return _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
 
 
