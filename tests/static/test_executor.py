@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import paddle.fluid as fluid
 import pytest
+from paddle._programs import runners as registry
+from paddle.static import runners
 
 layers = fluid.layers
 ONES = np.ones((2, 3), "float32")
@@ -165,16 +167,16 @@ def test_attributes_changed_after_a_run(static, exe, use_prune):
 def test_runs_are_prepared_once(static, exe, monkeypatch):
     y = layers.scale(static.data("x", [None, 3]), 2.0)
     prepared = []
-    real = type(exe)._prepare
-    monkeypatch.setattr(type(exe), "_prepare", lambda *args: prepared.append(0) or real(*args))
+    real = runners.prepare
+    monkeypatch.setattr(runners, "prepare", lambda *args: prepared.append(0) or real(*args))
     for use_prune in (False, True):
         for _ in range(3):
             exe.run(feed={"x": ONES}, fetch_list=[y], use_prune=use_prune)
     assert len(prepared) == 2
 
 
-def test_what_is_empty_is_known_by_the_kind_of_error(static, exe):
-    """Not by words: an error that only speaks of values that are not there is left as it is."""
+def test_a_missing_value_is_recognised_by_the_kind_of_the_error(static, exe, monkeypatch):
+    """An error of another kind keeps its message, whatever words are in it."""
     y = layers.scale(static.data("x", [None, 3]), 2.0)
     with pytest.raises(fluid.core.EnforceNotMet, match="no data was fed for x") as caught:
         exe.run(fetch_list=[y])
@@ -183,11 +185,42 @@ def test_what_is_empty_is_known_by_the_kind_of_error(static, exe):
         exe.run(feed={"x": ONES}, fetch_list=["never made"])
     assert caught.value.kind == "NotFound"
 
-    class Other:
+    class Failing:
         def run(self, *_):
-            raise fluid.core.EnforceNotMet("the cupboard holds no value")
+            raise fluid.core.EnforceNotMet("the variable holds no value")
 
-    exe._default_executor = Other()
+    monkeypatch.setattr(runners.core, "Executor", lambda place: Failing())
     with pytest.raises(fluid.core.EnforceNotMet) as caught:
-        exe.run(feed={}, fetch_list=[y])
-    assert str(caught.value) == "the cupboard holds no value" and caught.value.kind == ""
+        exe.run(fetch_list=[y, y])
+    assert str(caught.value) == "the variable holds no value" and caught.value.kind == ""
+
+
+def test_a_program_keeps_a_bounded_number_of_prepared_runs(static, exe, monkeypatch):
+    monkeypatch.setattr(runners, "MAX_PREPARED_RUNS", 3)
+    program, x = static.default_main_program(), static.data("x", [None, 3])
+    for i in range(5):
+        y = layers.scale(x, float(i))
+        exe.run(feed={"x": ONES}, fetch_list=[y])
+        assert len(program._prepared_runs) == min(i + 1, 3)
+    (out,) = exe.run(feed={"x": ONES}, fetch_list=[y])
+    np.testing.assert_array_equal(out, 4 * ONES)
+
+
+def test_registered_runners(static, exe):
+    program = static.Program()
+    with pytest.raises(ValueError, match="registered already"):
+        registry.register("plain", registry.Runner)
+    registry.assign(program, "no such kind")
+    with pytest.raises(ValueError, match="'no such kind'"):
+        exe.run(program)
+
+    class Recorder(registry.Runner):
+        def run(self, executor, request):
+            return [self.program is program, self.state, executor is exe, request.feed]
+
+    registry._FACTORIES["recorder"] = Recorder
+    try:
+        registry.assign(program, "recorder", 7)
+        assert exe.run(program, feed={"x": 1}) == [True, 7, True, {"x": 1}]
+    finally:
+        del registry._FACTORIES["recorder"]

@@ -14,6 +14,7 @@ from paddle._basics.names import OpRole
 
 from .block import Block
 from .operator import Operator
+from .runners import Runnable
 from .text import program_gaps, program_text, whole
 from .variable import Parameter, Variable, isinstance_of
 
@@ -22,7 +23,7 @@ __all__: list[str] = []
 global_prog_seed = 0
 
 
-class Program:
+class Program(Runnable):
     """A static graph of Blocks.
 
     API functions append to :func:`default_main_program`; initialisers of parameters go to
@@ -51,7 +52,7 @@ class Program:
         self._endpoints: list[str] = []
         self._ps_endpoint: str | None = None
         self._communication = None
-        #: of an asynchronous trainer: its `to_run(scope)` is the Program that the Executor runs instead of this one
+        #: of an asynchronous trainer: the AsyncCommunication that its runner uses
         self._async_communication: Any = None
         self._trainers_endpoints: list[str] = []
         self._distributed_lookup_table = None
@@ -66,9 +67,8 @@ class Program:
         #: how often append_backward ran: gradients of a second run get names of their own
         self._appending_grad_times = 0
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_program__")
-        self._graph = None
-        #: what Executor.run prepared for feeds and fetches of this program
-        self._runs: dict = {}
+        #: what Executor.run has prepared, by device, fed names and fetch list
+        self._prepared_runs: dict = {}
 
     def _from_desc(self, desc) -> None:
         self.desc = desc

@@ -7,6 +7,7 @@ from typing import Any
 from paddle._basics import mode
 from paddle._basics.place import CUDAPlace
 from paddle._programs.program import Program
+from paddle._programs.runners import Runnable, assign
 
 from .multi_place import MultiPlaceExecutor
 from .strategies import ExecutionStrategy
@@ -17,7 +18,7 @@ __all__ = ["CompiledProgram"]
 _PASSES = ("dead", "release", "fuse", "inplace", "schedule")
 
 
-class CompiledProgram:
+class CompiledProgram(Runnable):
     """A Program with strategies of running it.
 
     Every Program is compiled when it is run; this class adds data parallelism over several places.
@@ -31,6 +32,8 @@ class CompiledProgram:
         >>> paddle.enable_static()
         >>> compiled = paddle.static.CompiledProgram(paddle.static.default_main_program())
     """
+
+    _runner_kind = "compiled"
 
     def __init__(self, program_or_graph, build_strategy=None) -> None:
         # a core.Graph; few scripts have one, and `import paddle` does without its module
@@ -54,8 +57,8 @@ class CompiledProgram:
         """Run the saved model of a NativeConfig instead of the Program; feeds and results are PaddleTensors."""
         assert not self._is_data_parallel, "CompiledProgram: data parallel and inference exclude each other"
         assert not self._is_inference, "this CompiledProgram is for inference: it can not be compiled anew"
-        self._predictor = config._predictor()
         self._is_inference = True
+        assign(self, "inference", config._predictor())
         return self
 
     def with_data_parallel(

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import atexit
 import sys
-import warnings
-
-import numpy as np
 
 import paddle._core as core
 from paddle._basics import mode, unique_name
-from paddle._basics.dtypes import VarType, to_numpy_dtype
-from paddle._programs import guards, run_observer
+from paddle._basics.place import device_number
+from paddle._programs import guards, run_observer, runners
 from paddle._programs import scope as scopes
 from paddle._programs.program import Program
 from paddle._programs.scope import _switch_scope, global_scope, scope_guard
 from paddle._programs.variable import Variable, isinstance_of
 
-from .compiler import CompiledProgram
 from .datasets import run_from_dataset
-from .feed import FeedSlot, _to_name_str, as_numpy, check_feed_shape_type, say_what_is_empty, split_fetch_list
-from .py_reader import READER_OPS, source_of, without_readers
-from .sections import Section
+from .feed import as_numpy, check_feed_shape_type, split_fetch_list
+from .runners import prune, run_at_place, set_learning_rate
 
 __all__ = ["Executor", "global_scope", "scope_guard"]
-
-#: prepared runs that a program keeps
-_MAX_RUNS = 256
 
 
 @atexit.register
@@ -34,37 +26,6 @@ def _complete() -> None:
     """A script that comes to its end without `Executor.close` is complete, too; one that ends by an error is not."""
     if getattr(sys, "last_value", None) is None:
         core.dist.complete_servers()
-
-
-class _Run:
-    """What one (program, feed names, fetch list) needs at every run; made once and kept by the program."""
-
-    __slots__ = ("desc", "slots", "feed_names", "fetch_names", "reads", "fetched", "made_of")
-
-    def __init__(self, program: Program, feed: dict, fetch_list: list) -> None:
-        block = program.global_block()
-        self.desc = program.desc
-        self.slots = []
-        #: (where batches come from, the variables of a batch) for each `read` operator: slots to check them by
-        self.reads = []
-        if any(op.type in READER_OPS for op in block.ops):
-            for op in block.ops:
-                if op.type == "read":
-                    slots = [FeedSlot(block.var(name)) for name in op.output("Out")]
-                    self.reads.append((source_of(program, op.input("Reader")[0]), slots))
-            self.desc = without_readers(program)
-        for name in feed:
-            if not isinstance(name, str):
-                raise TypeError(f"the names of fed variables are str, but received {name!r:.200}")
-            if block.has_var(name):
-                self.slots.append(FeedSlot(block.var(name)))
-            else:
-                warnings.warn(f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=6)
-        self.feed_names = [s.name for s in self.slots]
-        self.fetch_names = [_to_name_str(v) for v in fetch_list]
-        self.fetched = fetch_list  # kept alive: the key of the cache holds their ids
-        #: the ProgramDesc (not a clone without readers or what is pruned) and its revision
-        self.made_of: tuple = ()
 
 
 class Executor:
@@ -89,9 +50,9 @@ class Executor:
     def __init__(self, place=None) -> None:
         mode.choose_static()
         self.place = mode._current_expected_place() if place is None else mode._get_paddle_place(place)
+        self._device = device_number(self.place)
         self._default_executor = core.Executor(self.place)
         self._closed = False
-        self._pruned: dict = {}
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_executor__")
 
     def close(self) -> None:
@@ -164,13 +125,11 @@ class Executor:
         return_merged,
         use_prune,
     ):
-        """As :meth:`run`: finds out what the program is, and runs it as such."""
+        """As :meth:`run`."""
         if self._closed:
             raise RuntimeError("this Executor has been closed")
         if run_observer.observer is not None:
             run_observer.observer.before_run(self, program)
-        if isinstance(program, CompiledProgram) and program._is_inference:
-            return self._run_inference(program._predictor, feed)
         default = program is None
         if default:
             program = guards.default_main_program()
@@ -182,28 +141,8 @@ class Executor:
             fetch_list = [fetch_list]
         if scope is None:
             scope = scopes.g_scope
-        compiled = None
-        if isinstance(program, Program) and program._pipeline_opt:
-            if "startup_program" not in program._pipeline_opt:
-                return self._run_section(program, feed or {}, fetch_list, scope, return_numpy)
-            program = program._pipeline_opt["startup_program"]
-        if isinstance(program, CompiledProgram):
-            compiled, program = program, program._compile(scope, self.place)._program
-        elif type(program) is not Program and not isinstance(program, Program):
-            raise TypeError(f"run: program must be a Program, got {type(program)}")
-        elif isinstance(program._graph, CompiledProgram):
-            compiled = program._graph
-            compiled._compile(scope, self.place)
-        elif program._async_communication is not None:
-            program = program._async_communication.to_run(scope)
-        if not program.blocks[0].ops:
-            self._warn_of_nothing(default)
-        if compiled is not None and compiled._dry_run():
-            return []
-        if compiled is not None and compiled._executor is not None:
-            return self._run_places(compiled, feed, list(fetch_list), return_numpy, return_merged, use_prune)
-        passes = None if compiled is None else compiled._passes()
-        return self._run_place(program, feed, fetch_list, fetch_var_name, scope, return_numpy, use_prune, passes)
+        how = feed, fetch_list, fetch_var_name, scope, return_numpy, return_merged, use_prune, default
+        return runners.resolve(program).run(self, runners.Request(*how))
 
     def _run_program(
         self, program, feed, fetch_list, feed_var_name, fetch_var_name, scope, return_numpy, use_program_cache
@@ -211,56 +150,8 @@ class Executor:
         """Runs a Program at the Executor's place."""
         if not isinstance(program, Program):
             raise TypeError(f"run: program must be a Program, got {type(program)}")
-        fetch_list = fetch_list or ()
-        return self._run_place(program, feed, fetch_list, fetch_var_name, scope, return_numpy, False, None)
-
-    def _run_place(self, program, feed, fetch_list, fetch_var_name, scope, return_numpy, use_prune, passes):
-        if not isinstance(fetch_var_name, str):
-            raise TypeError(f"fetch_var: name must be a str, got {type(fetch_var_name)}")
-        if feed is None:
-            feed = {}
-        elif type(feed) is not dict:
-            feed = self._one_feed(feed)
-
-        fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
-        key = (tuple(feed), fetch_key, use_prune)
-        prepared = program._runs.get(key)
-        desc = program.desc
-        if prepared is None or prepared.made_of != (desc, desc._revision):
-            prepared = self._prepare(program, feed, list(fetch_list), use_prune)
-            # Preparing may change the Program itself: it fills in what operators leave open.
-            prepared.made_of = (desc, desc._revision)
-            if len(program._runs) >= _MAX_RUNS:
-                program._runs.clear()
-            program._runs[key] = prepared
-        place = self.place
-        tensors = [slot.tensor(feed[slot.name], place) for slot in prepared.slots]
-        names = prepared.feed_names
-        if prepared.reads:
-            names = list(names)
-            for source, slots in prepared.reads:
-                fields = source.next()
-                if len(fields) != len(slots):
-                    raise ValueError(f"a batch of the reader has {len(fields)} fields, the Program reads {len(slots)}")
-                tensors.extend(slot.tensor(field, place) for slot, field in zip(slots, fields, strict=True))
-                names.extend(slot.name for slot in slots)
-        if "lr_sheduler" in program.__dict__:
-            self._set_learning_rate(program, scope)
-        try:
-            out = self._default_executor.run(prepared.desc, scope, names, tensors, prepared.fetch_names, passes)
-        except core.EnforceNotMet as error:
-            say_what_is_empty(error, program, scope, names)
-            raise
-        return [as_numpy(t) for t in out] if return_numpy else out
-
-    def _run_section(self, program: Program, feed: dict, fetch_list, scope, return_numpy) -> list:
-        """A batch through this process's section of a pipeline."""
-        known: dict = program._pipeline_opt  # type: ignore[assignment]  # of a section there is one
-        if "section" not in known:
-            known["section"] = Section(known["section_program"]["program"], known["num_microbatches"])
-        if "lr_sheduler" in program.__dict__:
-            self._set_learning_rate(program, scope)
-        return known["section"].run(self._default_executor, feed, list(fetch_list), scope, self.place, return_numpy)
+        request = runners.Request(feed, fetch_list or (), fetch_var_name, scope, return_numpy)
+        return run_at_place(self, program, request)
 
     def _run_inference(self, exe, feed):
         """Runs what a CompiledProgram has been made for inference from; `feed` and results are PaddleTensors."""
@@ -270,23 +161,6 @@ class Executor:
         """Runs a CompiledProgram: over its places and trainers where it has several, in the scope of its first run."""
         names = "feed", fetch_var_name, scope, return_numpy, False, return_merged, False
         return self._run_impl(program, feed, fetch_list, *names)
-
-    def _run_places(self, compiled, feed, fetch_list: list, return_numpy, return_merged, use_prune) -> list:
-        program = compiled._program
-        variables, optimize_ops = split_fetch_list(fetch_list)
-        if use_prune or optimize_ops:
-            names = feed if isinstance(feed, dict) else {name: 0 for one in feed or () for name in one}
-            program = self._prune_program(program, names, variables, optimize_ops)
-        if "lr_sheduler" in program.__dict__:
-            self._set_learning_rate(program, compiled._scope)
-        feed = {} if feed is None else feed
-        how = compiled._passes(), return_numpy, return_merged, compiled._threads()
-        try:
-            return compiled._executor.run(self._default_executor, program, feed, variables, *how)
-        except core.EnforceNotMet as error:
-            fed = [name for one in (feed if isinstance(feed, (list, tuple)) else [feed]) for name in one]
-            say_what_is_empty(error, program, compiled._scope, fed)
-            raise
 
     def _split_optimize_ops_in_fetch_list(self, fetch_list):
         """What of a fetch list is variables and names, and the optimizer's operators, which say what is to be run.
@@ -299,50 +173,13 @@ class Executor:
         """
         return split_fetch_list(fetch_list)
 
-    def _prepare(self, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> _Run:
-        variables, optimize_ops = split_fetch_list(fetch_list)
-        if use_prune or optimize_ops:
-            program = self._prune_program(program, feed, variables, optimize_ops)
-            block = program.global_block()
-            feed = {name: value for name, value in feed.items() if block.has_var(name)}
-            for name, var in block.vars.items():
-                if var.is_data and var.stop_gradient and var.desc.need_check_feed() and name not in feed:
-                    if not var.persistable and var.type == VarType.LOD_TENSOR and not var.belong_to_optimizer:
-                        raise ValueError(f"feed has no data for variable '{name}'")
-        run = _Run(program, feed, variables)
-        run.fetched = fetch_list
-        return run
-
     def _prune_program(self, program: Program, feed=None, fetch_list=None, optimize_ops=None) -> Program:
         """What `fetch_list` and the optimizer's operators (all, unless some are given) need."""
-        if not optimize_ops:
-            optimize_ops = [op for block in program.blocks for op in block.ops if op._is_optimize_op()]
-        return program._prune_with_input(list(feed or ()), [*(fetch_list or ()), *optimize_ops])
-
-    @staticmethod
-    def _one_feed(feed) -> dict:
-        if isinstance(feed, (list, tuple)):
-            if len(feed) != 1:
-                raise AssertionError(f"a list of feeds has one for each place, and there is one place, not {len(feed)}")
-            feed = feed[0]
-        if not isinstance(feed, dict):
-            raise TypeError(f"run: feed must be a dict, got {type(feed)}")
-        return feed
+        return prune(program, feed, fetch_list, optimize_ops)
 
     def _set_learning_rate(self, program: Program, scope) -> None:
-        scheduler = program.lr_sheduler  # type: ignore[attr-defined]  # optimizers set it
-        var = program.global_block().vars[scheduler._var_name]
-        rate = np.array([scheduler()], dtype=to_numpy_dtype(var.dtype))
-        scope.var(scheduler._var_name).get_tensor().set(rate, self.place)
-
-    @staticmethod
-    def _warn_of_nothing(default: bool) -> None:
-        hint = (
-            "you are using default_main_program: make sure that the model was created in it, or pass the Program"
-            if default
-            else "if you pass a Program, make sure that the model was created under its program_guard"
-        )
-        warnings.warn(f"the Program has no operators to run; {hint}", stacklevel=4)
+        """Write the value of the Program's learning rate scheduler to its variable."""
+        set_learning_rate(program, scope, self.place)
 
     def infer_from_dataset(
         self,

@@ -7,7 +7,9 @@ from typing import Any
 
 import paddle._core as core
 from paddle._basics.flags import get_flags
+from paddle._programs.runners import Request, Runner, register
 from paddle.static.executor import scope_guard
+from paddle.static.runners import run_at_place, warn_if_empty
 
 from .communication import Communication, of_program
 from .communicator import Communicator
@@ -152,3 +154,15 @@ def resume_steps(endpoints, trainer_id):
     if isinstance(endpoints, str):
         endpoints = [e for e in endpoints.split(",") if e]
     return core.dist.resume_trainer(list(endpoints), trainer_id)
+
+
+class AsyncTrainerRunner(Runner):
+    """Runs an asynchronous trainer's Program; its AsyncCommunication (the state) chooses the form of the Program."""
+
+    def run(self, executor: Any, request: Request) -> list:
+        program = self.state.to_run(request.scope)
+        warn_if_empty(program, request)
+        return run_at_place(executor, program, request)
+
+
+register("parameter_server", AsyncTrainerRunner)

@@ -11,6 +11,7 @@ from paddle._basics import mode
 from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.program import Program
+from paddle._programs.runners import assign
 from paddle._programs.variable import Parameter
 from paddle.distributed.checkport import wait_server_ready
 from paddle.distributed.collective_transpiler import prepare_nccl2, transpile_collective, transpile_nccl2
@@ -202,6 +203,7 @@ class DistributeTranspiler:
         program._communication = of_program(self._communicator_mode(), trainers, program)
         if not (self.sync_mode or self.config.runtime_split_send_recv or self.config.enable_dc_asgd):
             program._async_communication = AsyncCommunication(program, trainers)
+            assign(program, "parameter_server", program._async_communication)
 
     def _check_transpiled(self) -> None:
         if not self.pserver_endpoints:

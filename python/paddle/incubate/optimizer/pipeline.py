@@ -8,6 +8,7 @@ from paddle._basics import mode, unique_name
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_startup_program
 from paddle._programs.program import Program
+from paddle._programs.runners import assign
 from paddle.optimizer.base import OptimizerBase, Pairs
 from paddle.static.amp.decorator import OptimizerWithMixedPrecision
 
@@ -271,6 +272,7 @@ class PipelineOptimizer:
         mine = main._pipeline_opt["local_rank"] % len(devices)
         self.startup_program = self._split_startup(startup, devices, mine)
         startup._pipeline_opt = {"startup_program": self.startup_program}
+        assign(startup, "redirect", self.startup_program)
         self._accumulate(blocks[mine], devices[mine])
         main._pipeline_opt = {
             "trainer": "PipelineTrainer",
@@ -282,4 +284,5 @@ class PipelineOptimizer:
             "num_microbatches": self._num_microbatches,
             "start_cpu_core_id": self._start_cpu_core_id,
         }
+        assign(main, "pipeline", main._pipeline_opt)
         return ops, pairs, sections

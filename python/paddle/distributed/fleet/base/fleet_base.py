@@ -10,6 +10,7 @@ from typing import Any
 
 from paddle._basics import mode
 from paddle._programs.guards import switch_main_program
+from paddle._programs.runners import assign
 from paddle.distributed import mpi, nccl
 from paddle.distributed.data_parallel import DataParallel
 from paddle.distributed.parallel import init_parallel_env, is_initialized
@@ -255,7 +256,7 @@ class Fleet:
         how = loss, startup_program, parameter_list, no_grad_set
         if self._role_maker._is_non_distributed() and not self._is_collective:
             self._make_runtime(context)
-            program._graph = CompiledProgram(program).with_data_parallel(loss.name)
+            assign(program, "compiled", CompiledProgram(program).with_data_parallel(loss.name))
             return optimizer.minimize(*how)
         result = (outer or optimizer).minimize(*how)
         context["program_optimize_ops"], context["program_params_grads"] = result[:2]

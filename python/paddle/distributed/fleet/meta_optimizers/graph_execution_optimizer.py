@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._programs.guards import default_startup_program
+from paddle._programs.runners import assign
 from paddle.distributed.parallel import is_initialized
 from paddle.distributed.program_rings import append_world
 from paddle.static import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -74,5 +75,5 @@ class GraphExecutionOptimizer(MetaOptimizerBase):
     ) -> tuple[None, None]:
         """Compiles the Program of `loss`; the Executor runs the compiled form."""
         program = loss.block.program
-        program._graph = self._compiled(startup_program or default_startup_program(), program, loss)
+        assign(program, "compiled", self._compiled(startup_program or default_startup_program(), program, loss))
         return None, None
