@@ -1,6 +1,6 @@
-"""The specification data, which lie outside of the repository, and what its names stand for.
+"""The specification data: names, signatures and operators of PaddlePaddle 2.0.2, in `spec/` (see its README).
 
-OAR_SPEC names their folder (default: shared/spec beside the checkout, or beside the checkout of a worktree).
+The environment variable OAR_SPEC names another folder.
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def find(name: str) -> Path | None:
-    """The file `name` of the specification data, None where it is not there."""
-    if "OAR_SPEC" in os.environ:
-        path = Path(os.environ["OAR_SPEC"], name)
-        return path if path.is_file() else None
-    folders = [p / "shared" / "spec" for p in ROOT.parents]
-    mark = ROOT / ".git"
-    if mark.is_file():  # a worktree: "gitdir: CHECKOUT/.git/worktrees/NAME"
-        folders += [p / "shared" / "spec" for p in Path(mark.read_text().split(": ", 1)[1].strip()).parents]
-    return next((f / name for f in folders if (f / name).is_file()), None)
+def find(name: str) -> Path:
+    """The file `name` of the specification data.
+
+    Raises:
+        FileNotFoundError: when the folder has no such file.
+    """
+    folder = Path(os.environ.get("OAR_SPEC") or ROOT / "spec")
+    if not (folder / name).is_file():
+        raise FileNotFoundError(f"the specification data in {folder} have no file {name}")
+    return folder / name
 
 
 def resolve(name: str) -> Any:
-    """The object with this full name; AttributeError or ImportError if it is not there."""
+    """The object with this full name.
+
+    Raises:
+        AttributeError, ImportError: when there is none.
+    """
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:

@@ -1,6 +1,6 @@
-"""How far along everything is, counted against the specification data: `make status`, `make status ARGS=missing`.
+"""Operators and names of PaddlePaddle 2.0.2 that the package has: `make status`, `make status ARGS=missing`.
 
-The data (ops.json, api.json) lie outside the repository, in ../shared/spec or where OAR_SPEC points.
+They are counted against the specification data (ops.json and api.json of spec/, or of the folder OAR_SPEC).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def is_there(name: str) -> bool:
+    """Whether the package has this name, not only an object that raises at its use."""
     try:
         found = resolve(name)
     except (ImportError, AttributeError, NotImplementedError):
@@ -31,23 +32,18 @@ def operators(show: bool, spec: Path) -> None:
     have = [name for name in wanted if name in ours]
     print(f"operators          {len(have):5} / {len(wanted)}   ({len(ours)} in the table, gradients included)")
     outside = [op for op in ours.values() if op["needs"]]
-    print(f"  that only say what they need {len(outside):4}")
-    stage = spec / "stages" / "mechanism.txt"
-    lines = [line for line in stage.read_text().splitlines() if line and line[0] != "#"]
-    listed = [n for line in lines for n in line.split(":")[1].split()]
-    print(f"  of mechanism.txt {sum(n in ours for n in listed):5} / {len(listed)}")
+    print(f"  without a kernel {len(outside):5}   (they raise an error that names what they need)")
     cases = recorded_cases()
     without = [n for n in have if n not in cases]
-    print(f"  without a case   {len(without):5}")
+    print(f"  without a test   {len(without):5}")
     launchers = cuda_launchers()
     print(f"CUDA launchers     {len(launchers & set(ours)):5} / {len(ours)}   (python -m paddle._cuda lists the rest)")
     if show:
-        print("\noperators not there:", " ".join(n for n in wanted if n not in ours))
-        print("\noperators that only say what they need:")
+        print("\nmissing operators:", " ".join(n for n in wanted if n not in ours))
+        print("\noperators without a kernel:")
         for op in outside:
             print(f"  {op['type']:28} {op['needs']}")
-        print("\nof mechanism.txt not there:", " ".join(n for n in listed if n not in ours))
-        print("\noperators without a case:", " ".join(without))
+        print("\noperators without a test case:", " ".join(without))
 
 
 def recorded_cases() -> set[str]:
@@ -59,6 +55,7 @@ def recorded_cases() -> set[str]:
 
 
 def cuda_launchers() -> set[str]:
+    """Operators that have a CUDA launcher."""
     try:
         from paddle import _cuda
     except ImportError:
@@ -71,7 +68,7 @@ def names(show: bool, spec: Path) -> None:
     there = {e["name"]: is_there(e["name"]) for e in entries}
     print(f"API names          {sum(there.values()):5} / {len(there)}")
     seed = [e for e in entries if e["seed"]]
-    print(f"  seed names       {sum(there[e['name']] for e in seed):5} / {len(seed)}")
+    print(f"  of the first list{sum(there[e['name']] for e in seed):5} / {len(seed)}")
     have, total = Counter(), Counter()
     for e in seed:
         total[e["section"]] += 1
@@ -79,18 +76,19 @@ def names(show: bool, spec: Path) -> None:
     for section, n in total.most_common():
         print(f"    {section:44} {have[section]:4} / {n}")
     if show:
-        print("\nseed names not there:", " ".join(e["name"] for e in seed if not there[e["name"]]))
+        print("\nmissing names of the first list:", " ".join(e["name"] for e in seed if not there[e["name"]]))
         others = [e["name"] for e in entries if not e["seed"] and not there[e["name"]]]
-        print("\nother names not there:", " ".join(others))
+        print("\nother missing names:", " ".join(others))
 
 
 def main() -> None:
     show = "missing" in sys.argv[1:]
-    found = find("ops.json")
-    if found is None:
-        sys.exit("status: no specification data; set OAR_SPEC to the folder that holds ops.json")
-    operators(show, found.parent)
-    names(show, found.parent)
+    try:
+        spec = find("ops.json").parent
+    except FileNotFoundError as error:
+        sys.exit(f"status: {error}")
+    operators(show, spec)
+    names(show, spec)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ BEGIN, CHINESE, HEADING = "代码示例", re.compile(r"[\u4e00-\u9fff]"), re.com
 
 
 def text_of(page: str) -> str:
-    """A page, or the table of the names that are in all of them (SPEC/seed_table.md)."""
+    """The text of a page; skips the test when there is none."""
     path = PAGES / page
     if not path.is_file():
         pytest.skip(f"there is no {path}")

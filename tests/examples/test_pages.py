@@ -15,6 +15,7 @@ from typing import Any
 import paddle
 import pytest
 from page_samples import numbered, samples, text_of
+from specification import find as specification_file
 
 TESTS = Path(__file__).resolve().parents[1]
 #: what the page says is defined, without showing it
@@ -151,7 +152,7 @@ SECTIONS = (
 
 def seeds() -> list[str]:
     """The names of the table's sections about processes."""
-    rows = re.findall(r"^- `([\w.]+)` \| \S+ \| (.*?) \| \w+$", text_of("../spec/seed_table.md"), re.M)
+    rows = re.findall(r"^- `([\w.]+)` \| \S+ \| (.*?) \| \w+$", specification_file("seed_table.md").read_text(), re.M)
     return [name for name, section in rows if section in SECTIONS]
 
 

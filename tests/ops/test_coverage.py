@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from catalogue import cases, covered
 from paddle import _core
 from test_table import PATH
@@ -26,7 +25,6 @@ def test_every_gradient_is_checked():
     assert not without - COVERED
 
 
-@pytest.mark.specification("ops.json")
 def test_second_gradients_are_checked():
     double = {op["type"] for op in json.loads(PATH.read_text()) if op.get("double_grad")} & set(TABLE)
     assert double
