@@ -1,9 +1,9 @@
-"""The code blocks of README*.md and docs/**/*.md run: each page in a process of its own, its blocks in order.
+"""The code blocks of README.md and docs/**/*.md run: each page in a process of its own, its blocks in order.
 
 A comment before a block changes that:
 
     <!-- new process -->     the block begins another process
-    <!-- file: NAME -->      the block is written to NAME beside the scripts, not run
+    <!-- file: NAME -->      the block is written to NAME, not run
     <!-- run -->             a shell block is run (shell blocks are only checked for syntax, targets and paths)
     <!-- output -->          the block is the end of what the last block printed ("..." stands for anything)
     <!-- no run: REASON -->  the block is checked for syntax only
@@ -26,12 +26,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     p
-    for p in [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]
+    for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if not {"_build", "api", "gallery"} & set(p.relative_to(ROOT).parts[1:-1])
 )
 FENCE = re.compile(r"^(`{3,})([\w{}:-]*).*$")
 MARK = re.compile(r"^<!-- (new process|file: \S+|run|output|no run: .+|slow) -->$")
 SHELL = ("sh", "bash", "console")
+END = "\x1e"
 
 
 @dataclass
@@ -94,12 +95,20 @@ def run(command: list[str], folder: Path, where: str) -> str:
 
 
 def script_of(page: Path, blocks: list[Block]) -> str:
-    """A script that runs the blocks in order; errors name the page's lines."""
+    """A script that runs the blocks in order, with END after the output of each; errors name the page's lines."""
     lines = ["import __main__"]
     for block in blocks:
         padded = "\n" * (block.line - 1) + block.text
         lines.append(f"exec(compile({padded!r}, {str(page)!r}, 'exec'), vars(__main__))")
+        lines.append(f"print({END!r}, end='', flush=True)")
     return "\n".join(lines) + "\n"
+
+
+def check_output(page: Path, expected: Block, printed: str) -> None:
+    """`printed` ends with the expected text, in which "..." stands for anything."""
+    pattern = ".*?".join(re.escape(part) for part in expected.text.strip().split("..."))
+    found = re.search(pattern + r"\s*\Z", printed, re.S)
+    assert found, f"{page.relative_to(ROOT)}:{expected.line}: printed was\n{printed[-2000:]}"
 
 
 def check_shell(page: Path, block: Block) -> None:
@@ -117,17 +126,19 @@ def check_shell(page: Path, block: Block) -> None:
 
 def run_page(page: Path, folder: Path) -> None:
     """Runs the blocks of one page."""
-    group: list[Block] = []
-    printed = ""
+    group: list[Block] = []  # Python blocks of one process
+    expected: list[tuple[int, Block]] = []  # number of a block in the group, and what it prints
+    printed = ""  # by the last shell block
 
-    def flush() -> str:
-        nonlocal group
-        text = ""
+    def flush() -> None:
         if group:
             where = f"{page.relative_to(ROOT)}:{group[0].line}"
-            text = run([sys.executable, "-W", "ignore", "-c", script_of(page, group)], folder, where)
-        group = []
-        return text
+            script = script_of(page, group)
+            outputs = run([sys.executable, "-W", "ignore", "-c", script], folder, where).split(END)
+            for number, block in expected:
+                check_output(page, block, outputs[number])
+        group.clear()
+        expected.clear()
 
     for block in blocks_of(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"
@@ -136,15 +147,16 @@ def run_page(page: Path, folder: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(block.text)
         elif block.mark("output") is not None:
-            printed = flush() or printed
-            pattern = ".*?".join(re.escape(part) for part in block.text.strip().split("..."))
-            assert re.search(pattern + r"\s*\Z", printed, re.S), f"{where}: printed was\n{printed[-2000:]}"
+            if group:
+                expected.append((len(group) - 1, block))
+            else:
+                check_output(page, block, printed)
         elif block.language == "python":
             if block.mark("no run") is not None:
                 ast.parse(block.text)
                 continue
             if block.mark("new process") is not None:
-                printed = flush() or printed
+                flush()
             group.append(block)
         elif block.language in SHELL:
             check_shell(page, block)
@@ -168,3 +180,10 @@ def parameters() -> list:
 @pytest.mark.parametrize("page", parameters())
 def test_blocks(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
+
+
+def test_readme_cn_has_the_blocks_of_readme() -> None:
+    def without_comments(name: str) -> list[tuple[str, str]]:
+        return [(b.language, re.sub(r"\s+# .*", "", b.text)) for b in blocks_of(ROOT / name)]
+
+    assert without_comments("README_cn.md") == without_comments("README.md")
