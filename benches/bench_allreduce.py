@@ -1,12 +1,12 @@
-"""all_reduce among processes of this machine: time of a call and CPU time, by ranks, size and way.
+"""Time and CPU time of an all_reduce among processes of this machine, by ranks, size and transport.
 
     python benches/bench_allreduce.py [--ranks 2,4,8] [--sizes 4B,4KB,1MB,64MB] [--ways memory,tcp] [--runs 5]
 
 Ranks are made by `paddle.distributed.spawn`, with one thread each; float32 sums. `memory` is shared memory, `tcp` the
-loopback (OAR_SHARED_MEMORY=0). Prints for every rank count, size and way: the microseconds of a call (the median of
-the runs; of the slowest and of the fastest rank), the CPU microseconds of a call averaged over the ranks, and the CPU
-seconds that all ranks used together. Ranks beyond the number of cores share them: the time of a call is then the CPU
-time of all ranks over the cores. `chrt -r 1` before the command keeps other work of the machine out of the figures.
+loopback (OAR_SHARED_MEMORY=0). Prints for every rank count, size and transport: the microseconds of a call (the median
+of the runs; of the slowest and of the fastest rank), the CPU microseconds of a call averaged over the ranks, and the
+CPU seconds that all ranks used together. Ranks beyond the number of cores share them: the time of a call is then the
+CPU time of all ranks over the cores. With `chrt -r 1` other processes of the machine do not show in the figures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COUNTS = {"4B": 1, "4KB": 1 << 10, "1MB": 1 << 18, "64MB": 1 << 24}  # float32 v
 
 
 def calls_per_run(count: int) -> int:
-    """Few enough for a run of well under a second, enough to be above the clock's grain."""
+    """Calls per run: a run takes well under a second and many times the clock's resolution."""
     return 100 if count < 1 << 16 else 20 if count < 1 << 20 else 3
 
 
@@ -54,7 +54,7 @@ def rank_main(sizes: list[str], runs: int, results: Any) -> None:
 
 
 def measure(ranks: int, sizes: list[str], way: str, runs: int) -> list[dict[str, tuple[float, float]]]:
-    """What every rank reports, by rank."""
+    """The results of every rank, by rank."""
     import paddle.distributed as dist
 
     os.environ.update(OMP_NUM_THREADS="1", OAR_SHARED_MEMORY="0" if way == "tcp" else "1")

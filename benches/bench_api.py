@@ -1,6 +1,6 @@
-"""What a small call costs through the API: `make bench`, or `pytest benches --benchmark-only`.
+"""Cost of a small call through the API: `make bench`, or `pytest benches --benchmark-only`.
 
-Each case runs on `paddle` as installed; with torch installed beside it, on torch as well, for a ratio in one run.
+Each case runs on `paddle` as installed; where torch is installed, on torch as well, for a ratio in one run.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benches/bench_parallel.py [--seconds 5] [--rounds 3] [--processes 2]
 
-LeNet and a multilayer perceptron (batches of 128, as in peerbench's workloads). Single and parallel runs take turns.
+LeNet and a multilayer perceptron (batches of 128). Single and parallel runs alternate.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def run(kind: str, world: int, seconds: float) -> float:
     from paddle import _core
     from paddle.distributed.launch.cores import divide
 
-    # A core for each process and one thread on it, as the launcher divides them; the single one has no more.
+    # One core and one thread for each process, as the launcher divides them, and for the single process.
     everything = os.sched_getaffinity(0)
     cores = divide(max(world, len(everything)))
     token = _core.dist.fresh_token()
@@ -95,7 +95,7 @@ def run(kind: str, world: int, seconds: float) -> float:
             }
         command = [sys.executable, os.path.abspath(__file__), "--child", kind, "--seconds", str(seconds)]
         if cores[rank]:
-            os.sched_setaffinity(0, cores[rank])  # which the child inherits
+            os.sched_setaffinity(0, cores[rank])  # inherited by the child
         children.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
         os.sched_setaffinity(0, everything)
     rate = 0.0

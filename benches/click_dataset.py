@@ -1,10 +1,11 @@
-"""A click model trained from MultiSlot text with Hogwild threads, here and on real Paddle 1.8.5, in turns.
+"""A click model trained from MultiSlot text with Hogwild threads, alternately here and on Paddle 1.8.5.
 
     python benches/click_dataset.py [--theirs PYTHON_WITH_1.8.5] [--rounds 3] [--samples 40000] [--threads 1 2]
 
-26 categories and 13 numbers a sample, as in Criteo's data, made up with a seed; embeddings of 16 with sparse gradients,
-layers of 256 and 128, SGD. Prints MB/s of `load_into_memory` and samples/s of `train_from_dataset`, medians of the
-rounds, by threads: of reading and of training. Both run on as many cores as threads. (This file runs on Python 3.7.)
+26 categories and 13 numbers a sample, as in Criteo's data, generated from a seed; embeddings of 16 with sparse
+gradients, layers of 256 and 128, SGD. Prints MB/s of `load_into_memory` and samples/s of `train_from_dataset`, medians
+of the rounds, by threads: of reading and of training. Both run on as many cores as threads. (This file runs on Python
+3.7.)
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ def child(folder, threads, epochs):
 
 def job(python, folder, threads, epochs):
     everything = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(everything)[:threads])  # which the child inherits
+    os.sched_setaffinity(0, sorted(everything)[:threads])  # inherited by the child
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or python == sys.executable}
     env.update(OMP_NUM_THREADS="1", CPU_NUM="1")
     command = [python, os.path.abspath(__file__), "--child", folder, "--threads", str(threads), "--epochs", str(epochs)]
     try:
-        # 1.8.5 leaves a description of its trainers behind, beside the data.
+        # 1.8.5 writes a description of its trainers into the folder of the data.
         at = os.path.dirname(folder)
         done = subprocess.run(command, cwd=at, capture_output=True, env=env, timeout=600, check=False)
     finally:

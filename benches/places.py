@@ -2,8 +2,8 @@
 
     python benches/places.py [--seconds 4] [--rounds 3] [--places 2]
 
-LeNet and the multilayer perceptron of peerbench (Adam), with batches of 128 for each place, and with batches of
-128 that the places share. Single and parallel runs take turns, each in a process of its own; kernels use one thread.
+LeNet and the multilayer perceptron (Adam), with batches of 128 for each place, and with batches of
+128 that the places share. Single and parallel runs alternate, each in a process of its own; kernels use one thread.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def child(name: str, batch: int, seconds: float) -> None:
 
 
 def run(name: str, places: int, batch: int, seconds: float) -> float:
-    """Samples per second of a process with so many places."""
+    """Samples per second of a process with that number of places."""
     everything = os.sched_getaffinity(0)
     command = [sys.executable, os.path.abspath(__file__), "--child", name, "--batch", str(batch)]
-    os.sched_setaffinity(0, sorted(everything)[:places])  # which the child inherits
+    os.sched_setaffinity(0, sorted(everything)[:places])  # inherited by the child
     try:
         done = subprocess.run(
             [*command, "--seconds", str(seconds)],

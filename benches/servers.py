@@ -1,17 +1,17 @@
-"""Parameter servers on this machine: what a step costs, and how fast one server gives and takes values.
+"""Parameter servers on this machine: cost of a step, and bytes per second of pulls and pushes.
 
     python benches/servers.py train [--sparse] [--mode async] [--pairs 1,1 2,2 4,4 8,8] [--peer PYTHON]
     python benches/servers.py alone [--clients 1 4] [--servers 1] [--rounds 3] [--seconds 1]
 
 `train` starts servers and trainers of a click model (a table of 100,000 rows of 16 floats, three dense layers, 128
 samples a trainer) and prints the steps of all trainers a second, and the CPU milliseconds of a trainer's step at the
-trainers and at the servers. `--peer` runs the same file with another interpreter (Paddle 1.8.5, Python 3.7) beside
-this one, by turns.
-`alone` asks servers for rows and dense values by so many clients, and gives them others, over TCP (`--memory`: through
-the memory of the host instead). Beside each figure stands that of plain sockets, by turns with it: as many connections,
-each of a process that writes messages of the same size (a MiB at a time at most) to a process that reads them into one
-buffer. Nobody answers there, nothing is checked, and no byte leaves the caches. They have the system's congestion
-control; where that paces (bbr), streams that do not are faster (`--unpaced`): a server's are such within a host.
+trainers and at the servers. `--peer` runs the same file alternately with another interpreter (Paddle 1.8.5,
+Python 3.7).
+`alone` pulls and pushes rows and dense values by that number of clients, over TCP (`--memory`: through shared memory).
+Each figure is followed by that of plain sockets, measured alternately: as many connections, each of a process that
+writes messages of the same size (at most a MiB at a time) to a process that reads them into one buffer, without answers
+and without checksums. Plain sockets use the system's congestion control; with one that paces (bbr) streams without
+pacing are faster (`--unpaced`). A server's connections within a host are not paced.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def free_ports(count):
 
 
 class Processes:
-    """Processes of one measurement; whatever happens, none is left."""
+    """Processes of one measurement; all are killed at its end and after LIMIT seconds."""
 
     def __init__(self):
         self.all = []
@@ -64,8 +64,8 @@ class Processes:
             p.wait()
 
 
-def hear(process, word):
-    """What stands behind `word` in a line of the process."""
+def read_line(process, word):
+    """The rest of the first line of the process that begins with `word`."""
     while True:
         line = process.stdout.readline()
         if not line:
@@ -74,17 +74,17 @@ def hear(process, word):
             return line[len(word) :].strip()
 
 
-def tell(process, word="go"):
+def send_line(process, word="go"):
     process.stdin.write(word + "\n")
     process.stdin.flush()
 
 
-def say(word, more=""):
+def print_line(word, more=""):
     print(word, more, flush=True)
 
 
 def cpu(processes):
-    """CPU seconds that they have taken."""
+    """CPU seconds of the processes."""
     total = 0
     for p in processes:
         with open("/proc/%d/stat" % p.pid) as f:
@@ -140,12 +140,12 @@ def train_role(args):
         batches.append({"ids": ids.reshape(-1, 1), "dense": dense, "label": label})
     for step in range(10):
         executor.run(program, feed=batches[step % 8], fetch_list=[loss])
-    say("ready")
+    print_line("ready")
     sys.stdin.readline()
     start = time.time()
     for step in range(args.steps):
         executor.run(program, feed=batches[step % 8], fetch_list=[loss])
-    say("done", str(time.time() - start))
+    print_line("done", str(time.time() - start))
     sys.stdin.readline()
     executor.close()
 
@@ -161,14 +161,14 @@ def measure(python, servers, trainers, args):
             for role, count in (("server", servers), ("trainer", trainers))
         ]
         for p in roles[1]:
-            hear(p, "ready")
+            read_line(p, "ready")
         before = [cpu(r) for r in roles]
         for p in roles[1]:
-            tell(p)
-        seconds = [float(hear(p, "done")) for p in roles[1]]
+            send_line(p)
+        seconds = [float(read_line(p, "done")) for p in roles[1]]
         each = [1000 * (cpu(r) - b) / args.steps / trainers for r, b in zip(roles, before)]  # noqa: B905 (3.7 has no strict)
         for p in roles[1]:
-            tell(p)
+            send_line(p)
         for p in roles[1]:
             p.wait()
         return {"steps_per_s": sum(args.steps / s for s in seconds), "trainer_ms": each[1], "server_ms": each[0]}
@@ -297,18 +297,18 @@ def alone_role(args):
         kinds[name]()
         for _ in range(3):
             executor.run(program)
-        say("ready")
+        print_line("ready")
         while sys.stdin.readline().strip() == "go":
             count, start = 0, time.time()
             while time.time() - start < args.seconds:
                 executor.run(program)
                 count += 1
-            say("done", str(count / (time.time() - start)))
+            print_line("done", str(count / (time.time() - start)))
     executor.close()
 
 
 def sockets(message, connections, seconds, unpaced=False):
-    """GB/s that so many processes give as many others by plain sockets, in messages of that size."""
+    """GB/s from that number of processes to as many others by plain sockets, in messages of that size."""
     door, ends, children = socket.create_server(("127.0.0.1", 0)), [], []
 
     def child(work):
@@ -378,22 +378,22 @@ def alone(args):
                 )
                 for kind in args.kinds:
                     for p in trainers:
-                        hear(p, "ready")
+                        read_line(p, "ready")
                     moved = args.dense if "dense" in kind else args.batch * (4 * width + 8)
                     found = []
                     for _ in range(args.rounds):
                         plain = sockets(moved, clients, args.seconds, args.unpaced)
                         before = [cpu(servers), cpu(trainers)]
                         for p in trainers:
-                            tell(p)
-                        rate = sum(float(hear(p, "done")) for p in trainers)
+                            send_line(p)
+                        rate = sum(float(read_line(p, "done")) for p in trainers)
                         each = [
                             1000 * (cpu(ps) - b) / args.seconds / rate
                             for ps, b in ((trainers, before[1]), (servers, before[0]))
                         ]
                         found.append((rate * moved / 1e9 / plain, rate, plain, *each))
                     for p in trainers:
-                        tell(p, "next")
+                        send_line(p, "next")
                     ratio, rate, plain, client, server = np.median(found, axis=0)
                     print(
                         form

@@ -1,4 +1,4 @@
-"""Steps in common of many trainers at many servers, played with measured costs: where it saturates, and what limits it.
+"""Simulates synchronous steps of many trainers at many servers from measured costs: throughput, and what limits it.
 
     python benches/servers_simulate.py [--compute 3 --message 60 --byte 0.4 --update 0.25 --network 0.8]
 
@@ -6,7 +6,7 @@ Costs: `--compute` milliseconds of a trainer's own work in a step, `--message` m
 either end, `--byte` nanoseconds of CPU for a byte sent or received at either end, `--update` nanoseconds of CPU for
 each byte of a gradient that a server adds, `--network` nanoseconds for a byte on a host's wire (0.8: 10 Gbit/s), each
 way. A server has `--cores` cores and a host of its own; a trainer one core and a host. A step: every trainer computes
-(a fifth more or less, drawn), sends each server its part, the server adds each part when all are there, steps, and
+(a random fifth more or less), sends each server its part, the server adds each part when all are there, steps, and
 answers all. Parts are equal. The defaults
 of compute, byte and update are fitted to what `servers.py train` measured; that of message is assumed.
 """
@@ -18,12 +18,12 @@ import heapq
 import random
 
 SHAPES = [(1, 1), (2, 2), (4, 4), (8, 8), (8, 64), (8, 1000), (32, 1000), (100, 100), (100, 1000), (400, 1000)]
-#: what a trainer sends, and gets back, in a step
+#: bytes that a trainer sends, and receives, in a step
 SIZES = {"sparse, 0.8 MB": 0.8e6, "dense, 7 MB": 7e6, "dense, 100 MB": 100e6}
 
 
 class Cores:
-    """Work goes to the core that is free first."""
+    """Cores of a host; work goes to the first free one."""
 
     def __init__(self, count: int) -> None:
         self.free, self.busy = [0.0] * count, 0.0
@@ -54,7 +54,7 @@ def play(servers: int, trainers: int, size: float, cost: argparse.Namespace, ste
             worked += own + 2 * servers * handle
             now = at[t] + own
             for k in range(servers):
-                now += max(handle, wire)  # what one server is sent while the next one's part is made
+                now += max(handle, wire)  # sending to one server overlaps with making the next one's part
                 arrivals.append((now, (t + k) % servers))
         ready = [0.0] * servers
         for when, s in sorted(arrivals):

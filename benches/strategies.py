@@ -1,11 +1,11 @@
-"""What each strategy of fleet costs beside plain data parallelism, on two ranks of this machine.
+"""Cost of each strategy of fleet over plain data parallelism, on two ranks of this machine.
 
     python benches/strategies.py [--steps 40] [--rounds 2] [--batch 64] [NAME...]
 
 A multilayer perceptron (784 - 4 x 1024 - 10, Adam, 64 samples a rank and step; a pipeline gets those of both).
-Prints a table: the operators that the main Program has more than the plain one; bytes that a rank keeps between steps
-(parameters, states of the optimizer, sums), that it needs at most, and steps per second, all three over "plain".
-Strategies take turns, and the best round of each counts.
+Prints a table: the operators added to the plain main Program; bytes that a rank keeps between steps (parameters,
+optimizer states, sums), peak bytes, and steps per second, all three over "plain". Strategies alternate, and the best
+round of each counts.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "sharding": {"sharding": True, "sharding_configs": {"fuse_broadcast_MB": 4.0}},
     "pipeline": {"pipeline": True, "pipeline_configs": {"micro_batch": 4}},
 }
-#: over two servers, which run Adam; of geo trainers do, SGD, and send what has changed
+#: modes with two servers, which run Adam; in geo mode trainers run SGD and send differences
 SERVERS = {"sync": (), "async": (), "half_async": (), "geo": (4,)}
-#: the optimizers that these take
+#: optimizers that these strategies need
 INSIDE = {"localsgd": "SGD", "adaptive_localsgd": "SGD", "lars": "Momentum", "dgc": "Momentum", "geo": "SGD"}
 
 
@@ -82,7 +82,7 @@ def servers(name: str) -> tuple[Any, Any]:
 
 
 def measure(name: str, steps: int, batch: int) -> dict[str, Any]:
-    """What the rank of this process finds."""
+    """The measurement of this process's rank."""
     import numpy as np
     from paddle import _core, fluid
 

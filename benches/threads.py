@@ -1,8 +1,8 @@
-"""What a second thread gains: `chrt -r 1 python benches/threads.py [--only NAME,...] [--rounds N] [--most RATIO]`.
+"""Gain of a second thread: `chrt -r 1 python benches/threads.py [--only NAME,...] [--rounds N] [--most RATIO]`.
 
-Times large calls of the operators (over 200 us with one thread) with OMP_NUM_THREADS=1 and 2, each in processes of its
-own that take turns, and prints two threads' time over one's. Exits with 1 if an operator that ARCHITECTURE.md does not
-except stays above RATIO (0.85).
+Times large calls of the operators (over 200 us with one thread) with OMP_NUM_THREADS=1 and 2, each in alternating
+processes, and prints two threads' time over one's. Exits with 1 if an operator that docs/dev/kernels.md does not except
+stays above RATIO (0.85).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 Case = Callable[[], Callable[[], Any]]
 CASES: dict[str, Case] = {}
-# One stream of random numbers, a running sum, the scan of one row: see ARCHITECTURE.md.
+# One stream of random numbers, a running sum, the scan of one row: see docs/dev/kernels.md.
 EXCEPT = ("random/", "serial/")
 
 
@@ -258,9 +258,9 @@ def child(names: list[str]) -> None:
                 for _ in range(inner):
                     call()
                 samples.append((time.perf_counter() - start) / inner)
-            found[name] = min(samples)  # what else runs on the machine only ever adds
+            found[name] = min(samples)  # other load of the machine only adds time
             del call
-        except Exception as error:  # one operator must not hide the others
+        except Exception as error:  # an error of one operator does not hide the others
             found[name] = f"{type(error).__name__}: {str(error)[:100]}"
     print("RESULT", json.dumps(found))
 

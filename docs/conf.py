@@ -20,6 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "api_pages",
+    "project_pages",
 ]
 if os.environ.get("OAR_DOCS_QUICK"):  # text only: neither the API reference nor the gallery
     extensions = ["myst_parser"]

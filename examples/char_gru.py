@@ -3,7 +3,7 @@
     python examples/char_gru.py [--steps N] [--out FOLDER] [--begin TEXT]
 
 It reads the topics of `help()` (pydoc_data, part of Python under the PSF licence), trains for about a minute on two
-cores, saves the model, and writes a few lines of its own: they have the words' shape and little of their sense.
+cores, saves the model, and writes a few lines of its own: the words look right and make little sense.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def load_text(limit=300_000):
 
 
 class Writer(nn.Layer):
-    """The scores of the next character at each place of a text, and the state behind the last one."""
+    """Scores of the next character at each position of a text, and the state after the last one."""
 
     def __init__(self, characters, width=128):
         super().__init__()
@@ -43,14 +43,14 @@ class Writer(nn.Layer):
 
 
 def batches(numbers, steps):
-    """[BATCH, LENGTH + 1] pieces of the text, from random places."""
+    """[BATCH, LENGTH + 1] pieces of the text, from random positions."""
     for _ in range(steps):
         places = np.random.randint(0, len(numbers) - LENGTH - 1, BATCH)
         yield numbers[places[:, None] + np.arange(LENGTH + 1)]
 
 
 def show(step, steps, loss, begin):
-    """A line on the terminal, over the one before; every hundred steps a line of its own."""
+    """Prints progress over the previous line; every hundred steps on a new line."""
     text = "step %d/%d  loss %.3f  %.0f s" % (step, steps, loss, time.perf_counter() - begin)
     if sys.stdout.isatty():
         print("\r" + text, end="" if step % 100 and step < steps else "\n", flush=True)
@@ -83,7 +83,7 @@ def train(text, alphabet, steps):
 
 
 def write(model, alphabet, begin, length, warmth=0.6):
-    """`begin`, and what the model puts behind it; the warmer, the more surprising."""
+    """`begin` and its continuation by the model; a higher temperature is more random."""
     model.eval()
     known = [alphabet.index(c) for c in begin if c in alphabet] or [0]
     text, state = [alphabet[i] for i in known], None

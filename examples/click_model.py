@@ -1,9 +1,9 @@
-"""A click model on parameter servers: 2 servers and 2 trainers beside a process alone.
+"""A click model on 2 parameter servers and 2 trainers, compared with a single process.
 
     python examples/click_model.py [--mode sync|async] [--rows 4000] [--passes 3]
 
 Lines have Criteo's columns (a label, 13 numbers, 26 words, tabs between); they are made with a seed, so that nothing is
-downloaded. The same script is every process: TRAINING_ROLE, which paddle.distributed.launch sets, says which.
+downloaded. Every process runs this script; TRAINING_ROLE, set by paddle.distributed.launch, is its role.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
 
 
 def train(executor, program, fetch, data, mine: slice, passes: int, batch: int) -> dict[str, float]:
-    """The mean loss, and the AUC of what was predicted before it was learned, of the last pass."""
+    """Mean loss and AUC of the last pass; predictions precede the update by the same batch."""
     count = len(data["label"]) // (2 * BATCH) * 2 * BATCH
     for _ in range(passes):
         losses, scores, labels = [], [], []
@@ -92,7 +92,7 @@ def train(executor, program, fetch, data, mine: slice, passes: int, batch: int) 
 
 
 def role(args: argparse.Namespace) -> dict[str, float] | None:
-    """What this process does, by its environment."""
+    """Runs the role that the environment gives to this process."""
     paddle.enable_static()
     loss, score = build()
     fluid.optimizer.Adam(0.003).minimize(loss)
@@ -122,7 +122,7 @@ def role(args: argparse.Namespace) -> dict[str, float] | None:
 
 
 def start(folder: str, args: argparse.Namespace, *launcher: str) -> list[dict[str, float]]:
-    """Run this script alone or by the launcher: what each trainer found."""
+    """Runs this script as one process or by the launcher; the results of each trainer."""
     out = os.path.join(folder, "found")
     for old in os.listdir(folder):
         if old.startswith("found"):

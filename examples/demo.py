@@ -1,10 +1,10 @@
-"""LeNet three ways: trains the dygraph, static and fluid examples, compares their losses, loads their models; and once
-more by two processes, each with half of every batch.
+"""Trains LeNet by the dygraph, static and fluid examples, compares their losses and loads their models; then trains
+with two processes, each with half of every batch.
 
-    python examples/demo.py [--out FOLDER] [--beside PYTHON] [--beside-fluid PYTHON]
+    python examples/demo.py [--out FOLDER] [--compare PYTHON] [--compare-fluid PYTHON]
 
-With --beside the dygraph and the static example run on that Python too (one that has Paddle 2.6.2, say), with
---beside-fluid the fluid one (Paddle 1.8.5), and the curves are compared with ours.
+With --compare the dygraph and the static example also run on that Python (with Paddle 2.6.2, for example), with
+--compare-fluid the fluid one (Paddle 1.8.5), and the curves are compared.
 """
 
 import argparse
@@ -24,9 +24,9 @@ STEPS = 100
 
 
 def run(python, kind, *options):
-    """Run an example in a process of its own; what it reports, and the seconds of the whole process."""
+    """Runs an example in a process of its own; its report, and the seconds of the whole process."""
     script = os.path.join(HERE, "lenet_%s.py" % kind)
-    # Only this example's Python sees what PYTHONPATH names.
+    # PYTHONPATH is for this Python only.
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or python == sys.executable}
     begin = time.perf_counter()
     child = subprocess.run([python, script, *options], stdout=subprocess.PIPE, text=True, env=env)
@@ -61,7 +61,7 @@ def table(name, python, kinds, data, folder, init, problems):
     """Train the examples on one Python, and print a line for each."""
     os.makedirs(folder, exist_ok=True)
     for kind in kinds:
-        # Programs draw their parameters in another order than dygraph mode, and 1.8 by other generators.
+        # Programs draw parameters in another order than dygraph mode, and 1.8 has other generators.
         given = init or (None if kind == "dygraph" else os.path.join(folder, "dygraph", "init.npz"))
         accuracy, again, seconds, whole = train(python, kind, data, folder, given)
         print(
@@ -98,8 +98,8 @@ def in_two_processes(data, folder, problems):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="keep the models there")
-    parser.add_argument("--beside", metavar="PYTHON", help="another Python for the dygraph and static examples")
-    parser.add_argument("--beside-fluid", metavar="PYTHON", help="another Python for the fluid example")
+    parser.add_argument("--compare", metavar="PYTHON", help="another Python for the dygraph and static examples")
+    parser.add_argument("--compare-fluid", metavar="PYTHON", help="another Python for the fluid example")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.out or scratch
@@ -120,10 +120,10 @@ def main():
         print("in two processes:")
         in_two_processes(data, folder, problems)
         print("all in %.1f s" % (time.perf_counter() - begin))
-        for python, kinds in ((args.beside, KINDS[:2]), (args.beside_fluid, KINDS[2:])):
+        for python, kinds in ((args.compare, KINDS[:2]), (args.compare_fluid, KINDS[2:])):
             if python:
-                print("beside: " + python)
-                other = os.path.join(folder, "beside")
+                print("compared with " + python + ":")
+                other = os.path.join(folder, "compared")
                 init = os.path.join(folder, "dygraph", "init.npz")
                 table("%s", python, kinds, data, other, init, problems)
                 compare("%s", kinds, other, 1e-4, reference, problems)

@@ -1,4 +1,4 @@
-"""What the three LeNet examples share: the data, the command line, a progress bar. No Paddle here."""
+"""Data, command line and progress bar of the LeNet examples; does not import paddle."""
 
 import argparse
 import json
@@ -87,5 +87,5 @@ def report(title, accuracy, seconds=None):
 
 
 def accuracy_of(scores, labels):
-    """The share of rows of `scores` ([N, 10]) whose largest entry is at the label."""
+    """Accuracy: the share of rows of `scores` ([N, 10]) whose largest entry is at the label."""
     return float((np.asarray(scores).argmax(axis=1) == labels.reshape(-1)).mean())

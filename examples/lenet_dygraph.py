@@ -2,7 +2,7 @@
 
 import os
 
-import digits  # before paddle: real Paddle 2.6 does not bear scikit-learn's import after it
+import digits  # before paddle: real Paddle 2.6 fails where scikit-learn is imported after it
 import numpy as np
 
 args = digits.arguments(__doc__) if __name__ == "__main__" else None
@@ -79,7 +79,7 @@ def load(out):
 
 
 def test(model, images, labels):
-    """The share of images that the model names right."""
+    """Accuracy of the model."""
     model.eval()
     with paddle.no_grad():
         return digits.accuracy_of(model(paddle.to_tensor(images)).numpy(), labels)

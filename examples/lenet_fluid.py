@@ -59,7 +59,7 @@ def train(images, labels, epochs, out, init=None):
 
 
 def test(out, images, labels):
-    """The share of images that the saved Program names right."""
+    """Accuracy of the saved Program."""
     executor = fluid.Executor(fluid.CPUPlace())
     program, feeds, fetches = fluid.io.load_inference_model(out, executor)
     (scores,) = executor.run(program, feed={feeds[0]: images}, fetch_list=fetches)

@@ -2,7 +2,7 @@
 
 import os
 
-import digits  # before paddle: real Paddle 2.6 does not bear scikit-learn's import after it
+import digits  # before paddle: real Paddle 2.6 fails where scikit-learn is imported after it
 import numpy as np
 
 args = digits.arguments(__doc__) if __name__ == "__main__" else None
@@ -26,7 +26,7 @@ def conv(x, channels, layer):
 
 
 def lenet(image):
-    """Two convolutions and three linear layers; what a Layer does in dygraph mode, functions append here."""
+    """Two convolutions and three linear layers, as functions that append operators."""
     x = F.max_pool2d(conv(image, 16, "conv1"), 2)
     x = F.max_pool2d(conv(x, 32, "conv2"), 2)
     x = static.nn.fc(x, 120, activation="relu", **named("fc1"))
@@ -65,7 +65,7 @@ def train(images, labels, epochs, out, init=None):
 
 
 def test(out, images, labels):
-    """The share of images that the saved Program names right."""
+    """Accuracy of the saved Program."""
     executor = static.Executor(paddle.CPUPlace())
     program, feeds, fetches = static.load_inference_model(os.path.join(out, "lenet"), executor)
     (scores,) = executor.run(program, feed={feeds[0]: images}, fetch_list=fetches)

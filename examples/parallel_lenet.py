@@ -2,7 +2,7 @@
 
     python -m paddle.distributed.launch --nproc_per_node 2 examples/parallel_lenet.py [--out FOLDER] [--epochs N]
 
-One process alone (python examples/parallel_lenet.py) trains on whole batches and comes to the same losses.
+One process alone (python examples/parallel_lenet.py) trains on whole batches with the same losses.
 """
 
 import os
@@ -19,8 +19,8 @@ def train(images, labels, epochs, out):
     """Train a new LeNet with the other ranks; rank 0 saves it, and the losses of the whole batches, in `out`."""
     dist.init_parallel_env()
     rank, world = dist.get_rank(), dist.get_world_size()
-    paddle.seed(digits.SEED + rank)  # every rank makes a model of its own: DataParallel takes rank 0's values
-    np.random.seed(digits.SEED)  # but all go through the data in one order
+    paddle.seed(digits.SEED + rank)  # ranks draw different values: DataParallel broadcasts those of rank 0
+    np.random.seed(digits.SEED)  # all ranks read the data in one order
     model = paddle.DataParallel(lenet_dygraph.LeNet()) if world > 1 else lenet_dygraph.LeNet()
     optimizer = paddle.optimizer.Momentum(
         learning_rate=digits.LEARNING_RATE, momentum=digits.MOMENTUM, parameters=model.parameters()
@@ -30,7 +30,7 @@ def train(images, labels, epochs, out):
     for _ in range(epochs):
         for image, label in digits.shuffled_batches(images, labels):
             if len(image) < digits.BATCH:
-                continue  # the rest of an epoch has no equal parts
+                continue  # the last batch of an epoch cannot be divided equally
             part = slice(rank * digits.BATCH // world, (rank + 1) * digits.BATCH // world)
             loss = F.cross_entropy(model(paddle.to_tensor(image[part])), paddle.to_tensor(label[part]))
             loss.backward()

@@ -1,9 +1,9 @@
-"""A static Program whose layers are cut into parts on the ranks by `paddle.distributed.split`.
+"""A static Program whose layers are divided among the ranks by `paddle.distributed.split`.
 
     python -m paddle.distributed.launch --nproc_per_node 2 examples/parallel_split.py [--steps N] [--out FILE]
 
-It learns to name the largest of four numbers: an embedding cut by rows, a linear layer by columns, one by rows. Every
-rank sees the whole batch, since it holds a part of the model. One process alone comes to the same losses.
+It learns to find the largest of four numbers: an embedding divided by rows, a linear layer by columns, one by rows.
+Every rank reads the whole batch and holds a part of the model. A single process has the same losses.
 """
 
 import argparse
@@ -17,7 +17,7 @@ NUMBERS, LENGTH, WIDTH, HIDDEN, BATCH = 32, 4, 16, 64, 64
 
 
 def part(whole, axis, rank, world):
-    """This rank's part of an initial value that all ranks draw alike."""
+    """This rank's part of an initial value, which all ranks draw from one seed."""
     return paddle.ParamAttr(initializer=paddle.nn.initializer.Assign(np.split(whole, world, axis)[rank]))
 
 
@@ -28,7 +28,7 @@ def build(rank, world):
     wide = draw.normal(0, 0.1, [LENGTH * WIDTH, HIDDEN]).astype("float32")
     narrow = draw.normal(0, 0.1, [HIDDEN, NUMBERS]).astype("float32")
     rows = np.split(table, world)[rank]
-    rows = np.concatenate([rows, np.zeros([1, WIDTH], "float32")])  # what the other ranks know
+    rows = np.concatenate([rows, np.zeros([1, WIDTH], "float32")])  # ids of the other ranks
     numbers = paddle.static.data("numbers", [BATCH, LENGTH], "int64")
     label = paddle.static.data("label", [BATCH, 1], "int64")
     x = dist.split(
@@ -69,7 +69,7 @@ def main():
     rank, world = dist.get_rank(), dist.get_world_size()
     paddle.enable_static()
     loss = build(rank, world)
-    # Backward adds up what the ranks' parts have to say of one loss, which every rank has.
+    # Every rank has the same loss; backward adds up the gradients of the ranks' parts.
     paddle.optimizer.Adam(learning_rate=0.01).minimize(loss / world)
     exe = paddle.static.Executor(paddle.CPUPlace())
     exe.run(paddle.static.default_startup_program())

@@ -14,7 +14,7 @@ import numpy as np
 
 
 def load_data():
-    """Train and held-out data: images of float32 [N, 1, 32, 32], every pixel of 8 x 8 four times as high and wide."""
+    """Train and held-out data: images of float32 [N, 1, 32, 32], pixels repeated four times along both axes."""
     train, train_labels, test, test_labels = digits.load_data()
     return (
         *(
@@ -33,7 +33,7 @@ from paddle.vision import transforms  # noqa: E402
 
 
 class Block(nn.Layer):
-    """Two convolutions, and what came in added to what comes out."""
+    """Two convolutions with a residual connection."""
 
     def __init__(self, before, after, stride):
         super().__init__()
@@ -86,12 +86,12 @@ class Digits(paddle.io.Dataset):
         return len(self.images)
 
 
-# While it trains, the images are moved by up to two pixels.
+# Training images are shifted by up to two pixels.
 MOVED = transforms.Compose([transforms.RandomCrop(32, padding=2), transforms.Transpose()])
 
 
 def make_model(steps):
-    """The model; its learning rate falls to nothing in so many steps."""
+    """The model; its learning rate decays to 0 in that number of steps."""
     net = ResNet()
     model = paddle.Model(net, InputSpec([None, 1, 32, 32], "float32", "image"), InputSpec([None, 1], "int64", "label"))
     rate = paddle.optimizer.lr.CosineAnnealingDecay(0.1, T_max=steps)
@@ -120,7 +120,7 @@ def train(train_data, test_data, epochs, out, batch=32, verbose=1):
 
 
 def test(model, test_data):
-    """The share of the held-out digits that the model names right."""
+    """Accuracy on the held-out digits."""
     return model.evaluate(Digits(*test_data), batch_size=120, verbose=0)["acc"]
 
 

@@ -12,7 +12,7 @@ shift
 arguments=$(printf " '%s'" "$@")
 pids=
 for ip in $(echo "$ips" | tr , ' '); do
-    # The secret goes through standard input: everybody on a host sees its commands.
+    # The secret is passed by standard input: command lines are visible to all users of a host.
     printf '%s\n' "$OAR_JOB_TOKEN" | ssh "$ip" "cd '$PWD' && read -r OAR_JOB_TOKEN && export OAR_JOB_TOKEN &&
         exec '${PYTHON:-python3}' -m paddle.distributed.launch --log_dir=log/$ip --ips=$ips --node_ip=$ip$arguments" &
     pids="$pids $!"

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     p
     for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if not {"_build", "api", "gallery"} & set(p.relative_to(ROOT).parts[1:-1])
+    if not {"_build", "api", "gallery", "project"} & set(p.relative_to(ROOT).parts[1:-1])
 )
 FENCE = re.compile(r"^(`{3,})([\w{}:-]*).*$")
 MARK = re.compile(r"^<!-- (new process|file: \S+|run|output|no run: .+|slow) -->$")

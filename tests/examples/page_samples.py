@@ -1,6 +1,6 @@
-"""The users' pages: where they lie, and the samples in them as Python.
+"""Pages of users' documentation: where they are, and their samples as Python.
 
-The pages lie outside of the repository: in ../shared/pages beside the checkout, or where OAR_PAGES says.
+The pages are not in the repository: OAR_PAGES names their folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def samples(page: str) -> list[str]:
 
 
 def numbered(page: str) -> list[str]:
-    """The blocks whose lines have numbers. The page has lost their indentation: a block lasts to the end."""
+    """The blocks with numbered lines. The page lost their indentation: a suite lasts to the end of its block."""
     found: list[list[str]] = []
     for line in text_of(page).splitlines():
         numbered_line = re.match(r"\s*(\d+)\. (.*)", line)

@@ -1,4 +1,4 @@
-"""The example of a GRU that writes characters, as a newcomer runs it."""
+"""The example of a GRU that writes characters, as a function and as a script."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The click model with 2 servers and 2 trainers, started by the launcher, beside a process alone."""
+"""The click model with 2 servers and 2 trainers has the losses of a single process."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The samples of users' pages run as they are written, on CPU places where they say CUDA; their names are there."""
+"""The samples of users' pages run as written, with CPU places for CUDA; the names of the pages exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from page_samples import numbered, samples, text_of
 from specification import find as specification_file
 
 TESTS = Path(__file__).resolve().parents[1]
-#: what the page says is defined, without showing it
+#: defined by the page without its text
 NETS = """
 import paddle
 
@@ -32,7 +32,7 @@ def mlp(input_x, input_y, hid_dim=128, label_dim=2):
 
 
 def run(folder: Path, *command: str) -> str:
-    """What Python prints, which must end well."""
+    """What Python prints; its exit status must be 0."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CPU_NUM", "PADDLE_", "OAR_JOB"))}
     done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     logs = "\n".join(p.read_text()[-2000:] for p in folder.glob("log/*log.*"))
@@ -49,7 +49,7 @@ def test_parallel_executor(number, tmp_path):
 
 @pytest.fixture
 def fleet_samples(tmp_path):
-    """The samples of the page, beside the modules that they import."""
+    """The samples of the page, with the modules that they import in `tmp_path`."""
     made, alone, collective, servers, worker, launch = numbered("fleet_api.txt")
     (tmp_path / "nets.py").write_text(NETS)
     (tmp_path / "utils.py").write_text("import numpy as np\n" + made)
@@ -67,7 +67,7 @@ def test_fleet_api_alone(fleet_samples, tmp_path):
 def test_fleet_api_collective(fleet_samples, tmp_path):
     code = fleet_samples["collective"]
     assert "step = 1001\ncost_val" in code
-    # The page leaves the loop's head out; the sample before this one has it.
+    # The page omits the head of the loop, which the previous sample has.
     head, body = code.split("step = 1001\n")
     looped = head + "step = 101\nfor i in range(step):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     (tmp_path / "trainer.py").write_text(looped)
@@ -77,13 +77,13 @@ def test_fleet_api_collective(fleet_samples, tmp_path):
         assert found and found[-1] == "100"
 
 
-#: The launcher kills the servers when the workers have ended, so these wait until the server has spoken.
+#: The launcher kills the servers when the workers have ended, so these wait until the server has printed.
 ROLES = """
 import os, time
 print('server', fleet.is_server(), 'worker', fleet.is_worker(), 'index', fleet.worker_index(), flush=True)
 if fleet.is_server():
-    open('spoken', 'w').close()
-while fleet.server_num() and not os.path.exists('spoken'):
+    open('printed_mark', 'w').close()
+while fleet.server_num() and not os.path.exists('printed_mark'):
     time.sleep(0.01)
 """
 
@@ -100,7 +100,7 @@ def test_fleet_api_roles(fleet_samples, tmp_path, which, flags):
 
 
 def find(name: str) -> Any:
-    """What a dotted name stands for."""
+    """The object of a dotted name."""
     parts, found = name.split("."), paddle
     for i, part in enumerate(parts[1:], 2):
         if not hasattr(found, part):
@@ -116,14 +116,14 @@ def test_distributed_overview():
     for name in names:
         name = {"ReduceOP": "ReduceOp"}.get(name, name)
         parts = name.split(".")
-        room = next(at for at in (paddle.distributed, fleet) if hasattr(at, parts[0]))
-        if parts[0] == "utils":  # paddle.distributed has one, too, which holds other things
-            room = fleet
-        assert callable(find(f"{room.__name__}.{name}")) or name == "launch", name
+        package = next(at for at in (paddle.distributed, fleet) if hasattr(at, parts[0]))
+        if parts[0] == "utils":  # paddle.distributed.utils is another module
+            package = fleet
+        assert callable(find(f"{package.__name__}.{name}")) or name == "launch", name
 
 
 def test_incubate_fleet_and_executor():
-    """Classes, their methods, and the arguments by name, as the page has them (with their spelling mended)."""
+    """Classes, their methods, and the arguments by name, as on the page, with corrected spelling."""
     page = text_of("incubate_fleet_and_executor.txt").replace("woker", "worker")
     checked = 0
     for part in re.split(r"^class ", page, flags=re.M)[1:]:

@@ -1,4 +1,4 @@
-"""The example of a ResNet trained by paddle.Model, as a newcomer runs it."""
+"""The example of a ResNet trained by paddle.Model, as a function and as a script."""
 
 import importlib
 import os

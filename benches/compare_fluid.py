@@ -1,6 +1,6 @@
-"""Fluid programs here and on real Paddle 1.8.5, in turns: what share of its time each takes.
+"""Time of fluid programs as a share of Paddle 1.8.5's; the two alternate.
 
-    python benches/beside_fluid.py PYTHON_WITH_1.8.5 [--rounds 5] [--threads 1 2] [NAME...]
+    python benches/compare_fluid.py PYTHON_WITH_1.8.5 [--rounds 5] [--threads 1 2] [NAME...]
 
 Sequences with LoD, decoding, detection, a loop of small steps and two networks of the book, forward and backward where
 they have gradients; the same seeded inputs, the median step of each process, the median ratio of the rounds. Both run
@@ -17,12 +17,12 @@ import subprocess
 import sys
 import time
 
-#: words of a sentence at least and at most, sentences of a batch
+#: least and most words of a sentence, sentences of a batch
 SHORT, LONG, BATCH = 20, 80, 32
 
 
 class Net:
-    """Inputs, which are made as they are declared, and what is fetched."""
+    """Inputs with their data, and the fetched variables, of one program."""
 
     def __init__(self):
         import numpy as np
@@ -34,7 +34,7 @@ class Net:
         self.feed = {}
 
     def data(self, name, array, lengths=None, gradient=False):
-        """An input; its rows are dealt to sequences of `lengths`."""
+        """An input whose rows form sequences of `lengths`."""
         var = self.fluid.data(name, [None] + list(array.shape[1:]), str(array.dtype), 1 if lengths else 0)
         var.stop_gradient = not gradient
         place = self.fluid.CPUPlace()
@@ -205,7 +205,7 @@ def child(name, seconds):
 
 def step(python, name, threads, seconds):
     everything = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(everything)[:threads])  # which the child inherits
+    os.sched_setaffinity(0, sorted(everything)[:threads])  # inherited by the child
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or python == sys.executable}
     env.update(OMP_NUM_THREADS=str(threads), FLAGS_paddle_num_threads=str(threads), CPU_NUM="1")
     command = [python, os.path.abspath(__file__), python, "--child", name, "--seconds", str(seconds)]

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = sorted(ROOT.glob("*.md"))
-DOCS = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "api", "gallery"} & set(p.parts))
+DOCS = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "api", "gallery", "project"} & set(p.parts))
 PATH = re.compile(r"`((?:rust|python|tests|docs|benches|examples|tools|spec)/[\w./*{},<>-]*)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
