@@ -11,7 +11,7 @@ def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
         f"paddle.utils.cpp_extension.{name}: operators in C++ are built against the headers and libraries of Paddle's "
         "own C++ core, which is not part of this package. Write the operator in Python, with paddle.static.py_func in "
-        "static mode, or add it to the Rust core (ARCHITECTURE.md, 'How to add an operator')"
+        "static mode, or add it to the Rust core (docs/dev/add-an-op.md)"
     )
 
 

@@ -248,7 +248,7 @@ fn tiles_match_plain_loops_at_every_level() {
     });
 }
 
-/// The bound that ARCHITECTURE.md states.
+/// The bound that docs/dev/kernels.md states.
 #[test]
 fn tiles_are_as_exact_as_they_should_be() {
     let cases = [(2, 16, 24, 32), (1, 64, 28, 64), (1, 128, 12, 96), (2, 512, 7, 64)];

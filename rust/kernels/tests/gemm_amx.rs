@@ -28,7 +28,7 @@ fn exact((m, n, k): (usize, usize, usize), a: &[f32], b: &[f32], (ta, tb): (bool
     c
 }
 
-/// The bound that ARCHITECTURE.md states.
+/// The bound that docs/dev/kernels.md states.
 #[test]
 fn as_exact_as_chains_of_multiply_adds() {
     for size in [(128, 160, 256), (150, 170, 361), (256, 512, 129), (129, 257, 1000), (300, 700, 2111)] {
