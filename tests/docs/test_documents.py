@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -52,3 +53,33 @@ def test_flags_are_described() -> None:
     script = ROOT / "docs" / "_ext" / "flags_table.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PREFIXES = {"fluid": "paddle.fluid", "fleet": "paddle.distributed.fleet", "F": "paddle.nn.functional"}
+DOTTED = re.compile(r"`((?:paddle|fluid|fleet|F)(?:\.[A-Za-z_]\w*)+)")
+# Named as missing, refused, or private to what a page describes.
+ABSENT = {"paddle.inference", "paddle.fluid.contrib.Compressor"}
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is an attribute or a module."""
+    first, _, rest = name.partition(".")
+    parts = f"{PREFIXES.get(first, first)}.{rest}".split(".")
+    thing = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 2):
+        if not hasattr(thing, part):
+            try:
+                importlib.import_module(".".join(parts[:i]))
+            except ImportError:
+                return False
+        thing = getattr(thing, part)
+    return True
+
+
+@pytest.mark.parametrize("page", names([p for p in TOP + DOCS if p.name != "CHANGELOG.md"]))
+@pytest.mark.filterwarnings("ignore")
+def test_names_exist(page: Path) -> None:
+    found = set(DOTTED.findall(page.read_text()))
+    ends = (".py", ".md")
+    missing = {n for n in found if not n.endswith(ends) and not resolves(n)}
+    assert not {n for n in missing if re.sub(r"^fluid", "paddle.fluid", n) not in ABSENT}
