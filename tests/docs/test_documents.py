@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -83,3 +84,15 @@ def test_names_exist(page: Path) -> None:
     ends = (".py", ".md")
     missing = {n for n in found if not n.endswith(ends) and not resolves(n)}
     assert not {n for n in missing if re.sub(r"^fluid", "paddle.fluid", n) not in ABSENT}
+
+
+def test_picture_of_speed_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    draw = importlib.import_module("draw_speed")
+    data = json.loads(draw.DEFAULT.read_text())
+    assert draw.PICTURE.read_text() == draw.svg(data)
+    for name in ("README.md", "README_cn.md"):
+        numbers = re.findall(r"[\d.]+", (ROOT / name).read_text().split("|---|---:|---:|")[1].split("\n\n")[0])
+        for row in data["rows"]:
+            for value in row["oar"] + row["peer"]:
+                assert any(float(n) == value for n in numbers if n.strip(".")), (name, row["name"], value)
