@@ -108,9 +108,8 @@ def full_like(x, fill_value, dtype=None, name=None) -> Tensor:
         [2.0, 2.0]
     """
     dtype = x.dtype if dtype is None else _dtype(dtype)
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "full_like")
-        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "full_like/zeros_like/ones_like")
+    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "full_like")
+    check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "full_like/zeros_like/ones_like")
     out = named(name, _ops.fill_any_like, x, value=float(fill_value), dtype=dtype)
     out.stop_gradient = True
     return out
@@ -144,8 +143,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     if end is None:
         start, end = 0, start
     dtype = _dtype(dtype)
-    if in_static_mode():
-        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "range/arange")
+    check_dtype(dtype, "dtype", NUMERIC, "range/arange")
 
     def bound(v):
         if isinstance(v, Variable):
@@ -203,8 +201,7 @@ def assign(x, output=None) -> Tensor:
     """
     check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
     if isinstance(x, Variable):
-        if in_static_mode():
-            check_dtype(x.dtype, "input", BOOL_HALF_NUMERIC, "assign", "(input is a Variable)")
+        check_dtype(x.dtype, "input", BOOL_HALF_NUMERIC, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if in_static_mode():
         return assign_array(np.array(x), output)
@@ -274,8 +271,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
     """
     dtype = _dtype(dtype, "float32")
     columns = num_rows if num_columns is None else num_columns
-    if in_static_mode():
-        check_dtype(convert_dtype(dtype), "dtype", HALF_NUMERIC, "eye")
+    check_dtype(dtype, "dtype", HALF_NUMERIC, "eye")
     for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
         if not isinstance(size, int) or size < 0:
             raise TypeError(f"eye: {what} must be a non-negative int, got {size!s:.200}")
@@ -382,11 +378,10 @@ def empty(shape, dtype=None, name=None) -> Tensor:
         [2, 3]
     """
     dtype = _dtype(dtype)
-    if in_static_mode():
-        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "empty")
-        check_type(shape, "shape", (Variable, list, tuple), "empty")
-        if isinstance(shape, Variable):
-            check_dtype(shape.dtype, "shape", INDICES, "empty")
+    check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "empty")
+    check_type(shape, "shape", (Variable, list, tuple), "empty")
+    if isinstance(shape, Variable):
+        check_dtype(shape.dtype, "shape", INDICES, "empty")
     out = named(name, _ops.empty, dtype=dtype, **shape_arguments(shape))
     out.stop_gradient = True
     return out

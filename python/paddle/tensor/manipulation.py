@@ -177,8 +177,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
     """
     if not isinstance(x, Variable):
         raise ValueError("flatten: x must be a Tensor")
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
+    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
     rank = len(x.shape)
     for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
         if not isinstance(axis, INTS) or not -rank <= axis <= rank - 1:

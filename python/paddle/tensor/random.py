@@ -5,7 +5,6 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
-from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
@@ -40,9 +39,8 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
         [2, 3]
     """
     dtype = _drawn(dtype, "uniform/rand")
-    if in_static_mode():
-        check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
-        check_dtype(convert_dtype(dtype), "dtype", FLOATS, "uniform/rand")
+    check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
+    check_dtype(dtype, "dtype", FLOATS, "uniform/rand")
     return named(
         name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype, **shape_arguments(shape)
     )
@@ -56,9 +54,8 @@ def rand(shape, dtype=None, name=None) -> Tensor:
 def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     """Numbers drawn from the normal distribution."""
     dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
-    if in_static_mode():
-        check_shape(shape, "gaussian")
-        check_dtype(convert_dtype(dtype), "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
+    check_shape(shape, "gaussian")
+    check_dtype(dtype, "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
     return named(
         name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype, **shape_arguments(shape)
     )
@@ -81,13 +78,11 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
         mean, std (float|Tensor): a Tensor gives each element its own distribution.
         shape (list|tuple|Tensor, optional): sizes, if both are numbers.
     """
-    if in_static_mode():
-        check_type(mean, "mean", (int, float, Variable), "normal")
-        check_type(std, "std", (int, float, Variable), "normal")
-        if not isinstance(mean, Variable) and not isinstance(std, Variable):
-            check_shape(shape, "normal")
+    check_type(mean, "mean", (int, float, Variable), "normal")
+    check_type(std, "std", (int, float, Variable), "normal")
     like = mean if isinstance(mean, Variable) else std if isinstance(std, Variable) else None
     if like is None:
+        check_shape(shape, "normal")
         return gaussian(shape, mean, std, name=name)
     if isinstance(mean, Variable) and isinstance(std, Variable) and mean.dtype != std.dtype:
         std = std.astype(mean.dtype)  # type: ignore[attr-defined]  # monkey_patch_variable gives it
@@ -114,9 +109,8 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # no
             raise ValueError(f"randint: low must be positive where high is None, got {low!s:.200}")
         low, high = 0, low
     dtype = _dtype(dtype, "int64")
-    if in_static_mode():
-        check_shape(shape, "randint")
-        check_dtype(convert_dtype(dtype), "dtype", INDICES, "randint")
+    check_shape(shape, "randint")
+    check_dtype(dtype, "dtype", INDICES, "randint")
     if low >= high:
         raise ValueError(f"randint: low must be below high, got {low!s:.200} and {high!s:.200}")
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
@@ -133,8 +127,7 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
     if n < 1:
         raise ValueError("randperm: n must be positive")
     dtype = _dtype(dtype)
-    if in_static_mode():
-        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "randperm")
+    check_dtype(dtype, "dtype", NUMERIC, "randperm")
     out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
     out.stop_gradient = True
     return out

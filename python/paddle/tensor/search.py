@@ -125,10 +125,9 @@ def where(condition, x, y, name=None) -> Tensor:
         >>> paddle.where(x > 2.0, x, paddle.zeros([2])).numpy().tolist()
         [0.0, 4.0]
     """
-    if in_static_mode():
-        check_variable_and_dtype(condition, "condition", ["bool"], "where")
-        check_variable_and_dtype(x, "x", NUMERIC, "where")
-        check_variable_and_dtype(y, "y", NUMERIC, "where")
+    check_variable_and_dtype(condition, "condition", ["bool"], "where")
+    check_variable_and_dtype(x, "x", NUMERIC, "where")
+    check_variable_and_dtype(y, "y", NUMERIC, "where")
     if list(condition.shape) == list(x.shape) == list(y.shape):
         return named(name, _ops.where, condition, x, y)
     # Broadcasting by arithmetic, with the operators that 2.0.2 appends.
