@@ -1,4 +1,4 @@
-"""paddle.compat: what programs for Python 2 and 3 used."""
+"""paddle.compat: helpers of programs for Python 2 and 3."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _mapped(obj, one, inplace: bool):
 
 
 def to_text(obj, encoding="utf-8", inplace=False):
-    """`obj` with its bytes decoded; lists, sets and dicts are walked, changed themselves where `inplace`."""
+    """`obj` with bytes decoded; lists, sets and dicts are converted recursively, in place if `inplace`."""
     return _mapped(obj, lambda v: v.decode(encoding) if isinstance(v, bytes) else v, inplace)
 
 
 def to_bytes(obj, encoding="utf-8", inplace=False):
-    """`obj` with its strings encoded; lists and sets are walked, changed themselves where `inplace`."""
+    """`obj` with strings encoded; lists and sets are converted recursively, in place if `inplace`."""
     return _mapped(obj, lambda v: v.encode(encoding) if isinstance(v, str) else v, inplace)
 
 
@@ -60,6 +60,6 @@ def floor_division(x, y):
 
 
 def get_exception_message(exc) -> str:
-    """The text of an exception."""
+    """The message of an exception."""
     assert exc is not None
     return str(exc)

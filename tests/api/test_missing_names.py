@@ -1,4 +1,4 @@
-"""Names and modules of Paddle that are not there yet say so, wherever they are asked for."""
+"""Errors for names and modules of Paddle that are not implemented, and legacy module paths."""
 
 import importlib
 import json
@@ -36,7 +36,7 @@ SPEC = find("api.json")
         "utils",
     ],
 )
-def test_modules_say_so(name):
+def test_missing_attributes(name):
     module = importlib.import_module(f"paddle.{name}".rstrip("."))
     with pytest.raises(AttributeError, match=f"'{module.__name__}' has no attribute 'no_such_name'; .* not there yet"):
         _ = module.no_such_name
@@ -56,7 +56,7 @@ def modules() -> set[str]:
     return files | set(legacy_names.entries())
 
 
-def test_modules_that_are_not_there():
+def test_missing_modules():
     assert not import_hook.MISSING_MODULES & modules()
     for name in import_hook.MISSING_MODULES:
         with pytest.raises(ModuleNotFoundError, match="Paddle 2.0.2 that is not there yet") as caught:
@@ -87,7 +87,7 @@ def test_passes_of_the_core():
         ("from paddle.nn.layer.common import no_such_name", "is not there yet"),
     ],
 )
-def test_import_of_a_name_says_what_is_missing(statement, says):
+def test_import_errors_name_what_is_missing(statement, says):
     with pytest.raises(ImportError) as caught:
         exec(statement, {})
     assert says in str(caught.value) and type(caught.value) is ImportError
@@ -96,7 +96,7 @@ def test_import_of_a_name_says_what_is_missing(statement, says):
 
 
 @pytest.mark.specification("api.json")
-def test_names_where_2_0_defines_them():
+def test_names_in_the_modules_of_2_0():
     """A name of the specification is found at the path of its definition too, if it is below fluid."""
     missing_paths = []
     for entry in json.loads(SPEC.read_text()):

@@ -1,4 +1,4 @@
-"""paddle.incubate: what may still change."""
+"""paddle.incubate: experimental features."""
 
 from paddle._basics.missing import getter as _getter
 from paddle.nn.layer_helper import LayerHelper as LayerHelper

@@ -1,4 +1,4 @@
-"""paddle.reader: functions from readers to readers. A reader is called without arguments and gives an iterator."""
+"""paddle.reader: decorators of readers. A reader is a function without arguments that returns an iterator."""
 
 from . import decorator
 from .decorator import (

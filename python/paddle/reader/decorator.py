@@ -1,4 +1,4 @@
-"""Functions from readers to readers."""
+"""Decorators of readers: shuffling, buffering, mapping, composition."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Reader = Callable[[], Iterator]
 
 
 class ComposeNotAligned(ValueError):
-    """Composed readers had different lengths."""
+    """Composed readers have different lengths."""
 
 
 def cache(reader: Reader) -> Reader:
-    """A reader that keeps the samples of `reader` in memory after they were read once."""
+    """A reader that keeps the samples of `reader` in memory after the first pass."""
     kept = tuple(reader())
     return lambda: iter(kept)
 
@@ -61,7 +61,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 
 
 def chain(*readers: Reader) -> Reader:
-    """A reader of all samples of the first, then of the second, and so on."""
+    """A reader that concatenates the samples of all readers."""
     return lambda: itertools.chain(*(r() for r in readers))
 
 
@@ -70,10 +70,10 @@ def _flat(sample: Any) -> tuple:
 
 
 def compose(*readers: Reader, **kwargs: bool) -> Reader:
-    """A reader of tuples that join one sample of each reader; tuples among them are flattened.
+    """A reader of tuples with one sample of each reader; samples that are tuples are flattened.
 
     Args:
-        check_alignment (bool): readers of different lengths raise ComposeNotAligned; else the rest is left out.
+        check_alignment (bool): readers of different lengths raise ComposeNotAligned; otherwise the rest is dropped.
 
     Examples:
         >>> import paddle
@@ -103,28 +103,28 @@ def firstn(reader: Reader, n: int) -> Reader:
 
 
 class _Failure:
-    """What a worker could not do."""
+    """An exception of a worker thread."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 class _End:
-    """The mark behind the last sample."""
+    """Marks the end of the samples."""
 
 
 def _start(work: Callable[[], None], fail: Callable[[_Failure], None]) -> None:
     def run() -> None:
         try:
             work()
-        except BaseException as e:  # noqa: BLE001 (raised again by whoever reads)
+        except BaseException as e:  # noqa: BLE001 (raised again by the consumer)
             fail(_Failure(e))
 
     threading.Thread(target=run, daemon=True).start()
 
 
 def buffered(reader: Reader, size: int) -> Reader:
-    """A reader for which a thread reads up to `size` samples ahead."""
+    """A reader that reads up to `size` samples ahead in a thread."""
 
     def read() -> Iterator:
         queue: Queue = Queue(maxsize=size)
@@ -144,10 +144,10 @@ def buffered(reader: Reader, size: int) -> Reader:
 
 
 def xmap_readers(mapper: Callable, reader: Reader, process_num: int, buffer_size: int, order: bool = False) -> Reader:
-    """A reader of `mapper(sample)`, worked out by `process_num` threads.
+    """A reader of `mapper(sample)`, computed by `process_num` threads.
 
     Args:
-        buffer_size (int): samples that wait at most.
+        buffer_size (int): maximum number of buffered samples.
         order (bool): keep the order of `reader`.
     """
 
@@ -198,14 +198,14 @@ def _send(reader: Reader, queue: Any) -> None:
 
 
 def multiprocess_reader(readers: list[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
-    """A reader of the samples of all `readers`, each run in a process of its own; in no fixed order.
+    """A reader of the samples of all `readers`, each run in a separate process; the order is not fixed.
 
     Args:
-        use_pipe (bool): taken for Paddle's sake; one queue serves both.
-        queue_size (int): samples that wait at most.
+        use_pipe (bool): ignored; one queue serves both settings.
+        queue_size (int): maximum number of buffered samples.
 
     Raises:
-        RuntimeError: while reading, when a reader raised.
+        RuntimeError: while reading, if a reader raises.
     """
     if not isinstance(readers, (list, tuple)) or not readers:
         raise AssertionError("`readers` must be a non-empty list of readers")
