@@ -117,7 +117,7 @@ def _predicate(name_: str, summary: str):
 
 _PREDICATES = {
     name: _predicate(name, summary)
-    for name, summary in (("isfinite", "finite"), ("isinf", "infinite"), ("isnan", "no number"))
+    for name, summary in (("isfinite", "finite"), ("isinf", "infinite"), ("isnan", "NaN"))
 }
 globals().update(_PREDICATES)
 

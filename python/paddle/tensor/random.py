@@ -85,7 +85,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
         check_shape(shape, "normal")
         return gaussian(shape, mean, std, name=name)
     if isinstance(mean, Variable) and isinstance(std, Variable) and mean.dtype != std.dtype:
-        std = std.astype(mean.dtype)  # type: ignore[attr-defined]  # monkey_patch_variable gives it
+        std = std.astype(mean.dtype)  # type: ignore[attr-defined]  # added by monkey_patch_variable
     drawn = standard_normal(_ops.shape(like) if in_static_mode() else like.shape, like.dtype)
     out = _ops.elementwise_mul(drawn, std) if isinstance(std, Variable) else _ops.scale(drawn, scale=float(std))
     if isinstance(mean, Variable):

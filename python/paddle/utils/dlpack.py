@@ -89,7 +89,7 @@ def _capsule(dlpack: Any, wanted: tuple[int, int] | None, copy: bool | None) -> 
         return dlpack.__dlpack__(**kwargs)
     except TypeError:
         if "dl_device" in kwargs:
-            raise BufferError("from_dlpack: the array's library cannot bring it to the CPU: copy it first") from None
+            raise BufferError("from_dlpack: the array's library cannot copy it to the CPU: copy it first") from None
         return dlpack.__dlpack__()  # a library from before versioned capsules
 
 
