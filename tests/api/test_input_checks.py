@@ -25,19 +25,17 @@ def test_row_matches_the_operator(op_type):
     row = ROWS[op_type]
     assert len(row.inputs) <= len(slots)
     types = row.inputs[0] and row.inputs[0][1]
-    if types is not None and op_type not in ("multiplex", "gather_nd"):
-        assert set(types) <= set(takes(op_type)), "a row accepts no type without a kernel"
+    if types is not None:
+        assert set(types) == set(takes(op_type)) - {"bfloat16"}
 
 
 def test_types(static):
     integers = paddle.static.data("i", [2], "int64")
     with pytest.raises(TypeError, match=r"^tanh: x must have dtype \('float16', 'float32', 'float64'\), got int64"):
         _ops.tanh(integers)
-    with pytest.raises(TypeError, match="^matmul: y must have dtype"):
-        _ops.matmul_v2(paddle.static.data("x", [2, 2]), integers)
-    with pytest.raises(TypeError, match=r"^multiplex: input\[1\] must have dtype"):
-        _ops.multiplex(paddle.static.data("n", [2, 1], "int32"), [paddle.static.data("y", [2, 1]), integers < integers])
-    assert not paddle.static.default_main_program().global_block().ops[1:], "a refused operator is not appended"
+    with pytest.raises(TypeError, match="^logical_and: y must have dtype"):
+        _ops.logical_and(paddle.static.data("b", [2], "bool"), integers)
+    assert not paddle.static.default_main_program().global_block().ops, "a refused operator is not appended"
 
 
 @pytest.mark.parametrize("value", [None, 3, [1, 2], np.ones(2)], ids=["None", "int", "list", "array"])
@@ -54,5 +52,4 @@ def test_tensors_of_dygraph_mode(static):
 
 
 def test_absent_inputs(static):
-    probabilities, labels = paddle.static.data("p", [4, 3]), paddle.static.data("l", [4], "int64")
-    assert paddle.nn.functional.nll_loss(probabilities, labels).shape == (1,)
+    assert _ops.layer_norm(paddle.static.data("x", [4, 3]))[0].shape == (4, 3)

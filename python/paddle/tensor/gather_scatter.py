@@ -7,7 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
-from paddle._basics.element_types import INDICES, NUMERIC
+from paddle._basics.element_types import BOOL_NUMERIC, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -66,6 +66,7 @@ def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
         >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
         [6.0, 1.0, 5.0]
     """
+    check_variable_and_dtype(x, "dtype", NUMERIC, "scatter")
     check_type(overwrite, "overwrite", bool, "scatter")
     return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
@@ -95,6 +96,8 @@ def gather_nd(x, index, name=None) -> Tensor:
         >>> paddle.gather_nd(x, paddle.to_tensor([[1, 0], [0, 1]])).numpy().tolist()
         [3, 2]
     """
+    check_variable_and_dtype(x, "input", BOOL_NUMERIC, "gather_nd")
+    check_variable_and_dtype(index, "index", INDICES, "gather_nd")
     return named(name, _ops.gather_nd, x, index)
 
 
@@ -150,6 +153,9 @@ def multiplex(inputs, index, name=None) -> Tensor:
     check_type(inputs, "inputs", list, "multiplex")
     if len(inputs) < 2:
         raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
+    for i, x in enumerate(inputs):
+        check_variable_and_dtype(x, f"input[{i}]", NUMERIC, "multiplex")
+    check_variable_and_dtype(index, "index", INDICES, "multiplex")
     return named(name, _ops.multiplex, index, inputs)
 
 
@@ -172,6 +178,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:
         >>> paddle.shard_index(ids, index_num=20, nshards=2, shard_id=0).numpy().tolist()
         [[-1], [1]]
     """
+    check_variable_and_dtype(input, "input", ["int64"], "shard_index")
     if shard_id < 0 or shard_id >= nshards:
         raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
     out = _ops.shard_index(input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, HALF_FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import activated, named
@@ -17,17 +17,25 @@ from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 
-def _unary(name: str, summary: str):
-    builtin = getattr(_ops, name)
+def _unary(op_type: str, summary: str, dtypes: Sequence[str] | None = None):
+    """The function of a unary operator; `dtypes` if it accepts fewer types than the operator's row of input_checks."""
+    builtin = getattr(_ops, op_type)
+    if dtypes is None:
 
-    def function(x, name=None):
-        return builtin(x) if name is None else named(name, builtin, x)
+        def function(x, name=None):
+            return builtin(x) if name is None else named(name, builtin, x)
+    else:
 
-    function.__name__ = function.__qualname__ = name
+        def function(x, name=None):
+            if in_static_mode():
+                check_variable_and_dtype(x, "x", dtypes, op_type)
+            return builtin(x) if name is None else named(name, builtin, x)
+
+    function.__name__ = function.__qualname__ = op_type
     function.__doc__ = f"""{summary}, element by element.
 
     Args:
-        x (Tensor): {", ".join(types_of(name))}.
+        x (Tensor): {", ".join(dtypes or types_of(op_type))}.
         name (str, optional): a name for the output in static mode.
 
     Returns:
@@ -35,21 +43,21 @@ def _unary(name: str, summary: str):
 
     Examples:
         >>> import paddle
-        >>> paddle.{name}(paddle.to_tensor([0.5])).shape
+        >>> paddle.{op_type}(paddle.to_tensor([0.5])).shape
         [1]
     """
     return function
 
 
 _UNARY = {
-    name: _unary(name, summary)
-    for name, summary in (
-        ("abs", "The absolute value"),
-        ("exp", "e to the power x"),
+    name: _unary(name, summary, *dtypes)
+    for name, summary, *dtypes in (
+        ("abs", "The absolute value", HALF_NUMERIC),
+        ("exp", "e to the power x", HALF_FLOATS),
         ("log", "The natural logarithm"),
-        ("log2", "The logarithm to the base 2"),
-        ("log10", "The logarithm to the base 10"),
-        ("log1p", "The natural logarithm of 1 + x"),
+        ("log2", "The logarithm to the base 2", FLOATS),
+        ("log10", "The logarithm to the base 10", FLOATS),
+        ("log1p", "The natural logarithm of 1 + x", FLOATS),
         ("sqrt", "The square root"),
         ("rsqrt", "1 / sqrt(x)"),
         ("square", "x * x"),
@@ -63,7 +71,7 @@ _UNARY = {
         ("asin", "The arc sine"),
         ("acos", "The arc cosine"),
         ("atan", "The arc tangent"),
-        ("floor", "The greatest integer not above x"),
+        ("floor", "The greatest integer not above x", HALF_FLOATS),
         ("ceil", "The least integer not below x"),
         ("round", "The nearest integer, halves away from zero"),
         ("sign", "1, 0 or -1, as x is above, at or below zero"),
@@ -437,6 +445,7 @@ def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
         >>> paddle.logsumexp(paddle.zeros([1])).numpy().tolist()
         [0.0]
     """
+    check_variable_and_dtype(x, "x", FLOATS, "logsumexp")
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
 

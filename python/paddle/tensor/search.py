@@ -72,6 +72,7 @@ def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
         >>> paddle.argsort(paddle.to_tensor([3.0, 1.0, 2.0])).numpy().tolist()
         [1, 2, 0]
     """
+    check_variable_and_dtype(x, "x", ORDERED, "argsort")
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
 
 
@@ -165,6 +166,8 @@ def index_select(x, index, axis=0, name=None) -> Tensor:
         >>> paddle.index_select(x, paddle.to_tensor([2, 0]), axis=1).numpy().tolist()
         [[3, 1], [6, 4]]
     """
+    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_select")
+    check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_select")
     return named(name, _ops.index_select, x, index, dim=axis)
 
 
@@ -184,6 +187,8 @@ def index_sample(x, index) -> Tensor:
         >>> paddle.index_sample(x, paddle.to_tensor([[0, 2], [1, 1]])).numpy().tolist()
         [[1.0, 3.0], [5.0, 5.0]]
     """
+    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_sample")
+    check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_sample")
     return _ops.index_sample(x, index)
 
 
@@ -200,4 +205,6 @@ def masked_select(x, mask, name=None) -> Tensor:
         >>> paddle.masked_select(x, x > 2.0).numpy().tolist()
         [3.0, 4.0]
     """
+    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.mask_select")
+    check_variable_and_dtype(mask, "mask", ["bool"], "paddle.tensor.search.masked_select")
     return named(name, _ops.masked_select, x, mask)

@@ -344,6 +344,7 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tenso
         >>> paddle.nn.functional.maxout(x, 2).numpy().ravel().tolist()
         [4.0, 3.0]
     """
+    check_variable_and_dtype(x, "x", FLOATS, "maxout")
     if axis not in (1, -1, 3):
         raise ValueError(f"maxout: axis should be 1, -1 or 3, got {axis!s:.200}")
     return named(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)

@@ -54,6 +54,7 @@ def binary_cross_entropy(
         0.6931
     """
     check_reduction("binary_cross_entropy", reduction)
+    check_variables("binary_cross_entropy", FLOATS, input=input, label=label)
     plain = reduction == "none"
     out = named(name if plain and weight is None else None, _ops.bce_loss, input, label)
     if weight is not None:
@@ -83,6 +84,7 @@ def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None =
         >>> round(float(loss), 4)
         0.6931
     """
+    check_variables("log_loss", ["float32"], input=input, label=label)
     return named(name, _ops.log_loss, input, label, epsilon=epsilon)
 
 
@@ -122,6 +124,8 @@ def nll_loss(
     shape = list(input.shape)
     if len(shape) < 2:
         raise ValueError(f"Expected 2 or more dimensions (got {len(shape)})")
+    check_variables("nll_loss", FLOATS, input=input)
+    check_variables("nll_loss", ["int64"], label=label)
     folded = len(shape) not in (2, 4)
     if folded:
         input = _ops.reshape2(input, shape=[*shape[:2], 1, -1])  # noqa: A001
@@ -160,6 +164,7 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = N
         input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
     elif kinds == ["float64", "float32"]:
         label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
+    check_variables("kl_div", FLOATS, input=input, label=label)
     check_type(reduction, "reduction", str, "kl_div")
     return named(name, _ops.kldiv_loss, input, label, reduction=reduction)
 

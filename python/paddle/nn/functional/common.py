@@ -262,6 +262,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
     if epsilon > 1.0 or epsilon < 0.0:
         raise ValueError(f"label_smooth: epsilon must be between 0 and 1, got {epsilon}")
     if in_static_mode():
+        check_variable_and_dtype(label, "label", FLOATS, "label_smooth")
         label.stop_gradient = True
     return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))
 
@@ -285,6 +286,8 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None =
         >>> paddle.nn.functional.bilinear(x1, x2, weight).numpy().tolist()
         [[6.0, 6.0, 6.0, 6.0]]
     """
+    check_variable_and_dtype(x1, "x1", FLOATS, "bilinear")
+    check_variable_and_dtype(x2, "x2", FLOATS, "bilinear")
     return named(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
 
 

@@ -152,6 +152,7 @@ def instance_norm(
     """
     if not in_static_mode():
         return _ops.instance_norm(x, weight, bias, epsilon=eps)[0]
+    check_variable_and_dtype(x, "input", FLOATS, "InstanceNorm")
     out, mean, variance = named(name, _ops.instance_norm, x, weight, bias, epsilon=eps)
     mean.stop_gradient = variance.stop_gradient = True
     return out
