@@ -131,7 +131,7 @@ def test_layers_that_need_a_server(program):
         fluid.Executor().run(program[0], feed={"x": np.zeros((2, 1), "int64")}, fetch_list=list(found))
 
 
-def test_program_statistics_check_arguments():
+def test_program_statistics_check_arguments(program):
     for call in (lambda: fluid.contrib.memory_usage(1, 2), lambda: fluid.contrib.op_freq_statistic(1)):
         with pytest.raises(TypeError, match="Program"):
             call()
