@@ -9,6 +9,7 @@ import numpy as np
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.element_types import HALF_NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
@@ -22,8 +23,6 @@ Tensor = Any
 Group = _core.dist.Group
 
 __all__ = ["broadcast", "all_reduce", "reduce", "all_gather", "scatter", "barrier", "ReduceOp"]
-
-_static = _core.in_static_mode
 
 
 class ReduceOp:
@@ -192,7 +191,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
         >>> data.numpy().tolist()
         [[1, 2, 3], [1, 2, 3]]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "all_reduce")
         _check_op(op)
         return _append(f"c_allreduce_{_NAMES[op]}", tensor, tensor, ring_id=_ring(group))
@@ -238,7 +237,7 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
         >>> data.numpy().tolist()
         [1.0, 2.0]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "reduce")
         _check_op(op)
         dst = _check_rank(dst, "dst", "reduce")
@@ -270,7 +269,7 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
         >>> data.numpy().tolist()
         [1, 2, 3]
     """
-    if _static():
+    if in_static_mode():
         check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "broadcast")
         src = _check_rank(src, "src", "broadcast")
         return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
@@ -302,7 +301,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         [[4, 5, 6]]
     """
     _check_list(tensor_list, "tensor_list", "all_gather", holds_tensors=False)
-    if _static():
+    if in_static_mode():
         for one in tensor_list:
             check_variable_and_dtype(one, "tensor_list", HALF_NUMERIC, "all_gather")
         check_variable_and_dtype(tensor, "tensor", HALF_NUMERIC, "all_gather")
@@ -348,7 +347,7 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
         >>> data.numpy().tolist()
         [7, 8, 9]
     """
-    if _static():
+    if in_static_mode():
         return _append_scatter(tensor, tensor_list, src, group)
     _check_tensor(tensor, "tensor", "scatter")
     src, known = _check_rank(src, "src", "scatter"), _group(group)
@@ -501,7 +500,7 @@ def barrier(group=0):
         >>> import paddle
         >>> paddle.distributed.barrier()
     """
-    if _static():
+    if in_static_mode():
         temp = LayerHelper("barrier").create_variable_for_type_inference(dtype="int32")
         LayerHelper("barrier").append_op(
             type="fill_constant", outputs={"Out": [temp]}, attrs={"shape": [1], "dtype": temp.dtype, "value": 1.0}

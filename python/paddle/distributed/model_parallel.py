@@ -6,6 +6,7 @@ from typing import Any
 
 import paddle._core as _core
 from paddle import _ops, nn
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle._programs.variable import Variable
 from paddle.tensor.manipulation import concat
@@ -16,7 +17,6 @@ from .parallel import get_rank, get_world_size
 
 Tensor = Any
 
-_static = _core.in_static_mode
 _made: dict[tuple[int, ...], Any] = {}
 
 
@@ -28,7 +28,7 @@ def _partners(partitions: int):
     first = rank // partitions * partitions
     if partitions == world:
         return 0, rank - first
-    if _static():
+    if in_static_mode():
         raise ValueError(f"In static mode num_partitions ({partitions}) must be the number of ranks ({world}).")
     ranks = tuple(range(first, first + partitions))
     if ranks not in _made:
@@ -42,7 +42,7 @@ def _ring(group) -> int:
 
 def _sum(x, group):
     """The sum over the ranks; each rank's own part gets the whole gradient, as in the layer that is not split."""
-    if _static():
+    if in_static_mode():
         return _ops.c_allreduce_sum(x, ring_id=_ring(group), use_calc_stream=True)
     whole = _ops.c_allreduce_sum(x.detach(), ring_id=_ring(group), use_calc_stream=True)
     return whole if x.stop_gradient else whole + (x - x.detach())
@@ -53,7 +53,7 @@ def _joined(x, group, place: int):
     if _planned(group)[1] == 1:
         return x
     parts: list = []
-    if _static():
+    if in_static_mode():
         all_gather(parts, x, group)
     else:
         all_gather(parts, x.detach(), group)
@@ -63,7 +63,7 @@ def _joined(x, group, place: int):
 
 def _shared(x, group):
     """`x` as it is, whose gradient is the sum of what the ranks' parts of the layer have to say."""
-    if _static() or x.stop_gradient or not _core.is_grad_enabled() or _planned(group)[1] == 1:
+    if in_static_mode() or x.stop_gradient or not _core.is_grad_enabled() or _planned(group)[1] == 1:
         return x
     nothing = _ops.c_allreduce_sum(x - x.detach(), ring_id=_ring(group), use_calc_stream=True)
     return x.detach() + nothing
@@ -71,7 +71,7 @@ def _shared(x, group):
 
 def _distributed(weight) -> None:
     weight.is_distributed = True
-    if _static():
+    if in_static_mode():
         for program in (default_startup_program(), default_main_program()):
             variable: Any = program.global_block().vars[weight.name]
             variable.is_distributed = True
@@ -159,7 +159,7 @@ def split(
         raise ValueError(f"The operation must be 'linear' or 'embedding', but received {operation!r}.")
     if axis not in ((0,) if operation == "embedding" else (0, 1)):
         raise ValueError(f"The axis must be 0, or 1 for a linear layer, but received {axis!r}.")
-    if not isinstance(x, Variable if _static() else _core.Tensor):
+    if not isinstance(x, Variable if in_static_mode() else _core.Tensor):
         raise TypeError(f"The type of 'x' in split must be Tensor, but received {type(x)}.")
     group, place = _partners(num_partitions)
     if operation == "embedding":

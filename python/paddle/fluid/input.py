@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import INDICES
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -35,7 +36,7 @@ def one_hot_rows(op_type, ids, depth, allow_out_of_range):
     check_variable_and_dtype(ids, "input", INDICES, op_type)
     check_type(depth, "depth", (int, Variable), op_type)
     op = getattr(_ops, op_type)
-    if isinstance(depth, Variable) and not mode.in_dygraph_mode():
+    if isinstance(depth, Variable) and in_static_mode():
         depth.stop_gradient = True
         out = op(ids, depth, allow_out_of_range=allow_out_of_range)
     else:

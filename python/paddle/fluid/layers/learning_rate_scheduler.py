@@ -12,6 +12,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program
 from paddle._programs.variable import Variable
 from paddle.fluid.lr_decay import decays, formulas
@@ -33,7 +34,7 @@ __all__ = [
 def _by_mode(decay: Callable[..., Any], append: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """The object `decay` in dygraph mode; in static mode the rate that `append` puts into the main program."""
     mode.choose_static()
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         return decay(*arguments, **keywords)
     with default_main_program()._lr_schedule_guard():
         return append(*arguments, **keywords)

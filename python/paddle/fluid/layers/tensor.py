@@ -10,6 +10,7 @@ from paddle._basics import mode
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, NUMERIC, ORDERED
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
@@ -109,7 +110,7 @@ def cast(x, dtype):
     check_variable_and_dtype(x, "x", kinds, "cast")
     check_dtype(dtype, "dtype", [*kinds, "int8"], "cast")
     out = _ops.cast(x, in_dtype=x.dtype, out_dtype=convert_np_dtype_to_dtype_(dtype))
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         out.stop_gradient = x.stop_gradient
     return out
 
@@ -124,7 +125,7 @@ def concat(input, axis=0, name=None):  # noqa: A002
     Raises:
         TypeError: for other types, or different ones.
     """
-    if mode.in_dygraph_mode() and isinstance(input, Variable):
+    if not in_static_mode() and isinstance(input, Variable):
         input = [input]  # noqa: A001
     return manipulation.concat(input, axis, name)
 
@@ -144,7 +145,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: 
     Raises:
         TypeError: for another input.
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert isinstance(input, list), "tensor_array_to_tensor: input must be a list"
         joined = _ops.stack(input, axis=axis) if use_stack else _ops.concat(input, axis=axis)
         return joined, _core.tensor_from_array(np.array([x.shape[axis] for x in input]), True)
@@ -215,7 +216,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     mode.choose_static()
     dtype = convert_dtype(dtype)
     check_shape(shape, "fill_constant")
-    if isinstance(shape, (list, tuple)) and not mode.in_dygraph_mode():
+    if isinstance(shape, (list, tuple)) and in_static_mode():
         assert len(shape) > 0, "The size of 'shape' in fill_constant can't be zero, but received 0."
     check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "fill_constant")
     if out is not None:

@@ -3,6 +3,7 @@
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype
 from paddle._basics.element_types import INDICES
+from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import (
     assert_same_structure,
     copy_mutable_vars,
@@ -71,7 +72,7 @@ def get_shape_tensor_inputs(inputs, attrs, shape, op_type):
 
 def try_get_constant_shape_from_tensor(shape_tensor):
     """The sizes of the Variable whose shape this one is; None where they are not known while a Program is built."""
-    op = None if mode.in_dygraph_mode() else getattr(shape_tensor, "op", None)
+    op = getattr(shape_tensor, "op", None) if in_static_mode() else None
     if op is None or op.type != "shape":
         return None
     return shape_tensor.block.vars[op.input_arg_names[0]].shape
@@ -79,7 +80,7 @@ def try_get_constant_shape_from_tensor(shape_tensor):
 
 def try_set_static_shape_tensor(tensor, shape):
     """Gives a Variable the sizes that a shape tensor stands for, where it has unknown ones and those are known."""
-    if not mode.in_dygraph_mode() and -1 in tensor.shape and isinstance(shape, Variable):
+    if in_static_mode() and -1 in tensor.shape and isinstance(shape, Variable):
         sizes = try_get_constant_shape_from_tensor(shape)
         if sizes:
             tensor.desc.set_shape(sizes)

@@ -9,6 +9,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program, program_guard
 from paddle._programs.name_scope import name_scope
 from paddle._programs.program import Program
@@ -99,7 +100,7 @@ class ModelAverage(_Swapped, Averaging, Optimizer):
         regularization: Any = None,
         name: str | None = None,
     ) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support ModelAverage.")
         super().__init__(0.0, regularization=regularization, name=name)
         self._set_window(average_window_rate, min_average_window, max_average_window)
@@ -143,7 +144,7 @@ class ExponentialMovingAverage(_Swapped):
     """
 
     def __init__(self, decay: float = 0.999, thres_steps: Any = None, name: str | None = None) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support ExponentialMovingAverage.")
         self._decay = decay
         self._thres_steps = thres_steps

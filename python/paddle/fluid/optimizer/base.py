@@ -10,6 +10,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_static_mode
 from paddle._programs import guards
 from paddle._programs.variable import Variable
 from paddle.fluid.lr_decay.base import LearningRateDecay
@@ -43,7 +44,7 @@ class Optimizer(OptimizerBase):
     ) -> None:
         if parameter_list is None:
             mode.choose_static()
-        allowed = (float, LRScheduler, LearningRateDecay if mode.in_dygraph_mode() else Variable)
+        allowed = (float, LRScheduler, Variable if in_static_mode() else LearningRateDecay)
         if not isinstance(learning_rate, allowed):
             raise TypeError(f"learning_rate must be a float or an LRScheduler, got {type(learning_rate)}")
         self._init_state(parameter_list, grad_clip, name)

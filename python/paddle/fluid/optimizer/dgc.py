@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle.optimizer.dgc import DGCMomentumRule
 
 from .base import Optimizer
@@ -43,7 +44,7 @@ class DGCMomentumOptimizer(DGCMomentumRule, Optimizer):
         grad_clip: Any = None,
         name: str | None = None,
     ) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support DGCMomentumOptimizer.")
         assert learning_rate is not None
         assert momentum is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_startup_program, program_guard
 from paddle.incubate.optimizer.gradient_merge import like
 from paddle.incubate.optimizer.lookahead import append_moves, checked
@@ -38,7 +39,7 @@ class LookaheadOptimizer:
     """
 
     def __init__(self, inner_optimizer: Any, alpha: float = 0.5, k: int = 5) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support LookaheadOptimizer.")
         self.inner_optimizer = checked(inner_optimizer, alpha, k)
         self.alpha = alpha

@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_static_mode
 from paddle._basics.names import OP_ROLE_VAR
 from paddle._programs.guards import default_main_program, default_startup_program, program_guard
 from paddle._programs.variable import Variable
@@ -46,7 +47,7 @@ class GradientMergeOptimizer:
     GRAD_MERGE_COND_NAME = "grad_merge_cond_name"
 
     def __init__(self, inner_optimizer: Any, k_steps: int = 1, avg: bool = True) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception(
                 "GradientMergeOptimizer is for Programs only: in dygraph mode call backward k times before a step"
             )

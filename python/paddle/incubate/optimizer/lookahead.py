@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program, program_guard
 from paddle._programs.variable import Variable
 from paddle.nn.layer_helper import LayerHelper
@@ -117,7 +118,7 @@ class LookAhead(Optimizer):
         """`minimize` of the optimizer inside, and the moves of the slow weights; returns what that returned."""
         assert isinstance(loss, Variable), "The loss should be an Tensor."
         result = self.inner_optimizer.minimize(loss, startup_program, parameters, no_grad_set)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             with no_recording():
                 self._follow()
             return result

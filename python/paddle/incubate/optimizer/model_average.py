@@ -8,6 +8,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_main_program
 from paddle.nn.layer_helper import LayerHelper
 from paddle.optimizer import Optimizer
@@ -54,7 +55,7 @@ class ModelAverage(Averaging, Optimizer):
         super().__init__(0.0, parameters, None, None, name)
         self.helper = LayerHelper(type(self).__name__)
         self._set_window(average_window_rate, min_average_window, max_average_window)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             return
         block = default_main_program().global_block()
         parameters = parameters if parameters else block.all_parameters()
@@ -73,7 +74,7 @@ class ModelAverage(Averaging, Optimizer):
         self, loss: Any, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
     ) -> None:
         """In dygraph mode `step`; in static mode nothing is left to do."""
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             self.step()
 
     @mode.dygraph_only
@@ -92,7 +93,7 @@ class ModelAverage(Averaging, Optimizer):
             executor: in static mode an Executor (RuntimeError otherwise), which runs the swap.
             need_restore: puts the parameters' values back at the end; otherwise `restore` does.
         """
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             with no_recording():
                 for param in self._parameter_list or []:
                     state = {name: self._get_accumulator(name, param) for name in SUMS + COUNTS[:2]}
@@ -108,7 +109,7 @@ class ModelAverage(Averaging, Optimizer):
 
     def restore(self, executor: Any = None) -> None:
         """Puts the values back that the parameters had before `apply`; static mode needs an Executor (RuntimeError)."""
-        if not mode.in_dygraph_mode():
+        if in_static_mode():
             self._needed(executor).run(self.restore_program)
             return
         with no_recording():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
+from paddle._basics.mode import in_static_mode
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.guards import default_startup_program
 from paddle._programs.program import Program
@@ -55,7 +56,7 @@ class PipelineOptimizer:
     """
 
     def __init__(self, optimizer: Any, num_microbatches: int = 1, start_cpu_core_id: int = 0) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support PipelineOptimizer.")
         if not isinstance(optimizer, (OptimizerBase, OptimizerWithMixedPrecision)):
             raise ValueError(f"PipelineOptimizer: optimizer must be an Optimizer, got {type(optimizer)}")

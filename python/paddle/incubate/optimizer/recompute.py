@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import program_guard
 from paddle._programs.variable import Variable
 from paddle.optimizer.base import OptimizerBase, Pairs
@@ -37,7 +37,7 @@ class RecomputeOptimizer(OptimizerBase):
     """
 
     def __init__(self, optimizer: Any) -> None:
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise Exception("In dygraph, don't support RecomputeOptimizer.")
         self._optimizer = optimizer
         self._checkpoints: list[Any] | None = None
@@ -77,7 +77,7 @@ class RecomputeOptimizer(OptimizerBase):
     ) -> Pairs:
         """Appends the gradient operators, recomputing between the checkpoints; returns (parameter, gradient) pairs."""
         assert self._checkpoints is not None, "RecomputeOptimizer: call _set_checkpoints before this"
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             raise NotImplementedError("RecomputeOptimizer is for Programs only")
         pairs = self._backward(loss, startup_program, parameter_list, no_grad_set, callbacks, self._checkpoints)
         if self.enable_offload:

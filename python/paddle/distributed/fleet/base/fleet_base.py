@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import switch_main_program
 from paddle._programs.runners import assign
 from paddle.distributed import mpi, nccl
@@ -98,7 +98,7 @@ class Fleet:
         self.strategy_compiler = StrategyCompiler()
         self._util._set_role_maker(role_maker)
         self._util._set_strategy(self._user_defined_strategy)
-        if mode.in_dygraph_mode() and self._is_collective and self.worker_num() > 1:
+        if not in_static_mode() and self._is_collective and self.worker_num() > 1:
             if is_initialized():
                 warnings.warn("fleet.init: this process has joined its job before", stacklevel=2)
             else:
@@ -178,7 +178,7 @@ class Fleet:
     def distributed_model(self, model: Any) -> Any:
         """The layer whose gradients are averaged over the workers while backward computes them (dygraph mode)."""
         assert model is not None
-        assert mode.in_dygraph_mode(), "fleet.distributed_model works in dygraph mode only"
+        assert not in_static_mode(), "fleet.distributed_model works in dygraph mode only"
         strategy = self._user_defined_strategy
         self.model = DataParallel(
             model,
@@ -193,7 +193,7 @@ class Fleet:
         return self.user_defined_optimizer
 
     def _dygraph_optimizer(self, what: str) -> Any:
-        assert mode.in_dygraph_mode(), f"fleet.{what} works in dygraph mode only"
+        assert not in_static_mode(), f"fleet.{what} works in dygraph mode only"
         return self._optimizer()
 
     def state_dict(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class Fleet:
         """
         optimizer = self._optimizer()
         strategy = copy.deepcopy(self._user_defined_strategy)
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             self._context = {"user_defined_strategy": strategy}
             return optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         program = self.origin_main_program = loss.block.program

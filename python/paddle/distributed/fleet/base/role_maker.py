@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 
 from .gloo import Gloo, Role
 
@@ -310,7 +310,7 @@ class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
         if not self._role_is_generated:
             self._collective_env() if self._is_collective else self._ps_env()
             self._role_is_generated = True
-            if not mode.in_dygraph_mode():
+            if in_static_mode():
                 self._gloo_init()
 
 

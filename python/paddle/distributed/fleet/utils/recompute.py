@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import paddle._core as _core
-from paddle._basics import mode
+from paddle._basics.mode import in_static_mode
 
 __all__ = ["recompute"]
 
@@ -96,7 +96,7 @@ def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise ValueError(f"recompute takes no keyword argument but preserve_rng_state, got {', '.join(kwargs)}")
     if not callable(function):
         raise TypeError(f"recompute: the function must be callable, got {function!r}")
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         raise RuntimeError(
             "recompute is for dygraph mode; a Program has DistributedStrategy.recompute, or RecomputeOptimizer"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode, in_static_mode
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Variable
 from paddle.fluid import layers
@@ -60,7 +60,7 @@ class DecoupledWeightDecay:
         Returns:
             (operators that update, pairs of parameter and gradient).
         """
-        if in_dygraph_mode():
+        if not in_static_mode():
             raise NotImplementedError("decoupled weight decay is of static mode; in dygraph: paddle.optimizer.AdamW")
         own: Any = self
         params_grads = own.backward(

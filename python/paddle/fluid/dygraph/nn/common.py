@@ -11,6 +11,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.element_types import HALF_FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -171,7 +172,7 @@ class Dropout(Layer):
         out, mask = _ops.dropout(
             input,
             dropout_prob=float(self._dropout_prob),
-            is_test=not self.training if mode.in_dygraph_mode() else self._is_test,
+            is_test=self._is_test if in_static_mode() else not self.training,
             fix_seed=self._seed is not None,
             seed=self._seed or 0,
             dropout_implementation=self._dropout_implementation,

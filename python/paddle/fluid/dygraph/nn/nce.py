@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import Layer
@@ -78,7 +79,7 @@ class NCE(Layer):
         """The losses, [N, 1]."""
         check_variable_and_dtype(input, "input", FLOATS, "NCE")
         check_variable_and_dtype(label, "label", ["int64"], "NCE")
-        if not mode.in_dygraph_mode():
+        if in_static_mode():
             check_type(sample_weight, "sample_weight", (Variable, type(None)), "NCE")
         weight = self._sample_weight if sample_weight is None else sample_weight
         cost = _ops.nce(input, label, self.weight, self.bias, weight, *self._tables, **self._attrs)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode, in_static_mode
 from paddle.nn import Layer
 
 from .conv import activated
@@ -51,7 +51,7 @@ class SequenceConv(Layer):
         param_attr: Any = None,
         act: str | None = None,
     ) -> None:
-        assert not in_dygraph_mode(), "SequenceConv is not supported by dynamic graph mode yet!"
+        assert in_static_mode(), "SequenceConv is not supported by dynamic graph mode yet!"
         super().__init__(name_scope)
         self._num_filters, self._filter_size, self._filter_stride = num_filters, filter_size, filter_stride
         self._bias_attr, self._param_attr, self._act = bias_attr, param_attr, act
@@ -102,7 +102,7 @@ class RowConv(Layer):
     def __init__(
         self, name_scope: str, future_context_size: int, param_attr: Any = None, act: str | None = None
     ) -> None:
-        assert not in_dygraph_mode(), "RowConv is not supported by dynamic graph mode yet!"
+        assert in_static_mode(), "RowConv is not supported by dynamic graph mode yet!"
         super().__init__(name_scope)
         self._later, self._param_attr, self._act = future_context_size, param_attr, act
 

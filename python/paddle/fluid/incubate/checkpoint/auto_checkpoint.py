@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle._basics import mode, unique_name
+from paddle._basics.mode import in_static_mode
 from paddle._programs import run_observer
 from paddle._programs.program import Program
 from paddle.distributed.fleet.utils import HDFSClient, LocalFS
@@ -80,7 +81,7 @@ class AutoCheckpointChecker:
 
     def valid(self) -> bool:
         """Whether checkpoints are written: asked for, and in static mode."""
-        return self._asked and not mode.in_dygraph_mode()
+        return self._asked and in_static_mode()
 
     def file_system(self) -> Any:
         """Where checkpoints lie."""

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import BOOL_NUMERIC, NUMERIC, takes
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -127,7 +128,7 @@ def Assert(cond, data=None, summarize=20, name=None):  # noqa: N802
     check_type(summarize, "summarize", int, "fluid.layers.Assert")
     check_type(name, "name", (str, type(None)), "fluid.layers.Assert")
     tensors = [] if data is None else list(data)
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         getattr(_ops, "assert")(cond, tensors, summarize=summarize)
         return None
     block = guards.default_main_program().current_block()

@@ -8,6 +8,7 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_dtype, check_type, check_variable_and_dtype
 
@@ -63,13 +64,13 @@ def generate_proposals(
         >>> rois.shape, probs.shape
         ((-1, 4), (-1, 1))
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert return_rois_num, "generate_proposals: return_rois_num must be True in dygraph mode"
     floats = {"scores": scores, "bbox_deltas": bbox_deltas, "anchors": anchors, "variances": variances}
     for what, value in floats.items():
         check_variable_and_dtype(value, what, ["float32"], "generate_proposals")
     check_variable_and_dtype(im_info, "im_info", FLOATS, "generate_proposals")
-    asked = {"RpnRoisNum": 1} if return_rois_num and _core.in_static_mode() else {}
+    asked = {"RpnRoisNum": 1} if return_rois_num and in_static_mode() else {}
     rois, probs, count = named(
         name,
         _ops.generate_proposals,
@@ -127,11 +128,11 @@ def distribute_fpn_proposals(
         >>> [v.shape[0] for v in levels], restore.numpy().ravel().tolist()
         ([1, 0, 1, 1], [1, 0, 2])
     """
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert rois_num is not None, "distribute_fpn_proposals: rois_num must be given in dygraph mode"
     check_variable_and_dtype(fpn_rois, "fpn_rois", FLOATS, "distribute_fpn_proposals")
     asked = {}
-    if _core.in_static_mode():
+    if in_static_mode():
         levels = max_level - min_level + 1
         asked = {"MultiFpnRois": levels} | ({} if rois_num is None else {"MultiLevelRoIsNum": levels})
     rois, restore, counts = named(
@@ -184,14 +185,14 @@ def collect_fpn_proposals(
         ([1.0, 0.0], [2])
     """
     where = "collect_fpn_proposals"
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert rois_num_per_level is not None, f"{where}: rois_num_per_level must be given in dygraph mode"
     check_type(multi_rois, "multi_rois", list, where)
     check_type(multi_scores, "multi_scores", list, where)
     levels = max_level - min_level + 1
     for value in multi_rois[:levels]:
         check_dtype(value.dtype, "multi_rois", FLOATS, where)
-    asked = {"RoisNum": 1} if rois_num_per_level is not None and _core.in_static_mode() else {}
+    asked = {"RoisNum": 1} if rois_num_per_level is not None and in_static_mode() else {}
     rois, count = named(
         name,
         _ops.collect_fpn_proposals,

@@ -12,6 +12,7 @@ from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, takes
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import number, shape_arguments
 from paddle._programs import guards
@@ -113,7 +114,7 @@ def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_impleme
     random_seed = guards.default_main_program().random_seed
     if not seed and random_seed != 0:
         seed = random_seed
-    if is_test is None and mode.in_dygraph_mode():
+    if is_test is None and not in_static_mode():
         is_test = not mode._dygraph_tracer()._train_mode
     check_variable_and_dtype(x, "x", takes("dropout"), "dropout")
     out, mask = named(
@@ -270,11 +271,11 @@ def expand(x, expand_times, name=None):
     """
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
     check_type(expand_times, "expand_times", (list, tuple, Variable), "expand")
-    if not mode.in_dygraph_mode() and x.stop_gradient and x.dtype == VarType.BOOL:
+    if in_static_mode() and x.stop_gradient and x.dtype == VarType.BOOL:
         raise ValueError("expand: set stop_gradient of x to False, its elements are bool")
     if isinstance(expand_times, Variable):
         return named(name, _ops.expand, x, expand_times)
-    if mode.in_dygraph_mode() or not any(isinstance(t, Variable) for t in expand_times):
+    if not in_static_mode() or not any(isinstance(t, Variable) for t in expand_times):
         return named(name, _ops.expand, x, expand_times=[int(number(t)) for t in expand_times])
     tensors = [
         t if isinstance(t, Variable) else _ops.fill_constant(shape=[1], value=float(t), dtype=2) for t in expand_times
@@ -289,7 +290,7 @@ def topk(input, k, name=None):  # noqa: A002
         input (Variable): numbers.
         k (int|Variable): how many; a tensor of shape [1] goes.
     """
-    if isinstance(k, Variable) and not mode.in_dygraph_mode():
+    if isinstance(k, Variable) and in_static_mode():
         values, indices = named(name, _ops.top_k, input, k)
     else:
         values, indices = named(name, _ops.top_k, input, k=int(number(k)))
@@ -402,7 +403,7 @@ def get_tensor_from_selected_rows(x, name=None):
         TypeError: for another Variable, or none.
     """
     check_type(x, "x", Variable, "get_tensor_from_selected_rows")
-    if not mode.in_dygraph_mode() and x.type != VarType.SELECTED_ROWS:
+    if in_static_mode() and x.type != VarType.SELECTED_ROWS:
         raise TypeError(f"get_tensor_from_selected_rows takes a Variable of type SELECTED_ROWS, got {x.type}")
     return named(name, _ops.get_tensor_from_selected_rows, x)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import HALF_NUMERIC
-from paddle._basics.mode import in_dygraph_mode
+from paddle._basics.mode import in_dygraph_mode, in_static_mode
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -260,7 +260,7 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
         >>> paddle.fluid.layers.im2sequence(x, [2, 2]).shape
         (-1, 12)
     """
-    assert not in_dygraph_mode(), "im2sequence is not there in dygraph mode"
+    assert in_static_mode(), "im2sequence is not there in dygraph mode"
     check_variable_and_dtype(input, "input", ["float32"], "im2sequence")
     pads = list(padding) if isinstance(padding, (list, tuple)) else [padding, padding]
     attrs = {

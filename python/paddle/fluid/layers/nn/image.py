@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import unique_name
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import VarType
 from paddle._basics.element_types import FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import activated, named
 from paddle._programs import guards
 from paddle._programs.variable import Variable
@@ -256,7 +257,7 @@ def random_crop(x, shape, seed=None):
     attrs = {"shape": shape}
     if isinstance(seed, int):
         attrs["startup_seed"] = seed
-        if mode.in_dygraph_mode():
+        if not in_static_mode():
             seed = _ops.fill_constant(shape=[1], dtype=VarType.INT64, str_value=str(seed), value=float(seed))
             return _ops.random_crop(x, seed, **attrs)[0]
         seed = (

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.dtypes import convert_dtype, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, NUMERIC
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor import gather_scatter
@@ -82,7 +83,7 @@ def unstack(x, axis=0, num=None):
     """
     if num is None:
         num = x.shape[axis]
-        if num <= 0 and not mode.in_dygraph_mode():
+        if num <= 0 and in_static_mode():
             raise ValueError("unstack: the size along axis is unknown, and num is not given")
     return _ops.unstack(x, axis=int(axis), num=num)
 

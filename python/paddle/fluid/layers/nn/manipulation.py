@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.element_types import HALF_NUMERIC, INDICES
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import activated, named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -46,7 +47,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         AssertionError: for sizes that cannot be.
     """
     check_type(actual_shape, "actual_shape", (Variable, type(None)), "reshape")
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         return activated(api.reshape(x, shape), act, name, "reshape2")
     slots = {}
     if actual_shape is not None:

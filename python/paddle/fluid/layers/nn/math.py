@@ -10,6 +10,7 @@ from paddle._basics import mode
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
@@ -175,7 +176,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     Raises:
         AssertionError, ValueError: for shapes that do not fit.
     """
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         _check_product(x, y, transpose_x, transpose_y)
     return named(name, _ops.matmul, x, y, transpose_X=transpose_x, transpose_Y=transpose_y, alpha=float(alpha))
 
@@ -192,7 +193,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     """
     check_variable_and_dtype(x, "x", [*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"], "scale")
     keywords = {"bias": float(bias), "bias_after_scale": bias_after_scale}
-    if isinstance(scale, Variable) and not mode.in_dygraph_mode():
+    if isinstance(scale, Variable) and in_static_mode():
         keywords["ScaleTensor"] = scale
     else:
         keywords["scale"] = float(number(scale))
@@ -228,7 +229,7 @@ def _logical(op_type, args, out, name):
 
 
 def _logical_of_two(op_type, x, y, out, name):
-    if not mode.in_dygraph_mode():
+    if in_static_mode():
         check_type(y, "y", Variable, op_type)
         if x.dtype != y.dtype:
             raise TypeError(f"{op_type} needs one type, not {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
@@ -263,7 +264,7 @@ def pow(x, factor=1.0, name=None):  # noqa: A001
         factor (float|Variable): a number, or a tensor of shape [1].
     """
     check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
-    if isinstance(factor, Variable) and not mode.in_dygraph_mode():
+    if isinstance(factor, Variable) and in_static_mode():
         check_variable_and_dtype(factor, "factor", ["float32"], "pow")
         factor.stop_gradient = True
         return named(name, _ops.pow, x, factor)

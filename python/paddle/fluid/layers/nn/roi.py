@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variables
@@ -31,7 +32,7 @@ def _check_sizes(where: str, spatial_scale: Any, height: Any, width: Any) -> Non
 
 
 def _counted(where: str, rois_num: Any) -> None:
-    if mode.in_dygraph_mode():
+    if not in_static_mode():
         assert rois_num is not None, f"{where}: in dygraph mode rois_num must say how many RoIs each image has"
 
 
@@ -83,7 +84,7 @@ def roi_pool(
         pooled_width=pooled_width,
         spatial_scale=spatial_scale,
     )
-    return (out, argmax) if mode.in_dygraph_mode() else out
+    return out if in_static_mode() else (out, argmax)
 
 
 def roi_align(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.element_types import FLOATS
+from paddle._basics.mode import in_static_mode
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.static.nn.crf import crf_cost, crf_decoding
 
@@ -36,7 +37,7 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
         return _ops.ctc_align(best, merge_repeated=True, blank=blank)[0]
     best = _ops.squeeze2(best, axes=[2])
     # A Program leaves a dispensable output out unless it is asked for.
-    asked = {"OutputLength": 1} if _core.in_static_mode() else {}
+    asked = {"OutputLength": 1} if in_static_mode() else {}
     attrs = {"merge_repeated": True, "blank": blank, "padding_value": padding_value}
     return tuple(_ops.ctc_align(best, input_length, **attrs, **asked))
 

@@ -6,6 +6,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS, takes
+from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -19,7 +20,7 @@ _UNITS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
 def _check(where: str, input, *states) -> None:  # noqa: A002
-    assert not mode.in_dygraph_mode(), f"{where} is for Programs only; paddle.nn has LSTM and GRU"
+    assert in_static_mode(), f"{where} is for Programs only; paddle.nn has LSTM and GRU"
     check_variable_and_dtype(input, "input", FLOATS, where)
     for state in states:
         check_type(state, "h_0, c_0", (Variable, type(None)), where)
