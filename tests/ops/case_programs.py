@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +60,8 @@ class Built:
         self.program = paddle.static.Program()
         paddle.enable_static()
         try:
-            with paddle.static.program_guard(self.program):
+            with paddle.static.program_guard(self.program), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The data type of .* is float16")
                 self.ins = {k: self.data(c, k, v) for k, v in inputs.items()}
                 ins = self.ins
                 if TABLE[c.op]["elementwise"]:
