@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ops_stub
 import paddle
 import pytest
 
@@ -93,6 +94,10 @@ def test_the_stub_names_what_tensors_have():
         method = getattr(paddle.Tensor, node.name, None) if isinstance(node, ast.FunctionDef) else None
         if inspect.isfunction(method) and not node.name.startswith("_"):
             assert [a.arg for a in node.args.args][1:] == list(inspect.signature(method).parameters)[1:], node.name
+
+
+def test_the_stub_of_the_operators_is_up_to_date():
+    assert ops_stub.PATH.read_text() == ops_stub.stub(), "run python tools/ops_stub.py"
 
 
 def test_help_is_complete():

@@ -1,5 +1,11 @@
-"""One builtin for each operator: runs it in dygraph mode, appends it to the current Program in static mode."""
+"""The operator builtins of the native module: one function for each operator of the table.
+
+A builtin runs its operator in dygraph mode and appends it to the current Program in static mode. This module is the
+native module itself; `_ops.pyi` has the signatures.
+"""
+
+import sys
 
 import paddle._core as _core
 
-globals().update({name: getattr(_core.ops, name) for name in dir(_core.ops) if not name.startswith("__")})
+sys.modules[__name__] = _core.ops

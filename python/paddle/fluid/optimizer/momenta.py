@@ -163,7 +163,7 @@ class AdamaxOptimizer(AdamaxRule, Optimizer):
         self._set(beta1=beta1, beta2=beta2, epsilon=epsilon)
 
 
-class LambOptimizer(LambRule, AdamOptimizer):
+class LambOptimizer(LambRule, AdamOptimizer):  # type: ignore[misc]  # each rule has an operator of its own
     """LAMB (You et al., 2019): Adam's step plus lamb_weight_decay * param, scaled to the norm of the parameter.
 
     Args:

@@ -61,7 +61,7 @@ class NCE(Layer):
         self._sample_weight = sample_weight
         number = sampler_number(sampler, custom_dist)
         self._tables = nce_tables(self, custom_dist) if number == 2 else [None] * 3
-        self._attrs = {
+        self._attrs: dict[str, Any] = {
             "num_total_classes": int(num_total_classes),
             "num_neg_samples": 10 if num_neg_samples is None else int(num_neg_samples),
             "seed": seed,
