@@ -51,16 +51,22 @@ def _slot(row: dict) -> VarProto:
 
 
 class OpProto:
-    """What an operator takes and gives."""
+    """The definition of an operator: slots, attributes, and whether it has a gradient or is one.
 
-    __slots__ = ("type", "inputs", "outputs", "attrs", "comment", "has_grad")
+    Args:
+        row (dict): of `core.op_table()`.
+        is_gradient (bool): whether it computes the gradient of another operator.
+    """
 
-    def __init__(self, type: str, inputs, outputs, attrs, has_grad: bool) -> None:
-        self.type = type
-        self.inputs = [_slot(row) for row in inputs]
-        self.outputs = [_slot(row) for row in outputs]
-        self.attrs = [AttrProto(row["name"], row["type"], row["default"]) for row in attrs]
-        known = {a.name for a in self.attrs}
+    __slots__ = ("type", "inputs", "outputs", "attrs", "attr_names", "comment", "has_grad", "is_gradient")
+
+    def __init__(self, row: dict, is_gradient: bool) -> None:
+        self.type = row["type"]
+        self.inputs = [_slot(slot) for slot in row["inputs"]]
+        self.outputs = [_slot(slot) for slot in row["outputs"]]
+        self.attrs = [AttrProto(attr["name"], attr["type"], attr["default"]) for attr in row["attrs"]]
+        #: of the table's attributes, without those that every operator has
+        self.attr_names = {a.name for a in self.attrs}
         for name, kind in (
             ("op_role", 0),
             ("op_role_var", 5),
@@ -68,10 +74,11 @@ class OpProto:
             ("op_callstack", 5),
             ("op_device", 2),
         ):
-            if name not in known:
+            if name not in self.attr_names:
                 self.attrs.append(AttrProto(name, kind))
         self.comment = ""
-        self.has_grad = has_grad
+        self.has_grad = row["grad_form"] != "none"
+        self.is_gradient = is_gradient
 
     def __repr__(self) -> str:
         return f"{self.type}(inputs={self.inputs}, outputs={self.outputs}, attrs={self.attrs})"
@@ -107,12 +114,16 @@ class OpProtoHolder:
     def update_op_proto(self) -> list[str]:
         """Take up operators registered since; returns their names."""
         new = []
-        for row in core.op_table():
-            kind = row["type"]
+        rows = {row["type"]: row for row in core.op_table()}
+        named = {row["grad"] for row in rows.values()}
+        for kind, row in rows.items():
             if kind not in self.op_proto_map:
-                self.op_proto_map[kind] = OpProto(
-                    kind, row["inputs"], row["outputs"], row["attrs"], row["grad_form"] != "none"
+                # `grad` may name an operator that is differentiable itself, such as concat for split. Gradients that a
+                # function makes are not named by `grad`; they are called <operator>_grad.
+                is_gradient = (kind in named and row["grad_form"] == "none") or (
+                    kind.endswith("_grad") and kind.removesuffix("_grad") in rows
                 )
+                self.op_proto_map[kind] = OpProto(row, is_gradient)
                 new.append(kind)
         return new
 
@@ -125,3 +136,9 @@ def has_non_empty_grad_op_maker(type: str) -> bool:
     """Whether the operator `type` has a gradient."""
     proto = OpProtoHolder.instance().op_proto_map.get(type)
     return proto is not None and proto.has_grad
+
+
+def is_gradient(type: str) -> bool:
+    """Whether the operator `type` computes the gradient of another operator."""
+    proto = OpProtoHolder.instance().op_proto_map.get(type)
+    return proto is not None and proto.is_gradient

@@ -12,8 +12,8 @@ import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS
-from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.op_proto import OpProtoHolder
+from paddle._basics.dtypes import VarType
+from paddle._basics.op_proto import OpProto, OpProtoHolder
 from paddle._programs import guards
 
 from .input_checks import check_inputs
@@ -62,29 +62,23 @@ def activated(out, act: str | None, name: str | None = None, layer: str = "activ
     return named(name or unique_name.generate(layer), getattr(_ops, act), out)
 
 
-def _count(op_type: str, slot: str, inputs: dict, attrs: dict) -> int:
-    """How many variables the duplicable output `slot` has when the caller does not say."""
-    if op_type == "split":
-        return len(attrs.get("sections") or ()) or int(attrs.get("num", 0))
-    if op_type in ("unstack", "unbind"):
-        x = inputs["X"]
-        return int(attrs.get("num") or x.shape[attrs.get("axis", 0)])
+def _output_count(proto: OpProto, inputs: dict, attrs: dict) -> int:
+    """The number of variables of a duplicable output, from the attributes and slots that the operator table lists."""
+    known = proto.attr_names
+    if "sections" in known and attrs.get("sections"):
+        return len(attrs["sections"])
+    if "num" in known and attrs.get("num"):
+        return int(attrs["num"])
     for value in inputs.values():
         if isinstance(value, (list, tuple)):
             return len(value)
+    if "axis" in known:
+        return int(next(iter(inputs.values())).shape[attrs.get("axis", 0)])
     return 1
 
 
-def _guess_dtype(inputs: dict, attrs: dict):
-    """The element type that outputs start with; the operator's own inference has the last word."""
-    for key in ("out_dtype", "dtype"):
-        value = attrs.get(key)
-        if isinstance(value, VarType):
-            return value
-        if isinstance(value, INTS) and value >= 0:
-            return VarType(value)
-        if isinstance(value, str):
-            return convert_np_dtype_to_dtype_(value)
+def _first_dtype(inputs: dict) -> VarType:
+    """The element type of the first operand: outputs keep it where the operator's shape rule sets none."""
     for value in inputs.values():
         for item in value if isinstance(value, (list, tuple)) else (value,):
             if getattr(item, "dtype", None) is not None:
@@ -92,8 +86,8 @@ def _guess_dtype(inputs: dict, attrs: dict):
     return VarType.FP32
 
 
-# Operators whose layer has another name, after which Paddle calls the outputs.
-_LAYERS = {
+# Operators whose outputs Paddle names after a layer function of another name.
+_LAYER_NAMES = {
     "transpose2": "transpose",
     "squeeze2": "squeeze",
     "fill_zeros_like": "zeros_like",
@@ -118,7 +112,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     check_inputs(op_type, proto.inputs, inputs)
-    key = (_layer_name or unique_name.generate(_LAYERS.get(op_type, op_type))) + ".tmp"
+    key = (_layer_name or unique_name.generate(_LAYER_NAMES.get(op_type, op_type))) + ".tmp"
     dtype = None
     slots: dict[str, Any] = {}
     for slot in proto.outputs:
@@ -126,9 +120,9 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
         if given is None and slot.dispensable:
             continue
         if given is None or (isinstance(given, INTS) and not isinstance(given, bool)):
-            dtype = dtype or _guess_dtype(inputs, attrs)
+            dtype = dtype or _first_dtype(inputs)
             if slot.duplicable:
-                count = _count(op_type, slot.name, inputs, attrs) if given is None else given
+                count = _output_count(proto, inputs, attrs) if given is None else given
                 given = [block.create_var(name=unique_name.generate(key), dtype=dtype) for _ in range(count)]
             else:
                 given = block.create_var(name=unique_name.generate(key), dtype=dtype)

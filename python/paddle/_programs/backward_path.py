@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import paddle._core as core
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import GRAD_VAR_SUFFIX, strip_grad_suffix
-from paddle._basics.op_proto import has_non_empty_grad_op_maker
+from paddle._basics.op_proto import has_non_empty_grad_op_maker, is_gradient
 
 from .variable import Variable, isinstance_of
 
@@ -165,7 +165,7 @@ def _refuse_lost_gradient(block, before: list, op, starts: set[str] | None, no_g
     What that reads must depend on `starts` (None: on anything that takes a gradient): that part of the derivative would
     be missing. (2.0.2 leaves it out.)
     """
-    if not op.type.endswith("_grad"):
+    if not is_gradient(op.type):
         return
     made: set[str] = set()
     reached = set(starts or ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.op_proto import is_gradient
 from paddle._basics.place import CUDAPlace
 from paddle._programs.program import Program
 from paddle._programs.runners import Runnable, assign
@@ -87,7 +88,7 @@ class CompiledProgram(Runnable):
             self._places = mode._get_paddle_place_list(places)
         elif places is not None:
             self._places = [mode._get_paddle_place(places)]
-        if self._graph is None and any(op.type.endswith("_grad") for block in self._program.blocks for op in block.ops):
+        if self._graph is None and any(is_gradient(op.type) for block in self._program.blocks for op in block.ops):
             assert self._loss_name is not None, (
                 "CompiledProgram: loss_name must be given, as the Program has a backward part"
             )
