@@ -1,4 +1,4 @@
-"""PaddlePaddle 2.0's API over a Rust core. A name imported `as` itself is the package's own to type checkers."""
+"""The API of PaddlePaddle 2.0 over a Rust core. Type checkers take a name imported `as` itself for an export."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -9,7 +9,7 @@ _import_hook.install()  # before any public module is imported
 
 from paddle import _dispatch
 from paddle import version as version
-from paddle._basics import flags as _flags  # noqa: F401 -- tells the engine what the environment says
+from paddle._basics import flags as _flags  # noqa: F401 -- passes flags of the environment to the engine
 from paddle._basics import missing as _missing
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
 from paddle._basics.default_dtype import set_default_dtype as set_default_dtype
@@ -37,7 +37,7 @@ no_grad = _no_grad
 from . import tensor as tensor
 from .tensor import *  # noqa: F403
 
-# again one by one: a type checker does not follow the list of what tensor exports, which is put together
+# again by module: type checkers do not evaluate tensor's computed __all__
 from .tensor.creation import *  # noqa: F403
 from .tensor.linalg import *  # noqa: F403
 from .tensor.logic import *  # noqa: F403
@@ -70,7 +70,7 @@ if _TYPE_CHECKING:
     from .static.creation import create_parameter as create_parameter
     from .utils.dlpack import from_dlpack as from_dlpack
 
-# Rooms that a program may do without are imported when they are first named.
+# Modules that are imported when they are first used.
 _LATER = {
     name: f"paddle.{name}"
     for name in """
@@ -84,7 +84,7 @@ _LATER["DataParallel"] = "paddle.distributed.data_parallel"
 _LATER["create_parameter"] = "paddle.static.creation"
 _LATER["from_dlpack"] = "paddle.utils.dlpack"
 
-# From here on: the package itself has made Tensors.
+# After the Tensors that the package itself creates.
 _core.set_undecided(True)
 __getattr__ = _missing.getter(__name__, later=_LATER)
 

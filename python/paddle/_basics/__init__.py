@@ -1,1 +1,1 @@
-"""What everything stands on: element types, places, the mode, flags, checks, names, the table of operators."""
+"""The lowest layer of the package: element types, places, the mode, flags, checks, names, the operator table."""

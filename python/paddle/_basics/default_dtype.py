@@ -1,4 +1,4 @@
-"""The element type that Python floats and parameters get."""
+"""The default element type, of Python floats and parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _name = "float32"
 
 
 def set_default_dtype(d) -> None:
-    """Set the element type of what is made of Python floats: float16, float32 (at first) or float64.
+    """Set the element type of tensors made from Python floats: float16, float32 (the initial one) or float64.
 
     Raises:
         TypeError: for another type.

@@ -1,4 +1,4 @@
-"""Element types: between numpy's, their names, and the VarType numbers of Paddle's files."""
+"""Element types: conversion between numpy types, names, and the VarType numbers of Paddle's files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FLOATING = (VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64)
 
 @functools.cache
 def _numpy_of() -> dict[Any, np.dtype]:
-    """The numpy type of each element type; bfloat16 travels as uint16."""
+    """The numpy type of each element type; bfloat16 is stored as uint16."""
     return {v: np.dtype("uint16" if v == VarType.BF16 else name) for v, name in _NAMES.items()}
 
 
@@ -100,7 +100,7 @@ def to_numpy_dtype(dtype) -> np.dtype:
 
 
 def regular_array(values) -> np.ndarray | None:
-    """Nested lists as an array, None where lists beside each other have different lengths (or hold no numbers)."""
+    """Nested lists as an array; None for ragged lists, and for items that are no numbers."""
     try:
         array = np.array(values)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An operator by its name, run at once."""
+"""Eager execution of an operator given by its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 
 def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradient: bool = False) -> None:
-    """Run `op_type` at once on tensors, writing into those in `outputs` (what `Block.append_op` does in dygraph)."""
+    """Run `op_type` on tensors, writing to those in `outputs`: `Block.append_op` of dygraph mode."""
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     known = {a.name for a in proto.attrs if not a.generated}
     args = []
@@ -25,14 +25,14 @@ def run_eager(op_type: str, inputs: dict, outputs: dict, attrs: dict, stop_gradi
     keywords = {k: v for k, v in attrs.items() if k in known and v is not None}
     for slot in proto.outputs:
         value = outputs.get(slot.name)
-        if value is None or slot.name == "OutScope":  # run_program: every call keeps a scope of its own
+        if value is None or slot.name == "OutScope":  # run_program: each call has a new scope
             continue
         if isinstance(value, (list, tuple)) and not slot.duplicable:
             value = value[0]
         elif slot.duplicable and not isinstance(value, (list, tuple)):
             value = [value]
         keywords[slot.name] = value
-    # Not recorded: the outputs keep what their owner said about gradients.
+    # Without recording, the outputs keep their stop_gradient.
     former = _core.set_grad_enabled(False) if stop_gradient else None
     try:
         getattr(_ops, op_type)(*args, **keywords)

@@ -1,7 +1,7 @@
-"""Which element types a function takes: those of its operator, or fewer.
+"""Sets of element types that functions accept.
 
-`takes` reads the operator's row of the table. The sets below are for functions that take less than their operator does,
-and for arguments other than an operator's first: 2.0.2 refuses the rest with a TypeError, which its own tests look for.
+`takes` reads the operator's row of the table. The sets below are for functions that accept fewer types than their
+operator, and for operands other than the first: 2.0.2 refuses other types with a TypeError, which its tests expect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NUMERIC = (*FLOATS, *INDICES)
 HALF_NUMERIC = ("float16", *NUMERIC)
 BOOL_NUMERIC = ("bool", *NUMERIC)
 BOOL_HALF_NUMERIC = ("bool", *HALF_NUMERIC)
-#: what can be sorted
+#: types with an order
 ORDERED = (*NUMERIC, "int16", "uint8")
 
 

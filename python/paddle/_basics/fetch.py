@@ -1,4 +1,4 @@
-"""Fetching files from their addresses."""
+"""Downloading files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def md5(fname: str) -> str:
 
 
 def is_whole(path: str, md5sum: str | None) -> bool:
-    """Whether the file is there, with the MD5 sum where one is known."""
+    """Whether the file exists and has the MD5 sum, where one is given."""
     return os.path.isfile(path) and (md5sum is None or md5(path) == md5sum)
 
 
 def _copy(source: Any, target: Any) -> None:
-    """Copies what comes, and shows how much of it has come on a terminal."""
+    """Copies a response to a file; shows the progress on a terminal."""
     whole = int(source.headers.get("Content-Length") or 0)
     if not (whole and sys.stderr.isatty()):
         shutil.copyfileobj(source, target)
@@ -41,10 +41,10 @@ def _copy(source: Any, target: Any) -> None:
 
 
 def fetch(url: str, path: str, md5sum: str | None = None) -> str:
-    """The file `path`, fetched from `url` unless it is there.
+    """The file `path`, downloaded from `url` unless it exists.
 
     Raises:
-        RuntimeError: when it could not be fetched; the text says where a file that is got another way goes.
+        RuntimeError: when the download fails; the message names the path at which to put the file by hand.
     """
     if is_whole(path, md5sum):
         return path

@@ -9,7 +9,7 @@ import paddle._core as core
 
 __all__ = ["set_flags", "get_flags"]
 
-#: those that programs set; each has a type and a default, and most have no effect on this engine
+#: flags of Paddle with their defaults, which give the types; most have no effect on this engine
 _DEFAULTS: dict[str, Any] = {
     "FLAGS_check_nan_inf": False,
     "FLAGS_cpu_deterministic": False,
@@ -37,7 +37,7 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_benchmark": False,
     "FLAGS_call_stack_level": 2,
     "FLAGS_tracer_profile_fname": "",
-    # how long a trainer waits for a parameter server (milliseconds), and how often it tries again
+    # timeout of a trainer's request to a parameter server (milliseconds), and number of retries
     "FLAGS_rpc_deadline": 180000,
     "FLAGS_rpc_retry_times": 3,
     "FLAGS_communicator_max_merge_var_num": 20,
@@ -48,24 +48,24 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_communicator_send_wait_times": 5,
     "FLAGS_communicator_merge_sparse_grad": True,
     "FLAGS_communicator_is_sgd_optimizer": True,
-    # Oar's own: the most steps that a trainer may be ahead of what has been sent and received (0: no bound)
+    # Oar's own: upper bound of a trainer's steps whose gradients are not yet sent and received (0: no bound)
     "FLAGS_communicator_max_staleness": 0,
-    # Oar's own: float32 convolutions of 3 x 3 filters with stride 1 by Winograd's transforms where that is faster
+    # Oar's own: Winograd's algorithm for float32 convolutions of 3 x 3 filters with stride 1, where it is faster
     # (their rounding error is up to four times a direct convolution's)
     "FLAGS_conv_winograd": True,
-    # Oar's own: large products of float32 on the matrix unit (AMX) of processors that have one, as six products of
+    # Oar's own: large float32 matrix products on the matrix unit (AMX), where the processor has one, as six products of
     # bfloat16 parts (their rounding error is below that of a chain of multiply-adds)
     "FLAGS_amx_products": True,
-    # Oar's own: where a parameter server keeps its state, to go on from it when it is started again (nowhere if empty);
-    # whether a log of what came after the last snapshot belongs to it; the steps and the megabytes of the log from one
-    # snapshot to the next; whether an answer waits for the disk, so that the state outlives the machine as well
+    # Oar's own: the folder of a parameter server's durable state, from which a restarted server continues (empty:
+    # none); whether the state includes a log of the updates since the last snapshot; steps, and megabytes of the log,
+    # between two snapshots; whether a reply waits for fsync, so that the state survives a failure of the machine
     "FLAGS_ps_state_folder": "",
     "FLAGS_ps_log": True,
     "FLAGS_ps_snapshot_steps": 1000,
     "FLAGS_ps_log_megabytes": 1024,
     "FLAGS_ps_log_fsync": False,
 }
-#: what the engine reads
+#: flags that the engine reads
 _SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_", "FLAGS_ps_")
 
 
@@ -88,7 +88,7 @@ def _initial() -> dict[str, Any]:
     return values
 
 
-#: flags that turn a way of the engine on or off
+#: switches of the engine, and the native functions that set them
 _SWITCHES = {
     "FLAGS_conv_winograd": core.set_conv_winograd,
     "FLAGS_amx_products": core.set_amx_products,
@@ -108,7 +108,7 @@ def set_flags(flags) -> None:
         flags (dict): name to value.
 
     Raises:
-        TypeError: when it is no dict. ValueError: for a flag that is not known, or a value of another type.
+        TypeError: when `flags` is no dict. ValueError: for an unknown flag, or a value of another type.
 
     Examples:
         >>> import paddle
@@ -137,7 +137,7 @@ def get_flags(flags) -> dict[str, Any]:
         flags (str|list|tuple of str): names.
 
     Raises:
-        TypeError: for other types. ValueError: for a flag that is not known.
+        TypeError: for other types. ValueError: for an unknown flag.
 
     Examples:
         >>> import paddle

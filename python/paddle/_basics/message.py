@@ -1,5 +1,4 @@
-"""A message of protobuf (2): named fields with types and defaults, its text format, which other Paddles read, and its
-bytes."""
+"""Protobuf (2) messages in Python: typed fields with defaults, the text format and the wire format."""
 
 from __future__ import annotations
 
@@ -24,19 +23,19 @@ _TOKEN = re.compile(
 
 
 class Int64(int):
-    """The kind of a field of 64 bits."""
+    """Kind of an int64 field."""
 
 
 class UInt64(int):
-    """The kind of a field of 64 bits that are no sign."""
+    """Kind of a uint64 field."""
 
 
 class UInt32(int):
-    """The kind of a field of 32 bits that are no sign."""
+    """Kind of a uint32 field."""
 
 
 class Double(float):
-    """The kind of a field of double precision."""
+    """Kind of a double field."""
 
 
 _RANGES = {int: (-(2**31), 2**31), Int64: (-(2**63), 2**63), UInt32: (0, 2**32), UInt64: (0, 2**64)}
@@ -45,9 +44,9 @@ _RANGES = {int: (-(2**31), 2**31), Int64: (-(2**63), 2**63), UInt32: (0, 2**32),
 @dataclass(frozen=True)
 class Field:
     """A field: `kind` is bool, int (32 bits), Int64, UInt32, UInt64, float (single precision), Double, str,
-    bytes (of a message that is kept as such), a tuple of an enum's names or a Schema.
+    bytes (a message that is not parsed), a tuple of an enum's names or a Schema.
 
-    `number` is the field's in bytes; `first` the number of an enum's first name.
+    `number` is the field number in the wire format; `first` the number of an enum's first name.
     """
 
     name: str
@@ -67,7 +66,7 @@ class Schema(dict):
 
 
 class Repeated(list):
-    """The elements of a repeated field, checked as they come."""
+    """The elements of a repeated field; each is checked when it is added."""
 
     def __init__(self, message: Message, field: Field) -> None:
         super().__init__()
@@ -78,17 +77,17 @@ class Repeated(list):
         super().append(self._message._checked(self._field, value))
 
     def extend(self, values: Iterable[Any]) -> None:
-        """Adds all of them, or none if one cannot be."""
+        """Adds all elements, or none if one is invalid."""
         super().extend([self._message._checked(self._field, v) for v in values])
 
     def add(self) -> Message:
-        """Adds an empty message, to be filled in."""
+        """Adds an empty message and returns it."""
         super().append(Message(self._field.kind))
         return self[-1]
 
 
 class Message:
-    """Values of a schema's fields, which are its attributes; what was never set has its default and is not written."""
+    """The values of a schema's fields, as attributes; a field that was not set has its default and is not written."""
 
     schema: Schema
     _values: dict[str, Any]
@@ -97,7 +96,7 @@ class Message:
         self.__dict__.update(schema=schema, _values={})
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("schema", "_values"):  # one that was made without __init__
+        if name in ("schema", "_values"):  # made without __init__, by copy or pickle
             raise AttributeError(f"this {type(self).__name__} has no {name}")
         if name.startswith("__") or name not in self.schema:
             raise AttributeError(f"{self.schema.name} has no field {name!r}")
@@ -107,7 +106,7 @@ class Message:
         made = memo[id(self)] = Message(self.schema)
         for name, value in self._values.items():
             if isinstance(value, Repeated):
-                # Its elements have been checked, and it knows which message it is of.
+                # The elements are checked; the Repeated belongs to this message.
                 list.extend(made.get(name), (copy.deepcopy(one, memo) for one in value))
             else:
                 made._values[name] = copy.deepcopy(value, memo)
@@ -135,7 +134,7 @@ class Message:
         return self._values[name]
 
     def set(self, name: str, value: Any) -> None:
-        """Sets a field; the elements of a repeated one are added. TypeError or ValueError for what it cannot hold."""
+        """Sets a field; for a repeated one, adds elements. TypeError or ValueError for an invalid value."""
         field = self.schema[name]
         if field.repeated:
             if isinstance(value, str) or not hasattr(value, "__iter__"):
@@ -169,12 +168,12 @@ class Message:
         raise TypeError(f"{where} takes {wanted}, got {value!r}")
 
     def HasField(self, name: str) -> bool:  # noqa: N802 (protobuf's name)
-        """Whether a field was set; of a message, whether one of its own was."""
+        """Whether a field was set; for a field that is a message, whether one of its fields was."""
         value = self._values.get(name)
         return any(value._set(f) for f in value.schema.values()) if isinstance(value, Message) else value is not None
 
     def CopyFrom(self, other: Message) -> None:  # noqa: N802 (protobuf's name)
-        """Becomes what another message of its kind is. TypeError for one of another kind."""
+        """Takes the fields of another message of the same schema. TypeError for another schema."""
         if not isinstance(other, Message) or other.schema is not self.schema:
             raise TypeError(f"CopyFrom takes a message {self.schema.name}, got {other!r:.200}")
         self.__dict__["_values"] = copy.deepcopy(other)._values
@@ -185,7 +184,7 @@ class Message:
     # ------------------------------------------------------------------------------------------- text format
 
     def to_text(self, indent: str = "") -> str:
-        """The fields that were set, a line each, as protobuf prints them."""
+        """The fields that were set, in protobuf's text format."""
         lines = []
         for name, field in self.schema.items():
             for one in self._set(field):
@@ -198,7 +197,7 @@ class Message:
         return "".join(lines)
 
     def _set(self, field: Field) -> list[Any]:
-        """What the field was given, one or many."""
+        """The values of a field that was set, as a list."""
         value = self._values.get(field.name)
         return [] if value is None else list(value) if field.repeated else [value]
 
@@ -211,7 +210,7 @@ class Message:
         return bytes(out)
 
     def merge_text(self, text: str) -> None:
-        """Takes over the fields of a text. ValueError with the line for what is no such text."""
+        """Merges the fields of a text. ValueError, with the line, for invalid text."""
         tokens = _tokens(text)
         self._merge(tokens, next(tokens), "")
 
@@ -311,7 +310,7 @@ def _varint(value: int) -> bytes:
 
 
 def _wire(field: Field, value: Any) -> bytes:
-    """A field of a message as bytes; messages that have none are only there where they are repeated."""
+    """A field in the wire format; an empty message is written only in a repeated field."""
     if isinstance(value, Message | str | bytes):
         inner = value.SerializeToString() if isinstance(value, Message) else value
         inner = inner.encode() if isinstance(inner, str) else inner
@@ -342,7 +341,7 @@ def _parsed(field: Field, token: _Token) -> Any:
 
 
 def assign(message: Message, values: Mapping[str, Any], what: str) -> None:
-    """Sets the fields that a dict names."""
+    """Sets fields from a dict."""
     for name in values:
         assert name in message.schema, f"key:{name} not in {what}"
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Which mode the process is in (dygraph or static), and the place that work runs on."""
+"""The mode of the process (dygraph or static), and the place that operators run on."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _dygraph_guard(tracer: Any):
 
 
 def choose_static() -> None:
-    """What only a Program needs was called: static mode, unless somebody has chosen a mode before.
+    """Turn static mode on if the mode is undecided: functions that only Programs need call this.
 
-    A process starts undecided: dygraph mode, as in 2.0, but scripts of 1.x, where static mode was the default, never
-    say so. `enable_static`, `disable_static` and the first Tensor end that, and so does this.
+    A process starts in dygraph mode, undecided, because scripts of 1.x rely on the default of 1.x, static mode. After
+    `enable_static`, `disable_static`, the first Tensor or this function the mode is decided.
     """
     if core.is_undecided():
         _switch_tracer(None)
@@ -117,7 +117,7 @@ static_only = _mode_checked(
 
 
 def fake_interface_only(func):
-    """Marks a method of Variable that only dygraph tensors have."""
+    """A decorator of Variable's methods that only dygraph tensors have: a call raises AssertionError."""
 
     @functools.wraps(func)
     def refuse(*args, **kwargs):
@@ -165,7 +165,7 @@ def _dygraph_place_guard(place):
 
 
 def is_compiled_with_xpu() -> bool:
-    """Whether work can run on a Kunlun XPU: always False."""
+    """Whether operators can run on a Kunlun XPU: always False."""
     return False
 
 
@@ -253,7 +253,7 @@ def _get_paddle_place_list(places) -> list:
 
 
 def switch_device(device: str | None) -> str | None:
-    """Set the device that operators appended from now on are pinned to; returns the former one."""
+    """Set the device of operators appended from now on (`op_device`); returns the previous one."""
     global _current_device
     former, _current_device = _current_device, device
     return former

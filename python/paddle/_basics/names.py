@@ -19,12 +19,12 @@ OP_NAMESCOPE = "op_namescope"
 OP_CALLSTACK = "op_callstack"
 OP_DEVICE = "op_device"
 
-#: attributes that every operator carries besides its own
+#: attributes that every operator has in addition to its own
 GENERATED_ATTRS = frozenset((OP_ROLE, OP_ROLE_VAR, OP_NAMESCOPE, OP_CALLSTACK, OP_DEVICE))
 
 
 class OpRole(enum.IntEnum):
-    """What an operator of a Program is for; values are bits that may be combined."""
+    """The role of an operator in a Program; roles are bits that may be combined."""
 
     Forward = 0x0000
     Backward = 0x0001
@@ -37,7 +37,7 @@ class OpRole(enum.IntEnum):
 
 
 class op_proto_and_checker_maker:  # noqa: N801 (the name that Paddle's core exports)
-    """The names of the attributes which every operator carries, as Paddle's core exports them."""
+    """The names of the attributes that every operator has, as Paddle's core exports them."""
 
     OpRole = OpRole
 
@@ -63,7 +63,7 @@ class op_proto_and_checker_maker:  # noqa: N801 (the name that Paddle's core exp
 
 
 def generate_control_dev_var_name() -> str:
-    """A name for a control variable: the prefix of those, and a random number."""
+    """A name for a control variable: their prefix and a random number."""
     return f"{CONTROL_DEP_VAR_PREFIX}@{int.from_bytes(os.urandom(7)) / 2**56}"
 
 
@@ -73,5 +73,5 @@ def grad_var_name(var_name: str) -> str:
 
 
 def strip_grad_suffix(name: str) -> str:
-    """The forward variable's name: what stands before the first ``@GRAD``, without ``@RENAME`` parts."""
+    """The forward variable's name: the part before the first ``@GRAD``, without ``@RENAME`` parts."""
     return name.partition(GRAD_VAR_SUFFIX)[0]

@@ -1,7 +1,6 @@
-"""numpy, imported when something of it is first asked for: without it `import paddle` takes half the time.
+"""A lazy stand-in for numpy, imported at the first use of an attribute: this halves the time of `import paddle`.
 
-What comes with `import paddle` writes ``from paddle._basics import numpy as np``, and names nothing of it outside of
-functions.
+Modules that `import paddle` loads write ``from paddle._basics import numpy as np`` and use it only inside functions.
 """
 
 from __future__ import annotations

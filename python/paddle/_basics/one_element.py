@@ -1,8 +1,8 @@
-"""Arrays of one element that become Python's numbers, whatever numpy says of them.
+"""Arrays of one element that convert to Python numbers with every numpy version.
 
-Scripts write ``float(exe.run(...)[0])`` and ``"%f" % loss.numpy()`` on arrays of shape [1]. numpy converted those up to
-2.3; from 2.4 on it refuses arrays that have a dimension. There fetched results and ``Tensor.numpy()`` of one element
-come as the class below, and all other arrays are numpy's own.
+Scripts write ``float(exe.run(...)[0])`` and ``"%f" % loss.numpy()`` on arrays of shape [1]. numpy up to 2.3 converts
+these; 2.4 refuses arrays that have a dimension. With numpy 2.4, fetched results and ``Tensor.numpy()`` of one element
+are instances of the class below; all other arrays are plain numpy arrays.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ __all__: list[str] = []
 
 
 class OneElement(np.ndarray):
-    """An array that behaves as one of one element did before numpy 2.4. What is computed from it is plain again, unless
-    it has one element, too."""
+    """An array of one element that converts to a number as before numpy 2.4. Results of computations with it are plain
+    arrays, unless they have one element.
+    """
 
     def _number(self, kind: type) -> Any:
         if self.size != 1:
@@ -52,5 +53,5 @@ class OneElement(np.ndarray):
 
 
 _version = tuple(int(n) for n in np.__version__.split(".")[:2])
-#: what the engine makes of one element
+#: the class of arrays of one element that the engine returns
 CLASS: type[np.ndarray] = OneElement if _version >= (2, 4) else np.ndarray

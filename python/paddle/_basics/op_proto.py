@@ -1,4 +1,4 @@
-"""The operator table as Python sees it: OpProto objects with Paddle's field names."""
+"""The operator table as OpProto objects, with Paddle's field names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OpProto:
         self.inputs = [_slot(slot) for slot in row["inputs"]]
         self.outputs = [_slot(slot) for slot in row["outputs"]]
         self.attrs = [AttrProto(attr["name"], attr["type"], attr["default"]) for attr in row["attrs"]]
-        #: of the table's attributes, without those that every operator has
+        #: names in the table; without the attributes that every operator has
         self.attr_names = {a.name for a in self.attrs}
         for name, kind in (
             ("op_role", 0),
@@ -112,7 +112,7 @@ class OpProtoHolder:
             raise ValueError(f'Operator "{type}" has not been registered.') from None
 
     def update_op_proto(self) -> list[str]:
-        """Take up operators registered since; returns their names."""
+        """Add operators that were registered since; returns their names."""
         new = []
         rows = {row["type"]: row for row in core.op_table()}
         named = {row["grad"] for row in rows.values()}

@@ -1,4 +1,4 @@
-"""Places: where tensors are and work runs."""
+"""Places: the devices that hold tensors and run operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "XPUPlace"]
 
 
 class _Place:
-    """A device; places are equal when they are the same device."""
+    """A device; two places are equal when they name the same device."""
 
     kind = ""
 
@@ -125,7 +125,7 @@ class Place(_Place):
 
 
 def _cuda():
-    # At the first use: cupy is not imported before.
+    # Imported at the first use, because it imports cupy.
     from paddle import _cuda
 
     return _cuda
@@ -137,17 +137,17 @@ def is_compiled_with_cuda() -> bool:
 
 
 def why_no_cuda() -> str:
-    """What is missing where `is_compiled_with_cuda` says False."""
+    """The reason why `is_compiled_with_cuda` is False."""
     return _cuda().reason()
 
 
 def cuda_device_count() -> int:
-    """How many CUDA devices there are."""
+    """The number of CUDA devices."""
     return _cuda().device_count()
 
 
 def cuda_synchronize(place) -> None:
-    """Waits for all that runs on the CUDA device of a place.
+    """Waits until all work on the CUDA device of a place is done.
 
     Raises:
         TypeError: for a place of another kind.
@@ -163,5 +163,5 @@ def cuda_synchronize(place) -> None:
 
 
 def device_number(place) -> int:
-    """The number of the CUDA device that a place is, -1 for the CPU."""
+    """The number of a place's CUDA device, -1 for the CPU."""
     return place.gpu_device_id() if place is not None and place.is_gpu_place() else -1

@@ -1,4 +1,4 @@
-"""The seed of the random generator."""
+"""The global random generator: its seed and its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 def seed(seed: int) -> Any:
-    """Set the seed of the global generator; the same seed gives the numbers that Paddle gives on CPU.
+    """Set the seed of the global generator; a seed produces the numbers that Paddle produces on CPU.
 
     Args:
         seed (int): any integer.
@@ -40,24 +40,24 @@ class Generator:
         return self
 
     def get_state(self):
-        """The state, to be given to `set_state`."""
+        """The state, for `set_state`."""
         return _core.get_rng_state()
 
     def set_state(self, state) -> None:
-        """Go on from a state that `get_state` gave."""
+        """Restore a state that `get_state` returned."""
         _core.set_rng_state(state)
 
 
 def get_cuda_rng_state() -> list:
-    """The generators of the GPUs: there are none."""
+    """The states of the GPUs' generators: always an empty list."""
     return []
 
 
 def set_cuda_rng_state(state_list) -> None:
-    """Set the generators of the GPUs.
+    """Set the states of the GPUs' generators, of which there are none.
 
     Raises:
-        ValueError: as there are none, for a list that is not empty.
+        ValueError: for a list that is not empty.
     """
     if len(state_list) != 0:
         raise ValueError("Length of gpu state list should be equal to the gpu device count")

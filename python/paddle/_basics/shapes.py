@@ -1,4 +1,4 @@
-"""Checks of shapes and permutations that both the old and the new functions make while a Program is built."""
+"""Checks of axes and permutations, shared by the functions of 1.x and 2.0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_permutation(perm, rank: int) -> None:
 
 
 def check_axis(name: str, axis: int, rank: int) -> int:
-    """`axis`, counted from the front; ValueError, in a function's name, if a tensor of this rank has no such one."""
+    """`axis` as a number from 0 on; ValueError, naming the function, when it is out of range for the rank."""
     if not -rank <= axis < rank:
         raise ValueError(f"{name}: axis must be in [{-rank}, {rank}) for a tensor of rank {rank}, got {axis}")
     return axis % rank

@@ -9,12 +9,12 @@ __all__: list[str] = []
 
 
 def is_sequence(seq: Any) -> bool:
-    """Whether `seq` is a list, tuple or dict, and so has items."""
+    """Whether `seq` is a list, tuple or dict."""
     return isinstance(seq, (list, tuple, dict))
 
 
 def _items(value) -> list:
-    # dicts in the order of their keys, so that equal dicts flatten equally
+    # by key, so that equal dicts flatten equally
     return [value[k] for k in sorted(value)] if isinstance(value, dict) else list(value)
 
 
@@ -48,7 +48,7 @@ def pack_sequence_as(structure: Any, flat_sequence: list) -> Any:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """ValueError (TypeError for types, when asked) unless both are nested alike."""
+    """ValueError unless both have the same structure; with `check_types`, TypeError for other container types."""
     if is_sequence(nest1) != is_sequence(nest2):
         raise ValueError(f"The two structures do not have the same nested structure: {nest1} and {nest2}")
     if not is_sequence(nest1):
@@ -64,7 +64,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
 
 
 def hold_mutable_vars(structure: Any) -> bool:
-    """Whether a list or dict is in it, which a function could change."""
+    """Whether the structure has a list or dict, which a function could change."""
     if not is_sequence(structure):
         return False
     return any(isinstance(item, (list, dict)) or hold_mutable_vars(item) for item in _items(structure))

@@ -1,4 +1,4 @@
-"""How a Tensor is printed."""
+"""Printing of Tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 class PrintOptions:
-    """What `set_printoptions` sets."""
+    """The options that `set_printoptions` sets."""
 
     precision = 8
     threshold = 1000
@@ -25,9 +25,9 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, sci_mode=No
     """Set how Tensors are printed.
 
     Args:
-        precision (int, optional): digits after the point, 8 at first.
-        threshold (int, optional): a Tensor of more elements is shown in part, 1000 at first.
-        edgeitems (int, optional): how many items of each end are shown then, 3 at first.
+        precision (int, optional): digits after the point; initially 8.
+        threshold (int, optional): a Tensor of more elements is abbreviated; initially 1000.
+        edgeitems (int, optional): items at each end of an abbreviated dimension; initially 3.
         sci_mode (bool, optional): scientific notation.
 
     Examples:
@@ -56,7 +56,7 @@ def _item(value) -> str:
 
 
 def _edges(array: np.ndarray) -> np.ndarray:
-    """The items that a shortened print shows."""
+    """The items that an abbreviated print shows."""
     n = _options.edgeitems
     for axis, size in enumerate(array.shape):
         if size > 2 * n:
@@ -70,7 +70,7 @@ def _negative(value) -> bool:
 
 
 class _Layout:
-    """Column width and sign column, common to all items."""
+    """The column width and sign column of all items."""
 
     def __init__(self, shown: np.ndarray) -> None:
         items = list(shown.reshape(-1))

@@ -1,4 +1,4 @@
-"""The tracer: the object that dygraph mode is, for those who ask for it."""
+"""The Tracer: the object through which dygraph mode runs operators."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__: list[str] = []
 
 
 class _Recording(threading.local):
-    """Whether calls are recorded: of each thread, as in the core."""
+    """Whether calls are recorded for backward; thread-local, as in the core."""
 
     on = True
 
 
 class Tracer:
-    """What dygraph mode runs operators through; switched off, operators are appended to a Program.
+    """Runs operators in dygraph mode.
 
-    The flags that eager calls look at live in the core: this object is their Python face.
+    The flags that eager calls read are in the core; this object is their Python interface.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class Tracer:
         return unique_name.generate(key)
 
     def trace(self, type: str, ins, outs, attrs, place, trace_backward: bool) -> None:  # noqa: A002
-        """`trace_op`, where whether the call is recorded is an argument; it runs where its operands are."""
+        """As `trace_op`; `trace_backward` says whether the call is recorded. It runs at the operands' place."""
         run_eager(type, ins, outs, attrs, not trace_backward)
 
     def trace_op(self, type: str, inputs, outputs, attrs, stop_gradient: bool = False) -> None:
-        """Run the operator `type` at once, writing into the tensors given in `outputs`."""
+        """Run the operator `type`, writing to the tensors in `outputs`."""
         run_eager(type, inputs, outputs, attrs, stop_gradient)

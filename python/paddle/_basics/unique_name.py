@@ -12,7 +12,7 @@ __all__ = ["generate", "switch", "guard"]
 
 
 class UniqueNameGenerator:
-    """Counts the names handed out for each key.
+    """Numbers the names of each key.
 
     Args:
         prefix (str, optional): goes before every name.
@@ -29,7 +29,7 @@ class UniqueNameGenerator:
 
 
 class DygraphParameterNameChecker:
-    """Tells whether a parameter name was seen before in dygraph mode."""
+    """The parameter names that dygraph mode has used."""
 
     def __init__(self) -> None:
         self._name_set: set[str] = set()
@@ -46,7 +46,7 @@ dygraph_parameter_name_checker = DygraphParameterNameChecker()
 
 
 def generate(key: str) -> str:
-    """A name that was not given out before, made of `key` and a number.
+    """A new name: `key` and a number.
 
     Examples:
         >>> from paddle.fluid import unique_name
@@ -58,14 +58,14 @@ def generate(key: str) -> str:
 
 
 def generate_with_ignorable_key(key: str) -> str:
-    """As :func:`generate`; in dygraph mode the key does not matter and one counter serves all."""
+    """As :func:`generate`; in dygraph mode all keys share one counter."""
     if not mode.in_static_mode():
         return generator("generated_tensor")
     return generator(key)
 
 
 def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_checker=None):
-    """Install another generator (a new one when None); returns the former generator and name checker."""
+    """Install another generator (a new one when None); returns the previous generator and name checker."""
     global generator, dygraph_parameter_name_checker
     old = (generator, dygraph_parameter_name_checker)
     generator = UniqueNameGenerator() if new_generator is None else new_generator

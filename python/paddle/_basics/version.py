@@ -1,4 +1,4 @@
-"""The version of the API that this package supplies, and checks against it."""
+"""The version of Paddle's API that this package implements, and the check against it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def require_version(min_version, max_version=None) -> None:
-    """Check that the Paddle API supplied (2.0.2) lies between two versions.
+    """Check that the implemented version (2.0.2) is within two bounds.
 
     Args:
-        min_version (str): the least, such as "1.4.0".
-        max_version (str, optional): the greatest.
+        min_version (str): the lowest version, such as "1.4.0".
+        max_version (str, optional): the highest version.
 
     Raises:
-        TypeError: for other types. ValueError: for another form. Exception: when the version lies outside.
+        TypeError: for other types. ValueError: for another form. Exception: when the version is out of bounds.
 
     Examples:
         >>> import paddle

@@ -1,5 +1,6 @@
-"""From a call to an operator: builtins append in static mode, Python's operators and indices, arguments in their many
-forms, dygraph mode."""
+"""The dispatch of calls to operators: appending in static mode, Python's operators and indexing, normalisation of
+arguments, and the switch between the modes.
+"""
 
 from . import append, core_patch, math_op_patch
 

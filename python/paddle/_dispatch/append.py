@@ -1,7 +1,7 @@
-"""What an operator builtin does in static mode: make the output variables and append the operator.
+"""The static mode of the operator builtins: creates the output variables and appends the operator.
 
-``paddle._ops.<op>(...)`` calls :func:`append` when the mode is static, and gives its caller the outputs as an eager
-call would: one Variable, or a tuple in slot order, a list for a duplicable slot, None for a slot that is not there.
+In static mode ``paddle._ops.<op>(...)`` calls :func:`append` and returns the outputs as an eager call does: one
+Variable, or a tuple in slot order; a list for a duplicable slot, None for an absent slot.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .input_checks import check_inputs
 
 __all__: list[str] = []
 
-#: the name that an API function was given, for the operators it appends
+#: the `name` argument of the API function that is appending operators
 _layer_name: str | None = None
 
 
 class layer_name:  # noqa: N801 (reads as a guard)
-    """``with layer_name(name):`` the outputs appended inside are called ``<name>.tmp_<n>``; None changes nothing."""
+    """``with layer_name(name):`` outputs created inside are named ``<name>.tmp_<n>``; None changes nothing."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class layer_name:  # noqa: N801 (reads as a guard)
 
 
 def named(name: str | None, builtin, *args, **kwargs):
-    """`builtin(*args, **kwargs)`, with `name` before the names of its outputs in static mode."""
+    """`builtin(*args, **kwargs)`; in static mode `name` is the prefix of its outputs' names."""
     if name is None:
         return builtin(*args, **kwargs)
     if not isinstance(name, str):
@@ -52,13 +52,13 @@ def named(name: str | None, builtin, *args, **kwargs):
 
 
 def activated(out, act: str | None, name: str | None = None, layer: str = "activation"):
-    """The activation operator `act` of `out`, appended in the name of a `layer` that got no `name`; `out` for None."""
+    """The activation `act` of `out`, or `out` for None; without `name` its outputs are named after `layer`."""
     if act is None:
         return out
     if not isinstance(act, str):
         raise TypeError(f"{act} should be a str")
     if mode.in_static_mode():
-        OpProtoHolder.instance().get_op_proto(act)  # an unknown one is a ValueError there
+        OpProtoHolder.instance().get_op_proto(act)  # ValueError for an unknown operator
     return named(name or unique_name.generate(layer), getattr(_ops, act), out)
 
 
@@ -103,11 +103,11 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     Args:
         op_type (str): the operator.
         inputs (dict): slot to Variable, or list of these; an absent slot is left out or None.
-        attrs (dict): those that differ from the defaults.
+        attrs (dict): attributes that differ from the defaults.
         outputs (dict): slot to an existing Variable (or list), or to the number of variables of a duplicable slot.
 
     Returns:
-        dict: slot to its Variable or list; dispensable slots that the caller did not name are missing.
+        dict: slot to its Variable or list, without the dispensable slots that `outputs` does not name.
     """
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)

@@ -1,4 +1,4 @@
-"""Arguments that come as numbers or as tensors: shapes, indices."""
+"""Arguments given as numbers or as tensors: shapes and indices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def filled(value: int, dtype=VarType.INT32):
 
 
 def number(value):
-    """A number, or the only element of a dygraph tensor."""
+    """A number; of a dygraph tensor, its only element."""
     return value.numpy().item() if isinstance(value, Variable) else value
 
 
@@ -64,7 +64,7 @@ def split_list(values) -> tuple[list, list | None]:
     for v in values:
         if isinstance(v, Variable):
             v.stop_gradient = True
-            # int64 stays: a bound of a slice may be beyond int32
+            # int64 is kept: a bound of a slice may exceed int32
             tensors.append(v if v.dtype in (VarType.INT32, VarType.INT64) else v.astype("int32"))  # type: ignore[attr-defined]  # monkey_patch_variable gives it
         else:
             tensors.append(filled(v))

@@ -1,4 +1,4 @@
-"""Methods of native classes that speak of Python's enumerations."""
+"""Methods of native classes that return Python's enumerations and places."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _dtype(tensor):
 
 
 def _place(tensor):
-    """Where a LoDTensor is."""
+    """The place of a LoDTensor."""
     return CPUPlace()
 
 
@@ -25,14 +25,14 @@ _dropped_scopes: weakref.WeakSet = weakref.WeakSet()
 
 
 def _remove_from_pool(scope) -> None:
-    """Scopes are freed when nobody holds them: this only says so a second time, as Paddle does."""
+    """Marks a Scope as removed; its last reference frees it. RuntimeError for a second call, as in Paddle."""
     if scope in _dropped_scopes:
         raise RuntimeError("Deleting a nonexistent scope is not allowed: it was removed from the pool before")
     _dropped_scopes.add(scope)
 
 
 def install() -> None:
-    """Add them, where the native class has none of its own."""
+    """Add the methods that the native classes do not define."""
     for kind in (core.LoDTensor,):
         if not hasattr(kind, "_dtype"):
             kind._dtype = _dtype

@@ -1,4 +1,4 @@
-"""Dygraph mode: switching it on and off, recording of gradients, `grad`."""
+"""Dygraph mode: switching the mode, recording of gradients, and `grad`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from paddle._programs.program import Program
 
 __all__: list[str] = []
 
-# the tracer of the dygraph mode that the process starts in and goes back to
+# the tracer outside of `guard`
 _default_tracer = Tracer()
 
-# the names of static mode, while the process is in dygraph mode: each turn to dygraph mode numbers its names anew
+# the name generator of static mode while dygraph mode is on: dygraph mode starts with a new one each time
 _static_names: tuple = ()
 
 
@@ -54,7 +54,7 @@ def disable_static(place=None) -> None:
     """Turn dygraph mode on: operators run at once.
 
     Args:
-        place (Place|str, optional): where they run from now on.
+        place (Place|str, optional): the device of operators from now on.
     """
     global _static_names
     if mode.in_static_mode():
@@ -66,12 +66,12 @@ def disable_static(place=None) -> None:
 
 
 def enable_dygraph(place=None) -> None:
-    """The name of `disable_static` in `fluid`."""
+    """`disable_static` under its name in `fluid`."""
     disable_static(place)
 
 
 def disable_dygraph() -> None:
-    """The name of `enable_static` in `fluid`."""
+    """`enable_static` under its name in `fluid`."""
     enable_static()
 
 
@@ -82,9 +82,9 @@ def enabled() -> bool:
 
 @contextlib.contextmanager
 def guard(place=None) -> Any:
-    """Dygraph mode inside the ``with`` block, with Programs of its own for what is appended meanwhile.
+    """Dygraph mode in the ``with`` block, with new default Programs.
 
-    Names start anew: the parameters of a model that is made again get the names that a saved optimizer state has.
+    Numbering of names starts at 0, so that a model constructed again has the parameter names of a saved state.
 
     Args:
         place (Place|str, optional): where operators run.
@@ -96,7 +96,7 @@ def guard(place=None) -> Any:
         mode._dygraph_place_guard(where),
         _dygraph_guard(Tracer()),
     ):
-        # Tensors without a name are numbered anew, too.
+        # numbering of unnamed Tensors starts at 0
         former = core.switch_tensor_names(0)
         try:
             yield
@@ -105,12 +105,12 @@ def guard(place=None) -> Any:
 
 
 class _Switch:
-    """Recording of gradients set for a ``with`` block, a function or a generator function."""
+    """Base of context managers and decorators that set the recording of gradients."""
 
     enabled = False
 
     def __init__(self) -> None:
-        # One object may be entered again before it is left.
+        # a stack: one object may be entered several times
         self._formers: list[bool] = []
 
     def __enter__(self):
@@ -121,7 +121,7 @@ class _Switch:
         _record(self._formers.pop())
 
     def __call__(self, func):
-        import inspect  # what takes longest of what would come with the package
+        import inspect  # takes long to import, and only decorators need it
 
         if inspect.isgeneratorfunction(func):
             return _guarded_generator(type(self), func)
@@ -139,10 +139,10 @@ class _Switch:
 
 
 def _as_signed(wrapper, func) -> None:
-    """Inspection sees the signature of what is decorated, also where it does not follow wrappers."""
+    """Set the signature of the decorated function, for tools that do not follow `__wrapped__`."""
     import inspect
 
-    with contextlib.suppress(ValueError, TypeError):  # those of some builtins cannot be told
+    with contextlib.suppress(ValueError, TypeError):  # some builtins have no signature
         wrapper.__signature__ = inspect.signature(func)
 
 
@@ -197,7 +197,7 @@ class no_grad_(_Switch):
 
 
 def no_grad(func=None) -> Any:
-    """`fluid.dygraph.no_grad`: a decorator as it stands, a context manager when called without a function."""
+    """`fluid.dygraph.no_grad`: a decorator; without a function, a context manager."""
     return no_grad_() if func is None else no_grad_()(func)
 
 
@@ -223,12 +223,12 @@ def grad(
 
     Args:
         outputs (Tensor|list|tuple): where backward starts.
-        inputs (Tensor|list|tuple): what is differentiated by.
+        inputs (Tensor|list|tuple): the variables of differentiation.
         grad_outputs (Tensor|list|tuple, optional): the gradient of each output; ones where None.
         retain_graph (bool, optional): keep what backward needs; by default as `create_graph`.
         create_graph (bool): record the computation, so that gradients can be differentiated again.
         only_inputs (bool): must be True.
-        allow_unused (bool): give None for inputs that the outputs do not depend on instead of raising.
+        allow_unused (bool): return None for inputs that the outputs do not depend on, instead of raising.
         no_grad_vars (Tensor|list|tuple|set, optional): gradients do not flow through these.
 
     Returns:
@@ -282,7 +282,7 @@ def grad(
         raise AssertionError("grad: only_inputs must be True")
     found = core.partial_grad(outputs, inputs, grad_outputs, no_grad_vars, retain_graph, create_graph, allow_unused)
     if create_graph:
-        # Those that stand on no recorded call (of a variable by itself), too.
+        # also gradients that no recorded call computed, such as of a variable by itself
         for g in found:
             if g is not None:
                 g.stop_gradient = False

@@ -1,4 +1,6 @@
-"""Functions whose name ends in an underscore: in place in dygraph mode, the plain function in static mode."""
+"""The in-place functions (`relu_`): in place in dygraph mode, the function of the same name without underscore in
+static mode.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from paddle._programs.variable import Variable, isinstance_of
 
 __all__: list[str] = []
 
-#: stands for "to the end", whatever the size
+#: the bound of a slice up to the end
 _END = 10000000
 
 
@@ -52,7 +52,7 @@ def _filled(block, value: int):
 
 
 class _Bounds:
-    """One of starts, ends, strides: numbers as an attribute, or a list of tensors as soon as one is a Variable."""
+    """One of starts, ends, strides: an attribute of numbers, or a list of tensors when an item is a Variable."""
 
     def __init__(self, attr: str, slot: str, values: list) -> None:
         self.attr, self.slot, self.values = attr, slot, values
@@ -203,7 +203,7 @@ def setitem(var, item, value):
             var.stop_gradient = False
     else:
         raise TypeError(f"Only support to assign an integer, float, numpy.ndarray or paddle.Tensor, got {type(value)}")
-    # into the block that is being built, so that an assignment in a loop's body belongs to the body
+    # to the current block, so that an assignment in a loop's body belongs to the body
     block = guards.default_main_program().current_block()
     block.append_op(type="set_value", inputs=inputs, outputs={"Out": var}, attrs=attrs)
     return var

@@ -1,4 +1,4 @@
-"""Python's operators on Variables of a static Program, indexing among them."""
+"""Python's operators and indexing on Variables of a static Program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _constant(var, value, dtype, like: bool):
         attrs = {"dtype": out.dtype, "shape": shape, "value": float(value), "force_cpu": False}
         block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs=attrs)
     else:
-        # only one unknown size can be taken over; others broadcast
+        # at most one size may be unknown; the other dimensions broadcast
         shape = [size if size >= 0 or i == batch else 1 for i, size in enumerate(shape)]
         attrs = {
             "shape": shape,
@@ -77,9 +77,9 @@ def _scaled(var, scale: float, bias: float):
 def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
     def operator(self, other_var):
         left, right = self, other_var
-        # Python's numbers only: those of numpy become constants of the Variable's type, as in dygraph mode.
+        # Python's numbers only: numpy's become constants of the Variable's type, as in dygraph mode.
         if isinstance(other_var, (int, float)):
-            # an integer tensor takes part in float arithmetic as float32
+            # integer tensors are converted to float32 for float arithmetic
             if left.dtype in _INTEGERS and (isinstance(other_var, float) or op_type == "elementwise_div"):
                 left = astype(left, "float32")
             right = float(other_var)
@@ -123,7 +123,7 @@ def _div(var, value):
     return _scaled(var, 1.0 / value, 0.0)
 
 
-#: method, operator, operands swapped, short cut for a number
+#: method, operator, whether the operands are swapped, the scale operator's form for a number
 _ROWS = [
     ("__add__", "elementwise_add", False, _add),
     ("__radd__", "elementwise_add", False, _add),
@@ -151,7 +151,7 @@ _COMPARES = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def monkey_patch_variable() -> None:
-    """Give Variable its operators, indexing, `astype` and negation. `__hash__` stays that of object."""
+    """Add operators, indexing, `astype` and negation to Variable. `__hash__` stays that of object."""
     cls: Any = Variable
     cls.astype = astype
     cls.__getitem__, cls.__setitem__ = getitem, setitem
@@ -161,7 +161,7 @@ def monkey_patch_variable() -> None:
 
 
 def patch_tensor_methods(functions: dict) -> None:
-    """Give Variable these functions as methods, but for those that it has already."""
+    """Add these functions as methods of Variable, except names that it has."""
     for name, function in functions.items():
         if not hasattr(Variable, name):
             setattr(Variable, name, function)

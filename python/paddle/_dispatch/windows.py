@@ -1,4 +1,4 @@
-"""Arguments of convolutions and pools in n spatial dimensions: formats and paddings."""
+"""Arguments of convolutions and pools with n spatial dimensions: data formats and paddings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def channel_last(data_format: str, dims: int) -> bool:
 def paddings(
     padding: Any, dims: int, last: bool = False, ceil_mode: bool = False, what: str = "padding"
 ) -> tuple[list[int], str]:
-    """(paddings, padding_algorithm) from what the argument named `what` may be.
+    """(paddings, padding_algorithm) from the value of the argument `what`.
 
     An int, `dims` ints, `2 * dims` ints (before and after for each dimension), a pair for each dimension of the input
     with those of batch and channel zero, ``"SAME"`` or ``"VALID"``; ValueError for anything else.
@@ -48,7 +48,7 @@ def paddings(
         padding = [n for pair in inner for n in pair]
     if len(padding) == 2 * dims:
         pairs = convert_to_list(padding, 2 * dims, what)
-        # One number for each dimension where before and after agree in all.
+        # one number for each dimension where all paddings are symmetric
         return pairs[::2] if pairs[::2] == pairs[1::2] else pairs, "EXPLICIT"
     if len(padding) == dims:
         return convert_to_list(padding, dims, what), "EXPLICIT"

@@ -1,1 +1,1 @@
-"""State in files: pickles that are read safely, files that are written whole."""
+"""Persistence: safe unpickling, and atomic replacement of files."""

@@ -1,6 +1,6 @@
-"""Writing pickles whose large arrays go to the file piece by piece, so that other threads run meanwhile.
+"""A pickler that writes large arrays to the file in pieces and releases the GIL between them.
 
-The bytes are those that `pickle.dump` writes, which makes up to three copies of a large array while it holds the GIL.
+The bytes equal those of `pickle.dump`, which copies a large array up to three times while it holds the GIL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 __all__: list[str] = []
 
-#: arrays of so many bytes, or more, are written by pieces of so many
+#: size in bytes of a piece; arrays of this size or more are written in pieces
 LARGE = 1 << 20
 
 
@@ -26,7 +26,7 @@ def _is_large(value: Any) -> bool:
 
 
 def _holds_large(value: Any) -> bool:
-    """Whether a large array is in `value`, or in containers in it."""
+    """Whether `value` is or contains a large array."""
     waiting, seen = [value], set()
     while waiting:
         value = waiting.pop()
@@ -39,7 +39,7 @@ def _holds_large(value: Any) -> bool:
 
 
 class _Bytes:
-    """Stands for the bytes of a large array in its state."""
+    """Placeholder of a large array's bytes in its pickled state."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.flat = array.reshape(-1).view(np.uint8)
@@ -49,7 +49,7 @@ class _Bytes:
 
 
 class _Text(_Bytes):
-    """Stands for the text whose characters have the numbers of these bytes: what they are in protocol 2."""
+    """Placeholder of the bytes as latin-1 text, which protocol 2 stores."""
 
 
 _Pickler: Any = pickle._Pickler  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ class _ArrayPickler(_Pickler):
         return make, args, (version, value.shape, dtype, fortran, _Bytes(value))
 
     def _save_pieces(self, head: bytes, value: _Bytes, pieces: Iterator[Any]) -> None:
-        self._write_large_bytes(head, b"")  # ends a frame, in which pieces may not be
+        self._write_large_bytes(head, b"")  # ends the frame: pieces are written outside of frames
         for piece in pieces:
             self._file_write(piece)
         self.memoize(value)
@@ -80,7 +80,7 @@ class _ArrayPickler(_Pickler):
             self._save_pieces(pickle.BINBYTES + pack("<I", size), value, value.pieces())
 
     def _save_text(self, value: _Text) -> None:
-        # Two bytes in UTF-8 for each that is no ASCII character.
+        # a byte of 128 or more takes two bytes in UTF-8
         size = value.flat.size + sum(int(np.count_nonzero(piece & 128)) for piece in value.pieces())
         texts = (codecs.latin_1_decode(piece)[0].encode() for piece in value.pieces())  # type: ignore[arg-type]
         self._save_pieces(pickle.BINUNICODE + pack("<I", size), value, texts)

@@ -1,4 +1,4 @@
-"""Large arrays in pickles of protocols 2 and 3: cut into pieces, and put together again."""
+"""Splitting of arrays too large for pickle protocols 2 and 3, and joining of the pieces."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 __all__: list[str] = []
 
-#: what a pickle of protocol 2 or 3 can hold in one piece
+#: the most bytes of an object in protocols 2 and 3
 _PIECE_BYTES = 2**30 - 1
 _PIECES = "UnpackBigParamInfor@@"
 
 
 def split_arrays(saved_obj, protocol: int):
-    """Large arrays cut into pieces, as old pickle protocols need."""
+    """State with large arrays split into pieces for protocols 2 and 3."""
     if not 1 < protocol < 4 or not isinstance(saved_obj, dict):
         return saved_obj
     out, cut = {}, {}
@@ -34,7 +34,7 @@ def split_arrays(saved_obj, protocol: int):
 
 
 def join_arrays(load_obj):
-    """Put the pieces of large arrays together again."""
+    """Join the pieces of split arrays."""
     if isinstance(load_obj, dict) and _PIECES in load_obj:
         for key, info in load_obj.pop(_PIECES).items():
             pieces = [load_obj.pop(name) for name in info["slices"]]

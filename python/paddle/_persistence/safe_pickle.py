@@ -1,9 +1,9 @@
-"""Reading pickles of arrays without running what a file asks for, whatever its bytes are.
+"""Unpickling of containers, numbers, strings and numpy arrays that is safe for arbitrary bytes.
 
-numpy believes what a pickle says of an array: `ndarray(shape, "O", buffer)` and dtypes with made-up sizes or fields
-read any address. So arrays and dtypes are made by functions here, which look at the arguments first. The unpickler is
-the one in Python: that in C sets states unasked, and one flipped bit makes its memo gigabytes long. The bytes of an
-array are one step of it, so a state dict loads as fast.
+numpy does not validate a pickled array: `ndarray(shape, "O", buffer)` and dtypes with invalid sizes or fields read
+arbitrary addresses. Functions of this module therefore validate the arguments and create arrays and dtypes. The
+unpickler is Python's: the one in C sets states without a check, and one flipped bit can make its memo gigabytes long.
+The bytes of an array are one step of the unpickler, so large state dicts load as fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .array_pickler import LARGE
 
 __all__: list[str] = []
 
-#: kinds of dtypes that hold nothing but their own bytes
+#: kinds of dtypes without references to objects
 _KINDS = "biufcSUMm"
 
 
@@ -32,7 +32,7 @@ def _need(good: bool, what: str) -> None:
 
 
 class _NdarrayType:
-    """Stands for numpy.ndarray, which a pickle only names as the first argument of `_reconstruct`."""
+    """Placeholder of numpy.ndarray, the first argument of `_reconstruct`."""
 
 
 def _dtype(spec: Any = None, align: Any = False, copy: Any = True) -> np.dtype:
@@ -60,7 +60,7 @@ def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
 
 
 class _Latin1:
-    """A long text that was read to become bytes, as it is in protocol 2: as these."""
+    """A long latin-1 text of protocol 2, kept as the bytes it encodes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -72,12 +72,12 @@ def _encode(text: Any, encoding: Any = "latin1") -> bytes:
     return text.data if isinstance(text, _Latin1) else text.encode("latin1")
 
 
-#: parts that a key may have: tuples that hold one tuple twice, which holds one twice, ... take forever to hash
+#: the most parts of a key: hashing nested tuples that share their items takes exponential time
 _KEY_PARTS = 10_000
 
 
 def _check_keys(keys: Iterable[Any]) -> None:
-    """UnpicklingError for keys (or elements of sets) that cannot be hashed in good time."""
+    """UnpicklingError for keys, or elements of sets, with too many parts to hash."""
     left = _KEY_PARTS
     waiting = [k for k in keys if type(k) is tuple]
     while waiting:
@@ -88,7 +88,7 @@ def _check_keys(keys: Iterable[Any]) -> None:
 
 
 def _container(kind: type) -> Any:
-    """`kind` of another container only: of a number or a range it could be of any size."""
+    """`kind` of another container; numbers and ranges are refused, whose result could be of any size."""
 
     def make(*args: Any) -> Any:
         _need(all(isinstance(a, (list, tuple, dict, set, bytes)) for a in args), f"a {kind.__name__} of no container")
@@ -144,7 +144,7 @@ def _check_array_state(state: Any) -> None:
 
 
 def _set_dtype_state(dtype: np.dtype, state: Any) -> None:
-    """The byte order and the unit of times: the rest of a dtype is known from its name, and must not change."""
+    """Sets the byte order and the time unit of a dtype; its other state must agree with its name."""
     good = isinstance(state, tuple) and len(state) >= 7 and state[2:5] == (None, None, None)
     _need(good and state[1] in ("<", ">", "|", "="), "the state of a dtype")
     _need(state[5] in (-1, dtype.itemsize) and state[6] in (-1, dtype.alignment), "the size of a dtype")
@@ -159,7 +159,7 @@ _Unpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
 
 
 class _ArrayUnpickler(_Unpickler):
-    """Knows containers, numbers, strings and arrays; refuses everything else."""
+    """An unpickler of containers, numbers, strings and arrays that refuses all other objects."""
 
     dispatch = dict(_Unpickler.dispatch)
 
@@ -184,7 +184,7 @@ class _ArrayUnpickler(_Unpickler):
         elif isinstance(made, np.dtype):
             _set_dtype_state(made, state)
         else:
-            # What a user's own attributes of an OrderedDict are is not known here.
+            # the attributes of an OrderedDict are ignored
             _need(type(made) is OrderedDict, f"the state of a {type(made).__name__}")
 
     def _binunicode(self) -> None:
@@ -195,7 +195,7 @@ class _ArrayUnpickler(_Unpickler):
             self.append(str(self.read(size), "utf-8", "surrogatepass"))
 
     def _long_latin1(self, size: int) -> _Latin1:
-        """A text of `size` bytes, read by pieces: other threads run between them."""
+        """A text of `size` bytes, read in pieces, between which other threads run."""
         made, rest = io.BytesIO(), b""
         while size:
             piece = self.read(min(size, LARGE))
@@ -254,12 +254,12 @@ class _ArrayUnpickler(_Unpickler):
         dispatch[_code[0]] = _refuse
 
 
-#: up to here a file is read at once, so that each of many small steps costs less
+#: files up to this size are read at once: small reads from memory are faster
 _SMALL_BYTES = 2**26
 
 
 class _Bounded:
-    """A file that is never asked for more bytes than it has: wrong lengths must not take memory."""
+    """A file whose reads are bounded by its size, so that invalid lengths allocate no memory."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._left = file, size
@@ -272,7 +272,7 @@ class _Bounded:
 
 
 def load(file: BinaryIO) -> Any:
-    """What `pickle.dump` wrote, of containers, numbers, strings and numpy arrays.
+    """The object of a pickle of containers, numbers, strings and numpy arrays.
 
     Raises:
         pickle.UnpicklingError: for anything else in the file.
@@ -290,7 +290,7 @@ def load(file: BinaryIO) -> Any:
         raise
     except EOFError as error:
         raise pickle.UnpicklingError("it ends too early") from error
-    except Exception as error:  # a damaged pickle fails in any way: pops from empty stacks, unhashable keys, ...
+    except Exception as error:  # a damaged pickle raises any exception: pops from empty stacks, unhashable keys, ...
         raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
 
 
@@ -300,7 +300,7 @@ def loads(data: bytes) -> Any:
 
 
 def load_file(path: str, finish: Callable[[Any], Any]) -> Any:
-    """What `finish` makes of the content of the file at `path`, which errors name."""
+    """`finish` of the content of the file `path`; errors name the file."""
     with open(path, "rb") as file:
         try:
             state = load(file)

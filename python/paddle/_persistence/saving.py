@@ -1,4 +1,4 @@
-"""paddle.save, and what paddle.load reads of it: state dicts as pickles of numpy arrays, in real Paddle's form."""
+"""paddle.save and its counterpart in paddle.load: state dicts as pickles of numpy arrays, in Paddle's format."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .whole_files import whole_file
 
 __all__: list[str] = []
 
-#: where a file keeps which parameter stands behind a structured name
+#: key of the table from structured names to parameter names
 NAME_TABLE = "StructuredToParameterName@@"
 
 
-#: what a file of `save` holds besides containers and arrays: `load` makes no instances of other classes
+#: types of values that `save` accepts in addition to containers and arrays: `load` creates no other instances
 _LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, set, frozenset})
 
 
 def _plain(value, seen: dict, where: str = ""):
-    """A value as it goes into the file: tensors become arrays, containers are walked, each once."""
+    """The value as written to the file: tensors are converted to arrays, containers are copied, each once."""
     if isinstance(value, (_core.Tensor, _core.LoDTensor)):
         return np.array(value)
     if isinstance(value, (dict, list, tuple)):
@@ -53,13 +53,13 @@ def save(obj, path, pickle_protocol=2) -> None:
     """Write the state of a Layer or Optimizer to a file.
 
     Args:
-        obj (dict): what `state_dict()` gave.
-        path (str): the file; folders are made.
+        obj (dict): the result of `state_dict()`.
+        path (str): the file; missing folders are created.
         pickle_protocol (int): 2 to 4.
 
     Raises:
         NotImplementedError: for an object that is no dict.
-        TypeError: for a value in it that `load` could not read.
+        TypeError: for a value that `load` cannot read.
         ValueError: for an empty file name or another protocol.
 
     Examples:
@@ -88,12 +88,14 @@ def save(obj, path, pickle_protocol=2) -> None:
 
 
 def _arrays(value, seen: dict):
-    """Newer files hold (name, array) where a tensor was. Lists and dicts are changed in place, each once."""
+    """Replace the pairs (name, array) of newer Paddle versions by the arrays. Lists and dicts are changed in place,
+    each once.
+    """
     if not isinstance(value, (dict, list, tuple)):
         return value
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], np.ndarray):
         return value[1]
-    # What was walked is kept with its result, as a number of an object that is gone may come again.
+    # visited objects are kept alive: the id of a freed object may be reused
     if id(value) in seen:
         return seen[id(value)][1]
     if isinstance(value, tuple):
@@ -106,10 +108,10 @@ def _arrays(value, seen: dict):
 
 
 def load_state(path, keep_name_table: bool = False):
-    """What :func:`save` wrote to the file `path`."""
+    """The state in a file that :func:`save` wrote."""
 
     def finished(state):
-        # Newer versions' files without a table hold pairs for tensors; a pair in ours is the user's.
+        # Files of newer versions have no table, and pairs for tensors; in our files a pair is the user's.
         state = join_arrays(state)
         if not (isinstance(state, dict) and NAME_TABLE in state):
             return _arrays(state, {})

@@ -1,8 +1,8 @@
-"""Writing files so that a kill or a full disk leaves the old ones or the new ones, also where several belong together.
+"""Atomic replacement of one or several files: after a kill or a full disk, all are old or all are new.
 
-The files of a save are written into a folder `.oar-<something>.part` beside those that they replace. When all are
-whole, one rename makes that folder `.oar-saved`: from then on the new files count. They are moved out one by one; a
-reader takes what is still in there before what stands outside, and the next save finishes what a killed one has not.
+The files of a save are written to a folder `.oar-<unique>.part` next to the files they replace. When all are complete,
+one rename to `.oar-saved` commits them. They are then moved out one by one; a reader prefers files that are still in
+the folder, and the next save completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__: list[str] = []
 
 _SAVED = ".oar-saved"
 _PART_FOLDER = re.compile(r"\.oar-.*\.part")
-#: what killed operators leave behind: the name, numbers of process and thread
+#: temporary files of killed save operators: the name, numbers of process and thread
 _PART_FILE = re.compile(r"(.+?)(\.\d+){1,2}\.part")
 _TRIES = 20
-#: seconds that a reader waits for the folder's lock
+#: seconds for which a reader waits for the folder's lock
 _DEADLINE = 5.0
 
 T = TypeVar("T")
 
 
 def inside(folder: str, name: str) -> str:
-    """The path of `name` in `folder`; ValueError for a name that leads out of it."""
+    """The path of `name` in `folder`; ValueError for a name that leaves the folder."""
     plain = os.path.normpath(name)
     if not name or os.path.isabs(name) or plain.split(os.sep)[0] in (os.pardir, os.curdir, _SAVED) or "\0" in name:
         raise ValueError(f"a variable named {name!r} has no place in the folder {folder!r}")
@@ -41,11 +41,11 @@ def inside(folder: str, name: str) -> str:
 
 
 def _pending(folder: str) -> str | None:
-    """The folder of a save whose files have not all been moved to their places."""
+    """The folder of a committed save with files that are not moved yet; None without one."""
     saved = os.path.join(folder, _SAVED)
     try:
         found = os.lstat(saved)
-        # In a folder like /tmp anybody could make one.
+        # In a folder such as /tmp another user can create one.
         trusted = found.st_uid in (os.geteuid(), os.stat(folder).st_uid)
     except OSError:
         return None
@@ -53,7 +53,7 @@ def _pending(folder: str) -> str | None:
 
 
 def where(path: str, folder: str | None = None) -> str:
-    """Where to read `path`, which was saved as one of the files of `folder`, by default that in which it is."""
+    """The path to read for `path`, a file of a save in `folder` (by default its own folder)."""
     folder = os.path.dirname(path) if folder is None else folder
     saved = _pending(folder or ".")
     if saved is not None:
@@ -64,7 +64,7 @@ def where(path: str, folder: str | None = None) -> str:
 
 
 def names_under(folder: str) -> set[str]:
-    """The files in `folder` and in folders below it, by their names there, of whole saves only."""
+    """The names of the files in `folder` and below it, without incomplete saves."""
     found = set()
     for top in (folder, _pending(folder)):
         for root, folders, names in os.walk(top) if top else ():
@@ -74,9 +74,10 @@ def names_under(folder: str) -> set[str]:
 
 
 def read_together(paths: list[str], read: Callable[[], T], folder: str | None = None) -> T:
-    """What `read` gives, which reads `paths` (see :func:`where`); again if one of them has been replaced meanwhile.
+    """The result of `read`, which reads `paths` (see :func:`where`); repeated if a save replaced one of them meanwhile.
 
-    Whoever saves in a loop could win that race for ever: after some tries no save may move its files for a moment.
+    After some tries a lock keeps saves from moving files, because a process that saves in a loop could replace
+    them each time.
     """
     folders = {os.path.realpath(folder or os.path.dirname(p) or ".") for p in paths}
     for attempt in range(_TRIES):
@@ -89,7 +90,7 @@ def read_together(paths: list[str], read: Callable[[], T], folder: str | None = 
             try:
                 result = read()
             except Exception:
-                # A file that was moved to its place is the same one, and yet was not found where it had been.
+                # A file moved to its final place is unchanged, but may have been missing at its old path.
                 if before == [_identity(p, folder) for p in paths] and places == [where(p, folder) for p in paths]:
                     raise
                 continue
@@ -107,14 +108,14 @@ def _identity(path: str, folder: str | None) -> tuple | None:
 
 
 class Saving:
-    """The files of one save, which take their places together."""
+    """The files of one save, which are replaced together."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._names: list[str] = []
 
     def path(self, name: str) -> str:
-        """Where to write the file that is to be `name` in the folder; they are moved there in the order of calls."""
+        """The path to write the file `name` to; files are moved in the order of calls."""
         path, name = inside(self._folder, name), os.path.normpath(name)
         if name in self._names:
             raise ValueError(f"save: two parts of what is saved would be the file {name!r}")
@@ -123,14 +124,14 @@ class Saving:
         return path
 
     def write(self, name: str, content: bytes) -> None:
-        """Make `content` the file `name`."""
+        """Write `content` as the file `name`."""
         with open(self.path(name), "wb") as file:
             file.write(content)
 
 
 @contextlib.contextmanager
 def saving(folder: str) -> Iterator[Saving]:
-    """Files of `folder`, which is made when missing, that replace the old ones together at the end of the block."""
+    """A save of several files of `folder` (created when missing); the ``with`` block's end replaces them together."""
     folder = os.path.realpath(folder or ".")
     os.makedirs(folder, exist_ok=True)
     with _locked(folder):
@@ -161,7 +162,7 @@ def saving(folder: str) -> Iterator[Saving]:
 
 @contextlib.contextmanager
 def whole_file(path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when all of it is written; links and devices stay such."""
+    """A file to write, which replaces `path` when it is complete; a link or device is written through."""
     path = os.path.realpath(os.fsdecode(path))
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
@@ -175,7 +176,7 @@ def whole_file(path) -> Iterator[BinaryIO]:
 
 
 def _make_like_old(folder: str, made: str) -> None:
-    """Bring all to the disk, with the modes (and owners) of the files that will be replaced."""
+    """Sync all files to the disk, with the modes (and owners) of the files they replace."""
     for root, folders, names in os.walk(made):
         for name in names + folders:
             new = os.path.join(root, name)
@@ -186,12 +187,12 @@ def _make_like_old(folder: str, made: str) -> None:
                         os.chown(new, old.st_uid, old.st_gid)
                     os.chmod(new, stat.S_IMODE(old.st_mode))
             _sync(new)
-    # Who may read the folder may read what waits to be moved into it.
+    # the same permissions as the folder, into which the files move
     os.chmod(made, stat.S_IMODE(os.stat(folder).st_mode))
 
 
 def _finish(folder: str, names: list[str] | None = None) -> None:
-    """Move what stands in `.saved` to its places, and remove that."""
+    """Move the files of a committed save to their places, and remove its folder."""
     saved = _pending(folder)
     if saved is None:
         return
@@ -219,7 +220,7 @@ def _place(source: str, folder: str, name: str) -> None:
 
 
 def _remove_stale(folder: str, names: list[str] | None = None) -> None:
-    """Remove what killed processes have left (nobody has locked it): folders of saves, or parts of files `names`."""
+    """Remove leftovers of killed processes, which hold no lock: folders of saves, or parts of files `names`."""
 
     def left(entry: os.DirEntry) -> bool:
         if names is None:
@@ -240,7 +241,7 @@ def _remove_stale(folder: str, names: list[str] | None = None) -> None:
                 shutil.rmtree(entry.path, ignore_errors=True)
             else:
                 os.remove(entry.path)
-        except OSError:  # somebody is writing it, or the filesystem has no locks
+        except OSError:  # it is being written, or the filesystem has no locks
             continue
         finally:
             os.close(handle)
@@ -251,14 +252,14 @@ def _sync(path: str) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # folders of some filesystems
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some filesystems cannot open folders
             raise
     finally:
         os.close(handle)
 
 
 def _lock(path: str) -> int:
-    """A descriptor that holds a lock on `path`, where the filesystem has locks."""
+    """A descriptor with a lock on `path`, if the filesystem supports locks."""
     handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -271,10 +272,10 @@ def _lock(path: str) -> int:
 
 @contextlib.contextmanager
 def _held_still(folder: str) -> Iterator[None]:
-    """No save moves its files into `folder` meanwhile, if those that do now are done within `_DEADLINE` seconds."""
+    """Keeps saves from moving files into `folder`, once running moves finish (within `_DEADLINE` seconds)."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # `read` says what is wrong
+    except OSError:  # `read` reports the error
         yield
         return
     try:

@@ -1,1 +1,1 @@
-"""Static Programs: Variable, Block, Operator, Program, the guards that switch them, gradients appended to them."""
+"""Static Programs: Variable, Block, Operator, Program, the guards that switch Programs, and backward."""

@@ -1,4 +1,4 @@
-"""append_backward and gradients: the gradient operators of a static Program."""
+"""append_backward and gradients: they append the gradient operators of a static Program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["append_backward", "gradients"]
 
 
 def _find_loss_op_(loss) -> None:
-    """Set `loss.op` to the operator that gives `loss`."""
+    """Set `loss.op` to the operator that computes `loss`."""
     for op in reversed(loss.block.ops):
         if op.output_arg_names == [loss.name]:
             loss.op = op
@@ -66,15 +66,15 @@ def _parameter_names(program, parameter_list) -> list[str]:
 
 @static_only
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
-    """Append the operators that give the gradients of `loss` to its program.
+    """Append the operators that compute the gradients of `loss` to its program.
 
     Args:
         loss (Variable): of shape [1].
         parameter_list (list|tuple|set, optional): Variables or names; all trainable parameters when None.
         no_grad_set (set|list|tuple, optional): Variables or names that the gradient does not pass.
         callbacks (list, optional): each is called as ``callback(block=..., context=...)`` after each operator.
-        checkpoints (list, optional): Variables or names that are kept for the gradients; what lies between them is
-            computed a second time, which takes less memory and more time. Numbers stay the same.
+        checkpoints (list, optional): Variables or names that are kept for backward; the operators between them run a
+            second time, which takes less memory and more time. Results do not change.
 
     Returns:
         list of (parameter, gradient): the gradient is None where the loss's block does not have it.
@@ -104,7 +104,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
     program = loss.block.program
     current = program.current_block_idx
-    inside = current != 0  # the loss is made and differentiated within control flow
+    inside = current != 0  # the loss is computed and differentiated within control flow
     if not inside:
         program._appending_grad_times += 1
     no_grad_dict = _get_stop_gradients_(program)
@@ -127,18 +127,18 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         path = _find_op_path_(block, [loss], [], stopped, paths)
         stopped |= _find_no_grad_vars(block, path, [loss], stopped)
         no_grad_dict[idx].update(map(_append_grad_suffix_, stopped))
-        # a second pass takes up only what hangs on this loss
+        # a second pass appends only the gradients that depend on this loss
         start = {_append_grad_suffix_(loss.name)} if not inside and program._appending_grad_times > 1 else None
         if checkpoints and not inside:
             path = seed_dropouts(block, path)
-            forward_ops = block.desc.op_size() - 1  # the loss's gradient stands behind them
+            forward_ops = block.desc.op_size() - 1  # the start of the loss's gradient follows them
             _append_backward_ops_with_checkpoints_(block, path, no_grad_dict, grad_to_var, checkpoints, callbacks)
             continue
         _append_backward_ops_(block, path, target, no_grad_dict, grad_to_var, callbacks, start, paths)
 
     info: dict = {}
     first = 0 if inside else forward_ops
-    # the loss's own gradient is written first, hence counts as an operator of this pass
+    # the operator that starts the loss's gradient belongs to this pass
     _rename_grad_(target, first, grad_to_var, {})
     _append_backward_vars_(target, first, grad_to_var, info)
     program.current_block_idx = current
@@ -173,7 +173,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
 
 def _start_gradient(target, grad) -> list:
-    """OpDescs that give the gradient of `target` its start: `grad`, or ones of the shape it has at run time."""
+    """OpDescs that set the gradient of `target` to `grad`, or to ones of its shape at run time."""
     name = _append_grad_suffix_(target.name)
     if grad is not None:
         return [_create_op_desc_("assign", {"X": [grad.name]}, {"Out": [name]}, {})]
@@ -227,8 +227,8 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     stopped |= _find_no_grad_vars(block, path, targets, stopped)
     no_grad_dict[0].update(map(_append_grad_suffix_, stopped))
 
-    # A target that others of the path read, or that is wanted itself, has a gradient from there, too, and the two are
-    # added up. Else the operator that gave the target reads the given gradient.
+    # The gradient of a target that operators of the path read, or that is an input, is the sum of the given gradient
+    # and that of the path. Otherwise the gradient operator of the target reads the given gradient.
     shared = collections.Counter(target.name for target in targets)
     shared.update(name for op in path for name in set(op.desc.input_arg_names()))
     wanted = {var.name for var in inputs}

@@ -1,4 +1,4 @@
-"""Making, adding up and pruning the gradient operators of a path."""
+"""Creation, summation and pruning of the gradient operators of a path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BACKWARD = int(OpRole.Backward)
 
 
 def _create_op_desc_(op_type, inputs, outputs, attrs):
-    """An OpDesc of its own, with the role of a backward operator unless told otherwise."""
+    """A new OpDesc, by default with the role Backward."""
     desc = core.OpDesc()
     desc.set_type(op_type)
     for slot, names in inputs.items():
@@ -31,18 +31,20 @@ def _create_op_desc_(op_type, inputs, outputs, attrs):
 
 
 def _rename_arg_(op_descs, old_name, new_name, begin_idx=None, end_idx=None) -> None:
-    """Rename an argument in all slots of a part of a list of OpDescs."""
+    """Rename an argument in all slots of the OpDescs of a range."""
     for desc in op_descs[begin_idx or 0 : end_idx]:
         desc._rename_input(old_name, new_name)
         desc._rename_output(old_name, new_name)
 
 
 def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
-    """Where several operators give the same gradient, rename each one's and add a `sum` before the first reader."""
-    names: dict[str, list[str]] = collections.defaultdict(list)  # gradient -> what it is called so far
-    first: dict[str, int] = {}  # gradient -> position of the operator that gave it first
+    """Where several operators write one gradient, rename each contribution and insert a `sum` before the first
+    reader.
+    """
+    names: dict[str, list[str]] = collections.defaultdict(list)  # gradient -> the names of its contributions
+    first: dict[str, int] = {}  # gradient -> position of the first operator that writes it
     count: dict[str, int] = collections.defaultdict(int)
-    sums: dict[int, list] = collections.defaultdict(list)  # position -> sums to put before it
+    sums: dict[int, list] = collections.defaultdict(list)  # position -> sums to insert before it
 
     def fresh(name: str) -> str:
         count[name] += 1
@@ -64,7 +66,7 @@ def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
             args = desc.output(slot)
             for j, name in enumerate(args):
                 if not _is_grad_var_(name) or name == EMPTY_VAR_NAME or name in inputs:
-                    continue  # one that is read as well is changed in place, not given a second time
+                    continue  # an operator that also reads the gradient updates it in place: no contribution
                 if not names[name]:
                     names[name] = [name]
                     first[name] = i
@@ -97,7 +99,7 @@ def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
 
 
 def _leave_empty(desc) -> None:
-    """The gradient of what an operator did not give is not given either."""
+    """Replace the gradients of absent outputs by the empty name."""
     nothing = EMPTY_VAR_NAME + GRAD_VAR_SUFFIX
     if nothing in desc.input_arg_names():
         for slot in desc.input_names():
@@ -105,7 +107,7 @@ def _leave_empty(desc) -> None:
 
 
 def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
-    """Drop operators whose outputs, or whose gradient inputs, are all unwanted; fill the other gaps with zeros."""
+    """Drop operators whose outputs, or gradient inputs, are all in the no-grad set; other inputs of it become zeros."""
     kept = []
     for desc in op_descs:
         _leave_empty(desc)
@@ -126,16 +128,16 @@ def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
 
 
 def _find_not_need_ops(grad_op_descs: list, forward_ops, known) -> set[int]:
-    """Positions of operators that start from gradients which nobody gives, and of those that hang on them alone.
+    """Positions of operators that read only gradients which no operator writes, directly or through such operators.
 
-    `known`: names that are there beside what the forward operators read and give.
+    `known`: existing names, in addition to the operands of the forward operators.
     """
     known = set(known or ())
     for op in forward_ops:
         known.update(op.desc.input_arg_names())
         known.update(op.desc.output_arg_names())
 
-    # every write makes a new version of a name; an operator reads the latest
+    # each write starts a new version of a name; operators read the latest version
     latest: dict[str, int] = {}
     readers: list[list[int]] = []
     reads: list[list[int]] = []
@@ -179,9 +181,9 @@ def _rename_grad_name_(name: str, grad_order: int) -> str:
 
 
 def _rename_higher_order(program, block, own, descs, to_var: dict, renamed: dict[str, str]) -> None:
-    """A later pass of append_backward: gradients that exist already get names of their own.
+    """Names for a later pass of append_backward: gradients that exist get new names.
 
-    `own`: the forward operator's variables, which may be gradients of an earlier pass: these keep their names.
+    `own`: the forward operator's variables, which may be gradients of an earlier pass and keep their names.
     """
     for desc in descs:
         for name in desc.input_arg_names():
@@ -210,10 +212,10 @@ def _append_backward_ops_(
     seeds=(),
     roots=(),
 ) -> None:
-    """Append the gradients of `ops` (of `block`, in reverse) to `target_block`; sub-blocks get blocks of their own.
+    """Append the gradients of `ops` (of `block`, in reverse) to `target_block`; each sub-block gets a gradient block.
 
-    `grad_to_var` takes gradient name to forward name; each of `callbacks` is called after each operator. `seeds` are
-    OpDescs that give the first gradients, `roots` the gradients that are there then.
+    `grad_to_var` receives gradient name -> forward name; each of `callbacks` is called after each operator. `seeds` are
+    OpDescs that write the first gradients, `roots` the names of these.
     """
     if callbacks is not None:
         assert isinstance(callbacks, (list, tuple))
@@ -254,7 +256,7 @@ def _append_backward_ops_(
             descs.extend(new)
             grad_to_var.update(to_var)
             continue
-        # a later pass: only what hangs on the gradients that this pass starts from
+        # a later pass: only the operators that depend on the gradients it starts from
         useful = False
         for desc in new:
             grads = [n for n in desc.input_arg_names() if _is_grad_var_(n)]
@@ -273,7 +275,7 @@ def _append_backward_ops_(
 
 
 def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots) -> None:
-    """Append the OpDescs of the gradients of `ops`, with sums where one is given twice, without what nobody needs."""
+    """Append the OpDescs of the gradients of `ops`: sums are inserted, unneeded operators are dropped."""
     descs = _addup_repetitive_outputs_(descs, block.idx)
     descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx])
     useless = _find_not_need_ops(descs, ops, roots)
@@ -289,7 +291,7 @@ def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var,
 
 
 def _infer_var_data_type_shape_(name: str, block) -> None:
-    """A gradient has its variable's type and shape."""
+    """Give a gradient the type and shape of its variable."""
     grad = block.desc.find_var(name)
     forward = _strip_grad_suffix_(name)
     var = block.desc.find_var_recursive(forward) if block.desc.has_var_recursive(forward) else None
@@ -313,21 +315,22 @@ def _find_parent_op_(sub_block):
 
 
 def _apart(op) -> set[str]:
-    """Gradients that the block of a conditional_block_grad writes for itself, as the operator hands them out under
-    another name: an earlier pass has taken the name."""
+    """Gradients that are local to the block of a conditional_block_grad: an earlier pass has taken their names, and the
+    operator returns them under other names.
+    """
     if op.type() != "conditional_block_grad":
         return set()
     return {n + GRAD_VAR_SUFFIX for n in op.input("Input")} - set(op.output("Input@GRAD"))
 
 
 def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map, local=frozenset()) -> None:
-    """Make the variables of the gradient operators from `start_op_idx` on, and infer their types and shapes.
+    """Create the variables of the gradient operators from `start_op_idx` on, and infer their types and shapes.
 
-    Operators none of whose gradient inputs exist are removed. `grad_info_map` takes forward name to
-    (gradient name, its block). What is in `local` gets a variable of this block even if one around it has the name.
+    Operators none of whose gradient inputs exist are removed. `grad_info_map` receives forward name -> (gradient name,
+    its block). Names in `local` get a variable of this block even if an outer block has the name.
     """
     parent = _find_parent_op_(block)
-    # state that a loop's gradient hands from one iteration to the next exists before the body runs
+    # the loop-carried gradients of a while_grad exist before the body runs
     carried = set()
     if parent is not None:
         carried = set(parent.input_arg_names()) & set(parent.output_arg_names())
@@ -360,7 +363,7 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map,
 
 
 def _rename_grad_(block, start_op_idx: int, grad_to_var, target_grad_map) -> None:
-    """Gradients that were there before get new names from `start_op_idx` on; targets' read the given gradients."""
+    """From `start_op_idx` on, rename gradients that existed before; those of targets are the given gradients."""
     renamed = copy.copy(target_grad_map)
     for i in range(start_op_idx, block.desc.op_size()):
         op = block.desc.op(i)

@@ -1,4 +1,4 @@
-"""Which operators a gradient goes through, and which variables stop it."""
+"""The operators between inputs and targets that need gradients, and the variables that stop gradients."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .variable import Variable, isinstance_of
 
 __all__: list[str] = []
 
-#: element types that take no gradient
+#: element types without gradients
 _EXACT = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
-#: kinds of variables that have elements, and so may have a gradient
+#: kinds of variables that may have gradients
 _WITH_ELEMENTS = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
-#: operators whose sub-block is walked backwards from what it gives to the outside
+#: operators whose sub-block's path is found from the operator's outputs
 _WALKED = ("conditional_block", "while")
 
 
@@ -55,7 +55,7 @@ def _as_list(x) -> list:
 
 
 def _get_stop_gradients_(program) -> dict[int, set[str]]:
-    """For each block the names of the gradients that its variables with stop_gradient refuse."""
+    """For each block, the gradients of its variables with stop_gradient."""
     return {
         block.idx: {_append_grad_suffix_(v.name) for v in block.vars.values() if v.stop_gradient}
         for block in program.blocks
@@ -111,7 +111,7 @@ def _get_output_names(cur_block, targets) -> set[str]:
 
 
 def _find_no_grad_vars(block, op_path, targets, no_grad_set) -> set[str]:
-    """Outputs on the path that nothing after them reads: no gradient comes to them."""
+    """Outputs on the path that no later operator reads: they get no gradient."""
     wanted = _get_output_names(block, targets)
     dead = set()
     for op in reversed(op_path):
@@ -128,7 +128,7 @@ def _find_no_grad_vars(block, op_path, targets, no_grad_set) -> set[str]:
 
 
 def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_target_names=None) -> list:
-    """The operators of the sub-block of `op` that the gradient goes through."""
+    """The path of gradients in the sub-block of `op`."""
     assert op.has_attr("sub_block") and sub_block.idx == op._block_attr_id("sub_block")
     assert sub_block_target_names is None or isinstance(sub_block_target_names, set)
     if op.type not in _WALKED:
@@ -143,14 +143,14 @@ def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_targ
 
 
 def _takes_gradient(block, name) -> bool:
-    """Whether a gradient may come to the variable of this name: to no integers, and nothing that refuses it."""
+    """Whether the variable may have a gradient: it has floating-point elements and no stop_gradient."""
     var = block._find_var_recursive(name)
     return var is None or not (var.stop_gradient or var.type not in _WITH_ELEMENTS or var.dtype in _EXACT)
 
 
 @functools.cache
 def _read_slots() -> dict[str, set[str]]:
-    """For each operator the input slots of which it reads more than shapes and types."""
+    """For each operator, the input slots whose elements it reads (not only shape and type)."""
     return {op["type"]: {s["name"] for s in op["inputs"] if not s["meta_only"]} for op in core.op_table()}
 
 
@@ -160,10 +160,10 @@ def _read_by(op) -> set[str]:
 
 
 def _refuse_lost_gradient(block, before: list, op, starts: set[str] | None, no_grad_set: set[str]) -> None:
-    """An error where the path to the targets comes to a gradient operator that has no gradient itself.
+    """Raise EnforceNotMet for a gradient operator on the path that has no gradient operator itself.
 
-    What that reads must depend on `starts` (None: on anything that takes a gradient): that part of the derivative would
-    be missing. (2.0.2 leaves it out.)
+    The error is raised when the operator reads a variable that depends on `starts` (None: on any variable that takes a
+    gradient): that part of the derivative would be missing. 2.0.2 leaves it out.
     """
     if not is_gradient(op.type):
         return
@@ -187,7 +187,7 @@ def _find_op_path_(
 ) -> list:
     """The operators of `block` between `inputs` (none: all) and `targets`, in order.
 
-    `op_path_dict` takes the paths inside sub-blocks; `no_grad_set` what stops the gradient besides.
+    `op_path_dict` receives the paths in sub-blocks; `no_grad_set` has further variables that stop gradients.
     """
     ops = block.ops
     reached = {v.name for v in inputs}
@@ -219,7 +219,7 @@ def _find_op_path_(
                 _refuse_lost_gradient(block, ops[:i], op, starts, no_grad_set)
             relevant[i] = False
 
-    # What one iteration reads may be written later in the body, by the one before, and so may what that depends on.
+    # An iteration reads values that the previous one wrote later in the body: the search repeats until nothing changes.
     if is_while:
         needed = {n for n in needed if _takes_gradient(block, n)}
     changed = is_while

@@ -1,4 +1,4 @@
-"""Block: operators in order, with the variables they name."""
+"""Block: a list of operators and the variables they use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .variable import Parameter, Variable, isinstance_of
 
 __all__: list[str] = []
 
-#: ops that write a parameter without initialising it
+#: operators that write a parameter without initialising it
 _NOT_INITIALISERS = ("c_broadcast", "c_sync_comm_stream", "coalesce_tensor")
 
 
@@ -31,7 +31,7 @@ class Block:
 
     Args:
         program (Program): the owner.
-        idx (int): its number there.
+        idx (int): its index in the program.
 
     Examples:
         >>> import paddle
@@ -68,7 +68,7 @@ class Block:
         return "\n".join(lines) + "\n}"
 
     def to_string(self, throw_on_error, with_details=False) -> str:
-        """The block as protobuf text; with details also what only Python knows of the variables."""
+        """The block as protobuf text; with details also the attributes of variables that only Python has."""
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
         if not with_details:
             return whole(self.desc, block_text, block_gaps, throw_on_error)
@@ -96,7 +96,7 @@ class Block:
 
     @property
     def backward_block_idx(self) -> int:
-        """The block that holds this one's gradient, -1 without one."""
+        """The index of the gradient block, -1 without one."""
         mine = self.idx
         return next((b.idx for b in self.program.blocks if b.forward_block_idx == mine), -1)
 
@@ -117,11 +117,11 @@ class Block:
         return found
 
     def has_var(self, name: str) -> bool:
-        """Whether this very block has the variable `name`."""
+        """Whether this block itself, not an ancestor, has the variable `name`."""
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
-        """The variable in this block, its ancestors, or the forward blocks of these; None where there is none."""
+        """The variable in this block, its ancestors or their forward blocks; None if absent."""
         waiting, seen = collections.deque([self]), set()
         blocks = self.program.blocks
         while waiting:
@@ -147,7 +147,7 @@ class Block:
 
     def iter_parameters(self) -> Iterator[Parameter]:
         """Iterates over the parameters of this block."""
-        return (v for v in self.vars.values() if isinstance_of(v, Parameter))  # type: ignore[misc]  # only Parameters pass
+        return (v for v in self.vars.values() if isinstance_of(v, Parameter))  # type: ignore[misc]  # filtered to Parameters
 
     def create_var(self, *args, **kwargs):
         """A new Variable here (a tensor in dygraph mode); arguments as of :class:`Variable`."""
@@ -160,11 +160,11 @@ class Block:
         return var
 
     def create_parameter(self, *args, **kwargs):
-        """A new Parameter of the global block; an `initializer` given appends its operator here."""
+        """A new Parameter of the global block; `initializer` appends its operator to this block."""
         initializer = kwargs.get("initializer")
         if not mode.in_static_mode():
             param = ParamBase(*args, **kwargs)
-            if initializer is not None:  # whatever a Program has by the same name
+            if initializer is not None:  # independent of a Program's parameter of the same name
                 initializer(param, self)
             return param
         param = Parameter(self.program.global_block(), *args, **kwargs)
@@ -210,7 +210,7 @@ class Block:
         del self.vars[name]
 
     def _clone_variable(self, var, force_persistable=True) -> Variable:
-        """A variable of the same name and properties here; persistable unless told otherwise."""
+        """A variable of the same name and properties in this block; persistable by default."""
         kwargs = {"name": var.name, "type": var.type, "persistable": force_persistable or var.persistable}
         if var.type in (VarType.STEP_SCOPES, VarType.RAW, VarType.READER):
             kwargs["persistable"] = var.persistable
@@ -223,7 +223,7 @@ class Block:
         return self.create_var(**kwargs)
 
     def _copy_param_info_from(self, other: Block) -> None:
-        """Make those of our variables Parameters that are so in `other`."""
+        """Make the variables Parameters that are Parameters in `other`."""
         if not isinstance(other, Block):
             raise TypeError("_copy_param_info_from: a Block is expected")
         for p in other.iter_parameters():
@@ -278,7 +278,7 @@ class Block:
         try:
             op = Operator(self, desc, *args, **kwargs)
         except BaseException:
-            # a refused operator leaves no trace in the block
+            # an invalid operator is removed from the block
             self.desc._remove_op(index, index + 1)
             raise
         self.ops.insert(index, op)
@@ -301,7 +301,7 @@ class Block:
         return self.ops[start:end]
 
     def _sync_with_cpp(self) -> None:
-        """Bring `vars` and `ops` in line with the desc, after something changed it directly."""
+        """Update `vars` and `ops` after the desc was changed directly."""
         names = set()
         for desc in self.desc.all_vars():
             name = desc.name()
@@ -314,7 +314,7 @@ class Block:
         old, ops, at = self.ops, [], 0
         for i in range(self.desc.op_size()):
             desc = self.desc.op(i)
-            # the operators known here are in the desc's order: what is passed over was removed
+            # known operators are in the desc's order: those skipped were removed
             found = next((k for k in range(at, len(old)) if old[k].desc == desc), None)
             if found is None:
                 ops.append(Operator(self, desc))

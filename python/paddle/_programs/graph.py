@@ -1,7 +1,7 @@
-"""The graph of a Program: operators and versions of variables as nodes, over a ProgramDesc of its own.
+"""The graph of a Program: nodes are operators and versions of variables, on a copy of its ProgramDesc.
 
-A variable is a new node wherever it is written. Where a name is written again, control nodes keep the operators in
-front that wrote or read it before. Nodes hash by their number, so that sets of them have one order everywhere.
+Each write of a variable is a new node. Where a name is written again, control nodes order the writer after the
+operators that wrote or read it before. Nodes hash by their number, so that sets of nodes have a deterministic order.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _WITH_SHAPE = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARR
 
 
 class Node:
-    """An operator or a version of a variable in a :class:`Graph`; graphs make them.
+    """An operator or a version of a variable in a :class:`Graph`, which creates its nodes.
 
-    ``inputs`` and ``outputs`` are copies of the lists of its neighbours; ``append_input`` and the like change these.
+    ``inputs`` and ``outputs`` return copies; ``append_input`` and the like change the links.
     """
 
     class Type(enum.IntEnum):
-        """What a node stands for."""
+        """The kind of a node."""
 
         Operation = 0
         Variable = 1
@@ -55,7 +55,7 @@ class Node:
         return f"<Node {self._number}: {self._kind.name} {self._name}>"
 
     def name(self) -> str:
-        """The variable's name; of an operator the type that it had when the node was made."""
+        """The variable's name; of an operator, its type when the node was created."""
         return self._name
 
     def node_type(self) -> Type:
@@ -63,11 +63,11 @@ class Node:
         return self._kind
 
     def id(self) -> int:
-        """Its number: nodes that were made later have larger ones."""
+        """Its number; numbers grow in the order of creation."""
         return self._number
 
     def var(self) -> Any:
-        """The VarDesc; None for an operator, a control node, and a name that the Program does not declare."""
+        """The VarDesc; None for an operator, a control node or an undeclared name."""
         return self._desc if self.is_var() else None
 
     def op(self) -> Any:
@@ -83,7 +83,7 @@ class Node:
         return self._kind == Node.Type.Variable
 
     def is_ctrl_var(self) -> bool:
-        """Whether it only says that an operator runs before another."""
+        """Whether it is a control node, which orders two operators."""
         return self.is_var() and CONTROL_DEP_VAR_PREFIX in self._name
 
     @property
@@ -95,27 +95,27 @@ class Node:
         return list(self._outputs)
 
     def clear_inputs(self) -> None:
-        """Forgets all inputs."""
+        """Removes all inputs."""
         self._inputs.clear()
 
     def clear_outputs(self) -> None:
-        """Forgets all outputs."""
+        """Removes all outputs."""
         self._outputs.clear()
 
     def append_input(self, node: Node) -> None:
-        """One more input."""
+        """Adds an input."""
         self._inputs.append(node)
 
     def append_output(self, node: Node) -> None:
-        """One more output."""
+        """Adds an output."""
         self._outputs.append(node)
 
     def remove_input(self, node: Node | int) -> None:
-        """Forgets an input, given itself or by its number."""
+        """Removes an input, given as a node or a number."""
         self._inputs[:] = _without(self._inputs, node)
 
     def remove_output(self, node: Node | int) -> None:
-        """Forgets an output, given itself or by its number."""
+        """Removes an output, given as a node or a number."""
         self._outputs[:] = _without(self._outputs, node)
 
 
@@ -125,7 +125,7 @@ def _without(nodes: list[Node], gone: Node | int) -> list[Node]:
 
 
 class Graph:
-    """Block 0 of a ProgramDesc as a graph; what is changed here leaves that ProgramDesc as it is.
+    """Block 0 of a ProgramDesc as a graph; changes do not affect the ProgramDesc.
 
     Args:
         program_desc (core.ProgramDesc): ``program.desc``.
@@ -148,7 +148,7 @@ class Graph:
         self._attrs: dict[str, Any] = {}
 
     def _read(self) -> dict[str, list[Node]]:
-        """Makes nodes of block 0; of each name the versions."""
+        """Creates the nodes of block 0; returns the versions of each name."""
         block = self._desc.block(0)
         declared = {v.name(): v for v in block.all_vars()}
         versions: dict[str, list[Node]] = {}
@@ -186,19 +186,19 @@ class Graph:
         return set(self._nodes.values())
 
     def create_var_node(self, var_desc: Any) -> Node:
-        """A node of a copy of a VarDesc; it is linked to nothing."""
+        """A new node, without links, of a copy of a VarDesc."""
         desc = core.VarDesc(var_desc.name())
         _copy_var(var_desc, desc)
         return self._make(desc.name(), Node.Type.Variable, desc)
 
     def create_op_node(self, op_desc: Any) -> Node:
-        """A node of a copy of an OpDesc; it is linked to nothing."""
+        """A new node, without links, of a copy of an OpDesc."""
         desc = core.OpDesc()
         desc.copy_from(op_desc)
         return self._make(desc.type(), Node.Type.Operation, desc)
 
     def create_control_dep_var(self) -> Node:
-        """A node that keeps the operators before and after it in order."""
+        """A new control node."""
         return self._make(f"{CONTROL_DEP_VAR_PREFIX}@{self._made}", Node.Type.Variable, None)
 
     def create_empty_node(self, name: str, kind: Node.Type) -> Node:
@@ -206,11 +206,11 @@ class Graph:
         return self._make(name, kind, None)
 
     def retrieve_node(self, number: int) -> Node | None:
-        """The node of that number; None where there is none."""
+        """The node with that number, or None."""
         return self._nodes.get(number)
 
     def remove_node(self, node: Node) -> Node:
-        """Takes a node out; links to it stay (see :func:`graph_safe_remove_nodes`).
+        """Removes a node; links to it stay (see :func:`graph_safe_remove_nodes`).
 
         Raises:
             ValueError: when it is not in the graph.
@@ -220,13 +220,13 @@ class Graph:
         return self._nodes.pop(node.id())
 
     def release_nodes(self) -> list[Node]:
-        """Takes all nodes out, and returns them."""
+        """Removes all nodes, and returns them."""
         released = list(self._nodes.values())
         self._nodes.clear()
         return released
 
     def clone(self) -> Graph:
-        """A copy: nodes, links and descs, not what was `set`."""
+        """A copy of nodes, links and descs, without attributes."""
         copy = Graph.__new__(Graph)
         copy._start(self._desc)
         twins: dict[Node, Node] = {}
@@ -247,14 +247,14 @@ class Graph:
     # ------------------------------------------------------------------ attributes of passes
 
     def has(self, name: str) -> bool:
-        """Whether something was `set` by that name."""
+        """Whether there is an attribute of that name."""
         return name in self._attrs
 
     def set(self, name: str, value: Any) -> None:
-        """Keeps `value` under `name`.
+        """Sets the attribute `name`.
 
         Raises:
-            ValueError: when there is something by that name.
+            ValueError: when the attribute exists.
         """
         if name in self._attrs:
             raise ValueError(f"core.Graph: there is an attribute {name} already")
@@ -270,28 +270,28 @@ class Graph:
         return value
 
     def get_int(self, name: str) -> int:
-        """The int that was `set` by that name."""
+        """The attribute `name`, an int."""
         return self._get(name, int)
 
     def get_float(self, name: str) -> float:
-        """The float that was `set` by that name."""
+        """The attribute `name`, a float."""
         return self._get(name, float)
 
     get_double = get_float
 
     def get_string(self, name: str) -> str:
-        """The str that was `set` by that name."""
+        """The attribute `name`, a str."""
         return self._get(name, str)
 
     def get_marked_nodes(self, name: str) -> Any:
-        """The set of nodes that was `set` by that name."""
+        """The attribute `name`, a set of nodes."""
         return self._get(name, Set)
 
     def erase(self, name: str) -> None:
-        """Forgets what was `set` by that name.
+        """Removes an attribute.
 
         Raises:
-            ValueError: when there is nothing by that name.
+            ValueError: when there is no such attribute.
         """
         self._get(name, object)
         del self._attrs[name]
@@ -299,13 +299,13 @@ class Graph:
     # ------------------------------------------------------------------ order
 
     def resolve_hazard(self, var_nodes: Mapping[str, list[Node]]) -> None:
-        """Adds the control nodes that keep an operator which writes a variable anew behind those that came before.
+        """Adds control nodes that order the writer of a version after the writer and readers of the previous version.
 
         Args:
-            var_nodes (dict): of each name its versions in order.
+            var_nodes (dict): name to its versions in order.
 
         Raises:
-            ValueError: when nothing writes a version that is not the first.
+            ValueError: when no operator writes a version after the first.
         """
         self._resolve(var_nodes)
 
@@ -328,7 +328,7 @@ class Graph:
     # ------------------------------------------------------------------ back to a program
 
     def _to_desc(self) -> Any:
-        """A ProgramDesc of the operators in their order, with the sub-blocks of the Program that the graph is of."""
+        """A ProgramDesc of the operators in topological order, with the sub-blocks of the original Program."""
         ops = [n.op() for n in topology_sort(self) if n.op() is not None]
         made = core.ProgramDesc(self._desc)
         block = made.block(0)
@@ -363,7 +363,7 @@ def _copy_var(source: Any, target: Any) -> None:
 
 
 def graph_safe_remove_nodes(graph: Graph, nodes: Iterable[Node]) -> None:
-    """Takes nodes out of a graph, and all links to them."""
+    """Removes nodes and all links to them from a graph."""
     gone = set(nodes)
     for node in gone:
         graph.remove_node(node)
@@ -373,13 +373,13 @@ def graph_safe_remove_nodes(graph: Graph, nodes: Iterable[Node]) -> None:
 
 
 def build_adjacency_list(graph: Graph) -> dict[Node, set[Node]]:
-    """Of each operator those whose outputs, or control nodes, it reads."""
+    """For each operator, its predecessors: the operators whose outputs or control nodes it reads."""
     ops = [n for n in graph._nodes.values() if n.is_op()]
     return {op: {before for var in op._inputs for before in var._inputs} for op in ops}
 
 
 def _walk(graph: Graph) -> tuple[list[Node], bool]:
-    """The operators, each behind those that it needs, else as they were made; and whether there is a circle."""
+    """The operators in topological order, ties by creation; and whether there is a cycle."""
     needs = build_adjacency_list(graph)
     order: list[Node] = []
     done: dict[Node, bool] = {}
@@ -405,10 +405,10 @@ def _walk(graph: Graph) -> tuple[list[Node], bool]:
 
 
 def topology_sort(graph: Graph) -> list[Node]:
-    """The operators in an order in which they can run: that of their making as far as it can be kept.
+    """The operators in topological order, ties by creation.
 
     Raises:
-        ValueError: when the graph has a circle.
+        ValueError: when the graph has a cycle.
     """
     order, circle = _walk(graph)
     if circle:
@@ -417,12 +417,12 @@ def topology_sort(graph: Graph) -> list[Node]:
 
 
 def has_circle(graph: Graph) -> bool:
-    """Whether operators wait for each other."""
+    """Whether the graph has a cycle."""
     return _walk(graph)[1]
 
 
 def graph_num(graph: Graph) -> int:
-    """How many parts of the graph have no link between them."""
+    """The number of connected components."""
     left, parts = dict(graph._nodes), 0
     while left:
         parts += 1

@@ -34,14 +34,14 @@ def default_main_program() -> Program:
 
 
 def switch_main_program(program: Program) -> Program:
-    """Make `program` the main one; returns the former."""
+    """Make `program` the default main Program; returns the previous one."""
     global _main_program_
     former, _main_program_ = _main_program_, program
     return former
 
 
 def switch_startup_program(program: Program) -> Program:
-    """Make `program` the startup one; returns the former."""
+    """Make `program` the default startup Program; returns the previous one."""
     global _startup_program_
     former, _startup_program_ = _startup_program_, program
     return former
@@ -49,7 +49,7 @@ def switch_startup_program(program: Program) -> Program:
 
 @contextlib.contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None):
-    """In the ``with`` block operators go to `main_program`, initialisers to `startup_program` (None: as before).
+    """In the ``with`` block operators go to `main_program`, initialisers to `startup_program` (None: unchanged).
 
     Raises:
         TypeError: when an argument is no Program.
@@ -94,7 +94,7 @@ def _get_var(name: str, program: Program | None = None) -> Variable:
 
 
 def _manual_program_seed(seed: int) -> None:
-    """Seed the two default Programs, and the Programs made from now on."""
+    """Seed the two default Programs, and Programs created from now on."""
     default_main_program().random_seed = seed
     default_startup_program().random_seed = seed
     Program().global_seed(seed)

@@ -1,4 +1,4 @@
-"""Scopes of names, which operators carry for display."""
+"""Name scopes: prefixes that operators store for display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operator: one step of a Block."""
+"""Operator: an operator of a Block."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .variable import Variable, isinstance_of
 __all__: list[str] = []
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-#: what stands between a function that appends an operator and the operator's callstack
+#: packages whose frames the operator's callstack leaves out
 _MACHINERY = tuple(os.path.join(_PACKAGE, name) for name in ("_basics", "_programs", "_dispatch", "nn/layer_"))
 _BACKWARD = int(OpRole.Backward)
 _OPTIMIZE = int(OpRole.Optimize)
 
 
 def _callstack() -> list[str]:
-    """The lines of Python that are running, outermost first, two strings a frame as tracebacks print them."""
+    """The Python call stack, outermost frame first, two strings a frame as in tracebacks."""
     import linecache
 
     frames = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_MACHINERY):
-        frame = frame.f_back  # the machinery below `append_op` tells nobody anything
+        frame = frame.f_back  # frames below `append_op` are not the user's
     while frame is not None:
         frames.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
@@ -56,7 +56,7 @@ def _argument_name(arg: Any, slot: str, op_type: str) -> str:
 
 
 def _is_block(value: Any) -> bool:
-    """Whether an attribute's value is a Block: known by its desc, as that class stands on this file."""
+    """Whether an attribute's value is a Block; tested by its desc, because block.py imports this module."""
     return isinstance(getattr(value, "desc", None), core.BlockDesc)
 
 
@@ -66,8 +66,8 @@ class Operator:
     Made by :meth:`Block.append_op` and its like.
 
     Args:
-        block (Block): where it stands.
-        desc (core.OpDesc): the description to fill, or one that is filled already.
+        block (Block): the owner.
+        desc (core.OpDesc): the description to fill in, or a complete one.
         type (str): the operator type.
         inputs, outputs (dict): slot name to Variable, name, or list of these.
         attrs (dict): attribute name to value; None leaves the default.
@@ -94,7 +94,7 @@ class Operator:
         self.block = block
         self.desc = desc
         if desc.type():
-            return  # a view of an operator that exists
+            return  # an existing operator
         if type is None:
             raise ValueError("`type` to initialized an Operator can not be None.")
         if attrs is not None and not isinstance(attrs, dict):
@@ -120,7 +120,7 @@ class Operator:
         if OP_ROLE not in attrs:
             attrs[OP_ROLE] = int(program._op_role)
         role_var = attrs.get(OP_ROLE_VAR) or program._op_role_var
-        # real Paddle writes these two even where they say nothing
+        # Paddle writes these two even when they are empty
         attrs[OP_ROLE_VAR] = list(role_var)
         attrs.setdefault(OP_DEVICE, "")
         attrs[OP_CALLSTACK] = _callstack()
@@ -294,7 +294,7 @@ class Operator:
         elif isinstance(val, (core.BlockDesc, core.ProgramDesc)):
             self.desc.set_serialized_attr(name, val.serialize_to_string())
         else:
-            # element types are numbers in the files
+            # element types are stored as numbers
             self.desc._set_attr(name, int(val) if isinstance(val, VarType) else val)
 
     def _block_attr_id(self, name) -> int:

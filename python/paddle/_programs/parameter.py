@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 
 def check_parameter_shape(shape, dtype) -> None:
-    """What 2.0.2 asks of the shape and dtype of a parameter; ValueError otherwise."""
+    """ValueError unless shape and dtype of a parameter are valid, by the rules of 2.0.2."""
     if shape is None:
         raise ValueError("Parameter: shape must be given")
     if dtype is None:
@@ -52,12 +52,12 @@ class ParamBase(core.Tensor):
         self.do_model_average = kwargs.get("do_model_average")
         self.need_clip = kwargs.get("need_clip", True)
         self.is_distributed = False
-        # kept by layers that fill a parameter late
+        # used by layers that initialise a parameter later
         self.init_func = None
 
     @property
     def trainable(self) -> bool:
-        """Whether training changes it: the opposite of stop_gradient."""
+        """Whether training changes it: not stop_gradient."""
         return not self.stop_gradient
 
     @trainable.setter

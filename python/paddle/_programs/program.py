@@ -1,4 +1,4 @@
-"""Program: a static graph, kept as the ProgramDesc that Paddle's files hold."""
+"""Program: a static graph, stored as the ProgramDesc of Paddle's files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Program(Runnable):
         self._seed = global_prog_seed
         self._current_role: int = OpRole.Forward
         self._op_role_var_: list[str] = []
-        # what distributed training knows of the program
+        # of distributed training
         self._is_distributed = False
         self._is_chief = False
         self._parameters_on_pservers = None
@@ -64,10 +64,10 @@ class Program(Runnable):
         self._fleet_opt = None
         self._program_config = None
         self._pipeline_opt = None
-        #: how often append_backward ran: gradients of a second run get names of their own
+        #: number of append_backward passes: gradients of later passes get other names
         self._appending_grad_times = 0
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_program__")
-        #: what Executor.run has prepared, by device, fed names and fetch list
+        #: the PreparedRuns of Executor.run, by fed names, fetch list, pruning and device
         self._prepared_runs: dict = {}
 
     def _from_desc(self, desc) -> None:
@@ -128,7 +128,7 @@ class Program(Runnable):
 
         Args:
             throw_on_error (bool): ValueError where a variable has a shape or a LoD level and no element type.
-            with_details (bool): add what only Python knows: stop_gradient, trainable, ...
+            with_details (bool): add attributes that only Python has: stop_gradient, trainable, ...
         """
         for name, value in (("throw_on_error", throw_on_error), ("with_details", with_details)):
             assert isinstance(value, bool), (
@@ -140,7 +140,7 @@ class Program(Runnable):
 
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:
-        """The Program that `desc.serialize_to_string()` wrote as bytes; what only Python knew is lost.
+        """The Program in the bytes of `desc.serialize_to_string()`, without attributes that only Python has.
 
         Raises:
             TypeError: for anything but bytes.
@@ -168,7 +168,8 @@ class Program(Runnable):
     def clone(self, for_test=False) -> Program:
         """A copy; with `for_test` the forward pass only, with ``is_test`` set (dropout, batch_norm).
 
-        Clone for testing before `minimize`: a clone made afterwards loses what shares an operator with it.
+        Clone for testing before `minimize`: a later clone loses forward operators that share a variable with the
+        update.
 
         Examples:
             >>> import paddle
@@ -189,7 +190,7 @@ class Program(Runnable):
             copy._op_role_var_ = self._op_role_var_
             copy._appending_grad_times = self._appending_grad_times
             if hasattr(self, "lr_sheduler"):
-                copy.lr_sheduler = self.lr_sheduler  # type: ignore[attr-defined]  # optimizers set it
+                copy.lr_sheduler = self.lr_sheduler  # type: ignore[attr-defined]  # set by optimizers
             copy._sync_with_cpp()
         return copy._take_info_from(self, origin)
 
@@ -203,10 +204,10 @@ class Program(Runnable):
         return self._prune_with_input([], targets)
 
     def _prune_with_input(self, feeded_var_names, targets) -> Program:
-        """The part of the program that gives `targets` (Variables, names, Operators) from the fed variables.
+        """The part of the program that computes `targets` (Variables, names, Operators) from the fed variables.
 
         Raises:
-            ValueError: for a target that nothing makes, or one of another type.
+            ValueError: for a target that no operator computes, or one of another type.
         """
         self._sync_with_cpp()
         feeds = feeded_var_names if isinstance(feeded_var_names, list) else [feeded_var_names]
@@ -230,7 +231,7 @@ class Program(Runnable):
                 if name in feeds:
                     continue
                 for candidate in self.global_block().ops:
-                    # an optimizer's operator writes its parameter, but does not make it
+                    # an operator of the optimizer updates its parameter, but does not compute it
                     if name in candidate.output_arg_names and not (
                         candidate._is_optimize_op() and candidate not in ops
                     ):
@@ -243,7 +244,7 @@ class Program(Runnable):
         return Program._construct_from_desc(desc)._take_info_from(self, origin)
 
     def _inference_optimize(self, prune_read_op=True) -> Program:
-        """A copy for inference: ``is_test`` set; readers, and what comes before them, left out if asked."""
+        """A copy for inference: ``is_test`` set; with `prune_read_op` without readers and the operators before them."""
         desc = core.ProgramDesc(self.desc)
         root = desc.block(0)
         if prune_read_op:
@@ -280,7 +281,7 @@ class Program(Runnable):
         return self.blocks[self.current_block_idx]
 
     def _create_block(self, parent_idx=None) -> Block:
-        """A new Block, made current; its parent is the current one unless told."""
+        """A new Block, which becomes the current one; its parent is by default the current Block."""
         parent = self.current_block() if parent_idx is None else self.block(parent_idx)
         self.desc.append_block(parent.desc)
         self.current_block_idx = len(self.blocks)
@@ -347,7 +348,7 @@ class Program(Runnable):
 
     @property
     def random_seed(self) -> int:
-        """The seed that random operators take which are appended from now on; 0: the global generator."""
+        """The seed of random operators appended from now on; 0: the global generator."""
         return self._seed
 
     @random_seed.setter
@@ -357,7 +358,7 @@ class Program(Runnable):
         self._seed = seed
 
     def global_seed(self, seed: int = 0) -> None:
-        """The seed of this program and of all that are made after."""
+        """Set the seed of this program and of programs created later."""
         global global_prog_seed
         global_prog_seed = seed
         self._seed = seed

@@ -1,4 +1,4 @@
-"""ProgramStats: which operators of a path give a variable, and which take it."""
+"""ProgramStats: producers and consumers of the variables of a list of operators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__: list[str] = []
 
 
 class ProgramStats:
-    """Which operators give a variable and which take it, for parts of a Program that are to be recomputed.
+    """Producers and consumers of variables, for the segments that recomputation runs again.
 
     Args:
-        block (Block): where the operators stand. ops (list): operators of it, in order.
+        block (Block): the block of the operators. ops (list): its operators, in order.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -31,16 +31,16 @@ class ProgramStats:
     def __init__(self, block: Any, ops: list[Any]) -> None:
         self.block = block
         self.ops = ops
-        #: number of an operator -> {"in_ops", "out_ops"}: numbers of those before and behind it
+        #: index of an operator -> {"in_ops", "out_ops"}: indices of its predecessors and successors
         self.op_deps: dict[int, dict[str, list[int]]] = {}
-        #: name -> {"var_as_input_ops", "var_as_output_ops"}: numbers of the operators that take it, and give it
+        #: name -> {"var_as_input_ops", "var_as_output_ops"}: indices of its consumers and producers
         self.var_op_deps: dict[str, dict[str, list[int]]] = {}
 
     def _of(self, name: str) -> dict[str, list[int]]:
         return self.var_op_deps.setdefault(name, {"var_as_input_ops": [], "var_as_output_ops": []})
 
     def build_stats(self) -> None:
-        """Fills `op_deps` and `var_op_deps`; what the other methods answer stands on them."""
+        """Fills `op_deps` and `var_op_deps`, which the other methods read."""
         for i, op in enumerate(self.ops):
             names = op.desc.input_arg_names()
             before = [j for name in names if name in self.var_op_deps for j in self._of(name)["var_as_output_ops"]]
@@ -53,7 +53,7 @@ class ProgramStats:
                 self.op_deps[j]["out_ops"].append(i)
 
     def get_input_nodes(self) -> list[str]:
-        """Names of what the operators take and none of them gives, and no parameter is; and what readers give."""
+        """Names of the inputs: variables without a producer that are no parameters; and the outputs of readers."""
         names = [
             name
             for name, deps in self.var_op_deps.items()
@@ -62,14 +62,14 @@ class ProgramStats:
         return names + self._outputs_of("read")
 
     def get_reserved_vars(self) -> list[str]:
-        """Names of the seeds."""
+        """Names of the seeds of dropouts."""
         return self._outputs_of("seed")
 
     def _outputs_of(self, kind: str) -> list[str]:
         return [name for op in self.ops if op.type == kind for name in op.desc.output_arg_names()]
 
     def get_out_of_subgraph_vars(self, begin_op_idx: int, end_op_idx: int) -> list[str]:
-        """Names of what operators behind a part take from it, and of what it takes from those before."""
+        """Names of the variables that a segment shares with operators before and after it."""
         found = []
         for op in self.ops[begin_op_idx:end_op_idx]:
             for name in op.desc.output_arg_names():
@@ -81,8 +81,9 @@ class ProgramStats:
         return found
 
     def is_subgraph(self, var_group1: Iterable[str], var_group2: Iterable[str]) -> tuple[bool, int, int]:
-        """Whether operators lie between two groups of variables, and the first that takes one of the first group, and
-        the last that gives one of the second."""
+        """Whether there are operators between two groups of variables; the index of the first consumer of the first
+        group, and of the last producer of the second.
+        """
         low, high = len(self.ops), -1
         group1, group2 = list(var_group1), list(var_group2)
         if any(name not in self.var_op_deps for name in group1 + group2):
@@ -92,12 +93,12 @@ class ProgramStats:
         return low < high, low, high
 
     def sort_checkpoints(self, checkpoints_name: Iterable[str]) -> list[str]:
-        """Names in the order in which they are given last, those of inputs first; unknown ones are left out."""
+        """Names in the order of their last producers, inputs first; unknown names are left out."""
         known = [name for name in checkpoints_name if name in self.var_op_deps]
         return sorted(known, key=lambda name: max(self._of(name)["var_as_output_ops"], default=-1))
 
     def _update_segment_start(self, min_idx: int, pre_segment_end_idx: int) -> int:
-        """Where a part begins when the casts of parameters right before it belong to it."""
+        """The start of a segment including the casts of parameters directly before it."""
         while min_idx - 1 > pre_segment_end_idx:
             op = self.ops[min_idx - 1]
             if op.type != "cast" or not self.block.var(op.desc.input_arg_names()[0]).persistable:
@@ -106,7 +107,7 @@ class ProgramStats:
         return min_idx
 
     def modify_forward_desc_for_recompute(self) -> None:
-        """Gives every dropout a seed from an operator before it, so that a second one can give the same."""
+        """Gives every dropout a seed operator, so that a recomputed dropout draws the same mask."""
         for op in [op for op in self.ops if op.type == "dropout"]:
             name = unique_name.generate_with_ignorable_key(unique_name.generate("seed") + ".tmp")
             var = self.block.create_var(name=name, dtype="int32", persistable=False, stop_gradient=False)

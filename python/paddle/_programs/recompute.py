@@ -1,4 +1,4 @@
-"""append_backward with checkpoints: what lies between them is computed a second time instead of being kept."""
+"""append_backward with checkpoints: the operators between checkpoints run again instead of their outputs being kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .backward_ops import _create_op_desc_, _place_gradients
 
 __all__: list[str] = []
 
-#: operators that give something else the second time, or act on the world: their outputs are kept
+#: operators with side effects or random results: they do not run again, their outputs are kept
 _ONCE = frozenset(
     "uniform_random gaussian_random truncated_gaussian_random randint randperm bernoulli multinomial "
     "sampling_id seed random_crop shuffle_batch nce sample_logits uniform_random_batch_size_like "
@@ -22,14 +22,14 @@ _ONCE = frozenset(
 
 
 def _once(op: Any) -> bool:
-    """Whether the operator must not run a second time: a dropout may, where its seed comes from another operator."""
+    """Whether the operator must not run again: a dropout may when its seed is an input."""
     return op.type in _ONCE or (op.type == "dropout" and not op.desc.input("Seed"))
 
 
 def seed_dropouts(block: Any, ops: list) -> list:
-    """`ops` of `block` with an operator `seed` before every dropout, which draws from it: so it can be run again.
+    """`ops` of `block` with an operator `seed` inserted before every dropout, so that the dropout can run again.
 
-    As in Paddle, which gives each its number when it runs, so that the numbers after it are the same, too.
+    As in Paddle the seed is drawn when the operator runs, so that later random numbers are the same as Paddle's.
     """
     out = []
     for op in ops:
@@ -46,7 +46,7 @@ def seed_dropouts(block: Any, ops: list) -> list:
 
 
 class _Path:
-    """Which variables of a path of operators are kept, and which are made again."""
+    """The variables of a path that are kept, and those that are recomputed."""
 
     def __init__(self, block: Any, ops: list, names: set[str]) -> None:
         self.ops = ops
@@ -58,31 +58,31 @@ class _Path:
                 )
             for name in op.desc.output_arg_names():
                 writers.setdefault(name, []).append(i)
-        #: where segments end; what comes behind the last is kept
+        #: ends of the segments; outputs after the last one are kept
         self.ends = sorted({writers[name][-1] + 1 for name in names if name in writers})
         self.held = set(names)
         for name, places in writers.items():
             var = block.desc.find_var_recursive(name) if block.desc.has_var_recursive(name) else None
             if len(places) > 1 or (var is not None and var.persistable()):
-                self.held.add(name)  # one that is written in place has lost its former value
+                self.held.add(name)  # a variable that is written in place has lost its previous value
         made = {name: self.segment(places[0]) for name, places in writers.items()}
         for i, op in enumerate(ops):
             here = self.segment(i)
             for name in op.desc.input_arg_names():
                 if made.get(name) != here:
-                    self.held.add(name)  # from outside, or from another segment
+                    self.held.add(name)  # an input of the path, or of another segment
             if _once(op) or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
                 self.held.update(op.desc.output_arg_names())
-        #: variables that the second forward pass gives
+        #: variables that recomputation writes
         self.again = set(made) - self.held - {EMPTY_VAR_NAME}
 
     def segment(self, i: int) -> int:
         return bisect.bisect_right(self.ends, i)
 
     def forward(self, start: int, end: int, suffix: str) -> list:
-        """The operators of a segment whose outputs are not kept, with outputs of other names.
+        """The recomputed operators of a segment, with outputs under other names.
 
-        As in Paddle all of them stand in the Program, though the plan leaves out what gradients do not ask for.
+        As in Paddle the Program contains all of them; the plan leaves out those that no gradient needs.
         """
         out = []
         for op in reversed(self.ops[start:end]):
@@ -92,7 +92,7 @@ class _Path:
             desc.copy_from(op.desc)
             desc._set_attr(OP_ROLE, int(OpRole.Backward))
             for name in set(op.desc.output_arg_names()) - {EMPTY_VAR_NAME}:
-                desc._rename_output(name, name + suffix)  # running means, too: they must not move a second time
+                desc._rename_output(name, name + suffix)  # also running statistics, which must not be updated twice
             for name in set(op.desc.input_arg_names()) & self.again:
                 desc._rename_input(name, name + suffix)
             out.append(desc)

@@ -1,4 +1,4 @@
-"""The global Scope: where the variables of static Programs live between runs."""
+"""The global Scope, which holds the variables of static Programs between runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ g_scope = core._Scope()
 
 
 def global_scope():
-    """The Scope that :class:`Executor` uses unless told otherwise.
+    """The default Scope of :class:`Executor`.
 
     Examples:
         >>> import paddle.static as static
@@ -23,7 +23,7 @@ def global_scope():
 
 
 def _switch_scope(scope):
-    """Make `scope` the global one; returns the former."""
+    """Make `scope` the global one; returns the previous one."""
     global g_scope
     former, g_scope = g_scope, scope
     return former

@@ -27,12 +27,12 @@ _ATTR_FIELDS = {
 }
 
 
-#: where a variable's type has its tensor
+#: the field of a VarType that has the tensor's description
 _FIELDS = {"LOD_TENSOR": "lod_tensor", "LOD_TENSOR_ARRAY": "tensor_array", "SELECTED_ROWS": "selected_rows"}
 
 
 def indent(text: str, by: str = "  ") -> str:
-    """Every line of `text` with `by` before it."""
+    """`text` with `by` before each line."""
     return "".join(f"{by}{line}\n" for line in text.splitlines())
 
 
@@ -76,7 +76,7 @@ def var_text(desc) -> str:
 
 
 def var_gaps(desc) -> list[str]:
-    """What protobuf requires of a VarDesc and nobody has set."""
+    """The required fields of a VarDesc that are not set."""
     parts, kind = desc._set_parts(), _name(desc.type())
     if not parts or "data_type" in parts:
         return []
@@ -85,24 +85,24 @@ def var_gaps(desc) -> list[str]:
 
 
 def op_gaps(desc) -> list[str]:
-    """The same of an OpDesc."""
+    """The required fields of an OpDesc that are not set."""
     return [] if desc.type() else ["type"]
 
 
 def block_gaps(desc) -> list[str]:
-    """The same of a BlockDesc."""
+    """The required fields of a BlockDesc that are not set."""
     variables, ops = desc.all_vars(), [desc.op(i) for i in range(desc.op_size())]
     found = [f"vars[{i}].{gap}" for i, var in enumerate(variables) for gap in var_gaps(var)]
     return found + [f"ops[{i}].{gap}" for i, op in enumerate(ops) for gap in op_gaps(op)]
 
 
 def program_gaps(desc) -> list[str]:
-    """The same of a ProgramDesc."""
+    """The required fields of a ProgramDesc that are not set."""
     return [f"blocks[{i}].{gap}" for i in range(desc.num_blocks()) for gap in block_gaps(desc.block(i))]
 
 
 def whole(desc, text: Callable[[Any], str], gaps: Callable[[Any], list[str]], throw_on_error: bool) -> str:
-    """The text of a description; ValueError where something required is not set and somebody wants to know."""
+    """`text`; with `throw_on_error` ValueError when a required field is not set."""
     written = text(desc)
     missing = gaps(desc) if throw_on_error else []
     if missing:

@@ -1,4 +1,4 @@
-"""Programs from protobuf's text format: what `text` writes, and Paddle's own files with the ending pbtxt."""
+"""A parser of Programs in protobuf's text format: output of `text.py`, and Paddle's .pbtxt files."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _BLOCK = {
 }
 _VERSION = {"version": (1, int)}
 _PAIR = {"op_name": (1, str), "op_version": (2, _VERSION)}
-#: field -> (its number, what it is: a message, the names of an enumeration, a kind of scalar)
+#: field -> (field number, type: a message, the names of an enumeration, a kind of scalar)
 _PROGRAM = {"blocks": (1, _BLOCK), "version": (4, _VERSION), "op_version_map": (5, {"pair": (1, _PAIR)})}
 
 _TOKEN = re.compile(r"""(?:\s++|\#[^\n]*+)*+(?:("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|([\w.+-]+)|([{}<>:;,\[\]]))""")
@@ -206,6 +206,6 @@ def program_bytes(text: str) -> bytes:
     """The bytes of the ProgramDesc that a text in protobuf's format describes.
 
     Raises:
-        ValueError: for what is no such text.
+        ValueError: for invalid text.
     """
     return _Reader(_tokens(text)).message(_PROGRAM, None)

@@ -1,4 +1,4 @@
-"""Variable: what a static Program computes with; and Parameter, a Variable that training changes."""
+"""Variable, a named value of a static Program; and Parameter, a Variable that training changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 class VariableMetaClass(type):
-    """In dygraph mode ``isinstance(x, Variable)`` asks for a Tensor, in static mode for a Variable."""
+    """``isinstance(x, Variable)`` is True for Tensors in dygraph mode, for Variables in static mode."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
@@ -25,7 +25,7 @@ class VariableMetaClass(type):
 
 
 class ParameterMetaClass(VariableMetaClass):
-    """In dygraph mode ``isinstance(x, Parameter)`` asks for a ParamBase."""
+    """``isinstance(x, Parameter)`` is True for ParamBase in dygraph mode, for Parameters in static mode."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
@@ -35,18 +35,18 @@ class ParameterMetaClass(VariableMetaClass):
 
 
 class Variable(metaclass=VariableMetaClass):
-    """A named value of a Block: the result or the input of its operators.
+    """A named value of a Block: an input or output of operators.
 
-    Made by :meth:`Block.create_var` and by API functions, not by calling the class.
+    Created by :meth:`Block.create_var` and API functions; not by calling the class.
 
     Args:
-        block (Block): where it belongs.
-        type: LOD_TENSOR unless told.
-        name (str, optional): unique in the block; made up when None.
-        shape (sequence of int, optional): -1 where the size is known at run time only.
+        block (Block): the owner.
+        type: the kind; LOD_TENSOR by default.
+        name (str, optional): unique in the block; generated when None.
+        shape (sequence of int, optional): -1 for a size that is known only at run time.
         dtype: VarType, numpy type or name.
         lod_level (int, optional): levels of sequence nesting.
-        persistable (bool, optional): whether it outlives a run.
+        persistable (bool, optional): whether it is kept after a run.
 
     Raises:
         ValueError: when the block has the variable already, with other properties.
@@ -165,16 +165,16 @@ class Variable(metaclass=VariableMetaClass):
         else:
             text = f"{self.name} : paddle.{self.type})"
         if isinstance_of(self, Parameter):
-            text = ("trainable param " if self.trainable else "param ") + text  # type: ignore[attr-defined]  # a Parameter has it
+            text = ("trainable param " if self.trainable else "param ") + text  # type: ignore[attr-defined]  # only Parameters have it
         else:
             text = "var " + text
         return "persist " + text if self.persistable else text
 
     def to_string(self, throw_on_error, with_details=False) -> str:
-        """The variable as protobuf text; with details also what only Python knows.
+        """The variable as protobuf text; with details also attributes that only Python has.
 
         Raises:
-            ValueError: with `throw_on_error`, where it has a shape or a LoD level and no element type.
+            ValueError: with `throw_on_error`, when it has a shape or LoD level but no element type.
         """
         assert isinstance(throw_on_error, bool) and isinstance(with_details, bool)
         text = whole(self.desc, var_text, var_gaps, throw_on_error)
@@ -217,7 +217,7 @@ class Variable(metaclass=VariableMetaClass):
 
     @property
     def shape(self) -> tuple:
-        """Sizes, -1 where unknown until run time."""
+        """The sizes; -1 for a size that is known only at run time."""
         return tuple(self.desc.shape())
 
     @property
@@ -235,7 +235,7 @@ class Variable(metaclass=VariableMetaClass):
         return self.desc.type()
 
     def clone(self) -> Variable:
-        """A new Variable with this one's value; gradients flow through."""
+        """A new Variable with the same value; differentiable."""
         output = self.block.create_var(
             name=unique_name.generate_with_ignorable_key(self.name + "_clone"),
             dtype=self.dtype,
@@ -255,7 +255,7 @@ class Variable(metaclass=VariableMetaClass):
     def _get_info(self, key):
         return self.__dict__.get("_info", {}).get(key)
 
-    # without this, Python would iterate by calling __getitem__ with 0, 1, 2, ... for ever
+    # otherwise Python iterates by __getitem__(0), (1), ... without end
     __iter__ = None
 
 
@@ -292,5 +292,5 @@ class Parameter(Variable, metaclass=ParameterMetaClass):
 
 
 def isinstance_of(value: Any, cls: type) -> bool:
-    """`isinstance` by the real class, whatever the mode."""
+    """`isinstance` by the class itself, independent of the mode."""
     return issubclass(type(value), cls)

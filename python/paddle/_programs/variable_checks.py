@@ -1,4 +1,4 @@
-"""Checks of arguments that are Variables, made while a Program is built; `_basics.checks` has those of any value."""
+"""Checks of Variables as arguments while a Program is built; `_basics.checks` has the checks of other values."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def check_shape(
     expected_element_type=(int, Variable),
     expected_tensor_dtype=("int32", "int64"),
 ) -> None:  # noqa: E501
-    """TypeError unless `shape` is a list or tuple of sizes, Variables among them allowed, or a Variable of integers;
-    AssertionError for a list without any."""
+    """TypeError unless `shape` is a list or tuple of integers and Variables, or an integer Variable; AssertionError for
+    an empty list.
+    """
     if not mode.in_static_mode():
         return
     check_type(shape, "shape", expected_shape_type, op_name)

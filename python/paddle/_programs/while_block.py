@@ -1,4 +1,4 @@
-"""A block inside another one, and the loop that runs it."""
+"""BlockGuard, which builds a sub-block, and While."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BlockGuard", "While"]
 
 
 class BlockGuard:
-    """``with BlockGuard(program):`` operators go to a new block inside the current one."""
+    """``with BlockGuard(program):`` operators go to a new sub-block of the current one."""
 
     def __init__(self, main_program) -> None:
         if not isinstance(main_program, Program):
@@ -30,9 +30,8 @@ class BlockGuard:
 
 
 def get_inputs_outputs_in_block(block, inner_inputs, inner_outputs, helper=None) -> tuple[dict, dict]:
-    """(names that the block's operators read before writing them, names that they write), each in order.
-
-    Arrays that live in the block only are no inputs.
+    """(names that the block reads before it writes them, names that it writes), each in order. Arrays that only the
+    block declares are not inputs.
     """
     inputs, outputs = dict.fromkeys(inner_inputs), dict.fromkeys(inner_outputs)
     for op in block.ops:
@@ -67,7 +66,7 @@ class While:
 
     Args:
         cond (Variable): bool, shape [1]; the block must write it.
-        is_test (bool): True keeps nothing for a gradient.
+        is_test (bool): True keeps no values for a gradient.
         name (str, optional): a name.
 
     Raises:
@@ -97,7 +96,7 @@ class While:
         self.is_test = is_test
 
     def block(self) -> BlockGuard:
-        """The guard under which the body is built."""
+        """The guard in which the body is built."""
         return _WhileGuard(self)
 
     def _complete(self) -> None:

@@ -1,4 +1,4 @@
-"""paddle.framework: places, parameters, recording of gradients, the seed, state in files."""
+"""paddle.framework: places, parameters, recording of gradients, the seed, saving and loading."""
 
 import paddle._core as core
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace

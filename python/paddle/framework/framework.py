@@ -1,4 +1,4 @@
-"""The element type that Python floats and parameters get."""
+"""The default element type, of Python floats and parameters."""
 
 from paddle._basics.default_dtype import get_default_dtype, set_default_dtype
 

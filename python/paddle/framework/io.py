@@ -13,7 +13,7 @@ __all__ = ["save", "load"]
 
 
 def _model_state(path: str, model_filename: str | None, params_filename: str | None) -> dict:
-    """The parameters in a folder, or of the files with a prefix; an inference model says which there are."""
+    """The parameters in a folder or of the files with a prefix; an inference model lists their names."""
     if not os.path.isdir(path) and os.path.exists(where(path + ".pdiparams")):
         folder, name = os.path.split(path)
         return static_io.state_of_model(folder, name + ".pdmodel", name + ".pdiparams")
@@ -31,11 +31,11 @@ def load(path, **configs) -> Any:
         model_filename, params_filename (str, optional): names within a folder.
 
     Returns:
-        dict: numpy arrays (and what else was saved) by name.
+        dict: numpy arrays, and other saved values, by name.
 
     Raises:
-        ValueError: when there is nothing at `path`.
-        pickle.UnpicklingError: for a file that holds anything but state.
+        ValueError: when there is no file at `path`.
+        pickle.UnpicklingError: for a file with other objects than state.
     """
     unknown = set(configs) - {
         "keep_name_table",

@@ -1,4 +1,4 @@
-"""paddle.jit: layers of dygraph mode as Programs."""
+"""paddle.jit: layers of dygraph mode converted to Programs."""
 
 from .traced import TracedLayer
 

@@ -1,7 +1,7 @@
-"""TracedLayer: the operators that one call of a layer ran, as a Program.
+"""TracedLayer: a Program of the operators that one call of a layer ran.
 
-While a layer is traced the core keeps what every eager call of an operator read and wrote, whether a function made it
-or one of Python's operators; :class:`_Builder` writes that down as a Program.
+While a layer is traced, the core records the inputs and outputs of every eager call of an operator; :class:`_Builder`
+makes a Program of the record.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _output_slots() -> dict[str, list[dict]]:
 
 
 def _held(layer: Layer) -> list:
-    """The tensors that a layer and those in it hold: parameters, buffers, plain attributes."""
+    """The tensors of a layer and its sublayers: parameters, buffers, plain attributes."""
     found = []
     for each in [layer, *layer.sublayers()]:
         for values in (each._parameters, each._buffers, each.__dict__):
@@ -55,7 +55,7 @@ def _held(layer: Layer) -> list:
 
 
 class _Builder:
-    """Makes a Program of what was recorded."""
+    """Makes a Program of the recorded calls."""
 
     def __init__(self, feeds: list, fetches: list) -> None:
         self.program = Program()
@@ -64,7 +64,7 @@ class _Builder:
         self.vars: dict[int, Variable] = {}
         self.names = {id(t): f"fetch_{i}" for i, t in enumerate(fetches)}
         self.temporaries = 0
-        #: tensors whose values no operator computed, by their id
+        #: tensors that no operator computed, by their id
         self.given: dict[int, Any] = {}
         for i, tensor in enumerate(feeds):
             self.vars[id(tensor)] = self.block.create_var(
@@ -84,7 +84,7 @@ class _Builder:
             )
         var = self.vars.get(id(tensor))
         if var is None:
-            # Nothing computed it: it was there before, and is the layer's own.
+            # no operator computed it: a tensor of the layer
             var = self.block.create_var(name=tensor.name, shape=tensor.shape, dtype=tensor.dtype, persistable=True)
             self.vars[id(tensor)] = var
             self.parameters.append(tensor)
@@ -118,8 +118,7 @@ class _Builder:
 class TracedLayer:
     """A layer as a static Program that shares the layer's parameters; made by :meth:`trace`.
 
-    What the layer did with the traced inputs is what the Program does with all inputs: branches of Python code are
-    not part of it.
+    The Program repeats the operators of the traced call for all inputs: branches of Python code are not part of it.
     """
 
     def __init__(self, program: Program, parameters: list, feed_names: list[str], fetch_names: list[str]) -> None:
@@ -143,15 +142,15 @@ class TracedLayer:
         """Call a layer and make a Program of the operators that ran.
 
         Args:
-            layer (Layer): what is called.
+            layer (Layer): the layer to call.
             inputs (Tensor|list|tuple): its arguments.
 
         Returns:
-            tuple: what ``layer(*inputs)`` gave, and the TracedLayer.
+            tuple: the result of ``layer(*inputs)``, and the TracedLayer.
 
         Raises:
-            AssertionError: for a `layer` that is none, or outside dygraph mode.
-            RuntimeError: when an operator reads values that came from arrays while the layer ran.
+            AssertionError: when `layer` is no Layer, or outside dygraph mode.
+            RuntimeError: when an operator reads a tensor that was made from an array while the layer ran.
 
         Examples:
             >>> import paddle
@@ -175,7 +174,7 @@ class TracedLayer:
             fetches = extract_vars(outputs)
         finally:
             calls, stand_ins = _core.stop_trace(known + fetches)
-        # Tensors that share a variable (detach) are one in the calls.
+        # tensors that share a variable (detach) are one variable in the record
         feeds, fetches = stand_ins[: len(feeds)], stand_ins[len(known) :]
         with mode._dygraph_guard(None):
             builder = _Builder(feeds, fetches)
@@ -189,7 +188,7 @@ class TracedLayer:
     def set_strategy(
         self, build_strategy: BuildStrategy | None = None, exec_strategy: ExecutionStrategy | None = None
     ) -> None:
-        """Check and take strategies, which have no effect here: the Program's plan is compiled in one way.
+        """Check and keep strategies, which have no effect on this engine.
 
         Raises:
             AssertionError: for other types, or when the layer has run.
@@ -203,7 +202,7 @@ class TracedLayer:
             )
 
     def _switch(self, is_test: bool = True) -> None:
-        """Let operators that work otherwise in training (dropout, batch_norm) work as in tests, or as in training."""
+        """Set `is_test` of operators that differ between training and test (dropout, batch_norm)."""
         for block in self._program.blocks:
             for op in block.ops:
                 if op.has_attr("is_test"):
@@ -244,14 +243,14 @@ class TracedLayer:
         Args:
             dirname (str): the folder.
             feed (list of int, optional): which inputs the model has; all when None.
-            fetch (list of int, optional): which outputs.
+            fetch (list of int, optional): which outputs; all when None.
 
         Raises:
             TypeError: for arguments of other types.
         """
         where = "fluid.dygraph.jit.TracedLayer.save_inference_model"
         chosen = []
-        with mode._dygraph_guard(None):  # in dygraph mode nothing is checked
+        with mode._dygraph_guard(None):  # dygraph mode skips the checks
             check_type(dirname, "dirname", str, where)
             for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
                 check_type(indices, what, (type(None), list), where)
