@@ -1,4 +1,4 @@
-"""paddle.static: building and running static Programs."""
+"""paddle.static: functions that build, run, save and load static Programs."""
 
 import paddle._core as _core
 from paddle._basics.mode import cpu_places, cuda_places, device_guard, xpu_places
@@ -69,7 +69,7 @@ __all__ = [
     "auc",
 ]
 
-# reachable as in 2.0.2, though not in its __all__
+# names that 2.0.2 has outside of __all__
 _ALSO = (
     Scope,
     amp,

@@ -1,4 +1,4 @@
-"""CompiledProgram: a Program with strategies of running it."""
+"""CompiledProgram: a Program with strategies for building and running it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .strategies import ExecutionStrategy
 
 __all__ = ["CompiledProgram"]
 
-#: what the engine does to a plan (rust/graph/passes)
+#: the engine's passes over a plan
 _PASSES = ("dead", "release", "fuse", "inplace", "schedule")
 
 
 class CompiledProgram(Runnable):
-    """A Program with strategies of running it.
+    """A Program with strategies for building and running it.
 
-    Every Program is compiled when it is run; this class adds data parallelism over several places.
+    The engine compiles every Program at its first run; this class adds data parallelism over several places.
 
     Args:
-        program_or_graph (Program|core.Graph): the program, or the graph of one as it is at the first run.
-        build_strategy (BuildStrategy, optional): how to build it.
+        program_or_graph (Program|core.Graph): the program, or a graph, which is converted at the first run.
+        build_strategy (BuildStrategy, optional): options of the build.
 
     Examples:
         >>> import paddle
@@ -37,7 +37,7 @@ class CompiledProgram(Runnable):
     _runner_kind = "compiled"
 
     def __init__(self, program_or_graph, build_strategy=None) -> None:
-        # a core.Graph; few scripts have one, and `import paddle` does without its module
+        # a core.Graph, tested by a method: `import paddle` does not load its module
         self._graph: Any = program_or_graph if hasattr(program_or_graph, "_to_desc") else None
         if self._graph is None and not isinstance(program_or_graph, Program):
             raise TypeError(f"CompiledProgram: a Graph or a Program is expected, got {type(program_or_graph)}")
@@ -65,16 +65,16 @@ class CompiledProgram(Runnable):
     def with_data_parallel(
         self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None, places=None
     ) -> CompiledProgram:
-        """Deal the batch out to several places.
+        """Run data-parallel: the batch is split over several places.
 
         Args:
             loss_name (str, optional): needed when the program has a backward pass.
-            build_strategy (BuildStrategy), exec_strategy (ExecutionStrategy), optional: how.
-            share_vars_from (CompiledProgram, optional): one already run in parallel, whose variables to share.
-            places (list, optional): by default all CUDA devices, or as many CPU places as CPU_NUM says.
+            build_strategy (BuildStrategy), exec_strategy (ExecutionStrategy), optional: options of build and run.
+            share_vars_from (CompiledProgram, optional): share the variables of this one, which has run in parallel.
+            places (list, optional): by default all CUDA devices, or as many CPU places as CPU_NUM specifies.
 
         Returns:
-            CompiledProgram: itself. Running over more than one GPU is not there yet and raises NotImplementedError.
+            CompiledProgram: itself. More than one GPU is not implemented: the run raises NotImplementedError.
         """
         assert not self._is_data_parallel, "this CompiledProgram is data parallel: it can not be compiled anew"
         assert not self._is_inference, "CompiledProgram: data parallel and inference exclude each other"
@@ -95,7 +95,7 @@ class CompiledProgram(Runnable):
         return self
 
     def _passes(self) -> str | None:
-        """The passes that the strategies leave, for `core.Executor.run`; None for all."""
+        """The passes that the strategies permit, for `core.Executor.run`; None for all."""
         build: Any = self._build_strategy
         run: Any = self._exec_strategy
         off = set()
@@ -113,12 +113,12 @@ class CompiledProgram(Runnable):
         return ",".join(p for p in _PASSES if p not in off) if off else None
 
     def _threads(self) -> int:
-        """How many threads operators of several places may run on; 0 for as many as there are places."""
+        """The number of threads for operators of several places; 0: one for each place."""
         how: Any = self._exec_strategy
         return 0 if how is None else int(how.num_threads)
 
     def _dry_run(self) -> bool:
-        """Whether runs are to do nothing (`ExecutionStrategy._dry_run`)."""
+        """Whether runs have no effect (`ExecutionStrategy._dry_run`)."""
         return self._exec_strategy is not None and self._exec_strategy._dry_run  # type: ignore[attr-defined]
 
     def _compile(self, scope, place) -> CompiledProgram:

@@ -1,4 +1,4 @@
-"""Branches: cond, case, switch_case, Switch."""
+"""Conditional control flow: cond, case, switch_case, Switch."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class ConditionalBlock:
     """A block that runs when its condition holds.
 
     Args:
-        inputs (list of Variable): one bool of shape [1] when scalar; else the block runs when all have elements.
-        is_scalar_condition (bool): which of the two.
+        inputs (list of Variable): one bool of shape [1] when scalar; else the block runs when all are non-empty.
+        is_scalar_condition (bool): whether the condition is a scalar.
     """
 
     def __init__(self, inputs, is_scalar_condition=False, name=None) -> None:
@@ -49,7 +49,7 @@ class ConditionalBlock:
         self.helper = LayerHelper("conditional_block", name=name)
 
     def block(self) -> BlockGuard:
-        """The guard under which the block is built."""
+        """The guard in which the block is built."""
         return _ConditionalBlockGuard(self)
 
     def complete(self) -> None:
@@ -71,7 +71,7 @@ class ConditionalBlock:
             self._append_grad(parent, program.block(backward), op)
 
     def _append_grad(self, parent, grad_block, op) -> None:
-        """The loss was differentiated inside the block: the outer program runs that block under the same condition."""
+        """Append the gradient of a loss that was differentiated inside the block, under the same condition."""
         inputs, _ = get_inputs_outputs_in_block(grad_block, (), ())
         names = [n for n in inputs if parent._find_var_recursive(n) is not None]
         descs, _ = core.get_grad_op_desc(op.desc, set(), [grad_block.desc])
@@ -102,10 +102,11 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
     Args:
         pred (Variable): bool of shape [1].
-        true_fn, false_fn (callable, optional): take nothing; give None, a Variable, or a nest of Variables, both alike.
+        true_fn, false_fn (callable, optional): functions without arguments that return None, a Variable, or a nest of
+            Variables, in the same structure.
 
     Returns:
-        What the function gives; in static mode new Variables in that structure.
+        The function's result; in static mode new Variables in its structure.
 
     Raises:
         TypeError: when `pred` is not bool, or a function is not callable.
@@ -164,18 +165,18 @@ def _check_alike(first, second) -> None:
 
 
 def _in_parent(var, helper):
-    """A variable like `var` in the block around the current one."""
+    """A new variable like `var` in the parent block."""
     program = helper.main_program
     parent = program.block(program.current_block().parent_idx)
     return parent.create_var(dtype=var.dtype, shape=var.shape, type=var.type)
 
 
 def case(pred_fn_pairs, default=None, name=None):
-    """The function of the first pair whose predicate holds; `default` (or the last function) when none does.
+    """Run the function of the first pair whose predicate holds; without one, `default` or the last function.
 
     Args:
         pred_fn_pairs (list|tuple): pairs of bool Variable and callable.
-        default (callable, optional): taken when no predicate holds.
+        default (callable, optional): runs when no predicate holds.
 
     Raises:
         TypeError: for pairs or functions of other types.
@@ -207,15 +208,16 @@ def case(pred_fn_pairs, default=None, name=None):
 
 
 def switch_case(branch_index, branch_fns, default=None, name=None):
-    """The function of `branch_fns` with the number `branch_index`; `default` (or that of the highest number) else.
+    """Run the function of `branch_fns` with the number `branch_index`; without one, `default` or the function of the
+    highest number.
 
     Args:
         branch_index (Variable): of shape [1], int32, int64 or uint8.
         branch_fns (dict|list|tuple): number to callable, pairs of these, or callables numbered from 0.
-        default (callable, optional): for other numbers.
+        default (callable, optional): runs for other numbers.
 
     Raises:
-        TypeError: for other types. ValueError: for a number given twice.
+        TypeError: for other types. ValueError: for a duplicate number.
     """
     check_variable_and_dtype(branch_index, "branch_index", ["uint8", "int32", "int64"], "switch_case")
     check_type(branch_fns, "branch_fns", (list, tuple, dict), "switch_case")
@@ -255,7 +257,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
 
 
 class Switch:
-    """Cases of which the first that holds runs; for assigning to Variables made before.
+    """A sequence of cases, of which the first that holds runs; the blocks assign to existing Variables.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -275,7 +277,7 @@ class Switch:
         self._none_before = None  # no earlier case held
 
     def case(self, condition) -> BlockGuard:
-        """The guard of a block that runs when `condition` holds, and none before did."""
+        """The guard of a block that runs when `condition` holds and no earlier case held."""
         if not self.inside_scope:
             raise ValueError("case should be called inside with")
         check_variable_and_dtype(condition, "condition", ["bool"], "the member function case of fluid.layers.Switch")
@@ -284,7 +286,7 @@ class Switch:
         return ConditionalBlock([condition if before is None else _ops.logical_and(before, condition)], True).block()
 
     def default(self) -> BlockGuard:
-        """The guard of a block that runs when no case held."""
+        """The guard of a block that runs when no case holds."""
         if self._none_before is None:
             raise ValueError("case: pred_fn_pairs has no entry")
         return ConditionalBlock([self._none_before], True).block()

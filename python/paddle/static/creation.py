@@ -34,10 +34,10 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
     Args:
         shape (list|tuple of int): its shape.
         dtype (str): its element type.
-        name (str, optional): its name, unless `attr` gives one.
+        name (str, optional): its name, unless `attr` has one.
         attr (ParamAttr, optional): its attributes.
-        is_bias (bool): starts as zeros rather than by Xavier's rule.
-        default_initializer (Initializer, optional): used where `attr` has none.
+        is_bias (bool): initialised with zeros instead of Xavier's rule.
+        default_initializer (Initializer, optional): used when `attr` has none.
 
     Returns:
         Parameter.
@@ -62,11 +62,11 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
 
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
-    """A variable of the global block that starts as `value`, set by the startup program.
+    """A variable of the global block, which the startup program sets to `value`.
 
     Args:
         shape (list|tuple of int): its shape.
-        value (float): what it starts as.
+        value (float): its initial value.
         dtype (str): its element type.
         persistable (bool): keep it between runs.
 
@@ -84,7 +84,7 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
 
 
 def data_variable(name, shape, dtype, lod_level, need_check_feed=True, type=VarType.LOD_TENSOR, stop_gradient=True):  # noqa: A002, E501
-    """The variable that an executor is fed with."""
+    """A variable to feed."""
     check_type(name, "name", (str, bytes), "data")
     check_type(shape, "shape", (list, tuple), "data")
     helper = LayerHelper("data", name=name)
@@ -102,11 +102,11 @@ def data_variable(name, shape, dtype, lod_level, need_check_feed=True, type=VarT
 
 @static_only
 def data(name, shape, dtype=None, lod_level=0):
-    """A Variable that ``Executor.run`` is fed with.
+    """A Variable to feed to ``Executor.run``.
 
     Args:
-        name (str): what the feed calls it.
-        shape (list|tuple): None or -1 where any size goes.
+        name (str): its name in the feed.
+        shape (list|tuple): None or -1 for an arbitrary size.
         dtype (str, optional): bool, float16/32/64, int8/16/32/64, uint8; the default type when None.
         lod_level (int): levels of sequence nesting.
 
@@ -123,10 +123,10 @@ def data(name, shape, dtype=None, lod_level=0):
 
 
 class InputSpec:
-    """What a model takes: shape, element type, name.
+    """The specification of a model's input: shape, element type, name.
 
     Args:
-        shape (tuple|list): None or -1 where any size goes.
+        shape (tuple|list): None or -1 for an arbitrary size.
         dtype: VarType, numpy type or name.
         name (str, optional): a name.
 
@@ -146,21 +146,21 @@ class InputSpec:
 
     @classmethod
     def from_tensor(cls, tensor, name=None) -> InputSpec:
-        """The spec that `tensor` meets; ValueError when it is none."""
+        """The spec of `tensor`; ValueError when it is no Tensor."""
         if not isinstance(tensor, Variable):
             raise ValueError(f"InputSpec.from_tensor: tensor must be a Tensor, got {type(tensor).__name__}")
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
 
     @classmethod
     def from_numpy(cls, ndarray, name=None) -> InputSpec:
-        """The spec that the array meets."""
+        """The spec of an array."""
         return cls(ndarray.shape, ndarray.dtype, name)
 
     def batch(self, batch_size) -> InputSpec:
         """Put a batch dimension first; returns itself.
 
         Raises:
-            TypeError: when `batch_size` is no int. ValueError: for a list of another length than one.
+            TypeError: when `batch_size` is no int. ValueError: for a list whose length is not 1.
         """
         if isinstance(batch_size, (list, tuple)):
             if len(batch_size) != 1:
@@ -172,7 +172,7 @@ class InputSpec:
         return self
 
     def unbatch(self) -> InputSpec:
-        """Drop the first dimension; returns itself. ValueError when it is the only one."""
+        """Drop the first dimension; returns itself. ValueError for an empty shape."""
         self.shape = self._verify(self.shape[1:])
         return self
 
@@ -191,7 +191,7 @@ class InputSpec:
         return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
 
     def __hash__(self) -> int:
-        # a spec serves as the key of a cache of programs, to which names do not matter
+        # a spec is a key of a cache of programs, which ignores names
         return hash((tuple(self.shape), self.dtype))
 
     def __eq__(self, other) -> bool:
@@ -206,10 +206,10 @@ class InputSpec:
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):
-    """An int64 variable that grows by `step` at every run; it is `begin` in the first.
+    """An int64 variable that is `begin` in the first run and grows by `step` at each later run.
 
     Args:
-        counter_name (str, optional): ``@STEP_COUNTER@`` when None; one variable for a name.
+        counter_name (str, optional): ``@STEP_COUNTER@`` when None; equal names share one variable.
     """
     mode.choose_static()
     helper = LayerHelper("global_step_counter")

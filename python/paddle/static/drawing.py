@@ -1,4 +1,4 @@
-"""Programs as pictures, in the language of Graphviz: operators are boxes, variables ellipses."""
+"""Writing of Programs as Graphviz files: operators are boxes, variables ellipses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__: list[str] = []
 
 
 def draw(desc, path: str) -> None:
-    """Writes block 0 of a ProgramDesc to the file `path`: ``dot -Tsvg path`` makes a picture of it."""
+    """Writes block 0 of a ProgramDesc to the file `path`, for ``dot -Tsvg path``."""
     draw_block(desc.block(0), path)
 
 
 def draw_block(block, path: str, marked: Callable[[str], bool] = lambda name: False) -> None:
-    """Writes a BlockDesc to the file `path`; operators and variables are orange whose name is `marked`.
+    """Writes a BlockDesc to the file `path`; operators and variables whose names are in `marked` are orange.
 
-    A variable that is written anew is a new ellipse, so that arrows go down only.
+    Each write of a variable is a new ellipse, so that all arrows go down.
     """
     lines, versions = list[str](), dict[str, int]()
 
@@ -43,11 +43,11 @@ def draw_block(block, path: str, marked: Callable[[str], bool] = lambda name: Fa
 
 
 def look(name: str, marked: bool) -> str:
-    """How a node shows its name, and that it is marked."""
+    """The attributes of a node: its label, and the colour of a marked one."""
     return f"label={json.dumps(name)}" + (", style=filled, fillcolor=orange" if marked else "")
 
 
 def write(lines: list[str], path: str) -> None:
-    """Writes the lines of a graph to the file `path`."""
+    """Writes a graph to the file `path`."""
     with open(path, "w") as f:
         f.write("\n".join(["digraph G {", *lines, "}"]) + "\n")

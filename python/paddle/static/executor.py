@@ -1,4 +1,4 @@
-"""Executor: runs Programs."""
+"""Executor: the class that runs Programs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ __all__ = ["Executor", "global_scope", "scope_guard"]
 
 @atexit.register
 def _complete() -> None:
-    """A script that comes to its end without `Executor.close` is complete, too; one that ends by an error is not."""
+    """Notify parameter servers that this trainer is complete, at the normal end of a script without `Executor.close`.
+
+    A script that ends by an uncaught exception is not complete.
+    """
     if getattr(sys, "last_value", None) is None:
         core.dist.complete_servers()
 
 
 class Executor:
-    """Runs Programs: feeds them, runs all their operators, fetches what is asked for.
+    """Runs Programs: sets the fed variables, runs all operators, returns the fetched variables.
 
     Args:
-        place (CPUPlace|CUDAPlace|str|None): where; the current device when None.
+        place (CPUPlace|CUDAPlace|str|None): the device; the current one when None.
 
     Examples:
         >>> import numpy as np, paddle
@@ -56,9 +59,9 @@ class Executor:
         self._auto_checkpoint_name = unique_name.generate("__auto_checkpoint_executor__")
 
     def close(self) -> None:
-        """Give back what the executor holds; it cannot run any more.
+        """Release the executor's resources; later runs raise RuntimeError.
 
-        Parameter servers are told that this trainer is complete; they end when all trainers are.
+        Parameter servers are notified that this trainer is complete; they exit when all trainers are.
         """
         if not self._closed:
             self._default_executor.close()
@@ -82,22 +85,22 @@ class Executor:
 
         Args:
             program (Program|CompiledProgram, optional): the default main program when None.
-            feed (dict|list of dict, optional): name to array, LoDTensor, number or list; over several places
-                one for each, or one whose samples are dealt out.
+            feed (dict|list of dict, optional): name to array, LoDTensor, number or list; over several places one dict
+                for each, or one dict whose samples are split.
             fetch_list (list|tuple|Variable|str, optional): Variables or names; with the result of
                 ``optimizer.minimize`` in it, only what the fetched variables and the optimizer need is run.
-            scope (Scope, optional): where the variables live; the global one when None.
-            return_numpy (bool): fetch arrays, else LoDTensors.
-            return_merged (bool): over several places what they fetch is put one after the other along the first
-                axis, else a list for each fetched variable.
+            scope (Scope, optional): holds the variables; the global one when None.
+            return_numpy (bool): return arrays, else LoDTensors.
+            return_merged (bool): over several places, concatenate the fetched values along the first axis, else return
+                a list for each fetched variable.
             use_prune (bool): run only what the fetched variables and the optimizer need.
 
         Returns:
-            list: what was fetched, in order.
+            list: the fetched values, in order.
 
         Raises:
-            RuntimeError: when the executor was closed, or a tensor with LoD is fetched as an array.
-            TypeError, ValueError: for feeds, fetches or programs that are not what they should be.
+            RuntimeError: when the executor is closed, or a tensor with LoD is fetched as an array.
+            TypeError, ValueError: for invalid feeds, fetches or programs.
         """
         return self._run_impl(
             program,
@@ -154,7 +157,7 @@ class Executor:
         return run_at_place(self, program, request)
 
     def _run_inference(self, exe, feed):
-        """Runs what a CompiledProgram has been made for inference from; `feed` and results are PaddleTensors."""
+        """Runs the predictor of a CompiledProgram for inference; `feed` and results are PaddleTensors."""
         return exe.run(feed)
 
     def _run_parallel(self, program, scope, feed, fetch_list, fetch_var_name, return_numpy, return_merged):
@@ -163,10 +166,10 @@ class Executor:
         return self._run_impl(program, feed, fetch_list, *names)
 
     def _split_optimize_ops_in_fetch_list(self, fetch_list):
-        """What of a fetch list is variables and names, and the optimizer's operators, which say what is to be run.
+        """The variables and names of a fetch list, and the optimizer's operators, which select the part to run.
 
         Args:
-            fetch_list (list): names, Variables, Operators, lists of these, or what `minimize` returned.
+            fetch_list (list): names, Variables, Operators, lists of these, or the result of `minimize`.
 
         Returns:
             tuple of two lists
@@ -174,7 +177,7 @@ class Executor:
         return split_fetch_list(fetch_list)
 
     def _prune_program(self, program: Program, feed=None, fetch_list=None, optimize_ops=None) -> Program:
-        """What `fetch_list` and the optimizer's operators (all, unless some are given) need."""
+        """The part of a Program that `fetch_list` and the optimizer's operators (by default all) need."""
         return prune(program, feed, fetch_list, optimize_ops)
 
     def _set_learning_rate(self, program: Program, scope) -> None:
@@ -195,8 +198,8 @@ class Executor:
     ):
         """Run a Program over all batches of a data set, as :meth:`train_from_dataset` does, to evaluate it.
 
-        The Program is run as it is: one without an optimizer (``clone(for_test=True)``) leaves parameters alone. To
-        parameter servers of tables nothing is pushed.
+        The Program is not changed: one without an optimizer (``clone(for_test=True)``) does not update parameters. No
+        gradients are pushed to tables of parameter servers.
         """
         how = debug, fetch_list, fetch_info, print_period, fetch_handler
         self._run_from_dataset(program, dataset, scope, thread, True, *how)
@@ -213,23 +216,23 @@ class Executor:
         print_period=100,
         fetch_handler=None,
     ):
-        """Train a Program over all batches of a data set, by threads that share its parameters (Hogwild).
+        """Train a Program over all batches of a data set, in threads that share its parameters (Hogwild).
 
         Args:
             program (Program|CompiledProgram, optional): the default main program when None.
             dataset (DatasetBase): `paddle.distributed.InMemoryDataset` (loaded before) or `QueueDataset`.
-            scope (Scope, optional): where the parameters live; the global one when None.
-            thread (int): how many threads; 0: as many as the data set has. Those of a QueueDataset read files of their
-                own, so there are not more of them than the data set has threads. With one thread the result is that of
-                `run` over the same batches.
-            debug (bool): also print to stderr what operators took, and write the trainer's description to a file.
+            scope (Scope, optional): holds the parameters; the global one when None.
+            thread (int): number of threads; 0: that of the data set. Threads of a QueueDataset read separate files, so
+                their number is at most that of the data set. With one thread the result equals that of `run` over the
+                same batches.
+            debug (bool): print the operators' times to stderr, and write the trainer's description to a file.
             fetch_list (list, optional): Variables that the first thread prints.
-            fetch_info (list of str, optional): what stands before their values; their names when None.
-            print_period (int): batches of the first thread between two prints.
-            fetch_handler (FetchHandler, optional): called with the values of variables every so many seconds.
+            fetch_info (list of str, optional): labels of the printed values; their names when None.
+            print_period (int): number of the first thread's batches between two prints.
+            fetch_handler (FetchHandler, optional): called periodically with the values of variables.
 
         Raises:
-            RuntimeError: without a data set; where a file cannot be read. OSError: for a pipe command that fails.
+            RuntimeError: without a data set; when a file cannot be read. OSError: for a pipe command that fails.
             ValueError: for a damaged line, naming file and line.
 
         Examples:
@@ -279,7 +282,7 @@ class Executor:
         print_period=100,
         fetch_handler=None,
     ):
-        """Waiting for work of trainers on other devices is not there: raises NotImplementedError."""
+        """Not implemented: raises NotImplementedError."""
         raise NotImplementedError("Executor.start_heter_trainer: heterogeneous parameter servers are not there yet")
 
 

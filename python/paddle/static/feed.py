@@ -1,4 +1,4 @@
-"""Feeding and fetching: checks of what comes in, conversion of both."""
+"""Feeding and fetching: checks of fed values, conversion of fed and fetched ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_numpy(tensor, copy: bool = False):
         RuntimeError: when the tensor has a LoD, which an array cannot hold.
     """
     if type(tensor) is core.LoDTensor and not copy and not tensor.lod() and tensor._is_initialized():
-        return tensor.__array__()  # gives memory of its own; np.asarray would ask for several protocols first
+        return tensor.__array__()  # returns a copy; np.asarray first tries several protocols
     if isinstance(tensor, (list, core.LoDTensorArray)):
         return [as_numpy(t, copy) for t in tensor]
     if not isinstance(tensor, core.LoDTensor):
@@ -57,10 +57,10 @@ def check_feed_shape_type(var, feed, num_places: int = 1) -> bool:
 
 
 def _fits(fed: tuple, declared: tuple, has_lod: bool) -> bool:
-    """Whether a fed shape is one that was declared.
+    """Whether a fed shape matches the declared one.
 
-    As in Paddle, sizes of 1 at the end may be left out: [2] goes where [-1, 1] was declared (Paddle compares no size
-    that is not fed, whatever it is). With LoD the number of rows is free.
+    As in Paddle, trailing sizes of 1 may be absent: [2] matches [-1, 1]. (Paddle ignores every declared size that is
+    not fed.) With LoD the number of rows is arbitrary.
     """
     if len(fed) > len(declared) or any(want not in (1, -1, None) for want in declared[len(fed) :]):
         return False
@@ -75,7 +75,7 @@ def _check(
     name: str, shape: tuple, dtype, fed_shape: tuple, fed_dtype, num_places: int = 1, has_lod: bool = False
 ) -> None:
     if num_places > 1 and fed_shape and not has_lod:
-        # the batch is dealt out to the places; where the number of rows matters, the last one's counts
+        # the batch is split over the places; a declared number of rows is compared with the last part's
         rows = -(-fed_shape[0] // num_places)
         last = fed_shape[0] % rows if rows else 0
         fed_shape = (last if last and shape and shape[0] == rows else rows, *fed_shape[1:])
@@ -117,7 +117,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
 
 
 class FeedSlot:
-    """What is known of a fed variable: converts and checks one value a run, which `places` will share."""
+    """Converts and checks the values fed to one variable; each is shared by `places` places."""
 
     __slots__ = ("name", "shape", "dtype", "numpy_dtype", "check", "rank", "seen", "places")
 
@@ -129,15 +129,15 @@ class FeedSlot:
         self.numpy_dtype = to_numpy_dtype(var.dtype)
         self.check = bool(var.desc.need_check_feed())
         self.places = places
-        #: the shape and type of an array that passed
+        #: shape and type of the last valid array
         self.seen: tuple = (None, None)
 
     def tensor(self, value, place):
-        """`value` as an array or LoDTensor that is what was declared."""
+        """`value` as an array or LoDTensor of the declared shape and type."""
         if type(value) is np.ndarray:
             if self.seen[0] == value.shape and self.seen[1] is value.dtype:
                 return value
-            # the common case, checked without a call; uint16 stands for bfloat16, hence the slow way decides
+            # the common case, checked without a call; `_check` decides the others, such as uint16 for bfloat16
             if self.check and (value.dtype != self.numpy_dtype or value.ndim != self.rank or self.places > 1):
                 dtype = convert_np_dtype_to_dtype_(value.dtype)
                 _check(self.name, self.shape, self.dtype, value.shape, dtype, self.places)
@@ -156,7 +156,7 @@ class FeedSlot:
 
 
 def _to_name_str(var) -> str:
-    """The name of something to fetch."""
+    """The name of an item of a fetch list."""
     if isinstance(var, tuple):
         var = var[0]
     if isinstance(var, list):
@@ -175,7 +175,7 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
     variables: list = []
     operators: list = []
     for item in fetch_list:
-        # minimize() gives ([operators], [(parameter, gradient)]): of a tuple only the first part is run
+        # minimize() returns ([operators], [(parameter, gradient)]): the first item of a tuple is used
         items = item if isinstance(item, list) else item[0] if isinstance(item, tuple) else [item]
         for one in items:
             if isinstance(one, Operator):
@@ -192,7 +192,9 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
 
 
 def say_what_is_empty(error: Exception, program: Any, scope, fed: list) -> None:
-    """Adds to an error about a variable without a value which ones were not fed, or not made by the startup program."""
+    """Adds to an error about a variable without a value the variables that were not fed, or not initialised by the
+    startup program.
+    """
     if error.kind != "NoValue":  # type: ignore[attr-defined]
         return
     found = {name: scope.find_var(name) for name in program.global_block().vars}
@@ -209,7 +211,7 @@ def say_what_is_empty(error: Exception, program: Any, scope, fed: list) -> None:
 
 
 def _has_operators(kind: str, pairs: list[tuple[str, str]], names: Collection[str], holder: str) -> bool:
-    """Whether there are feed or fetch operators, (holder, variable) each, that match what is asked for."""
+    """Whether there are feed or fetch operators; `pairs` has (holder, variable) of each. ValueError for a mismatch."""
     for held, name in pairs:
         if held != holder:
             raise ValueError(f"{kind} operator of {name}: its holder is {held!r}, expected {holder!r}")
@@ -224,11 +226,11 @@ def has_feed_operators(block: Any, feed_targets: Any, feed_holder_name: str) -> 
     """Whether a block begins with feed operators.
 
     Args:
-        block (Block): a Program's global block. feed_targets (dict): what is fed, by name.
+        block (Block): a Program's global block. feed_targets (dict): the feed, by name.
         feed_holder_name (str): the variable that the operators read.
 
     Raises:
-        ValueError: for operators that feed something else, or from another variable.
+        ValueError: for operators that feed other variables, or read another holder.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -250,7 +252,7 @@ def has_fetch_operators(block: Any, fetch_targets: Any, fetch_holder_name: str) 
         fetch_holder_name (str): the variable that the operators write.
 
     Raises:
-        ValueError: for operators that fetch something else, in another order, or to another variable.
+        ValueError: for operators that fetch other variables, in another order, or write another holder.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

@@ -1,4 +1,4 @@
-"""DataFeeder: lists of samples as feeds."""
+"""DataFeeder: conversion of lists of samples to feeds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class DataToLoDTensorConverter:
     """Collects the values of one variable over the samples of a batch.
 
     Args:
-        place: where the tensor goes.
+        place: the tensor's place.
         lod_level (int): levels of sequence nesting of a value.
-        shape (sequence of int): what each batch is reshaped to, unless more than one size is unknown.
+        shape (sequence of int): the shape of each batch, unless more than one size is unknown.
         dtype: element type.
     """
 
@@ -39,7 +39,7 @@ class DataToLoDTensorConverter:
         self.lod: list[list[int]] = [[] for _ in range(self.lod_level)]
 
     def feed(self, data) -> None:
-        """Take one sample's value."""
+        """Append one sample's value."""
         self._take(data, 0)
 
     def _take(self, data, level: int) -> None:
@@ -51,7 +51,7 @@ class DataToLoDTensorConverter:
             self._take(item, level + 1)
 
     def done(self):
-        """The batch as a LoDTensor; ValueError when it has not the variable's shape."""
+        """The batch as a LoDTensor; ValueError when it does not have the variable's shape."""
         array = np.array(self.data, dtype=self.dtype)
         if self.shape and array.ndim != len(self.shape):
             try:
@@ -75,8 +75,8 @@ class BatchedTensorProvider:
         feed_list (list of Variable): without LoD.
         place: where tensors go.
         batch_size (int): samples in a batch.
-        generator (callable): gives an iterator over samples.
-        drop_last (bool): leave a last smaller batch out.
+        generator (callable): returns an iterator over samples.
+        drop_last (bool): drop an incomplete last batch.
     """
 
     def __init__(self, feed_list, place, batch_size, generator, drop_last) -> None:
@@ -105,15 +105,15 @@ class BatchedTensorProvider:
 
 
 class DataFeeder:
-    """Turns batches, lists of samples, into what ``Executor.run`` is fed with.
+    """Converts batches, which are lists of samples, to feeds of ``Executor.run``.
 
     Args:
         feed_list (list of Variable|str): the variables, in the order of a sample's fields.
         place: where tensors go.
-        program (Program, optional): where names are looked up; the default main program when None.
+        program (Program, optional): the Program of the names; the default main program when None.
 
     Raises:
-        TypeError: for something else than variables and names.
+        TypeError: for items other than variables and names.
 
     Examples:
         >>> import numpy as np, paddle, paddle.fluid as fluid
@@ -189,10 +189,10 @@ class DataFeeder:
         return len(_cuda_ids()) if isinstance(self.place, CUDAPlace) else _cpu_num()
 
     def decorate_reader(self, reader: Callable, multi_devices, num_places=None, drop_last=True) -> Callable:
-        """A reader of feeds from a reader of batches; of lists of feeds, one for each place, with `multi_devices`.
+        """A reader of feeds from a reader of batches; with `multi_devices` of lists of feeds, one for each place.
 
         Raises:
-            ValueError: on reading, when batches are left over and `drop_last` is False.
+            ValueError: while reading, when batches remain and `drop_last` is False.
         """
 
         def feeds():
@@ -221,7 +221,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     Args:
         data (numpy.ndarray|list|LoDTensor): the rows; a list of lists of ids becomes int64 of shape [rows, 1].
         recursive_seq_lens (list of list of int): lengths, level by level.
-        place: where it goes.
+        place: its place.
 
     Raises:
         AssertionError: when the lengths do not fit the data. TypeError: for other data.
@@ -235,7 +235,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     if isinstance(data, core.LoDTensor):
         data = np.array(data)
     if isinstance(data, list):
-        # rows of all sequences, one after another, each id a row
+        # the rows of all sequences, concatenated; each id is a row
         lengths = [len(sequence) for sequence in data]
         assert [lengths] == recursive_seq_lens, "recursive_seq_lens do not fit the data"
         rows = np.array([row for sequence in data for row in sequence])
@@ -255,7 +255,7 @@ def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high
     Args:
         recursive_seq_lens (list of list of int): lengths of sequences, level by level.
         base_shape (list of int): the shape of a row.
-        place: where it goes.
+        place: its place.
         low, high (int): the bounds.
     """
     assert isinstance(base_shape, list), "base_shape: a list is expected"

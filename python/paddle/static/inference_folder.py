@@ -1,4 +1,4 @@
-"""Inference models as 1.x saves them: a folder with the Program and its parameters, in one file or in one each."""
+"""Inference models in the format of 1.x: a folder with the Program and its parameters, in one file or one file each."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def save_inference_model(
     export_for_deployment=True,
     program_only=False,
 ) -> list[str]:
-    """Save what gives `target_vars` from the fed variables, program and parameters, in a folder.
+    """Save the program that computes `target_vars` from the fed variables, and its parameters, in a folder.
 
     Args:
-        dirname (str): the folder; made when missing.
-        feeded_var_names (list of str): what the model is fed with.
-        target_vars (list of Variable): what it gives.
+        dirname (str): the folder; created when missing.
+        feeded_var_names (list of str): the model's inputs.
+        target_vars (list of Variable): the model's outputs.
         executor (Executor): runs the saving operators.
         main_program (Program, optional): the default one when None.
         model_filename (str, optional): ``__model__`` when None.
         params_filename (str, optional): one file for all parameters; a file for each when None.
-        export_for_deployment (bool): False saves the program as it is, for more training.
-        program_only (bool): leave the parameters out.
+        export_for_deployment (bool): False saves the program unchanged, for further training.
+        program_only (bool): do not save the parameters.
 
     Returns:
         list of str: the names of the outputs.
 
     Raises:
-        ValueError: for names or variables that are none.
+        ValueError: for arguments that are not names or Variables.
     """
     if isinstance(feeded_var_names, str):
         feeded_var_names = [feeded_var_names]
@@ -74,20 +74,20 @@ def save_inference_model(
 
 @static_only
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None) -> list:
-    """Load what :func:`save_inference_model` saved, of this package or real Paddle.
+    """Load a model that :func:`save_inference_model` of this package or Paddle saved.
 
     Args:
         dirname (str|None): the folder; None when the file names are the bytes themselves.
         executor (Executor): runs the loading operators.
         model_filename (str, optional): ``__model__`` when None.
         params_filename (str, optional): the file of all parameters; a file for each when None.
-        pserver_endpoints (list of str, optional): parameter servers to ask instead of those in the file.
+        pserver_endpoints (list of str, optional): parameter servers to use instead of those in the file.
 
     Returns:
-        list: the Program, the names of what is fed, the Variables to fetch.
+        list: the Program, the names to feed, the Variables to fetch.
 
     Raises:
-        ValueError: when there is no such folder. RuntimeError: when the parameters are not those of the model.
+        ValueError: when the folder does not exist. RuntimeError: when the parameters do not match the model.
     """
     if dirname is None:
         if params_filename is None:

@@ -1,4 +1,4 @@
-"""Inference models: the pruned Program with its parameters, in files of real Paddle's formats."""
+"""Inference models: the pruned Program with its parameters, in Paddle's file formats."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _check_vars(name: str, variables) -> list:
 
 
 def prepend_feed_ops(inference_program: Program, feed_target_names: list[str], feed_holder_name: str = "feed") -> None:
-    """Put operators before all others that take the fed variables from the holder.
+    """Prepend operators that read the fed variables from the holder.
 
     Raises:
-        ValueError: when the program does not have a variable.
+        ValueError: when the program lacks a variable.
     """
     if not feed_target_names:
         return
@@ -65,7 +65,7 @@ def prepend_feed_ops(inference_program: Program, feed_target_names: list[str], f
 def append_fetch_ops(
     inference_program: Program, fetch_target_names: list[str], fetch_holder_name: str = "fetch"
 ) -> None:
-    """Put operators after all others that put the fetched variables into the holder."""
+    """Append operators that write the fetched variables to the holder."""
     block = inference_program.global_block()
     holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
     for i, name in enumerate(fetch_target_names):
@@ -73,9 +73,9 @@ def append_fetch_ops(
 
 
 def pruned_for_inference(program: Program, feed_names: list[str], targets: list) -> tuple[Program, list[str]]:
-    """What gives `targets` (through operators of their own), with feed and fetch operators; and the targets' names.
+    """The part of the program that computes `targets`, with feed and fetch operators; and the outputs' names.
 
-    `program` itself gets the scale operators that name the outputs, as in Paddle.
+    As in Paddle, `program` itself gets scale operators, whose outputs are the model's.
     """
     for op in program.global_block().ops:
         if op.has_attr(OP_DEVICE):
@@ -84,7 +84,7 @@ def pruned_for_inference(program: Program, feed_names: list[str], targets: list)
     with program_guard(program):
         for i, var in enumerate(targets):
             if isinstance(var, Variable):
-                # an output of its own even when a target is an input or is named twice
+                # a separate output even when a target is an input or occurs twice
                 with layer_name(f"save_infer_model/scale_{i}"):
                     var = _ops.scale(var, scale=1.0)
             outputs.append(var)
@@ -105,10 +105,10 @@ def pruned_for_inference(program: Program, feed_names: list[str], targets: list)
 
 
 def normalize_program(program, feed_vars, fetch_vars) -> Program:
-    """The part of `program` that gives `fetch_vars` from `feed_vars`, ready for inference.
+    """The part of `program` that computes `fetch_vars` from `feed_vars`, for inference.
 
     Args:
-        program (Program): to be cut; it gets operators that name the outputs.
+        program (Program): the Program; it gets scale operators, whose outputs are the result's.
         feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
 
     Raises:
@@ -132,7 +132,7 @@ def _normalized(feed_vars, fetch_vars, kwargs) -> Program:
 
 @static_only
 def serialize_program(feed_vars, fetch_vars, **kwargs) -> bytes:
-    """The program that gives `fetch_vars` from `feed_vars`, as bytes.
+    """The program that computes `fetch_vars` from `feed_vars`, as bytes.
 
     Args:
         feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
@@ -143,7 +143,7 @@ def serialize_program(feed_vars, fetch_vars, **kwargs) -> bytes:
 
 @static_only
 def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs) -> bytes | None:
-    """The parameters of the program that gives `fetch_vars` from `feed_vars`, as bytes; None without any.
+    """The parameters of the program that computes `fetch_vars` from `feed_vars`, as bytes; None without parameters.
 
     Args:
         feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
@@ -154,7 +154,7 @@ def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs) -> bytes |
 
 
 def save_to_file(path: str, content: bytes) -> None:
-    """Write bytes to a file; ValueError when they are none."""
+    """Write bytes to a file; ValueError for another type."""
     if not isinstance(content, bytes):
         raise ValueError("content must be bytes")
     with whole_file(path) as file:
@@ -168,7 +168,7 @@ def load_from_file(path: str) -> bytes:
 
 
 def write_persistables(executor, program: Program, files: Saving, filename: str | None) -> None:
-    """Save what `program` keeps between runs, as parts of a save: a file each, or all in `filename` (which is made)."""
+    """Save the persistable variables of `program` as part of a save: one file each, or all in `filename`."""
     chosen = chosen_vars(program, None, is_persistable)
     if chosen:
         write_vars(executor, chosen, files, filename)
@@ -187,7 +187,7 @@ def _normalize_path_prefix(path_prefix) -> str:
 
 @static_only
 def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs) -> None:
-    """Save <path_prefix>.pdmodel and <path_prefix>.pdiparams: what gives `fetch_vars` from `feed_vars`.
+    """Save <path_prefix>.pdmodel and <path_prefix>.pdiparams: a model that computes `fetch_vars` from `feed_vars`.
 
     Args:
         path_prefix (str): folder and name, no suffix.
@@ -196,7 +196,7 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs)
         program (Program, optional): the default main program when absent.
 
     Raises:
-        ValueError: for a path that is a folder, or variables that are none.
+        ValueError: for a path that is a folder, or arguments that are no Variables.
     """
     prefix = _normalize_path_prefix(path_prefix)
     for suffix in (".pdmodel", ".pdiparams"):
@@ -211,16 +211,16 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, **kwargs)
 
 @static_only
 def deserialize_program(data: bytes) -> Program:
-    """The Program in bytes that :func:`serialize_program` gave; ValueError for none."""
+    """The Program in bytes of :func:`serialize_program`; ValueError for invalid bytes."""
     return Program.parse_from_string(data)
 
 
 @static_only
 def deserialize_persistables(program, data: bytes, executor) -> None:
-    """Load parameters from bytes that :func:`serialize_persistables` gave, into the global Scope.
+    """Load parameters from bytes of :func:`serialize_persistables` into the global Scope.
 
     Raises:
-        TypeError: when `program` is no Program. RuntimeError: when a shape is another.
+        TypeError: when `program` is no Program. RuntimeError: when a shape differs.
     """
     if not isinstance(program, Program):
         raise TypeError(f"program must be a Program, got {type(program)}")
@@ -228,7 +228,7 @@ def deserialize_persistables(program, data: bytes, executor) -> None:
 
 
 def interface_of(program: Program) -> list:
-    """[program, names of what is fed, Variables to fetch] of an inference program."""
+    """[program, names to feed, Variables to fetch] of an inference program."""
     block = program.global_block()
     fetches = [block.var(name) for name in program.desc.get_fetch_target_names()]
     return [program, list(program.desc.get_feed_target_names()), fetches]
@@ -243,21 +243,21 @@ def _load(program_bytes: bytes, params: bytes | None, executor) -> list:
 
 @static_only
 def load_inference_model(path_prefix, executor, **kwargs) -> list:
-    """Load what :func:`save_inference_model` saved, of this package or real Paddle.
+    """Load a model that :func:`save_inference_model` of this package or Paddle saved.
 
     Args:
         path_prefix (str|None): folder and name without suffix; the folder alone with `model_filename`; None when
             the file names are the bytes themselves.
         executor (Executor): runs the loading operators.
-        model_filename, params_filename (str, optional): names of files in a folder of the older form.
+        model_filename, params_filename (str, optional): names of files in a folder of the format of 1.x.
 
     Returns:
-        list: the Program, the names of what is fed, the Variables to fetch.
+        list: the Program, the names to feed, the Variables to fetch.
 
     Raises:
         ValueError: for other keywords, or a prefix that is a folder.
         FileNotFoundError: when a file is missing.
-        RuntimeError: when the parameters are not those of the model: other shapes, types, or more or fewer of them.
+        RuntimeError: when number, shapes or types of the parameters do not match the model.
     """
     for name in kwargs:
         if name not in ("model_filename", "params_filename"):
@@ -278,7 +278,7 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
 
         def read_pair():
             content = load_from_file(paths[0])
-            # A model without parameters has no such file.
+            # a model without parameters has no such file
             needed = any(is_persistable(v) for v in deserialize_program(content).list_vars())
             return content, load_from_file(paths[1]) if needed or os.path.exists(where(paths[1])) else b""
 
@@ -294,7 +294,7 @@ def load_inference_model(path_prefix, executor, **kwargs) -> list:
 
 
 def load_folder(folder: str, model_path: str, executor, params_filename: str | None = None) -> list:
-    """Load the program at `model_path`, and its parameters from `folder`: all in one file, or each in its own."""
+    """Load the program at `model_path`, and its parameters from `folder`, in one file or one file each."""
 
     def read():
         program = deserialize_program(load_from_file(model_path))

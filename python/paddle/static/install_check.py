@@ -1,4 +1,4 @@
-"""run_check: whether the installation works."""
+"""run_check: a check of the installation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _eager() -> None:
 
 
 def _static(places: list[Any]) -> None:
-    """One step of training, on one place or on several at once."""
+    """One step of static training on one place, or data-parallel on several."""
     main, startup = Program(), Program()
     with mode._dygraph_guard(None), scope_guard(_core._Scope()), program_guard(main, startup):
         x = data("x", [None, 2], "float32")
@@ -60,7 +60,7 @@ def _static(places: list[Any]) -> None:
 
 
 def run_check() -> None:
-    """Computes a little in dygraph and static mode, on one device and on several, and prints how it went.
+    """Checks the installation: trains in dygraph and static mode, on one device and on several, and prints the result.
 
     Raises:
         RuntimeError: for a wrong result.

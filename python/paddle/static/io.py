@@ -46,10 +46,10 @@ def _value(name: str) -> np.ndarray:
 
 @static_only
 def save(program, model_path, pickle_protocol=2) -> None:
-    """Save parameters, optimizer state and the program as <path>.pdparams, <path>.pdopt and <path>.pdmodel.
+    """Save parameters, optimizer state and program as <path>.pdparams, <path>.pdopt and <path>.pdmodel.
 
     Args:
-        program (Program): whose state in the global Scope is saved.
+        program (Program): its state in the global Scope is saved.
         model_path (str): folder and name, no suffix.
         pickle_protocol (int): 2 to 4.
 
@@ -95,16 +95,16 @@ def _set(name: str, array, create: bool) -> None:
 
 @static_only
 def load(program, model_path, executor=None, var_list=None) -> None:
-    """Load what :func:`save` wrote, or files of save_params, save_persistables and save_vars.
+    """Load files of :func:`save`, or of save_params, save_persistables and save_vars.
 
     Args:
-        program (Program): whose variables are set in the global Scope.
+        program (Program): its variables in the global Scope are set.
         model_path (str): folder and name; a folder or file of the older functions.
-        executor (Executor, optional): needed for the older functions' files; with it missing variables are made.
-        var_list (list of Variable, optional): which; needed for an older single file.
+        executor (Executor, optional): needed for the older functions' files; it also creates missing variables.
+        var_list (list of Variable, optional): the variables to load; needed for a single file of an older function.
 
     Raises:
-        AssertionError: when a variable is not in the file. RuntimeError: when an array does not fit its variable, or
+        AssertionError: when a variable is not in the file. RuntimeError: when an array does not match its variable, or
             older files cannot be loaded.
     """
     assert executor is None or isinstance(executor, Executor)
@@ -123,7 +123,7 @@ def load(program, model_path, executor=None, var_list=None) -> None:
         groups.append((state, prefix + ".pdopt"))
     paths = [path for _, path in groups]
     read = read_together(paths, lambda: [_read(path) for path in paths])
-    # Nothing is set before everything is known to fit.
+    # all arrays are checked before the first is set
     for (group, path), arrays in zip(groups, read, strict=True):
         for var in group:
             assert var.name in arrays, f"load: file {path} has no variable '{var.name}'"
@@ -172,7 +172,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
 
 @contextlib.contextmanager
 def _load_program_scope(main=None, startup=None, scope=None):
-    """Programs, Scope and names of their own, in static mode."""
+    """Static mode with new Programs, a new Scope and a new name generator."""
     with (
         scope_guard(scope or core._Scope()),
         guards.program_guard_unchecked(main or Program(), startup or Program()),
@@ -187,13 +187,13 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
 
     Args:
         model_path (str): folder and name; a folder or file of the older functions.
-        var_list (list of Variable, optional): which; needed for an older single file.
+        var_list (list of Variable, optional): the variables to load; needed for a single file of an older function.
 
     Returns:
         dict: name to array.
 
     Raises:
-        AssertionError: when there is no such file.
+        AssertionError: when the file does not exist.
     """
     prefix = _prefix(model_path)
     parameter_file = prefix + ".pdparams"
@@ -258,11 +258,11 @@ def set_program_state(program, state_dict) -> None:
 
     Args:
         program (Program): its startup program must have been run.
-        state_dict (dict): name to array, as :func:`load_program_state` gives.
+        state_dict (dict): name to array, as :func:`load_program_state` returns.
 
     Raises:
-        AssertionError: when a variable is missing, or an array has another shape or type. Arrays that no variable
-        takes are warned of.
+        AssertionError: when a variable is missing, or an array has another shape or type. Arrays without a variable
+            cause a warning.
     """
     state_dict = _pack_loaded_dict(state_dict)
     used = set()
@@ -290,5 +290,5 @@ deserialize_persistables deserialize_program load_from_file load_inference_model
 save_to_file serialize_persistables serialize_program state_of_model
 """.split()
 
-# as in 2.0.2, whose static.io is one file
+# exported here as in 2.0.2
 __getattr__ = _getter(__name__, later=dict.fromkeys(_INFERENCE, "paddle.static.inference_io"))

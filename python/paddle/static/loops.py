@@ -1,4 +1,4 @@
-"""While and while_loop."""
+"""Loops: while_loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["While", "while_loop"]
 
 
 def assign_skip_lod_tensor_array(value, target) -> None:
-    """Copy `value` to `target`, but not arrays of an outer block, which the body changed in place."""
+    """Copy `value` to `target`, except arrays of an outer block, which the body changes in place."""
     if mode.in_static_mode() and value.type == VarType.LOD_TENSOR_ARRAY:
         program = value.block.program
         parent = program.block(program.current_block().parent_idx)
@@ -33,16 +33,17 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     """Run `body` on the loop variables as long as `cond` of them holds.
 
     Args:
-        cond (callable): takes the loop variables, gives a bool Variable of shape [1].
-        body (callable): takes the loop variables, gives their next values, structured alike.
+        cond (callable): takes the loop variables, returns a bool Variable of shape [1].
+        body (callable): takes the loop variables, returns their next values in the same structure.
         loop_vars (list|tuple): Variables or nests of these, not empty.
-        is_test (bool): True keeps nothing for a gradient.
+        is_test (bool): True keeps no values for a gradient.
 
     Returns:
         The loop variables.
 
     Raises:
-        TypeError: for arguments of other types. ValueError: when `body` gives another structure, or there are no vars.
+        TypeError: for arguments of other types. ValueError: when `body` returns another structure, or `loop_vars` is
+            empty.
 
     Examples:
         >>> import paddle

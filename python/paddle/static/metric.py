@@ -15,13 +15,13 @@ __all__ = ["accuracy", "auc"]
 
 
 def accuracy(input, label, k=1, correct=None, total=None):  # noqa: A002
-    """The share of rows whose label is among the `k` greatest of `input`.
+    """The fraction of rows whose label is among the `k` greatest scores of `input`.
 
     Args:
         input (Variable): scores, [N, classes], float16, float32 or float64.
         label (Variable): int64 [N, 1].
-        k (int): how many of the greatest count.
-        correct, total (Variable, optional): int32; take the numbers of right rows and of rows.
+        k (int): the number of greatest scores.
+        correct, total (Variable, optional): int32; receive the number of correct rows, and of rows.
 
     Returns:
         Variable: float32, one element.
@@ -47,16 +47,16 @@ def auc(
     Args:
         input: float32 or float64 probabilities, [N, 2], of which the last column is that of the class 1.
         label: int32 or int64 classes, [N, 1]: 0 or 1.
-        curve: "ROC" (another is taken for it, as in Paddle).
-        num_thresholds: so many steps of the probability are told apart.
+        curve: "ROC"; other values have no effect, as in Paddle.
+        num_thresholds: the number of intervals of the probability.
         topk: not used.
-        slide_steps: so many batches count for the second area; 0: all of them.
+        slide_steps: the number of batches of the second area; 0: all.
 
     Returns:
-        (area of all batches, area of the last ones, the four Variables that count), areas are float64 [1].
+        (area of all batches, area of the last ones, the four Variables of the counts); areas are float64 [1].
 
     Raises:
-        PreconditionNotMet: in a run, for a probability that is not from 0 to 1.
+        PreconditionNotMet: in a run, for a probability outside of [0, 1].
 
     Examples:
         >>> import numpy as np

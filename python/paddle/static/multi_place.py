@@ -1,4 +1,4 @@
-"""Running a CompiledProgram over several places of one process: dealing out feeds, merging what is fetched."""
+"""Data parallelism of a CompiledProgram over several places of one process: feeds are split, fetched values merged."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__: list[str] = []
 _Scale = BuildStrategy.GradientScaleStrategy
 
 
-#: programs (in their state of a run) of which is kept what follows from them
+#: the most programs (by revision) whose replicas are kept
 _MOST_PROGRAMS = 16
 
 
 class _Known:
-    """What every run of a Program needs to know of it."""
+    """Facts about a Program that all its runs use."""
 
     def __init__(self, program: Program) -> None:
         self.block = program.global_block()
         self.trains = any(op._has_role(OpRole.Backward) for op in self.block.ops)
-        #: (where batches come from, the variables of a batch, whether an incomplete round is dropped)
+        #: (source of the batches, the variables of a batch, whether an incomplete round is dropped)
         self.reads = [
             (source_of(program, op.input("Reader")[0]), op.output("Out"), op.attr("drop_last"))
             for op in self.block.ops
@@ -41,7 +41,7 @@ class _Known:
         self._slots: dict[tuple[str, int], FeedSlot] = {}
 
     def slot(self, name: str, places: int) -> FeedSlot:
-        """How to take a value of the variable that `places` places share."""
+        """The FeedSlot of a variable whose values `places` places share."""
         key = (name, places)
         slot = self._slots.get(key)
         if slot is None:
@@ -50,20 +50,20 @@ class _Known:
 
 
 class MultiPlaceExecutor:
-    """What a CompiledProgram over several places runs with (its `_executor`).
+    """Runs a CompiledProgram over several places (its `_executor`).
 
-    Parameters exist once, in the scope of the run; what the places change by themselves, such as running averages, is
-    there once for each, the first one's under its own name.
+    Parameters exist once, in the scope of the run; variables that the places change independently, such as running
+    averages, exist once for each place, that of the first place under its own name.
     """
 
     def __init__(self, strategy: Any, loss_name: str | None, scope, places: list, shares: bool = False) -> None:
         strategy = strategy or BuildStrategy()
         self._sync, self._graph_path = strategy.sync_batch_norm, strategy.debug_graphviz_path
         self._trainers = Trainers(strategy) if strategy.num_trainers > 1 else None
-        # As on Paddle's CPU places, where variables are copied for an all-reduce only.
+        # as on Paddle's CPU places, which copy variables only for all-reduce
         self._one_state = strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
         self._unshared = self._trainers is not None and not shares
-        #: copies of the model at each place, whose gradients make one update
+        #: copies of the model at each place; one update sums their gradients
         self._repeats = strategy._repeats()
         self._scope, self._places = scope, [place for place in places for _ in range(self._repeats)]
         self._loss_name = loss_name
@@ -73,23 +73,23 @@ class MultiPlaceExecutor:
         self._programs: dict[tuple, _Known] = {}
 
     def device_count(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self._places) // self._repeats
 
     def local_scopes(self) -> list:
-        """A scope for each place: all the one in which the parameters are."""
+        """A list with the scope of the parameters for each place."""
         return [self._scope] * self.device_count()
 
     def drop_local_exe_scopes(self) -> None:
-        """Variables of a single run are dropped after each anyway."""
+        """Drop the local scopes; the variables of a run are dropped after each run."""
         self._scope.drop_kids()
 
     def run(
         self, executor, program: Program, feed, fetch_list: list, passes, return_numpy, return_merged, threads: int = 0
     ) -> list:
-        """As `Executor.run`: a result for each of `fetch_list`, of all places one after the other or in a list.
+        """As `Executor.run`: for each item of `fetch_list` the merged value, or a list with the value of each place.
 
-        Operators run on `threads` threads, 0: on one for each place.
+        Operators run on `threads` threads; 0: one for each place.
         """
         known = self._known(program)
         trains = known.trains
@@ -110,7 +110,7 @@ class MultiPlaceExecutor:
                 fed[name] = parts
         if not trains and fed:
             block = program.global_block()
-            # A persistable variable goes to all places, whether there are samples for them or not.
+            # a persistable variable goes to all places, also to those without samples
             samples = {name: len(parts) for name, parts in fed.items() if not block.var(name).persistable}
             count = max((samples or {name: len(parts) for name, parts in fed.items()}).values())
             for name, parts in fed.items():
@@ -119,7 +119,7 @@ class MultiPlaceExecutor:
                 fed[name] = parts[:count]
         replicas = self._replicas(program, count, tuple(fed))
         fetch_names = [_to_name_str(v) for v in fetch_list]
-        # Of the copies at a place, the first one's.
+        # the first copy's at each place
         shown = range(0, count, self._repeats if count == len(self._places) else 1)
         wanted = [replicas.name(name, place) for name in fetch_names for place in shown]
         names = [at_place(name, place) for name in fed for place in range(count)]
@@ -152,7 +152,7 @@ class MultiPlaceExecutor:
         return made
 
     def _say_how_many(self, made: Replicas) -> None:
-        """Tells operators of deep gradient compression, by their variable, how many places take part."""
+        """Sets the variable from which operators of deep gradient compression read the number of places."""
         for name in {op.input("nranks")[0] for op in made.compressed.values()}:
             found = self._scope.find_var(name)
             if found is None:
@@ -171,7 +171,7 @@ class MultiPlaceExecutor:
         return known
 
     def _shares(self, known: _Known, feed) -> list[dict[str, list]]:
-        """The fed values by name, a part for each place; all copies at a place get the same."""
+        """The fed values by name, a part for each place, which its copies of the model share."""
         count = self.device_count()
         if isinstance(feed, dict):
             shares: dict[str, list] = {}
@@ -198,7 +198,7 @@ class MultiPlaceExecutor:
         return [by_name]
 
     def _read(self, known: _Known) -> list[dict[str, list]]:
-        """What the Program's readers give: a batch for each place."""
+        """The batches of the Program's readers, one for each place."""
         shares = []
         for source, names, drop_last in known.reads:
             share: dict[str, list] = {name: [] for name in names}

@@ -1,4 +1,4 @@
-"""ParallelExecutor, the form that CompiledProgram had before."""
+"""ParallelExecutor: the predecessor of CompiledProgram.with_data_parallel."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["ParallelExecutor"]
 
 
 class ParallelExecutor:
-    """Runs a Program over all places: all GPUs, or as many CPU places as CPU_NUM says.
+    """Runs a Program over all places: all GPUs, or as many CPU places as CPU_NUM specifies.
 
     Args:
         use_cuda (bool): CUDA devices, else CPU places.
         loss_name (str, optional): needed when the program has a backward pass.
         main_program (Program, optional): the default one when None.
-        share_vars_from (ParallelExecutor, optional): whose variables to share.
-        exec_strategy (ExecutionStrategy), build_strategy (BuildStrategy), optional: how.
-        num_trainers, trainer_id (int): processes of a distributed run.
+        share_vars_from (ParallelExecutor, optional): share the variables of this one.
+        exec_strategy (ExecutionStrategy), build_strategy (BuildStrategy), optional: options of run and build.
+        num_trainers, trainer_id (int): number of processes of a distributed run, and rank of this one.
         scope (Scope, optional): the global one when None.
     """
 
@@ -70,14 +70,14 @@ class ParallelExecutor:
 
     @property
     def device_count(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self._places)
 
     def drop_local_exe_scopes(self) -> None:
-        """Variables of a single run are dropped after each anyway."""
+        """Drop the local scopes; the variables of a run are dropped after each run."""
         self._scope.drop_kids()
         self._dropped = True
 
     def _need_create_local_exe_scopes(self) -> bool:
-        """Whether there was no run, or `drop_local_exe_scopes` was called since."""
+        """Whether there was no run since the start or the last `drop_local_exe_scopes`."""
         return self._dropped

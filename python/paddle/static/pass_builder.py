@@ -1,4 +1,4 @@
-"""What `BuildStrategy._finalize_strategy_and_create_passes` gives: passes that a user adds to those of the engine."""
+"""The pass builder of a BuildStrategy: passes that a user adds to the engine's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 __all__: list[str] = []
 
-#: passes that can be added, and what each is told
+#: passes that can be added, with their attributes
 _PASSES = {"multi_batch_merge_pass": ("num_repeats",)}
 
 
 class Pass:
-    """A pass by name, with what it is told."""
+    """A pass: its name and attributes."""
 
     def __init__(self, name: str) -> None:
         if name not in _PASSES:
@@ -24,7 +24,7 @@ class Pass:
         return self._name
 
     def set(self, name: str, value: Any) -> None:
-        """Tells it something. ValueError for what it does not take."""
+        """Sets an attribute. ValueError for an unknown one."""
         if name not in _PASSES[self._name]:
             raise ValueError(f"the pass {self._name} takes {', '.join(_PASSES[self._name])}, not {name!r}")
         self.told[name] = value
@@ -37,28 +37,28 @@ class PassBuilder:
         self._passes: list[Pass] = []
 
     def all_passes(self) -> list[Pass]:
-        """All of them."""
+        """The list of passes."""
         return list(self._passes)
 
     def append_pass(self, name: str) -> Pass:
-        """Adds one behind the others."""
+        """Appends a pass."""
         return self.insert_pass(len(self._passes), name)
 
     def insert_pass(self, idx: int, name: str) -> Pass:
-        """Adds one at a place. IndexError for a place that is none."""
+        """Inserts a pass. IndexError for an index out of range."""
         if not 0 <= idx <= len(self._passes):
             raise IndexError(f"insert_pass: there are {len(self._passes)} passes, {idx} is no place among them")
         self._passes.insert(idx, Pass(name))
         return self._passes[idx]
 
     def remove_pass(self, idx: int) -> None:
-        """Takes one out. IndexError where there is none."""
+        """Removes a pass. IndexError for an index out of range."""
         if not 0 <= idx < len(self._passes):
             raise IndexError(f"remove_pass: there are {len(self._passes)} passes, none is number {idx}")
         del self._passes[idx]
 
     def repeats(self) -> int:
-        """How many batches make one update (multi_batch_merge_pass)."""
+        """The number of batches of one update (multi_batch_merge_pass)."""
         merges = [p.told.get("num_repeats", 1) for p in self._passes if p.type() == "multi_batch_merge_pass"]
         count = merges[0] if merges else 1
         if not isinstance(count, int) or count < 1:

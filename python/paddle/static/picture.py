@@ -1,4 +1,4 @@
-"""Pictures of graphs: the nodes of a core.Graph for Graphviz, and Graphviz itself where it is installed."""
+"""Pictures of graphs: writing a core.Graph as a Graphviz file, and rendering it with ``dot``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["draw_nodes", "render"]
 
 
 def draw_nodes(nodes: Iterable[Any], marked: Collection[Any], path: str) -> None:
-    """Writes nodes of a graph to the file `path`: operators are boxes, variables ellipses, `marked` ones are orange."""
+    """Writes nodes of a graph to the file `path`: operators are boxes, variables ellipses, nodes in `marked` orange."""
     lines, drawn = [], sorted(nodes, key=lambda n: n.id())
     for node in drawn:
         shape = ", shape=box" if node.is_op() else ""
@@ -24,10 +24,12 @@ def draw_nodes(nodes: Iterable[Any], marked: Collection[Any], path: str) -> None
 
 
 def render(path: str, kind: str = "pdf") -> str | None:
-    """Makes a picture of a file of Graphviz, beside it; its path, or None when there is no ``dot`` or it fails."""
+    """Renders a Graphviz file to a picture in the same folder; returns its path, or None when ``dot`` is absent or
+    fails.
+    """
     dot = shutil.which("dot")
     picture = f"{os.path.splitext(path)[0]}.{kind}"
-    # the argument list goes to the program as it is: no shell reads the path
+    # without a shell, so that the path is not interpreted
     command = [dot or "", f"-T{kind}", os.path.abspath(path), "-o", picture]
     done = dot and subprocess.run(command, capture_output=True, check=False)
     return picture if done and done.returncode == 0 else None

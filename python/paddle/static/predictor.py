@@ -1,4 +1,4 @@
-"""A saved model run with tensors that carry their own names, shapes and LoD: the predictor of 1.x."""
+"""The predictor of 1.x: runs a saved model on PaddleTensors, which have names, shapes and LoD."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ARRAYS = {PaddleDType.FLOAT32: np.float32, PaddleDType.INT64: np.int64, PaddleD
 
 
 class PaddleBuf:
-    """Elements in a row.
+    """A one-dimensional buffer.
 
     Args:
         data (numpy.ndarray|list): float32, int64 or int32; lists of float are float32, of int int64.
@@ -69,7 +69,7 @@ class PaddleBuf:
         return self._as(np.int32)
 
     def reset(self, data: Any) -> None:
-        """Other elements, as for a new buffer."""
+        """Replaces the elements."""
         self._data = PaddleBuf(data)._data
 
     def tolist(self, dtype: str = "float32") -> list:
@@ -84,7 +84,7 @@ class PaddleTensor:
 
     Args:
         data (numpy.ndarray, optional): elements and shape.
-        name (str): what it feeds; by place where empty.
+        name (str): the input that it feeds; by position when empty.
         lod (list of list of int, optional): offsets of the sequences.
     """
 
@@ -97,12 +97,12 @@ class PaddleTensor:
         self.lod = list(lod or [])
 
     def as_ndarray(self) -> np.ndarray:
-        """The elements in their shape."""
+        """The elements as an array."""
         return self.data._data.reshape(self.shape)
 
 
 class NativeConfig:
-    """Which model a predictor runs: the folder `model_dir`, or the files `prog_file` and `param_file`."""
+    """The configuration of a predictor: the model's folder `model_dir`, or its files `prog_file` and `param_file`."""
 
     def __init__(self) -> None:
         self.model_dir = ""
@@ -122,7 +122,7 @@ class NativePredictor:
     """Runs the saved model of a NativeConfig.
 
     Raises:
-        ValueError: when the model is not there, or the config asks for a device that is not.
+        ValueError: when the model does not exist, or the device is not supported.
     """
 
     def __init__(self, config: NativeConfig) -> None:
@@ -140,7 +140,7 @@ class NativePredictor:
         """The model's outputs.
 
         Args:
-            inputs (list of PaddleTensor): by name where they have one, else in the order of the model's inputs.
+            inputs (list of PaddleTensor): by name, or without a name in the order of the model's inputs.
 
         Raises:
             ValueError: for a wrong number of inputs.

@@ -1,4 +1,4 @@
-"""Programs that fetch their batches by themselves: py_reader, and DataLoader.from_generator(iterable=False)."""
+"""Readers in Programs: py_reader, and DataLoader.from_generator(iterable=False)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .feeder import DataFeeder
 
 __all__ = ["py_reader", "create_py_reader_by_data", "read_file", "double_buffer"]
 
-#: operators that the executor answers by feeding
+#: operators of readers, in whose place the executor feeds the batch
 READER_OPS = ("create_py_reader", "create_double_buffer_reader", "create_custom_reader", "read")
-#: names of the loaders' readers, which differ in the whole process
+#: generator of reader names, unique in the process
 loader_names = UniqueNameGenerator()
-#: reader variable -> where its batches come from
+#: reader variable -> source of its batches
 _sources: weakref.WeakValueDictionary[str, _Source] = weakref.WeakValueDictionary()
 
 
 def without_readers(program: Program):
-    """The ProgramDesc, or a copy without the operators that the executor answers by feeding."""
+    """The ProgramDesc, or a copy without operators of readers."""
     if not any(op.type in READER_OPS for op in program.global_block().ops):
         return program.desc
     desc = core.ProgramDesc(program.desc)
@@ -52,15 +52,15 @@ class _Source:
     def __init__(self, capacity: int) -> None:
         self.capacity = max(1, int(capacity))
         self.provider: Callable[[], Iterable] | None = None
-        #: the user fills the queue
+        #: whether the user fills the queue
         self.by_hand = False
         self.thread: threading.Thread | None = None
         self._change = threading.Condition()
         self._batches: deque = deque()
-        self._state: Any = "new"  # running, ended, or an exception
+        self._state: Any = "new"  # None while running, the end, or an exception
 
     def start(self) -> None:
-        """Begin to read; RuntimeError when nothing was set to read, or it was started already."""
+        """Start the thread; RuntimeError without a generator, or when it was started already."""
         if self.provider is None:
             raise RuntimeError("the reader has nothing to read: set a generator (or decorate_* of a py_reader) first")
         if self._state == "running":
@@ -80,7 +80,7 @@ class _Source:
         except Exception as error:
             end = error
         with self._change:
-            # After a reset the queue may be another thread's.
+            # after a reset the queue may belong to another thread
             if self._state == "running" and self.thread is threading.current_thread():
                 self._state = end
             self._change.notify_all()
@@ -100,10 +100,10 @@ class _Source:
             return True
 
     def push(self, batch: Any) -> bool:
-        """Put a batch (a LoDTensorArray or a list of LoDTensors) into the queue once there is room.
+        """Put a batch (a LoDTensorArray or a list of LoDTensors) into the queue; blocks while it is full.
 
         Returns:
-            bool: False when the queue was closed.
+            bool: False when the queue is closed.
         """
         with self._change:
             self.by_hand = True
@@ -112,12 +112,12 @@ class _Source:
         return self._put(list(batch))
 
     def next(self) -> list:
-        """The next batch; EOFException at the end; what the reader raised, if it did."""
+        """The next batch; raises EOFException at the end, and the exception of a failed generator."""
         with self._change:
             if self._state == "new" and not self.by_hand:
                 raise RuntimeError("the reader was not started: call start() before Executor.run")
             while not self._batches and self._state in ("new", "running"):
-                # wakes now and then so that Ctrl-C is seen
+                # with a timeout, so that Ctrl-C is handled
                 self._change.wait(0.2)
             if self._batches:
                 batch = self._batches.popleft()
@@ -128,29 +128,29 @@ class _Source:
             raise core.EOFException("There is no next data.")
 
     def close(self) -> None:
-        """No batch comes any more; those that are there can still be read."""
+        """Close the queue; batches in it can still be read."""
         with self._change:
             if not isinstance(self._state, Exception):
                 self._state = "ended"
             self._change.notify_all()
 
     def kill(self) -> None:
-        """Close the queue and drop what is in it: who reads gets an error."""
+        """Close the queue and drop its batches: reads raise an error."""
         with self._change:
             self._state = RuntimeError("the queue was killed")
             self._batches.clear()
             self._change.notify_all()
 
     def is_closed(self) -> bool:
-        """Whether no batch can be put in."""
+        """Whether the queue is closed."""
         return self._state not in ("new", "running")
 
     def size(self) -> int:
-        """Number of batches that are ready."""
+        """The number of batches in the queue."""
         return len(self._batches)
 
     def reset(self) -> None:
-        """Stop reading and drop what was read."""
+        """Stop the thread and drop the batches."""
         with self._change:
             self._state = "new"
             self._batches.clear()
@@ -161,13 +161,13 @@ class _Source:
 
 
 class _ReaderVariable(Variable):
-    """The variable of a py_reader, with the queue behind it."""
+    """The variable of a py_reader, with its queue."""
 
     source: _Source
 
     @property
     def queue(self) -> _Source:
-        """The queue, for a user who pushes batches into it instead of setting a generator."""
+        """The queue, to push batches into instead of setting a generator."""
         self.source.by_hand = True
         return self.source
 
@@ -178,12 +178,12 @@ class _ReaderVariable(Variable):
 
 
 class _Worked:
-    """Batches of another source after the operators of a block (create_custom_reader)."""
+    """The batches of another source, processed by the operators of a block (create_custom_reader)."""
 
     def __init__(self, inner: Any, program: Program, op: Any) -> None:
         self._inner = inner
         self._given, self._asked = list(op.attr("source_var_names")), list(op.attr("sink_var_names"))
-        # The block as a Program of its own, which shares no variable with the one that trains.
+        # the block as a separate Program that shares no variable with the training Program
         self._desc = core.ProgramDesc(program.desc)
         root, block = self._desc.block(0), program.desc.block(op._block_attr_id("sub_block"))
         root._remove_op(0, root.op_size())
@@ -202,7 +202,7 @@ class _Worked:
 
 
 def source_of(program: Program, reader_name: str) -> Any:
-    """Where the batches of a `read` operator come from; RuntimeError when its py_reader is gone."""
+    """The source of the batches of a `read` operator; RuntimeError when its py_reader no longer exists."""
     block = program.global_block()
     under = {op.output("Out")[0]: op for op in block.ops if "UnderlyingReader" in op.input_names}
     worked = []
@@ -210,7 +210,7 @@ def source_of(program: Program, reader_name: str) -> Any:
         op = under[reader_name]
         reader_name = op.input("UnderlyingReader")[0]
         worked += [op] if op.type == "create_custom_reader" else []
-    # A name may stand in several Programs: the Program's own variable knows first.
+    # several Programs may use the name: the Program's own variable has priority
     source: Any = getattr(block.vars.get(reader_name), "source", None) or _sources.get(reader_name)
     if source is None:
         raise RuntimeError(f"no py_reader of this process has the name {reader_name}: a Program from a file has none")
@@ -243,7 +243,7 @@ def _set_descs(var, shapes, dtypes, levels) -> None:
 
 
 def _append_reader(block, reader_name: str, queue_name: str, shapes, dtypes, levels, checks):
-    """Append the operator that makes a reader; returns its variable."""
+    """Append the operator that creates a reader; returns its variable."""
     made = block.create_var(name=reader_name, type=VarType.READER)
     block.append_op(
         type="create_py_reader",
@@ -283,7 +283,7 @@ def _py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_
 
 
 def attach_source(feed_list: list, capacity: int, use_double_buffer: bool, drop_last: bool) -> _Source:
-    """Make the main program read the variables of `feed_list` by itself; returns where their batches come from."""
+    """Append a reader of the variables of `feed_list` to the main program; returns the source of its batches."""
     shapes, dtypes, levels, checks = _describe(None, None, None, list(feed_list))
     queue_name = loader_names("lod_tensor_blocking_queue")
     reader_name = loader_names("create_py_reader")
@@ -326,27 +326,27 @@ def _give_methods(reader, reader_name: str, source: _Source, shapes, dtypes, lev
 
     _sources[reader_name] = source
     reader.__class__ = _ReaderVariable
-    reader.source = source  # lives as long as the variable
+    reader.source = source  # kept alive by the variable
     reader.start, reader.reset = source.start, source.reset
     reader.decorate_tensor_provider = reader.decorate_batch_generator = set_tensor_provider
     reader.decorate_paddle_reader = reader.decorate_sample_list_generator = set_paddle_reader
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
-    """A reader variable whose batches a thread prepares; :func:`read_file` gives the variables of a batch.
+    """A reader variable whose batches a thread prepares; :func:`read_file` returns the variables of a batch.
 
     Args:
         capacity (int): batches prepared ahead.
-        shapes (list|tuple): the shape of each field, -1 where any size goes.
+        shapes (list|tuple): the shape of each field, -1 for an arbitrary size.
         dtypes (list|tuple): the element type of each field.
         lod_levels (list|tuple, optional): levels of sequence nesting; zeros when None.
-        name (str, optional): goes before the names of its variables.
-        use_double_buffer (bool): kept in the Program; batches are prepared ahead either way.
+        name (str, optional): prefix of the names of its variables.
+        use_double_buffer (bool): stored in the Program; batches are prepared ahead in both cases.
 
     Returns:
         Variable: with the methods decorate_paddle_reader, decorate_tensor_provider (and their newer names
         decorate_sample_list_generator, decorate_batch_generator), start and reset. ``Executor.run`` raises
-        ``fluid.core.EOFException`` when there is no batch left.
+        ``fluid.core.EOFException`` after the last batch.
     """
     warnings.warn("fluid.layers.py_reader is old: use paddle.io.DataLoader instead", DeprecationWarning, stacklevel=2)
     return _py_reader(capacity, shapes, dtypes, lod_levels, name, use_double_buffer)
@@ -362,7 +362,7 @@ def double_buffer(reader, place=None, name=None):
 
     Args:
         reader (Variable): of :func:`py_reader`.
-        place (Place|str, optional): where the batches go.
+        place (Place|str, optional): the batches' place.
         name (str, optional): its name.
     """
     attrs = {} if place is None else {"place": str(_get_paddle_place(place)).upper()}

@@ -1,4 +1,4 @@
-"""py_func and Print: operators that run Python or write to the terminal."""
+"""py_func and Print: operators that call a Python function or print a tensor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PyFuncRegistry:
         try:
             parameters = inspect.signature(func).parameters.values()
             self._takes_nothing = not parameters
-        except (TypeError, ValueError):  # some builtins do not tell
+        except (TypeError, ValueError):  # some builtins have no signature
             self._takes_nothing = False
         self._id = core._append_python_callable_object_and_return_id(self)
         PyFuncRegistry._register_funcs.append(self)
@@ -44,7 +44,7 @@ class PyFuncRegistry:
 
     @classmethod
     def registered_func_num(cls) -> int:
-        """How many functions are registered."""
+        """The number of registered functions."""
         return len(cls._register_funcs)
 
     @property
@@ -78,11 +78,11 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     """An operator that calls a Python function on LoDTensors.
 
     Args:
-        func (callable): gets the inputs as LoDTensors, gives arrays or LoDTensors for the outputs.
+        func (callable): takes the inputs as LoDTensors, returns arrays or LoDTensors for the outputs.
         x (Variable|list|tuple|None): inputs.
-        out (Variable|list|tuple|None): outputs, made by the caller with their shapes and types.
-        backward_func (callable, optional): gets inputs, outputs and gradients of outputs; gives gradients of inputs.
-        skip_vars_in_backward_input (Variable|list, optional): inputs and outputs that `backward_func` does not get.
+        out (Variable|list|tuple|None): outputs, created by the caller with their shapes and types.
+        backward_func (callable, optional): takes inputs, outputs and gradients of outputs; returns gradients of inputs.
+        skip_vars_in_backward_input (Variable|list, optional): inputs and outputs not passed to `backward_func`.
 
     Returns:
         `out`.
@@ -128,17 +128,17 @@ def Print(  # noqa: N802 (Paddle's name)
     print_tensor_lod=True,
     print_phase="both",
 ):
-    """Print a tensor whenever it is computed, and its gradient.
+    """Print a tensor, and its gradient, each time it is computed.
 
     Args:
         input (Variable): what to print.
-        first_n (int): how often, -1 always.
-        message (str, optional): goes before.
-        summarize (int): how many elements, -1 all.
+        first_n (int): the number of prints, -1: unlimited.
+        message (str, optional): prefix of the output.
+        summarize (int): the number of elements, -1: all.
         print_phase (str): "forward", "backward" or "both".
 
     Returns:
-        Variable: with the same value; prints only when something uses it or it is run.
+        Variable: with the same value; it prints only when the operator runs.
     """
     check_variable_and_dtype(input, "input", BOOL_NUMERIC, "fluid.layers.Print")
     helper = LayerHelper(f"print_{input.name}")

@@ -1,10 +1,11 @@
-"""A Program over several places of one process: a copy of the model for each, gradients added up, one update.
+"""Replication of a Program over several places of one process: a copy of the model for each, summed gradients, one
+update.
 
-As in Paddle's multi-device graph, every place runs the forward and backward operators on its share of the batch; a
-gradient's shares are summed where the operators' `op_role_var` names it, and the gradient of the loss starts from one
-over the number of places. Unlike there the copies are operators of one Program, whose plan runs independent ones at
-the same time, and parameters exist once: the update, as all that is of the roles Optimize, LRSched, RPC and Dist, runs
-once.
+As in Paddle's multi-device graph, every place runs the forward and backward operators on its part of the batch; a
+gradient is summed over the places at the operators whose `op_role_var` names it, and the gradient of the loss starts
+from one over the number of places. Unlike in Paddle, the copies are operators of one Program, whose plan runs
+independent operators in parallel, and parameters exist once: the update, and all operators of the roles Optimize,
+LRSched, RPC and Dist, run once.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from .trainers import BATCH_NORM, Trainers, append, append_decoded
 __all__: list[str] = []
 
 _ONCE = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
-#: how the places' values are combined for each `reduce_type` of the operator allreduce
+#: the operator that combines the places' values, by `reduce_type` of the operator allreduce
 _COMBINE = ("elementwise_add", "elementwise_mul", "elementwise_max", "elementwise_min")
-#: what GradientMergeOptimizer calls the variable that says whether its sums are due
+#: name of GradientMergeOptimizer's variable that is True in the steps that apply the sums
 DUE = "grad_merge_cond_name"
 
 
 def at_place(name: str, place: int) -> str:
-    """What the variable `name` is called at a place; the first has the names of the Program.
+    """The name of the variable `name` at a place; the first place has the names of the Program.
 
-    The gradient of a renamed variable is called as gradients are, which loops and branches count on.
+    The name of a renamed variable's gradient ends in @GRAD, which loops and branches rely on.
     """
     if not place:
         return name
@@ -57,22 +58,22 @@ def _role(op) -> int:
 
 
 def _cut_output(op) -> str:
-    """The output of a batch norm or its gradient that has the samples of the batch."""
+    """The output of a batch norm, or its gradient, that has the batch dimension."""
     return "Y" if "Y" in op.output_names() else "X@GRAD"
 
 
 class Replicas:
-    """The Program that does for `count` places what `source` does for one.
+    """The Program that runs `source` on `count` places.
 
     Args:
-        source (ProgramDesc): what to copy.
-        count (int): places.
-        fed (tuple of str): the variables that are fed: every place has its own.
-        loss_name (str|None): whose gradient is scaled; None where nothing is trained.
-        scale (float|None): what that gradient starts from; None where the user sets it.
-        trainers (Trainers, optional): the processes over which gradients are added up, too.
-        sync (bool): whether batch norms are over the samples of all places and trainers.
-        one_state (bool): whether there is one of the persistable variables that the places change.
+        source (ProgramDesc): the Program to replicate.
+        count (int): the number of places.
+        fed (tuple of str): the fed variables, of which each place has its own.
+        loss_name (str|None): the loss, whose gradient is scaled; None without training.
+        scale (float|None): the start of that gradient; None when the user sets it.
+        trainers (Trainers, optional): the processes over which gradients are summed in addition.
+        sync (bool): whether batch norms use the samples of all places and trainers.
+        one_state (bool): whether persistable variables that places change exist once.
     """
 
     def __init__(
@@ -93,26 +94,26 @@ class Replicas:
         self._from, self._into = source.block(0), self.desc.block(0)
         self._loss_grad = loss_name + GRAD_VAR_SUFFIX if loss_name else None
         self._scale = scale
-        #: variables of which every place has its own
+        #: variables of which each place has its own
         self._own = set(fed)
-        #: what batch norms over the samples of all places make: there is one of each
+        #: outputs of batch norms over the samples of all places, which exist once
         self._joint: set[str] = set()
-        #: gradients that have been summed: from there on all places mean the first one's
+        #: summed gradients: from then on all places use the first place's
         self._summed: set[str] = set()
         ops = [self._from.op(i) for i in range(self._from.op_size())]
-        #: gradients that the Program exchanges itself, by an operator of its own
+        #: gradients that operators of the Program exchange
         self._exchanged = {name for op in ops if op.type() == "allreduce" for name in op.input("X")}
         if count > 1 and any(op.type() == "conditional_block_grad" and self._updates(op) for op in ops):
             raise NotImplementedError(
                 "a Program whose optimizer stands in a branch cannot run on several places: a branch is taken by each "
                 "place, an update is made once"
             )
-        #: the operator that compresses a gradient
+        #: gradient -> the operator that compresses it
         self.compressed = {op.output("Grad_out")[0]: op for op in ops if op.type() == "dgc"}
         self._find_own(ops)
         if one_state:
             self._own -= {n for n in self._own - set(fed) if self._is_persistable(n)}
-        #: persistable variables that the places change, such as running averages
+        #: persistable variables that places change, such as running averages
         self.states = [n for n in sorted(self._own - set(fed)) if self._is_persistable(n)]
         self._into._remove_op(0, len(ops))
         for op in ops:
@@ -123,7 +124,7 @@ class Replicas:
         self.desc.flush()
 
     def _updates(self, op) -> bool:
-        """Whether the sub-block of an operator has an optimizer's update."""
+        """Whether the sub-block of an operator contains an optimizer's update."""
         block = self._source.block(op._block_attr_id("sub_block"))
         return any(_role(block.op(i)) & OpRole.Optimize for i in range(block.op_size()))
 
@@ -144,9 +145,9 @@ class Replicas:
         self._own |= (written | unwritten) - {EMPTY_VAR_NAME} - self._joint
 
     def name(self, name: str, place: int, inner: frozenset = frozenset()) -> str:
-        """What the variable is called at a place; `inner` are those that the blocks around the operator declare."""
+        """The name of a variable at a place; `inner` are the variables that sub-blocks around the operator declare."""
         if name in inner:
-            # Only the gradient of what is renamed: scopes keep the others apart.
+            # only gradients of renamed variables: other gradients are in separate scopes
             base = strip_grad_suffix(name)
             renamed = base != name and base not in inner and base in self._own
         else:
@@ -159,7 +160,7 @@ class Replicas:
             if op.type() == "dgc_momentum" and self.count > 1:
                 self._hand_velocity_out(op)
             return
-        # That of a scaled loss has another name than the loss's own gradient.
+        # the gradient of a scaled loss has another name than that of the loss
         if self._loss_grad is not None and _role(op) == OpRole.Backward | OpRole.Loss and op.type() == "fill_constant":
             if self._scale is None:
                 return
@@ -180,17 +181,19 @@ class Replicas:
                 self._sum(grad, op.attr(DUE) if op.has_attr(DUE) else None)
 
     def _joins(self, op) -> bool:
-        """Whether an operator is a batch norm (or its gradient) of which all samples count."""
+        """Whether an operator is a batch norm (or its gradient) over all samples."""
         by_averages = any(op.has_attr(name) and op.attr(name) for name in ("use_global_stats", "is_test"))
         return self._sync and op.type() in BATCH_NORM and not by_averages
 
     def _is_shared(self, op) -> bool:
-        """Whether an operator works on what the places share by now, as a sum of gradients over processes does."""
+        """Whether an operator works on shared variables, such as a sum of gradients over processes."""
         made = op.output_arg_names()
         return bool(made) and all(self.name(n, 1) == n for n in (*made, *op.input_arg_names()))
 
     def _sum(self, grad: str, due: str | None) -> None:
-        """Adds the gradients of places and trainers up into the first place's; merged ones where `due` holds."""
+        """Appends the sum of a gradient over places and trainers to the first place's; of merged gradients, where `due`
+        holds.
+        """
         if self.count > 1 and grad not in self._joint:
             append(self._into, "sum", {"X": [at_place(grad, p) for p in range(self.count)]}, {"Out": [grad]})
         if grad in self.compressed:
@@ -200,7 +203,7 @@ class Replicas:
         self._summed.add(grad)
 
     def _exchange_compressed(self, grad: str) -> None:
-        """Adds up what the operators `dgc` of places and trainers chose."""
+        """Appends the sum of the elements that the operators `dgc` of places and trainers selected."""
         op = self.compressed[grad]
         encoded = [self.name(op.output("EncodeGrad")[0], place) for place in range(self.count)]
         if self._trainers is not None or self.count > 1:
@@ -208,7 +211,7 @@ class Replicas:
             append_decoded(self._into, op, grad, encoded, ring)
 
     def _hand_velocity_out(self, op) -> None:
-        """Until compression begins all places have the velocity that the update has made."""
+        """Copies the updated velocity to all places until compression begins."""
         velocity = op.output("VelocityOut")[0]
         begin, early = f"{velocity}@BEGIN", f"{velocity}@EARLY"
         for name, dtype in ((begin, VarType.FP32), (early, VarType.BOOL)):
@@ -225,7 +228,7 @@ class Replicas:
             append(inner, "assign", {"X": [velocity]}, {"Out": [place]})
 
     def _all_reduce(self, op) -> None:
-        """The operator `allreduce`: over the places first, then as it stands over the trainers."""
+        """The operator `allreduce`: over the places first, then unchanged over the trainers."""
         (x,), (out,) = op.input("X"), op.output("Out")
         total = x
         for place in range(1, self.count):
@@ -237,13 +240,13 @@ class Replicas:
         self._summed.add(out)
 
     def _exchange_block(self, grad: str, due: str | None) -> Any:
-        """Where the operators stand that exchange a gradient: a branch of their own where not every run does."""
+        """The block of the operators that exchange a gradient: a branch when not every run exchanges it."""
         if due is None:
             return self._into
         return self._branch(due, grad, [grad], f"{grad}@EXCHANGED")
 
     def _branch(self, cond: str, read: str, made: list[str], scopes_name: str) -> Any:
-        """The block of a branch that is taken where `cond` holds."""
+        """The block of a branch that runs when `cond` holds."""
         inner = self.desc.append_block(self._into)
         scopes = self._into.var(scopes_name)
         scopes.set_type(VarType.STEP_SCOPES)
@@ -252,7 +255,9 @@ class Replicas:
         return inner
 
     def _batch_norm(self, op) -> None:
-        """A batch norm or its gradient over the samples of all places: of their batches joined, and cut again."""
+        """A batch norm or its gradient over the samples of all places: their batches are concatenated, the output is
+        split.
+        """
         if self.count == 1:
             self._copy(op, self._into, 0).set_type(BATCH_NORM[op.type()])
             return
@@ -270,7 +275,7 @@ class Replicas:
             if slot in op.input_names():
                 joined.set_input(slot, [whole[n] for n in op.input(slot)])
         joined.set_output(cut, [result])
-        # What cuts as the batches were is the gradient of joining them.
+        # the gradient of the concatenation splits the output by the batches' sizes
         ins = {"X": self._at_places(x), "Out@GRAD": [result]}
         append(self._into, "concat_grad", ins, {"X@GRAD": self._at_places(made)}, axis=0, **role)
 
@@ -278,7 +283,7 @@ class Replicas:
         return [self._declared(name, place, frozenset()) for place in range(self.count)]
 
     def _whole(self, name: str) -> str:
-        """A variable for the batches of all places, one after the other."""
+        """A variable for the concatenated batches of all places."""
         made = name + "@ALL_PLACES"
         var = self._from.find_var(name)
         if var is not None and not self._into.has_var(made):
@@ -299,13 +304,13 @@ class Replicas:
         for name in [n for n, kind in kinds.items() if kind == core.AttrType.BLOCK]:
             block, names = self._block(op._block_attr_id(name), place, into, inner)
             copy.set_block_attr(name, block)
-            # Its other attributes may name variables of the block.
+            # its other attributes may name variables of the block
             for other in (n for n, kind in kinds.items() if kind == core.AttrType.STRINGS and n != OP_ROLE_VAR):
                 copy._set_attr(other, [self.name(v, place, names) for v in op.attr(other)])
         return copy
 
     def _block(self, number: int, place: int, parent, inner: frozenset) -> tuple[Any, frozenset]:
-        """A copy of a block for a place, and what it and the blocks around it declare."""
+        """A copy of a block for a place, and the variables that it and the blocks around it declare."""
         source = self._source.block(number)
         inner |= {var.name() for var in source.all_vars()}
         copy = self.desc.append_block(parent)
@@ -316,7 +321,7 @@ class Replicas:
         return copy, inner
 
     def _declared(self, name: str, place: int, inner: frozenset) -> str:
-        """The name at the place of a variable, which block 0 declares as it does the Program's own."""
+        """The name of a variable at a place; it is declared in block 0 like the Program's variable."""
         new = self.name(name, place, inner)
         if new != name and name not in inner and not self._into.has_var(new):
             var = self._from.find_var(name)
@@ -326,7 +331,9 @@ class Replicas:
 
 
 def split(value, count: int) -> list:
-    """An array or LoDTensor as `count` LoDTensors or arrays of neighbouring samples; fewer where samples are few."""
+    """`count` consecutive parts of an array or LoDTensor, as arrays or LoDTensors; fewer when there are fewer
+    samples.
+    """
     lod = value.lod() if isinstance(value, core.LoDTensor) else []
     array = np.asarray(value)
     samples = len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
@@ -350,10 +357,10 @@ def split(value, count: int) -> list:
 
 
 def merge(parts: list) -> Any:
-    """What the places have fetched, one after the other: the reverse of `split`.
+    """The concatenation of the places' fetched values: the inverse of `split`.
 
     Raises:
-        ValueError: their shapes differ beyond the first axis.
+        ValueError: when shapes differ beyond the first axis.
     """
     if isinstance(parts[0], core.LoDTensorArray):
         merged = core.LoDTensorArray()

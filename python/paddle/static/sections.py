@@ -1,7 +1,7 @@
-"""Running a section of a pipeline: the operators of one Program over the parts of a batch, in the order of 2.0.2.
+"""A section of a pipeline: runs the operators of one Program over the micro-batches of a batch, in the order of 2.0.2.
 
-The parts are operators of one Program: forward for each, backward for each, and one update. What operators make has a
-name for each part; parameters, sums of gradients and the learning rate exist once.
+All micro-batches are in one Program: forward of each, backward of each, and one update. Outputs of operators have a
+name for each micro-batch; parameters, sums of gradients and the learning rate exist once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _BACKWARD = (int(OpRole.Backward), int(OpRole.Backward) | int(OpRole.Loss))
 
 
 def of_part(name: str, part: int) -> str:
-    """What a variable is called in a part of the batch."""
+    """The name of a variable in a micro-batch."""
     return f"{name}@MICRO_{part}" if part else name
 
 
 class Section:
-    """What a process runs for its section.
+    """The Program of this process's section, for all micro-batches.
 
     Args:
-        program (Program): of the section. count (int): parts of a batch.
+        program (Program): the section's. count (int): the number of micro-batches.
     """
 
     def __init__(self, program: Any, count: int) -> None:
@@ -40,7 +40,7 @@ class Section:
         self._from, self._into = source.block(0), self.desc.block(0)
         every = [self._from.op(i) for i in range(self._from.op_size())]
         ops = [op for op in every if op.type() not in READER_OPS]
-        #: where batches of readers come from, and what they are called
+        #: (reader, variables of a batch) of each `read` operator
         self.reads = [(op.input("Reader")[0], op.output("Out")) for op in every if op.type() == "read"]
         role = [int(op.attr(OP_ROLE)) for op in ops]
         before = [op for op, r in zip(ops, role, strict=True) if r == OpRole.LRSched]
@@ -62,7 +62,7 @@ class Section:
         self.desc.flush()
 
     def name(self, name: str, part: int) -> str:
-        """What a variable of the section is called in a part."""
+        """The name of a variable of the section in a micro-batch."""
         return name if name in self._shared else of_part(name, part)
 
     def _copy(self, op: Any, part: int) -> None:
@@ -88,12 +88,12 @@ class Section:
     def run(
         self, executor: Any, feed: dict[str, Any], fetch_list: list[Any], scope: Any, place: Any, numpy: bool
     ) -> list:
-        """Runs a batch; of what is fetched the parts come one after the other, None for what other sections make."""
+        """Runs a batch; fetched values of the micro-batches are concatenated, None for variables of other sections."""
         block = self.program.global_block()
         names, tensors = [], []
         for name, value in feed.items():
             if name not in block.vars or name in self.written:
-                continue  # another section's, or sent by the first
+                continue  # of another section, or received from the first one
             parts = split(FeedSlot(block.var(name), 1).tensor(value, place), self.count)
             if len(parts) != self.count:
                 raise ValueError(f"feed: the samples of '{name}' do not make {self.count} micro-batches")
@@ -102,7 +102,7 @@ class Section:
                 self._declared(name, i)
             tensors += parts
         for reader, outs in self.reads:
-            # Each part is a batch of the reader.
+            # each micro-batch is a batch of the reader
             source, slots = source_of(self.program, reader), [FeedSlot(block.var(n), 1) for n in outs]
             for i in range(self.count):
                 names += [of_part(n, i) for n in outs]

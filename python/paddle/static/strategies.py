@@ -1,4 +1,4 @@
-"""How Programs are built and run: the options that CompiledProgram and ParallelExecutor take."""
+"""BuildStrategy and ExecutionStrategy: the options of CompiledProgram and ParallelExecutor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Options:
 
     _defaults: dict[str, Any] = {}
 
-    _given: set[str]  # the options that were set
+    _given: set[str]  # the options that the user set
 
     def __init__(self) -> None:
         object.__setattr__(self, "_given", set())
@@ -33,7 +33,7 @@ class _Options:
         self._given.add(name)
 
     def _refuses(self, name: str) -> bool:
-        """Was this option set to False? (Its default may be False too.)"""
+        """Whether the user set this option to False; its default may be False as well."""
         return name in self._given and getattr(self, name) is False
 
     def __repr__(self) -> str:
@@ -42,10 +42,10 @@ class _Options:
 
 
 class ExecutionStrategy(_Options):
-    """How a CompiledProgram is run; what does not apply to this engine is kept and has no effect.
+    """The options of running a CompiledProgram; options that do not apply to this engine have no effect.
 
-    Operators of several places run on `num_threads` threads, by default on one for each place, and on no more than
-    there are cores. With 1 they run one after the other (each of them may still use several threads).
+    Operators of several places run on `num_threads` threads, by default one for each place, and at most one for each
+    core. With 1 they run sequentially (a single operator may use several threads).
 
     Examples:
         >>> import paddle.static as static
@@ -66,13 +66,13 @@ class ExecutionStrategy(_Options):
 
 
 class BuildStrategy(_Options):
-    """How a CompiledProgram is built; what does not apply to this engine is kept and has no effect.
+    """The options of building a CompiledProgram; options that do not apply to this engine have no effect.
 
-    What the engine does to a program by itself never changes its results; it can be turned off: `enable_inplace` False
-    (operators write over operands that nobody reads any more), `memory_optimize` False (nor is memory of which only the
-    shape is still needed given back early), `fuse_elewise_add_act_ops` False (chains of elementwise operators
-    run as one), `enable_sequential_execution` True (independent operators do not run at the same time). The environment
-    variable OAR_PLAN_PASSES does the same for the whole process.
+    The engine's passes never change results. They can be turned off: `enable_inplace` False (no operator writes its
+    result over an operand without later readers), `memory_optimize` False (in addition, memory of which only the shape
+    is needed is not freed early), `fuse_elewise_add_act_ops` False (chains of elementwise operators are not fused),
+    `enable_sequential_execution` True (independent operators do not run in parallel). The environment variable
+    OAR_PLAN_PASSES does the same for the whole process.
 
     Examples:
         >>> import paddle.static as static
@@ -81,14 +81,14 @@ class BuildStrategy(_Options):
     """
 
     class ReduceStrategy(enum.IntEnum):
-        """Whether gradients are reduced everywhere, or each on one place."""
+        """Whether each place gets the reduced gradients, or one place each."""
 
         AllReduce = 0
         Reduce = 1
         _NoReduce = 2
 
     class GradientScaleStrategy(enum.IntEnum):
-        """What the gradient of the loss starts from on several places."""
+        """The start of the loss's gradient on several places."""
 
         CoeffNumDevice = 0
         One = 1
@@ -128,12 +128,12 @@ class BuildStrategy(_Options):
     _builder: PassBuilder | None = None
 
     def _finalize_strategy_and_create_passes(self) -> PassBuilder:
-        """Where passes can be added; the same every time."""
+        """The PassBuilder, created at the first call."""
         if self._builder is None:
             object.__setattr__(self, "_builder", PassBuilder())
         assert self._builder is not None
         return self._builder
 
     def _repeats(self) -> int:
-        """How many batches of a place make one update."""
+        """The number of batches of one update at a place."""
         return self._builder.repeats() if self._builder is not None else 1

@@ -1,4 +1,4 @@
-"""Variables to files and back, one each or all in one, as Paddle's operators save and load write them."""
+"""Saving and loading of variables, one file each or all in one, in the format of Paddle's operators save and load."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def is_parameter(var) -> bool:
 
 
 def is_persistable(var) -> bool:
-    """Whether `var` is kept between runs and can be saved."""
+    """Whether `var` is persistable and can be saved."""
     return var.desc.type() not in _NO_VALUE and bool(var.persistable)
 
 
 def is_belong_to_optimizer(var) -> bool:
-    """Whether `var` is state of an optimizer: persistable, no parameter, not fed."""
+    """Whether `var` is state of an optimizer: persistable, neither a parameter nor fed."""
     return not is_parameter(var) and not var.desc.need_check_feed() and is_persistable(var)
 
 
@@ -53,7 +53,7 @@ def get_program_persistable_vars(program) -> list:
 
 
 def valid_program(program=None) -> Program:
-    """The Program meant: the default one for None, a CompiledProgram's own; TypeError for anything else."""
+    """The Program of an argument: the default one for None, that of a CompiledProgram; TypeError for other types."""
     if program is None:
         program = guards.default_main_program()
     elif isinstance(program, CompiledProgram):
@@ -71,14 +71,14 @@ def clone_var_in_block(block, var) -> Variable:
 
 
 def chosen_vars(program: Program, vars: Iterable | None, predicate) -> list:  # noqa: A002
-    """The variables meant: `vars`, or those of `program` that `predicate` holds for."""
+    """The selected variables: `vars`, or those of `program` for which `predicate` is true."""
     chosen = list(program.list_vars() if vars is None else vars)
     if vars is None and predicate is not None:
         chosen = [v for v in chosen if predicate(v)]
     for var in chosen:
         if not isinstance_of(var, Variable):
             raise TypeError(f"vars must be Variables, but one is {type(var)}")
-    # one name may stand in several blocks
+    # several blocks may declare one name
     return list({v.name: v for v in chosen if v.type != VarType.RAW}.values())
 
 
@@ -88,7 +88,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
     Args:
         executor (Executor): runs the saving operators.
-        dirname (str, optional): the folder; with neither it nor a file name the bytes are returned.
+        dirname (str, optional): the folder; without it and `filename` the bytes are returned.
         main_program (Program, optional): the default one when None.
         vars (list of Variable, optional): which; those that `predicate` holds for when None.
         predicate (callable, optional): takes a Variable.
@@ -98,7 +98,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         bytes when neither `dirname` nor `filename` is given, else None.
 
     Raises:
-        TypeError: when there is no Program. ValueError: when a name leads out of the folder.
+        TypeError: when there is no Program. ValueError: when a name leaves the folder.
     """
     program = valid_program(main_program)
     chosen = chosen_vars(program, vars, predicate)
@@ -119,7 +119,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
 
 def write_vars(executor, chosen: list, files: Saving, filename: str | None) -> None:
-    """Save the variables `chosen` as parts of a save: one file each, or all in `filename`."""
+    """Save the variables `chosen` as part of a save: one file each, or all in `filename`."""
     if filename is not None:
         _run_save(executor, chosen, files.path(filename))
         return
@@ -153,7 +153,7 @@ def _temporary():
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None) -> None:  # noqa: A002
-    """Load variables that :func:`save_vars` (or real Paddle) saved, into the global Scope.
+    """Load variables from files of :func:`save_vars` (or Paddle) into the global Scope.
 
     Args:
         executor (Executor): runs the loading operators.
@@ -161,11 +161,11 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         main_program (Program, optional): the default one when None.
         vars (list of Variable, optional): which; those that `predicate` holds for when None.
         predicate (callable, optional): takes a Variable.
-        filename (str|bytes, optional): the one file in which they are, in the order of their names.
+        filename (str|bytes, optional): one file with all variables, in the order of their names.
 
     Raises:
-        RuntimeError: when the files are not those of these variables: other shapes, types, or more or fewer of them.
-        ValueError: when there is neither folder nor file, or a name leads out of the folder.
+        RuntimeError: when number, shapes or types of the saved variables differ.
+        ValueError: without `dirname` and `filename`, or when a name leaves the folder.
     """
     program = valid_program(main_program)
     chosen = chosen_vars(program, vars, predicate)
@@ -211,7 +211,7 @@ def _run_load(executor, chosen: list, path: str | bytes, in_memory: bool = False
 
 
 def _check_entries(source: str | bytes, chosen: list, what: str) -> None:
-    """RuntimeError unless a file (or its bytes) has the tensors of the variables `chosen`, before any is changed."""
+    """RuntimeError unless a file (or its bytes) has the tensors of the variables `chosen`; called before any is set."""
     entries = core.tensor_file_entries(source)
     if len(entries) != len(chosen):
         raise RuntimeError(
@@ -225,7 +225,7 @@ def _check_entries(source: str | bytes, chosen: list, what: str) -> None:
 def check_fit(var, shape: Iterable[int], dtype: Any, what: str) -> None:
     """RuntimeError unless a tensor of `shape` and `dtype` (None for any) can be the value of `var`."""
     shape, expected = tuple(shape), tuple(var.shape)
-    # A variable made by its name alone says nothing of its value.
+    # a variable created by its name alone declares neither shape nor type
     if not expected:
         return
     if len(shape) != len(expected) or any(e not in (-1, n) for e, n in zip(expected, shape, strict=True)):
@@ -257,8 +257,8 @@ def _of_servers(program) -> bool:
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Save the persistable variables of a program: parameters, running statistics, optimizer state.
 
-    Of a trainer's Program of DistributeTranspiler the files are those of one process: the first trainer gets from the
-    servers what only they hold (`filename` is not read then).
+    For a trainer's Program of DistributeTranspiler the files equal those of a single process: the first trainer also
+    receives the variables that only servers hold (`filename` is ignored).
     """
     if _of_servers(main_program):
         return _save_distributed_persistables(executor, dirname, main_program)
@@ -269,8 +269,8 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 def load_persistables(executor, dirname, main_program=None, filename=None) -> None:
     """Load the persistable variables of a program; see :func:`load_vars`.
 
-    Of a server's Program of DistributeTranspiler these are the parts that the server at `current_endpoint` holds, of
-    the whole variables in the folder (incremental training); the startup Program is run before.
+    For a server's Program of DistributeTranspiler, loads the blocks of the server at `current_endpoint` from the whole
+    variables in the folder (incremental training), after the startup Program has run.
     """
     if _of_servers(main_program):
         return _load_distributed_persistables(executor, dirname, main_program)
@@ -288,9 +288,9 @@ def _check_distributed(program, what: str) -> None:
 
 
 def _save_distributed_persistables(executor, dirname, main_program=None) -> None:
-    """What a trainer has, and of the first one also what only servers have, as files of whole variables.
+    """Save a trainer's variables; the first trainer also saves whole variables that only servers hold.
 
-    A distributed table goes to ``__lookup_table__`` in the folder: each server writes its part there.
+    Each server writes its part of a distributed table to ``__lookup_table__`` in the folder.
     """
     _check_distributed(main_program, "save_persistables")
     remote = main_program._parameters_on_pservers.get_distributed_vars_by_vtypes(
@@ -321,9 +321,9 @@ def _save_distributed_persistables(executor, dirname, main_program=None) -> None
 
 
 def _append_recv_save(block, parts: list, path: str) -> None:
-    """An operator that gets the parts of a variable from their servers, and writes the whole."""
+    """Append an operator that receives the blocks of a variable from the servers, and saves the whole variable."""
     whole = parts[0].origin
-    # What each server has one of, such as powers of Adam's factors, all have alike.
+    # variables of which each server has a copy, such as Adam's beta powers, are equal on all
     parts = sorted(parts, key=lambda v: v.block_id) if parts[0].is_slice else parts[:1]
     attrs = {
         "trainer_id": 0,
@@ -340,11 +340,11 @@ def _append_recv_save(block, parts: list, path: str) -> None:
 
 
 def _load_distributed_persistables(executor, dirname, main_program=None) -> None:
-    """A server's parts of the whole variables in a folder."""
+    """Load a server's blocks from the whole variables in a folder."""
     _check_distributed(main_program, "load_persistables")
     endpoint = main_program._ps_endpoint
     if not endpoint:
-        raise ValueError("load_persistables: transpile of DistributeTranspiler must be told current_endpoint")
+        raise ValueError("load_persistables: DistributeTranspiler.transpile needs the argument current_endpoint")
     parts = main_program._parameters_on_pservers.get_distributed_vars_by_ep(endpoint)
     if not parts:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""paddle.static.amp: Programs in mixed precision."""
+"""paddle.static.amp: mixed precision for static Programs."""
 
 from .decorator import decorate
 from .fp16_lists import AutoMixedPrecisionLists, CustomOpLists

@@ -1,4 +1,4 @@
-"""The two operators of loss scaling, appended to the current Program."""
+"""The two operators of loss scaling: functions that append them to the current Program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_finite_and_unscale(x: Any, scale: Any, name: str | None = None) -> tup
         x (list|tuple of Variable): float16, float32 or float64. scale (Variable): of shape [1].
 
     Returns:
-        (x, found): `found`, a bool of shape [1], says whether there was inf or nan.
+        (x, found): `found`, a bool of shape [1], is True when a tensor holds inf or nan.
     """
     _check(x, "check_finite_and_unscale")
     helper = LayerHelper("check_finite_and_unscale", name=name)
@@ -50,13 +50,13 @@ def update_loss_scaling(
     stop_update: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Multiplies the scale by `incr_ratio` after so many good steps, by `decr_ratio` after so many bad ones, and clears
-    the gradients `x` of a bad step.
+    """Multiplies the scale by `incr_ratio` or `decr_ratio` after a number of finite or non-finite steps, and sets the
+    gradients `x` of a non-finite step to zero.
 
     Args:
-        x (list|tuple of Variable): gradients. found_inf (Variable): whether one of them held inf or nan.
+        x (list|tuple of Variable): gradients. found_inf (Variable): whether one of them holds inf or nan.
         prev_loss_scaling, num_good_steps, num_bad_steps (Variable): the state, of shape [1], written in place.
-        incr_every_n_steps, decr_every_n_nan_or_inf (int), incr_ratio, decr_ratio (float): when, and by what.
+        incr_every_n_steps, decr_every_n_nan_or_inf (int), incr_ratio, decr_ratio (float): see `decorate`.
         stop_update (bool): leaves the state as it is.
     """
     check_variable_and_dtype(prev_loss_scaling, "prev_loss_scaling", FLOATS, "update_loss_scaling")

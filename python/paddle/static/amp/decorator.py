@@ -1,4 +1,4 @@
-"""decorate: an optimizer whose Programs compute in mixed precision."""
+"""decorate: it wraps an optimizer for training in mixed precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["decorate"]
 
 
 class OptimizerWithMixedPrecision:
-    """What :func:`decorate` returns: an optimizer around another, which rewrites the Program and scales the loss."""
+    """The result of :func:`decorate`: a wrapper of an optimizer that rewrites the Program and scales the loss."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class OptimizerWithMixedPrecision:
         return self._optimizer._param_device_map
 
     def _set_distributed(self, flag: bool) -> None:
-        """Whether each gradient is looked at by itself, so that the exchange of the others goes on meanwhile."""
+        """Sets whether gradients are checked one by one, which overlaps with the exchange of other gradients."""
         self._is_distributed = flag
 
     def get_loss_scaling(self) -> Any:
@@ -81,7 +81,7 @@ class OptimizerWithMixedPrecision:
         if self._use_dynamic_loss_scaling:
             self._num_good_steps = var("num_good_steps", 0, "int32")
             self._num_bad_steps = var("num_bad_steps", 0, "int32")
-        # float32 as the master weights, whatever the loss is
+        # float32, as the master weights, for every type of loss
         rate = self._optimizer._learning_rate
         if isinstance(rate, float):
             self._optimizer._learning_rate_map[default_main_program()] = var("learning_rate", rate, "float32")
@@ -94,7 +94,7 @@ class OptimizerWithMixedPrecision:
         no_grad_set: Any = None,
         callbacks: Any = None,
     ) -> Pairs:
-        """Rewrites the forward operators, and appends those of backward from the scaled loss.
+        """Rewrites the forward operators, and appends backward from the scaled loss.
 
         Returns:
             Pairs of parameter and scaled gradient.
@@ -112,12 +112,12 @@ class OptimizerWithMixedPrecision:
             return self._optimizer.backward(self._scaled_loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def amp_init(self, place: Any, scope: Any = None, test_program: Any = None, use_fp16_test: bool = False) -> None:
-        """After the startup program has run: casts the parameters of pure float16 training.
+        """Casts the parameters for pure float16 training; call it after the startup program has run.
 
         Args:
-            place (Place): where they lie. scope (Scope, optional): the global one when None.
-            test_program (Program, optional): is rewritten like the Program that trains.
-            use_fp16_test (bool): also without pure float16 training.
+            place (Place): the parameters' place. scope (Scope, optional): the global one when None.
+            test_program (Program, optional): rewritten like the training Program.
+            use_fp16_test (bool): rewrite `test_program` also without pure float16 training.
         """
         assert self._train_program is not None, "amp_init: call minimize first"
         if self._use_pure_fp16:
@@ -129,7 +129,7 @@ class OptimizerWithMixedPrecision:
                 rewrite_program(test_program, self._amp_lists)
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """Appends the check of the scaled gradients, the change of the scale, and the update."""
+        """Appends the check of the scaled gradients, the update of the scale, and the optimizer's update."""
         update_role_var_grad(self._train_program, params_grads)
         if self._scales:
             self._append_scaling(params_grads)
@@ -211,18 +211,18 @@ def decorate(
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/decorate_en.html
 
-    On the CPU operators in float16 compute in float32 and round their results, so numbers are those of float16.
+    On the CPU, float16 operators compute in float32 and round the results to float16.
 
     Args:
-        optimizer (Optimizer): which updates the parameters.
-        amp_lists (CustomOpLists, optional): which operators compute in which type; the default lists when None.
+        optimizer (Optimizer): the optimizer to wrap.
+        amp_lists (CustomOpLists, optional): the operators of each type; the default lists when None.
         init_loss_scaling (float): the first scale of the loss.
-        incr_every_n_steps, decr_every_n_nan_or_inf (int): after so many good steps in a row the scale grows, after so
-            many with inf or nan it shrinks.
-        incr_ratio, decr_ratio (float): by what the scale is multiplied then.
-        use_dynamic_loss_scaling (bool): whether the scale changes.
-        use_pure_fp16 (bool): parameters and all operators are float16, but for those that can not be.
-        use_fp16_guard (bool, optional): only those under `fp16_guard`; as `use_pure_fp16` when None.
+        incr_every_n_steps, decr_every_n_nan_or_inf (int): the scale grows after this number of consecutive finite
+            steps, and shrinks after this number of steps with inf or nan.
+        incr_ratio, decr_ratio (float): the factors of the scale.
+        use_dynamic_loss_scaling (bool): whether to change the scale.
+        use_pure_fp16 (bool): parameters and operators are float16, except those without float16 support.
+        use_fp16_guard (bool, optional): only operators in `fp16_guard`; as `use_pure_fp16` when None.
 
     Returns:
         OptimizerWithMixedPrecision: with `minimize`, `backward`, `apply_gradients`, `amp_init`.

@@ -1,4 +1,4 @@
-"""Which operators compute in float16 in a mixed-precision Program."""
+"""The lists of operators by element type in mixed precision."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 __all__ = ["AutoMixedPrecisionLists", "CustomOpLists"]
 
-#: always in float16: they gain by it
+#: computed in float16, where they are faster
 white_list = set(
     """
     conv2d matmul matmul_v2 mul
     """.split()
 )
 
-#: always in float32: sums and exponents that float16 can not hold
+#: computed in float32: their sums and exponents exceed the range of float16
 black_list = set(
     """
     exp square log mean sum cos_sim softmax softmax_with_cross_entropy sigmoid_cross_entropy_with_logits
@@ -21,7 +21,7 @@ black_list = set(
     """.split()
 )
 
-#: as what comes before them
+#: computed in the type of their inputs
 gray_list = set(
     """
     elementwise_add elementwise_sub elementwise_mul elementwise_div elementwise_max elementwise_min
@@ -32,7 +32,7 @@ gray_list = set(
     """.split()
 )
 
-#: without a kernel for float16 in Paddle, or not trusted there: in float32 even where all else is float16
+#: without a (reliable) float16 kernel in Paddle: computed in float32 even in pure float16 training
 unsupported_fp16_list = set(
     """
     send send_barrier recv fetch_barrier create_py_reader create_double_buffer_reader read load increment
@@ -61,9 +61,9 @@ class AutoMixedPrecisionLists:
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/CustomOpLists_en.html
 
     Args:
-        custom_white_list, custom_black_list (set|list, optional): operators that are to compute in float16, and in
-            float32, wherever they stand by default.
-        custom_black_varnames (set|list, optional): whatever reads or writes these variables computes in float32.
+        custom_white_list, custom_black_list (set|list, optional): operators to compute in float16, and in float32,
+            regardless of the default lists.
+        custom_black_varnames (set|list, optional): operators that read or write these variables compute in float32.
 
     Raises:
         ValueError: for an operator in both lists.

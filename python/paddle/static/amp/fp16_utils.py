@@ -1,4 +1,4 @@
-"""Rewriting a Program so that some of its operators compute in float16."""
+"""Rewriting of a Program for mixed precision and pure float16."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["fp16_guard", "cast_model_to_fp16", "cast_parameters_to_fp16"]
 
 _TENSORS = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
 _GUARD = "__use_fp16__"
-#: normalisations keep their scales and averages in float32: what of them may be float16
+#: slots of normalisations that may be float16; their scales and statistics stay float32
 _NORMS = ("batch_norm", "fused_bn_add_activation", "layer_norm")
 _NORM_INPUTS, _NORM_OUTPUTS = ("X", "Z"), ("Y",)
-#: what reads data is left as it is
+#: operators that read data are not changed
 _READERS = ("create_py_reader", "read")
 _SHORT = {VarType.FP16: "fp16", VarType.FP32: "fp32"}
 
 
 def _inputs(op: Any, whole: bool = False) -> list[str]:
-    """The variables that an operator reads; of normalisations those that may be float16, unless `whole`."""
+    """The variables that an operator reads; of normalisations only those that may be float16, unless `whole`."""
     slots = op.input_names if whole or op.type not in _NORMS else _NORM_INPUTS
     return [name for slot in slots for name in op.input(slot)]
 
@@ -39,7 +39,7 @@ def _outputs(op: Any) -> list[str]:
 
 
 def _cast(block: Any, at: int, var: Any, dtype: Any) -> tuple[Any, bool]:
-    """`var` in another type, and whether an operator for that was inserted at `at`: there is one cast of a variable."""
+    """`var` cast to another type, and whether a cast operator was inserted at `at`: a variable has one cast."""
     name = f"{var.name}.cast_{_SHORT[dtype]}"
     known = block.vars.get(name)
     if known is not None and known.dtype == dtype:
@@ -51,7 +51,7 @@ def _cast(block: Any, at: int, var: Any, dtype: Any) -> tuple[Any, bool]:
 
 
 def _cast_inputs(block: Any, op: Any, at: int, source: Any, target: Any) -> int:
-    """Inserts casts of an operator's inputs from `source` to `target` before it; returns how many."""
+    """Inserts casts of an operator's inputs from `source` to `target` before it; returns their number."""
     inserted = 0
     for name in _inputs(op, whole=source != VarType.FP32):
         var = block.var(name)
@@ -78,7 +78,7 @@ def find_true_prev_op(ops: list[Any], cur_op: Any, var_name: str) -> Any:
     """The operator before `cur_op` that writes `var_name`, or None.
 
     Raises:
-        ValueError: where several do.
+        ValueError: when several operators do.
     """
     before = ops[: next((i for i, op in enumerate(ops) if op is cur_op), len(ops))]
     found = [op for op in before for name in op.output_arg_names if name == var_name]
@@ -88,14 +88,14 @@ def find_true_prev_op(ops: list[Any], cur_op: Any, var_name: str) -> Any:
 
 
 def find_true_post_op(ops: list[Any], cur_op: Any, var_name: str) -> list[Any]:
-    """The operators behind `cur_op` that read `var_name`."""
+    """The operators after `cur_op` that read `var_name`."""
     at = next((i for i, op in enumerate(ops) if op is cur_op), len(ops))
     return [op for op in ops[at + 1 :] for name in op.input_arg_names if name == var_name]
 
 
 @contextlib.contextmanager
 def fp16_guard() -> Iterator[None]:
-    """Operators made in this context are those that pure float16 training computes in float16.
+    """A context manager: with `use_fp16_guard`, pure float16 training computes only operators created in it in float16.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/fp16_guard_en.html
 
@@ -122,18 +122,17 @@ def _keeps_fp32(op: Any, lists: AutoMixedPrecisionLists, guarded: bool) -> bool:
 def cast_model_to_fp16(
     program: Any, amp_lists: AutoMixedPrecisionLists | None = None, use_fp16_guard: bool = True
 ) -> set[str]:
-    """Makes the variables and operators of a Program float16, but for those that must stay in float32.
+    """Converts the variables and operators of a Program to float16, except those that must stay float32.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_model_to_fp16_en.html
 
     Args:
-        program (Program): is changed in place: types of variables, `dtype` attributes, and casts around operators that
-            compute in float32.
-        amp_lists (CustomOpLists, optional): operators that do not compute in float16; the default lists when None.
-        use_fp16_guard (bool): only what was made under :func:`fp16_guard` becomes float16.
+        program (Program): changed in place: types of variables, `dtype` attributes, and casts around float32 operators.
+        amp_lists (CustomOpLists, optional): the operators that stay float32; the default lists when None.
+        use_fp16_guard (bool): convert only operators created in :func:`fp16_guard`.
 
     Returns:
-        set[str]: the variables that are read in float16, among them the parameters to cast with
+        set[str]: variables that are read in float16, including the parameters to cast with
         :func:`cast_parameters_to_fp16`.
 
     Examples:
@@ -202,10 +201,10 @@ def cast_parameters_to_fp16(place: Any, program: Any, scope: Any = None, to_fp16
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_parameters_to_fp16_en.html
 
     Args:
-        place (CPUPlace|CUDAPlace): where they lie.
-        program (Program): whose parameters.
-        scope (Scope, optional): where the values are; the global one when None.
-        to_fp16_var_names (set|list, optional): which, as :func:`cast_model_to_fp16` returned them.
+        place (CPUPlace|CUDAPlace): the parameters' place.
+        program (Program): the Program of the parameters.
+        scope (Scope, optional): the Scope of the values; the global one when None.
+        to_fp16_var_names (set|list, optional): the result of :func:`cast_model_to_fp16`.
     """
     wanted = set(to_fp16_var_names or ())
     scope = scope or global_scope()
@@ -216,8 +215,9 @@ def cast_parameters_to_fp16(place: Any, program: Any, scope: Any = None, to_fp16
 
 
 def rewrite_program(main_prog: Any, amp_lists: AutoMixedPrecisionLists) -> None:
-    """Inserts casts into the global block so that operators of the white list compute in float16, those of the black
-    list in float32, and those of the gray list as what they read was computed."""
+    """Inserts casts into the global block: operators of the white list compute in float16, those of the black list in
+    float32, those of the gray list in the type of the operators before them.
+    """
     block = main_prog.global_block()
     white: set[Any] = set()
     black: set[Any] = set()
@@ -260,11 +260,11 @@ def rewrite_program(main_prog: Any, amp_lists: AutoMixedPrecisionLists) -> None:
 
 
 def update_role_var_grad(main_prog: Any, params_grads: list[tuple[Any, Any]]) -> None:
-    """Where the gradient of a float32 parameter is a cast of a float16 one, ranks exchange the float16 one: its
-    operator gets the attribute that names it, and the cast becomes part of the update.
+    """Where the gradient of a float32 parameter is a cast of a float16 gradient, ranks exchange the float16 gradient:
+    `op_role_var` moves to its operator, and the cast gets the role Optimize.
 
     Raises:
-        ValueError: for a cast that is no part of backward, or whose result backward itself reads.
+        ValueError: for a cast outside of backward, or whose result backward reads.
     """
     block = main_prog.global_block()
     for param, grad in params_grads:
@@ -290,7 +290,7 @@ def update_role_var_grad(main_prog: Any, params_grads: list[tuple[Any, Any]]) ->
 
 
 def _move_to_end(block: Any, op: Any) -> None:
-    # The gradient's `op` is looked up by what follows: it is to be the one that stays.
+    # later steps read the gradient's `op`: it must be the operator that remains
     desc = block.desc.append_op()
     desc.copy_from(op.desc)
     at = op.idx

@@ -1,4 +1,4 @@
-"""paddle.static.nn: layers of static Programs."""
+"""paddle.static.nn: functions that create layers of static Programs."""
 
 from ..conditional import case, cond, switch_case
 from ..creation import create_parameter

@@ -1,4 +1,4 @@
-"""Layers that make their own parameters: fc, embedding, batch_norm, layer_norm, bilinear_tensor_product, row_conv."""
+"""Layers with new parameters: fc, embedding, batch_norm, layer_norm, bilinear_tensor_product, row_conv."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
     Args:
         x (Variable|list of Variable): float16, float32 or float64; flattened to matrices from `num_flatten_dims` on.
         size (int): units.
-        weight_attr, bias_attr (ParamAttr|bool|..., optional): False for the bias: none.
+        weight_attr, bias_attr (ParamAttr|bool|..., optional): attributes of weight and bias; False for no bias.
         activation (str, optional): an activation operator.
-        name (str, optional): a name for parameters and outputs.
+        name (str, optional): prefix of the names of parameters and outputs.
 
     Returns:
         Variable: of shape x.shape[:num_flatten_dims] + [size].
@@ -84,7 +84,7 @@ def lookup_layer(op_type, where, input, size, is_sparse, is_distributed, padding
 
 
 def _row(padding_idx, size) -> int:
-    """A row of a table of `size` counted from its start; -1 for None."""
+    """A non-negative row number of a table of `size`; -1 for None."""
     return -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
 
 
@@ -98,14 +98,14 @@ def embedding(
     param_attr=None,
     dtype="float32",
 ):
-    """Rows of a table for ids.
+    """Embedding: rows of a new table, selected by ids.
 
     Args:
         input (Variable): int64 ids of any shape.
         size (list|tuple): [rows, width] of the table.
         is_sparse (bool): gradients as SelectedRows.
-        padding_idx (int, optional): this id gives zeros.
-        param_attr (ParamAttr, optional): of the table.
+        padding_idx (int, optional): the id whose result is zeros.
+        param_attr (ParamAttr, optional): attributes of the table.
         dtype (str): float16, float32 or float64.
 
     Returns:
@@ -134,14 +134,14 @@ def sparse_embedding(
     param_attr=None,
     dtype="float32",
 ):
-    """Rows for ids of a table that parameter servers hold.
+    """Embedding by a table that parameter servers hold.
 
     Args:
         input (Variable): int64 ids, the last dimension of size 1.
         size (list|tuple): [rows, width] of the table.
-        padding_idx (int, optional): this id gives zeros.
-        is_test (bool): ids that have no row get none.
-        entry (ProbabilityEntry|CountFilterEntry, optional): which ids get a row in training; None: all.
+        padding_idx (int, optional): the id whose result is zeros.
+        is_test (bool): do not create rows for new ids.
+        entry (ProbabilityEntry|CountFilterEntry, optional): selects the ids that get a row in training; None: all.
         param_attr (ParamAttr, optional): of the table.
         dtype (str): float32.
 
@@ -182,7 +182,7 @@ def sparse_embedding(
 
 
 def batch_norm_parameters(helper, x, dtype, data_layout, statistics, averaged):
-    """(scale, bias, running mean, running variance) of a batch norm of `x`; `statistics`: the names of the last two.
+    """(scale, bias, running mean, running variance) of a batch norm of `x`; `statistics`: names of the last two.
 
     Raises:
         ValueError: for another layout than NCHW and NHWC.
@@ -216,7 +216,7 @@ def batch_norm(
     do_model_average_for_mean_and_var=True,
     use_global_stats=False,
 ):
-    """Batch normalisation with parameters and running statistics of its own.
+    """Batch normalisation with new parameters and running statistics.
 
     Args:
         input (Variable): 2 to 5 dimensions, float16, float32 or float64.
@@ -225,7 +225,7 @@ def batch_norm(
         momentum (float|Variable): running = momentum * running + (1 - momentum) * batch.
         data_layout (str): "NCHW": channels second; "NHWC": last.
         moving_mean_name, moving_variance_name (str, optional): names of the running statistics.
-        use_global_stats (bool): use the running statistics when training, too.
+        use_global_stats (bool): use the running statistics in training as well.
 
     Raises:
         ValueError: for another layout.
@@ -242,7 +242,7 @@ def batch_norm(
     if in_place:
         keywords["Y"] = input
     if mode.in_static_mode():
-        # As in 2.0.2 these are the first two of the layer's temporaries, by whose names they are fetched.
+        # As in 2.0.2 these are the layer's first two temporaries: scripts fetch them by these names.
         for slot in ("SavedMean", "SavedVariance"):
             keywords[slot] = helper.create_variable_for_type_inference(dtype)
     outputs = named(
@@ -277,11 +277,11 @@ def layer_norm(
     act=None,
     name=None,
 ):
-    """Layer normalisation over the dimensions from `begin_norm_axis` on, with parameters of its own (static mode only).
+    """Layer normalisation over the dimensions from `begin_norm_axis` on, with new parameters (static mode only).
 
     Args:
         input (Variable): float32 or float64.
-        scale, shift (bool): whether to multiply and to add parameters.
+        scale, shift (bool): whether to multiply by a scale and to add a shift.
         act (str, optional): an activation operator.
     """
     assert mode.in_static_mode(), "layer_norm is for Programs; use LayerNorm outside one"
@@ -315,16 +315,16 @@ def layer_norm(
 
 
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
-    """act(x W[k] y + b[k]) for every k of `size`, with weights and bias of its own (Paddle 2.0:
+    """act(x W[k] y + b[k]) for every k of `size`, with new weights and bias (Paddle 2.0:
     paddle.static.nn.bilinear_tensor_product).
 
     Args:
         x (Variable): [batch, m], float32 or float64.
         y (Variable): [batch, n] of the same type.
-        size (int): how many matrices, and columns of the result.
+        size (int): the number of matrices, and of columns of the result.
         act (str, optional): an activation operator.
         param_attr, bias_attr (ParamAttr|bool, optional): of the weights [size, m, n] and the bias [1, size]; False for
-            the bias: none.
+            no bias.
 
     Returns:
         Variable: [batch, size].
@@ -346,12 +346,12 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
 
 
 def row_conv(input, future_context_size, param_attr=None, act=None):  # noqa: A002
-    """The convolution of every step with the steps ahead of it, each column with its own filter (Paddle 2.0:
+    """Lookahead convolution over each step and the following ones, with a filter for each column (Paddle 2.0:
     paddle.static.nn.row_conv).
 
     Args:
         input (Variable): float32; [steps, width] with LoD, or [sequences, steps, width].
-        future_context_size (int): how many steps ahead are seen.
+        future_context_size (int): the number of following steps.
         param_attr (ParamAttr, optional): of the filter [future_context_size + 1, width].
         act (str, optional): an activation operator.
 

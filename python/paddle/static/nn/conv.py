@@ -1,4 +1,4 @@
-"""Convolutions that make their own filters and bias, plain, transposed and deformable."""
+"""Convolutions with new filters and bias: plain, transposed and deformable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deform_c
 
 
 def _channels(input, groups, last, use_cudnn, param_attr):  # noqa: A002
-    """The input's channels; ValueError for arguments that do not fit them."""
+    """The number of the input's channels; ValueError for arguments that do not match it."""
     if not isinstance(use_cudnn, bool):
         raise ValueError(f"use_cudnn must be True or False, got {use_cudnn}")
     assert param_attr is not False, "conv: param_attr can not be False"
@@ -25,20 +25,20 @@ def _channels(input, groups, last, use_cudnn, param_attr):  # noqa: A002
 
 
 def _filters(helper, dtype, *layout, transposed=False):
-    """New filters; `layout` is what `filters_of` takes."""
+    """New filters; `layout` as for `filters_of`."""
     shape, initializer = filters_of(*layout, transposed=transposed)
     attr = helper.param_attr
     return helper.create_parameter(attr=attr, shape=shape, dtype=dtype, default_initializer=initializer)
 
 
 def _finished(helper, out, last):
-    """Plus the bias, through the activation."""
+    """Add the bias and apply the activation."""
     axis = len(out.shape) - 1 if last else 1
     return helper.append_activation(helper.append_bias_op(out, dim_start=axis, dim_end=axis + 1))
 
 
 def _conv(dims, input, num_filters, filter_size, stride, padding, dilation, groups, use_cudnn, data_format, **layer):  # noqa: A002
-    """The convolution in `dims` dimensions; `layer` is what a LayerHelper takes."""
+    """The convolution in `dims` dimensions; `layer` has the arguments of LayerHelper."""
     check_variable_and_dtype(input, "input", takes(f"conv{dims}d"), f"conv{dims}d")
     last = channel_last(data_format, dims)
     channels = _channels(input, groups, last, use_cudnn, layer["param_attr"])
@@ -66,7 +66,7 @@ def _conv_transpose(
     data_format,
     **layer,
 ):
-    """The transposed convolution in `dims` dimensions; without a filter size that which gives `output_size`."""
+    """The transposed convolution in `dims` dimensions; without a filter size, it follows from `output_size`."""
     last = channel_last(data_format, dims)
     if not isinstance(input, Variable):
         raise TypeError(f"conv{dims}d_transpose: input must be a Variable, got {type(input)}")
@@ -74,7 +74,7 @@ def _conv_transpose(
     depthwise = dims == 2 and channels == groups == num_filters and not use_cudnn
     op_type = "depthwise_conv2d_transpose" if depthwise else f"conv{dims}d_transpose"
     helper = LayerHelper(op_type, input=input, use_cudnn=use_cudnn, **layer)
-    # Paddle's names of the formats, whatever the number of dimensions.
+    # Paddle's names of the formats, for any number of dimensions
     attrs = windows(dims, stride, padding, dilation, groups, "NHWC" if last else "NCHW", last)
     if output_size is not None:
         if not isinstance(output_size, (list, tuple, INTS)):
@@ -115,7 +115,7 @@ def deformable_layer(
     modulated,
     name,
 ):
-    """A deformable convolution; `modulated`: the second version, whose elements are scaled by `mask`."""
+    """A deformable convolution; `modulated`: version 2, with the elements scaled by `mask`."""
     for what, x in (("input", input), ("offset", offset)):
         check_variable_and_dtype(x, what, FLOATS, "deformable_conv")
     check_type(mask, "mask", (Variable, type(None)), "deformable_conv")
@@ -145,7 +145,7 @@ def conv2d(
     name=None,
     data_format="NCHW",
 ):
-    """A 2-D convolution with filters and bias of its own.
+    """A 2-D convolution with new filters and bias.
 
     Args:
         input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC; the channels must be known.
@@ -153,7 +153,7 @@ def conv2d(
         filter_size, stride, dilation (int|list): one number or [height, width].
         padding (int|list|str): a number, [height, width], [top, bottom, left, right], four pairs, "SAME" or "VALID".
         groups (int, optional): groups of channels.
-        param_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
+        param_attr, bias_attr (ParamAttr|bool, optional): attributes of filters and bias; False for no bias.
         act (str, optional): an activation operator.
 
     Raises:
@@ -192,7 +192,7 @@ def conv3d(
     name=None,
     data_format="NCDHW",
 ):
-    """A 3-D convolution with filters and bias of its own (Paddle 2.0: paddle.static.nn.conv3d).
+    """A 3-D convolution with new filters and bias (Paddle 2.0: paddle.static.nn.conv3d).
 
     Args:
         input (Variable): [N, C, D, H, W], or [N, D, H, W, C] for NDHWC; the channels must be known.
@@ -200,7 +200,7 @@ def conv3d(
         filter_size, stride, dilation (int|list): one number or [depth, height, width].
         padding (int|list|str): a number, three, six (before and behind each dimension), five pairs, "SAME" or "VALID".
         groups (int, optional): groups of channels.
-        param_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
+        param_attr, bias_attr (ParamAttr|bool, optional): attributes of filters and bias; False for no bias.
         act (str, optional): an activation operator.
 
     Raises:
@@ -247,21 +247,21 @@ def conv2d_transpose(
     name=None,
     data_format="NCHW",
 ):
-    """A 2-D transposed convolution with filters and bias of its own (Paddle 2.0: paddle.static.nn.conv2d_transpose).
+    """A 2-D transposed convolution with new filters and bias (Paddle 2.0: paddle.static.nn.conv2d_transpose).
 
     Args:
         input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC; the channels must be known.
         num_filters (int): output channels.
-        output_size (int|list, optional): [height, width] of the result, where the stride leaves a choice.
-        filter_size (int|list, optional): one number or [height, width]; None for that which gives `output_size`.
-        padding (int|list|str): what is cut off: a number, two, four, four pairs, "SAME" or "VALID".
+        output_size (int|list, optional): [height, width] of the result, where the stride permits several.
+        filter_size (int|list, optional): one number or [height, width]; None: derived from `output_size`.
+        padding (int|list|str): the size cut off: a number, two, four, four pairs, "SAME" or "VALID".
         stride, dilation (int|list): one number or [height, width].
         groups (int, optional): groups of channels.
-        param_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
+        param_attr, bias_attr (ParamAttr|bool, optional): attributes of filters and bias; False for no bias.
         act (str, optional): an activation operator.
 
     Raises:
-        ValueError: for another data format or padding, with neither of the two sizes.
+        ValueError: for another data format or padding, or without both sizes.
         TypeError: for an input that is no Variable.
 
     Examples:
@@ -306,21 +306,21 @@ def conv3d_transpose(
     name=None,
     data_format="NCDHW",
 ):
-    """A 3-D transposed convolution with filters and bias of its own (Paddle 2.0: paddle.static.nn.conv3d_transpose).
+    """A 3-D transposed convolution with new filters and bias (Paddle 2.0: paddle.static.nn.conv3d_transpose).
 
     Args:
         input (Variable): [N, C, D, H, W], or [N, D, H, W, C] for NDHWC; the channels must be known.
         num_filters (int): output channels.
-        output_size (int|list, optional): [depth, height, width] of the result, where the stride leaves a choice.
-        filter_size (int|list, optional): one number or three; None for that which gives `output_size`.
-        padding (int|list|str): what is cut off: a number, three, six, five pairs, "SAME" or "VALID".
+        output_size (int|list, optional): [depth, height, width] of the result, where the stride permits several.
+        filter_size (int|list, optional): one number or three; None: derived from `output_size`.
+        padding (int|list|str): the size cut off: a number, three, six, five pairs, "SAME" or "VALID".
         stride, dilation (int|list): one number or [depth, height, width].
         groups (int, optional): groups of channels.
-        param_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
+        param_attr, bias_attr (ParamAttr|bool, optional): attributes of filters and bias; False for no bias.
         act (str, optional): an activation operator.
 
     Raises:
-        ValueError: for another data format or padding, with neither of the two sizes.
+        ValueError: for another data format or padding, or without both sizes.
         TypeError: for an input that is no Variable.
 
     Examples:
@@ -365,8 +365,8 @@ def deform_conv2d(
     bias_attr=None,
     name=None,
 ):
-    """A deformable convolution with filters and bias of its own: every element of a window is displaced by `offset`
-    and, where there is a `mask`, scaled by it (Paddle 2.0: paddle.static.nn.deform_conv2d).
+    """A deformable convolution with new filters and bias: every element of a window is displaced by `offset` and, with
+    a `mask`, scaled by it (Paddle 2.0: paddle.static.nn.deform_conv2d).
 
     Args:
         x (Variable): [N, C, H, W], float32 or float64.
@@ -375,9 +375,9 @@ def deform_conv2d(
         num_filters (int): output channels.
         filter_size, stride, padding, dilation (int|list): one number or [height, width].
         groups (int): groups of channels.
-        deformable_groups (int): groups of channels with displacements of their own.
-        im2col_step (int): must divide N; changes nothing.
-        weight_attr, bias_attr (ParamAttr|bool, optional): False for the bias: none.
+        deformable_groups (int): groups of channels with separate displacements.
+        im2col_step (int): must divide N; no effect.
+        weight_attr, bias_attr (ParamAttr|bool, optional): attributes of filters and bias; False for no bias.
 
     Returns:
         Variable: [N, num_filters, height, width].

@@ -1,4 +1,4 @@
-"""Tags of sequences: a linear chain CRF in static Programs."""
+"""Linear-chain CRF for static Programs: cost and decoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["crf_decoding"]
 
 
 def crf_cost(input, label, param_attr=None, length=None):  # noqa: A002
-    """Minus the log likelihood of the tags of each sequence; for fluid.layers.linear_chain_crf."""
+    """The negative log likelihood of the tags of each sequence (fluid.layers.linear_chain_crf)."""
     check_variable_and_dtype(input, "input", takes("linear_chain_crf"), "linear_chain_crf")
     check_variable_and_dtype(label, "label", ["int64"], "linear_chain_crf")
     helper = LayerHelper("linear_chain_crf", **locals())
@@ -22,12 +22,12 @@ def crf_cost(input, label, param_attr=None, length=None):  # noqa: A002
 
 
 def crf_decoding(input, param_attr, label=None, length=None):  # noqa: A002
-    """The best sequence of tags.
+    """The most likely sequence of tags (Viterbi decoding).
 
     Args:
         input (Variable): float32 or float64 scores [rows, tags] with a LoD; with lengths [batch, steps, tags].
-        param_attr (ParamAttr): names the parameter that linear_chain_crf learned.
-        label (Variable): int64 tags; then the result is 1 where the best tag is the label's, else 0.
+        param_attr (ParamAttr): has the name of the parameter of linear_chain_crf.
+        label (Variable): int64 tags; with it the result is 1 where the decoded tag equals the label, else 0.
         length (Variable): int64 [batch].
 
     Returns:

@@ -1,4 +1,4 @@
-"""Prior boxes of detectors in one pass (SSD), and the layers that look at them."""
+"""Prior boxes and the head of SSD detectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["multi_box_head", "prior_box"]
 
 
 def as_list(value):
-    """A list of what may be one."""
+    """`value` if it is a list or tuple, else a list with it."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -29,7 +29,7 @@ def pair(name, value):
 
 
 def fixed(boxes, variances):
-    """Boxes that nothing trains."""
+    """Mark boxes as not trained: stop_gradient."""
     boxes.stop_gradient = True
     variances.stop_gradient = True
     return boxes, variances
@@ -49,28 +49,28 @@ def prior_box(
     name=None,
     min_max_aspect_ratios_order=False,
 ):
-    """Boxes around every place of a feature map, of several sizes and ratios of width and height.
+    """Prior boxes at every cell of a feature map, of several sizes and aspect ratios.
 
     Args:
         input (Variable): the feature map, [N, C, H, W], float32 or float64.
-        image (Variable): the image, [N, C, H, W]; its size is what counts.
-        min_sizes, max_sizes (list of float): sides of squares in pixels; each of `max_sizes` adds one whose side is the
-            geometric mean with that of `min_sizes`.
-        aspect_ratios (list of float): further ratios, for each of `min_sizes`; 1 is always there.
-        variance (list of float): four numbers to be given to every box.
-        flip (bool): the reciprocals of the ratios as well.
-        clip (bool): cut at the edges of the image.
-        steps (list of float): pixels between places, (width, height); 0 computes them.
-        offset (float): the center of a box in its place.
+        image (Variable): the image, [N, C, H, W], of which the size is used.
+        min_sizes, max_sizes (list of float): sides of squares in pixels; each of `max_sizes` adds a square whose side
+            is the geometric mean of the two.
+        aspect_ratios (list of float): further ratios in addition to 1, for each of `min_sizes`.
+        variance (list of float): the four variances of every box.
+        flip (bool): add the reciprocals of the ratios.
+        clip (bool): clip at the edges of the image.
+        steps (list of float): pixels between cells, (width, height); 0: computed from the sizes.
+        offset (float): the center of a box, as a fraction of its cell.
         name (str): a name for the outputs.
-        min_max_aspect_ratios_order (bool): the squares go before the other ratios.
+        min_max_aspect_ratios_order (bool): squares precede the other ratios.
 
     Returns:
-        (boxes, variances): both [H, W, boxes of a place, 4], boxes as shares of the image.
+        (boxes, variances): both [H, W, boxes of a cell, 4], boxes as fractions of the image.
 
     Raises:
-        ValueError: for `steps` that are no pair, sizes that do not fit.
-        IndexError: for sizes and variances that are not above 0.
+        ValueError: for `steps` that are no pair, or sizes that do not match.
+        IndexError: for sizes and variances that are not positive.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -105,7 +105,7 @@ def prior_box(
 
 
 def _sizes(layers, base_size, min_ratio, max_ratio):
-    """Sizes of all layers from ratios in percent, which rise by equal steps from the second layer on."""
+    """The sizes of all layers from ratios in percent, which grow linearly from the second layer on."""
     step = int(math.floor((max_ratio - min_ratio) / (layers - 2)))
     ratios = list(range(min_ratio, max_ratio + 1, step))
     least = [base_size * 0.1] + [base_size * r / 100.0 for r in ratios]
@@ -114,14 +114,14 @@ def _sizes(layers, base_size, min_ratio, max_ratio):
 
 
 def _each(name, value, layers):
-    """One value for every layer."""
+    """A list with a value for every layer."""
     if value and not (isinstance(value, (list, tuple)) and len(value) == layers):
         raise ValueError(f"{name} should be list or tuple, and the length of inputs and {name} should be the same.")
     return value
 
 
 def _looked_at(layer, filters, kernel_size, pad, stride):
-    """Convolved numbers of each image, those of a place together, [N, places * filters]."""
+    """The output of a convolution as [N, cells * filters], cell by cell."""
     seen = conv2d(layer, num_filters=filters, filter_size=kernel_size, padding=pad, stride=stride)
     return _flat(_ops.transpose2(seen, axis=[0, 2, 3, 1]), 1)
 
@@ -154,27 +154,26 @@ def multi_box_head(
     name=None,
     min_max_aspect_ratios_order=False,
 ):
-    """The head of an SSD detector: prior boxes on several feature maps, and a convolution of each for the boxes'
-    places and one for their classes.
+    """The head of an SSD detector: prior boxes on several feature maps, and for each map a convolution for locations
+    and one for class scores.
 
     Args:
         inputs (list of Variable): feature maps, [N, C, H, W], the largest first.
         image (Variable): the image, [N, C, H, W].
-        base_size (int): the side of the images, which `min_ratio` and `max_ratio` are percents of.
-        num_classes (int): classes, with that of the background.
-        aspect_ratios (list): for each map the further ratios of width and height.
-        min_ratio, max_ratio (int): sizes of boxes in percent, spread over the maps; for three maps and more.
-        min_sizes, max_sizes (list): or the sizes for each map, in pixels.
-        steps (list of float): pixels between places for each map, for width and height alike.
-        step_w, step_h (list of float): or each of them.
+        base_size (int): the side of the images; `min_ratio` and `max_ratio` are percentages of it.
+        num_classes (int): the number of classes, including the background.
+        aspect_ratios (list): for each map the aspect ratios in addition to 1.
+        min_ratio, max_ratio (int): sizes of boxes in percent, interpolated over the maps; for three or more maps.
+        min_sizes, max_sizes (list): alternatively the sizes for each map, in pixels.
+        steps (list of float): pixels between cells for each map, in both dimensions.
+        step_w, step_h (list of float): alternatively for width and height.
         offset, variance, flip, clip, min_max_aspect_ratios_order: as of `prior_box`.
         kernel_size, pad, stride (int): of the convolutions.
         name (str): not used.
 
     Returns:
-        (places [N, boxes, 4], scores [N, boxes, num_classes], boxes [boxes, 4], variances [boxes, 4]). With one map
-        alone nothing is reshaped: the first two are [N, boxes * 4] and [N, boxes * num_classes], the others
-        [H, W, boxes, 4].
+        (locations [N, boxes, 4], scores [N, boxes, num_classes], boxes [boxes, 4], variances [boxes, 4]). With a single
+        map the results are not reshaped: [N, boxes * 4], [N, boxes * num_classes], and twice [H, W, boxes, 4].
 
     Raises:
         ValueError: for lists whose length is not the number of maps.

@@ -1,4 +1,4 @@
-"""group_norm as a layer of static Programs."""
+"""group_norm for static Programs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def group_norm(
     data_layout="NCHW",
     name=None,
 ):
-    """Normalisation over groups of channels of each image, with parameters of its own where they are asked for.
+    """Normalisation over groups of channels of each image, with optional scale and shift parameters.
 
     Args:
         input (Variable): float32 or float64, of at least 2 dimensions.
-        groups (int): how many groups; divides the channels.
+        groups (int): the number of groups, which divides the channels.
         epsilon (float): added to the variance.
-        param_attr, bias_attr (ParamAttr, optional): of scale and shift; without one the step is left out.
+        param_attr, bias_attr (ParamAttr, optional): of scale and shift, which are absent when None.
         act (str, optional): an activation operator.
         data_layout (str): "NCHW": channels second; "NHWC": last.
         name (str, optional): a name for the output.

@@ -1,4 +1,4 @@
-"""Layers of static Programs with parameters of their own: instance_norm, spectral_norm, prelu, inplace_abn."""
+"""Layers of static Programs with new parameters: instance_norm, spectral_norm, prelu, inplace_abn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["instance_norm", "prelu", "spectral_norm"]
 
 
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):  # noqa: A002
-    """Normalises every channel of every image by itself, then scales and shifts it.
+    """Normalises each channel of each image, then scales and shifts it.
 
     Args:
         input (Variable): float32 or float64, of the shape [N, C, ...] with 2 to 5 dimensions.
         epsilon (float): added to the variance.
-        param_attr, bias_attr (ParamAttr, optional): of scale and shift; False, both of them (AssertionError otherwise),
-            leaves the step out.
+        param_attr, bias_attr (ParamAttr, optional): of scale and shift; False for none. Both or neither are False
+            (AssertionError otherwise).
         name (str, optional): a name for the output.
     """
     check_variable_and_dtype(input, "input", FLOATS, "instance_norm")
@@ -46,13 +46,13 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
 
 
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
-    """A weight divided by its greatest singular value, which a power iteration from random vectors finds.
+    """A weight divided by its greatest singular value, computed by power iteration from random vectors.
 
     Args:
         weight (Variable): float32 or float64, of 2 to 5 dimensions.
-        dim (int): the dimension (0 or 1) that is a row of the matrix; all others together are its columns.
+        dim (int): the dimension (0 or 1) of the matrix's rows; all others are its columns.
         power_iters (int): iterations.
-        eps (float): added to the lengths that the iteration divides by.
+        eps (float): added to the divisors of the iteration.
         name (str, optional): a name for the output.
     """
     helper = LayerHelper("spectral_norm", **locals())
@@ -74,12 +74,12 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
 
 
 def prelu(x, mode, param_attr=None, name=None):
-    """max(x, 0) + slope * min(x, 0), the slopes a parameter.
+    """max(x, 0) + slope * min(x, 0), with the slopes as a parameter.
 
     Args:
         x (Variable): float32 or float64.
         mode (str): "all": one slope; "channel": one for each index of the second dimension; "element": one for each
-            element of a row of the batch.
+            element of a sample.
         param_attr (ParamAttr, optional): of the slopes (default: 0.25 each).
         name (str, optional): a name for the output.
 
@@ -120,7 +120,7 @@ def inplace_abn(
     use_global_stats=False,
     act_alpha=1.0,
 ):
-    """A batch norm and an activation, written over the input; the gradient is computed from the result.
+    """Batch norm and activation in place of the input; the gradient is computed from the result.
 
     Args:
         input (Variable): float32 or float64.
@@ -131,12 +131,12 @@ def inplace_abn(
         param_attr, bias_attr (ParamAttr, optional): of scale and shift.
         data_layout (str): "NCHW": channels second; "NHWC": last.
         moving_mean_name, moving_variance_name (str, optional): names of the running statistics.
-        do_model_average_for_mean_and_var (bool): whether these take part in model averaging.
+        do_model_average_for_mean_and_var (bool): include the running statistics in model averaging.
         use_global_stats (bool): always normalise by the running statistics.
-        act_alpha (float): slope of the leaky relu below zero, or limit of the elu.
+        act_alpha (float): negative slope of leaky_relu, or alpha of elu.
 
     Returns:
-        Variable: `input`, which holds the result.
+        Variable: `input`, with the result.
 
     Raises:
         AssertionError: for another activation, or bias_attr False.

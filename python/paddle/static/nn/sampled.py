@@ -1,4 +1,4 @@
-"""nce: a loss against sampled classes, with its parameters."""
+"""nce: noise-contrastive estimation with new parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAMPLERS = ("uniform", "log_uniform", "custom_dist")
 
 
 def sampler_number(sampler: str, custom_dist: Any) -> int:
-    """The number that the operator knows a sampler by; an Exception for an unknown one."""
+    """The operator's number of a sampler; an Exception for an unknown one."""
     if sampler not in _SAMPLERS:
         raise Exception(f"Unsupported sampler type {sampler!r}: it must be one of {', '.join(_SAMPLERS)}")
     assert sampler != "custom_dist" or custom_dist is not None, "custom_dist must be given for that sampler"
@@ -29,7 +29,9 @@ def sampler_number(sampler: str, custom_dist: Any) -> int:
 
 
 def alias_tables(probabilities: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Walker's alias method: the probabilities, for each class another one (-1: none), and the class's own share."""
+    """The tables of Walker's alias method: probabilities, the alias of each class (-1: none), and the threshold of each
+    class.
+    """
     share = np.asarray(probabilities, "float64") * len(probabilities)
     alias, own = np.full(len(share), -1, "int32"), np.ones(len(share))
     small = [i for i, s in enumerate(share) if s < 1]
@@ -71,22 +73,22 @@ def nce(
 ) -> Tensor:
     """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): the label's class against classes drawn at random.
 
-    See the API page of paddle.static.nn.nce. A parameter server, which Paddle reads weights from with `is_sparse`, is
-    not asked.
+    See the API page of paddle.static.nn.nce. Unlike in Paddle, `is_sparse` does not read weights from a parameter
+    server.
 
     Args:
         input (Variable): [N, D], float32 or float64.
         label (Variable): int64 [N, number of true classes].
-        num_total_classes (int): how many classes.
+        num_total_classes (int): the number of classes.
         sample_weight (Variable): [N, 1], the weights of the samples.
-        param_attr, bias_attr (ParamAttr): of the classes' vectors, [num_total_classes, D], and numbers; False as
-            `bias_attr`: no numbers.
-        num_neg_samples (int): how many classes are drawn for each sample; 10 where None.
+        param_attr, bias_attr (ParamAttr): of the weights [num_total_classes, D] and biases of the classes; False as
+            `bias_attr` for no biases.
+        num_neg_samples (int): the number of negative classes drawn for each sample; 10 when None.
         name (str): a name for the output.
         sampler (str): "uniform", "log_uniform" or "custom_dist" (an Exception for another).
         custom_dist (list): the probability of every class, for "custom_dist".
         seed (int): of the draws; 0 for the global generator.
-        is_sparse (bool): the gradient of the vectors has only the rows that occur.
+        is_sparse (bool): the gradient of the weights is SelectedRows.
 
     Returns:
         Variable: [N, 1], the losses over num_neg_samples + 1.

@@ -1,6 +1,6 @@
-"""Sequences: tensors with a LoD, of which each level cuts rows (or the sequences of the next level) into sequences.
+"""Sequence functions: on tensors with a LoD, each level of which groups rows (or sequences of the next level).
 
-All functions are for Programs; in dygraph mode they raise AssertionError.
+The functions are for Programs; in dygraph mode they raise AssertionError.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def sequence_conv(
     act=None,
     name=None,
 ):
-    """A convolution over the steps of every sequence: each step with its neighbours times a new filter.
+    """A convolution over the steps of each sequence, with a new filter.
 
     Args:
         input (Variable): [steps, width], float32 or float64, one LoD level.
         num_filters (int): the width of the result.
-        filter_size (int): steps in a window.
-        filter_stride (int): 1.
-        padding (bool): not used: steps outside a sequence are zeros, so that the result has as many steps.
-        padding_start (int, optional): where a window begins, from its step on; -(filter_size // 2) when None.
-        bias_attr, param_attr (ParamAttr|bool, optional): of the bias (False: none) and of the filter.
+        filter_size (int): the number of steps of a window.
+        filter_stride (int): must be 1.
+        padding (bool): not used: steps outside a sequence are zeros, so that the number of steps is kept.
+        padding_start (int, optional): the offset of a window's first step; -(filter_size // 2) when None.
+        bias_attr, param_attr (ParamAttr|bool, optional): of the bias (False for none) and of the filter.
         act (str, optional): an activation operator.
         name (str, optional): a name for parameters and outputs.
 
@@ -98,8 +98,8 @@ def sequence_softmax(input, use_cudnn=False, name=None):  # noqa: A002
     """Softmax over the steps of every sequence of the last LoD level.
 
     Args:
-        input (Variable): float32 or float64, one element in a step, with a LoD.
-        use_cudnn (bool): an attribute of the operator; it changes nothing here.
+        input (Variable): float32 or float64, one element for each step, with a LoD.
+        use_cudnn (bool): an attribute of the operator; no effect.
         name (str, optional): a name for the output.
     """
     _static_only()
@@ -113,7 +113,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
     Args:
         input (Variable): float32 or float64 with a LoD.
         pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
-        is_test (bool): the positions of maxima are not kept.
+        is_test (bool): do not keep the positions of maxima.
         pad_value (float): the row of an empty sequence.
     """
     _static_only()
@@ -125,10 +125,10 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
 
 
 def sequence_concat(input, name=None):  # noqa: A002
-    """Sequence i of the result is sequence i of every input, one after the other.
+    """Concatenation of sequences: sequence i of the result is the concatenation of sequence i of every input.
 
     Args:
-        input (list of Variable): float32, float64 or int64, more than one, with as many sequences each.
+        input (list of Variable): two or more of float32, float64 or int64, with equal numbers of sequences.
         name (str, optional): a name for the output.
 
     Raises:
@@ -152,15 +152,15 @@ def sequence_last_step(input):  # noqa: A002
 
 
 def sequence_slice(input, offset, length, name=None):  # noqa: A002
-    """Some steps of every sequence.
+    """A slice of every sequence.
 
     Args:
         input (Variable): float32, float64, int32 or int64, one LoD level.
-        offset, length (Variable): int32 or int64 of shape [sequences, 1]: the first step, and how many.
+        offset, length (Variable): int32 or int64 of shape [sequences, 1]: first step, and number of steps.
         name (str, optional): a name for the output.
 
     Raises:
-        IndexError: where a sequence has fewer steps (in a run).
+        IndexError: in a run, for a sequence with fewer steps.
     """
     _static_only()
     check_variable_and_dtype(input, "input", NUMERIC, "sequence_slice")
@@ -171,12 +171,12 @@ def sequence_slice(input, offset, length, name=None):  # noqa: A002
 
 
 def sequence_expand(x, y, ref_level=-1, name=None):
-    """The sequences (or rows) of `x`, each repeated as often as the LoD of `y` at `ref_level` says.
+    """The sequences (or rows) of `x`, each repeated by the corresponding length in the LoD of `y` at `ref_level`.
 
     Args:
         x (Variable): float32, float64, int32 or int64; at most one LoD level.
-        y (Variable): whose LoD counts.
-        ref_level (int): the level of `y`, -1 the last.
+        y (Variable): its LoD is used.
+        ref_level (int): the level of `y`; -1 is the last.
     """
     _static_only()
     check_variable_and_dtype(x, "x", NUMERIC, "sequence_expand")
@@ -184,7 +184,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
 
 
 def sequence_expand_as(x, y, name=None):
-    """Row i of `x` as often as sequence i of `y` is long; the result has the LoD of `y`.
+    """Row i of `x`, repeated by the length of sequence i of `y`; the result has the LoD of `y`.
 
     Args:
         x (Variable): float32, float64, int32 or int64, a row for each sequence of `y`.
@@ -198,19 +198,19 @@ def sequence_expand_as(x, y, name=None):
 
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
-    """The sequences of `x` filled up to one length.
+    """The sequences of `x` padded to a common length.
 
     Args:
         x (Variable): float32, float64, int32 or int64, one LoD level.
-        pad_value (Variable): what fills: of shape [1], or of that of a step.
-        maxlen (int, optional): the length; that of the longest sequence when None.
+        pad_value (Variable): the padding, of shape [1] or the shape of a step.
+        maxlen (int, optional): the length; by default that of the longest sequence.
         name (str, optional): a name for the outputs.
 
     Returns:
         (Variable, Variable): [sequences, length, ...], and the lengths, int64 of shape [sequences].
 
     Raises:
-        ValueError: where a sequence is longer than `maxlen` (in a run).
+        ValueError: in a run, for a sequence longer than `maxlen`.
 
     Examples:
         >>> import numpy as np, paddle
@@ -247,11 +247,11 @@ def sequence_unpad(x, length, name=None):
 
 
 def sequence_reshape(input, new_dim):  # noqa: A002
-    """The elements of every sequence in rows of another width.
+    """The elements of every sequence as rows of another width.
 
     Args:
         input (Variable): [steps, width], float32, float64, int32 or int64, one LoD level.
-        new_dim (int): the new width, which must divide the elements of every sequence.
+        new_dim (int): the new width, which must divide the number of elements of every sequence.
     """
     _static_only()
     check_variable_and_dtype(input, "input", NUMERIC, "fluid.layers.sequence_reshape")
@@ -259,7 +259,7 @@ def sequence_reshape(input, new_dim):  # noqa: A002
 
 
 def sequence_scatter(input, index, updates, name=None):  # noqa: A002
-    """`input` with `updates` added: those of sequence i to elements ``index`` of row i.
+    """`input` plus `updates`: those of sequence i are added to the elements ``index`` of row i.
 
     Args:
         input (Variable): float32, float64, int32 or int64, of two dimensions.
@@ -275,12 +275,12 @@ def sequence_scatter(input, index, updates, name=None):  # noqa: A002
 
 
 def sequence_enumerate(input, win_size, pad_value=0, name=None):  # noqa: A002
-    """Every window of `win_size` tokens that begins in a sequence, filled up at its end.
+    """All windows of `win_size` tokens that begin in a sequence, padded at its end.
 
     Args:
         input (Variable): int32 or int64 of shape [steps, 1], with a LoD.
-        win_size (int): tokens in a window, 2 at least.
-        pad_value (int): what comes after the end of a sequence.
+        win_size (int): the number of tokens of a window, at least 2.
+        pad_value (int): the padding after the end of a sequence.
         name (str, optional): a name for the output.
     """
     _static_only()
@@ -291,7 +291,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):  # noqa: A002
 
 
 def sequence_reverse(x, name=None):
-    """The steps of every sequence of the last LoD level of `x` in the other order; shape, type and LoD of `x`.
+    """The steps of each sequence of the last LoD level of `x` in reverse order.
 
     Args:
         x (Variable): float32, float64, int8, int32, int64 or uint8 with a LoD.

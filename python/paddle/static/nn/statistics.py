@@ -1,4 +1,4 @@
-"""data_norm: a layer whose statistics are counted up over all batches."""
+"""data_norm: normalisation by statistics accumulated over all batches."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def data_norm(
     """(input - batch_sum / batch_size) * sqrt(batch_size / batch_square_sum), column by column (Paddle 2.0:
     paddle.static.nn.data_norm).
 
-    Size, sum and sum of squares are parameters. What stands for their gradients is what the batch adds to them; they
-    are counted up by an optimizer of a parameter server.
+    Size, sum and sum of squares are parameters. Their gradients are the batch's contributions, which an optimizer of a
+    parameter server accumulates.
 
     Args:
         input (Variable): [N, columns], float32 or float64.
         act (str, optional): an activation operator.
-        epsilon (float): added to what the batch adds to the squares, for each row.
-        param_attr (dict, optional): what the parameters start with: batch_size (1e4), batch_sum (0), batch_square
+        epsilon (float): added to the batch's contribution to the squares, for each row.
+        param_attr (dict, optional): initial values of the parameters: batch_size (1e4), batch_sum (0), batch_square
             (1e4), scale_w (1), bias (0).
-        data_layout (str): NCHW or NHWC (a ValueError otherwise); rows have one dimension, so both say the same.
-        in_place (bool): the result is written to `input`.
-        name (str, optional): before the names of the parameters (default "dn").
-        slot_dim (int): above 0: so many columns are a slot; where its first one is 0 nothing was shown, and the slot
+        data_layout (str): NCHW or NHWC (a ValueError otherwise); both are equivalent for rows of one dimension.
+        in_place (bool): write the result to `input`.
+        name (str, optional): prefix of the names of the parameters (default "dn").
+        slot_dim (int): if positive, the number of columns of a slot; a slot whose first column is 0 has no shows: it
             becomes 0 and is not counted.
-        sync_stats, summary_decay_rate: of GPUs: not read here.
-        enable_scale_and_shift (bool): the result is multiplied by scale_w and bias added.
+        sync_stats, summary_decay_rate: for GPUs; not used.
+        enable_scale_and_shift (bool): multiply the result by scale_w and add bias.
         moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var: not used.
 
     Returns:
