@@ -41,6 +41,11 @@ PLATEAUS = {
 RATES = json.loads(Path(__file__).with_name("fluid_lr_rates.json").read_text())
 
 
+@pytest.fixture(autouse=True)
+def dygraph():
+    paddle.disable_static()
+
+
 def number(tensor):
     assert list(tensor.shape) == [1]
     return float(tensor.numpy()[0])

@@ -17,7 +17,7 @@ from paddle._programs.guards import default_main_program
 from paddle._programs.variable import Variable
 from paddle.fluid.lr_decay import decays, formulas
 
-from . import nn, tensor
+from . import control_flow, nn, tensor
 
 __all__ = [
     "exponential_decay",
