@@ -122,7 +122,7 @@ class TestOperators:
                 "allreduce", "c_allreduce_min", "c_allgather", "c_reducescatter", "broadcast", "c_broadcast",
                 "c_sync_calc_stream", "c_sync_comm_stream",
             ]
-            with pytest.raises(ValueError, match="6 rows are not parts for 4 ranks"):
+            with pytest.raises(ValueError, match="6 rows are not divisible by 4 ranks"):
                 made._c_reducescatter(x, 4)
             with pytest.raises(TypeError, match="reduce_type must be one of"):
                 made._allreduce(x, reduce_type="mean")

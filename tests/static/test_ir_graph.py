@@ -217,7 +217,7 @@ def test_drawing(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(folder))
     assert shutil.which("dot") is None
     graph.draw(str(folder), "more")
-    assert "no PDF" in capsys.readouterr().out
+    assert "not rendered to PDF" in capsys.readouterr().out
 
 
 def test_attributes():

@@ -1,4 +1,4 @@
-"""paddle.fluid: the API of Paddle 1.x, over the same engine."""
+"""paddle.fluid: the API of Paddle 1.x, which renames arguments and calls the functions of 2.0."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""fluid.average: means of numbers with weights."""
+"""fluid.average: WeightedAverage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _is_number(value: Any) -> bool:
 
 
 class WeightedAverage:
-    """A mean of values with weights, such as the losses of batches with their sizes.
+    """The weighted mean of values, such as the losses of batches weighted by the batch sizes.
 
     Examples:
         >>> import warnings
@@ -34,16 +34,16 @@ class WeightedAverage:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all values."""
+        """Discards all values."""
         self.numerator: Any = None
         self.denominator: Any = None
 
     def add(self, value: Any, weight: Any) -> None:
-        """Takes a value.
+        """Adds a value.
 
         Args:
             value (int|float|numpy.ndarray): the value.
-            weight (int|float|numpy.ndarray): a number.
+            weight (int|float|numpy.ndarray): its weight.
 
         Raises:
             ValueError: for other types.
@@ -56,7 +56,7 @@ class WeightedAverage:
         self.denominator = weight if self.denominator is None else self.denominator + weight
 
     def eval(self) -> Any:
-        """The mean so far; ValueError when there is no value."""
+        """The mean of the added values; ValueError if there is none."""
         if self.numerator is None:
             raise ValueError("There is no data to be averaged in WeightedAverage.")
         return self.numerator / self.denominator

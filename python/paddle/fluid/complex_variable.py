@@ -1,4 +1,4 @@
-"""A complex number of 1.8: two variables, of real and of imaginary parts."""
+"""ComplexVariable: a complex tensor of Paddle 1.8, stored as two variables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["ComplexVariable"]
 
 
 class ComplexVariable:
-    """Real and imaginary parts side by side, as 1.8 kept complex Tensors. (Tensors of 2.0 are complex themselves.)
+    """The real and the imaginary part as two variables, as in Paddle 1.8. (Tensors of 2.0 have complex data types.)
 
     Args:
-        real, imag (Tensor|Variable): of one shape and one data type.
+        real, imag (Tensor|Variable): of the same shape and data type.
 
     Raises:
-        AssertionError: for parts of two shapes or data types.
+        AssertionError: if shapes or data types differ.
 
     Examples:
         >>> import numpy as np, paddle, paddle.fluid as fluid
@@ -34,17 +34,17 @@ class ComplexVariable:
 
     @property
     def dtype(self) -> str:
-        """ "complex64" of half and single precision, else "complex128"."""
+        """ "complex64" for half and single precision, else "complex128"."""
         return "complex64" if self.real.dtype in (VarType.FP16, VarType.FP32) else "complex128"
 
     @property
     def shape(self) -> Any:
-        """The parts' shape."""
+        """The shape of both parts."""
         return self.real.shape
 
     @property
     def name(self) -> dict[str, str]:
-        """The parts' names. Set to a text, to which .real and .imag are added, or to two."""
+        """The names of the parts. Assign a str, to which .real and .imag are appended, or a pair of names."""
         return {"real": self.real.name, "imag": self.imag.name}
 
     @name.setter
@@ -56,7 +56,7 @@ class ComplexVariable:
         self.real.name, self.imag.name = name
 
     def numpy(self) -> np.ndarray:
-        """The complex numbers."""
+        """The values as a complex array."""
         return self.real.numpy() + 1j * self.imag.numpy()
 
     def __str__(self) -> str:

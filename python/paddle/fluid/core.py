@@ -1,4 +1,4 @@
-"""paddle.fluid.core: the native module, with the names that Paddle's own core has besides."""
+"""paddle.fluid.core: the native module, with the further names of Paddle's C++ core."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _cuda_synchronize = _place.cuda_synchronize
 
 
 def get_int_stats() -> dict[str, int]:
-    """Counters of this process: how many integers its data sets in memory have loaded."""
+    """Counters of this process: the number of integers loaded by in-memory data sets."""
     return {"STAT_total_feasign_num_in_mem": _core.feed.integers_in_memory()}
 
 
@@ -58,7 +58,7 @@ def Scope() -> Any:  # noqa: N802 (a function in Paddle's core)
 
 
 class Layer:
-    """What layers of the core derive from; it computes nothing."""
+    """Base class of the core's layers; it computes nothing."""
 
     def forward(self, inputs: list) -> list:
         """No outputs."""
@@ -66,7 +66,7 @@ class Layer:
 
 
 def kEmptyVarName() -> str:  # noqa: N802
-    """The name that stands for no variable."""
+    """The name of an absent variable."""
     return _names.EMPTY_VAR_NAME
 
 
@@ -76,45 +76,45 @@ def kTempVarName() -> str:  # noqa: N802
 
 
 def kGradVarSuffix() -> str:  # noqa: N802
-    """What goes after a variable's name for its gradient."""
+    """The suffix of a gradient's name."""
     return _names.GRAD_VAR_SUFFIX
 
 
 def kZeroVarSuffix() -> str:  # noqa: N802
-    """What goes after a variable's name for zeros like it."""
+    """The suffix of the name of a variable of zeros."""
     return _names.ZERO_VAR_SUFFIX
 
 
 def kControlDepVarName() -> str:  # noqa: N802
-    """What names of control dependencies start with."""
+    """The prefix of names of control dependencies."""
     return _names.CONTROL_DEP_VAR_PREFIX
 
 
 def empty_var_name() -> str:
-    """The name that stands for no variable."""
+    """The name of an absent variable."""
     return _names.EMPTY_VAR_NAME
 
 
 def grad_var_suffix() -> str:
-    """What goes after a variable's name for its gradient."""
+    """The suffix of a gradient's name."""
     return _names.GRAD_VAR_SUFFIX
 
 
 def op_support_gpu(op_type: str) -> bool:
-    """Whether an operator can run on a CUDA device here: where there is CUDA, every operator of the table can."""
+    """Whether an operator runs on CUDA devices: with CUDA, every operator of the table does."""
     return _place.is_compiled_with_cuda() and op_type in {op["type"] for op in _core.op_table()}
 
 
 def has_grad_op_maker(op_type: str) -> bool:
-    """Whether an operator says how its gradient is made."""
+    """Whether an operator has a gradient rule."""
     return has_non_empty_grad_op_maker(op_type)
 
 
 def get_op_attrs_default_value(op_type: bytes | str) -> dict[str, Any]:
-    """The attributes of an operator that have defaults, with these.
+    """The attributes of an operator that have defaults, and these defaults.
 
     Raises:
-        ValueError: for an operator that is not there.
+        ValueError: if the operator does not exist.
     """
     name = op_type.decode() if isinstance(op_type, bytes) else op_type
     table = {op["type"]: op for op in _core.op_table()}
@@ -124,47 +124,47 @@ def get_op_attrs_default_value(op_type: bytes | str) -> dict[str, Any]:
 
 
 def __unittest_throw_exception__() -> None:
-    """What 2.0.2's tests of exceptions call: an EnforceNotMet."""
+    """Raises EnforceNotMet; for tests."""
     raise _core.EnforceNotMet("This is a test of exception")
 
 
 def has_infer_inplace(op_type: str) -> bool:
-    """Whether an operator may write its output over an input of another name: outputs are reused here without that."""
+    """False: the engine reuses outputs without this declaration."""
     return False
 
 
 def is_float16_supported(place: Any) -> bool:
-    """Whether tests should compute in float16 at `place`: on CUDA devices."""
+    """Whether `place` computes in float16: CUDA devices do."""
     return isinstance(place, CUDAPlace)
 
 
 def supports_bfloat16() -> bool:
-    """Whether oneDNN's bfloat16 kernels can run: it is not used, so False."""
+    """False: oneDNN is not used."""
     return False
 
 
 def is_compiled_with_xpu() -> bool:
-    """XPUs are not supported: False."""
+    """False: XPUs are not supported."""
     return False
 
 
 def is_compiled_with_mkldnn() -> bool:
-    """oneDNN is not used: False."""
+    """False: oneDNN is not used."""
     return False
 
 
 def is_compiled_with_brpc() -> bool:
-    """brpc is not used: False."""
+    """False: brpc is not used."""
     return False
 
 
 def is_compiled_with_dist() -> bool:
-    """Distributed training is built in: True."""
+    """True: distributed training is built in."""
     return True
 
 
 def get_feed_target_names(desc) -> list[str]:
-    """The variables that the feed operators of a ProgramDesc fill."""
+    """The names of the variables that the feed operators of a ProgramDesc write."""
     return desc.get_feed_target_names()
 
 
@@ -176,13 +176,13 @@ def get_variable_tensor(scope, name: str):
     return var.get_tensor()
 
 
-# The passes of Paddle's C++ core: here a plan is made from a Program and rewritten natively.
+# Passes of Paddle's C++ core; here the engine rewrites its own execution plan.
 _PASSES = ("Pass", "PassBuilder", "get_pass")
 _GRAPH = "Graph Node build_adjacency_list graph_num graph_safe_remove_nodes has_circle topology_sort"
 _HISTORY = """
 OpAttrInfo OpBugfixInfo OpCheckpoint OpInputOutputInfo OpUpdateType OpVersion OpVersionDesc get_op_version_map
 """
-_of_few = getter(
+_on_first_use = getter(
     __name__,
     {
         **dict.fromkeys(_GRAPH.split(), "paddle._programs.graph"),
@@ -194,10 +194,10 @@ _of_few = getter(
 def __getattr__(name: str) -> Any:
     if name in _PASSES:
         raise OperatorMissing(
-            f"fluid.core.{name}: there are no native passes here that Python could apply to a graph; those of a "
+            f"fluid.core.{name}: native passes cannot be applied to a graph from Python; the passes over a "
             "Program's plan are chosen by BuildStrategy and OAR_PLAN_PASSES"
         )
-    return _of_few(name)
+    return _on_first_use(name)
 
 
 __all__ = [

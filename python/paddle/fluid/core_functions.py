@@ -1,4 +1,4 @@
-"""Helpers of paddle.fluid.core that scripts and tests call: flags, feed and fetch variables, what passes ask."""
+"""Functions of paddle.fluid.core: flags, feed and fetch variables, gradient groups, memory settings."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ __all__ = [
 
 
 class DeviceType(enum.IntEnum):
-    """Kinds of devices, as ExecutionStrategy knows them."""
+    """Types of devices, as in ExecutionStrategy."""
 
     CPU = 0
     CUDA = 1
     XPU = 2
 
 
-#: flags that can be looked at only
+#: read-only flags
 _READ_ONLY: dict[str, Any] = {"FLAGS_free_idle_chunk": False, "FLAGS_free_when_no_cache_hit": False}
 
 
 class _Globals(Mapping):
-    """The FLAGS_* settings of the process as a mapping; those that a program may set can be assigned."""
+    """The FLAGS_* settings of the process as a mapping; public flags can be assigned."""
 
     def __getitem__(self, name: str) -> Any:
         return _READ_ONLY[name] if name in _READ_ONLY else _flags._values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name in _READ_ONLY:
-            raise RuntimeError(f"the flag {name} can be read only")
+            raise RuntimeError(f"the flag {name} is read-only")
         _flags.set_flags({name: value})
 
     def __iter__(self) -> Any:
@@ -81,7 +81,7 @@ def globals() -> _Globals:  # noqa: A001 (Paddle's name)
 
 
 def set_feed_variable(scope: Any, tensor: Any, name: str, index: int) -> None:
-    """Put a LoDTensor at `index` of the list of fed tensors that the variable `name` of `scope` holds."""
+    """Stores a LoDTensor at `index` of the feed list in the variable `name` of `scope`."""
     if index < 0:
         raise ValueError(f"the index of a fed tensor is not negative, but received {index}")
     fed = scope.var(name).get_lod_tensor_array()
@@ -91,10 +91,10 @@ def set_feed_variable(scope: Any, tensor: Any, name: str, index: int) -> None:
 
 
 def get_fetch_variable(scope: Any, name: str, index: int) -> Any:
-    """The LoDTensor at `index` of the list of fetched tensors that the variable `name` of `scope` holds.
+    """The LoDTensor at `index` of the fetch list in the variable `name` of `scope`.
 
     Raises:
-        ValueError: when there is no such variable, or no such tensor in it.
+        ValueError: if the variable, or the tensor in it, does not exist.
     """
     var = scope.find_var(name)
     if var is None:
@@ -116,7 +116,7 @@ def infer_no_need_buffer_slots(op_type: str, inputs: Any, outputs: Any, attrs: A
     """The input slots of an operator of which only shape and type are read.
 
     Raises:
-        ValueError: for an operator that is not there.
+        ValueError: if the operator does not exist.
     """
     table = _shape_only_slots()
     if op_type not in table:
@@ -125,22 +125,22 @@ def infer_no_need_buffer_slots(op_type: str, inputs: Any, outputs: Any, attrs: A
 
 
 def _set_fuse_parameter_group_size(size: int) -> None:
-    """Sets FLAGS_fuse_parameter_groups_size: gradients of places are summed up one by one here, whatever it says."""
+    """Sets FLAGS_fuse_parameter_groups_size, which has no effect: gradients of places are added one by one."""
     _flags.set_flags({"FLAGS_fuse_parameter_groups_size": size})
 
 
 def _set_fuse_parameter_memory_size(megabytes: float) -> None:
-    """Sets FLAGS_fuse_parameter_memory_size: gradients of places are summed up one by one here, whatever it says."""
+    """Sets FLAGS_fuse_parameter_memory_size, which has no effect: gradients of places are added one by one."""
     _flags.set_flags({"FLAGS_fuse_parameter_memory_size": float(megabytes)})
 
 
 def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:
-    """Sets the flags for when temporary values are freed. This engine frees each after its last use, whatever they say.
+    """Sets the flags of eager deletion, which have no effect: a temporary value is freed after its last use.
 
     Args:
-        threshold (float): gigabytes that are gathered before they are freed; below 0: at the end.
-        fraction (float): the part of them that is freed.
-        fast (bool): whether memory is given back at once.
+        threshold (float): gigabytes to collect before they are freed; negative: at the end.
+        fraction (float): the fraction of them to free.
+        fast (bool): whether memory is returned at once.
     """
     _flags.set_flags(
         {
@@ -152,10 +152,10 @@ def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> N
 
 
 def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: Any = None) -> None:
-    """Makes those of `parameters` (Variables) that `scope` does not have: zeros of their shape and type.
+    """Creates those `parameters` (Variables) that `scope` lacks: zeros of their shape and type.
 
     Raises:
-        ValueError: for a variable that is not there, where `executor` is None, which Paddle needs to know the place.
+        ValueError: if a variable is missing and `executor` is None.
     """
     for var in parameters:
         if scope.find_var(var.name) is not None:
@@ -168,28 +168,28 @@ def _create_loaded_parameter(parameters: Iterable[Any], scope: Any, executor: An
 
 
 class Fleet:
-    """The client of the pslib servers, which are closed source: it keeps settings, and has no table."""
+    """The client of pslib servers, which are closed source: it stores settings, and has no table."""
 
     def __init__(self) -> None:
         self._client2client: tuple[int, int, int] = (500000, 10000, 3)
 
     def set_client2client_config(self, request_timeout_ms: int, connect_timeout_ms: int, max_retry: int) -> None:
-        """Keeps the waits and retries of messages between trainers."""
+        """Sets timeouts and retries of messages between trainers."""
         self._client2client = (request_timeout_ms, connect_timeout_ms, max_retry)
 
     def get_cache_threshold(self, table_id: int) -> float:
-        """How often a row must have been shown to be cached: 0, as without pslib in 2.0.2."""
+        """The minimum number of shows of a cached row: 0, as in 2.0.2 without pslib."""
         return 0.0
 
 
 def run_cmd(cmd: str, time_out: int = -1, sleep_inter: int = -1) -> str:
-    """What a shell command writes to its output.
+    """The output of a shell command.
 
     Args:
-        cmd: the command. time_out: milliseconds after which it is given up; -1: never. sleep_inter: not needed.
+        cmd: the command. time_out: limit in milliseconds; -1: none. sleep_inter: ignored.
 
     Raises:
-        TimeoutError: when it takes longer.
+        TimeoutError: if the command exceeds the limit.
     """
     seconds = None if time_out < 0 else time_out / 1000
     try:
@@ -204,21 +204,21 @@ def assign_group_by_size(
     group_size_limits: list[int],
     tensor_indices: list[int] | None = None,
 ) -> list[list[int]]:
-    """Deals Tensors out to groups of one element type each, whose gradients travel together.
+    """Partitions Tensors into groups of one element type, whose gradients are reduced together.
 
     Args:
-        vars (list of Tensor): in the order in which their gradients come.
-        is_sparse_gradient (list of bool): by number; whose gradient is rows is a group of its own.
-        group_size_limits (list of int): bytes at which the first, the second, ... group of a type is full; the last one
-            is that of all further ones.
-        tensor_indices (list of int, optional): the numbers of `vars`; their places by default, and then the groups are
-            in the order of their first numbers.
+        vars (list of Tensor): in the order in which their gradients become ready.
+        is_sparse_gradient (list of bool): by index; a Tensor with sparse gradient is a group of its own.
+        group_size_limits (list of int): maximum bytes of the first, the second, ... group of a type; the last entry
+            applies to all further groups.
+        tensor_indices (list of int, optional): the indices of `vars`; by default their positions, and the groups are
+            sorted by their first indices.
 
     Returns:
         list of lists of int.
 
     Raises:
-        ValueError: for lists that do not fit each other, or without a limit.
+        ValueError: for lists of different lengths, or an empty `group_size_limits`.
 
     Examples:
         >>> import paddle
@@ -227,15 +227,15 @@ def assign_group_by_size(
         [[0, 1], [2]]
     """
     if len(vars) != len(is_sparse_gradient):
-        told = len(is_sparse_gradient)
-        raise ValueError(f"assign_group_by_size: {len(vars)} Tensors, but is_sparse_gradient of {told}")
+        flags = len(is_sparse_gradient)
+        raise ValueError(f"assign_group_by_size: {len(vars)} Tensors, but is_sparse_gradient of {flags}")
     if not group_size_limits:
         raise ValueError("assign_group_by_size: group_size_limits needs one limit at least")
     numbers = list(tensor_indices or range(len(vars)))
     if sorted(numbers) != list(range(len(vars))):
         raise ValueError(f"assign_group_by_size: tensor_indices must be the numbers below {len(vars)}, got {numbers}")
     groups: list[list[int]] = []
-    #: by element type: the group that is not full yet, its bytes, how many were full before it
+    #: element type -> (current group, its bytes, number of complete groups)
     opened: dict[Any, tuple[list[int], int, int]] = {}
     for var, number in zip(vars, numbers, strict=True):
         if is_sparse_gradient[number]:

@@ -1,4 +1,4 @@
-"""fluid.data."""
+"""fluid.data: a feed variable whose shape and type are checked."""
 
 from paddle._basics.mode import static_only
 from paddle.static.creation import data_variable
@@ -10,11 +10,11 @@ __all__ = ["data"]
 @deprecated(update_to="paddle.static.data", since="2.0.0")
 @static_only
 def data(name, shape, dtype="float32", lod_level=0):
-    """A Variable that ``Executor.run`` is fed with, its shape and type checked then.
+    """A Variable that ``Executor.run`` feeds; its shape and type are checked at each run.
 
     Args:
-        name (str): what the feed calls it.
-        shape (list|tuple): None or -1 where any size goes.
+        name (str): the key in the feed.
+        shape (list|tuple): None or -1 for sizes that vary.
         dtype (VarType|numpy type|str): its element type.
         lod_level (int): levels of sequence nesting.
 

@@ -1,4 +1,4 @@
-"""DataFeedDesc: what the lines of a data set are, from a file of protobuf's text."""
+"""DataFeedDesc: the slots and the format of a data set, read from a protobuf text file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["DataFeedDesc"]
 
 
 class DataFeedDesc:
-    """The description of a data feed: its slots, its batch size and how lines are read.
+    """The description of a data feed: its slots, its batch size and the reader of its lines.
 
     Args:
-        proto_file (str): a file of protobuf's text.
+        proto_file (str): a protobuf text file.
 
     Raises:
-        ValueError: with the line for what is no such text. OSError: where the file cannot be read.
+        ValueError: with the line number, for invalid text. OSError: if the file cannot be read.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -47,32 +47,32 @@ class DataFeedDesc:
             self.proto_desc.merge_text(file.read())
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set how many instances a batch has.
+        """Sets the number of instances per batch.
 
         Args:
-            batch_size (int): how many.
+            batch_size (int): the number.
         """
         self.proto_desc.batch_size = batch_size
 
     def set_dense_slots(self, dense_slots_name: Iterable[str]) -> None:
-        """Have slots become tensors without LoD; all are sparse by default.
+        """Marks slots as dense (tensors without LoD); the default is sparse.
 
         Args:
             dense_slots_name (list of str): the slots.
 
         Raises:
-            ValueError: for another feed than MultiSlotDataFeed. KeyError: for a slot that is not there.
+            ValueError: if the feed is not a MultiSlotDataFeed. KeyError: for an unknown slot.
         """
         self._set(dense_slots_name, "is_dense", "set_dense_slots")
 
     def set_use_slots(self, use_slots_name: Iterable[str]) -> None:
-        """Have slots be used; by default none is.
+        """Marks slots as used; the default is unused.
 
         Args:
             use_slots_name (list of str): the slots.
 
         Raises:
-            ValueError: for another feed than MultiSlotDataFeed. KeyError: for a slot that is not there.
+            ValueError: if the feed is not a MultiSlotDataFeed. KeyError: for an unknown slot.
         """
         self._set(use_slots_name, "is_used", "set_use_slots")
 
@@ -84,7 +84,7 @@ class DataFeedDesc:
             setattr(slots[name], field, True)
 
     def desc(self) -> str:
-        """The description as protobuf's text.
+        """The description as protobuf text.
 
         Returns:
             str: the text.

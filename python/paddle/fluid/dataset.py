@@ -1,4 +1,4 @@
-"""Data sets of Paddle 1.x: those of paddle.distributed with public setters."""
+"""fluid.dataset: the data sets of paddle.distributed with public setters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
 
 class DatasetFactory:
-    """Makes data sets by name.
+    """Creates data sets by class name.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -26,7 +26,7 @@ class DatasetFactory:
             datafeed_class (str): "QueueDataset", "InMemoryDataset", "FileInstantDataset" or "BoxPSDataset".
 
         Raises:
-            ValueError: for another name.
+            ValueError: for an unknown name.
         """
         made = globals().get(datafeed_class) if isinstance(datafeed_class, str) else None
         if not (isinstance(made, type) and issubclass(made, DatasetBase)):
@@ -35,59 +35,59 @@ class DatasetFactory:
 
 
 class DatasetBase(_sets.DatasetBase):
-    """What data sets have in common; see `paddle.distributed.fleet.DatasetBase`."""
+    """Base of the data sets; see `paddle.distributed.fleet.DatasetBase`."""
 
     fea_eval = False
 
     def set_pipe_command(self, pipe_command: str) -> None:
-        """Set the shell command that each file goes through; it writes lines to its output."""
+        """Sets the shell command that preprocesses each file; it writes lines to its output."""
         self._set_pipe_command(pipe_command)
 
     def set_rank_offset(self, rank_offset: str) -> None:
-        """Set the variable of page views (PaddleBox)."""
+        """Sets the variable of page views (PaddleBox)."""
         self.proto_desc.rank_offset = rank_offset
 
     def set_fea_eval(self, record_candidate_size: int, fea_eval: bool = True) -> None:
-        """Allow `slots_shuffle`, which draws from so many instances."""
+        """Enables `slots_shuffle`, with the number of candidate instances."""
         if fea_eval:
             self.dataset.set_fea_eval(fea_eval, record_candidate_size)
         self.fea_eval = fea_eval
 
     def slots_shuffle(self, slots: Iterable[str]) -> None:
-        """Give every instance, in these slots, the values of another one; nothing happens without `set_fea_eval`."""
+        """Exchanges the values of these slots between instances; without `set_fea_eval` it has no effect."""
         if self.fea_eval:
             self.dataset.slots_shuffle(set(slots))
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set how many instances a batch has."""
+        """Sets the number of instances per batch."""
         self._set_batch_size(batch_size)
 
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Set how many page views a batch has (PaddleBox)."""
+        """Sets the number of page views per batch (PaddleBox)."""
         self.proto_desc.pv_batch_size = pv_batch_size
 
     def set_thread(self, thread_num: int) -> None:
-        """Set how many threads read."""
+        """Sets the number of reader threads."""
         self._set_thread(thread_num)
 
     def set_input_type(self, input_type: int) -> None:
-        """Set whether a line is an instance (0) or a batch (1)."""
+        """Sets whether a line is an instance (0) or a batch (1)."""
         self._set_input_type(input_type)
 
     def set_use_var(self, var_list: Iterable[Any]) -> None:
-        """Set the variables that lines have values for, in order: float32 or int64."""
+        """Sets the variables that a line has values for, in order: float32 or int64."""
         self._set_use_var(var_list)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """Set the file system of remote files, and the user."""
+        """Sets the file system of remote files, and the user."""
         self._set_hdfs_config(fs_name, fs_ugi)
 
     def set_download_cmd(self, download_cmd: str) -> None:
-        """Set the command that brings a remote file, its last argument."""
+        """Sets the command that downloads a remote file; the file is its last argument."""
         self._set_download_cmd(download_cmd)
 
     def desc(self) -> str:
-        """The DataFeedDesc as protobuf's text."""
+        """The DataFeedDesc as protobuf text."""
         return self._desc()
 
 
@@ -99,68 +99,68 @@ class InMemoryDataset(DatasetBase, _sets.InMemoryDataset):
         self.trainer_num = -1
 
     def set_feed_type(self, data_feed_type: str) -> None:
-        """Set the feed: "MultiSlotInMemoryDataFeed"."""
+        """Sets the feed: "MultiSlotInMemoryDataFeed"."""
         self._set_feed_type(data_feed_type)
 
     def set_queue_num(self, queue_num: int) -> None:
-        """Keep a number of queues; each training thread has one."""
+        """Stores a number of queues; each training thread has its own queue."""
         self._set_queue_num(queue_num)
 
     def set_parse_ins_id(self, parse_ins_id: bool) -> None:
-        """Set whether lines begin with ``1 <id>``."""
+        """Sets whether lines begin with ``1 <id>``."""
         self._set_parse_ins_id(parse_ins_id)
 
     def set_parse_content(self, parse_content: bool) -> None:
-        """Set whether lines have ``1 <content>`` behind the id."""
+        """Sets whether lines have ``1 <content>`` after the id."""
         self._set_parse_content(parse_content)
 
     def set_parse_logkey(self, parse_logkey: bool) -> None:
-        """Set whether lines have a log key (PaddleBox)."""
+        """Sets whether lines have a log key (PaddleBox)."""
         self.parse_logkey = parse_logkey
 
     def _set_trainer_num(self, trainer_num: int) -> None:
         self.trainer_num = trainer_num
 
     def set_merge_by_sid(self, merge_by_sid: bool) -> None:
-        """Set whether page views are merged by their search id (PaddleBox)."""
+        """Sets whether page views are merged by their search id (PaddleBox)."""
         self.merge_by_sid = merge_by_sid
 
     def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
-        """Set whether page views are merged (PaddleBox: loading refuses True)."""
+        """Sets whether page views are merged (PaddleBox: loading raises for True)."""
         self.enable_pv_merge = enable_pv_merge
 
     def preprocess_instance(self) -> None:
-        """Shuffle before training."""
+        """Shuffles before training."""
         self.dataset.preprocess_instance()
 
     def set_current_phase(self, current_phase: int) -> None:
-        """Set 1 for join, 0 for update (PaddleBox)."""
+        """Sets the phase: 1 for join, 0 for update (PaddleBox)."""
         self.dataset.set_current_phase(current_phase)
 
     def postprocess_instance(self) -> None:
-        """Shuffle after training."""
+        """Shuffles after training."""
         self.dataset.postprocess_instance()
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
-        """Keep a number of instances; messages of a global shuffle are of 4 MiB here."""
+        """Stores a number of instances, without effect: messages of a global shuffle have 4 MiB."""
         self._set_fleet_send_batch_size(fleet_send_batch_size)
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
-        """Keep a number of seconds; a global shuffle does not sleep here."""
+        """Stores a number of seconds, without effect: a global shuffle does not sleep."""
         self._set_fleet_send_sleep_seconds(fleet_send_sleep_seconds)
 
     def set_merge_by_lineid(self, merge_size: int = 2) -> None:
-        """Have a global shuffle merge so many instances of one id."""
+        """Lets a global shuffle merge this number of instances of one id."""
         self._set_merge_by_lineid(merge_size)
 
     def set_generate_unique_feasigns(self, generate_uni_feasigns: bool, shard_num: int) -> None:
-        """Set whether `generate_local_tables_unlock` collects."""
+        """Sets whether `generate_local_tables_unlock` collects ids."""
         self._set_generate_unique_feasigns(generate_uni_feasigns, shard_num)
 
     def generate_local_tables_unlock(
         self, table_id: int, fea_dim: int, read_thread_num: int, consume_thread_num: int, shard_num: int
     ) -> None:
-        """Collect the distinct ids in memory, by their remainder modulo `shard_num`."""
+        """Collects the distinct ids in memory, by their remainder modulo `shard_num`."""
         self._generate_local_tables_unlock(table_id, fea_dim, read_thread_num, consume_thread_num, shard_num)
 
     def get_pv_data_size(self) -> int:
@@ -169,7 +169,7 @@ class InMemoryDataset(DatasetBase, _sets.InMemoryDataset):
 
 
 class _Unshuffled(DatasetBase):
-    """A data set that is read while it is trained on."""
+    """Base of data sets that are read during training."""
 
     def local_shuffle(self) -> NoReturn:
         """Raises NotImplementedError: only an InMemoryDataset can be shuffled."""
@@ -181,16 +181,16 @@ class _Unshuffled(DatasetBase):
 
 
 class QueueDataset(_Unshuffled, _sets.QueueDataset):
-    """A data set that is read while it is trained on; see `paddle.distributed.QueueDataset`."""
+    """A data set that is read during training; see `paddle.distributed.QueueDataset`."""
 
 
 class FileInstantDataset(_Unshuffled, _sets.FileInstantDataset):
-    """A data set that is read while it is trained on; see `paddle.distributed.fleet.FileInstantDataset`."""
+    """A data set that is read during training; see `paddle.distributed.fleet.FileInstantDataset`."""
 
 
 class BoxPSDataset(InMemoryDataset, _sets.BoxPSDataset):
     """A data set for BoxPS; see `paddle.distributed.fleet.BoxPSDataset`."""
 
     def slots_shuffle(self, slots: Iterable[str]) -> None:
-        """As `InMemoryDataset.slots_shuffle`; raises RuntimeError where `fea_eval` was not set."""
+        """As `InMemoryDataset.slots_shuffle`; raises RuntimeError without `fea_eval`."""
         self.boxps.slots_shuffle(set(slots))

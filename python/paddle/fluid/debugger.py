@@ -1,4 +1,4 @@
-"""fluid.debugger: a Program as lines of code or as a picture."""
+"""fluid.debugger: a Program as pseudocode or as a Graphviz drawing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _KINDS = {VarType.SELECTED_ROWS: "SelectedRows", VarType.LOD_TENSOR_ARRAY: "Tens
 
 
 def pprint_program_codes(program_desc: Any) -> str:
-    """The variables and forward operators of every block of a Program, one a line.
+    """The variables and forward operators of every block of a Program, one per line.
 
     Args:
-        program_desc (Program): what is shown.
+        program_desc (Program): the Program.
 
     Examples:
         >>> import paddle
@@ -38,11 +38,11 @@ def pprint_program_codes(program_desc: Any) -> str:
 
 
 def pprint_block_codes(block_desc: Any, show_backward: bool = False) -> str:
-    """As `pprint_program_codes`, of one block.
+    """As `pprint_program_codes`, for one block.
 
     Args:
-        block_desc (Block): what is shown.
-        show_backward (bool): gradients, too.
+        block_desc (Block): the block.
+        show_backward (bool): include gradients.
     """
     variables = [v for v in block_desc.vars.values() if show_backward or GRAD_VAR_SUFFIX not in v.name]
     ops = [op for op in block_desc.ops if show_backward or not _is_backward(op)]
@@ -80,11 +80,11 @@ def _operator(op: Any) -> str:
 
 
 def draw_block_graphviz(block: Any, highlights: list[str] | None = None, path: str = "./temp.dot") -> None:
-    """Writes a block in the language of Graphviz: ``dot -Tsvg path`` makes a picture of it.
+    """Writes a block in Graphviz format: ``dot -Tsvg path`` draws it.
 
     Args:
-        block (Block): what is drawn.
-        highlights (list of str, optional): regular expressions; what they match at its start is orange.
+        block (Block): the block.
+        highlights (list of str, optional): regular expressions; variables that match at the start are orange.
         path (str): the file.
     """
     patterns = [re.compile(pattern) for pattern in highlights or ()]

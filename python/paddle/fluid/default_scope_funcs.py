@@ -1,4 +1,4 @@
-"""fluid.default_scope_funcs: a stack of scopes, of which the innermost is the current one."""
+"""fluid.default_scope_funcs: a stack of scopes per thread; the innermost one is the current scope."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["get_cur_scope", "enter_local_scope", "leave_local_scope", "var", "fi
 
 
 class _Stack(threading.local):
-    """Each thread has its own."""
+    """The stack of a thread."""
 
     def __init__(self) -> None:
         self.scopes: list[Any] = [_core._Scope()]
@@ -34,12 +34,12 @@ def get_cur_scope() -> Any:
 
 
 def enter_local_scope() -> None:
-    """Makes a new scope inside the current one, and that the current one."""
+    """Creates a scope inside the current one, and makes it current."""
     _stack.scopes.append(get_cur_scope().new_scope())
 
 
 def leave_local_scope() -> None:
-    """Drops the current scope with all inside it; IndexError where none was entered."""
+    """Deletes the current scope with its children; IndexError if none was entered."""
     if len(_stack.scopes) == 1:
         raise IndexError("leave_local_scope: no scope was entered")
     _stack.scopes.pop()
@@ -47,17 +47,17 @@ def leave_local_scope() -> None:
 
 
 def var(name: str) -> Any:
-    """The variable `name` of the current scope, which is made if it is not there."""
+    """The variable `name` of the current scope, created if it does not exist."""
     return get_cur_scope().var(name)
 
 
 def find_var(name: str) -> Any:
-    """The variable `name` of the current scope or those around it; None where there is none."""
+    """The variable `name` of the current scope or its ancestors; None if it does not exist."""
     return get_cur_scope().find_var(name)
 
 
 def scoped_function(func: Callable[[], Any]) -> Any:
-    """What `func()` returns, run in a scope of its own."""
+    """Calls `func()` in a new scope, and returns its result."""
     enter_local_scope()
     try:
         return func()

@@ -1,4 +1,4 @@
-"""Bias and activation after a layer's operator in dygraph mode."""
+"""fluid.dygraph_utils: bias and activation after a Layer's operator in dygraph mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fluid.evaluator: metrics whose states are variables of the Program; Paddle itself advises fluid.metrics instead."""
+"""fluid.evaluator: metrics whose states are variables of the Program; deprecated in favour of fluid.metrics."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _clone(block: Any, var: Any) -> Any:
 
 
 class Evaluator:
-    """Base: `states` are variables that operators of the main program add up, `metrics` those of a batch.
+    """Base: `states` are variables that the main Program accumulates, `metrics` the values of a batch.
 
     Args:
-        name: of the layer, for the names of variables.
+        name: prefix of the names of variables.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -50,30 +50,30 @@ class Evaluator:
         executor.run(program)
 
     def eval(self, executor: Any, eval_program: Any = None) -> Any:
-        """The value of all batches since `reset`.
+        """The value over all batches since `reset`.
 
         Raises:
-            NotImplementedError: a subclass has its own.
+            NotImplementedError: in the base class.
         """
-        raise NotImplementedError("an Evaluator's subclass says what its value is")
+        raise NotImplementedError("Evaluator.eval is implemented by subclasses")
 
     def _create_state(self, suffix: str, dtype: str, shape: list[int]) -> Any:
         name = "_".join([unique_name.generate(self.helper.name), suffix])
         var = self.helper.create_global_variable(name=name, persistable=True, dtype=dtype, shape=shape)
-        # Paddle leaves it to `reset`; a Program that was started has zeros there.
+        # Paddle relies on `reset`; here the startup Program sets zeros as well.
         self.helper.set_variable_initializer(var, Constant(0.0))
         self.states.append(var)
         return var
 
 
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks of tags over all batches.
+    """Precision, recall and F1 of chunks over all batches.
 
     Args:
         input, label: tags, as of `fluid.layers.chunk_eval`.
         chunk_scheme: IOB, IOE, IOBES or plain.
-        num_chunk_types: how many types of chunks there are.
-        excluded_chunk_types: types that do not count.
+        num_chunk_types: number of chunk types.
+        excluded_chunk_types: types that are ignored.
 
     Raises:
         ValueError: inside a sub-block.
@@ -117,11 +117,11 @@ class ChunkEvaluator(Evaluator):
 
 
 class EditDistance(Evaluator):
-    """The mean edit distance of sequences, and the share of sequences with an error.
+    """The mean edit distance of sequences, and the fraction of sequences with an error.
 
     Args:
         input, label: integer sequences, as of `fluid.layers.edit_distance`.
-        ignored_tokens: a list of integers that do not count.
+        ignored_tokens: a list of tokens to ignore.
 
     Raises:
         ValueError: inside a sub-block.
@@ -145,7 +145,7 @@ class EditDistance(Evaluator):
         self.metrics += [total, errors]
 
     def eval(self, executor: Any, eval_program: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """(mean distance, share of sequences with an error), by a Program that the executor runs."""
+        """(mean distance, fraction of sequences with an error), by a Program that the executor runs."""
         program = Program() if eval_program is None else eval_program
         with program_guard(program):
             block = program.current_block()
@@ -158,7 +158,7 @@ class EditDistance(Evaluator):
 
 
 class DetectionMAP(metrics.DetectionMAP, Evaluator):
-    """The mean average precision of detections: `fluid.metrics.DetectionMAP`, by its former name."""
+    """The mean average precision of detections: `fluid.metrics.DetectionMAP` under its older name."""
 
     def _begin(self) -> None:
         Evaluator.__init__(self, "map_eval")

@@ -1,4 +1,4 @@
-"""paddle.fluid.framework: Programs and modes under their names of Paddle 1.x."""
+"""paddle.fluid.framework: Programs, variables and modes under the names of 1.x."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ __all__ = [
     "get_flags",
 ]
 
-#: state that lives elsewhere and changes: looked up on every access
+#: names that other modules rebind: read on every access
 _ELSEWHERE = {
     "_dygraph_tracer_": _mode,
     "_global_expected_place_": _mode,
@@ -114,7 +114,7 @@ def __getattr__(name: str) -> Any:
 
 
 def deprecate_stat_dict(func: Any) -> Any:
-    """A decorator: the old argument `stat_dict` goes to `state_dict`."""
+    """Decorator that passes the deprecated argument `stat_dict` as `state_dict`."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -128,12 +128,12 @@ def deprecate_stat_dict(func: Any) -> Any:
 
 
 def _var_base_to_np(var_base: Any) -> Any:
-    """An old name of ``Tensor.numpy()``."""
+    """Deprecated; see ``Tensor.numpy()``."""
     warnings.warn("fluid.framework._var_base_to_np is old: use Tensor.numpy() instead", stacklevel=2)
     return var_base.numpy()
 
 
-# what tests and user code import from here
+# Names that tests and user code import from this module.
 _IMPORTED = (
     Block,
     CONTROL_DEP_VAR_PREFIX,

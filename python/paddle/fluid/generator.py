@@ -1,4 +1,4 @@
-"""fluid.generator: a random generator of one's own."""
+"""fluid.generator: Generator, a Mersenne twister with get_state and set_state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOW, _ALL = (1 << 31) - 1, (1 << 64) - 1
 
 
 def _seed_sequence(seed: int, n: int) -> list[int]:
-    """`n` numbers of 32 bits from one, as C++'s seed_seq makes them (`n` of 623 and more)."""
+    """`n` 32-bit numbers from a seed, equal to those of C++'s std::seed_seq (for n >= 623)."""
     mask = 0xFFFFFFFF
     p = (n - 11) // 2
     out = [0x8B8B8B8B] * n
@@ -41,7 +41,7 @@ def _seed_sequence(seed: int, n: int) -> list[int]:
 
 
 class Generator:
-    """64-bit numbers of the Mersenne twister that the operators draw from on CPU; operators do not draw from this one.
+    """The 64-bit Mersenne twister of the CPU operators; operators do not draw from this object.
 
     Args:
         place (CPUPlace|str, optional): None or the CPU.
@@ -62,18 +62,18 @@ class Generator:
     def __init__(self, place: Any = None) -> None:
         self.place = _get_paddle_place(place)
         if self.place is not None and not isinstance(self.place, CPUPlace):
-            raise ValueError(f"Generator: only CPUPlace has one, got {place}")
+            raise ValueError(f"Generator: place must be None or CPUPlace, got {place}")
         self.manual_seed(_core.initial_seed())
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed`."""
+        """Restarts from `seed`."""
         halves = _seed_sequence(int(seed) & 0xFFFFFFFF, 2 * _WORDS)
         words = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
         self.set_state((int(seed) & _ALL, words, _WORDS))
         return self
 
     def initial_seed(self) -> int:
-        """What it was started with."""
+        """The seed."""
         return self._seed
 
     def random(self) -> int:
@@ -95,16 +95,16 @@ class Generator:
         self._next = 0
 
     def get_state(self) -> tuple[int, list[int], int]:
-        """(seed, words, position of the next word), as `paddle.seed(...).get_state()` has it."""
+        """(seed, words, position of the next word), the format of `paddle.seed(...).get_state()`."""
         return self._seed, list(self._words), self._next
 
     def set_state(self, arg: tuple[int, list[int], int]) -> None:
-        """Go on from what `get_state` gave.
+        """Restores a state from `get_state`.
 
         Raises:
-            ValueError: when it is no such state.
+            ValueError: for an invalid state.
         """
         seed, words, position = arg
         if len(words) != _WORDS or not 0 <= position <= _WORDS:
-            raise ValueError("Generator.set_state: not the state of a generator")
+            raise ValueError("Generator.set_state: arg is not a generator's state")
         self._seed, self._words, self._next = int(seed), [int(w) & _ALL for w in words], int(position)

@@ -1,4 +1,4 @@
-"""fluid.one_hot and fluid.embedding: ids of any shape."""
+"""fluid.one_hot and fluid.embedding, for ids of any shape."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["one_hot", "embedding"]
 
 @deprecated(update_to="paddle.nn.functional.one_hot", since="2.0.0")
 def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
-    """A float32 row of zeros for each id with a one at its position.
+    """One-hot encoding: a float32 row for each id, one at its position and zeros elsewhere.
 
     Args:
         input (Variable): int32 or int64 ids of any shape.
-        depth (int|Variable): the length of a row; an int32 tensor of shape [1] goes.
-        allow_out_of_range (bool): ids beyond `depth` give zeros instead of an error.
+        depth (int|Variable): the length of a row; an int32 tensor of shape [1] is accepted.
+        allow_out_of_range (bool): ids not below `depth` give rows of zeros instead of an error.
 
     Returns:
         Variable: input.shape + [depth].
@@ -32,7 +32,7 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
 
 
 def one_hot_rows(op_type, ids, depth, allow_out_of_range):
-    """The rows by the operator one_hot or one_hot_v2."""
+    """One-hot rows, by the operator `op_type` (one_hot or one_hot_v2)."""
     check_variable_and_dtype(ids, "input", INDICES, op_type)
     check_type(depth, "depth", (int, Variable), op_type)
     op = getattr(_ops, op_type)

@@ -81,7 +81,7 @@ def get_parameter_value(para, executor):
     """The value of a parameter as an array.
 
     Raises:
-        AssertionError: when it is no parameter.
+        AssertionError: if `para` is not a parameter.
     """
     assert is_parameter(para), "get_parameter_value: a Parameter is expected"
     program = Program()
@@ -96,7 +96,7 @@ def get_parameter_value_by_name(name, executor, program=None):
 
 
 def _graph_variables(graph: Any) -> list:
-    """A Variable of another Program for each persistable name that has bytes."""
+    """A Variable of a new Program for each persistable variable with storage."""
     descs = {n.name(): n.var() for n in graph.all_persistable_nodes()}
     block = Program().global_block()
     return [
@@ -114,12 +114,12 @@ def _graph_variables(graph: Any) -> list:
 
 
 def _save_persistable_nodes(executor, dirname, graph) -> None:
-    """Writes the persistable variables of an IrGraph to the folder `dirname`."""
+    """Saves the persistable variables of an IrGraph to the folder `dirname`."""
     save_vars(executor=executor, dirname=dirname, vars=_graph_variables(graph))
 
 
 def _load_persistable_nodes(executor, dirname, graph) -> None:
-    """Reads what `_save_persistable_nodes` wrote; variables without a file are left as they are, with a warning."""
+    """Loads files of `_save_persistable_nodes`; variables without a file keep their values, with a warning."""
     variables = _graph_variables(graph)
     there = [v for v in variables if os.path.exists(os.path.join(dirname, v.name))]
     for gone in sorted({v.name for v in variables} - {v.name for v in there}):

@@ -1,4 +1,4 @@
-"""fluid.framework.IrGraph and its nodes: the faces of a core.Graph that passes in Python are written with."""
+"""fluid.framework.IrGraph and its nodes: the Python interface of core.Graph for passes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["IrGraph", "IrNode", "IrOpNode", "IrVarNode"]
 
 
 class IrNode:
-    """A node of an :class:`IrGraph`; every question makes new objects, which share the core.Node in `node`.
+    """A node of an :class:`IrGraph`; every query creates new objects, which share the core.Node in `node`.
 
     Args:
-        node (core.Node): what it shows.
+        node (core.Node): the wrapped node.
     """
 
     def __init__(self, node: Node) -> None:
         assert isinstance(node, Node), f"IrNode: a core.Node is expected, got {type(node)}"
         self.node = node
 
-    # sets of nodes are walked through in the order of numbers, so that passes name variables alike in every run
+    # Sets of nodes are iterated in the order of ids, so that passes generate the same names in every run.
     def __hash__(self) -> int:
         return hash(self.node)
 
@@ -46,15 +46,15 @@ class IrNode:
         return self.node.node_type()
 
     def var(self) -> Any:
-        """The VarDesc, None where there is none."""
+        """The VarDesc, or None."""
         return self.node.var()
 
     def op(self) -> Any:
-        """The OpDesc, None where there is none."""
+        """The OpDesc, or None."""
         return self.node.op()
 
     def id(self) -> int:
-        """The node's number."""
+        """The node's id."""
         return self.node.id()
 
     def is_op(self) -> bool:
@@ -66,39 +66,39 @@ class IrNode:
         return self.node.is_var()
 
     def is_ctrl_var(self) -> bool:
-        """Whether it only keeps operators in order."""
+        """Whether it is a control dependency, which only orders operators."""
         return self.node.is_ctrl_var()
 
     def clear_inputs(self) -> None:
-        """Forgets all inputs."""
+        """Removes all inputs."""
         self.node.clear_inputs()
 
     def clear_outputs(self) -> None:
-        """Forgets all outputs."""
+        """Removes all outputs."""
         self.node.clear_outputs()
 
     def remove_input_by_id(self, node_id: int) -> None:
-        """Forgets the input of that number."""
+        """Removes the input with that id."""
         self.node.remove_input(node_id)
 
     def remove_output_by_id(self, node_id: int) -> None:
-        """Forgets the output of that number."""
+        """Removes the output with that id."""
         self.node.remove_output(node_id)
 
     def remove_input(self, node: IrNode) -> None:
-        """Forgets an input."""
+        """Removes an input."""
         self.node.remove_input(node.node)
 
     def remove_output(self, node: IrNode) -> None:
-        """Forgets an output."""
+        """Removes an output."""
         self.node.remove_output(node.node)
 
     def append_input(self, node: IrNode) -> None:
-        """One more input."""
+        """Appends an input."""
         self.node.append_input(node.node)
 
     def append_output(self, node: IrNode) -> None:
-        """One more output."""
+        """Appends an output."""
         self.node.append_output(node.node)
 
     def _neighbour(self, node: Node) -> Any:
@@ -133,15 +133,15 @@ class IrVarNode(IrNode):
         return self.node.var()
 
     def set_shape(self, shape) -> None:
-        """Gives the variable another shape."""
+        """Sets the variable's shape."""
         self._desc.set_shape(shape)
 
     def persistable(self) -> bool:
-        """Whether the variable outlives a run."""
+        """Whether the variable persists between runs."""
         return self._desc.persistable()
 
     def type(self) -> Any:
-        """The variable's kind, a ``core.VarDesc.VarType``."""
+        """The variable's type, a ``core.VarDesc.VarType``."""
         return self._desc.type()
 
     def dtype(self) -> Any:
@@ -173,11 +173,11 @@ class IrOpNode(IrNode):
         return self.node.op()
 
     def rename_input(self, old_input_name: str, new_input_name: str) -> None:
-        """Reads another variable in the place of one; the links stay."""
+        """Replaces the name of an input variable; links are unchanged."""
         self._desc._rename_input(old_input_name, new_input_name)
 
     def rename_output(self, old_output_name: str, new_output_name: str) -> None:
-        """Writes another variable in the place of one; the links stay."""
+        """Replaces the name of an output variable; links are unchanged."""
         self._desc._rename_output(old_output_name, new_output_name)
 
     def input(self, name: str) -> list[str]:
@@ -189,7 +189,7 @@ class IrOpNode(IrNode):
         return self._desc.output(name)
 
     def set_type(self, new_type: str) -> None:
-        """Makes another operator of it; `name` still says what it was."""
+        """Changes the operator's type; `name` returns the original one."""
         self._desc.set_type(new_type)
 
     def set_attr(self, name: str, val: Any) -> None:
@@ -200,11 +200,11 @@ class IrOpNode(IrNode):
         _set_attr(self._desc, name, val)
 
     def input_arg_names(self) -> list[str]:
-        """All variables that it reads."""
+        """The names of all input variables."""
         return self._desc.input_arg_names()
 
     def output_arg_names(self) -> list[str]:
-        """All variables that it writes."""
+        """The names of all output variables."""
         return self._desc.output_arg_names()
 
 
@@ -224,11 +224,11 @@ def _set_of(given: Any) -> set:
 
 
 class IrGraph:
-    """A Program as a graph whose nodes are operators and variables, for passes that rewrite it in Python.
+    """A Program as a graph of operators and variables, for passes written in Python.
 
     Args:
         graph (core.Graph): ``core.Graph(program.desc)``.
-        for_test (bool): whether passes are to treat it as a graph for testing.
+        for_test (bool): whether passes treat it as an inference graph.
 
     Examples:
         >>> import paddle
@@ -251,11 +251,11 @@ class IrGraph:
         self._for_test = for_test
 
     def clone(self) -> IrGraph:
-        """A copy of nodes and links."""
+        """A copy of the nodes and links."""
         return IrGraph(self.graph.clone(), self._for_test)
 
     def is_test(self) -> bool:
-        """Whether it is for testing."""
+        """Whether it is an inference graph."""
         return self._for_test
 
     # ------------------------------------------------------------------ nodes
@@ -265,11 +265,11 @@ class IrGraph:
         return {IrNode(n) for n in self.graph.nodes()}
 
     def all_var_nodes(self) -> set[IrVarNode]:
-        """The variables, control nodes among them."""
+        """The variables, including control dependencies."""
         return {IrVarNode(n) for n in self.graph.nodes() if n.is_var()}
 
     def all_persistable_nodes(self) -> set[IrVarNode]:
-        """The variables that outlive a run."""
+        """The variables that persist between runs."""
         return {n for n in self.all_var_nodes() if n.var() is not None and n.var().persistable()}
 
     def all_op_nodes(self) -> set[IrOpNode]:
@@ -277,11 +277,11 @@ class IrGraph:
         return {IrOpNode(n) for n in self.graph.nodes() if n.is_op()}
 
     def create_persistable_node(self, name, var_type, shape, var_dtype) -> IrVarNode:
-        """A new node of a variable that outlives runs."""
+        """Creates a variable that persists between runs."""
         return self._create(name, var_type, shape, var_dtype, True)
 
     def create_var_node(self, name, var_type, shape, var_dtype) -> IrVarNode:
-        """A new node of a variable of one run."""
+        """Creates a temporary variable."""
         return self._create(name, var_type, shape, var_dtype, False)
 
     def _create(self, name: str, kind: Any, shape: Any, dtype: Any, persistable: bool) -> IrVarNode:
@@ -293,20 +293,20 @@ class IrGraph:
         return self.create_var_node_from_desc(desc)
 
     def create_control_dep_var(self) -> IrVarNode:
-        """A new node that keeps operators in order."""
+        """Creates a control dependency."""
         return IrVarNode(self.graph.create_control_dep_var())
 
     def create_var_node_from_desc(self, var_desc) -> IrVarNode:
-        """A new node of a copy of a VarDesc."""
+        """Creates a variable from a copy of a VarDesc."""
         return IrVarNode(self.graph.create_var_node(var_desc))
 
     def create_op_node(self, op_type, attrs, inputs, outputs) -> IrOpNode:
-        """A new node of an operator, which is to be linked with `link_to`.
+        """Creates an operator; link it with `link_to`.
 
         Args:
             op_type (str): the operator.
             attrs (dict): its attributes.
-            inputs (dict), outputs (dict): of each slot a node or a list of nodes.
+            inputs (dict), outputs (dict): name of a slot -> a node or a list of nodes.
         """
         desc = core.OpDesc()
         desc.set_type(op_type)
@@ -318,16 +318,16 @@ class IrGraph:
         return self.create_op_node_from_desc(desc)
 
     def create_op_node_from_desc(self, op_desc) -> IrOpNode:
-        """A new node of a copy of an OpDesc."""
+        """Creates an operator from a copy of an OpDesc."""
         return IrOpNode(self.graph.create_op_node(op_desc))
 
     def _update_desc_attr(self, desc, name, val) -> None:
         _set_attr(desc, name, val)
 
     def _find_node_by_name(self, nodes: Any, node_name: str) -> Any:
-        """The last of `nodes` by that name."""
+        """The last of `nodes` with that name."""
         found = [n for n in nodes if n.name() == node_name]
-        assert found, f"IrGraph: none of the nodes given has the name {node_name}"
+        assert found, f"IrGraph: none of the given nodes has the name {node_name}"
         return found[-1]
 
     # ------------------------------------------------------------------ links
@@ -337,7 +337,7 @@ class IrGraph:
             assert self.graph.retrieve_node(node.id()) is node.node, f"IrGraph: {node} is not a node of this graph"
 
     def update_input_link(self, old_input_node, new_input_node, op_node) -> None:
-        """Lets an operator read `new_input_node` in the place of `old_input_node`."""
+        """Replaces the input `old_input_node` of an operator by `new_input_node`."""
         self._check_are_mine(old_input_node, new_input_node, op_node)
         old_input_node.remove_output(op_node)
         op_node.remove_input(old_input_node)
@@ -346,7 +346,7 @@ class IrGraph:
         op_node.rename_input(old_input_node.name(), new_input_node.name())
 
     def update_output_link(self, old_output_node, new_output_node, op_node) -> None:
-        """Lets an operator write `new_output_node` in the place of `old_output_node`."""
+        """Replaces the output `old_output_node` of an operator by `new_output_node`."""
         self._check_are_mine(old_output_node, new_output_node, op_node)
         old_output_node.remove_input(op_node)
         op_node.remove_output(old_output_node)
@@ -355,17 +355,17 @@ class IrGraph:
         op_node.rename_output(old_output_node.name(), new_output_node.name())
 
     def link_to(self, node_in, node_out) -> None:
-        """Makes `node_out` an output of `node_in`."""
+        """Links `node_in` to `node_out`."""
         self._check_are_mine(node_in, node_out)
         node_in.append_output(node_out)
         node_out.append_input(node_in)
 
     def safe_remove_nodes(self, remove_nodes) -> None:
-        """Takes nodes (a node, or any number of them) out, and all links to them."""
+        """Removes a node, or several nodes, with their links."""
         _graph.graph_safe_remove_nodes(self.graph, {n.node for n in _set_of(remove_nodes)})
 
     def resolve_hazard(self) -> None:
-        """Adds the control nodes that are needed where variables are written more than once."""
+        """Adds the control dependencies that variables with several writes need."""
         versions: dict[str, list[Node]] = {}
         for node in _graph.topology_sort(self.graph):
             if node.op() is None:
@@ -377,37 +377,37 @@ class IrGraph:
                 versions.setdefault(name, []).append(self._find_node_by_name(node.outputs, name))
         self.graph.resolve_hazard(versions)
 
-    # ------------------------------------------------------------------ the whole
+    # ------------------------------------------------------------------ graph
 
     def has_circle(self) -> bool:
-        """Whether operators wait for each other."""
+        """Whether the graph has a cycle."""
         return _graph.has_circle(self.graph)
 
     def graph_num(self) -> int:
-        """How many parts have no link between them."""
+        """The number of connected components."""
         return _graph.graph_num(self.graph)
 
     def topology_sort(self) -> list[IrNode]:
-        """The operators in an order in which they can run: that of the Program as far as it can be kept.
+        """The operators in topological order, as close as possible to the Program's order.
 
         Raises:
-            ValueError: when there is a circle.
+            ValueError: if the graph has a cycle.
         """
         return [IrNode(n) for n in _graph.topology_sort(self.graph)]
 
     def build_adjacency_list(self) -> dict[IrNode, set[IrNode]]:
-        """Of each operator those that it waits for."""
+        """For each operator, the operators that it depends on."""
         needs = _graph.build_adjacency_list(self.graph)
         return {IrNode(op): {IrNode(n) for n in before} for op, before in needs.items()}
 
     def draw(self, save_path, name, marked_nodes=None, remove_ctr_var=True) -> None:
-        """Writes the graph to `save_path`/`name`.dot, and makes a PDF of it where Graphviz is installed.
+        """Writes the graph to `save_path`/`name`.dot, and renders a PDF if Graphviz is installed.
 
         Args:
-            save_path (str): a folder; it is made where it is missing.
-            name (str): the file, without ending.
+            save_path (str): a folder; it is created if it does not exist.
+            name (str): the file name without extension.
             marked_nodes (set of IrNode, optional): nodes in another colour.
-            remove_ctr_var (bool): first take the control nodes out of the graph.
+            remove_ctr_var (bool): remove control dependencies from the graph first.
         """
         if remove_ctr_var:
             self.safe_remove_nodes({n for n in self.all_var_nodes() if n.is_ctrl_var()})
@@ -416,14 +416,14 @@ class IrGraph:
         path = os.path.join(save_path, name) + ".dot"
         draw_nodes(self.graph.nodes(), {n.node for n in _set_of(marked_nodes or ())}, path)
         if render(path) is None:
-            print(f"The command dot is not there or failed: no PDF is made of {path}.")
+            print(f"The command dot is missing or failed: {path} was not rendered to PDF.")
 
     def to_program(self) -> Program:
-        """A Program of the operators, in their order; sub-blocks are those of the Program that the graph is of.
+        """A Program of the operators in topological order; sub-blocks are those of the original Program.
 
-        What only Python knew of that Program (which variables are Parameters) is not in a graph.
+        Attributes that exist in Python only (which variables are Parameters) are lost.
 
         Raises:
-            ValueError: when the graph has a circle.
+            ValueError: if the graph has a cycle.
         """
         return Program._construct_from_desc(self.graph._to_desc())

@@ -1,4 +1,4 @@
-"""fluid.log_helper: loggers that do not touch the configuration of logging as a whole."""
+"""fluid.log_helper: get_logger, a logger that does not change the configuration of the root logger."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["get_logger"]
 
 
 def get_logger(name: str, level: int | str, fmt: str | None = None) -> logging.Logger:
-    """The logger `name` with a level and a handler of its own; what it writes does not reach the root logger.
+    """The logger `name` with its own level and handler; its messages do not reach the root logger.
 
     Args:
-        name (str): which logger; asked for again it is the same one, with the new level and format.
-        level (int|str): the least level that is written, such as ``logging.INFO``.
-        fmt (str, optional): the format of a line; the bare message when None.
+        name (str): its name; a second call returns the same logger, with the new level and format.
+        level (int|str): the minimum level, such as ``logging.INFO``.
+        fmt (str, optional): the format of a message; None: the bare message.
 
     Examples:
         >>> import logging
@@ -23,7 +23,7 @@ def get_logger(name: str, level: int | str, fmt: str | None = None) -> logging.L
     """
     logger = logging.getLogger(name)
     logger.setLevel(level)
-    # Asked for a second time, one line is still written once.
+    # A second call must not add a second handler, which would print every message twice.
     ours = next((h for h in logger.handlers if getattr(h, "_of_log_helper", False)), None)
     if ours is None:
         ours = logging.StreamHandler()

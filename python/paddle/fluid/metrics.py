@@ -1,4 +1,4 @@
-"""fluid.metrics: metrics in Python, which add up what a Program fetched."""
+"""fluid.metrics: metrics computed in Python from fetched values."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _numbers(**values: Any) -> None:
 
 
 class MetricBase:
-    """Base of metrics: `update` takes a batch, `eval` gives the value, `reset` starts again.
+    """Base of metrics: `update` adds a batch, `eval` returns the value, `reset` restarts.
 
-    What a subclass counts is in attributes whose names do not begin with "_".
+    The states of a subclass are its attributes whose names do not begin with "_".
 
     Args:
-        name: what `str` gives; None: the name of the class.
+        name: the result of `str`; default: the name of the class.
     """
 
     def __init__(self, name: Any) -> None:
@@ -76,18 +76,18 @@ class MetricBase:
         return {"name": self._name, "states": copy.deepcopy(self._states())}
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes a batch.
+        """Adds a batch.
 
         Raises:
-            NotImplementedError: a subclass has its own.
+            NotImplementedError: in the base class.
         """
         raise NotImplementedError("Should not use it directly, please extend it.")
 
     def eval(self) -> Any:
-        """The value of all batches.
+        """The value over all batches.
 
         Raises:
-            NotImplementedError: a subclass has its own.
+            NotImplementedError: in the base class.
         """
         raise NotImplementedError("Should not use it directly, please extend it.")
 
@@ -111,17 +111,17 @@ class CompositeMetric(MetricBase):
         self._metrics: list[MetricBase] = []
 
     def add_metric(self, metric: MetricBase) -> None:
-        """One more.
+        """Adds a metric.
 
         Raises:
-            ValueError: for anything but a MetricBase.
+            ValueError: if it is not a MetricBase.
         """
         if not isinstance(metric, MetricBase):
             raise ValueError("SubMetric should be inherit from MetricBase.")
         self._metrics.append(metric)
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Gives the batch to every metric."""
+        """Passes the batch to every metric."""
         for metric in self._metrics:
             metric.update(preds, labels)
 
@@ -131,7 +131,7 @@ class CompositeMetric(MetricBase):
 
 
 class Precision(MetricBase):
-    """The share of true among the positive predictions of two classes."""
+    """Precision of binary classification: true positives / predicted positives."""
 
     def __init__(self, name: Any = None) -> None:
         super().__init__(name)
@@ -139,7 +139,7 @@ class Precision(MetricBase):
         self.fp = 0
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes arrays of probabilities (from a half on they are positive) and of labels, 0 or 1 (ValueError)."""
+        """Adds arrays of probabilities (positive from 0.5 on) and of labels, 0 or 1 (ValueError)."""
         rounded = np.rint(_array("preds", preds)).astype("int32").ravel()
         labels = _array("labels", labels).ravel()
         positive = rounded[: len(labels)] == 1
@@ -147,12 +147,12 @@ class Precision(MetricBase):
         self.fp += int((labels[positive] != 1).sum())
 
     def eval(self) -> float:
-        """The precision; 0.0 where nothing was positive."""
+        """The precision; 0.0 without predicted positives."""
         return self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
 
 
 class Recall(MetricBase):
-    """The share of the positive labels of two classes that were found."""
+    """Recall of binary classification: true positives / positive labels."""
 
     def __init__(self, name: Any = None) -> None:
         super().__init__(name)
@@ -160,7 +160,7 @@ class Recall(MetricBase):
         self.fn = 0
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes arrays of probabilities (from a half on they are positive) and of labels, 0 or 1 (ValueError)."""
+        """Adds arrays of probabilities (positive from 0.5 on) and of labels, 0 or 1 (ValueError)."""
         rounded = np.rint(_array("preds", preds)).astype("int32").ravel()
         labels = _array("labels", labels).ravel()
         found = rounded[: len(labels)][labels == 1]
@@ -168,7 +168,7 @@ class Recall(MetricBase):
         self.fn += int((found != 1).sum())
 
     def eval(self) -> float:
-        """The recall; 0.0 where no label was positive."""
+        """The recall; 0.0 without positive labels."""
         return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
 
 
@@ -190,7 +190,7 @@ class Accuracy(MetricBase):
         self.weight: Any = 0.0
 
     def update(self, value: Any, weight: Any) -> None:  # type: ignore[override]
-        """Takes the accuracy of a batch and its weight, which is no negative number (ValueError)."""
+        """Adds the accuracy of a batch and its weight, which must not be negative (ValueError)."""
         _numbers(value=value)
         if not _is_number(weight):
             raise ValueError("The 'weight' must be a number(int, float).")
@@ -203,15 +203,15 @@ class Accuracy(MetricBase):
         """The mean.
 
         Raises:
-            ValueError: where there was no batch.
+            ValueError: if no batch was added.
         """
         if self.weight == 0:
-            raise ValueError("There is no data in Accuracy: update it by what layers.accuracy gives.")
+            raise ValueError("There is no data in Accuracy: update it with the result of layers.accuracy.")
         return self.value / self.weight
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from their numbers."""
+    """Precision, recall and F1 of chunks, from their counts."""
 
     def __init__(self, name: Any = None) -> None:
         super().__init__(name)
@@ -220,7 +220,7 @@ class ChunkEvaluator(MetricBase):
         self.num_correct_chunks = 0
 
     def update(self, num_infer_chunks: Any, num_label_chunks: Any, num_correct_chunks: Any) -> None:  # type: ignore[override]
-        """Takes the numbers of predicted, true, and rightly predicted chunks of a batch (ValueError)."""
+        """Adds the numbers of inferred, labeled and correct chunks of a batch (ValueError)."""
         _numbers(num_infer_chunks=num_infer_chunks, num_label_chunks=num_label_chunks)
         _numbers(num_correct_chunks=num_correct_chunks)
         self.num_infer_chunks += num_infer_chunks
@@ -236,7 +236,7 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance of sequences, and the share of sequences with an error."""
+    """The mean edit distance of sequences, and the fraction of sequences with an error."""
 
     def __init__(self, name: Any) -> None:
         super().__init__(name)
@@ -245,7 +245,7 @@ class EditDistance(MetricBase):
         self.instance_error: Any = 0
 
     def update(self, distances: Any, seq_num: Any) -> None:  # type: ignore[override]
-        """Takes the distances of a batch and the number of its sequences (ValueError)."""
+        """Adds the distances of a batch and the number of its sequences (ValueError)."""
         distances = _array("distances", distances)
         if not _is_number(seq_num):
             raise ValueError("The 'seq_num' must be a number(int, float).")
@@ -254,23 +254,23 @@ class EditDistance(MetricBase):
         self.total_distance += np.sum(distances)
 
     def eval(self) -> tuple[Any, Any]:
-        """(mean distance, share of sequences with an error).
+        """(mean distance, fraction of sequences with an error).
 
         Raises:
-            ValueError: where there was no sequence.
+            ValueError: if no sequence was added.
         """
         if self.seq_num == 0:
-            raise ValueError("There is no data in EditDistance: update it by what layers.edit_distance gives.")
+            raise ValueError("There is no data in EditDistance: update it with the result of layers.edit_distance.")
         return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
 
 
 class Auc(MetricBase):
-    """The area under the curve of two classes.
+    """The area under the ROC curve of binary classification.
 
     Args:
         name: of the metric.
         curve: "ROC".
-        num_thresholds: so many steps of the probability are told apart.
+        num_thresholds: number of bins of the probability.
 
     Examples:
         >>> import numpy as np
@@ -289,7 +289,7 @@ class Auc(MetricBase):
         self._stat_neg = [0.0] * (num_thresholds + 1)
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Takes probabilities, [N, 2], and labels, [N, 1] (ValueError unless they are arrays)."""
+        """Adds probabilities, [N, 2], and labels, [N, 1] (ValueError unless they are arrays)."""
         labels = _array("labels", labels)
         preds = _array("predictions", preds)
         for i, label in enumerate(labels):
@@ -299,11 +299,11 @@ class Auc(MetricBase):
 
     @staticmethod
     def trapezoid_area(x1: float, x2: float, y1: float, y2: float) -> float:
-        """The area of a trapezoid from x1 to x2, y1 and y2 high."""
+        """The area of a trapezoid from x1 to x2 with the heights y1 and y2."""
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
     def eval(self) -> float:
-        """The area; 0.0 where a class did not occur."""
+        """The area; 0.0 if a class did not occur."""
         pos = neg = area = 0.0
         for p, n in zip(reversed(self._stat_pos), reversed(self._stat_neg), strict=True):
             area += self.trapezoid_area(neg, neg + n, pos, pos + p)
@@ -312,18 +312,18 @@ class Auc(MetricBase):
 
 
 class DetectionMAP:
-    """The mean average precision of detections, of a batch and of all batches since `reset`; its states are variables
+    """The mean average precision of detections, per batch and over all batches since `reset`; its states are variables
     of the Program.
 
     Args:
         input (Variable): detections [M, 6], (class, score, box), with LoD by images.
-        gt_label (Variable): classes of objects, [N, 1], with LoD.
-        gt_box (Variable): their boxes, [N, 4], as shares of the image.
-        gt_difficult (Variable): 1 for objects that are difficult to see, [N, 1], or None.
-        class_num (int): classes.
-        background_label (int): as in Paddle it is not looked at.
-        overlap_threshold (float): a detection is right from this overlap on.
-        evaluate_difficult (bool): difficult objects count, too.
+        gt_label (Variable): classes of the ground truth, [N, 1], with LoD.
+        gt_box (Variable): ground truth boxes, [N, 4], relative to the image.
+        gt_difficult (Variable): 1 for difficult objects, [N, 1], or None.
+        class_num (int): number of classes.
+        background_label (int): ignored, as in Paddle.
+        overlap_threshold (float): minimum overlap of a true positive.
+        evaluate_difficult (bool): include difficult objects.
         ap_version (str): "integral" or "11point".
 
     Examples:
@@ -389,7 +389,7 @@ class DetectionMAP:
         return self.cur_map, self.accum_map
 
     def reset(self, executor: Any, reset_program: Any = None) -> None:
-        """Begins anew, by a Program that the executor runs."""
+        """Resets the states, by a Program that the executor runs."""
         program = Program() if reset_program is None else reset_program
         flag = self.has_state
         with program_guard(program):

@@ -1,4 +1,4 @@
-"""paddle.fluid.nets: layers that are often used together."""
+"""fluid.nets: combinations of layers that are often used together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def simple_img_conv_pool(
     act=None,
     use_cudnn=True,
 ):
-    """conv2d, then pool2d; arguments as of these."""
+    """conv2d followed by pool2d; arguments as of these."""
     out = layers.conv2d(
         input,
         num_filters,
@@ -67,9 +67,9 @@ def img_conv_group(
     pool_type="max",
     use_cudnn=True,
 ):
-    """Several convolutions, each perhaps with batch_norm and dropout, then pool2d.
+    """Several convolutions, each with optional batch_norm and dropout, followed by pool2d.
 
-    Arguments that are lists have one item for each of `conv_num_filter`.
+    Arguments that are lists have one item per entry of `conv_num_filter`.
     """
     assert isinstance(conv_num_filter, (list, tuple))
     count = len(conv_num_filter)
@@ -101,22 +101,22 @@ def img_conv_group(
 
 
 def glu(input, dim=-1):  # noqa: A002
-    """a * sigmoid(b), where a and b are the halves of `input` along `dim`."""
+    """Gated linear unit: a * sigmoid(b) with the halves a and b of `input` along `dim`."""
     check_variable_and_dtype(input, "input", HALF_FLOATS, "glu")
     a, b = layers.split(input, num_or_sections=2, dim=dim)
     return layers.elementwise_mul(a, layers.sigmoid(b))
 
 
 def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
-    """softmax(q k^T / sqrt(d)) v, by heads.
+    """Multi-head scaled dot-product attention: softmax(q k^T / sqrt(d)) v.
 
     Args:
         queries, keys, values (Variable): [batch, length, hidden], float32 or float64.
-        num_heads (int): more than one projects each input first, with parameters of its own.
-        dropout_rate (float): of the weights.
+        num_heads (int): with several heads each input is projected first, with its own parameters.
+        dropout_rate (float): dropout probability of the attention weights.
 
     Raises:
-        TypeError: for different types. ValueError: for shapes that do not fit.
+        TypeError: for different types. ValueError: for incompatible shapes.
     """
     where = "scaled_dot_product_attention"
     named = {"queries": queries, "keys": keys, "values": values}
@@ -166,14 +166,14 @@ def sequence_conv_pool(
     pool_type="max",
     bias_attr=None,
 ):
-    """`sequence_conv`, then `sequence_pool`: one row for each sequence.
+    """`sequence_conv` followed by `sequence_pool`: one row per sequence.
 
     Args:
         input (Variable): [steps, width], float32 or float64, one LoD level.
-        num_filters (int): the width of the result.
-        filter_size (int): steps in a window.
+        num_filters (int): width of the result.
+        filter_size (int): number of steps in a window.
         param_attr, bias_attr (ParamAttr|bool, optional): of the filter and the bias.
-        act (str): the activation between the two.
+        act (str): the activation after the convolution.
         pool_type (str): "average", "sum", "sqrt", "max", "first" or "last".
     """
     check_variable_and_dtype(input, "input", FLOATS, "input")

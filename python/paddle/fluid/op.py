@@ -1,4 +1,4 @@
-"""fluid.op: one operator, run on the variables of a scope."""
+"""fluid.op: Operator, which runs a single operator on the variables of a scope."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["Operator", "get_all_op_protos"]
 
 
 def get_all_op_protos() -> list:
-    """The declarations of every operator."""
+    """The OpProtos of all operators."""
     return list(OpProtoHolder.instance().op_proto_map.values())
 
 
 class Operator:
-    """An operator with its variables by name: ``Operator("sgd", Param="w", Grad="g", ...)``.
+    """An operator with named variables: ``Operator("sgd", Param="w", Grad="g", ...)``.
 
     Args:
         type (str): the operator's type.
-        **kwargs: for each slot a name or a list of names, for each attribute its value; other
-            names have no effect.
+        **kwargs: a name or a list of names for each slot, a value for each attribute; other
+            names are ignored.
 
     Raises:
-        ValueError: for an operator that is not there.
+        ValueError: if the operator does not exist.
     """
 
     def __init__(self, type: str, **kwargs) -> None:  # noqa: A002
@@ -41,10 +41,10 @@ class Operator:
                 slots[name](name, [str(n) for n in names])
             elif name in attrs:
                 self.desc._set_attr(name, value)
-            # Other names are passed over, as in 2.0.2.
+            # Other names are ignored, as in 2.0.2.
 
     def run(self, scope, place) -> None:
-        """Compute on the variables of `scope`."""
+        """Runs the operator on the variables of `scope`."""
         _core.run_op(self.desc, scope)
 
     def type(self) -> str:
@@ -52,7 +52,7 @@ class Operator:
 
 
 class DynamicRecurrentOp:
-    """A name that scripts of 1.x import; Paddle's core has had no such operator since, so a call raises."""
+    """A name that scripts of 1.x import; the operator does not exist, in Paddle either, and a call raises."""
 
     def __call__(self, *args, **kwargs):
         """Raises NotImplementedError."""

@@ -1,4 +1,4 @@
-"""Decorators that keep the signature of what they decorate."""
+"""fluid.wrapped_decorator: decorators that preserve the signature of the decorated function."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["wrap_decorator", "signature_safe_contextmanager"]
 
 
 def wrap_decorator(decorator_func: Callable) -> Callable:
-    """A decorator like `decorator_func`, under which a function keeps its name, text and signature.
+    """A decorator like `decorator_func` that preserves a function's name, docstring and signature.
 
-    The function is decorated anew for every call, as `decorator_func` may look at the state of the process.
+    The function is decorated at every call, as `decorator_func` may depend on global state.
     """
 
     def decorate(func: Callable) -> Callable:

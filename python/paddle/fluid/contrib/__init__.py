@@ -1,4 +1,4 @@
-"""fluid.contrib: mixed precision, its optimizer, layers, decoders, files on Hadoop, and what Programs count for."""
+"""fluid.contrib: mixed precision, decoders, HDFS files, statistics of Programs, and experimental layers."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

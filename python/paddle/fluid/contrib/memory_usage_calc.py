@@ -1,4 +1,4 @@
-"""memory_usage: about how much memory a Program's variables need."""
+"""memory_usage: an estimate of the memory of a Program's variables."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["memory_usage"]
 
 
 def memory_usage(program: Any, batch_size: int) -> tuple[float, float, str]:
-    """About how much memory the variables take that a Program's first block makes (Paddle 2.0:
+    """An estimate of the memory of the variables in a Program's first block (Paddle 2.0:
     paddle.fluid.contrib.memory_usage).
 
     Args:
-        program (Program): what is counted.
-        batch_size (int): stands for the size that is not known of each variable.
+        program (Program): the Program.
+        batch_size (int): replaces the unknown size of each variable.
 
     Returns:
-        tuple: the least and the most, and their unit, B, KB or MB.
+        tuple: lower bound, upper bound, and their unit: B, KB or MB.
 
     Raises:
-        TypeError: for what is no Program. ValueError: for a batch size below 1, or variables with two unknown sizes.
+        TypeError: if `program` is not a Program. ValueError: for a batch size below 1, or two unknown sizes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -56,5 +56,5 @@ def memory_usage(program: Any, batch_size: int) -> tuple[float, float, str]:
     for larger in ("KB", "MB"):
         if total > 1024:
             total, unit = total / 1024, larger
-    # What is needed besides is 5 to 10 percent.
+    # Additional memory is estimated as 5 to 10 percent.
     return total * 1.05, total * 1.1, unit

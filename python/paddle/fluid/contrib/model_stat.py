@@ -1,4 +1,4 @@
-"""summary: what a Program's layers compute, as a table."""
+"""summary: a table of the parameters and operations of a Program's layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Row(NamedTuple):
 
 
 def _row(variables: Any, op: Any) -> _Row | None:
-    """What an operator counts for; None for those that are not counted."""
+    """The statistics of an operator; None for operators that are not counted."""
 
     def shape(names: list[str]) -> tuple[int, ...]:
         return tuple(variables[names[0]].shape)
@@ -28,7 +28,7 @@ def _row(variables: Any, op: Any) -> _Row | None:
     if kind in ("conv2d", "depthwise_conv2d"):
         filters, x, out = shape(op.input("Filter")), shape(op.input("Input")), shape(op.output("Output"))
         each = math.prod(filters[1:]) + bool(op.input("Bias"))
-        # A multiplication and an addition for each element of the filter.
+        # One multiplication and one addition for each element of the filter.
         return _Row(kind, x, out, filters[0] * each, 2 * out[2] * out[3] * filters[0] * each)
     if kind == "pool2d":
         x, out = shape(op.input("X")), shape(op.output("Out"))
@@ -54,10 +54,10 @@ def _table(rows: list[list[str]]) -> str:
 
 def summary(main_prog: Any) -> None:
     """Prints convolutions, pools, fully connected layers, batch_norm and activations of a Program with their shapes (of
-    a row of the batch), parameters and operations for a row (Paddle 2.0: paddle.fluid.contrib.model_stat.summary).
+    one sample), parameters and operations per sample (Paddle 2.0: paddle.fluid.contrib.model_stat.summary).
 
     Args:
-        main_prog (Program): what is counted.
+        main_prog (Program): the Program.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

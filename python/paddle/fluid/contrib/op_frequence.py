@@ -1,4 +1,4 @@
-"""op_freq_statistic: how often operators, and pairs of them, stand in a Program."""
+"""op_freq_statistic: frequencies of operators, and of pairs of them, in a Program."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["op_freq_statistic"]
 
 
 def op_freq_statistic(program: Any) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """How often each operator stands in a Program's first block, and each pair of an operator and one that reads its
-    result (Paddle 2.0: paddle.fluid.contrib.op_freq_statistic).
+    """The number of occurrences of each operator in a Program's first block, and of each pair of an operator and one
+    that reads its result (Paddle 2.0: paddle.fluid.contrib.op_freq_statistic).
 
     Args:
-        program (Program): what is counted.
+        program (Program): the Program.
 
     Returns:
-        tuple: lists of (operator, count) and ("one->other", count), the most frequent first.
+        tuple: lists of (operator, count) and ("producer->consumer", count), the most frequent first.
 
     Raises:
-        TypeError: for what is no Program.
+        TypeError: if `program` is not a Program.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

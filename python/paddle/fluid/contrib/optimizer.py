@@ -1,4 +1,4 @@
-"""fluid.contrib.optimizer: Momentum whose operator decays the weights itself."""
+"""fluid.contrib.optimizer: Momentum with weight decay inside its operator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Momentum(MomentumOptimizer):
     Args:
         learning_rate, momentum, parameter_list, use_nesterov, regularization, grad_clip, name: as of
             :class:`paddle.fluid.optimizer.Momentum`.
-        multi_precision: in static Programs: float32 copies of float16 parameters.
-        rescale_grad: the gradients' factor.
+        multi_precision: in static Programs: keep float32 copies of float16 parameters.
+        rescale_grad: factor of the gradients.
 
     Examples:
         >>> import paddle

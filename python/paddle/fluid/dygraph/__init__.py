@@ -1,4 +1,4 @@
-"""fluid.dygraph: dygraph mode by its 1.x names."""
+"""fluid.dygraph: dygraph mode under the names of 1.x."""
 
 from paddle._basics.tracer import Tracer  # noqa: F401 (outside __all__)
 from paddle.amp import AmpScaler, amp_guard

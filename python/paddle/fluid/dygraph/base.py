@@ -1,4 +1,4 @@
-"""fluid.dygraph.base: dygraph mode by its 1.x names."""
+"""fluid.dygraph.base: modes, gradients and to_variable under the names of 1.x."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ __all__ = [
     "disable_imperative",
 ]
 
-# what 1.8 calls them
+# names of 1.8
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 
 
 @dygraph_only
 def to_variable(value, name=None, zero_copy=None, dtype=None):
-    """A Tensor with the values of an array, list, number or LoDTensor; a Tensor comes back as it is.
+    """A Tensor with the values of an array, list, number or LoDTensor; a Tensor is returned as it is.
 
     Args:
         value (numpy.ndarray|Variable|Tensor|LoDTensor|list|tuple|number): the values.
         name (str, optional): the Tensor's name.
-        dtype (str, optional): converted to this type.
+        dtype (str, optional): element type of the result.
     """
     kinds = (list, tuple, np.ndarray, _core.Tensor, Variable, _core.LoDTensor, int, float, complex, np.generic)
     if not isinstance(value, kinds):

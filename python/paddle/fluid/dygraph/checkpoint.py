@@ -1,4 +1,4 @@
-"""fluid.save_dygraph and load_dygraph."""
+"""fluid.dygraph.checkpoint: save_dygraph and load_dygraph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["save_dygraph", "load_dygraph"]
 
 
 def save_dygraph(state_dict, model_path) -> None:
-    """Write a state dict to `model_path` plus ``.pdparams`` (of a Layer) or ``.pdopt`` (of an optimizer)."""
+    """Writes a state dict to `model_path` plus ``.pdparams`` (of a Layer) or ``.pdopt`` (of an optimizer)."""
     if os.path.basename(model_path) == "":
         raise ValueError(
             "save_dygraph: model_path must end in a file name (dirname/filename), but the filename is empty"
@@ -22,7 +22,7 @@ def save_dygraph(state_dict, model_path) -> None:
 
 
 def load_dygraph(model_path, **configs):
-    """(state of the Layer, state of the optimizer) from files with the prefix `model_path`; None: no such file."""
+    """(state of the Layer, state of the optimizer) from files with the prefix `model_path`; None for a missing file."""
     prefix = model_path
     for suffix in (".pdparams", ".pdopt", ".pdmodel"):
         prefix = prefix.removesuffix(suffix)

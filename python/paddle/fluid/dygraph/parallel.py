@@ -1,4 +1,4 @@
-"""Data parallelism by its 1.x names."""
+"""Data parallelism under the names of 1.x."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["prepare_context", "ParallelEnv", "DataParallel"]
 
 
 def _coalesce_tensors(var_groups: dict) -> list:
-    """The tensors of each group in one row, with the tensors and their shapes: [[row, tensors, shapes], ...]."""
+    """The tensors of each group in one vector, with the tensors and their shapes: [[vector, tensors, shapes], ...]."""
     return [
         [concat([reshape(v, [-1]) for v in tensors]), tensors, [v.shape for v in tensors]]
         for tensors in var_groups.values()
@@ -23,12 +23,12 @@ def _coalesce_tensors(var_groups: dict) -> list:
 
 
 def _reshape_inplace(x: Any, shape: list[int]) -> None:
-    """Gives a Tensor another shape of as many elements."""
+    """Reshapes a Tensor in place."""
     _ops.reshape2(x, shape=shape, Out=x)
 
 
 def _split_tensors(coalesced_grads_and_grad_vars: list) -> None:
-    """The elements of each row of `_coalesce_tensors` back in its tensors."""
+    """Copies the elements of each vector of `_coalesce_tensors` back into its tensors."""
     for row, tensors, shapes in coalesced_grads_and_grad_vars:
         _ops.split(row, sections=[int(np.prod(shape)) for shape in shapes], axis=0, Out=list(tensors))
         for tensor, shape in zip(tensors, shapes, strict=True):

@@ -1,4 +1,4 @@
-"""Data parallelism's helpers of 1.x: whether this process works with others, and equal parameters at the start."""
+"""Helpers of data parallelism in 1.x: the parallel context, and the broadcast of initial parameters."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ _given: Any = None
 
 
 def _is_parallel_ctx_initialized() -> bool:
-    """Whether this process has joined a job of several, or has been given a context to do so."""
+    """Whether this process has joined a job of several processes, or has a context to do so."""
     return _given is not None or _core.dist.joined()
 
 
 def _is_data_parallel_mode() -> bool:
-    """Whether it has, and its environment tells of several processes."""
+    """Whether it has, and the environment describes several processes."""
     return _is_parallel_ctx_initialized() and int(os.getenv("PADDLE_TRAINERS_NUM", "1")) > 1
 
 
 def _set_parallel_ctx(context: Any) -> None:
-    """Keep a context, an object with a method `init`, for `_init_parallel_ctx`; once in a process."""
+    """Stores a context, an object with a method `init`, for `_init_parallel_ctx`; once per process."""
     global _given
     assert _given is None, "ParallelContext has been set up before"
     _given = context
 
 
 def _init_parallel_ctx() -> None:
-    """Join the other processes by the context that was given."""
+    """Joins the other processes through the stored context."""
     assert _given is not None, "ParallelContext has not been set up"
     _given.init()
 
 
 def _broadcast_parameters(parameters: Iterable[Any]) -> None:
-    """Every rank's trainable parameters become those of rank 0, but for the parts of layers that are split."""
+    """Broadcasts the trainable parameters of rank 0, except those of layers that are split over ranks."""
     for p in parameters:
         if getattr(p, "is_distributed", False) or not getattr(p, "trainable", False):
             continue

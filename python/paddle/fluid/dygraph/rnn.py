@@ -1,4 +1,4 @@
-"""Steps of recurrent networks as layers of fluid.dygraph."""
+"""GRUUnit, LSTMCell and GRUCell of fluid.dygraph: single steps of recurrent networks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _UNITS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
 class GRUUnit(Layer):
-    """One step of a GRU; the product of its input is made before.
+    """One step of a GRU; the input is already multiplied by the input weights.
 
     Args:
         size (int): 3 * width.
         param_attr, bias_attr (ParamAttr): of the weight [width, 3 * width] and the bias [1, 3 * width] (False: none).
         activation, gate_activation (str): "sigmoid", "tanh", "relu" or "identity".
-        origin_mode (bool): h = u * before + (1 - u) * c instead of h = (1 - u) * before + u * c.
+        origin_mode (bool): h = u * previous + (1 - u) * c instead of h = (1 - u) * previous + u * c.
         dtype (str): "float32" or "float64".
 
     Examples:
@@ -56,7 +56,7 @@ class GRUUnit(Layer):
         self.bias = self.create_parameter(attr=bias_attr, shape=[1, 3 * width], dtype=dtype, is_bias=True)
 
     def forward(self, input: Any, hidden: Any) -> tuple[Any, Any, Any]:  # noqa: A002
-        """(states, states before behind the reset gate, gates)."""
+        """(states, reset previous states, gates)."""
         check_variable_and_dtype(input, "input", FLOATS, "GRUUnit")
         check_variable_and_dtype(hidden, "hidden", FLOATS, "GRUUnit")
         gate, reset, updated = _ops.gru_unit(
@@ -72,7 +72,7 @@ class GRUUnit(Layer):
 
 
 def _named(attr: Any, suffix: str) -> Any:
-    """An attribute for one of several parameters: a name that was given gets a suffix."""
+    """The ParamAttr of one of several parameters: an explicit name gets a suffix."""
     if isinstance(attr, str):
         return ParamAttr(attr + suffix)
     if getattr(attr, "name", None) is None:
@@ -83,10 +83,10 @@ def _named(attr: Any, suffix: str) -> Any:
 
 
 class _Cell(Layer):
-    """What the cells share: arguments, and the parameters of the form that CUDNN has.
+    """Base of the cells: arguments, and the parameters in CUDNN's layout.
 
     Args:
-        gates (int): how many times the width a step computes.
+        gates (int): number of gates.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class _Cell(Layer):
         )
 
     def _parts(self, input: Any, hidden: Any) -> tuple[list[Any], list[Any]]:  # noqa: A002
-        """The products of a step's input and of the state before it, gate by gate."""
+        """The products of the input and of the previous state, gate by gate."""
         of_input = matmul(input, self._weight_ih, transpose_y=True)
         of_hidden = matmul(hidden, self._weight_hh, transpose_y=True)
         if self._bias_ih is not None:
@@ -136,30 +136,30 @@ class _Cell(Layer):
 
 
 def _linear(inputs: list[Any], weight: Any, bias: Any) -> Any:
-    """The product of inputs side by side, with a bias if there is one."""
+    """The product of concatenated inputs, with an optional bias."""
     product = matmul(concat(inputs, 1), weight)
     return product if bias is None else product + bias
 
 
 class LSTMCell(_Cell):
-    """One step of an LSTM of basic operators.
+    """One step of an LSTM, composed of basic operators.
 
     Source: paddle.fluid.dygraph.LSTMCell of Paddle 2.0.2.
 
-    With i, f, g and o in this order, each a product of the input plus one of the state, both with their bias:
-    c = sigmoid(f) * before + sigmoid(i) * tanh(g), h = sigmoid(o) * tanh(c). Without `use_cudnn_impl` it is the step of
-    `fluid.contrib.layers.BasicLSTMUnit`: one product of both side by side, in the order i, g, f, o, and
+    With gates in the order i, f, g, o, each the sum of a product of the input and one of the state with their biases:
+    c = sigmoid(f) * previous + sigmoid(i) * tanh(g), h = sigmoid(o) * tanh(c). Without `use_cudnn_impl` it is the step
+    of `fluid.contrib.layers.BasicLSTMUnit`: one product of both concatenated, in the order i, g, f, o, and
     sigmoid(f + forget_bias).
 
     Args:
-        hidden_size (int): width of the states. input_size (int): that of the input.
+        hidden_size (int): width of the states. input_size (int): width of the input.
         param_attr, bias_attr (ParamAttr): of the weights [4 * hidden_size, input_size] and [4 * hidden_size,
             hidden_size] and a bias [4 * hidden_size] of each, whose names get the suffixes _weight_ih, _weight_hh,
             _bias_ih and _bias_hh; otherwise of one weight [input_size + hidden_size, 4 * hidden_size] and one bias.
-        gate_activation, activation (callable): instead of sigmoid and tanh. Without `use_cudnn_impl` they stand for
+        gate_activation, activation (callable): replace sigmoid and tanh. Without `use_cudnn_impl` they replace
             those of f and o, and of c.
         forget_bias (float): only without `use_cudnn_impl`.
-        use_cudnn_impl (bool): which of the two. dtype (str): "float32" or "float64".
+        use_cudnn_impl (bool): selects the form. dtype (str): "float32" or "float64".
 
     Examples:
         >>> import paddle
@@ -190,7 +190,7 @@ class LSTMCell(_Cell):
             self._bias = self._bias_of(4 * hidden_size, "")
 
     def forward(self, input: Any, pre_hidden: Any, pre_cell: Any) -> tuple[Any, Any]:  # noqa: A002
-        """(state, memory) after a step: [batch, hidden_size] each, from an input [batch, input_size]."""
+        """(state, cell) after the step: [batch, hidden_size] each; the input is [batch, input_size]."""
         gate, act = self._gate_activation, self._activation
         if self._use_cudnn_impl:
             i, f, g, o = (a + b for a, b in zip(*self._parts(input, pre_hidden), strict=True))
@@ -203,24 +203,24 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a GRU of basic operators.
+    """One step of a GRU, composed of basic operators.
 
     Source: paddle.fluid.dygraph.GRUCell of Paddle 2.0.2.
 
-    With r, u and c in this order, each a product of the input and one of the state, both with their bias:
-    c = tanh(c of the input + sigmoid(r) * c of the state), h = u * before + (1 - u) * c with u = sigmoid(u). Without
-    `use_cudnn_impl` it is the step of `fluid.contrib.layers.BasicGRUUnit`: r and u from one product of both side by
-    side, c from another in which the state is taken times r before.
+    With gates in the order r, u, c, each with a product of the input and one of the state, with their biases:
+    c = tanh(c of the input + sigmoid(r) * c of the state), h = u * previous + (1 - u) * c with u = sigmoid(u). Without
+    `use_cudnn_impl` it is the step of `fluid.contrib.layers.BasicGRUUnit`: r and u from one product of both
+    concatenated, c from another one, in which the state is multiplied by r first.
 
     Args:
-        hidden_size (int): width of the state. input_size (int): that of the input.
+        hidden_size (int): width of the state. input_size (int): width of the input.
         param_attr, bias_attr (ParamAttr): of the weights [3 * hidden_size, input_size] and [3 * hidden_size,
             hidden_size] and a bias [3 * hidden_size] of each, whose names get the suffixes _weight_ih, _weight_hh,
             _bias_ih and _bias_hh; otherwise of the weights [input_size + hidden_size, 2 * hidden_size] and
             [input_size + hidden_size, hidden_size] and their biases: _gate_weight, _candidate_weight, _gate_bias,
             _candidate_bias.
-        gate_activation, activation (callable): instead of sigmoid and tanh.
-        use_cudnn_impl (bool): which of the two. dtype (str): "float32" or "float64".
+        gate_activation, activation (callable): replace sigmoid and tanh.
+        use_cudnn_impl (bool): selects the form. dtype (str): "float32" or "float64".
 
     Examples:
         >>> import paddle
@@ -251,7 +251,7 @@ class GRUCell(_Cell):
             self._candidate_bias = self._bias_of(hidden_size, "_candidate_bias")
 
     def forward(self, input: Any, pre_hidden: Any) -> Any:  # noqa: A002
-        """The state after a step, [batch, hidden_size], from an input [batch, input_size]."""
+        """The state after the step, [batch, hidden_size]; the input is [batch, input_size]."""
         gate, act = self._gate_activation, self._activation
         if self._use_cudnn_impl:
             (r, u, c), (r_hidden, u_hidden, c_hidden) = self._parts(input, pre_hidden)

@@ -1,4 +1,4 @@
-"""Collective operators appended to a Program, as 1.x has them: `paddle.distributed` has the functions for users."""
+"""Collective operators of 1.x, appended to a Program; users call `paddle.distributed`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _append(kind: str, x: Any, out: Any, **attrs: Any) -> Any:
 
 
 def _like(x: Any, kind: str, rows: Any = lambda n: n, **more: Any) -> Any:
-    """A variable like `x`, with another first size."""
+    """A variable like `x`, with another first dimension."""
     shape = [rows(x.shape[0]) if x.shape[0] > 0 else x.shape[0], *x.shape[1:]] if x.shape else []
     name = unique_name.generate_with_ignorable_key(f"{x.name}.{kind}")
     return LayerHelper(kind).create_variable(
@@ -62,7 +62,7 @@ def _c_reducescatter(x, nranks, ring_id=0, use_calc_stream=False):
     if not isinstance(x, Variable):
         raise TypeError(f"_c_reducescatter: a Variable is needed, got {type(x)}")
     if x.shape[0] > 0 and x.shape[0] % nranks:
-        raise ValueError(f"_c_reducescatter: {x.shape[0]} rows are not parts for {nranks} ranks")
+        raise ValueError(f"_c_reducescatter: {x.shape[0]} rows are not divisible by {nranks} ranks")
     out = _like(x, "c_reducescatter", lambda n: n // nranks)
     return _append("c_reducescatter", x, out, nranks=nranks, ring_id=ring_id, use_calc_stream=use_calc_stream)
 

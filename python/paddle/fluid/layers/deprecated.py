@@ -1,4 +1,4 @@
-"""Layers that 2.0.2 calls old: their docstrings begin with what to use instead, as there."""
+"""Functions of fluid.layers that 2.0.2 deprecates: their docstrings begin with the replacement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 _NN = "paddle.nn.functional."
 
-#: The functions that have another name since 2.0.0.
+#: Functions deprecated since 2.0.0, with their replacements.
 INSTEAD = {
     "adaptive_pool2d": "",
     "adaptive_pool3d": "",
@@ -54,7 +54,7 @@ INSTEAD = {
     "yolov3_loss": "paddle.vision.ops.yolo_loss",
 }
 
-#: Those that were old before.
+#: Functions deprecated earlier: (since, replacement).
 BEFORE = {
     "fill_constant_batch_size_like": ("1.8.0", "paddle.fluid.layers.fill_constant"),
     "gaussian_random_batch_size_like": ("1.8.0", "paddle.normal"),
@@ -64,7 +64,7 @@ BEFORE = {
 
 
 def mark(functions: Mapping[str, object]) -> None:
-    """Marks those of the functions that are fluid's own; one that 2.0 has under this name, too, is not old."""
+    """Marks those functions that fluid defines itself; functions shared with the 2.0 API are not deprecated."""
     for name, (since, instead) in {**{name: ("2.0.0", to) for name, to in INSTEAD.items()}, **BEFORE}.items():
         function = functions.get(name)
         if callable(function) and function.__module__.startswith("paddle.fluid."):

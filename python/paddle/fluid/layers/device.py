@@ -1,4 +1,4 @@
-"""Places for operators that run on several devices."""
+"""fluid.layers.device: get_places."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__: list[str] = []
 
 
 def get_places(device_count: int | None = None, device_type: str | None = None):
-    """A variable that holds places.
+    """A variable with a list of places.
 
     Args:
-        device_count (int, optional): how many.
-        device_type (str, optional): of which kind.
+        device_count (int, optional): number of devices.
+        device_type (str, optional): their type.
     """
     helper = LayerHelper("get_places")
     places = helper.create_variable(name=unique_name.generate(f"{helper.name}.out"), type=VarType.PLACE_LIST)

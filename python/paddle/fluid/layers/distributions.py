@@ -1,4 +1,4 @@
-"""Distributions of fluid.layers: those of paddle.distribution, and a normal distribution of several variables."""
+"""fluid.layers.distributions: those of paddle.distribution, and a multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from paddle.tensor.creation import assign
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
-# No integers, unlike those of 2.0.
+# Integers are not accepted, unlike in 2.0.
 _TAKEN = (float, np.ndarray, Variable, list)
 
 
 class Uniform(distribution.Uniform):
-    """Numbers spread evenly from `low` to `high` (Paddle 2.0: paddle.fluid.layers.Uniform).
+    """The uniform distribution over [low, high) (Paddle 2.0: paddle.fluid.layers.Uniform).
 
     Args:
-        low, high (float|list|numpy.ndarray|Variable): the least, and the end; both are broadcast, float32.
+        low, high (float|list|numpy.ndarray|Variable): the bounds; broadcast, float32.
 
     Raises:
-        ValueError: when only one is a Variable. TypeError: for other types.
+        ValueError: if only one is a Variable. TypeError: for other types.
 
     Examples:
         >>> import paddle
@@ -40,13 +40,13 @@ class Uniform(distribution.Uniform):
 
 
 class Normal(distribution.Normal):
-    """Numbers of the normal distribution (Paddle 2.0: paddle.fluid.layers.Normal).
+    """The normal distribution (Paddle 2.0: paddle.fluid.layers.Normal).
 
     Args:
-        loc, scale (float|list|numpy.ndarray|Variable): mean and standard deviation; both are broadcast, float32.
+        loc, scale (float|list|numpy.ndarray|Variable): mean and standard deviation; broadcast, float32.
 
     Raises:
-        ValueError: when only one is a Variable. TypeError: for other types.
+        ValueError: if only one is a Variable. TypeError: for other types.
 
     Examples:
         >>> import paddle
@@ -62,8 +62,8 @@ class Normal(distribution.Normal):
 
 
 class Categorical(distribution.Categorical):
-    """Numbers of categories by the logarithms of their weights (Paddle 2.0: paddle.fluid.layers.Categorical). It has
-    `entropy` and `kl_divergence`; draws and densities are with paddle.distribution.Categorical.
+    """The categorical distribution by log weights (Paddle 2.0: paddle.fluid.layers.Categorical). It has
+    `entropy` and `kl_divergence`; for samples and probabilities use paddle.distribution.Categorical.
 
     Args:
         logits (list|numpy.ndarray|Variable): [..., categories], float32.
@@ -78,24 +78,24 @@ class Categorical(distribution.Categorical):
         super().__init__(logits)
 
     def sample(self) -> Any:
-        """Not defined for this class: a NotImplementedError."""
+        """Raises NotImplementedError."""
         return distribution.Distribution.sample(self)
 
     def log_prob(self, value: Any) -> Any:
-        """Not defined for this class: a NotImplementedError."""
+        """Raises NotImplementedError."""
         return distribution.Distribution.log_prob(self, value)
 
 
 class MultivariateNormalDiag(distribution.Distribution):
-    """A normal distribution of variables that do not depend on each other (Paddle 2.0:
+    """A multivariate normal distribution with a diagonal covariance (Paddle 2.0:
     paddle.fluid.layers.MultivariateNormalDiag).
 
     Args:
         loc (list|numpy.ndarray|Variable): the means, [k].
-        scale (list|numpy.ndarray|Variable): the covariance, [k, k], of which the diagonal counts.
+        scale (list|numpy.ndarray|Variable): the covariance, [k, k], of which the diagonal is used.
 
     Raises:
-        ValueError: when only one is a Variable. TypeError: for other types.
+        ValueError: if only one is a Variable. TypeError: for other types.
 
     Examples:
         >>> import paddle
@@ -111,7 +111,7 @@ class MultivariateNormalDiag(distribution.Distribution):
             raise ValueError("if one argument is Variable, all arguments should be Variable")
         for name, value in (("loc", loc), ("scale", scale)):
             if not isinstance(value, (list, np.ndarray, Variable)):
-                raise TypeError(f"MultivariateNormalDiag: {name} is a list, an array or a Variable, not {type(value)}")
+                raise TypeError(f"MultivariateNormalDiag: {name} must be a list, array or Variable, got {type(value)}")
         if not all(given):
             loc, scale = (assign(np.ascontiguousarray(v, "float32")) for v in (loc, scale))
         self.loc, self.scale = loc, scale
@@ -128,7 +128,7 @@ class MultivariateNormalDiag(distribution.Distribution):
         """The Kullback-Leibler divergence to another MultivariateNormalDiag, [1].
 
         Raises:
-            TypeError: for an `other` of another class.
+            TypeError: if `other` is not a MultivariateNormalDiag.
         """
         if not isinstance(other, MultivariateNormalDiag):
             raise TypeError(f"kl_divergence: other must be a MultivariateNormalDiag, got {type(other)}")

@@ -1,4 +1,4 @@
-"""fluid.layers.data and load; ListenAndServ, Send and Recv, which 2.0.2 has here without saying so."""
+"""fluid.layers.io: data, load and py_reader; ListenAndServ, Send and Recv are outside of `__all__`, as in 2.0.2."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def data(
     type=VarType.LOD_TENSOR,  # noqa: A002
     stop_gradient=True,
 ):
-    """A Variable that ``Executor.run`` is fed with; its shape is not checked then.
+    """A Variable that ``Executor.run`` feeds; its shape is not checked.
 
     Args:
-        name (str): what the feed calls it.
-        shape (list|tuple): -1 or None where any size goes.
-        append_batch_size (bool): put a batch dimension before `shape`, unless it has an unknown size already.
+        name (str): the key in the feed.
+        shape (list|tuple): -1 or None for sizes that vary.
+        append_batch_size (bool): prepend a batch dimension to `shape`, unless it has an unknown size.
         dtype (str): its element type.
         lod_level (int): levels of sequence nesting.
 
@@ -41,10 +41,10 @@ def data(
 
 
 def load(out, file_path, load_as_fp16=None):
-    """Append an operator that loads the variable `out` from a file that the operator `save` wrote.
+    """Appends an operator that loads the variable `out` from a file of the operator `save`.
 
     Args:
-        out (Variable): to be loaded.
+        out (Variable): receives the value.
         file_path (str): the file.
         load_as_fp16 (bool, optional): convert float32 to float16.
     """
@@ -71,17 +71,17 @@ class BlockGuardServ(BlockGuard):
 
 
 class ListenAndServ:
-    """A server in the Program at hand: it runs a block whenever each of `fan_in` trainers has ended a step.
+    """A server in the current Program: it runs a block after each of `fan_in` trainers has ended a step.
 
-    Where the port of `endpoint` is 0 a free one is taken; once the server listens, ``/tmp/paddle.<process id>.port``
-    says which.
+    If the port of `endpoint` is 0, a free one is chosen, and written to ``/tmp/paddle.<process id>.port`` when the
+    server listens.
     Source: python/paddle/fluid/layers/io.py of 2.0.2 (not among its public names)
 
     Args:
         endpoint (str): ``ip:port``.
         inputs (list): names of variables that trainers send.
-        fan_in (int): how many trainers there are.
-        optimizer_mode (bool): whether `get_params_and_grads` looks for optimizers.
+        fan_in (int): number of trainers.
+        optimizer_mode (bool): whether `get_params_and_grads` searches optimizer operators.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -103,16 +103,16 @@ class ListenAndServ:
         self.endpoint, self.fan_in, self.optimizer_mode = endpoint, fan_in, optimizer_mode
 
     def do(self):
-        """The guard within which operators go to the server's block."""
+        """The context of the server's block."""
         return BlockGuardServ(self)
 
     def parent_block(self):
-        """The block that the server's operator is in."""
+        """The block that contains the server's operator."""
         program = self.helper.main_program
         return program.block(program.current_block().parent_idx)
 
     def get_params_and_grads(self):
-        """Within :meth:`do`: names of parameters and gradients; without `optimizer_mode` what is read, twice."""
+        """Within :meth:`do`: names of parameters and gradients; without `optimizer_mode` all inputs, twice."""
         params, grads = [], []
         for op in self.helper.main_program.current_block().ops:
             if not self.optimizer_mode:
@@ -123,7 +123,7 @@ class ListenAndServ:
         return params, grads if self.optimizer_mode else list(params)
 
     def complete_op(self):
-        """Append the server's operator; `do` does that at its end."""
+        """Appends the server's operator; `do` calls it at its end."""
         block = self.helper.main_program.current_block()
         attrs = {
             "endpoint": self.endpoint,
@@ -136,7 +136,7 @@ class ListenAndServ:
 
 
 def _endpoints(what, endpoints, variables, dummy):
-    """Where each variable is, those places once each, and the dummies as a list."""
+    """The endpoint of each variable, the distinct endpoints, and the dummies as a list."""
     if not isinstance(variables, list):
         raise TypeError(f"{what} takes a list of variables, got {type(variables).__name__}")
     places = endpoints.split(",")
@@ -146,17 +146,17 @@ def _endpoints(what, endpoints, variables, dummy):
 
 
 def Send(endpoints, send_vars, dummy_output=None, sync=True):  # noqa: N802
-    """Send variables to servers; with `sync` wait until the servers have run their blocks.
+    """Sends variables to servers; with `sync` waits until the servers have run their blocks.
 
     Args:
-        endpoints (str): one ``ip:port`` for each variable, with commas between.
-        send_vars (list of Variable): what is sent.
-        dummy_output (Variable or list, optional): says what comes after this.
+        endpoints (str): one ``ip:port`` per variable, comma-separated.
+        send_vars (list of Variable): the variables.
+        dummy_output (Variable or list, optional): orders the operator before its readers.
         sync (bool): end the step.
 
     Raises:
-        TypeError: for variables that are no list.
-        ValueError: for another number of endpoints than variables.
+        TypeError: if the variables are not a list.
+        ValueError: if the numbers of endpoints and variables differ.
     """
     places, distinct, dummy = _endpoints("Send", endpoints, send_vars, dummy_output)
     helper = LayerHelper("Send")
@@ -168,20 +168,20 @@ def Send(endpoints, send_vars, dummy_output=None, sync=True):  # noqa: N802
 
 
 def Recv(endpoints, get_vars, dummy_input=None, sync=True):  # noqa: N802
-    """Receive variables from servers, which know them by the same names.
+    """Receives variables from servers, which have them under the same names.
 
     Args:
-        endpoints (str): one ``ip:port`` for each variable, with commas between.
-        get_vars (list of Variable): what is received.
-        dummy_input (Variable or list, optional): says what comes before this.
+        endpoints (str): one ``ip:port`` per variable, comma-separated.
+        get_vars (list of Variable): receive the values.
+        dummy_input (Variable or list, optional): orders the operator after its writers.
         sync (bool): begin the next step.
 
     Returns:
         list: `get_vars`.
 
     Raises:
-        TypeError: for variables that are no list.
-        ValueError: for another number of endpoints than variables.
+        TypeError: if the variables are not a list.
+        ValueError: if the numbers of endpoints and variables differ.
     """
     places, distinct, dummy = _endpoints("Recv", endpoints, get_vars, dummy_input)
     helper = LayerHelper("Recv")

@@ -1,4 +1,4 @@
-"""generate_layer_fn: an operator of one output as a function."""
+"""generate_layer_fn: a layer function for an operator with one output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle.nn.layer_helper import LayerHelper
 
 __all__ = ["generate_layer_fn"]
 
-#: between the words of a slot's name
+#: word boundaries in a slot's name
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")
 
 
@@ -19,20 +19,20 @@ def _argument(slot: str) -> str:
 
 
 def generate_layer_fn(op_type):
-    """A function that appends an operator of one output.
+    """A layer function that appends an operator with one output.
 
-    It takes the operator's inputs in their order, or by name in small letters (`LogProbs` is `log_probs`), the output
-    where one is there already, attributes by their names, and `name` and `act`.
+    It takes the operator's inputs in order, or by name in snake case (`LogProbs` is `log_probs`), optionally the output
+    variable, attributes by name, `name` and `act`.
     Source: python/paddle/fluid/layers/layer_function_generator.py of 2.0.2
 
     Args:
         op_type (str): the operator.
 
     Returns:
-        function: its value is the output's Variable.
+        function: it returns the output Variable.
 
     Raises:
-        ValueError: for an operator that there is not, or that has several outputs or lists of them.
+        ValueError: if the operator does not exist, or has several outputs or a list of outputs.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -45,7 +45,7 @@ def generate_layer_fn(op_type):
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     shown = [slot.name for slot in proto.outputs if not slot.intermediate]
     if len(shown) != 1 or any(slot.duplicable for slot in proto.outputs):
-        raise ValueError(f"generate_layer_fn: operator {op_type} has not just one output: {proto.outputs}")
+        raise ValueError(f"generate_layer_fn: operator {op_type} must have one output, got {proto.outputs}")
 
     def function(*args, **kwargs):
         helper, left = LayerHelper(op_type, name=kwargs.pop("name", None), act=kwargs.pop("act", None)), list(args)
@@ -65,7 +65,7 @@ def generate_layer_fn(op_type):
         dtype = dtypes[0] if dtypes else kwargs.get("dtype") or "float32"
         out = kwargs.pop(_argument(shown[0]), None)
         out = out[0] if isinstance(out, (list, tuple)) else out
-        # None is made for the one that is given: it might take its name.
+        # No variable is created for a given output: it might take its name.
         outputs = {
             slot.name: helper.create_variable_for_type_inference(dtype) if out is None or slot.name != shown[0] else out
             for slot in proto.outputs

@@ -1,6 +1,6 @@
-"""Learning rates that a static Program computes from a counter of its runs.
+"""fluid.layers.learning_rate_scheduler: learning rates computed by a static Program from a counter of its runs.
 
-In dygraph mode each function gives the object of fluid.dygraph that computes the same, for a fluid optimizer.
+In dygraph mode each function returns the equivalent object of fluid.dygraph, for an optimizer of fluid.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _by_mode(decay: Callable[..., Any], append: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """The object `decay` in dygraph mode; in static mode the rate that `append` puts into the main program."""
+    """In dygraph mode the object `decay()`; in static mode the rate that `append()` adds to the main Program."""
     mode.choose_static()
     if not in_static_mode():
         return decay(*arguments, **keywords)
@@ -64,8 +64,8 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
     """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
 
     Args:
-        d_model (int|Variable): the width of the model.
-        warmup_steps (int|Variable): steps in which the rate grows.
+        d_model (int|Variable): width of the model.
+        warmup_steps (int|Variable): number of warmup steps.
         learning_rate (float|Variable): a factor.
     """
     return _by_mode(decays.NoamDecay, _noam, d_model, warmup_steps, learning_rate=learning_rate)
@@ -75,10 +75,10 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """learning_rate * decay_rate^(step / decay_steps).
 
     Args:
-        learning_rate (float|Variable): the first rate.
-        decay_steps (int): steps in a period.
-        decay_rate (float): a factor for each period.
-        staircase (bool): whole periods only.
+        learning_rate (float|Variable): the initial rate.
+        decay_steps (int): steps per period.
+        decay_rate (float): factor per period.
+        staircase (bool): round down to whole periods.
     """
     append = _periodic(formulas.exponential)
     return _by_mode(decays.ExponentialDecay, append, learning_rate, decay_steps, decay_rate, staircase)
@@ -99,7 +99,7 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 def _polynomial(learning_rate, decay_steps, end_learning_rate, power, cycle):
     step = _decay_step_counter()
     if cycle:
-        # the smallest whole number that is not below step / decay_steps, and at least one
+        # ceil(step / decay_steps), at least one
         periods = _ops.floor(step / float(-decay_steps)) * -1.0
         one = tensor.fill_constant([1], "float32", 1.0)
         decay_steps = decay_steps * _ops.elementwise_max(periods, one)
@@ -109,14 +109,14 @@ def _polynomial(learning_rate, decay_steps, end_learning_rate, power, cycle):
 
 
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
-    """(learning_rate - end) * (1 - step / decay_steps)^power + end, not beyond `decay_steps`.
+    """(learning_rate - end) * (1 - step / decay_steps)^power + end; constant after `decay_steps`.
 
     Args:
-        learning_rate (float|Variable): the first rate.
-        decay_steps (int): when the last rate is reached.
-        end_learning_rate (float): the last rate.
+        learning_rate (float|Variable): the initial rate.
+        decay_steps (int): step at which the final rate is reached.
+        end_learning_rate (float): the final rate.
         power (float): the exponent.
-        cycle (bool): start again, over a multiple of `decay_steps`.
+        cycle (bool): restart, over a multiple of `decay_steps`.
     """
     return _by_mode(decays.PolynomialDecay, _polynomial, learning_rate, decay_steps, end_learning_rate, power, cycle)
 
@@ -158,9 +158,9 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
     """learning_rate * (cos(epoch * pi / epochs) + 1) / 2.
 
     Args:
-        learning_rate (float|Variable): the first rate.
-        step_each_epoch (int): steps in an epoch.
-        epochs (int): all epochs.
+        learning_rate (float|Variable): the initial rate.
+        step_each_epoch (int): steps per epoch.
+        epochs (int): number of epochs.
     """
     check_type(learning_rate, "learning_rate", (float, Variable), "cosine_decay")
     return _by_mode(decays.CosineDecay, _cosine, learning_rate, step_each_epoch, epochs)
@@ -182,11 +182,11 @@ def _warmup(learning_rate, warmup_steps, start_lr, end_lr):
 
 
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
-    """From `start_lr` to `end_lr` in `warmup_steps`, then `learning_rate`.
+    """Linear warmup from `start_lr` to `end_lr` in `warmup_steps`, then `learning_rate`.
 
     Args:
-        learning_rate (float|Variable): the rate afterwards.
-        warmup_steps (int): steps in which it grows.
+        learning_rate (float|Variable): the rate after warmup.
+        warmup_steps (int): number of warmup steps.
         start_lr, end_lr (float): the bounds.
     """
     return _by_mode(decays.LinearLrWarmup, _warmup, learning_rate, warmup_steps, start_lr, end_lr)

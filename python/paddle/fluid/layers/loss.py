@@ -1,4 +1,4 @@
-"""Losses of fluid.layers."""
+"""fluid.layers.loss: losses of the layer API."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ kIgnoreIndex = -100
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=kIgnoreIndex):  # noqa: A002
-    """-log of the probability of the label.
+    """Cross entropy of probabilities: -log of the probability of the label.
 
     Args:
         input (Variable): probabilities, [N1, ..., Nk, D], float16, float32 or float64.
         label (Variable): int64 [N1, ..., Nk, 1]; with `soft_label` probabilities of the shape of `input`.
         soft_label (bool): whether labels are probabilities.
-        ignore_index (int): a label that costs nothing.
+        ignore_index (int): a label whose loss is 0.
 
     Returns:
         Variable: [N1, ..., Nk, 1].
@@ -68,7 +68,7 @@ def square_error_cost(input, label):  # noqa: A002
     """(input - label) squared, element by element.
 
     Args:
-        input, label (Variable): float32 or float64 of one shape.
+        input, label (Variable): float32 or float64 of the same shape.
     """
     check_variable_and_dtype(input, "input", FLOATS, "square_error_cost")
     check_variable_and_dtype(label, "label", FLOATS, "square_error_cost")
@@ -89,11 +89,11 @@ def softmax_with_cross_entropy(
     Args:
         logits (Variable): float32 or float64.
         label (Variable): int64, size 1 along `axis`; with `soft_label` probabilities of the shape of `logits`.
-        ignore_index (int): a label that costs nothing.
-        return_softmax (bool): give the probabilities, too.
+        ignore_index (int): a label whose loss is 0.
+        return_softmax (bool): also return the probabilities.
 
     Returns:
-        Variable: the loss, size 1 along `axis`; with `return_softmax` a pair.
+        Variable: the loss, size 1 along `axis`; with `return_softmax` (loss, probabilities).
     """
     return softmax_loss(logits, label, soft_label, ignore_index, numeric_stable_mode, return_softmax, axis)
 
@@ -102,8 +102,8 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=kIgnoreIndex, name=
     """The cross entropy of sigmoid(x), element by element.
 
     Args:
-        x, label (Variable): float16, float32 or float64 of one shape.
-        ignore_index (int): elements with this label cost nothing.
+        x, label (Variable): float16, float32 or float64 of the same shape.
+        ignore_index (int): a label whose loss is 0.
         normalize (bool): divide by the number of elements that are not ignored.
     """
     where = "sigmoid_cross_entropy_with_logits"
@@ -115,7 +115,7 @@ def mse_loss(input, label):  # noqa: A002
     """The mean of (input - label) squared.
 
     Args:
-        input, label (Variable): float32 or float64 of one shape.
+        input, label (Variable): float32 or float64 of the same shape.
     """
     check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
     check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
@@ -150,21 +150,21 @@ def center_loss(
     param_attr: Any,
     update_center: bool = True,
 ) -> Any:
-    """Half the squared distance of each row from the center of its class; the centers follow the rows.
+    """Half the squared distance of each row from the center of its class; the centers are updated towards the rows.
 
     Args:
         input (Variable): [N, D], float32 or float64.
         label (Variable): int32 or int64, [N, 1].
-        num_classes (int): how many centers.
-        alpha (float or Variable): how far the centers move.
-        param_attr (ParamAttr): of the centers, [num_classes, D], which are not trained.
-        update_center (bool): whether they move.
+        num_classes (int): number of centers.
+        alpha (float or Variable): learning rate of the centers.
+        param_attr (ParamAttr): of the centers, [num_classes, D], which no optimizer trains.
+        update_center (bool): whether the centers are updated.
 
     Returns:
         Variable: [N, 1].
 
     Raises:
-        ValueError: for a label that is no class.
+        ValueError: for a label that is not a class.
 
     Examples:
         >>> import paddle
@@ -213,31 +213,31 @@ def hsigmoid(
     is_custom: bool = False,
     is_sparse: bool = False,
 ) -> Any:
-    """The loss of classes that are leaves of a binary tree, with parameters for its nodes.
+    """Hierarchical sigmoid: classes are leaves of a binary tree, whose nodes have parameters.
 
     Args:
         input (Variable): [N, D], float32 or float64.
         label (Variable): int64 [N, 1].
-        num_classes (int): how many classes, 2 or more.
-        param_attr, bias_attr (ParamAttr): of the nodes' vectors and numbers; False as `bias_attr`: no numbers.
+        num_classes (int): number of classes, at least 2.
+        param_attr, bias_attr (ParamAttr): of the nodes' weights and biases; False as `bias_attr`: no bias.
         name (str): a name for the output.
-        path_table, path_code (Variable): int64 [N, L]: nodes from the root (then -1), and the side taken at each; with
-            `is_custom` only.
-        is_custom (bool): the paths are given.
-        is_sparse (bool): the gradient has only the rows that occur; with `is_custom` only.
+        path_table, path_code (Variable): int64 [N, L]: nodes from the root (padded with -1), and the branch at each;
+            only `is_custom` only.
+        is_custom (bool): use the given paths.
+        is_sparse (bool): the gradient contains the used rows only; only if `is_custom`.
 
     Returns:
         Variable: [N, 1].
 
     Raises:
-        ValueError: for fewer classes, or paths where they do not belong or are missing.
+        ValueError: for fewer than 2 classes, or paths that are missing or not allowed.
     """
     check_variables("hsigmoid", FLOATS, input=input)
     check_variables("hsigmoid", ["int64"], label=label)
     if (num_classes is None or num_classes < 2) and not is_custom:
         raise ValueError("num_classes must not be less than 2 with default tree")
     if is_sparse and not is_custom:
-        logging.info("hsigmoid: is_sparse is for trees of one's own, and left out")
+        logging.info("hsigmoid: is_sparse is ignored for the default tree")
         is_sparse = False
     paths = {"path_table": path_table, "path_code": path_code}
     if not is_custom and any(value is not None for value in paths.values()):
@@ -271,18 +271,18 @@ def huber_loss(input: Any, label: Any, delta: float) -> Any:  # noqa: A002
     """0.5 * d * d where abs(d) <= delta, else delta * (abs(d) - 0.5 * delta), with d = label - input.
 
     Args:
-        input, label (Variable): float32 or float64 of one shape.
-        delta (float): from where on the loss is a line.
+        input, label (Variable): float32 or float64 of the same shape.
+        delta (float): where the loss changes from quadratic to linear.
     """
     check_variables("huber_loss", FLOATS, input=input, label=label)
     return _ops.huber_loss(input, label, delta=delta)[1]
 
 
 def kldiv_loss(x: Any, target: Any, reduction: str = "mean", name: str | None = None) -> Any:
-    """target * (log(target) - x), 0 where the target is not above 0.
+    """Kullback-Leibler divergence: target * (log(target) - x), 0 where the target is not positive.
 
     Args:
-        x (Variable): logarithms of probabilities, float32 or float64.
+        x (Variable): log probabilities, float32 or float64.
         target (Variable): probabilities of the same shape and type.
         reduction (str): "mean", "sum", "batchmean" or "none".
         name (str): a name for the output.
@@ -293,12 +293,12 @@ def kldiv_loss(x: Any, target: Any, reduction: str = "mean", name: str | None = 
 
 
 def margin_rank_loss(label: Any, left: Any, right: Any, margin: float = 0.1, name: str | None = None) -> Any:
-    """max(0, -label * (left - right) + margin).
+    """Margin ranking loss: max(0, -label * (left - right) + margin).
 
     Args:
-        label (Variable): float32 [N, 1]: 1 where `left` shall be greater, -1 where `right`.
+        label (Variable): float32 [N, 1]: 1 if `left` should be greater, -1 if `right`.
         left, right (Variable): float32 [N, 1], scores.
-        margin (float): by how much.
+        margin (float): the margin.
         name (str): a name for the output.
     """
     check_variables("margin_rank_loss", ["float32"], label=label, left=left, right=right)
@@ -309,7 +309,7 @@ def rank_loss(label: Any, left: Any, right: Any, name: str | None = None) -> Any
     """RankNet's loss (Burges et al., 2005): log(1 + exp(left - right)) - label * (left - right).
 
     Args:
-        label (Variable): float32 [N, 1]: 1 where `left` shall be ranked higher, 0 where lower.
+        label (Variable): float32 [N, 1]: 1 if `left` should rank higher, 0 if lower.
         left, right (Variable): float32 [N, 1], scores.
         name (str): a name for the output.
     """
@@ -323,13 +323,13 @@ def teacher_student_sigmoid_loss(
     soft_max_up_bound: float = 15.0,
     soft_max_lower_bound: float = -15.0,
 ) -> Any:
-    """Cross entropies of sigmoid(input) with a click and with a teacher's opinion.
+    """The sum of the cross entropies of sigmoid(input) with a click and with a teacher's score.
 
     Args:
         input (Variable): scores, [N, 1].
-        label (Variable): [N, 1]: -2 no click and -1 a click, without an opinion; an opinion from 0 to below 1, plus 1
+        label (Variable): [N, 1]: -2 no click and -1 a click, without a teacher's score; a score in [0, 1), plus 1
             for a click.
-        soft_max_up_bound, soft_max_lower_bound (float): beyond them scores have no gradient.
+        soft_max_up_bound, soft_max_lower_bound (float): bounds outside of which scores have no gradient.
     """
     check_variables("teacher_student_sigmoid_loss", NUMERIC, input=input, label=label)
     return _ops.teacher_student_sigmoid_loss(
@@ -351,25 +351,25 @@ def sampled_softmax_with_cross_entropy(
     customized_probabilities: Any = None,
     seed: int = 0,
 ) -> Any:
-    """The cross entropy of the softmax over the labels and classes drawn from a log-uniform distribution, less the
-    logarithms of their probabilities (Paddle 2.0: paddle.fluid.layers.sampled_softmax_with_cross_entropy).
+    """Cross entropy of the softmax over the labels and classes sampled from a log-uniform distribution, with logits
+    corrected by log probabilities (Paddle 2.0: paddle.fluid.layers.sampled_softmax_with_cross_entropy).
 
     Args:
         logits (Variable): [N, classes], float32 or float64.
         label (Variable): int64 [N, num_true].
-        num_samples (int): how many classes are drawn, all of them different, the same for all rows.
-        num_true (int): labels of a row; the loss is divided by it.
-        remove_accidental_hits (bool): a class drawn that is a label of the row does not count.
-        use_customized_samples (bool): classes and probabilities are given:
+        num_samples (int): number of sampled classes, all different, shared by all rows.
+        num_true (int): labels per row; the loss is divided by it.
+        remove_accidental_hits (bool): ignore sampled classes that are labels of the row.
+        use_customized_samples (bool): use the given classes and probabilities:
         customized_samples (Variable, optional): int64 [N, num_true + num_samples], labels first.
         customized_probabilities (Variable, optional): their probabilities, of the type of `logits`.
-        seed (int): of the draws; 0 for the global generator.
+        seed (int): seed of the sampler; 0 for the global generator.
 
     Returns:
         Variable: [N, 1].
 
     Raises:
-        ValueError: for labels that are no classes, or more samples than classes.
+        ValueError: for labels that are not classes, or more samples than classes.
 
     Examples:
         >>> import paddle
@@ -394,13 +394,13 @@ def sampled_softmax_with_cross_entropy(
 
 
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):  # noqa: A002
-    """Connectionist temporal classification: -log of the probability that the scores of steps stand for the labels.
+    """Connectionist temporal classification: -log of the probability of the label sequence given the steps' scores.
 
     Args:
         input (Variable): raw scores, float32 or float64 [steps, batch, classes]; without lengths [steps of all
             sequences, classes] with a LoD.
         label (Variable): int32 [batch, labels]; without lengths [labels of all sequences, 1] with a LoD.
-        blank (int): the class that stands for no label.
+        blank (int): the blank label.
         norm_by_times (bool): divide the gradient by the number of steps.
         input_length, label_length (Variable): int64 [batch], both or none.
 

@@ -1,4 +1,4 @@
-"""Activations and other functions of one tensor: rows of a table."""
+"""fluid.layers.ops: unary functions, generated from a table."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ _ROWS = [
 
 _MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS}
 globals().update(_MADE)
-# 2.0.2 has these two here, too, by names that its scripts write.
+# 2.0.2 has these two here as well.
 _scale, _elementwise_div = map(generate_layer_fn, ("scale", "elementwise_div"))
 __all__ = [*_MADE, "cumsum", "gelu", "hard_shrink", "softshrink", "thresholded_relu"]
 
 
 def gelu(x, approximate=False):
-    """x times the normal distribution's cumulative function, or the tanh form of it.
+    """x times the cumulative distribution function of the normal distribution, or its tanh approximation.
 
     Args:
         x (Variable): float16, float32 or float64.
@@ -78,11 +78,11 @@ def gelu(x, approximate=False):
 
 
 def cumsum(x, axis=None, exclusive=None, reverse=None):
-    """Running sums along `axis` (the last when None).
+    """Cumulative sums along `axis` (the last one if None).
 
     Args:
-        x (Variable): what to sum.
-        exclusive (bool, optional): leave each element itself out.
+        x (Variable): the summands.
+        exclusive (bool, optional): exclude each element itself.
         reverse (bool, optional): sum from the end.
     """
     check_type(x, "x", Variable, "cumsum")
@@ -94,18 +94,18 @@ def hard_shrink(x, threshold=None):
 
     Args:
         x (Variable): float16, float32 or float64.
-        threshold (float, optional): 0.5 if it is not given.
+        threshold (float, optional): default 0.5.
     """
     check_variable_and_dtype(x, "x", takes("hard_shrink"), "hard_shrink")
     return _ops.hard_shrink(x, **_given(threshold=threshold))
 
 
 def softshrink(x, alpha=None):
-    """x brought nearer to 0 by alpha, 0 where it is within -alpha..alpha.
+    """Soft shrinkage: x moved towards 0 by alpha, 0 within -alpha..alpha.
 
     Args:
         x (Variable): float16, float32 or float64.
-        alpha (float, optional): 0.5 if it is not given.
+        alpha (float, optional): default 0.5.
     """
     check_variable_and_dtype(x, "x", takes("softshrink"), "softshrink")
     return _ops.softshrink(x, **_given(**{"lambda": alpha}))
@@ -116,7 +116,7 @@ def thresholded_relu(x, threshold=None):
 
     Args:
         x (Variable): float16, float32 or float64.
-        threshold (float, optional): 1.0 if it is not given.
+        threshold (float, optional): default 1.0.
     """
     check_variable_and_dtype(x, "x", takes("thresholded_relu"), "thresholded_relu")
     return _ops.thresholded_relu(x, **_given(threshold=threshold))

@@ -1,4 +1,4 @@
-"""Names of fluid.layers that release 1.8 had and 2.0 has no more: they call what took their place."""
+"""Functions of fluid.layers in release 1.8 that 2.0 removed; they call their replacements."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ __all__ = [
 
 
 def _into(out, result):
-    """`result`, written to `out` where there is one."""
+    """`result`; written to `out` if given."""
     return result if out is None else assign(result, out)
 
 
 def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):  # noqa: A002
-    """input + value * tensor1 * tensor2, element by element; into `out` when given.
+    """input + value * tensor1 * tensor2, element by element; written to `out` if given.
 
     Args:
         input, tensor1, tensor2 (Variable): float32, float64, int32 or int64; broadcast.
@@ -76,7 +76,7 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):  # noqa: A002
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):  # noqa: A002
-    """Whether all elements are equal but for the tolerances; see :func:`paddle.allclose`."""
+    """Whether all elements are equal within tolerances; see :func:`paddle.allclose`."""
     return logic.allclose(input, other, rtol, atol, equal_nan, name)
 
 
@@ -86,14 +86,14 @@ def arange(start, end, step=1, dtype=None, name=None):
 
 
 def clamp(input, min=None, max=None, output=None, name=None):  # noqa: A002
-    """`input` with elements below `min` and above `max` replaced by these; into `output` when given.
+    """`input` clipped to [min, max]; written to `output` if given.
 
     Args:
         input (Variable): float32, float64 or int32.
-        min, max (float|Variable, optional): one of them must be given; tensors have shape [1].
+        min, max (float|Variable, optional): at least one is required; tensors have shape [1].
 
     Raises:
-        AssertionError: without either bound.
+        AssertionError: if both are None.
     """
     assert min is not None or max is not None, "clamp: either min or max must be given"
     for bound, what in ((min, "min"), (max, "max")):
@@ -103,7 +103,7 @@ def clamp(input, min=None, max=None, output=None, name=None):  # noqa: A002
 
 
 def cross(input, other, dim=None):  # noqa: A002
-    """The vector product along `dim`, of size 3; see :func:`paddle.cross`."""
+    """The cross product along `dim`, of size 3; see :func:`paddle.cross`."""
     return linalg.cross(input, other, dim or None)
 
 
@@ -115,7 +115,7 @@ def elementwise_equal(x, y, name=None):
 
 
 def flip(input, dims, name=None):  # noqa: A002
-    """`input` with the order along `dims` turned round; see :func:`paddle.flip`."""
+    """`input` reversed along `dims`; see :func:`paddle.flip`."""
     check_type(dims, "dims", (list, tuple), "flip")
     assert len(dims) > 0, "flip: dims must name a dimension"
     return manipulation.flip(input, dims, name)
@@ -127,42 +127,42 @@ def _settled(out, stop_gradient):
 
 
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
-    """A tensor of `shape` full of `fill_value`; into `out` when given.
+    """A tensor of `shape` filled with `fill_value`; written to `out` if given.
 
     Args:
         shape (list|tuple|Variable): sizes.
         fill_value (bool|int|float|Variable): one number.
         dtype (str, optional): float32 by default.
-        device (str, optional): of no account.
-        stop_gradient (bool): whether gradients do not flow to it.
+        device (str, optional): ignored.
+        stop_gradient (bool): whether the result has no gradient.
     """
     made = fill_constant(shape, "float32" if dtype is None else dtype, fill_value, out=out, name=name)
     return _settled(made, stop_gradient)
 
 
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):  # noqa: A002
-    """A tensor like `input` full of `fill_value`; arguments as of :func:`full`."""
+    """A tensor like `input` filled with `fill_value`; arguments as of :func:`full`."""
     return _settled(_into(out, creation.full_like(input, fill_value, dtype, name)), stop_gradient)
 
 
 def index_select(input, index, dim=0):  # noqa: A002
-    """The slices of `input` along `dim` that `index` names; see :func:`paddle.index_select`."""
+    """The slices of `input` along `dim` at `index`; see :func:`paddle.index_select`."""
     return search.index_select(input, index, dim)
 
 
 def kron(x, y, out=None, name=None):
-    """The Kronecker product, into `out` when given; see :func:`paddle.kron`."""
+    """The Kronecker product; written to `out` if given; see :func:`paddle.kron`."""
     return _into(out, linalg.kron(x, y, name))
 
 
 def log1p(x, out=None, name=None):
-    """The logarithm of 1 + x, element by element; into `out` when given."""
+    """log(1 + x), element by element; written to `out` if given."""
     check_variable_and_dtype(x, "x", FLOATS, "log1p")
     return named(name, _ops.log1p, x, Out=out)
 
 
 def log_softmax(input, axis=None, dtype=None, name=None):  # noqa: A002
-    """The logarithm of softmax along `axis`, the last one by default; with `dtype` converted first."""
+    """log(softmax) along `axis`, the last one by default; converted to `dtype` first if given."""
     if dtype is not None:
         check_dtype(dtype, "dtype", FLOATS, "log_softmax")
         input = math.cast(input, dtype)  # noqa: A001
@@ -170,12 +170,12 @@ def log_softmax(input, axis=None, dtype=None, name=None):  # noqa: A002
 
 
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
-    """The logarithm of the sum of exponentials, into `out` when given; see :func:`paddle.logsumexp`."""
+    """The logarithm of the sum of exponentials; written to `out` if given; see :func:`paddle.logsumexp`."""
     return _into(out, math.logsumexp(x, dim, keepdim, name))
 
 
 def meshgrid(input, name=None):  # noqa: A002
-    """The coordinates of a grid of a list of vectors; see :func:`paddle.meshgrid`."""
+    """Coordinate grids from a list of vectors; see :func:`paddle.meshgrid`."""
     check_type(input, "input", list, "meshgrid")
     return creation.meshgrid(input, name=name)
 
@@ -186,13 +186,13 @@ def nonzero(input, as_tuple=False):  # noqa: A002
 
 
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
-    """Ints drawn evenly from [low, high), or from [0, low) without `high`; into `out` when given.
+    """Random integers of the uniform distribution over [low, high), or [0, low) without `high`.
 
     Args:
         shape (list|tuple|Variable, optional): sizes, [1] by default.
         dtype (str, optional): int32 or int64 (the default).
-        device (str, optional): of no account.
-        seed (int): not 0: an engine of its own.
+        device (str, optional): ignored.
+        seed (int): not 0: a separate random generator.
 
     Raises:
         ValueError: for an empty range.
@@ -215,12 +215,12 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
 
 
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
-    """Numbers drawn from the normal distribution of mean 0 and deviation 1; into `out` when given.
+    """Random numbers of the standard normal distribution; written to `out` if given.
 
     Args:
         shape (list|tuple): sizes.
         dtype (str, optional): float32 (the default) or float64.
-        device (str, optional): of no account.
+        device (str, optional): ignored.
     """
     check_type(shape, "shape", (list, tuple), "randn")
     assert len(shape) > 0, "randn: shape must have an entry"
@@ -231,10 +231,10 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
 
 
 def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0):
-    """The numbers 0 to n - 1 in random order; into `out` when given.
+    """A random permutation of 0 to n - 1; written to `out` if given.
 
     Raises:
-        ValueError: when `n` is not positive, or for an unknown device.
+        ValueError: if `n` is not positive, or for an unknown device.
     """
     if n < 1:
         raise ValueError(f"randperm: n must be positive, got {n}")
@@ -247,12 +247,12 @@ def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0
 
 
 def roll(input, shifts, dims=None):  # noqa: A002
-    """The elements of `input` moved along `dims`; see :func:`paddle.roll`."""
+    """The elements of `input` shifted along `dims`; see :func:`paddle.roll`."""
     return manipulation.roll(input, shifts, dims)
 
 
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):  # noqa: A002
-    """The sum of a diagonal, into `out` when given; see :func:`paddle.trace`."""
+    """The sum of a diagonal; written to `out` if given; see :func:`paddle.trace`."""
     return _into(out, linalg.trace(input, offset, dim1, dim2, name))
 
 

@@ -1,4 +1,4 @@
-"""Sequences (tensors with a LoD) of fluid.layers."""
+"""fluid.layers.sequence_lod: operators on sequences (tensors with a LoD)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [*sequence.__all__, "sequence_mask", "lod_reset", "lod_append"]
 
 
 def sequence_mask(x, maxlen=None, dtype="int64", name=None):
-    """1 for the first ``x[i]`` of `maxlen` elements, then 0.
+    """A mask: 1 for the first ``x[i]`` of `maxlen` elements, then 0.
 
     Args:
         x (Variable): lengths, int32 or int64, of any shape.
-        maxlen (int|Variable, optional): the last size of the result; the largest length when None.
+        maxlen (int|Variable, optional): the last size of the result; default: the largest length.
         dtype (VarType|numpy type|str): the type of the result.
         name (str, optional): a name for the output.
 
@@ -49,11 +49,11 @@ def lod_reset(x, y=None, target_lod=None):
 
     Args:
         x (Variable): float32, float64, int32 or int64.
-        y (Variable, optional): its LoD is taken; where it has none its elements (int32) are the offsets of one level.
-        target_lod (list|tuple, optional): the offsets of one level, where there is no `y`.
+        y (Variable, optional): its LoD is used; without a LoD its elements (int32) are the offsets of one level.
+        target_lod (list|tuple, optional): the offsets of one level, if `y` is None.
 
     Raises:
-        ValueError: when neither is given, or the offsets do not end at the first size of `x`.
+        ValueError: if both are None, or the offsets do not end at the first size of `x`.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -72,14 +72,14 @@ def lod_reset(x, y=None, target_lod=None):
 
 
 def lod_append(x, level):
-    """`x` with one more LoD level behind those that it has.
+    """`x` with an additional, innermost LoD level.
 
     Args:
         x (Variable): float32, float64, int32 or int64.
-        level (list|tuple|Variable): the offsets of the level; of a Variable its LoD, else its elements (int32).
+        level (list|tuple|Variable): the offsets of the level; for a Variable its LoD, else its elements (int32).
 
     Raises:
-        ValueError: when an argument is missing.
+        ValueError: for a missing argument.
     """
     if x is None:
         raise ValueError("lod_append: x can't be None")

@@ -1,4 +1,4 @@
-"""Creation and conversion of tensors, fluid.layers' names."""
+"""fluid.layers.tensor: creation and conversion of tensors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def create_tensor(dtype, name=None, persistable=False):
     Args:
         dtype (str): bool, float16/32/64, int8/32/64.
         name (str, optional): its name.
-        persistable (bool): keep it between runs.
+        persistable (bool): keep its value between runs.
     """
     mode.choose_static()
     check_dtype(dtype, "dtype", ["bool", "float16", "float32", "float64", "int8", "int32", "int64"], "create_tensor")
@@ -71,8 +71,8 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
         dtype (str): its element type.
         name (str, optional): its name, unless `attr` gives one.
         attr (ParamAttr, optional): its attributes.
-        is_bias (bool): starts as zeros rather than by Xavier's rule.
-        default_initializer (Initializer, optional): used where `attr` has none.
+        is_bias (bool): the default initializer is zeros instead of Xavier.
+        default_initializer (Initializer, optional): used if `attr` has none.
 
     Raises:
         TypeError: for other types of arguments.
@@ -82,20 +82,20 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
 
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
-    """A variable that the startup program sets to `value`: :func:`paddle.static.create_global_var`.
+    """A variable that the startup Program sets to `value`: :func:`paddle.static.create_global_var`.
 
     Args:
         shape (list|tuple of int): its shape.
-        value (float): what it starts as.
+        value (float): its initial elements.
         dtype (str): its element type.
-        persistable (bool): keep it between runs.
+        persistable (bool): keep its value between runs.
     """
     mode.choose_static()
     return static_creation.create_global_var(shape, value, dtype, persistable, force_cpu, name)
 
 
 def cast(x, dtype):
-    """The elements of `x` as `dtype`.
+    """`x` converted to `dtype`.
 
     Args:
         x (Variable): bool, float16/32/64, int32, int64 or uint8.
@@ -116,11 +116,11 @@ def cast(x, dtype):
 
 
 def concat(input, axis=0, name=None):  # noqa: A002
-    """Tensors one after another along `axis`.
+    """Tensors concatenated along `axis`.
 
     Args:
-        input (list|tuple of Variable): of one type, and of one shape but for `axis`.
-        axis (int|Variable): an int32 or int64 tensor of shape [1] goes as well.
+        input (list|tuple of Variable): of the same type, and the same shape except along `axis`.
+        axis (int|Variable): an int32 or int64 tensor of shape [1] is accepted.
 
     Raises:
         TypeError: for other types, or different ones.
@@ -131,16 +131,16 @@ def concat(input, axis=0, name=None):  # noqa: A002
 
 
 def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: A002
-    """The tensors of an array joined along `axis`, or along a new one.
+    """The tensors of an array concatenated along `axis`, or stacked.
 
     Args:
         input (Variable|list): a LoDTensorArray; a list of tensors in dygraph mode.
-        axis (int): where.
-        name (str, optional): a name for the outputs.
-        use_stack (bool): make a new dimension.
+        axis (int): the dimension.
+        name (str, optional): prefix of the outputs' names.
+        use_stack (bool): stack along a new dimension.
 
     Returns:
-        (Variable, Variable): the tensor, and the sizes of the parts at `axis` (int32).
+        (Variable, Variable): the tensor, and the sizes of the parts along `axis` (int32).
 
     Raises:
         TypeError: for another input.
@@ -159,11 +159,11 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):  # noqa: 
 
 
 def sums(input, out=None):  # noqa: A002
-    """The sum of several tensors, into `out` when given.
+    """The sum of several tensors; written to `out` if given.
 
     Args:
-        input (Variable|list|tuple): float32, float64, int32 or int64, of one shape.
-        out (Variable, optional): takes the result.
+        input (Variable|list|tuple): float32, float64, int32 or int64, of the same shape.
+        out (Variable, optional): receives the result.
     """
     check_type(input, "input", (Variable, tuple, list), "sums")
     inputs = [input] if isinstance(input, Variable) else list(input)
@@ -175,12 +175,12 @@ def sums(input, out=None):  # noqa: A002
 
 
 def assign(input, output=None):  # noqa: A002
-    """A copy of a tensor, or an array as a tensor; into `output` when given.
+    """A copy of a tensor, or an array as a tensor; written to `output` if given.
 
     Args:
         input (Variable|numpy.ndarray): a Variable of float16/32/64, int32, int64 or bool, or an array of bool, float32,
             int32 or int64 with at most 1024 * 1024 elements.
-        output (Variable, optional): takes the result.
+        output (Variable, optional): receives the result.
 
     Raises:
         TypeError: for other types. ValueError: for a larger array.
@@ -194,14 +194,14 @@ def assign(input, output=None):  # noqa: A002
 
 
 def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
-    """A tensor of `shape` full of `value`; into `out` when given.
+    """A tensor of `shape` filled with `value`; written to `out` if given.
 
     Args:
         shape (list|tuple|Variable): sizes, which may be int32 or int64 tensors of shape [1].
         dtype (VarType|numpy type|str): bool, float16/32/64, int32 or int64.
         value (bool|float|int|Variable): one number.
-        force_cpu (bool): make it on the CPU.
-        out (Variable, optional): takes the result.
+        force_cpu (bool): create it on the CPU.
+        out (Variable, optional): receives the result.
 
     Returns:
         Variable: without a gradient.
@@ -234,7 +234,7 @@ def fill_constant_batch_size_like(
     output_dim_idx=0,
     force_cpu=False,
 ):
-    """A tensor of `shape` full of `value`, whose size `output_dim_idx` is that of `input` at `input_dim_idx`."""
+    """A tensor of `shape` filled with `value`; its size `output_dim_idx` is that of `input` at `input_dim_idx`."""
     out = _ops.fill_constant_batch_size_like(
         input,
         shape=list(shape),
@@ -250,7 +250,7 @@ def fill_constant_batch_size_like(
 
 
 def argmax(x, axis=0):
-    """The positions (int64) of the maxima of `x` along `axis`."""
+    """The indices (int64) of the maxima of `x` along `axis`."""
     check_variable_and_dtype(x, "x", ORDERED, "argmax")
     out = _ops.arg_max(x, axis=axis)
     out.stop_gradient = True
@@ -258,7 +258,7 @@ def argmax(x, axis=0):
 
 
 def argmin(x, axis=0):
-    """The positions (int64) of the minima of `x` along `axis`."""
+    """The indices (int64) of the minima of `x` along `axis`."""
     check_variable_and_dtype(x, "x", ORDERED, "argmin")
     out = _ops.arg_min(x, axis=axis)
     out.stop_gradient = True
@@ -266,7 +266,7 @@ def argmin(x, axis=0):
 
 
 def argsort(input, axis=-1, descending=False, name=None):  # noqa: A002
-    """(sorted values, their positions as int64) of `input` along `axis`."""
+    """(sorted values, their indices as int64) of `input` along `axis`."""
     check_variable_and_dtype(input, "input", ORDERED, "argsort")
     out, ids = named(name, _ops.argsort, input, axis=axis, descending=descending)
     out.stop_gradient = ids.stop_gradient = True
@@ -305,7 +305,7 @@ def range(start, end, step, dtype, name=None):  # noqa: A001
 
 
 def zeros_like(x, out=None):
-    """Zeros of the shape and type of `x`, into `out` when given."""
+    """Zeros of the shape and type of `x`; written to `out` if given."""
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_zeros_like(x, Out=out)
     result.stop_gradient = True
@@ -313,7 +313,7 @@ def zeros_like(x, out=None):
 
 
 def ones_like(x, out=None):
-    """Ones of the shape and type of `x`, into `out` when given."""
+    """Ones of the shape and type of `x`; written to `out` if given."""
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_any_like(x, value=1.0, Out=out)
     result.stop_gradient = True
@@ -321,12 +321,12 @@ def ones_like(x, out=None):
 
 
 def reverse(x, axis):
-    """`x` with the order along the dimensions `axis` turned round.
+    """`x` reversed along the dimensions `axis`.
 
     Args:
-        x (Variable): float32, float64, int32, int64 or uint8; or a LoDTensorArray, of which the order of the tensors
-            is turned round (axis 0).
-        axis (int|list|tuple): which dimensions; negative ones count from the end.
+        x (Variable): float32, float64, int32, int64 or uint8; or a LoDTensorArray, whose tensors are
+            reversed in order (axis 0).
+        axis (int|list|tuple): dimensions; negative values count from the end.
 
     Examples:
         >>> import paddle
@@ -339,7 +339,7 @@ def reverse(x, axis):
 
 
 def diag(diagonal):
-    """A square matrix with these elements on its diagonal and zeros elsewhere.
+    """A square matrix with the elements of `diagonal` on its diagonal and zeros elsewhere.
 
     Args:
         diagonal (Variable|numpy.ndarray): one dimension; float32, float64, int32 or int64.
@@ -361,13 +361,13 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None
     """Matrices with ones on the main diagonal and zeros elsewhere.
 
     Args:
-        num_rows (int): their height.
-        num_columns (int, optional): their width, by default the height.
-        batch_shape (list of int, optional): positive sizes of dimensions in front: so many matrices.
+        num_rows (int): number of rows.
+        num_columns (int, optional): number of columns, by default `num_rows`.
+        batch_shape (list of int, optional): positive sizes of leading dimensions.
         dtype (VarType|numpy type|str): float16, float32, float64, int32 or int64.
 
     Raises:
-        TypeError: for sizes that are no ints, or negative.
+        TypeError: for sizes that are not ints, or negative.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -392,10 +392,10 @@ def triu(input, diagonal=0, name=None):  # noqa: A002
 
 
 def has_inf(x):
-    """Whether any element of `x` is infinite: one bool.
+    """Whether any element of `x` is infinite, a bool of one element.
 
     Args:
-        x (Variable): float32, float64, int32 or int64; SelectedRows go.
+        x (Variable): float32, float64, int32 or int64; SelectedRows are accepted.
 
     Examples:
         >>> import paddle
@@ -407,13 +407,13 @@ def has_inf(x):
 
 
 def has_nan(x):
-    """Whether any element of `x` is no number: one bool; see :func:`has_inf`."""
+    """Whether any element of `x` is NaN, a bool of one element; see :func:`has_inf`."""
     check_type(x, "x", Variable, "has_nan")
     return _ops.isnan(x)
 
 
 def isfinite(x):
-    """Whether all elements of `x` are finite: one bool.
+    """Whether all elements of `x` are finite, a bool of one element.
 
     Args:
         x (Variable): float32, float64, int32 or int64.

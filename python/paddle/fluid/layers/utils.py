@@ -1,4 +1,4 @@
-"""Helpers that user code and tests of fluid.layers import."""
+"""fluid.layers.utils: shape arguments, nested structures and other helpers of layers."""
 
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype
@@ -44,15 +44,15 @@ def convert_shape_to_list(shape):
 
 
 def get_shape_tensor_inputs(inputs, attrs, shape, op_type):
-    """Puts a shape where an operator of a Program takes it: among its `inputs`, or its `attrs`.
+    """Passes a shape to an operator of a Program: in its `inputs`, or its `attrs`.
 
     Args:
-        inputs, attrs (dict): of the operator; they are changed.
+        inputs, attrs (dict): of the operator; modified.
         shape (Variable|list|tuple): sizes; Variables among them are int32 or int64.
-        op_type (str): its name, for errors.
+        op_type (str): the operator's name, for errors.
 
     Raises:
-        TypeError: for another shape. AssertionError: for an empty one.
+        TypeError: for another type of shape. AssertionError: for an empty one.
     """
     if isinstance(shape, Variable):
         check_dtype(shape.dtype, "shape", INDICES, op_type)
@@ -71,7 +71,7 @@ def get_shape_tensor_inputs(inputs, attrs, shape, op_type):
 
 
 def try_get_constant_shape_from_tensor(shape_tensor):
-    """The sizes of the Variable whose shape this one is; None where they are not known while a Program is built."""
+    """The sizes of the Variable whose shape the Variable `shape` holds; None if unknown while a Program is built."""
     op = getattr(shape_tensor, "op", None) if in_static_mode() else None
     if op is None or op.type != "shape":
         return None
@@ -79,7 +79,7 @@ def try_get_constant_shape_from_tensor(shape_tensor):
 
 
 def try_set_static_shape_tensor(tensor, shape):
-    """Gives a Variable the sizes that a shape tensor stands for, where it has unknown ones and those are known."""
+    """Sets unknown sizes of a Variable from a shape tensor whose value is known."""
     if in_static_mode() and -1 in tensor.shape and isinstance(shape, Variable):
         sizes = try_get_constant_shape_from_tensor(shape)
         if sizes:

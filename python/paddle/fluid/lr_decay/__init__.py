@@ -1,1 +1,1 @@
-"""Learning rates of 1.x: the formulas of both modes, and the objects of dygraph mode."""
+"""Learning rate decays of 1.x: formulas for both modes, and objects for dygraph mode."""

@@ -1,4 +1,4 @@
-"""The base of fluid.dygraph's learning rates."""
+"""LearningRateDecay: the base of the learning rate decays of fluid.dygraph."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["LearningRateDecay"]
 
 
 class LearningRateDecay(SavedState):
-    """Base of all: a subclass gives `step()`, which computes the rate of `self.step_num` as a float or a Tensor.
+    """Base class: a subclass implements `step()`, which returns the rate at `self.step_num` as a float or a Tensor.
 
     Args:
         begin (int): the first step.
-        step (int): how much a call adds to the step.
-        dtype (str): the type of the rate: float32 or float64.
+        step (int): increment of the step per call.
+        dtype (str): type of the rate: float32 or float64.
 
-    Calling the object gives the rate of the present step and goes on to the next one. An optimizer does so in
+    Calling the object returns the rate of the current step and advances to the next one. An optimizer does so in
     ``minimize``.
 
     Examples:
@@ -38,7 +38,7 @@ class LearningRateDecay(SavedState):
         self.dtype = dtype
 
     def __call__(self) -> Any:
-        """The rate of this step; counts the step."""
+        """The rate of this step; advances the step."""
         rate = self.step()
         if isinstance(rate, (float, int)):
             rate = self.create_lr_var(rate)
@@ -56,7 +56,7 @@ class LearningRateDecay(SavedState):
         )
 
     def step(self) -> Any:
-        """The rate of `self.step_num`; given by the subclass."""
+        """The rate at `self.step_num`; implemented by subclasses."""
         raise NotImplementedError(f"'step' is not implemented in class {type(self).__name__}")
 
     def _state_keys(self) -> None:

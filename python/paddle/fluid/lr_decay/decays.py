@@ -1,4 +1,4 @@
-"""fluid.dygraph's learning rates: objects that an optimizer of fluid calls once for each step that it makes.
+"""Learning rate decays of fluid.dygraph by steps: an optimizer of fluid calls them once per step.
 
 Their rates are Tensors of the shape [1], computed in float32 (or `dtype`) by the operators of the engine.
 """
@@ -33,7 +33,7 @@ class PiecewiseDecay(LearningRateDecay):
     """values[i] while the step is below boundaries[i], the last value afterwards.
 
     Args:
-        boundaries (list of int): rising steps.
+        boundaries (list of int): ascending steps.
         values (list of float): one more than `boundaries`.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
@@ -53,7 +53,7 @@ class PiecewiseDecay(LearningRateDecay):
         self.vars = list(values)
 
     def step(self) -> Any:
-        """The value of the present step."""
+        """The value at the current step."""
         for boundary, value in zip(self.boundaries, self.vars, strict=False):
             if self.step_num < boundary:
                 return value
@@ -61,7 +61,7 @@ class PiecewiseDecay(LearningRateDecay):
 
 
 class _PeriodicDecay(LearningRateDecay):
-    """What the three decays by a fraction of `decay_steps` have in common."""
+    """Base of the three decays by fractions of `decay_steps`."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _PeriodicDecay(LearningRateDecay):
     _formula: Callable[..., Any]
 
     def step(self) -> Any:
-        """The rate of the present step."""
+        """The rate at the current step."""
         periods = self.create_lr_var(self.step_num / self.decay_steps)
         if self.staircase:
             periods = _ops.floor(periods)
@@ -94,10 +94,10 @@ class NaturalExpDecay(_PeriodicDecay):
     """learning_rate * exp(-decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float|int|Tensor): the first rate.
-        decay_steps (int): steps in a period.
-        decay_rate (float): how fast the rate falls.
-        staircase (bool): whole periods only.
+        learning_rate (float|int|Tensor): the initial rate.
+        decay_steps (int): steps per period.
+        decay_rate (float): the decay per period.
+        staircase (bool): round down to whole periods.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
     Examples:
@@ -114,10 +114,10 @@ class ExponentialDecay(_PeriodicDecay):
     """learning_rate * decay_rate**(step / decay_steps).
 
     Args:
-        learning_rate (float|int|Tensor): the first rate.
-        decay_steps (int): steps in a period.
-        decay_rate (float): a factor for each period.
-        staircase (bool): whole periods only.
+        learning_rate (float|int|Tensor): the initial rate.
+        decay_steps (int): steps per period.
+        decay_rate (float): factor per period.
+        staircase (bool): round down to whole periods.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
     Examples:
@@ -134,10 +134,10 @@ class InverseTimeDecay(_PeriodicDecay):
     """learning_rate / (1 + decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float|int|Tensor): the first rate.
-        decay_steps (int): steps in a period.
-        decay_rate (float): how fast the rate falls.
-        staircase (bool): whole periods only.
+        learning_rate (float|int|Tensor): the initial rate.
+        decay_steps (int): steps per period.
+        decay_rate (float): the decay per period.
+        staircase (bool): round down to whole periods.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
     Examples:
@@ -151,15 +151,15 @@ class InverseTimeDecay(_PeriodicDecay):
 
 
 class PolynomialDecay(LearningRateDecay):
-    """(learning_rate - end_learning_rate) * (1 - step / decay_steps)**power + end_learning_rate, no further than
+    """(learning_rate - end_learning_rate) * (1 - step / decay_steps)**power + end_learning_rate; constant after
     `decay_steps`.
 
     Args:
-        learning_rate (float|int|Tensor): the first rate.
-        decay_steps (int): when the last rate is reached.
-        end_learning_rate (float): the last rate.
+        learning_rate (float|int|Tensor): the initial rate.
+        decay_steps (int): step at which the final rate is reached.
+        end_learning_rate (float): the final rate.
         power (float): the exponent.
-        cycle (bool): stretch `decay_steps` to the next multiple that is not below the step.
+        cycle (bool): extend `decay_steps` to the next multiple that is not below the step.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
     Examples:
@@ -188,11 +188,11 @@ class PolynomialDecay(LearningRateDecay):
         self.cycle = cycle
 
     def step(self) -> Any:
-        """The rate of the present step."""
+        """The rate at the current step."""
         step: Any = self.step_num
         span: Any = self.decay_steps
         if self.cycle:
-            # the smallest whole number that is not below step / decay_steps, and at least one
+            # ceil(step / decay_steps), at least one
             periods = 1.0 if step == 0 else math.ceil(self.create_lr_var(step / float(span)).numpy()[0])
             span = span * self.create_lr_var(periods)
         else:
@@ -204,9 +204,9 @@ class CosineDecay(LearningRateDecay):
     """learning_rate * (cos(epoch * pi / epochs) + 1) / 2, where epoch is step // step_each_epoch.
 
     Args:
-        learning_rate (float|int|Tensor): the first rate.
-        step_each_epoch (int): steps in an epoch.
-        epochs (int): all epochs.
+        learning_rate (float|int|Tensor): the initial rate.
+        step_each_epoch (int): steps per epoch.
+        epochs (int): number of epochs.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
     Examples:
@@ -231,7 +231,7 @@ class CosineDecay(LearningRateDecay):
         self.epochs = epochs
 
     def step(self) -> Any:
-        """The rate of the present step."""
+        """The rate at the current step."""
         done = self.create_lr_var(self.step_num / self.step_each_epoch)
         return formulas.cosine(self.learning_rate, _ops.floor(done), self.epochs)
 
@@ -240,8 +240,8 @@ class NoamDecay(LearningRateDecay):
     """learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5).
 
     Args:
-        d_model (int|float|Tensor): the width of the model.
-        warmup_steps (int|Tensor): steps in which the rate grows.
+        d_model (int|float|Tensor): width of the model.
+        warmup_steps (int|Tensor): number of warmup steps.
         begin, step, dtype: as of :class:`LearningRateDecay`.
         learning_rate (float|int|Tensor): a factor.
 
@@ -267,19 +267,19 @@ class NoamDecay(LearningRateDecay):
         self.warmup_steps = warmup_steps
 
     def step(self) -> Any:
-        """The rate of the present step."""
+        """The rate at the current step."""
         falling = self.create_lr_var(self.step_num**-0.5)
         rising = self.create_lr_var((self.warmup_steps**-1.5) * self.step_num)
         return formulas.noam(self.learning_rate, self.d_model, falling, rising)
 
 
 class LinearLrWarmup(LearningRateDecay):
-    """From `start_lr` to `end_lr` in `warmup_steps`, then `learning_rate`: a number, or another decay, which is called
-    (and so goes on) in the steps of the warmup, too.
+    """Linear warmup from `start_lr` to `end_lr` in `warmup_steps`, then `learning_rate`: a number, or another decay,
+    which is called (and advances) during warmup too.
 
     Args:
-        learning_rate (float|int|LearningRateDecay): the rate afterwards (TypeError for anything else).
-        warmup_steps (int): steps in which the rate grows.
+        learning_rate (float|int|LearningRateDecay): the rate after warmup (TypeError otherwise).
+        warmup_steps (int): number of warmup steps.
         start_lr, end_lr (float): the bounds; AssertionError unless end_lr > start_lr.
         begin, step, dtype: as of :class:`LearningRateDecay`.
 
@@ -310,7 +310,7 @@ class LinearLrWarmup(LearningRateDecay):
         self.lr_ratio_before_warmup = (float(end_lr) - float(start_lr)) / float(warmup_steps)
 
     def step(self) -> Any:
-        """The rate of the present step."""
+        """The rate at the current step."""
         after = self.learning_rate
         if isinstance(after, LearningRateDecay):
             after = after()
@@ -320,20 +320,20 @@ class LinearLrWarmup(LearningRateDecay):
 
 
 class ReduceLROnPlateau(Plateau, LearningRateDecay):
-    """Multiplies the rate by `decay_rate` when the loss given to `step` has not become better for more than `patience`
+    """Multiplies the rate by `decay_rate` if the loss passed to `step` has not improved for more than `patience`
     epochs.
 
     Args:
-        learning_rate (float|int|Tensor): the first rate (TypeError for anything else).
+        learning_rate (float|int|Tensor): the initial rate (TypeError otherwise).
         mode (str): "min" or "max": whether a smaller or a larger loss is better.
         decay_rate (float): below 1.
-        patience (int): how many epochs without improvement are put up with.
+        patience (int): number of epochs without improvement to tolerate.
         verbose (bool): print each reduction.
-        threshold, threshold_mode: by how much a loss must be better to count, as a share of the best ("rel") or as a
-            difference ("abs").
-        cooldown (int): epochs after a reduction in which the loss is not looked at.
-        min_lr (float): the rate never goes below it.
-        eps (float): a reduction by no more than this is left out.
+        threshold, threshold_mode: minimum improvement of the loss, relative to the best ("rel") or
+            absolute ("abs").
+        cooldown (int): epochs after a reduction in which the loss is ignored.
+        min_lr (float): lower bound of the rate.
+        eps (float): reductions not above this are skipped.
         dtype (str): float32 or float64.
 
     Raises ValueError for another mode or decay rate.
@@ -381,16 +381,16 @@ class ReduceLROnPlateau(Plateau, LearningRateDecay):
         self.keys = ["cooldown_counter", "best_loss", "num_bad_epochs", "epoch_num", "learning_rate"]
 
     def __call__(self) -> Any:
-        """The rate, until `step` changes it."""
+        """The rate, constant until `step` changes it."""
         if not isinstance(self.learning_rate, Variable):
             self.learning_rate = self.create_lr_var(self.learning_rate)
         return self.learning_rate
 
     def step(self, loss: Any) -> None:  # type: ignore[override]
-        """Looks at the loss of the next epoch.
+        """Processes the loss of an epoch.
 
         Args:
-            loss (Tensor): of the shape [1] (AssertionError for another one, TypeError for another type).
+            loss (Tensor): of the shape [1] (AssertionError otherwise; TypeError for another type).
         """
         if not isinstance(loss, Variable):
             raise TypeError(f"The type of 'loss' in 'ReduceLROnPlateau.step' must be Tensor, but is {type(loss)}.")

@@ -1,4 +1,4 @@
-"""fluid.dygraph's learning rates that change when their `epoch()` is called, not with each step."""
+"""Learning rate decays of fluid.dygraph by epochs: the rate changes when `epoch()` is called."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["StepDecay", "MultiStepDecay", "LambdaDecay"]
 
 
 class _LearningRateEpochDecay(LearningRateDecay):
-    """Base of the rates that change when `epoch()` is called; a subclass gives `get_lr()`.
+    """Base of the decays by epochs; a subclass implements `get_lr()`.
 
     Args:
-        learning_rate (float|int): the first rate (TypeError for anything else, ValueError below 0).
+        learning_rate (float|int): the initial rate (TypeError otherwise, ValueError if negative).
         dtype (str, optional): float32 (None) or float64.
     """
 
@@ -36,18 +36,18 @@ class _LearningRateEpochDecay(LearningRateDecay):
         self.keys = ["epoch_num", "learning_rate"]
 
     def __call__(self) -> Any:
-        """The rate of the present epoch."""
+        """The rate of the current epoch."""
         if not isinstance(self.learning_rate, Variable):
             self.learning_rate = self.create_lr_var(self.learning_rate)
         return self.learning_rate
 
     def epoch(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch, or to `epoch`, and computes its rate."""
+        """Advances to the next epoch, or to `epoch`, and computes its rate."""
         self.epoch_num = self.epoch_num + 1 if epoch is None else epoch
         self.learning_rate = self.get_lr()
 
     def get_lr(self) -> Any:
-        """The rate of `self.epoch_num`; given by the subclass."""
+        """The rate of `self.epoch_num`; implemented by subclasses."""
         raise NotImplementedError(f"'get_lr' is not implemented in class {type(self).__name__}")
 
     def _decayed(self, decay_rate: float, times: int) -> Any:
@@ -58,8 +58,8 @@ class StepDecay(_LearningRateEpochDecay):
     """learning_rate * decay_rate**(epoch // step_size).
 
     Args:
-        learning_rate (float|int): the first rate.
-        step_size (int): epochs between two reductions (TypeError otherwise).
+        learning_rate (float|int): the initial rate.
+        step_size (int): epochs between reductions (TypeError otherwise).
         decay_rate (float): below 1 (ValueError otherwise).
 
     Examples:
@@ -78,16 +78,16 @@ class StepDecay(_LearningRateEpochDecay):
         super().__init__(learning_rate)
 
     def get_lr(self) -> Any:
-        """The rate of the present epoch."""
+        """The rate of the current epoch."""
         return self._decayed(self.decay_rate, self.epoch_num // self.step_size)
 
 
 class MultiStepDecay(_LearningRateEpochDecay):
-    """learning_rate * decay_rate**(how many of `milestones` are reached).
+    """learning_rate * decay_rate**(number of `milestones` reached).
 
     Args:
-        learning_rate (float|int): the first rate.
-        milestones (tuple|list of int): rising epochs (TypeError, ValueError otherwise).
+        learning_rate (float|int): the initial rate.
+        milestones (tuple|list of int): ascending epochs (TypeError, ValueError otherwise).
         decay_rate (float): below 1 (ValueError otherwise).
 
     Examples:
@@ -106,7 +106,7 @@ class MultiStepDecay(_LearningRateEpochDecay):
         super().__init__(learning_rate)
 
     def get_lr(self) -> Any:
-        """The rate of the present epoch."""
+        """The rate of the current epoch."""
         return self._decayed(self.decay_rate, sum(self.epoch_num >= milestone for milestone in self.milestones))
 
 
@@ -114,8 +114,8 @@ class LambdaDecay(_LearningRateEpochDecay):
     """learning_rate * lr_lambda(epoch).
 
     Args:
-        learning_rate (float|int): the first rate.
-        lr_lambda (callable): gives a factor for an epoch (TypeError if it cannot be called).
+        learning_rate (float|int): the initial rate.
+        lr_lambda (callable): epoch to factor (TypeError if not callable).
 
     Examples:
         >>> from paddle.fluid.dygraph import LambdaDecay
@@ -132,5 +132,5 @@ class LambdaDecay(_LearningRateEpochDecay):
         super().__init__(learning_rate)
 
     def get_lr(self) -> Any:
-        """The rate of the present epoch."""
+        """The rate of the current epoch."""
         return self.base_lr * self.lr_lambda(self.epoch_num)

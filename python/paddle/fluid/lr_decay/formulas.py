@@ -1,4 +1,4 @@
-"""The learning rates of 1.x, of numbers or tensors: what Programs and the objects of dygraph mode compute alike."""
+"""The formulas of the learning rate decays of 1.x, for numbers or tensors, shared by both modes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def inverse_time(learning_rate: Any, decay_rate: Any, periods: Any) -> Any:
 
 
 def polynomial(learning_rate: Any, step: Any, span: Any, end: Any, power: Any) -> Any:
-    """From `learning_rate` to `end` in `span` steps, by the part that is left to that power."""
+    """(learning_rate - end) * (1 - step / span)^power + end."""
     return (learning_rate - end) * (1 - step / span) ** power + end
 
 
 def cosine(learning_rate: Any, epoch: Any, epochs: Any) -> Any:
-    """Half a cosine wave over the epochs."""
+    """Half a cosine wave over all epochs."""
     return learning_rate * 0.5 * (_ops.cos(epoch * math.pi / epochs) + 1)
 
 
 def noam(learning_rate: Any, d_model: Any, falling: Any, rising: Any) -> Any:
-    """The lower of both rates, for a model of width `d_model`."""
+    """learning_rate * d_model^-0.5 * min(falling, rising)."""
     return learning_rate * (d_model**-0.5) * _ops.elementwise_min(falling, rising)

@@ -1,4 +1,4 @@
-"""fluid.optimizer: the optimizers of Paddle 1.x, over the updates of paddle.optimizer."""
+"""fluid.optimizer: the optimizers of Paddle 1.x, built on the update rules of paddle.optimizer."""
 
 from paddle.incubate.optimizer.gradient_merge import GradientMergeOptimizer as GradientMergeOptimizer
 from paddle.incubate.optimizer.pipeline import PipelineOptimizer

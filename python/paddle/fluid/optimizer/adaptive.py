@@ -1,4 +1,4 @@
-"""Optimizers of fluid that scale each element's step by its gradients: Adagrad, Adadelta, RMSProp, FTRL."""
+"""Optimizers with a step size per element: Adagrad, DecayedAdagrad, Adadelta, RMSProp, FTRL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AdagradOptimizer(AdagradRule, Optimizer):
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
         epsilon: added to the divisor.
-        initial_accumulator_value: what the moments start with.
+        initial_accumulator_value: initial value of the moments.
 
     Examples:
         >>> import paddle
@@ -47,11 +47,11 @@ class AdagradOptimizer(AdagradRule, Optimizer):
 
 
 class DecayedAdagradOptimizer(DecayedAdagradRule, Optimizer):
-    """Adagrad with a running mean: moment = decay * moment + (1 - decay) * grad * grad.
+    """Adagrad with a moving average: moment = decay * moment + (1 - decay) * grad * grad.
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        decay: how slowly the mean changes.
+        decay: decay of the average.
         epsilon: added to the divisor.
     """
 
@@ -71,12 +71,12 @@ class DecayedAdagradOptimizer(DecayedAdagradRule, Optimizer):
 
 
 class AdadeltaOptimizer(AdadeltaRule, Optimizer):
-    """Adadelta (Zeiler, 2012): steps as large as the former ones were. Its operator reads no learning rate.
+    """Adadelta (Zeiler, 2012): step sizes follow the previous steps. Its operator reads no learning rate.
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        epsilon: added to the means of squared gradients and steps.
-        rho: how slowly they change.
+        epsilon: added to the averages of squared gradients and steps.
+        rho: decay of the averages.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class RMSPropOptimizer(RMSPropRule, Optimizer):
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        rho: how slowly the means change.
-        epsilon: added under the root.
-        momentum: the factor of the former velocity.
-        centered: the squared mean of the gradients is subtracted under the root.
+        rho: decay of the averages.
+        epsilon: added under the square root.
+        momentum: factor of the previous velocity.
+        centered: subtract the squared mean of the gradients under the square root.
     """
 
     def __init__(
@@ -124,14 +124,14 @@ class RMSPropOptimizer(RMSPropRule, Optimizer):
 
 
 class FtrlOptimizer(FtrlRule, Optimizer):
-    """Follow the regularised leader (McMahan et al., 2013): weights of few rows stay exactly zero by L1.
+    """Follow the regularized leader (McMahan et al., 2013): L1 sets weights of rare rows to exactly zero.
 
-    Gradients of few rows (SelectedRows) change those rows only. See the API page of fluid.optimizer.FtrlOptimizer.
+    SelectedRows gradients update their rows only. See the API page of fluid.optimizer.FtrlOptimizer.
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
         l1, l2: factors of L1 and L2.
-        lr_power: the power of the sum of squares in the rate, -0.5 for Adagrad's.
+        lr_power: the exponent of the sum of squares in the rate; -0.5 as in Adagrad.
 
     Examples:
         >>> import paddle

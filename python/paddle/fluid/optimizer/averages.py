@@ -1,4 +1,4 @@
-"""Means of parameters in Programs: ModelAverage, ExponentialMovingAverage."""
+"""Averages of parameters in Programs: ModelAverage and ExponentialMovingAverage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ExponentialMovingAverage", "ModelAverage"]
 
 
 def _averaged(temporary: str) -> list[tuple[Any, Any]]:
-    """The parameters of the main program that are averaged, each with a variable that keeps its value."""
+    """The averaged parameters of the main Program, each with a variable for its backup."""
     pairs = []
     for param in default_main_program().global_block().all_parameters():
         if param.do_model_average is not False:
@@ -35,18 +35,18 @@ def _averaged(temporary: str) -> list[tuple[Any, Any]]:
 
 
 class _Swapped:
-    """Puts other values into the parameters for a while, by two Programs."""
+    """Base: replaces the values of parameters temporarily, by two Programs."""
 
     apply_program: Program
     restore_program: Program
 
     @contextlib.contextmanager
     def apply(self, executor: Any, need_restore: bool = True) -> Iterator[None]:
-        """A context in which the parameters hold their means.
+        """A context in which the parameters hold their averages.
 
         Args:
             executor: an Executor, which runs the swap.
-            need_restore: puts the parameters' values back at the end; otherwise `restore` does.
+            need_restore: restore the parameters' values at the end; otherwise call `restore`.
         """
         executor.run(self.apply_program)
         try:
@@ -56,24 +56,24 @@ class _Swapped:
                 self.restore(executor)
 
     def restore(self, executor: Any) -> None:
-        """Puts the values back that the parameters had before `apply`."""
+        """Restores the values from before `apply`."""
         executor.run(self.restore_program)
 
 
 class ModelAverage(_Swapped, Averaging, Optimizer):
-    """Means of the parameters over a window of steps, for inference; made after the optimizer's `minimize`.
+    """Averages of the parameters over a window of steps, for inference; construct it after the optimizer's `minimize`.
 
     The window is average_window_rate * the number of steps, but at least min_average_window and at most
-    max_average_window; a full one starts again, and the last full one counts, too. Parameters with
-    do_model_average=False (ParamAttr) are left out. See the API page of fluid.optimizer.ModelAverage.
+    max_average_window; a full window starts again, and the last full one is included. Parameters with
+    do_model_average=False (ParamAttr) are excluded. See the API page of fluid.optimizer.ModelAverage.
 
     Args:
         average_window_rate: the window in relation to the number of steps.
-        min_average_window, max_average_window: its limits.
+        min_average_window, max_average_window: its bounds.
         regularization, name: as of :class:`Optimizer`.
 
     Raises:
-        Exception: in dygraph mode (paddle.incubate.ModelAverage is for both).
+        Exception: in dygraph mode (paddle.incubate.ModelAverage supports both).
 
     Examples:
         >>> import numpy as np
@@ -114,13 +114,13 @@ class ModelAverage(_Swapped, Averaging, Optimizer):
 
 
 class ExponentialMovingAverage(_Swapped):
-    """Means of the parameters in which older values fade: ema = decay * ema + (1 - decay) * param, corrected for the
-    zeros that it starts with when it is applied. See the API page of fluid.optimizer.ExponentialMovingAverage.
+    """Exponential moving averages of the parameters: ema = decay * ema + (1 - decay) * param, with bias correction
+    when it is applied. See the API page of fluid.optimizer.ExponentialMovingAverage.
 
     Args:
-        decay: the factor of the former mean.
+        decay: factor of the previous average.
         thres_steps: a Variable that counts steps: the factor is min(decay, (1 + steps) / (10 + steps)).
-        name: goes before the names of variables.
+        name: prefix of the names of variables.
 
     Raises:
         Exception: in dygraph mode.
@@ -166,7 +166,7 @@ class ExponentialMovingAverage(_Swapped):
                 _ops.assign(block._clone_variable(kept), Out=block._clone_variable(own))
 
     def _get_ema_decay(self) -> Any:
-        """The variable of the factor; with `thres_steps` operators set it in every run."""
+        """The variable of the decay; with `thres_steps`, operators set it in every run."""
         with default_main_program()._lr_schedule_guard():
             decay = global_var("scheduled_ema_decay_rate", [1], self._decay, "float32")
             if self._thres_steps is not None:
@@ -181,7 +181,7 @@ class ExponentialMovingAverage(_Swapped):
         step = global_var(self._step_counter_name, [1], 0, "int64")
         step = _ops.cast(step, in_dtype=step.dtype, out_dtype=VarType.FP32)
         power = _ops.elementwise_pow(block._clone_variable(self._decay_var), step)
-        # Before the first step the power is 1, and nothing is to be corrected.
+        # Before the first step the power is 1, and there is no correction.
         left = 1.0 - power
         first = _ops.equal(left, _ops.fill_constant(shape=[1], dtype=VarType.FP32, value=0.0))
         left = left + _ops.cast(first, in_dtype=first.dtype, out_dtype=VarType.FP32)
@@ -195,7 +195,7 @@ class ExponentialMovingAverage(_Swapped):
             _ops.elementwise_div(ema, divisor, Out=param)
 
     def update(self) -> None:
-        """Appends the operators that take the parameters into their means; call it once, after `minimize`."""
+        """Appends the operators that update the averages; call it once, after `minimize`."""
         autoincreased_step_counter(counter_name=self._step_counter_name)
         for param, kept in self._params_tmps:
             with param.block.program._optimized_guard([param, kept]), name_scope("moving_average"):

@@ -23,15 +23,15 @@ __all__ = ["Optimizer"]
 
 
 class Optimizer(OptimizerBase):
-    """Base of all optimizers of fluid.
+    """Base of the optimizers of fluid.
 
     Args:
         learning_rate: a float or an LRScheduler; in dygraph mode also a LearningRateDecay of fluid.dygraph, in static
-            mode a Variable; the functions of fluid.layers for decay give the one and the other (TypeError otherwise).
+            mode a Variable; the decay functions of fluid.layers return the type of the mode (TypeError otherwise).
         parameter_list: the Tensors to train; needed in dygraph mode (AttributeError).
-        regularization: L1Decay or L2Decay; a parameter's own goes before it.
+        regularization: L1Decay or L2Decay; a parameter's own regularizer has precedence.
         grad_clip: GradientClipByValue, GradientClipByNorm or GradientClipByGlobalNorm (TypeError otherwise).
-        name: goes before the names of the accumulators.
+        name: prefix of the accumulators' names.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class Optimizer(OptimizerBase):
     def _dygraph_rate(self) -> Any:
         rate = self._learning_rate
         if isinstance(rate, LearningRateDecay):
-            # Each pass calls it, which counts a step.
+            # The optimizer calls it in each pass, which advances the step.
             self._rate_tensor = rate()
             self._scaled_rates.clear()
             return self._rate_tensor
-        # Set by `set_lr` to a tensor, which is used as it is.
+        # Set by `set_lr` to a tensor, which is used unchanged.
         if isinstance(rate, Variable):
             return rate
         return super()._dygraph_rate()
 
     @mode.dygraph_only
     def state_dict(self) -> dict[str, Any]:
-        """The accumulators by name, and of a learning rate that changes "LR_Scheduler", its state, and "global_step".
+        """The accumulators by name, and for a variable learning rate "LR_Scheduler", its state, and "global_step".
 
         Examples:
             >>> import paddle
@@ -93,16 +93,16 @@ class Optimizer(OptimizerBase):
 
     @mode.dygraph_only
     def set_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` returned, or what was loaded from a file; later accumulators, too.
+        """Restores a `state_dict()`, or one loaded from a file; accumulators created later are restored as well.
 
         Raises:
-            AssertionError: for an accumulator that is missing, or has another shape or type.
-            RuntimeError: for a value that is neither Tensor nor array, or a state of another learning rate.
+            AssertionError: if an accumulator is missing, or has another shape or type.
+            RuntimeError: if a value is neither Tensor nor array, or the state belongs to another learning rate.
         """
         rate = self._learning_rate
         if isinstance(rate, LearningRateDecay):
             if "LR_Scheduler" not in state_dict:
-                raise RuntimeError("the state has no LR_Scheduler: it was not made with a learning rate that changes")
+                raise RuntimeError("set_dict: the state_dict has no LR_Scheduler: its learning rate was constant")
             rate.set_state_dict(state_dict["LR_Scheduler"])
             if not isinstance(rate, _LearningRateEpochDecay):
                 rate.step_num = self._step_of(state_dict)
@@ -117,7 +117,7 @@ class Optimizer(OptimizerBase):
         )
         step = state_dict["global_step"]
         if not isinstance(step, (_core.Tensor, np.ndarray)):
-            raise RuntimeError(f"global_step must be a Tensor or an array, but the state has a {type(step)}")
+            raise RuntimeError(f"set_dict: global_step must be a Tensor or an array, got {type(step)}")
         assert list(step.shape) == [1], f"global step shape is (1,), the shape is {step.shape}"
         return int(np.asarray(step)[0])
 
@@ -126,8 +126,8 @@ class Optimizer(OptimizerBase):
         """Changes the learning rate: a float, or a Tensor of the shape [1].
 
         Raises:
-            TypeError: for anything else.
-            RuntimeError: when the rate is a scheduler's.
+            TypeError: for another type.
+            RuntimeError: if the rate is a scheduler's.
         """
         if not isinstance(value, (Variable, float)):
             raise TypeError(f"set_lr: value must be a float or a Variable, got {type(value)}")
@@ -152,7 +152,7 @@ class Optimizer(OptimizerBase):
         if isinstance(rate, LearningRateDecay):
             if self._rate_tensor is not None:
                 rate = self._rate_tensor
-            else:  # looked at without counting a step
+            else:  # reads the rate without advancing the step
                 rate = rate() if isinstance(rate, (_LearningRateEpochDecay, ReduceLROnPlateau)) else rate.step()
         if isinstance(rate, LRScheduler):
             return self._rate()
@@ -169,25 +169,25 @@ class Optimizer(OptimizerBase):
         """The first part of `minimize`: in static mode appends the gradient operators of `loss`.
 
         Returns:
-            Pairs of parameter and gradient; in dygraph mode those that `loss.backward()` left.
+            Pairs of parameter and gradient; in dygraph mode those from `loss.backward()`.
         """
         return self._backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:
-        """The second part of `minimize`: clips, decays and updates by the pairs of `backward`."""
+        """The second part of `minimize`: gradient clipping, regularization and update."""
         return self._apply_optimize(loss, startup_program, params_grads)
 
     def minimize(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], Pairs]:
-        """`backward` and `apply_gradients` in one; in dygraph mode after `loss.backward()`.
+        """`backward` and `apply_gradients`; in dygraph mode call `loss.backward()` before.
 
         Returns:
-            (operators that update, pairs of parameter and gradient).
+            (update operators, pairs of parameter and gradient).
         """
         return self._minimize(loss, startup_program, parameter_list, no_grad_set)
 
     @mode.dygraph_only
     def clear_gradients(self) -> None:
-        """Clears the gradients of all parameters that are trained."""
+        """Clears the gradients of all trainable parameters."""
         self._clear()

@@ -1,4 +1,4 @@
-"""DGCMomentumOptimizer: momentum whose gradients travel sparsely."""
+"""DGCMomentumOptimizer: momentum with sparse exchange of gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DGCMomentumOptimizer"]
 
 
 class DGCMomentumOptimizer(DGCMomentumRule, Optimizer):
-    """Momentum whose gradients are exchanged sparsely (deep gradient compression, Lin et al., 2017).
+    """Deep gradient compression (Lin et al., 2017): momentum whose gradients are exchanged sparsely.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/fluid/optimizer/DGCMomentumOptimizer_en.html
 
@@ -22,9 +22,9 @@ class DGCMomentumOptimizer(DGCMomentumRule, Optimizer):
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`; the clipping must be
             by norm (TypeError).
         momentum, use_nesterov: as of :class:`MomentumOptimizer`.
-        rampup_begin_step, rampup_step, sparsity: from which step on, in how many steps, and which part of a gradient
-            stays behind.
-        num_trainers: how many processes train; needed with `grad_clip` (AssertionError).
+        rampup_begin_step, rampup_step, sparsity: first step of compression, number of steps to the final sparsity, and
+            the fractions of a gradient that are not sent.
+        num_trainers: number of trainers; required with `grad_clip` (AssertionError).
 
     Raises:
         Exception: in dygraph mode.

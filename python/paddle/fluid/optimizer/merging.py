@@ -1,4 +1,4 @@
-"""LookaheadOptimizer, around another optimizer."""
+"""LookaheadOptimizer: slow weights around another optimizer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["LookaheadOptimizer"]
 
 
 class LookaheadOptimizer:
-    """Lookahead (Zhang et al., 2019): every `k` steps of the optimizer inside, slow weights move towards the parameters
-    (slow += alpha * (param - slow)), which continue from there. See the API page of
+    """Lookahead (Zhang et al., 2019): every `k` steps of the inner optimizer, slow weights move towards the parameters
+    (slow += alpha * (param - slow)), which restart from there. See the API page of
     fluid.optimizer.LookaheadOptimizer.
 
     Args:
-        inner_optimizer: the one that makes each step.
-        alpha: how far the slow weights move: 0 to 1 (AssertionError otherwise).
-        k: so many steps in between, an integer above 0 (AssertionError otherwise).
+        inner_optimizer: the optimizer of each step.
+        alpha: step size of the slow weights: 0 to 1 (AssertionError otherwise).
+        k: number of inner steps, a positive integer (AssertionError otherwise).
 
     Raises:
-        Exception: in dygraph mode (paddle.incubate.LookAhead is for both).
+        Exception: in dygraph mode (paddle.incubate.LookAhead supports both).
 
     Examples:
         >>> import paddle
@@ -47,7 +47,7 @@ class LookaheadOptimizer:
         self.type = "lookahead"
 
     def minimize(self, loss: Any, startup_program: Any = None) -> tuple[list[Any], Pairs]:
-        """Minimizes by the optimizer inside, and appends the moves of the slow weights; returns what that returned."""
+        """Calls the inner optimizer's `minimize`, appends the update of the slow weights, and returns its result."""
         result = self.inner_optimizer.minimize(loss, startup_program=startup_program)
         startup_program = startup_program or default_startup_program()
         block, startup = loss.block, startup_program.global_block()

@@ -1,4 +1,4 @@
-"""Optimizers of fluid that follow the gradient or its moments: SGD, momentum, LARS, Adam, Adamax, LAMB, DPSGD."""
+"""Optimizers by gradients and their moments: SGD, Momentum, LARS, Adam, Adamax, LAMB, DPSGD."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MomentumOptimizer(MomentumRule, Optimizer):
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        momentum: the factor of the former velocity.
+        momentum: factor of the previous velocity.
         use_nesterov: param = param - (grad + momentum * velocity) * learning_rate.
     """
 
@@ -74,9 +74,9 @@ class AdamOptimizer(AdamRule, Optimizer):
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        beta1, beta2: how slowly the means of gradients and of their squares change: numbers or Variables.
+        beta1, beta2: decay of the averages of gradients and of their squares: numbers or Variables.
         epsilon: added to the divisor.
-        lazy_mode: gradients of few rows (SelectedRows) change these rows' means only.
+        lazy_mode: SelectedRows gradients update the averages of their rows only.
     """
 
     def __init__(
@@ -97,16 +97,16 @@ class AdamOptimizer(AdamRule, Optimizer):
 
 
 class LarsMomentumOptimizer(LarsRule, Optimizer):
-    """Momentum with a rate for each parameter (You, Gitman and Ginsburg, 2017): learning_rate * lars_coeff *
+    """LARS (You, Gitman and Ginsburg, 2017), momentum with a rate per parameter: learning_rate * lars_coeff *
     norm(param) / (norm(grad) + lars_weight_decay * norm(param) + epsilon), in velocity = momentum * velocity + rate *
     (grad + lars_weight_decay * param); param -= velocity. See the API page of fluid.optimizer.LarsMomentumOptimizer.
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        momentum: the factor of the former velocity.
-        lars_coeff: how far a parameter may move in relation to its norm.
-        lars_weight_decay: the factor of the weights; 0 leaves the learning rate as it is.
-        exclude_from_weight_decay: parts of the names of parameters without weight decay.
+        momentum: factor of the previous velocity.
+        lars_coeff: trust coefficient: size of a step relative to the parameter's norm.
+        lars_weight_decay: weight decay; 0 leaves the learning rate unchanged.
+        exclude_from_weight_decay: substrings of the names of parameters without weight decay.
         epsilon: added to the divisor.
 
     Examples:
@@ -143,8 +143,8 @@ class AdamaxOptimizer(AdamaxRule, Optimizer):
 
     Args:
         learning_rate, parameter_list, regularization, grad_clip, name: as of :class:`Optimizer`.
-        beta1, beta2: how slowly mean and divisor change.
-        epsilon: keeps the divisor from zero.
+        beta1, beta2: decay of the mean and of the divisor.
+        epsilon: lower bound of the divisor.
     """
 
     def __init__(
@@ -169,8 +169,8 @@ class LambOptimizer(LambRule, AdamOptimizer):  # type: ignore[misc]  # each rule
     Args:
         learning_rate, beta1, beta2, epsilon, parameter_list, regularization, grad_clip, name: as of
             :class:`AdamOptimizer`.
-        lamb_weight_decay: the factor of the weights in the step.
-        exclude_from_weight_decay_fn: given a parameter says whether its weights do not decay.
+        lamb_weight_decay: weight decay coefficient.
+        exclude_from_weight_decay_fn: parameter -> whether it has no weight decay.
     """
 
     def __init__(
@@ -193,15 +193,15 @@ class LambOptimizer(LambRule, AdamOptimizer):  # type: ignore[misc]  # each rule
 
 
 class DpsgdOptimizer(DpsgdRule, Optimizer):
-    """SGD with differential privacy (Abadi et al., 2016): gradients are shrunk to the norm `clip`, and get noise.
+    """SGD with differential privacy (Abadi et al., 2016): gradients are clipped to the norm `clip`, and get noise.
 
-    Noise comes from the generator that `paddle.seed` sets (from the time in Paddle). See the API page of
+    Noise is drawn from the generator of `paddle.seed` (in Paddle it depends on the time). See the API page of
     fluid.optimizer.DpsgdOptimizer.
 
     Args:
         learning_rate, parameter_list: as of :class:`Optimizer`.
-        clip: the greatest norm of a gradient.
-        batch_size: the divisor of the noise.
+        clip: maximum norm of a gradient.
+        batch_size: divisor of the noise.
         sigma: the standard deviation of the noise.
 
     Examples:

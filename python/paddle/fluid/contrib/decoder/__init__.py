@@ -1,4 +1,4 @@
-"""fluid.contrib.decoder: decoders of recurrent networks whose step the user writes."""
+"""fluid.contrib.decoder: decoders of recurrent networks with a user-defined step."""
 
 from . import beam_search_decoder
 from .beam_search_decoder import *  # noqa: F403

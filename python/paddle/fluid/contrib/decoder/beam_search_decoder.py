@@ -1,4 +1,4 @@
-"""TrainingDecoder and BeamSearchDecoder: the same step over given sequences, and over those that a search makes."""
+"""TrainingDecoder and BeamSearchDecoder: one step function, over given sequences or in a beam search."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .state_cell import InitState, StateCell, _Array, _Memory
 
 __all__ = ["InitState", "StateCell", "TrainingDecoder", "BeamSearchDecoder"]
 
-#: for the type checker, which does not see the layers that are made from the table of operators
+#: Typed as Any: layers that are generated from the table of operators are invisible to type checkers.
 layers: Any = _layers
 
 
 class _Decoder:
-    """What both share: a cell, and a block that is written once."""
+    """The state cell and the block of a decoder; the block can be entered once."""
 
     def __init__(self, state_cell: StateCell) -> None:
         self._status = 0
@@ -43,25 +43,25 @@ class _Decoder:
 
     def _outside(self) -> None:
         if self._status != 2:
-            raise ValueError(f"{type(self).__name__}: the output is there only behind block()")
+            raise ValueError(f"{type(self).__name__}: the output is available after block() only")
 
     @property
     def state_cell(self) -> StateCell:
-        """The cell, inside of the block."""
+        """The cell; within the block only."""
         self._inside("state_cell")
         return self._state_cell
 
 
 class TrainingDecoder(_Decoder):
-    """A decoder over sequences that are given.
+    """A decoder over given sequences (teacher forcing).
 
     Source: paddle.fluid.contrib.TrainingDecoder of Paddle 2.0.2.
 
     Args:
-        state_cell (StateCell): its inputs and states. name (str): has no effect.
+        state_cell (StateCell): its inputs and states. name (str): ignored.
 
     Raises:
-        ValueError: for methods used outside of the block, or a result asked for before it.
+        ValueError: for methods called outside of the block, or a result read before it.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -89,7 +89,7 @@ class TrainingDecoder(_Decoder):
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Where the step is written."""
+        """The context in which the step is defined."""
         self._enter()
         with self._dynamic_rnn.block():
             yield
@@ -100,7 +100,7 @@ class TrainingDecoder(_Decoder):
 
     @property
     def dynamic_rnn(self) -> Any:
-        """The DynamicRNN that it is made of."""
+        """The underlying DynamicRNN."""
         return self._dynamic_rnn
 
     @property
@@ -109,46 +109,46 @@ class TrainingDecoder(_Decoder):
         return 1
 
     def step_input(self, x: Any) -> Any:
-        """The part of sequences that a step takes."""
+        """The rows of `x` for the current step."""
         self._inside("step_input")
         return self._dynamic_rnn.step_input(x)
 
     def static_input(self, x: Any) -> Any:
-        """What every step takes as a whole."""
+        """`x` itself in every step."""
         self._inside("static_input")
         return self._dynamic_rnn.static_input(x)
 
     def output(self, *outputs: Any) -> None:
-        """Says what a step gives."""
+        """Declares outputs of the step."""
         self._inside("output")
         self._dynamic_rnn.output(*outputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the steps gave, as sequences."""
+        """The outputs of all steps as sequences."""
         self._outside()
         return self._dynamic_rnn(*args, **kwargs)
 
 
 class BeamSearchDecoder(_Decoder):
-    """A decoder that looks for sequences with the best scores.
+    """A beam search decoder.
 
     Source: paddle.fluid.contrib.BeamSearchDecoder of Paddle 2.0.2.
 
-    `decode` writes the step: an embedding of the words before, the states of the cell, a layer with a softmax over all
-    words, and `layers.beam_search`. Who wants another one writes it in `block`.
+    `decode` defines the step: an embedding of the previous tokens, the states of the cell, a fully connected layer with
+    softmax over the vocabulary, and `layers.beam_search`. Use `block` to define another one.
 
     Args:
         state_cell (StateCell): its inputs and states.
-        init_ids, init_scores (Variable): the words before the first step and their scores, [batch, 1] with LoD of two
+        init_ids, init_scores (Variable): the initial tokens and their scores, [batch, 1] with a LoD of two
             levels.
-        target_dict_dim (int): number of words. word_dim (int): width of their embedding.
-        input_var_dict (dict): name of an input of the cell -> Variable; the other inputs get the embedding.
-        topk_size (int): how many words of a step are looked at. sparse_emb (bool): the embedding's gradient is sparse.
-        max_len (int): most words of a sequence. beam_size (int): how many sequences are kept.
-        end_id (int): the word that ends one. name (str): has no effect.
+        target_dict_dim (int): size of the vocabulary. word_dim (int): width of the embedding.
+        input_var_dict (dict): name of an input of the cell -> Variable; the other inputs receive the embedding.
+        topk_size (int): candidates per step. sparse_emb (bool): the embedding's gradient is sparse.
+        max_len (int): maximum length of a sequence. beam_size (int): number of sequences that are kept.
+        end_id (int): the token that ends a sequence. name (str): ignored.
 
     Raises:
-        ValueError: for methods used outside of the block, or a result asked for before it.
+        ValueError: for methods called outside of the block, or a result read before it.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -188,7 +188,7 @@ class BeamSearchDecoder(_Decoder):
         self._cond = layers.less_than(x=self._counter, y=self._max_len)
         self._while_op = layers.While(self._cond)
         self._zero_idx = layers.fill_constant(shape=[1], value=0, dtype="int64", force_cpu=True)
-        #: name of what was read -> its array, and what goes into an array behind a step
+        #: name of a value that was read -> its array, and the value to append after a step
         self._array_dict: dict[str, Any] = {}
         self._array_link: list[tuple[Any, Any]] = []
         self._ids_array: Any = None
@@ -206,7 +206,7 @@ class BeamSearchDecoder(_Decoder):
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Where the step is written; behind it the arrays get what `update_array` was given."""
+        """The context in which the step is defined; after it the arrays receive the values of `update_array`."""
         self._enter()
         with self._while_op.block():
             yield
@@ -226,11 +226,11 @@ class BeamSearchDecoder(_Decoder):
         return 2
 
     def early_stop(self) -> None:
-        """Ends the search behind this step."""
+        """Stops the search after this step."""
         layers.fill_constant(shape=[1], value=0, dtype="bool", force_cpu=True, out=self._cond)
 
     def decode(self) -> None:
-        """Writes the step of a plain search."""
+        """Defines the step of a standard beam search."""
         with self.block():
             cell = self.state_cell
             ids = self.read_array(init=self._init_ids, is_ids=True)
@@ -240,7 +240,7 @@ class BeamSearchDecoder(_Decoder):
             feed, update = {}, {}
             for name, init in self._input_var_dict.items():
                 if name not in cell._inputs:
-                    raise ValueError(f"BeamSearchDecoder: {name!r} of input_var_dict is no input of the StateCell")
+                    raise ValueError(f"BeamSearchDecoder: {name!r} of input_var_dict is not an input of the StateCell")
                 update[name] = self.read_array(init=init)
                 feed[name] = layers.sequence_expand(update[name], scores)
             for name in cell._state_names:
@@ -266,13 +266,13 @@ class BeamSearchDecoder(_Decoder):
                         self.update_array(var, feed[name])
 
     def read_array(self, init: Any, is_ids: bool = False, is_scores: bool = False) -> Any:
-        """What the step before gave to `update_array`, and `init` at the first one.
+        """The value that the previous step passed to `update_array`; `init` in the first step.
 
         Args:
-            is_ids, is_scores (bool): marks the array of the words, or that of their scores, for the result.
+            is_ids, is_scores (bool): marks the array of the tokens, or of their scores, as a result.
 
         Raises:
-            ValueError: for both marks. TypeError: if `init` is no Variable.
+            ValueError: if both are True. TypeError: if `init` is not a Variable.
         """
         self._inside("read_array")
         if is_ids and is_scores:
@@ -292,27 +292,27 @@ class BeamSearchDecoder(_Decoder):
         return value
 
     def update_array(self, array: Any, value: Any) -> None:
-        """Keeps a value for the next step.
+        """Sets the value of an array for the next step.
 
         Args:
-            array (Variable): what `read_array` gave. value (Variable): what it will give in the next step.
+            array (Variable): a value returned by `read_array`. value (Variable): its value in the next step.
         """
         self._inside("update_array")
         for what, var in (("array", array), ("value", value)):
             if not isinstance(var, Variable):
                 raise TypeError(f"BeamSearchDecoder: update_array needs a Variable as {what}, got {type(var)}")
         if array.name not in self._array_dict:
-            raise ValueError(f"BeamSearchDecoder: update_array: read_array has not given {array.name}")
+            raise ValueError(f"BeamSearchDecoder: update_array: {array.name} was not returned by read_array")
         self._array_link.append((value, self._array_dict[array.name]))
 
     def __call__(self) -> tuple[Any, Any]:
-        """(words, scores) of the sequences found, as LoD of two levels."""
+        """(tokens, scores) of the sequences found, with a LoD of two levels."""
         self._outside()
         return layers.beam_search_decode(
             ids=self._ids_array, scores=self._scores_array, beam_size=self._beam_size, end_id=self._end_id
         )
 
     def _parent_block(self) -> Any:
-        """The block around the loop."""
+        """The block that contains the loop."""
         program = default_main_program()
         return program.block(program.current_block().parent_idx)

@@ -1,4 +1,4 @@
-"""InitState and StateCell: the states of a decoder's step, and how a decoder keeps them."""
+"""InitState and StateCell: the states of a decoder's step, and their storage in a decoder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["InitState", "StateCell"]
 
 
 class InitState:
-    """A state before the first step.
+    """The initial value of a state.
 
     Source: paddle.fluid.contrib.InitState of Paddle 2.0.2.
 
     Args:
-        init (Variable): the state; None: one of the size of `init_boot`'s batch is made.
-        shape (tuple|list): of the one that is made. value (float): its numbers.
-        init_boot (Variable): says the batch's size.
-        need_reorder (bool): puts sequences in the order that DynamicRNN has, by length: for batches.
-        dtype (str): of the one that is made.
+        init (Variable): the state; None creates one with the batch size of `init_boot`.
+        shape (tuple|list): of the created state. value (float): its elements.
+        init_boot (Variable): provides the batch size.
+        need_reorder (bool): sort the sequences by length, as DynamicRNN does; needed for batches.
+        dtype (str): of the created state.
 
     Raises:
         ValueError: if neither `init` nor `init_boot` is given.
@@ -58,7 +58,7 @@ class InitState:
 
     @property
     def need_reorder(self) -> bool:
-        """Whether sequences are put in the order that DynamicRNN has."""
+        """Whether sequences are sorted by length, as in DynamicRNN."""
         return self._need_reorder
 
 
@@ -77,7 +77,7 @@ class _Memory:
 
 
 class _Array:
-    """A state in a BeamSearchDecoder: an array with the state of each step, made before the loop."""
+    """A state in a BeamSearchDecoder: an array of the state of each step, created before the loop."""
 
     def __init__(self, block: Any, init: InitState) -> None:
         self._array = block.create_var(
@@ -99,21 +99,21 @@ class _Array:
 
 
 class StateCell:
-    """The inputs and the states of a recurrent network's step, by name, and the function that makes new states.
+    """The named inputs and states of a recurrent step, and the function that computes the new states.
 
     Source: paddle.fluid.contrib.StateCell of Paddle 2.0.2.
 
-    A cell serves one decoder, in whose block the methods are used.
+    A cell belongs to one decoder; its methods are called within the decoder's block.
 
     Args:
-        inputs (dict): name of an input -> Variable, or None for one that every step gives to `compute_state`.
+        inputs (dict): name of an input -> Variable, or None for one that is passed to `compute_state` in every step.
         states (dict): name of a state -> InitState.
-        out_state (str): the state that a beam search scores by.
-        name (str): has no effect.
+        out_state (str): the state from which a beam search computes scores.
+        name (str): ignored.
 
     Raises:
-        ValueError: for a state that is no InitState, an `out_state` that is none of the states, and wherever a name is
-        not known.
+        ValueError: for a state that is not an InitState, an `out_state` that is not a state, or an unknown
+        name.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -148,7 +148,7 @@ class StateCell:
         self._out_state = out_state
         self._state_updater: Callable[[StateCell], Any] | None = None
         self._decoder: Any = None
-        #: what keeps each state, from its first use in the decoder on
+        #: the storage of each state, created at its first use in the decoder
         self._kept: dict[str, _Memory | _Array] = {}
 
     def _enter_decoder(self, decoder: Any) -> None:
@@ -162,7 +162,7 @@ class StateCell:
         self._decoder = None
 
     def _prepare(self) -> None:
-        """At the first use in a decoder, hands the states over to it."""
+        """Creates the storage of the states at the first use in a decoder."""
         if self._decoder is None or self._kept:
             return
         for name in self._state_names:
@@ -170,7 +170,7 @@ class StateCell:
             self._cur_states[name] = self._kept[name].get_state()
 
     def get_state(self, state_name: str) -> Any:
-        """A state as it is now."""
+        """The current value of a state."""
         self._prepare()
         if state_name not in self._cur_states:
             raise ValueError(f"StateCell: there is no state {state_name!r}, only {list(self._cur_states)}")
@@ -183,20 +183,20 @@ class StateCell:
         return self._inputs[input_name]
 
     def set_state(self, state_name: str, state_value: Any) -> None:
-        """Gives a state its new value."""
+        """Sets the new value of a state."""
         self._cur_states[state_name] = state_value
 
     def state_updater(self, updater: Callable[[StateCell], Any]) -> Callable[[StateCell], Any]:
-        """Decorates the function that makes new states: it takes the cell, and uses `get_input`, `get_state` and
-        `set_state`."""
+        """Decorates the function that computes the new states: it receives the cell, and calls `get_input`, `get_state`
+        and `set_state`."""
         self._state_updater = updater
         return updater
 
     def compute_state(self, inputs: dict[str, Any]) -> None:
-        """Takes the inputs of a step, by name, and makes the new states."""
+        """Sets the inputs of a step by name, and computes the new states."""
         self._prepare()
         if self._state_updater is None:
-            raise ValueError("StateCell: compute_state needs a function given to state_updater before")
+            raise ValueError("StateCell: compute_state needs a function registered with state_updater")
         for name, value in inputs.items():
             if name not in self._inputs:
                 raise ValueError(f"StateCell: there is no input {name!r}, only {list(self._inputs)}")
@@ -204,11 +204,11 @@ class StateCell:
         self._state_updater(self)
 
     def update_states(self) -> None:
-        """Keeps the states for the next step."""
+        """Stores the states for the next step."""
         self._prepare()
         for name, kept in self._kept.items():
             kept.update_state(self._cur_states[name])
 
     def out_state(self) -> Any:
-        """The state that a beam search scores by."""
+        """The state from which a beam search computes scores."""
         return self._cur_states[self._out_state]

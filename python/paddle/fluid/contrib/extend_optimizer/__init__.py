@@ -1,4 +1,4 @@
-"""fluid.contrib.extend_optimizer: optimizers of 1.x with more to them."""
+"""fluid.contrib.extend_optimizer: extensions of the optimizers of 1.x."""
 
 from . import extend_optimizer_with_weight_decay
 from .extend_optimizer_with_weight_decay import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Weight decay beside the gradient, for any optimizer of 1.x."""
+"""Decoupled weight decay for any optimizer of 1.x."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["extend_with_decoupled_weight_decay"]
 
 
 class DecoupledWeightDecay:
-    """What `extend_with_decoupled_weight_decay` puts before an optimizer.
+    """Mixin that `extend_with_decoupled_weight_decay` adds to an optimizer.
 
     Args:
-        coeff (float|Variable): the share of a parameter that every step takes off.
-        apply_decay_param_fun (callable, optional): says by its name whether a parameter decays; None: all do.
+        coeff (float|Variable): the decay coefficient.
+        apply_decay_param_fun (callable, optional): name of a parameter -> whether it decays; None: all do.
         kwargs: the optimizer's own arguments.
     """
 
@@ -34,7 +34,7 @@ class DecoupledWeightDecay:
         super().__init__(**kwargs)
 
     def _scale_parameters(self, params_and_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
-        """(parameter, gradient, what is taken off) of each that decays."""
+        """(parameter, gradient, decay) for each parameter that decays."""
         scaled: list[tuple[Any, Any, Any]] = []
         if isinstance(self._coeff, float) and self._coeff == 0.0:
             return scaled
@@ -55,10 +55,10 @@ class DecoupledWeightDecay:
     def minimize(
         self, loss: Any, startup_program: Any = None, parameter_list: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """As the optimizer's; the decay is taken off before the update.
+        """As the optimizer's; the decay is subtracted before the update.
 
         Returns:
-            (operators that update, pairs of parameter and gradient).
+            (update operators, pairs of parameter and gradient).
         """
         if not in_static_mode():
             raise NotImplementedError("decoupled weight decay is of static mode; in dygraph: paddle.optimizer.AdamW")
@@ -77,8 +77,8 @@ class DecoupledWeightDecay:
 
 
 def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
-    """A class of optimizers that also take a share off the parameters, beside the gradient: new = the update of
-    (parameter - coefficient * parameter), by the gradient that was there before.
+    """A class of optimizers that also decays the parameters independently of the gradient: the update is applied to
+    parameter - coefficient * parameter, with the gradient at the undecayed parameter.
 
     Source: https://arxiv.org/abs/1711.05101, paddle.fluid.contrib.extend_with_decoupled_weight_decay of Paddle 2.0.2.
 
@@ -90,7 +90,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
         parameter's name, whether it decays) and the arguments of `base_optimizer`, all by name.
 
     Raises:
-        TypeError: for what is no optimizer's class; when called, for a coefficient of another kind.
+        TypeError: if `base_optimizer` is not a class of optimizers; when called, for a coefficient of another type.
 
     Examples:
         >>> import numpy as np, paddle, paddle.fluid as fluid
@@ -111,7 +111,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
         raise TypeError(f"extend_with_decoupled_weight_decay needs a class of fluid.optimizer, got {base_optimizer!r}")
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecay, base_optimizer):
-        """The optimizer with the decay beside it."""
+        """The optimizer with decoupled weight decay."""
 
         def __init__(
             self, weight_decay: Any, apply_decay_param_fun: Callable[[str], bool] | None = None, **kwargs: Any

@@ -1,4 +1,4 @@
-"""ctr_metric_bundle: sums over all batches from which metrics of click models follow."""
+"""ctr_metric_bundle: running sums from which metrics of click models are computed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["ctr_metric_bundle"]
 
 
 def ctr_metric_bundle(input: Any, label: Any) -> tuple[Any, ...]:  # noqa: A002
-    """Sums over all batches (Paddle 2.0: paddle.fluid.contrib.layers.ctr_metric_bundle), from which follow, after an
-    all_reduce where there are several processes: MAE = abserr / instances, RMSE = sqrt(sqrerr / instances), predicted
+    """Sums over all batches (Paddle 2.0: paddle.fluid.contrib.layers.ctr_metric_bundle). The metrics, after an
+    all_reduce for several processes: MAE = abserr / instances, RMSE = sqrt(sqrerr / instances), predicted
     CTR = prob / instances, q = q / instances, the actual CTR = positives / instances.
 
     Args:
-        input (Variable): [N, 1], float32: the probabilities of clicks.
+        input (Variable): [N, 1], float32: the click probabilities.
         label (Variable): of the shape of `input`: 1 for a click, else 0.
 
     Returns:
         tuple: the persistable sums, [1] each: sqrerr, abserr, prob, q (of sigmoid(input)), positives, instances.
 
     Raises:
-        AssertionError: for shapes that differ.
+        AssertionError: if the shapes differ.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

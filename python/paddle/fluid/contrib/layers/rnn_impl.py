@@ -1,4 +1,4 @@
-"""Layers of recurrent networks of BasicGRUUnit and BasicLSTMUnit."""
+"""Multi-layer recurrent networks of BasicGRUUnit and BasicLSTMUnit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BasicGRUUnit", "BasicLSTMUnit", "basic_gru", "basic_lstm"]
 
 
 class _Stack:
-    """Units one above the other as one cell; inputs are those of a step, and its mask where sequences have lengths."""
+    """Stacked units as one cell; its input is a step, with the step's mask if sequences have lengths."""
 
     def __init__(self, units, dropout_prob, masked):
         self.units = units
@@ -35,7 +35,7 @@ class _Stack:
 
 
 def _first(init, layer, direction, directions, x, width, dtype):
-    """The first state of a layer's direction: its part of [layers * directions, batch, width], or zeros."""
+    """The initial state of one layer and direction: its slice of [layers * directions, batch, width], or zeros."""
     if init is not None:
         at = layer * directions + direction
         return _ops.squeeze2(_ops.slice(init, axes=[0], starts=[at], ends=[at + 1]), axes=[0])
@@ -58,10 +58,10 @@ def _layers(
     name,
     more,
 ):
-    """(outputs, last states by kind of state); `unit` makes one of a name and its ParamAttrs."""
+    """(outputs, last states by kind of state); `unit` creates a unit from a name and ParamAttrs."""
     x = swap(input) if batch_first else input
     directions = 2 if both else 1
-    # States may come as [layers * directions * batch, width], too.
+    # States may also have the shape [layers * directions * batch, width].
     shape = [num_layers * directions, -1, hidden_size]
     states = [s if s is None or len(s.shape) == 3 else _ops.reshape2(s, shape=shape) for s in states]
     mask = None
@@ -114,15 +114,15 @@ def basic_gru(  # noqa: D417
     dtype="float32",
     name="basic_gru",
 ):
-    """Layers of BasicGRUUnit over padded sequences.
+    """Stacked BasicGRUUnits over padded sequences.
 
     Args:
         input (Variable): [batch, steps, inputs].
         init_hidden (Variable): [num_layers * directions, batch, hidden_size]; zeros when None.
-        hidden_size, num_layers (int): the width of the states, the number of layers.
-        sequence_length (Variable): int32 or int64 [batch]: from there on a sequence keeps its state.
-        dropout_prob (float): of the output of each layer.
-        bidirectional (bool): a second network runs backwards; the outputs of both lie side by side.
+        hidden_size, num_layers (int): width of the states, number of layers.
+        sequence_length (Variable): int32 or int64 [batch]: after its end a sequence keeps its state.
+        dropout_prob (float): dropout probability of the output of each layer.
+        bidirectional (bool): a second network runs backwards; the outputs of both are concatenated.
         batch_first (bool): False: the input is [steps, batch, inputs].
         param_attr, bias_attr, gate_activation, activation, dtype, name: as of BasicGRUUnit.
 
@@ -166,11 +166,11 @@ def basic_lstm(  # noqa: D417
     dtype="float32",
     name="basic_lstm",
 ):
-    """Layers of BasicLSTMUnit over padded sequences; arguments as of :func:`basic_gru`.
+    """Stacked BasicLSTMUnits over padded sequences; arguments as of :func:`basic_gru`.
 
     Args:
-        init_cell (Variable): the first cells, shaped as `init_hidden`.
-        forget_bias (float): added to the sums of the forget gates.
+        init_cell (Variable): the initial cells, shaped as `init_hidden`.
+        forget_bias (float): bias of the forget gates.
 
     Returns:
         (outputs, last states, last cells).

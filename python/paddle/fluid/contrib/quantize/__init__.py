@@ -1,4 +1,4 @@
-"""fluid.contrib.quantize: Programs that train with quantised numbers."""
+"""fluid.contrib.quantize: QuantizeTranspiler."""
 
 from . import quantize_transpiler
 from .quantize_transpiler import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""QuantizeTranspiler: a Program whose convolutions and products read numbers rounded to so many bits."""
+"""QuantizeTranspiler: quantization-aware training of Programs, and freezing for inference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SUFFIXES = (".quantized.dequantized", ".quantized", ".dequantized", ".scale")
 
 
 def _original_var_name(var_name: str) -> str:
-    """The variable that a quantised, dequantised or scale variable was made of."""
+    """The name of the variable from which a quantized, dequantized or scale variable was created."""
     suffix = next((s for s in _SUFFIXES if var_name.endswith(s)), "")
     return var_name[: len(var_name) - len(suffix)]
 
@@ -44,16 +44,16 @@ def _remove_unused(program: Any) -> None:
 
 
 class QuantizeTranspiler:
-    """Rewrites Programs so that conv2d, depthwise_conv2d and mul read numbers rounded to the levels of so many bits
+    """Rewrites Programs so that conv2d, depthwise_conv2d and mul read quantized values
     (Paddle 2.0: paddle.fluid.contrib.QuantizeTranspiler).
 
     Args:
-        weight_bits, activation_bits (int): of parameters and of what else is read.
-        activation_quantize_type, weight_quantize_type (str): where the largest level lies: at the largest magnitude now
-            ("abs_max"), of the last `window_size` runs ("range_abs_max"), or at a moving average of them
+        weight_bits, activation_bits (int): bit widths of parameters and of other inputs.
+        activation_quantize_type, weight_quantize_type (str): how the scale is computed: from the largest magnitude of
+            the batch ("abs_max"), of the last `window_size` runs ("range_abs_max"), or as a moving average
             ("moving_average_abs_max").
-        window_size (int): as above.
-        moving_rate (float): the share that the moving average keeps.
+        window_size (int): see above.
+        moving_rate (float): decay of the moving average.
 
     Raises:
         ValueError: for another type.
@@ -93,14 +93,14 @@ class QuantizeTranspiler:
     # Training
 
     def training_transpile(self, program: Any = None, startup_program: Any = None) -> None:
-        """Puts quantisation and its way back before each reader; gradients pass as if neither were there.
+        """Inserts quantization and dequantization before each quantizable operator; gradients pass through unchanged.
 
         Args:
             program (Program, optional): with or without backward operators. Default: the main Program.
-            startup_program (Program, optional): starts the scales. Default: the startup Program.
+            startup_program (Program, optional): initializes the scales. Default: the startup Program.
 
         Raises:
-            ValueError: for a gradient operator whose forward operator is not there.
+            ValueError: for a gradient operator without its forward operator.
         """
         program = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
@@ -125,7 +125,7 @@ class QuantizeTranspiler:
                             op._rename_input(name, made[name])
 
     def _insert(self, block: Any, at: int, name: str, is_parameter: bool) -> str:
-        """Quantisation and its way back at a place of the block: the name of what comes of it."""
+        """Inserts quantization and dequantization into the block; returns the name of the result."""
         kind = self.weight_quantize_type if is_parameter else self.activation_quantize_type
         bits = self.weight_bits if is_parameter else self.activation_bits
         var = block.var(name)
@@ -169,15 +169,15 @@ class QuantizeTranspiler:
     # Inference
 
     def freeze_program(self, program: Any, place: Any, scope: Any = None) -> None:
-        """Rounds the parameters for good: readers read levels, an operator behind each makes numbers of its result.
+        """Quantizes the parameters in the scope; operators read integers, and their results are dequantized.
 
         Args:
-            program (Program): one that `training_transpile` rewrote, without backward operators.
-            place (Place): where the parameters are put.
-            scope (Scope, optional): that holds them. Default: the global one.
+            program (Program): a result of `training_transpile`, without backward operators.
+            place (Place): device of the parameters.
+            scope (Scope, optional): contains the parameters. Default: the global one.
 
         Raises:
-            ValueError: for a reader with several outputs.
+            ValueError: for an operator with several outputs.
         """
         scope = global_scope() if scope is None else scope
         program = default_main_program() if program is None else program
@@ -188,8 +188,8 @@ class QuantizeTranspiler:
 
         for block in program.blocks:
             scales: dict[str, Any] = {}
-            read: dict[str, str] = {}  # what readers read instead
-            given: dict[str, str] = {}  # what others read instead of a reader's result
+            read: dict[str, str] = {}  # replacements of the inputs of quantizable operators
+            given: dict[str, str] = {}  # replacements of their outputs for all other operators
             for op in list(block.ops):
                 for name in op.input_arg_names:
                     if name in given:
@@ -216,7 +216,7 @@ class QuantizeTranspiler:
         _remove_unused(program)
 
     def _insert_behind(self, block: Any, op: Any, read: dict, scales: dict, given: dict) -> None:
-        """A reader reads levels; its result becomes numbers by the scales of what it reads."""
+        """Dequantizes the result of an operator by the scales of its inputs."""
         max_range, scale = 1.0, None
         for name in op.input_arg_names:
             if name in read:
@@ -240,13 +240,13 @@ class QuantizeTranspiler:
         given[out.name] = back.name
 
     def convert_to_int8(self, program: Any, place: Any, scope: Any = None) -> None:
-        """The parameters that readers of a frozen Program read, as int8 under the names ``<name>.int8``: a quarter of
-        the size in files.
+        """Converts the parameters that quantizable operators of a frozen Program read to int8, as ``<name>.int8``: the
+        files have a quarter of the size.
 
         Args:
-            program (Program): one that `freeze_program` rewrote. It is for saving: its operators do not run on int8.
-            place (Place): where the parameters are put.
-            scope (Scope, optional): that holds them. Default: the global one.
+            program (Program): a result of `freeze_program`. It is for saving only: its operators do not run on int8.
+            place (Place): device of the parameters.
+            scope (Scope, optional): contains the parameters. Default: the global one.
         """
         scope = global_scope() if scope is None else scope
         program = default_main_program() if program is None else program

@@ -1,3 +1,3 @@
-"""fluid.contrib.slim: smaller models; of it there is the package `quantization`."""
+"""fluid.contrib.slim: model compression; only the package `quantization` is implemented."""
 
 __all__: list[str] = []

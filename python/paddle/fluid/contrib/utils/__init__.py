@@ -1,4 +1,4 @@
-"""fluid.contrib.utils: files on Hadoop, and tables that lay on parameter servers."""
+"""fluid.contrib.utils: HDFS files, and models with distributed lookup tables."""
 
 from . import hdfs_utils, lookup_table_utils
 from .hdfs_utils import *  # noqa: F403

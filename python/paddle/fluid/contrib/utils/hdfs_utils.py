@@ -1,4 +1,4 @@
-"""fluid.contrib.HDFSClient: a Hadoop file system whose methods say by True or False how it went, and transfers of many
+"""fluid.contrib.HDFSClient: a Hadoop file system whose methods return success as a bool, and parallel transfers of
 files at once."""
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from paddle.distributed.fleet.utils.fs import HDFSClient as _Client
 __all__ = ["HDFSClient", "multi_download", "multi_upload"]
 
 _logger = logging.getLogger("hdfs_utils")
-#: permissions, replicas, owner, group, size, date, time, and a path that may hold blanks
+#: permissions, replicas, owner, group, size, date, time, and a path that may contain blanks
 _FIELDS = 8
 
 
 class HDFSClient:
-    """A Hadoop file system by the command ``hadoop fs``, as scripts of 1.x know it: a method returns whether it went
-    well, and logs why not.
+    """A Hadoop file system over the command ``hadoop fs``, with the interface of 1.x: a method returns whether it
+    succeeded, and logs failures.
 
     Source: paddle.fluid.contrib.HDFSClient of Paddle 2.0.2. `paddle.distributed.fleet.utils.HDFSClient` raises instead.
 
     Args:
-        hadoop_home (str): the folder of Hadoop; its ``bin/hadoop`` is run.
-        configs (dict): settings, each given as ``-D<name>=<value>``: fs.default.name, hadoop.job.ugi.
+        hadoop_home (str): the folder of Hadoop, which contains ``bin/hadoop``.
+        configs (dict): settings, passed as ``-D<name>=<value>``: fs.default.name, hadoop.job.ugi.
 
     Raises:
-        FileNotFoundError: if there is no such command. ValueError: for a path that begins with a dash.
+        FileNotFoundError: if the command does not exist. ValueError: for a path that begins with a dash.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -46,7 +46,7 @@ class HDFSClient:
         self.pre_commands = self._client.pre_commands
 
     def _run(self, *words: str, retry_times: int = 1) -> tuple[bool, list[str]]:
-        """Whether a command went well within so many repetitions, and the lines that it printed."""
+        """Whether a command succeeded within the given number of attempts, and the lines that it printed."""
         for attempt in range(retry_times + 1):
             code, lines = self._client._run_cmd(*words)
             if code == 0:
@@ -56,7 +56,7 @@ class HDFSClient:
         return False, lines
 
     def is_exist(self, hdfs_path: str | None = None) -> bool:
-        """Whether anything is there."""
+        """Whether the path exists."""
         return self._run("test", "-e", _path(hdfs_path, "is_exist"))[0]
 
     def is_dir(self, hdfs_path: str | None = None) -> bool:
@@ -65,19 +65,19 @@ class HDFSClient:
         return self.is_exist(path) and self._run("test", "-d", path)[0]
 
     def upload(self, hdfs_path: str, local_path: str, overwrite: bool = False, retry_times: int = 5) -> bool:
-        """Brings a local file into a folder there, which is made if it is not there.
+        """Copies a local file into a folder, which is created if it does not exist.
 
         Args:
-            overwrite (bool): a file of the same name there is removed before; else it is left, and the answer False.
-            retry_times (int): how often a command that failed is tried again.
+            overwrite (bool): replace an existing file; otherwise return False.
+            retry_times (int): number of further attempts after a failure.
 
         Raises:
-            FileNotFoundError: if there is no such local file.
+            FileNotFoundError: if the local file does not exist.
         """
         if not os.path.exists(_path(local_path, "upload")):
             raise FileNotFoundError(f"upload: {local_path} does not exist")
         if os.path.isdir(local_path):
-            _logger.warning("upload: %s is a folder: multi_upload brings its files", local_path)
+            _logger.warning("upload: %s is a folder: use multi_upload for its files", local_path)
             return False
         file = os.path.join(_path(hdfs_path, "upload"), os.path.basename(local_path))
         if not self.is_exist(hdfs_path):
@@ -90,11 +90,11 @@ class HDFSClient:
         return self._run("put", local_path, hdfs_path, retry_times=retry_times)[0]
 
     def download(self, hdfs_path: str, local_path: str, overwrite: bool = False, unzip: bool = False) -> bool:
-        """Brings a file into a local folder, which is made if it is not there.
+        """Copies a file into a local folder, which is created if it does not exist.
 
         Args:
-            overwrite (bool): a local file of the same name is removed before; else it is left, and the answer False.
-            unzip (bool): a zip archive is taken apart, in the same folder.
+            overwrite (bool): replace an existing local file; otherwise return False.
+            unzip (bool): extract a zip archive into the same folder.
         """
         if not self.is_exist(hdfs_path):
             _logger.error("download: %s does not exist", hdfs_path)
@@ -113,16 +113,16 @@ class HDFSClient:
         return done
 
     def delete(self, hdfs_path: str) -> bool:
-        """Removes a file or folder; True, too, if there is none."""
+        """Removes a file or folder; True if it does not exist."""
         if not self.is_exist(hdfs_path):
             return True
         return self._run("rm", *(["-r"] if self.is_dir(hdfs_path) else []), hdfs_path, retry_times=0)[0]
 
     def rename(self, hdfs_src_path: str, hdfs_dst_path: str, overwrite: bool = False) -> bool:
-        """Gives a file or folder another name.
+        """Renames a file or folder.
 
         Args:
-            overwrite (bool): what has that name is removed before; else the answer is False.
+            overwrite (bool): replace an existing target; otherwise return False.
         """
         if not self.is_exist(hdfs_src_path):
             _logger.error("rename: %s does not exist", hdfs_src_path)
@@ -136,24 +136,24 @@ class HDFSClient:
 
     @staticmethod
     def make_local_dirs(local_path: str) -> None:
-        """Makes a local folder, with those above it; nothing if it is there."""
+        """Creates a local folder and its parents."""
         os.makedirs(local_path, exist_ok=True)
 
     def makedirs(self, hdfs_path: str) -> bool | None:
-        """Makes a folder there, with those above it; None if it is there already."""
+        """Creates a folder and its parents; None if it exists."""
         if self.is_exist(hdfs_path):
             return None
         return self._run("mkdir", "-p", hdfs_path)[0]
 
     def ls(self, hdfs_path: str) -> list[str]:
-        """Paths of what is in a folder; none if there is no such folder."""
+        """The paths of a folder's entries; none if the folder does not exist."""
         return [fields[7] for fields in self._entries("ls", hdfs_path)]
 
     def lsr(self, hdfs_path: str, only_file: bool = True, sort: bool = True) -> list[str]:
-        """Paths of what is in a folder and those below it.
+        """The paths of a folder's entries, recursively.
 
         Args:
-            only_file (bool): without the folders. sort (bool): the oldest first.
+            only_file (bool): omit folders. sort (bool): oldest first.
         """
         found = [f for f in self._entries("ls", "-R", hdfs_path) if not (only_file and f[0].startswith("d"))]
         if sort:
@@ -176,7 +176,7 @@ def _path(path: str | None, method: str) -> str:
 
 
 def _at_once(function: Callable[[str], Any], files: list[str], workers: int) -> None:
-    """Calls a function with each file, so many at a time; an exception of one is raised when all are done."""
+    """Calls a function with each file, several at a time; raises an exception of one call after all have ended."""
     with ThreadPoolExecutor(max(1, workers)) as pool:
         for outcome in [pool.submit(function, file) for file in files]:
             outcome.result()
@@ -190,14 +190,14 @@ def _check(client: Any, function: str) -> None:
 def multi_download(
     client: HDFSClient, hdfs_path: str, local_path: str, trainer_id: int, trainers: int, multi_processes: int = 5
 ) -> list[str]:
-    """Brings this trainer's share of the files of a folder, and of those below it: every n-th by their age.
+    """Downloads this trainer's files of a folder, recursively: every n-th of them, sorted by age.
 
     Source: paddle.fluid.contrib.multi_download of Paddle 2.0.2.
 
     Args:
-        client (HDFSClient): of fluid.contrib. hdfs_path (str): the folder. local_path (str): where its files go.
-        trainer_id (int): this trainer's number. trainers (int): how many there are.
-        multi_processes (int): transfers at the same time.
+        client (HDFSClient): of fluid.contrib. hdfs_path (str): the folder. local_path (str): the local folder.
+        trainer_id (int): rank of this trainer. trainers (int): number of trainers.
+        multi_processes (int): number of parallel transfers.
 
     Returns:
         list[str]: the local files.
@@ -226,14 +226,14 @@ def multi_upload(
     overwrite: bool = False,
     sync: bool = True,
 ) -> None:
-    """Brings the files of a local folder, and of those below it, into a folder there.
+    """Uploads the files of a local folder, recursively.
 
     Source: paddle.fluid.contrib.multi_upload of Paddle 2.0.2.
 
     Args:
-        client (HDFSClient): of fluid.contrib. hdfs_path (str): the folder there. local_path (str): the local one.
-        multi_processes (int): transfers at the same time.
-        overwrite (bool): as in `HDFSClient.upload`. sync (bool): has no meaning, as in Paddle: it waits for all.
+        client (HDFSClient): of fluid.contrib. hdfs_path (str): the target folder. local_path (str): the local one.
+        multi_processes (int): number of parallel transfers.
+        overwrite (bool): as in `HDFSClient.upload`. sync (bool): ignored, as in Paddle: the call waits for all.
 
     Examples:
         >>> import paddle.fluid as fluid

@@ -1,4 +1,4 @@
-"""Models whose table of embeddings lay on parameter servers, in one process: for inference, or to train on."""
+"""Models with a distributed lookup table, loaded into one process for inference or further training."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TRAINING = ("@GRAD", ".trainer_", ".block", "tmp_")
 
 
 def convert_dist_to_sparse_program(program):
-    """Lets a trainer's Program look its distributed table up here: the table is SelectedRows of the same name.
+    """Replaces the distributed lookup of a trainer's Program by a local one: the table is SelectedRows of that name.
 
-    2.0.2 puts an operator in that it has not; here it is the lookup of embeddings, which reads SelectedRows.
+    2.0.2 inserts an operator of its own; here it is the embedding lookup, which reads SelectedRows.
 
     Args:
         program (Program): a trainer's, of the DistributeTranspiler.
 
     Returns:
-        Program: the same; None, with nothing done, when it has no distributed table.
+        Program: the same object; None without changes if it has no distributed table.
 
     Raises:
-        ValueError: when it does not ask servers for rows of the table.
+        ValueError: if the Program does not fetch rows of the table from servers.
     """
     name = program._distributed_lookup_table
     if not name:
@@ -39,7 +39,7 @@ def convert_dist_to_sparse_program(program):
     kinds = [op.type for op in block.ops]
     at = next((i for i in range(len(kinds)) if kinds[i : i + 3] == ["split_ids", "prefetch", "merge_ids"]), None)
     if at is None:
-        raise ValueError(f"convert_dist_to_sparse_program: the Program does not ask servers for rows of {name}")
+        raise ValueError(f"convert_dist_to_sparse_program: the Program does not fetch rows of {name} from servers")
     asked, given = block.ops[at].input("Ids"), block.ops[at + 2].output("Out")
     old = block._rename_var(name, f"{name}.origin")
     table = block.create_var(name=name, shape=old.shape, dtype=old.dtype, type=VarType.SELECTED_ROWS, persistable=True)
@@ -57,16 +57,16 @@ def convert_dist_to_sparse_program(program):
 
 
 def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path) -> None:
-    """Reads the variables of a parameter server, to train on: of those that are cut into slices its own slice.
+    """Loads the variables of a parameter server to continue training; of sliced variables the server's own slice.
 
     Args:
-        dirname (str): a folder of whole variables.
-        executor (Executor): reads.
+        dirname (str): a folder with complete variables.
+        executor (Executor): runs the load operators.
         program (Program): a server's, of the DistributeTranspiler.
         lookup_table_var (str), lookup_table_var_path (str): the distributed table, and its file.
 
     Raises:
-        ValueError: when something is not there, or no Program.
+        ValueError: if a file is missing, or `program` is not a Program.
     """
     _check_folder(dirname)
     if not os.path.exists(lookup_table_var_path):
@@ -94,19 +94,19 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
 
 
 def load_persistables_for_inference(dirname, executor, program, lookup_table_var_name):
-    """Reads a model whose table servers wrote in parts to ``__lookup_table__``: they become one variable again.
+    """Loads a model whose table the servers saved in parts to ``__lookup_table__``, and joins these parts.
 
     Args:
         dirname (str): the model's folder.
-        executor (Executor): reads.
-        program (Program): the model; None: that in the file ``__model__`` there.
-        lookup_table_var_name (str): the table; its parts are files that have this name and ``_`` with a number.
+        executor (Executor): runs the load operators.
+        program (Program): the model; None: loaded from the file ``__model__``.
+        lookup_table_var_name (str): the table; its parts are files of this name with the suffix ``_`` and a number.
 
     Returns:
         Program: the model.
 
     Raises:
-        ValueError: when a folder is not there, or what is given is no Program.
+        ValueError: if a folder is missing, or `program` is not a Program.
     """
     _check_folder(dirname)
     if program:
@@ -123,7 +123,7 @@ def load_persistables_for_inference(dirname, executor, program, lookup_table_var
     folder = os.path.join(dirname, lookup_table_dir)
     _check_folder(folder)
     table = program.global_block().var(lookup_table_var_name)
-    # what this function wrote before has no number
+    # files that this function wrote have no number
     count = sum(lookup_table_var_name in name and name != lookup_table_var_name for name in os.listdir(folder))
     loads = Program()
     block = loads.global_block()

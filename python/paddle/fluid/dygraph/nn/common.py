@@ -1,4 +1,4 @@
-"""Layers of fluid.dygraph: those of Paddle 1.x, with an activation of their own."""
+"""Pool2D, Linear, Dropout, Embedding, LayerNorm and GroupNorm of fluid.dygraph.nn."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["Dropout", "Embedding", "GroupNorm", "LayerNorm", "Linear", "Pool2D"]
 
 
 class Pool2D(Layer):
-    """The maximum or average of windows of [N, C, H, W].
+    """Maximum or average pooling of [N, C, H, W].
 
     Args:
         pool_size, pool_stride, pool_padding: an int, or [height, width].
         pool_type: "max" or "avg".
-        global_pooling: one window over everything.
-        use_cudnn: a bool; changes nothing.
+        global_pooling: pool over the whole image.
+        use_cudnn: a bool; has no effect.
         ceil_mode: round output sizes up.
-        exclusive: averages leave padding out.
+        exclusive: exclude padding from averages.
         data_format: "NCHW" or "NHWC".
 
     Raises:
-        ValueError: for another type or format, without a size, a `use_cudnn` that is no bool.
+        ValueError: for an invalid type or format, a missing size, or a `use_cudnn` that is not a bool.
 
     Examples:
         >>> import paddle
@@ -79,7 +79,7 @@ class Pool2D(Layer):
         self._data_format = data_format
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The maxima or averages."""
+        """The pooled tensor."""
         check_variable_and_dtype(input, "input", ["int8", "uint8", *HALF_FLOATS], "Pool2D")
         return _ops.pool2d(
             input,
@@ -100,8 +100,8 @@ class Linear(Layer):
 
     Args:
         input_dim, output_dim: the last dimension of input and output.
-        param_attr, bias_attr: ParamAttr or the like (default: Xavier and zeros); False for the bias: none.
-        act: the operator of an activation.
+        param_attr, bias_attr: ParamAttr or equivalent (default: Xavier and zeros); False for the bias: none.
+        act: name of an activation operator.
         dtype: of the parameters.
 
     Examples:
@@ -131,17 +131,17 @@ class Linear(Layer):
 
 
 class Dropout(Layer):
-    """Sets elements to zero with the probability `p` while training.
+    """Sets elements to zero with probability `p` in training.
 
     Args:
         p: from 0 to 1.
-        seed: of the generator; None the program's or the global one.
-        dropout_implementation: "downgrade_in_infer" multiplies by 1 - p when evaluating, "upscale_in_train" divides by
-            it when training.
-        is_test: in a static Program: no dropping.
+        seed: of the random generator; None: the Program's or the global one.
+        dropout_implementation: "downgrade_in_infer" multiplies by 1 - p in evaluation, "upscale_in_train" divides by
+            it in training.
+        is_test: in a static Program: disable dropout.
 
     Raises:
-        AssertionError: for arguments that are none of these.
+        AssertionError: for invalid arguments.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Dropout(Layer):
         self._is_test = is_test
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """`input` with elements dropped, if training."""
+        """`input` with dropout in training."""
         if self._dropout_prob == 0:
             return input
         if not self._seed and guards.default_main_program().random_seed != 0:
@@ -183,14 +183,14 @@ class Dropout(Layer):
 
 
 class Embedding(Layer):
-    """Rows of a table for ids.
+    """A lookup table: rows for ids.
 
     Args:
         size: [rows, width] of the table.
-        is_sparse: whether the table's gradient has only the rows looked up.
-        is_distributed: whether the table is spread over parameter servers.
-        padding_idx: this id (negative: from the end) gives zeros and no gradient.
-        param_attr: ParamAttr or the like of the table (default: Xavier).
+        is_sparse: whether the gradient contains the looked-up rows only.
+        is_distributed: whether the table is distributed over parameter servers.
+        padding_idx: an id (negative: from the end) whose row is zero, without gradient.
+        param_attr: ParamAttr or equivalent of the table (default: Xavier).
         dtype: of the table.
 
     Examples:
@@ -222,7 +222,7 @@ class Embedding(Layer):
         self.weight = self.create_parameter(attr=param_attr, shape=size, dtype=dtype, is_bias=False)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """int64 ids of any shape to rows: input.shape + [width]."""
+        """Rows for int64 ids of any shape: input.shape + [width]."""
         check_variable_and_dtype(input, "input", ["int64"], "Embedding")
         return _ops.lookup_table_v2(
             self.weight,
@@ -235,14 +235,14 @@ class Embedding(Layer):
 
 
 class LayerNorm(Layer):
-    """act of the input normalised over its last dimensions.
+    """Layer normalization over the last dimensions, followed by `act`.
 
     Args:
         normalized_shape: the last dimensions: a list or tuple of int, or an int.
-        scale, shift: whether to multiply and to add parameters.
+        scale, shift: whether there are a scale and a shift parameter.
         epsilon: added to the variance.
-        param_attr, bias_attr: ParamAttr or the like of these (default: ones and zeros).
-        act: the operator of an activation.
+        param_attr, bias_attr: ParamAttr or equivalent of these (default: ones and zeros).
+        act: name of an activation operator.
         dtype: of the parameters.
     """
 
@@ -283,19 +283,19 @@ class LayerNorm(Layer):
             logging.warning("LayerNorm: bias_attr has no meaning with shift=False")
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input; ValueError where it does not end in the normalised shape."""
+        """The normalized input; ValueError if its last dimensions are not `normalized_shape`."""
         out = F.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
         return activated(out, self._act)
 
 
 class GroupNorm(Layer):
-    """act of the input normalised over groups of channels.
+    """Group normalization over groups of channels, followed by `act`.
 
     Args:
-        channels, groups: how many; the groups divide the channels (ValueError while running).
+        channels, groups: numbers of channels and groups; groups divides channels (ValueError in `forward`).
         epsilon: added to the variance.
-        param_attr, bias_attr: ParamAttr or the like of scale and shift a channel; without one there is no such step.
-        act: the operator of an activation.
+        param_attr, bias_attr: ParamAttr or equivalent of scale and shift per channel; False: no such parameter.
+        act: name of an activation operator.
         data_layout: only "NCHW" (ValueError).
         dtype: of the parameters.
 
@@ -325,6 +325,6 @@ class GroupNorm(Layer):
         self.bias = self.create_parameter([channels], bias_attr or False, dtype, is_bias=True)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input."""
+        """The normalized input."""
         out = _ops.group_norm(input, self.weight, self.bias, epsilon=self._epsilon, groups=self._groups)[0]
         return activated(out, self._act)

@@ -1,4 +1,4 @@
-"""Convolutions of fluid.dygraph, plain and transposed, and BilinearTensorProduct: with an activation of their own."""
+"""Convolutions, transposed convolutions and BilinearTensorProduct of fluid.dygraph.nn."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["BilinearTensorProduct", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv
 
 
 def activated(x: Any, act: str | None) -> Any:
-    """`x` through the activation of that name."""
+    """`x` after the activation operator `act`."""
     return x if act is None else getattr(_ops, act)(x)
 
 
 class _ConvNd(Layer):
-    """What the convolutions share: parameters, arguments and their checks."""
+    """Base of the convolutions: parameters, arguments and their checks."""
 
     _dims = 2
     _transposed = False
@@ -93,16 +93,16 @@ class _ConvNd(Layer):
 
 
 class Conv2D(_ConvNd):
-    """act(the 2-D convolution of [N, C, H, W] + bias).
+    """act(2-D convolution of [N, C, H, W] + bias).
 
     Args:
         num_channels, num_filters: channels of input and output.
         filter_size, stride, padding, dilation: an int, or [height, width].
         groups: None for one; must divide the channels (ValueError).
-        param_attr: of the filters (default: normal with the deviation sqrt(2 / (height * width * channels))).
+        param_attr: of the filters (default: normal with standard deviation sqrt(2 / (height * width * channels))).
         bias_attr: of the bias (default: zeros); False for no bias.
-        use_cudnn: with False and a group for each channel the operator depthwise_conv2d is used.
-        act: the operator of an activation.
+        use_cudnn: if False, and each channel is a group, the operator depthwise_conv2d is used.
+        act: name of an activation operator.
         dtype: of the parameters.
 
     Examples:
@@ -143,16 +143,16 @@ class Conv2D(_ConvNd):
 
 
 class Conv3D(_ConvNd):
-    """act(the 3-D convolution of [N, C, D, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv3D).
+    """act(3-D convolution of [N, C, D, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv3D).
 
     Args:
         num_channels, num_filters: channels of input and output.
         filter_size, stride, padding, dilation: an int, or [depth, height, width].
         groups: None for one; must divide the channels (ValueError).
-        param_attr: of the filters (default: normal with the deviation sqrt(2 / (filter's elements * channels))).
+        param_attr: of the filters (default: normal, standard deviation sqrt(2 / (elements of a filter * channels))).
         bias_attr: of the bias (default: zeros); False for no bias.
-        use_cudnn: a bool; changes nothing.
-        act: the operator of an activation.
+        use_cudnn: a bool; has no effect.
+        act: name of an activation operator.
         dtype: of the parameters.
 
     Examples:
@@ -195,16 +195,16 @@ class Conv3D(_ConvNd):
 
 
 class Conv2DTranspose(_ConvNd):
-    """act(the 2-D transposed convolution of [N, C, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv2DTranspose).
+    """act(2-D transposed convolution of [N, C, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv2DTranspose).
 
     Args:
         num_channels, num_filters: channels of input and output.
         filter_size, padding, stride, dilation: an int, or [height, width].
-        output_size: an int, or [height, width] of the result, where the stride leaves a choice.
+        output_size: an int, or [height, width] of the result, among the sizes that the stride allows.
         groups: None for one; must divide the channels (ValueError).
         param_attr, bias_attr: of the filters and the bias; False for no bias.
-        use_cudnn: with False and a group for each channel the operator depthwise_conv2d_transpose is used.
-        act: the operator of an activation.
+        use_cudnn: if False, and each channel is a group, the operator depthwise_conv2d_transpose is used.
+        act: name of an activation operator.
         dtype: of the parameters.
 
     Examples:
@@ -249,15 +249,15 @@ class Conv2DTranspose(_ConvNd):
 
 
 class Conv3DTranspose(_ConvNd):
-    """act(the 3-D transposed convolution of [N, C, D, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv3DTranspose).
+    """act(3-D transposed convolution of [N, C, D, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv3DTranspose).
 
     Args:
         num_channels, num_filters: channels of input and output.
         filter_size, padding, stride, dilation: an int, or [depth, height, width].
         groups: None for one; must divide the channels (ValueError).
         param_attr, bias_attr: of the filters and the bias; False for no bias.
-        use_cudnn: a bool; changes nothing.
-        act: the operator of an activation.
+        use_cudnn: a bool; has no effect.
+        act: name of an activation operator.
         dtype: of the parameters.
 
     Examples:
@@ -305,8 +305,8 @@ class BilinearTensorProduct(Layer):
 
     Args:
         input1_dim, input2_dim, output_dim: the last dimensions of the inputs and the output.
-        name: changes nothing here.
-        act: the operator of an activation.
+        name: ignored.
+        act: name of an activation operator.
         param_attr, bias_attr: of the weight [output_dim, input1_dim, input2_dim] and the bias [1, output_dim]; False
             for no bias.
         dtype: of the parameters.

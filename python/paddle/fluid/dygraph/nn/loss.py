@@ -13,7 +13,7 @@ __all__ = ["BCELoss", "L1Loss", "MSELoss", "NLLLoss"]
 
 
 class BCELoss(_BCELoss):
-    """The cross entropy of probabilities of two classes; the arguments are those of :class:`paddle.nn.BCELoss`."""
+    """Binary cross entropy of probabilities; the arguments are those of :class:`paddle.nn.BCELoss`."""
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(weight, reduction)
@@ -27,7 +27,7 @@ class L1Loss(_L1Loss):
 
 
 class NLLLoss(_NLLLoss):
-    """The negative logarithm of the label's probability; the arguments are those of :class:`paddle.nn.NLLLoss`."""
+    """Negative log likelihood; the arguments are those of :class:`paddle.nn.NLLLoss`."""
 
     def __init__(self, weight: Any = None, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__(weight, ignore_index, reduction)

@@ -1,4 +1,4 @@
-"""fluid.dygraph.NCE."""
+"""fluid.dygraph.NCE: noise-contrastive estimation."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["NCE"]
 
 
 class NCE(Layer):
-    """Noise-contrastive estimation with the classes' parameters: `fluid.layers.nce` as a layer.
+    """Noise-contrastive estimation with parameters for the classes: `fluid.layers.nce` as a Layer.
 
     Args:
-        num_total_classes: how many classes.
+        num_total_classes: number of classes.
         dim: the width of the input.
-        sample_weight: a Tensor of the samples' weights, or None; `forward` takes one, too.
-        param_attr, bias_attr: ParamAttrs; False as `bias_attr`: no numbers.
-        num_neg_samples: how many classes are drawn for each sample; 10 where None.
-        sampler: "uniform", "log_uniform" or "custom_dist" (an Exception for another).
+        sample_weight: a Tensor of the samples' weights, or None; `forward` accepts one as well.
+        param_attr, bias_attr: ParamAttrs; False as `bias_attr`: no bias.
+        num_neg_samples: number of negative classes per sample; None: 10.
+        sampler: "uniform", "log_uniform" or "custom_dist" (Exception otherwise).
         custom_dist: the probability of every class, for "custom_dist".
         seed: of the draws; 0 for the global generator.
-        is_sparse: the gradient of the vectors has only the rows that occur.
+        is_sparse: the gradient of the weight contains the sampled rows only.
         dtype: of the parameters.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Layers of fluid.dygraph: InstanceNorm, PRelu; SpectralNorm is paddle.nn's."""
+"""InstanceNorm and PRelu of fluid.dygraph.nn; SpectralNorm is that of paddle.nn."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["InstanceNorm", "PRelu", "SpectralNorm"]
 
 
 class InstanceNorm(Layer):
-    """Normalises every channel of every image by itself.
+    """Instance normalization: each channel of each sample separately.
 
     Args:
         num_channels: the number of channels.
         epsilon: added to the variance.
-        param_attr, bias_attr: ParamAttr or the like of scale and shift (default: ones and zeros); False, both of them
-            (AssertionError otherwise), leaves the step out.
+        param_attr, bias_attr: ParamAttr or equivalent of scale and shift (default: ones and zeros); False, for both
+            (AssertionError otherwise): no parameters.
         dtype: of the parameters.
 
     Examples:
@@ -51,18 +51,18 @@ class InstanceNorm(Layer):
             self.bias = self.create_parameter(attr=bias_attr, shape=[num_channels], dtype=dtype, is_bias=True)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The normalised input, of 2 to 5 dimensions."""
+        """The normalized input, of 2 to 5 dimensions."""
         return F.instance_norm(input, weight=self.scale, bias=self.bias, eps=self._epsilon)
 
 
 class PRelu(Layer):
-    """max(x, 0) + slope * min(x, 0), the slopes a parameter.
+    """max(x, 0) + slope * min(x, 0) with trainable slopes.
 
     Args:
-        mode: "all": one slope; "channel": one for each of `channel` channels; "element": one for each element of a row
-            of `input_shape` (ValueError for another mode, AssertionError without its argument).
-        channel, input_shape: as above.
-        param_attr: ParamAttr or the like of the slopes (default: ones).
+        mode: "all": one slope; "channel": one per channel of `channel` channels; "element": one per element of a sample
+            of `input_shape` (ValueError for another mode, AssertionError if its argument is missing).
+        channel, input_shape: see above.
+        param_attr: ParamAttr or equivalent of the slopes (default: ones).
         dtype: of the input.
 
     Examples:
@@ -96,6 +96,6 @@ class PRelu(Layer):
         )
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The function of the input."""
+        """The activation of `input`."""
         check_variable_and_dtype(input, "input", ["float32"], "PRelu")
         return _ops.prelu(input, self.weight, mode=self._mode)

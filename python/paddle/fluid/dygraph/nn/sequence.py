@@ -1,4 +1,4 @@
-"""Layers over sequences: fluid.dygraph.nn.SequenceConv and RowConv."""
+"""SequenceConv and RowConv of fluid.dygraph.nn: Layers for static Programs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["SequenceConv", "RowConv"]
 
 
 class SequenceConv(Layer):
-    """`fluid.layers.sequence_conv` as a layer of Programs: dygraph mode has no LoD.
+    """`fluid.layers.sequence_conv` as a Layer for Programs: dygraph mode has no LoD.
 
     Args:
-        name_scope: goes before the names of the parameters.
+        name_scope: prefix of the parameters' names.
         num_filters: the width of the result.
-        filter_size: steps in a window.
+        filter_size: number of steps in a window.
         filter_stride: 1.
-        padding: not used: steps outside a sequence are zeros.
-        bias_attr, param_attr: ParamAttrs of `bias` (False: none) and `weight`, which are made at the first call.
-        act: an activation, or None.
+        padding: ignored: steps outside of a sequence are zeros.
+        bias_attr, param_attr: ParamAttrs of `bias` (False: none) and `weight`, which are created at the first call.
+        act: name of an activation, or None.
 
     Raises:
         AssertionError: in dygraph mode.
@@ -77,13 +77,13 @@ class SequenceConv(Layer):
 
 
 class RowConv(Layer):
-    """`fluid.layers.row_conv` as a layer of Programs: dygraph mode has no LoD.
+    """`fluid.layers.row_conv` as a Layer for Programs: dygraph mode has no LoD.
 
     Args:
-        name_scope: goes before the name of the parameter.
-        future_context_size: how many later steps each one sees.
-        param_attr: a ParamAttr of `weight`, [future_context_size + 1, width], which is made at the first call.
-        act: an activation, or None.
+        name_scope: prefix of the parameter's name.
+        future_context_size: number of following steps that a step reads.
+        param_attr: a ParamAttr of `weight`, [future_context_size + 1, width], which is created at the first call.
+        act: name of an activation, or None.
 
     Raises:
         AssertionError: in dygraph mode.
@@ -110,5 +110,5 @@ class RowConv(Layer):
         self.weight = self.create_parameter([self._later + 1, input.shape[1]], self._param_attr, input.dtype)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """As many steps as `input` has, with its LoD."""
+        """A tensor of the shape and LoD of `input`."""
         return activated(_ops.row_conv(input, self.weight), self._act)

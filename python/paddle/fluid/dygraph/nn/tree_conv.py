@@ -1,4 +1,4 @@
-"""fluid.dygraph.TreeConv."""
+"""fluid.dygraph.TreeConv: convolution over trees."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["TreeConv"]
 
 
 class TreeConv(Layer):
-    """A convolution over trees: `fluid.contrib.layers.tree_conv` as a layer.
+    """A convolution over trees: `fluid.contrib.layers.tree_conv` as a Layer.
 
     Args:
-        feature_size: features of a node.
-        output_size: outputs of a filter.
-        num_filters: filters.
-        max_depth: levels that a node reads, with itself.
-        act: an activation, or None.
-        param_attr, bias_attr: ParamAttrs of `weight` and `bias` [num_filters]; without bias_attr (None, False) there is
-            no bias. It is added along the nodes, as in Paddle: one filter, or as many as there are nodes.
+        feature_size: number of features of a node.
+        output_size: outputs of each filter.
+        num_filters: number of filters.
+        max_depth: levels that a node reads, including its own.
+        act: name of an activation, or None.
+        param_attr, bias_attr: ParamAttrs of `weight` and `bias` [num_filters]; bias_attr None or False: no
+            bias. It is added along the nodes, as in Paddle: num_filters must be 1 or the number of nodes.
         name: of the layer.
         dtype: of the parameters.
 

@@ -27,17 +27,17 @@ __all__ = [
 
 
 def create_array(dtype):
-    """An empty array of tensors of type `dtype`; a Python list in dygraph mode."""
+    """An empty array of tensors of type `dtype`; in dygraph mode a Python list."""
     mode.choose_static()
     return arrays.create_array(dtype)
 
 
 def increment(x, value=1.0, in_place=True):
-    """x + value; in place unless told.
+    """x + value; in place by default.
 
     Args:
         x (Variable): one element; float32, float64, int32 or int64.
-        value (float): what to add.
+        value (float): the increment.
         in_place (bool): write `x` itself.
 
     Returns:
@@ -64,12 +64,12 @@ def _compare(op_type, x, y, cond, name, dtypes=NUMERIC, **attrs):  # noqa: A002
 
 
 def less_than(x, y, force_cpu=None, cond=None, name=None):
-    """x < y, element by element; into `cond` when given.
+    """x < y, element by element; written to `cond` if given.
 
     Args:
-        x, y (Variable): float32, float64, int32 or int64, of shapes that broadcast.
+        x, y (Variable): float32, float64, int32 or int64; broadcastable.
         force_cpu (bool, optional): compute on the CPU.
-        cond (Variable, optional): bool; takes the result.
+        cond (Variable, optional): bool; receives the result.
 
     Returns:
         Variable: bool.
@@ -105,19 +105,19 @@ def not_equal(x, y, cond=None, name=None):
 
 
 def Assert(cond, data=None, summarize=20, name=None):  # noqa: N802
-    """Stops a run with an error where a condition does not hold, and prints some tensors then.
+    """Stops a run with an error if a condition is False, and prints tensors.
 
     Args:
         cond (Variable): a bool of shape [1].
-        data (list|tuple of Variable, optional): what is printed.
-        summarize (int): how many elements of each; -1: all.
-        name (str, optional): of no account.
+        data (list|tuple of Variable, optional): tensors to print.
+        summarize (int): number of elements to print; -1: all.
+        name (str, optional): ignored.
 
     Returns:
-        Operator: in a Program, the operator that was appended.
+        Operator: in a Program, the appended operator.
 
     Raises:
-        ValueError: when it runs, where the condition does not hold.
+        ValueError: in a run, if the condition is False.
 
     Examples:
         >>> import paddle.fluid as fluid

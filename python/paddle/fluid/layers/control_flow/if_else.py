@@ -1,4 +1,4 @@
-"""IfElse: rows of tensors go through one of two blocks."""
+"""IfElse: rows of tensors pass through one of two blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Branch:
 
     def __init__(self, owner: IfElse, which: int) -> None:
         if owner._within is not None:
-            raise ValueError("a block of IfElse cannot stand in another one of the same IfElse")
+            raise ValueError("IfElse: blocks of the same IfElse cannot be nested")
         self.owner, self.which = owner, which
         self.guard: BlockGuard = owner._blocks[which].block()
 
@@ -30,23 +30,23 @@ class _Branch:
         done = self.guard.__exit__(exc_type, exc_val, exc_tb)
         self.owner._within = None
         if exc_type is None and not self.owner._outputs[self.which]:
-            raise ValueError("IfElse: outputs are set within a block")
+            raise ValueError("IfElse: a block must have outputs")
         return done
 
 
 class IfElse:
-    """Rows where `cond` holds go through one block, the others through another one.
+    """Rows where `cond` is True pass through one block, the other rows through another.
 
     Args:
         cond (Variable): bool, of shape [N, 1].
-        name (str, optional): a name for the variables.
+        name (str, optional): prefix of the variables' names.
 
-    Inside a block ``ie.input(x)`` gives its rows of `x`, and ``ie.output(y, ...)`` its results. ``ie()`` is the list of
-    results, with the rows of both blocks in their places.
+    Inside a block ``ie.input(x)`` is the block's rows of `x`, and ``ie.output(y, ...)`` declares results. ``ie()`` is
+    the list of results, with the rows of both blocks in their original positions.
 
     Raises:
-        ValueError: for input, output or a call in the wrong place, or blocks with different numbers of outputs.
-        TypeError: for a `cond` that is no Variable.
+        ValueError: for a call outside of its context, or blocks with different numbers of outputs.
+        TypeError: if `cond` is not a Variable.
     """
 
     def __init__(self, cond: Variable, name: str | None = None) -> None:
@@ -54,7 +54,7 @@ class IfElse:
         check_type(name, "name", (str, type(None)), "fluid.layers.IfElse")
         self.helper = LayerHelper("ifelse", name=name)
         self.cond = cond
-        #: 0 in the block for False, 1 in that for True
+        #: 0 in the block for False, 1 in the block for True
         self._within: int | None = None
         self._blocks = (ConditionalBlock([cond]), ConditionalBlock([cond]))
         self._outputs: tuple[list, list] = ([], [])
@@ -65,17 +65,17 @@ class IfElse:
         return program.block(program.current_block().parent_idx)
 
     def true_block(self) -> _Branch:
-        """The guard of the block for rows where the condition holds."""
+        """The context of the block for rows where the condition is True."""
         return _Branch(self, 1)
 
     def false_block(self) -> _Branch:
-        """The guard of the block for the other rows."""
+        """The context of the block for the other rows."""
         return _Branch(self, 0)
 
     def input(self, x: Variable) -> Variable:
         """The rows of `x` for the current block."""
         if self._within is None:
-            raise ValueError("IfElse.input is for use inside a block of the IfElse")
+            raise ValueError("IfElse.input must be called inside a block of the IfElse")
         if id(x) not in self._inputs:
             parent = self._parent()
             no, yes = (
@@ -92,9 +92,9 @@ class IfElse:
         return self._inputs[id(x)][1][self._within]
 
     def output(self, *outs: Variable) -> None:
-        """Results of the current block."""
+        """Declares results of the current block."""
         if self._within is None:
-            raise ValueError("IfElse.output is for use inside a block of the IfElse")
+            raise ValueError("IfElse.output must be called inside a block of the IfElse")
         for out in outs:
             check_type(out, "each output", Variable, "fluid.layers.IfElse.output")
             name = unique_name.generate(self.helper.name + "_output")
@@ -103,14 +103,14 @@ class IfElse:
             self._outputs[self._within].append(outside)
 
     def __call__(self) -> list[Variable]:
-        """The results, of both blocks where there are two."""
+        """The merged results of the blocks."""
         if self._within is not None:
-            raise ValueError("an IfElse is called outside its blocks")
+            raise ValueError("IfElse: the object must be called outside of its blocks")
         no, yes = self._outputs
         if not no and not yes:
-            raise ValueError("true_block or false_block must come before the call")
+            raise ValueError("IfElse: true_block or false_block must be used before the call")
         if not no or not yes:
             return no or yes
         if len(no) != len(yes):
-            raise ValueError("IfElse: both blocks must give as many outputs")
+            raise ValueError("IfElse: both blocks must have the same number of outputs")
         return [_ops.merge_lod_tensor(self.cond, self.cond, t, f, level=0) for f, t in zip(no, yes, strict=True)]

@@ -1,4 +1,4 @@
-"""Sequences by their lengths: what DynamicRNN and While over sequences are made of."""
+"""Operators on LoD rank tables (sequences sorted by length), from which DynamicRNN is built."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _make(key: str, **properties):
 
 
 def lod_rank_table(x, level=0):
-    """The sequences of a LoD level of `x` in the order of their lengths, the longest first: a LOD_RANK_TABLE.
+    """A LOD_RANK_TABLE: the sequences of a LoD level of `x`, sorted by descending length.
 
     Args:
         x (Variable): with a LoD.
@@ -42,31 +42,31 @@ def lod_rank_table(x, level=0):
 
 def max_sequence_len(rank_table):
     """The length of the longest sequence of a rank table, int64 of shape [1]."""
-    # 1.x misspells the name.
+    # The misspelled operator name is that of 1.x.
     out = LayerHelper("max_seqence_len").create_variable_for_type_inference(dtype="int64")
     return _ops.max_sequence_len(rank_table, Out=out)
 
 
 def lod_tensor_to_array(x, table):
-    """An array whose tensor t has step t of every sequence that is so long, in the order of the rank table.
+    """An array whose tensor t holds step t of all sequences of at least t + 1 steps, in the order of the rank table.
 
     Args:
         x (Variable): with a LoD.
-        table (Variable): what `lod_rank_table` gave.
+        table (Variable): a result of `lod_rank_table`.
     """
     _check(x, "x", "lod_tensor_to_array")
     _check(table, "table", "lod_tensor_to_array")
-    unique_name.generate("lod_tensor_to_array")  # the name of the layer, as 1.x counts
+    unique_name.generate("lod_tensor_to_array")  # reserves the layer's name, as in 1.x
     array = _make("lod_tensor_to_array", type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype)
     return _ops.lod_tensor_to_array(x, table, Out=array)
 
 
 def array_to_lod_tensor(x, table):
-    """The sequences of which `lod_tensor_to_array` made `x`, in their own order.
+    """The inverse of `lod_tensor_to_array`: the sequences in their original order.
 
     Args:
         x (Variable): an array.
-        table (Variable): what `lod_rank_table` gave.
+        table (Variable): a result of `lod_rank_table`.
     """
     _check(x, "x", "array_to_lod_tensor")
     _check(table, "table", "array_to_lod_tensor")
@@ -74,12 +74,12 @@ def array_to_lod_tensor(x, table):
 
 
 def shrink_memory(x, i, table):
-    """The first rows of `x`: those of the sequences of the rank table that have a step `i`.
+    """The first rows of `x`: those of the sequences in the rank table that have a step `i`.
 
     Args:
-        x (Variable): a row for each sequence, in the order of the table.
+        x (Variable): one row per sequence, in the order of the table.
         i (Variable): int64 of shape [1].
-        table (Variable): what `lod_rank_table` gave.
+        table (Variable): a result of `lod_rank_table`.
     """
     check_type(x, "x", Variable, "shrink_memory")
     check_type(i, "i", Variable, "shrink_memory")
@@ -88,14 +88,14 @@ def shrink_memory(x, i, table):
 
 
 def reorder_lod_tensor_by_rank(x, rank_table):
-    """The sequences of `x` (its rows, where it has no LoD) in the order of a rank table.
+    """The sequences of `x` (its rows, if it has no LoD) in the order of a rank table.
 
     Args:
-        x (Variable): as many sequences as the table has.
-        rank_table (Variable): what `lod_rank_table` gave, of `x` or of others.
+        x (Variable): with as many sequences as the table.
+        rank_table (Variable): a result of `lod_rank_table`, of `x` or of another tensor.
 
     Raises:
-        TypeError: when `rank_table` is no rank table.
+        TypeError: if `rank_table` is not a rank table.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -113,16 +113,16 @@ def reorder_lod_tensor_by_rank(x, rank_table):
     return _ops.reorder_lod_tensor_by_rank(x, rank_table)
 
 
-# ------------------------------------------------------------------------------------------------ rows and branches
+# ------------------------------------------------------------------------------------------------ branches
 
 
 def split_lod_tensor(input, mask, level=0):  # noqa: A002
-    """(the rows or sequences of `input` where `mask` holds, the others).
+    """(rows or sequences of `input` where `mask` is True, the others).
 
     Args:
         input (Variable): any tensor.
         mask (Variable): bool of shape [rows, 1].
-        level (int): of the LoD, whose sequences are split.
+        level (int): the LoD level whose sequences are split.
     """
     check_type(input, "input", (Variable, list, tuple, type(None)), "fluid.layers.split_lod_tensor")
     check_type(mask, "mask", (Variable, list), "fluid.layers.split_lod_tensor")
@@ -131,7 +131,7 @@ def split_lod_tensor(input, mask, level=0):  # noqa: A002
 
 
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
-    """What `split_lod_tensor` took apart: row i is the next of `in_true` where `mask` holds, else of `in_false`."""
+    """The inverse of `split_lod_tensor`: row i is the next row of `in_true` if `mask` is True, else of `in_false`."""
     where = "fluid.layers.merge_lod_tensor"
     for name, value in (("x", x), ("in_true", in_true), ("in_false", in_false)):
         check_type(value, name, (Variable, list, tuple, type(None)), where)
@@ -140,7 +140,7 @@ def merge_lod_tensor(in_true, in_false, x, mask, level=0):
 
 
 def select_output(input, outputs, mask):  # noqa: A002
-    """Writes `input` to the variable of `outputs` that `mask` (int32, one element) numbers."""
+    """Writes `input` to the variable of `outputs` with the index `mask` (int32, one element)."""
     check_type(input, "input", Variable, "select_output")
     check_variable_and_dtype(mask, "mask", ["int32"], "select_output")
     check_type(outputs, "outputs", (list, tuple), "select_output")
@@ -149,7 +149,7 @@ def select_output(input, outputs, mask):  # noqa: A002
 
 
 def select_input(inputs, mask):
-    """The variable of `inputs` that `mask` (int32, one element) numbers."""
+    """The variable of `inputs` with the index `mask` (int32, one element)."""
     check_type(inputs, "inputs", (list, tuple), "select_input")
     check_variable_and_dtype(mask, "mask", ["int32"], "select_input")
     first = inputs[0]

@@ -1,4 +1,4 @@
-"""StaticRNN and DynamicRNN: recurrent networks whose step is built operator by operator."""
+"""StaticRNN and DynamicRNN: recurrent networks with a user-defined step block."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ class BlockGuardWithCompletion(BlockGuard):
 
 
 class StaticRNNMemoryLink:
-    """A state: what it starts as, what the step reads, what the step makes of it."""
+    """A state: its initial variable, its variable in the step, and its updated variable."""
 
     def __init__(self, init, pre_mem, mem=None) -> None:
         self.init, self.pre_mem, self.mem = init, pre_mem, mem
 
 
 class StaticRNN:
-    """A recurrent network over sequences of one length: its block runs once for every step of its inputs.
+    """A recurrent network over sequences of equal length: its block runs once per step.
 
     Args:
-        name (str, optional): before the names of its variables.
+        name (str, optional): prefix of the variables' names.
 
-    Inside ``with rnn.step():`` `step_input` gives the step of a tensor [steps, batch, ...], `memory` a state,
-    `update_memory` says what it becomes, `step_output` (or `output`) what the steps are to give. ``rnn()`` is that,
-    with the steps as a first dimension.
+    Inside ``with rnn.step():`` `step_input` is the current step of a tensor [steps, batch, ...], `memory` creates a
+    state, `update_memory` sets its next value, and `step_output` (or `output`) declares outputs. ``rnn()`` is these
+    outputs with the steps as first dimension.
 
     Raises:
-        ValueError: for a call in the wrong place, inputs of different lengths, or a memory without a size.
+        ValueError: for a call outside of its context, inputs of different lengths, or a memory without a size.
 
     Examples:
         >>> import numpy as np, paddle, paddle.fluid as fluid
@@ -102,7 +102,7 @@ class StaticRNN:
         self.seq_len: int | None = None
 
     def step(self) -> BlockGuard:
-        """The guard of the block."""
+        """The context of the step block."""
         return BlockGuardWithCompletion(self)
 
     def _assert_in_rnn_block_(self, method: str) -> None:
@@ -110,14 +110,14 @@ class StaticRNN:
             raise ValueError(f"You must invoke {method} in rnn block")
 
     def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
-        """A state, as the step before left it.
+        """Creates a state; its value is that of the previous step.
 
         Args:
-            init (Variable, optional): what it starts as; else it starts as `init_value`, and needs:
-            shape (list|tuple): its shape, in which the size of the batch is any number,
-            batch_ref (Variable): a tensor whose size `ref_batch_dim_idx` is that of the batch (a step input stands for
-                the whole input here),
-            init_batch_dim_idx (int): where in `shape` it stands.
+            init (Variable, optional): the initial value; otherwise it is filled with `init_value`, and needs:
+            shape (list|tuple): its shape, with any number as batch size,
+            batch_ref (Variable): a tensor whose dimension `ref_batch_dim_idx` is the batch (a step input refers to
+                the whole input),
+            init_batch_dim_idx (int): the batch dimension in `shape`.
         """
         self._assert_in_rnn_block_("memory")
         check_type(init, "init", (Variable, type(None)), "fluid.layers.StaticRNN.memory")
@@ -133,7 +133,7 @@ class StaticRNN:
         return before
 
     def _boot(self, shape, batch_ref, value, at, ref_at):
-        # A step input has lost the dimension of the steps, which the tensor outside has.
+        # A step input lacks the steps' dimension of the whole input.
         parent = _parent_block(self.helper)
         name = unique_name.generate_with_ignorable_key(f"{self.helper.name}@memory_boot")
         boot = parent.create_var(name=name, shape=shape, dtype=batch_ref.dtype, persistable=False)
@@ -159,13 +159,13 @@ class StaticRNN:
             self.seq_len = x.shape[0]
         elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
             raise ValueError("Static RNN only take fix seq_len input")
-        # In the block the name stands for the step.
+        # Inside of the block the name refers to the step.
         step = self.helper.create_variable(name=x.name, dtype=x.dtype, shape=list(x.shape[1:]), type=x.type)
         self.inputs.append(step)
         return step
 
     def step_output(self, o) -> None:
-        """The network gives `o` of every step."""
+        """Declares an output of every step."""
         self._assert_in_rnn_block_("step_output")
         check_type(o, "o", Variable, "fluid.layers.StaticRNN.step_output")
         inside = self._copy(o)
@@ -175,17 +175,17 @@ class StaticRNN:
         self.outputs.append(outside)
 
     def _copy(self, var):
-        # Of a gradient that does not come (from a later step, or from outside) it makes zeros.
+        # Gradients that are missing (of the last step, or of unused outputs) are zeros.
         out = self.helper.create_variable_for_type_inference(dtype=var.dtype)
         return _ops.rnn_memory_helper(var, dtype=var.dtype, Out=out)
 
     def output(self, *outputs) -> None:
-        """`step_output` of each of them."""
+        """`step_output` for each argument."""
         for each in outputs:
             self.step_output(each)
 
     def update_memory(self, mem, var) -> None:
-        """The state `mem` is `var` in the next step."""
+        """Sets the state `mem` of the next step to `var`."""
         check_type(mem, "mem", Variable, "fluid.layers.StaticRNN.update_memory")
         check_type(var, "var", Variable, "fluid.layers.StaticRNN.update_memory")
         self.memories[mem.name].mem = var
@@ -230,17 +230,17 @@ class StaticRNN:
 
 
 class DynamicRNN:
-    """A recurrent network over sequences of different lengths (a LoD): step t runs those that are so long.
+    """A recurrent network over sequences of different lengths (a LoD): step t runs the sequences that have it.
 
     Args:
-        name (str, optional): before the names of its variables.
+        name (str, optional): prefix of the variables' names.
 
-    Inside ``with rnn.block():`` `step_input` gives the step of sequences, `static_input` what is the same in every
-    step, `memory` a state, `update_memory` says what it becomes, `output` what the steps are to give. ``rnn()`` is
-    that, with the LoD of the first step input.
+    Inside ``with rnn.block():`` `step_input` is the current step of sequences, `static_input` a tensor that is constant
+    over the steps, `memory` a state; `update_memory` sets its next value, and `output` declares outputs. ``rnn()`` is
+    these outputs, with the LoD of the first step input.
 
     Raises:
-        ValueError: for a call in the wrong place. RuntimeError: for `static_input` before `step_input`.
+        ValueError: for a call outside of its context. RuntimeError: for `static_input` before `step_input`.
 
     Examples:
         >>> import numpy as np, paddle, paddle.fluid as fluid
@@ -270,7 +270,7 @@ class DynamicRNN:
         self.max_seq_len: Any = None
         self.step_idx: Any = None
         self.zero_idx: Any = None
-        #: name of a state in the block to the array of its values
+        #: name of a state in the block -> the array of its values
         self.mem_dict: dict[str, Variable] = {}
         self.output_array: list[Variable] = []
         self.outputs: list[Variable] = []
@@ -278,7 +278,7 @@ class DynamicRNN:
         self.cond.stop_gradient = False
         self.while_op = While(self.cond)
         self.input_array: list[tuple] = []
-        #: (what a state becomes, the array of its values)
+        #: (updated state, the array of its values)
         self.mem_link: list[tuple] = []
 
     def _outside(self, key: str, **properties):
@@ -288,11 +288,11 @@ class DynamicRNN:
         self._parent_block_().append_op(type=kind, inputs=inputs, outputs={"Out": out}, attrs=attrs)
 
     def step_input(self, x, level=0):
-        """The current step of the sequences of `x`: a row for each that has one, the longest first.
+        """The current step of the sequences of `x`: one row per active sequence, in order of descending length.
 
         Args:
-            x (Variable): with a LoD; of several inputs the first tells the lengths.
-            level (int): of the LoD, whose sequences are gone through.
+            x (Variable): with a LoD; the first input determines the lengths.
+            level (int): the LoD level of the sequences.
         """
         self._assert_in_rnn_block_("step_input")
         check_type(x, "x", Variable, "fluid.layers.DynamicRNN.step_input()")
@@ -312,7 +312,7 @@ class DynamicRNN:
         return array_read(array=array, i=self.step_idx)
 
     def static_input(self, x):
-        """The sequences (or rows) of `x` for the sequences that the current step runs."""
+        """The sequences (or rows) of `x` that belong to the active sequences of the current step."""
         self._assert_in_rnn_block_("static_input")
         check_type(x, "x", Variable, "fluid.layers.DynamicRNN.static_input()")
         if self.lod_rank_table is None:
@@ -327,7 +327,7 @@ class DynamicRNN:
 
     @contextlib.contextmanager
     def block(self):
-        """The guard of the block."""
+        """The context of the step block."""
         if self.status != DynamicRNN.BEFORE_RNN:
             raise ValueError("rnn.block() can only be invoke once")
         self.step_idx = _ops.fill_constant(shape=[1], dtype=VarType.INT64, value=0.0, str_value="0", force_cpu=True)
@@ -348,14 +348,14 @@ class DynamicRNN:
         return _one_or_all(self.outputs)
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype="float32"):
-        """A state, as the step before left it.
+        """Creates a state; its value is that of the previous step.
 
         Args:
-            init (Variable, optional): what it starts as, a row for each sequence.
-            shape (list|tuple): of a row, where there is no `init`.
-            value (float): what it starts as then.
-            need_reorder (bool): the rows of `init` are in the order of the sequences, not of their lengths.
-            dtype (str): its type, where there is no `init`.
+            init (Variable, optional): the initial value, one row per sequence.
+            shape (list|tuple): shape of a row, if `init` is None.
+            value (float): the initial elements in that case.
+            need_reorder (bool): the rows of `init` are in the order of the sequences, not sorted by length.
+            dtype (str): the type, if `init` is None.
         """
         self._assert_in_rnn_block_("memory")
         self._init_zero_idx_()
@@ -367,7 +367,7 @@ class DynamicRNN:
         first = init
         if need_reorder:
             if self.lod_rank_table is None:
-                raise ValueError("memory(need_reorder=True) needs the order of a step_input: call that before")
+                raise ValueError("memory(need_reorder=True) needs the order of a step_input: call step_input before")
             first = self._reordered(init, "dynamic_rnn_mem_init_reordered")
         array = self._outside("dynamic_rnn_mem_array", type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype)
         self._append_outside("write_to_array", {"X": first, "I": self.zero_idx}, array)
@@ -393,7 +393,7 @@ class DynamicRNN:
         return init
 
     def update_memory(self, ex_mem, new_mem) -> None:
-        """The state `ex_mem` is `new_mem` in the next step."""
+        """Sets the state `ex_mem` of the next step to `new_mem`."""
         self._assert_in_rnn_block_("update_memory")
         check_type(ex_mem, "ex_mem", Variable, "fluid.layers.DynamicRNN.update_memory()")
         check_type(new_mem, "new_mem", Variable, "fluid.layers.DynamicRNN.update_memory()")
@@ -405,7 +405,7 @@ class DynamicRNN:
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs) -> None:
-        """The network gives these of every step."""
+        """Declares outputs of every step."""
         self._assert_in_rnn_block_("output")
         for each in outputs:
             check_type(each, "outputs", Variable, "fluid.layers.DynamicRNN.output")

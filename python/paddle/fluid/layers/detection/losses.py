@@ -1,4 +1,4 @@
-"""What detectors of fluid.layers learn from: which boxes stand for which objects, losses, precision."""
+"""Matching, losses and mean average precision of detectors, fluid.layers.detection."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def _given(**attrs):
 
 
 def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
-    """Pairs up rows and columns one to one, the most alike first.
+    """A bipartite matching of rows and columns, greedy by similarity.
 
     Args:
-        dist_matrix (Variable): how alike each row is to each column, [rows, columns], float32 or float64; with LoD the
-            rows of each image are matched on their own.
-        match_type (str): "bipartite" (None, too), or "per_prediction": a column that is left gets the row most like it.
-        dist_threshold (float): if they are at least so much alike (None: 0.5).
-        name (str): a name for the outputs.
+        dist_matrix (Variable): similarities, [rows, columns], float32 or float64; with LoD the
+            rows of each image are matched separately.
+        match_type (str): "bipartite" (also None), or "per_prediction": an unmatched column gets its most similar row
+        dist_threshold (float): if their similarity is at least this (None: 0.5).
+        name (str): prefix of the outputs' names.
 
     Returns:
-        (int32 [images, columns], the row of each column, counted within its image, or -1; how alike both are, else 0).
+        (int32 [images, columns], the row of each column within its image, or -1; the similarity of both, or 0).
 
     Raises:
         ValueError: for another `match_type`.
@@ -61,20 +61,20 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
 
 
 def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):  # noqa: A002
-    """For each column the row that `bipartite_match` gave it.
+    """For each column the row that `bipartite_match` assigned to it.
 
     Args:
-        input (Variable): [rows, P, K] with LoD by images, int32 or float32; column j takes the part j modulo P.
+        input (Variable): [rows, P, K] with LoD by images, int32 or float32; column j reads index j modulo P.
         matched_indices (Variable): int32 [images, columns], rows within their images or -1.
-        negative_indices (Variable): int32 [n, 1] with LoD by images: columns that count as background.
-        mismatch_value (int): what columns without a row get (None: 0).
-        name (str): a name for the outputs.
+        negative_indices (Variable): int32 [n, 1] with LoD by images: columns that are background.
+        mismatch_value (int): value of unmatched columns (None: 0).
+        name (str): prefix of the outputs' names.
 
     Returns:
-        ([images, columns, K], weights float32 [images, columns, 1]: 1 where there is a row or background).
+        ([images, columns, K], weights float32 [images, columns, 1]: 1 for matched columns and background).
 
     Raises:
-        ValueError: where LoD is missing, for indices that are none.
+        ValueError: for a missing LoD, or invalid indices.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -120,32 +120,32 @@ def ssd_loss(
     normalize=True,
     sample_size=None,
 ):
-    """The loss of an SSD: of prior boxes that stand for an object how far off they are, and of these and the worst
-    others the cross entropy of their classes.
+    """The SSD loss: smooth L1 of matched prior boxes' offsets, and cross entropy of the classes of matched boxes and
+    of the hardest negatives.
 
     Args:
-        location (Variable): differences from the prior boxes, [N, M, 4], float32.
+        location (Variable): predicted offsets from the prior boxes, [N, M, 4], float32.
         confidence (Variable): scores, [N, M, classes].
-        gt_box (Variable): boxes of objects, [objects, 4], with LoD by images.
+        gt_box (Variable): ground truth boxes, [objects, 4], with LoD by images.
         gt_label (Variable): their classes, int32 [objects, 1], with the same LoD.
         prior_box (Variable): [M, 4].
         prior_box_var (Variable|list): [M, 4], or four numbers.
-        background_label (int): the class of the background.
-        overlap_threshold (float): from this overlap on a prior box stands for an object.
-        neg_pos_ratio (float): so many of the others count for each of those.
-        neg_overlap (float): which overlap less than this with any object.
-        loc_loss_weight, conf_loss_weight (float): of the two parts.
+        background_label (int): the background class.
+        overlap_threshold (float): minimum overlap of a matched prior box ("per_prediction").
+        neg_pos_ratio (float): number of negatives per matched box.
+        neg_overlap (float): maximum overlap of negatives with any object.
+        loc_loss_weight, conf_loss_weight (float): weights of the two terms.
         match_type (str): as of `bipartite_match`.
         mining_type (str): "max_negative".
-        normalize (bool): divide by the number of prior boxes that stand for an object.
-        sample_size (int): not used by this way of mining.
+        normalize (bool): divide by the number of matched prior boxes.
+        sample_size (int): ignored by this way of mining.
 
     Returns:
         Variable: [N, 1].
 
     Raises:
         ValueError: for another `mining_type`.
-        TypeError: for a `prior_box_var` that is neither Variable nor list.
+        TypeError: if `prior_box_var` is neither Variable nor list.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -161,7 +161,7 @@ def ssd_loss(
         raise ValueError(f"Only support mining_type == max_negative now, got {mining_type}.")
     images_and_boxes = _still(_ops.slice(_ops.shape(confidence), axes=[0], starts=[0], ends=[2]))
     rows, likeness = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
-    # The cross entropy of all boxes, to find the worst of those without an object.
+    # Cross entropy of all boxes, from which the hardest negatives are chosen.
     gt_label = _still(reshape(gt_label, shape=(0,) * (len(gt_label.shape) - 1) + (-1, 1)))
     classes, _ = target_assign(gt_label, rows, mismatch_value=background_label)
     confidence = _matrix(confidence)
@@ -176,7 +176,7 @@ def ssd_loss(
         mining_type=mining_type,
         **_given(sample_size=sample_size),
     )
-    # The targets, and what counts.
+    # Targets and their weights.
     encoded = box_coder(prior_box, prior_box_var, gt_box, code_type="encode_center_size")
     places, is_object = target_assign(encoded, rows, mismatch_value=background_label)
     classes, counts = target_assign(gt_label, rows, negative_indices=negative, mismatch_value=background_label)
@@ -203,7 +203,7 @@ def yolov3_loss(
     name=None,
     scale_x_y=1.0,
 ):
-    """The loss of one output of a YOLOv3; see `paddle.vision.ops.yolo_loss`, whose arguments these are.
+    """The loss of one output of YOLOv3; see `paddle.vision.ops.yolo_loss` for the arguments.
 
     Returns:
         Variable: [N].
@@ -232,7 +232,7 @@ def yolov3_loss(
 
 
 def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.0):
-    """The boxes of one output of a YOLOv3; see `paddle.vision.ops.yolo_box`, whose arguments these are.
+    """The boxes of one output of YOLOv3; see `paddle.vision.ops.yolo_box` for the arguments.
 
     Returns:
         (boxes [N, M, 4], scores [N, M, class_num]).
@@ -258,17 +258,17 @@ def detection_map(
     out_states=None,
     ap_version="integral",
 ):
-    """The mean average precision of detections; `fluid.metrics.DetectionMAP` keeps the states.
+    """The mean average precision of detections; `fluid.metrics.DetectionMAP` manages the states.
 
     Args:
         detect_res (Variable): [detections, 6], (class, score, box), with LoD by images.
         label (Variable): [objects, 6], (class, difficult, box), or [objects, 5] without the second; with LoD.
-        class_num (int): classes.
-        background_label (int): as in Paddle it is not looked at.
-        overlap_threshold (float): a detection is right from this overlap on.
-        evaluate_difficult (bool): difficult objects count, too.
-        has_state (Variable): int32 [1]; 0: `input_states` do not count.
-        input_states, out_states (list of Variable): numbers of objects, right and wrong detections so far.
+        class_num (int): number of classes.
+        background_label (int): ignored, as in Paddle.
+        overlap_threshold (float): minimum overlap of a true positive.
+        evaluate_difficult (bool): include difficult objects.
+        has_state (Variable): int32 [1]; 0: ignore `input_states`.
+        input_states, out_states (list of Variable): counts of objects, true and false positives so far.
         ap_version (str): "integral" or "11point".
 
     Returns:
@@ -290,13 +290,13 @@ def detection_map(
 
 
 def sigmoid_focal_loss(x: Any, label: Any, fg_num: Any, gamma: float = 2.0, alpha: float = 0.25) -> Any:
-    """The focal loss (Lin et al., 2017) of every class of each sample, over the number of foreground samples.
+    """The focal loss (Lin et al., 2017) of every class of each sample, divided by the number of foreground samples.
 
     Args:
         x (Variable): scores, [N, classes], float32 or float64.
-        label (Variable): int32 [N, 1]: 1 to classes, 0 for the background, -1 for samples that do not count.
+        label (Variable): int32 [N, 1]: 1 to classes, 0 for the background, -1 for ignored samples.
         fg_num (Variable): int32 [1].
-        gamma (float): how much less easy samples count.
+        gamma (float): the focusing exponent: larger values reduce the weight of easy samples.
         alpha (float): the weight of the label's class; the others have 1 - alpha.
 
     Returns:

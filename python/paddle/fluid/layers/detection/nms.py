@@ -1,4 +1,4 @@
-"""Detections of fluid.layers: of overlapping boxes the best."""
+"""Non-maximum suppression and detection outputs, fluid.layers.detection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-# The types of attributes.
+# Types of attributes.
 _KINDS = {
     "background_label": int,
     "gaussian_sigma": float,
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def _run(name, operator, bboxes, scores, **attrs):
-    """The operator of this name, its arguments checked; its first output gets no gradient."""
+    """Calls an operator with checked arguments; its first output has no gradient."""
     check_variable_and_dtype(bboxes, "BBoxes", FLOATS, operator)
     check_variable_and_dtype(scores, "Scores", FLOATS, operator)
     for attr, value in attrs.items():
@@ -59,29 +59,29 @@ def multiclass_nms(
     background_label=0,
     name=None,
 ):
-    """Of each class the boxes that no better one overlaps, and of an image the best of these.
+    """Non-maximum suppression for each class, then the best boxes of each image.
 
     Args:
         bboxes (Variable): [N, M, 4] (or 8, 16, 24, 32: corners of polygons), float32 or float64; or, where each class
-            has boxes of its own, [boxes of all images, classes, 4] with LoD.
+            has separate boxes, [boxes of all images, classes, 4] with LoD.
         scores (Variable): [N, classes, M]; or [boxes of all images, classes].
-        score_threshold (float): boxes must have a higher score. NaN is none.
-        nms_top_k (int): so many candidates of a class; -1: all.
-        keep_top_k (int): so many boxes of an image; -1: all.
-        nms_threshold (float): from this overlap on the better one stays alone.
-        normalized (bool): the ends are shares of the image, else pixels.
-        nms_eta (float): below 1, the threshold is multiplied with it for every box that stays, as long as it is above
+        score_threshold (float): minimum score (exclusive). NaN never passes.
+        nms_top_k (int): candidates per class; -1: all.
+        keep_top_k (int): boxes per image; -1: all.
+        nms_threshold (float): overlap above which the box of lower score is suppressed.
+        normalized (bool): coordinates are relative to the image; else in pixels.
+        nms_eta (float): if below 1, the threshold is multiplied by it for every kept box, while it is above
             0.5.
-        background_label (int): a class to leave out; -1: none.
+        background_label (int): the class to skip; -1: none.
         name (str): a name for the output.
 
     Returns:
-        Variable: [boxes that stay, 2 + numbers of a box], (class, score, box), with LoD by images; [[-1.0]] where none
-            does.
+        Variable: [kept boxes, 2 + coordinates of a box], (class, score, box), with LoD by images; [[-1.0]] if there
+            are none.
 
     Raises:
         TypeError: for arguments of other types.
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -117,8 +117,8 @@ def locality_aware_nms(
     background_label=-1,
     name=None,
 ):
-    """As `multiclass_nms`, but boxes that overlap with the one before them are merged with it first, weighted by their
-    scores, which are added up.
+    """As `multiclass_nms`, but each box is first merged with its overlapping predecessor, weighted by their
+    scores, which are added.
 
     Args:
         bboxes (Variable): [N, M, 4] (or 8, 16, 24, 32), float32 or float64.
@@ -127,10 +127,10 @@ def locality_aware_nms(
     The other arguments are those of `multiclass_nms`.
 
     Returns:
-        Variable: [boxes that stay, 2 + numbers of a box] with LoD by images; [[-1.0]] where none does.
+        Variable: [kept boxes, 2 + coordinates of a box] with LoD by images; [[-1.0]] if there are none.
 
     Raises:
-        AssertionError: for more than one class.
+        AssertionError: for several classes.
         TypeError: for arguments of other types.
 
     Examples:
@@ -164,29 +164,29 @@ def matrix_nms(
     return_index=False,
     name=None,
 ):
-    """Boxes whose scores fall the more, the more better ones overlap with them; nobody is left out for that alone.
+    """Matrix NMS: scores decay with the overlap with boxes of higher scores; no box is suppressed by overlap alone.
 
     Args:
         bboxes (Variable): [N, M, 4], float32 or float64.
         scores (Variable): [N, classes, M].
-        score_threshold (float): boxes must have a higher score before.
-        post_threshold (float): and a higher one than this after.
-        nms_top_k (int): so many candidates of a class; -1: all.
-        keep_top_k (int): so many boxes of an image; -1: all.
-        use_gaussian (bool): scores fall as a Gaussian function of the overlap, else with it.
-        gaussian_sigma (float): of that function.
-        background_label (int): a class to leave out; -1: none.
-        normalized (bool): the ends are shares of the image, else pixels.
-        return_index (bool): give the places of the boxes as well.
-        name (str): a name for the outputs.
+        score_threshold (float): minimum score (exclusive) before the decay.
+        post_threshold (float): minimum score (exclusive) after it.
+        nms_top_k (int): candidates per class; -1: all.
+        keep_top_k (int): boxes per image; -1: all.
+        use_gaussian (bool): Gaussian decay; else linear.
+        gaussian_sigma (float): of the Gaussian.
+        background_label (int): the class to skip; -1: none.
+        normalized (bool): coordinates are relative to the image; else in pixels.
+        return_index (bool): also return the indices of the boxes.
+        name (str): prefix of the outputs' names.
 
     Returns:
-        Variable: [boxes that stay, 6], (class, score, box), the best first, with LoD by images; with `return_index`
-        also int32 [boxes that stay, 1], which count through all images.
+        Variable: [kept boxes, 6], (class, score, box), by descending score, with LoD by images; with `return_index`
+        also int32 [kept boxes, 1], indices over all images.
 
     Raises:
         TypeError: for arguments of other types.
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -225,20 +225,20 @@ def detection_output(
     nms_eta=1.0,
     return_index=False,
 ):
-    """The detections of an SSD: its boxes decoded, the softmax of its scores, and of overlapping boxes the best.
+    """The detections of an SSD: decoded boxes, softmax of the scores, and non-maximum suppression.
 
     Args:
-        loc (Variable): [N, M, 4], differences from the prior boxes; float32 or float64.
+        loc (Variable): [N, M, 4], offsets from the prior boxes; float32 or float64.
         scores (Variable): [N, M, classes], before the softmax.
         prior_box, prior_box_var (Variable): [M, 4].
-        background_label (int), nms_eta (float): as in Paddle they are not looked at: class 0 is the background, and the
-            threshold stays.
+        background_label (int), nms_eta (float): ignored, as in Paddle: class 0 is the background, and the
+            threshold is constant.
         nms_threshold, nms_top_k, keep_top_k, score_threshold: as of `multiclass_nms`.
-        return_index (bool): give the places of the boxes as well.
+        return_index (bool): also return the indices of the boxes.
 
     Returns:
-        Variable: [boxes that stay, 6], (class, score, box), with LoD by images; [[-1.0]] where none does. With
-        `return_index` (boxes, int32 [boxes that stay, 1]), both of no rows where none does.
+        Variable: [kept boxes, 6], (class, score, box), with LoD by images; [[-1.0]] if there are none. With
+        `return_index` (boxes, int32 [kept boxes, 1]), both without rows if there are none.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -277,26 +277,26 @@ def retinanet_detection_output(
     nms_threshold=0.3,
     nms_eta=1.0,
 ):
-    """The detections of a RetinaNet: boxes of all levels decoded, and of overlapping ones the best.
+    """The detections of a RetinaNet: decoded boxes of all levels, and non-maximum suppression.
 
     Args:
-        bboxes (list of Variable): a level each, [N, M, 4], differences from the anchors; float32 or float64.
-        scores (list of Variable): [N, M, classes], probabilities; the background is no class of them.
+        bboxes (list of Variable): one per level, [N, M, 4], offsets from the anchors; float32 or float64.
+        scores (list of Variable): [N, M, classes], probabilities without a background class.
         anchors (list of Variable): [M, 4], in pixels.
         im_info (Variable): [N, 3], (height, width, scale) of the scaled images.
-        score_threshold (float): boxes must have a higher score, on the last level one above 0.
-        nms_top_k (int): so many candidates of a level; -1: all.
-        keep_top_k (int): so many boxes of an image; -1: all.
-        nms_threshold (float): from this overlap on the better one stays alone.
-        nms_eta (float): as in Paddle it is not looked at.
+        score_threshold (float): minimum score (exclusive); 0 for the last level.
+        nms_top_k (int): candidates per level; -1: all.
+        keep_top_k (int): boxes per image; -1: all.
+        nms_threshold (float): overlap above which the box of lower score is suppressed.
+        nms_eta (float): ignored, as in Paddle.
 
     Returns:
-        Variable: [boxes that stay, 6], (class from 1 on, score, box in pixels of the original image), with LoD by
+        Variable: [kept boxes, 6], (class from 1 on, score, box in pixels of the original image), with LoD by
             images.
 
     Raises:
         TypeError: for arguments of other types.
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

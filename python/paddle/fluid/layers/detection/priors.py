@@ -1,4 +1,4 @@
-"""Boxes that stand before anything is seen, and boxes relative to others, of fluid.layers."""
+"""Prior boxes, anchors, box encoding and overlaps, fluid.layers.detection."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def density_prior_box(
     flatten_to_2d=False,
     name=None,
 ):
-    """Boxes around every place of a feature map, of given sizes, several beside and below each other.
+    """Prior boxes of given sizes and densities for every position of a feature map.
 
     Args:
         input (Variable): the feature map, [N, C, H, W], float32 or float64; smaller than the image.
         image (Variable): the image, [N, C, H, W].
-        densities (list of int): for each size: its boxes are density * density of each ratio.
-        fixed_sizes (list of float): sides of squares of the same area, in pixels.
+        densities (list of int): per size: density * density boxes of each ratio.
+        fixed_sizes (list of float): sides of the squares of equal area, in pixels.
         fixed_ratios (list of float): ratios of width and height.
         variance, clip, steps, offset: as of `prior_box`.
-        flatten_to_2d (bool): all boxes in one list.
-        name (str): a name for the outputs.
+        flatten_to_2d (bool): flatten the result to [boxes, 4].
+        name (str): prefix of the outputs' names.
 
     Returns:
-        (boxes, variances): both [H, W, boxes of a place, 4], or [all boxes, 4]; boxes as shares of the image.
+        (boxes, variances): both [H, W, boxes per position, 4], or [all boxes, 4]; boxes relative to the image.
 
     Raises:
-        TypeError: for sizes, ratios or densities that are no list.
-        ValueError: for `densities` that are not as many as `fixed_sizes`, `steps` that are no pair.
+        TypeError: if sizes, ratios or densities are not lists.
+        ValueError: if `densities` and `fixed_sizes` differ in length, or `steps` is not a pair.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -96,23 +96,23 @@ def anchor_generator(
     offset=0.5,
     name=None,
 ):
-    """Anchors around every place of a feature map, in pixels of the image (Faster R-CNN).
+    """Anchors for every position of a feature map, in pixels of the image (Faster R-CNN).
 
     Args:
         input (Variable): the feature map, [N, C, H, W], float32 or float64.
         anchor_sizes (list of float): square roots of areas.
         aspect_ratios (list of float): ratios of height and width.
-        variance (list of float): four numbers to be given to every anchor.
-        stride (list of float): pixels between places, (width, height).
-        offset (float): the center of an anchor in its place.
-        name (str): a name for the outputs.
+        variance (list of float): four numbers, repeated for every anchor.
+        stride (list of float): pixels between positions, (width, height).
+        offset (float): the center of an anchor relative to its position.
+        name (str): prefix of the outputs' names.
 
     Returns:
         (anchors, variances): both [H, W, sizes * ratios, 4].
 
     Raises:
-        ValueError: for a `stride` that is no pair.
-        IndexError: for sizes, strides and variances that are not above 0.
+        ValueError: if `stride` is not a pair.
+        IndexError: for sizes, strides and variances that are not positive.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -135,12 +135,12 @@ def anchor_generator(
 
 
 def iou_similarity(x, y, box_normalized=True, name=None):
-    """What boxes share, over what they cover together, for all pairs.
+    """Intersection over union of all pairs of boxes.
 
     Args:
-        x (Variable): boxes [N, 4], (xmin, ymin, xmax, ymax), float32 or float64; with LoD or without.
+        x (Variable): boxes [N, 4], (xmin, ymin, xmax, ymax), float32 or float64; with or without LoD.
         y (Variable): boxes [M, 4].
-        box_normalized (bool): the ends are shares of the image, else pixels, of which the last counts, too.
+        box_normalized (bool): coordinates are relative to the image; else in pixels, the last one inclusive.
         name (str): a name for the output.
 
     Returns:
@@ -164,23 +164,23 @@ def box_coder(
     name=None,
     axis=0,
 ):
-    """Boxes as differences from prior boxes, and back: of centers by the prior's size, of sizes as logarithms.
+    """Encodes boxes as offsets from prior boxes, or decodes them: centers relative to the prior's size, log sizes.
 
     Args:
         prior_box (Variable): [M, 4], (xmin, ymin, xmax, ymax), float32 or float64.
-        prior_box_var (Variable|list): [M, 4], or four numbers: what the differences are divided by.
-        target_box (Variable): [N, 4] to encode; [N, M, 4] differences to decode ([M, N, 4] with `axis` 1).
+        prior_box_var (Variable|list): [M, 4], or four numbers: divisors of the offsets.
+        target_box (Variable): [N, 4] to encode; [N, M, 4] offsets to decode ([M, N, 4] if `axis` is 1).
         code_type (str): "encode_center_size" or "decode_center_size".
-        box_normalized (bool): the ends are shares of the image, else pixels.
+        box_normalized (bool): coordinates are relative to the image; else in pixels.
         name (str): a name for the output.
-        axis (int): of `target_box`: 0, its columns are those of the priors, or 1, its rows.
+        axis (int): the axis of `target_box` that broadcasts: 0, its columns are those of the priors, or 1, its rows.
 
     Returns:
         Variable: [N, M, 4], or the shape of `target_box`.
 
     Raises:
-        TypeError: for a `prior_box_var` that is neither Variable nor list.
-        ValueError: for shapes that do not fit, another `code_type`.
+        TypeError: if `prior_box_var` is neither Variable nor list.
+        ValueError: for incompatible shapes, or another `code_type`.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -201,10 +201,10 @@ def box_coder(
 
 
 def polygon_box_transform(input, name=None):  # noqa: A002
-    """Corners of polygons in pixels, from their distances to the places of a map, each of 4 pixels.
+    """Corners of polygons in pixels, from their offsets to the positions of a map with a stride of 4 pixels.
 
     Args:
-        input (Variable): [N, 2 * corners, H, W], x and y in turn; float32 or float64.
+        input (Variable): [N, 2 * corners, H, W], x and y alternating; float32 or float64.
         name (str): a name for the output.
 
     Returns:
@@ -220,7 +220,7 @@ def polygon_box_transform(input, name=None):  # noqa: A002
 
 
 def box_clip(input, im_info, name=None):  # noqa: A002
-    """Boxes cut at the edges of their images.
+    """Boxes clipped to their images.
 
     Args:
         input (Variable): boxes [..., 4] in pixels of the original images, with LoD; float32 or float64.
@@ -231,7 +231,7 @@ def box_clip(input, im_info, name=None):  # noqa: A002
         Variable: of the shape and LoD of `input`.
 
     Raises:
-        ValueError: where there is no LoD, or fewer images than it has sequences.
+        ValueError: for a missing LoD, or fewer images than sequences.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -246,15 +246,15 @@ def box_clip(input, im_info, name=None):  # noqa: A002
 
 
 def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
-    """Boxes of all classes from their differences, and for each prior that of its best class but the first.
+    """Decoded boxes of all classes, and for each prior the box of its best class, except the first class.
 
     Args:
         prior_box (Variable): [N, 4] in pixels, float32 or float64.
-        prior_box_var (Variable): [4], which the differences are multiplied with.
-        target_box (Variable): [N, classes * 4], the differences.
+        prior_box_var (Variable): [4], factors of the offsets.
+        target_box (Variable): [N, classes * 4], the offsets.
         box_score (Variable): [N, classes].
-        box_clip (float): the most that a logarithm of a size may be.
-        name (str): a name for the outputs.
+        box_clip (float): maximum of log sizes.
+        name (str): prefix of the outputs' names.
 
     Returns:
         (all boxes [N, classes * 4], the best [N, 4]).

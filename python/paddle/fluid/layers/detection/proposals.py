@@ -1,4 +1,4 @@
-"""Layers of fluid that propose regions of interest (RoIs) and share them out among the levels of a feature pyramid."""
+"""Region proposals and their distribution over the levels of a feature pyramid, fluid.layers.detection."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def generate_proposals(
     return_rois_num: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The anchors with the best scores, moved by their deltas and cut to the image, that do not overlap too much.
+    """Region proposals: the anchors of highest score, decoded and clipped to the image, after non-maximum suppression.
 
     Args:
-        scores (Variable): float32 [N, A, H, W]: how likely each of A anchors of a place shows an object.
-        bbox_deltas (Variable): float32 [N, 4 * A, H, W]: moves of the centers as parts of the anchors' sides, and
-            logarithms of how much longer the sides are.
+        scores (Variable): float32 [N, A, H, W]: objectness of the A anchors of a position.
+        bbox_deltas (Variable): float32 [N, 4 * A, H, W]: offsets of the centers relative to the anchors' sides, and
+            logarithms of the ratios of the sides.
         im_info (Variable): [N, 3]: height, width and scale of each image.
         anchors (Variable): float32 [H, W, A, 4].
-        variances (Variable): float32 [H, W, A, 4], by which the deltas are multiplied.
-        pre_nms_top_n (int): how many of the best anchors of an image are looked at.
-        post_nms_top_n (int): how many proposals of an image are kept at most.
-        nms_thresh (float): a proposal that overlaps more with a better one is left out.
-        min_size (float): sides that are shorter (before the image was scaled) are left out; at least 1.
-        eta (float): below 1, nms_thresh is multiplied by it for each proposal that is kept, while it is above 0.5.
-        return_rois_num (bool): whether to give the numbers of proposals, too; must be True in dygraph mode.
-        name (str): a name for the outputs.
+        variances (Variable): float32 [H, W, A, 4], factors of the deltas.
+        pre_nms_top_n (int): number of anchors of an image before non-maximum suppression.
+        post_nms_top_n (int): maximum number of proposals of an image.
+        nms_thresh (float): overlap above which the proposal of lower score is suppressed.
+        min_size (float): minimum side, in pixels of the original image; at least 1.
+        eta (float): if below 1, nms_thresh is multiplied by it for each kept proposal, while it is above 0.5.
+        return_rois_num (bool): also return the numbers of proposals; must be True in dygraph mode.
+        name (str): prefix of the outputs' names.
 
     Returns:
-        tuple: proposals [R, 4] and their scores [R, 1], with a LoD; with return_rois_num int32 [N], those of each
-        image. An image without any has one of zeros.
+        tuple: proposals [R, 4] and their scores [R, 1], with a LoD; with return_rois_num also int32 [N], the number per
+        image. An image without proposals has one of zeros.
 
     Raises:
         TypeError: for variables of another type.
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -102,7 +102,7 @@ def distribute_fpn_proposals(
     rois_num: Any = None,
     name: str | None = None,
 ) -> Any:
-    """RoIs shared out among the levels of a feature pyramid: twice the size is a level more.
+    """Distributes RoIs over the levels of a feature pyramid: a level for each doubling of the size.
 
     Args:
         fpn_rois (Variable): [R, 4], float32 or float64, with a LoD or rois_num.
@@ -110,15 +110,15 @@ def distribute_fpn_proposals(
         refer_level (int): the level of RoIs of refer_scale x refer_scale pixels.
         refer_scale (int): as above.
         rois_num (Variable): int32 [N], the number of RoIs of each image; required in dygraph mode.
-        name (str): a name for the outputs.
+        name (str): prefix of the outputs' names.
 
     Returns:
-        tuple: a list of the RoIs of each level; int32 [R, 1], where each RoI stands when the lists are joined; with
-        rois_num a list of int32 [N] for each level, its RoIs of each image.
+        tuple: a list of the RoIs of each level; int32 [R, 1], the index of each RoI in the concatenated lists; with
+        rois_num a list of int32 [N] per level, the number of RoIs of each image.
 
     Raises:
         TypeError: for RoIs of another type.
-        ValueError: for shapes, levels or numbers that do not fit.
+        ValueError: for incompatible shapes, levels or numbers.
 
     Examples:
         >>> import paddle
@@ -158,22 +158,22 @@ def collect_fpn_proposals(
     rois_num_per_level: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The RoIs with the best scores of all levels of a feature pyramid, by images.
+    """The RoIs of highest score over all levels of a feature pyramid, grouped by images.
 
     Args:
-        multi_rois (list of Variables): [R, 4] for each level, float32 or float64, with a LoD or rois_num_per_level.
-        multi_scores (list of Variables): [R, 1] for each level.
-        min_level, max_level (int): the first and the last level; as many of the lists are read.
-        post_nms_top_n (int): how many RoIs of all images together are kept at most.
-        rois_num_per_level (list of Variables): int32 [N] for each level, its RoIs of an image; needed in dygraph mode.
-        name (str): a name for the outputs.
+        multi_rois (list of Variables): [R, 4] per level, float32 or float64, with a LoD or rois_num_per_level.
+        multi_scores (list of Variables): [R, 1] per level.
+        min_level, max_level (int): the first and the last level, which determine how many entries are read.
+        post_nms_top_n (int): maximum number of RoIs of all images.
+        rois_num_per_level (list of Variables): int32 [N] per level, the RoIs of each image; required in dygraph mode.
+        name (str): prefix of the outputs' names.
 
     Returns:
         Variable: [R, 4] with a LoD; with rois_num_per_level also int32 [N], the RoIs of each image.
 
     Raises:
-        TypeError: if multi_rois or multi_scores is no list, or of another type.
-        ValueError: for shapes or numbers that do not fit.
+        TypeError: if multi_rois or multi_scores is not a list, or has another type.
+        ValueError: for incompatible shapes or numbers.
 
     Examples:
         >>> import paddle

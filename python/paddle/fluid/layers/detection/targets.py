@@ -1,4 +1,4 @@
-"""Layers of fluid that say what a detector in training aims at: anchors and proposals matched with the true boxes."""
+"""Training targets of detectors: anchors and proposals assigned to ground truth, fluid.layers.detection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _check(where: str, dtypes: Any, **variables: Any) -> None:
 
 
 def _fixed(outputs: Any) -> Any:
-    """Targets are given: no gradient flows to them."""
+    """Marks targets as constants without gradient."""
     for value in outputs:
         value.stop_gradient = True
     return outputs
@@ -42,32 +42,32 @@ def rpn_target_assign(
     rpn_negative_overlap: float = 0.3,
     use_random: bool = True,
 ) -> Any:
-    """Anchors drawn for the training of a region proposal network, with the predictions for them and the targets.
+    """Samples anchors for the training of a region proposal network: predictions and targets.
 
-    An anchor shows an object if it overlaps with one by rpn_positive_overlap or as much as any anchor does, and
-    background if it overlaps with none by rpn_negative_overlap.
+    An anchor is foreground if its overlap with an object is at least rpn_positive_overlap, or the largest of all
+    anchors, and background if no overlap reaches rpn_negative_overlap.
 
     Args:
         bbox_pred (Variable): predicted deltas, [N, M, 4], float32 or float64.
         cls_logits (Variable): predicted scores, [N, M, 1].
         anchor_box (Variable): [M, 4].
-        anchor_var (Variable): [M, 4]; not used.
-        gt_boxes (Variable): true boxes, [G, 4], with a LoD.
-        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes that are left out.
+        anchor_var (Variable): [M, 4]; ignored.
+        gt_boxes (Variable): ground truth boxes, [G, 4], with a LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes to ignore.
         im_info (Variable): [N, 3]: height, width and scale of each image.
-        rpn_batch_size_per_im (int): anchors that are drawn of each image.
-        rpn_straddle_thresh (float): anchors that stick out of the image further are left out; below 0 none is.
-        rpn_fg_fraction (float): the share of anchors that show objects, at most.
+        rpn_batch_size_per_im (int): number of sampled anchors per image.
+        rpn_straddle_thresh (float): maximum distance of an anchor beyond the image; negative: no limit.
+        rpn_fg_fraction (float): maximum fraction of foreground anchors.
         rpn_positive_overlap, rpn_negative_overlap (float): see above.
-        use_random (bool): whether anchors are drawn at random (`paddle.seed` repeats the draws) or the first are taken.
+        use_random (bool): sample at random (`paddle.seed` makes it repeatable), or take the first anchors.
 
     Returns:
         tuple: predicted scores [F + B, 1] and deltas [F, 4], targets of the scores (int32 [F + B, 1]) and of the deltas
-        [F, 4], weights of the deltas [F, 4]: 0 for those that only fill up.
+        [F, 4], weights of the deltas [F, 4]: 0 for padding.
 
     Raises:
         TypeError: for variables of another type.
-        ValueError: for shapes or LoDs that do not fit.
+        ValueError: for incompatible shapes or LoDs.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -114,19 +114,19 @@ def retinanet_target_assign(
     positive_overlap: float = 0.5,
     negative_overlap: float = 0.4,
 ) -> Any:
-    """As rpn_target_assign, but of all anchors, with the classes of the objects: for RetinaNet.
+    """As rpn_target_assign, without sampling and with object classes: for RetinaNet.
 
     Args:
         bbox_pred (Variable): predicted deltas, [N, M, 4], float32 or float64.
         cls_logits (Variable): predicted scores, [N, M, num_classes].
         anchor_box (Variable): [M, 4].
-        anchor_var (Variable): [M, 4]; not used.
-        gt_boxes (Variable): true boxes, [G, 4], with a LoD.
+        anchor_var (Variable): [M, 4]; ignored.
+        gt_boxes (Variable): ground truth boxes, [G, 4], with a LoD.
         gt_labels (Variable): int32 [G, 1], their classes from 1 on, with the same LoD.
-        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes that are left out.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes to ignore.
         im_info (Variable): [N, 3]: height, width and scale of each image.
-        num_classes (int): classes, without background.
-        positive_overlap, negative_overlap (float): from where on an anchor shows an object, below which background.
+        num_classes (int): number of classes without background.
+        positive_overlap, negative_overlap (float): minimum overlap of foreground, maximum of background.
 
     Returns:
         tuple: predicted scores [F + B, num_classes] and deltas [F, 4], classes (int32 [F + B, 1], 0 for background),
@@ -134,7 +134,7 @@ def retinanet_target_assign(
 
     Raises:
         TypeError: for variables of another type.
-        ValueError: for shapes or LoDs that do not fit.
+        ValueError: for incompatible shapes or LoDs.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -187,33 +187,33 @@ def generate_proposal_labels(
     max_overlap: Any = None,
     return_max_overlap: bool = False,
 ) -> Any:
-    """Proposals (and true boxes) drawn for the training of Fast R-CNN, with their classes and the deltas to aim at.
+    """Samples proposals (and ground truth boxes) for the training of Fast R-CNN: boxes, classes and target deltas.
 
     Args:
         rpn_rois (Variable): proposals, [R, 4], float32 or float64, with a LoD.
-        gt_classes (Variable): int32 [G, 1], classes of the true boxes, with a LoD.
-        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for true boxes that are not drawn.
-        gt_boxes (Variable): true boxes in the image before it was scaled, [G, 4], with the same LoD.
+        gt_classes (Variable): int32 [G, 1], classes of the ground truth, with a LoD.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for boxes to ignore.
+        gt_boxes (Variable): ground truth boxes in the original image, [G, 4], with the same LoD.
         im_info (Variable): [N, 3]: height, width and scale of each image.
-        batch_size_per_im (int): boxes that are drawn of each image.
-        fg_fraction (float): the share that shows objects, at most.
-        fg_thresh (float): from which overlap on a box shows an object.
-        bg_thresh_hi, bg_thresh_lo (float): between which overlaps it shows background.
-        bbox_reg_weights (list of 4 floats): by which the deltas are divided.
-        class_nums (int): classes, with background.
-        use_random (bool): whether boxes are drawn at random (`paddle.seed` repeats the draws) or the first are taken.
+        batch_size_per_im (int): number of sampled boxes per image.
+        fg_fraction (float): maximum fraction of foreground boxes.
+        fg_thresh (float): minimum overlap of foreground boxes.
+        bg_thresh_hi, bg_thresh_lo (float): range of the overlap of background boxes.
+        bbox_reg_weights (list of 4 floats): divisors of the deltas.
+        class_nums (int): number of classes with background.
+        use_random (bool): sample at random (`paddle.seed` makes it repeatable), or take the first boxes.
         is_cls_agnostic (bool): whether all classes share the deltas of class 1.
-        is_cascade_rcnn (bool): whether all boxes are taken but the proposals that are true boxes.
-        max_overlap (Variable): [R], what each proposal overlapped with in the stage before; for a cascade.
-        return_max_overlap (bool): whether to give the overlaps of the drawn boxes, too.
+        is_cascade_rcnn (bool): take all boxes except proposals that are ground truth boxes.
+        max_overlap (Variable): [R], overlap of each proposal in the previous stage; for a cascade.
+        return_max_overlap (bool): also return the overlaps of the sampled boxes.
 
     Returns:
-        tuple: boxes [P, 4], classes (int32 [P, 1]), deltas [P, 4 * class_nums], and twice [P, 4 * class_nums], 1 where
-        there is a delta; with return_max_overlap the overlaps [P]. All have a LoD.
+        tuple: boxes [P, 4], classes (int32 [P, 1]), deltas [P, 4 * class_nums], and two weights [P, 4 * class_nums], 1
+        for target deltas; with return_max_overlap the overlaps [P]. All have a LoD.
 
     Raises:
         TypeError: for variables of another type.
-        ValueError: for shapes, LoDs or classes that do not fit.
+        ValueError: for incompatible shapes, LoDs or classes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -263,26 +263,26 @@ def generate_mask_labels(
     num_classes: int,
     resolution: int,
 ) -> Any:
-    """For each box that shows an object the part of the object's outline in it, drawn as a grid of 0 and 1.
+    """Mask targets: for each foreground box the object's polygons inside of it, rasterized to 0 and 1.
 
     Args:
         im_info (Variable): float32 [N, 3]: height, width and scale of each image.
         gt_classes (Variable): int32 [G, 1], classes of the objects, with a LoD.
-        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for objects that are left out.
-        gt_segms (Variable): float32 [points, 2], corners of the polygons that objects consist of (COCO's form), in
-            the image before it was scaled, with a LoD of 3 levels: objects of images, their polygons, points of these.
+        is_crowd (Variable): int32 [G, 1], with the same LoD: 1 for objects to ignore.
+        gt_segms (Variable): float32 [points, 2], vertices of the objects' polygons (COCO's format), in
+            the original image, with a LoD of 3 levels: objects of images, their polygons, points of these.
         rois (Variable): float32 [R, 4], boxes with a LoD, as of generate_proposal_labels.
         labels_int32 (Variable): int32 [R, 1], their classes, with the same LoD.
-        num_classes (int): classes, with background.
-        resolution (int): rows and columns of a grid.
+        num_classes (int): number of classes with background.
+        resolution (int): rows and columns of a mask.
 
     Returns:
-        tuple: the boxes that show objects [P, 4]; which of their image's boxes they are, int32 [P, 1]; int32
-        [P, num_classes * resolution * resolution]: the grid at the place of the box's class, -1 elsewhere. An image
-        without objects has one box, of background. All have a LoD.
+        tuple: the foreground boxes [P, 4]; their indices in the image's boxes, int32 [P, 1]; int32
+        [P, num_classes * resolution * resolution]: the mask in the slice of the box's class, -1 elsewhere. An image
+        without objects has one background box. All have a LoD.
 
     Raises:
-        ValueError: for shapes, LoDs or classes that do not fit.
+        ValueError: for incompatible shapes, LoDs or classes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

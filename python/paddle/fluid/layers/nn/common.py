@@ -78,13 +78,13 @@ def embedding(
     param_attr=None,
     dtype="float32",
 ):
-    """Rows of a table for ids.
+    """A lookup table: rows for ids.
 
     Args:
         input (Variable): int64 ids, the last dimension of size 1.
         size (list|tuple): [rows, width] of the table.
         is_sparse (bool): gradients as SelectedRows.
-        padding_idx (int, optional): this id gives zeros.
+        padding_idx (int, optional): an id whose row is zero.
         param_attr (ParamAttr, optional): of the table.
         dtype (str): float16, float32 or float64.
 
@@ -99,13 +99,13 @@ def embedding(
 
 
 def dropout(x, dropout_prob, is_test=None, seed=None, name=None, dropout_implementation="downgrade_in_infer"):
-    """`x` with each element set to zero with the probability `dropout_prob`.
+    """Sets elements of `x` to zero with probability `dropout_prob`.
 
     Args:
         x (Variable): float16, float32 or float64.
         dropout_prob (float): from 0 to 1.
-        is_test (bool, optional): no dropping; in dygraph mode None asks the mode of training.
-        seed (int, optional): of the generator; None the program's or the global one.
+        is_test (bool, optional): disable dropout; in dygraph mode None follows train() and eval().
+        seed (int, optional): of the random generator; None: the Program's or the global one.
         dropout_implementation (str): "downgrade_in_infer" multiplies by 1 - p when testing, "upscale_in_train" divides
             by it when training.
     """
@@ -144,13 +144,13 @@ def softmax(input, use_cudnn=True, name=None, axis=-1):  # noqa: A002
 
 
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
-    """x over its length along `axis`, sqrt(sum of squares + epsilon).
+    """L2 normalization along `axis`: x / sqrt(sum of squares + epsilon).
 
-    Where x has one dimension `axis` counts for nothing.
+    `axis` is ignored for one dimension.
 
     Args:
         x (Variable): float32 or float64.
-        axis (int): the dimension that is to have length one; None is 1.
+        axis (int): the dimension to normalize; None is 1.
 
     Examples:
         >>> import paddle
@@ -183,7 +183,7 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
 
 
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
-    """slope * x + offset, cut to 0..1, element by element (float16, float32 or float64)."""
+    """slope * x + offset clipped to 0..1, element by element (float16, float32 or float64)."""
     return run_activation("hard_sigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
 
 
@@ -193,12 +193,12 @@ def elu(x, alpha=1.0, name=None):
 
 
 def brelu(x, t_min=0.0, t_max=24.0, name=None):
-    """x cut to t_min..t_max, element by element (float16, float32 or float64)."""
+    """x clipped to t_min..t_max, element by element (float16, float32 or float64)."""
     return run_activation("brelu", _ops.brelu, x, name, t_min=t_min, t_max=t_max)
 
 
 def soft_relu(x, threshold=40.0, name=None):
-    """log(1 + exp(x)) with x cut to -threshold..threshold, element by element (float16, float32 or float64)."""
+    """log(1 + exp(x)) with x clipped to -threshold..threshold, element by element (float16, float32 or float64)."""
     return run_activation("soft_relu", _ops.soft_relu, x, name, threshold=threshold)
 
 
@@ -207,8 +207,8 @@ def selu(x, scale=None, alpha=None, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        scale (float, optional): 1.0507... if it is not given.
-        alpha (float, optional): 1.6732... if it is not given.
+        scale (float, optional): default 1.0507...
+        alpha (float, optional): default 1.6732...
         name (str, optional): a name for the output.
     """
     check_variable_and_dtype(x, "x", FLOATS, "selu")
@@ -221,8 +221,8 @@ def mish(x, threshold=20, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        threshold (float|int): beyond it log(1 + exp(x)) is taken for x, below its negative for exp(x); not positive:
-            never.
+        threshold (float|int): above it log(1 + exp(x)) is x, below its negative exp(x); not positive:
+            no threshold.
         name (str, optional): a name for the output.
 
     Examples:
@@ -258,11 +258,11 @@ def expand(x, expand_times, name=None):
 
     Args:
         x (Variable): of 1 to 6 dimensions; bool, float32, float64, int32 or int64.
-        expand_times (list|tuple|Variable): a number for each dimension, as int or Tensor of shape [1]; or all of them
+        expand_times (list|tuple|Variable): repetitions per dimension, each an int or Tensor of shape [1]; or all
             as one int32 Tensor.
 
     Raises:
-        ValueError: in a Program for bools whose `stop_gradient` is True, as in 2.0.2.
+        ValueError: in a Program, for bool `x` whose `stop_gradient` is True, as in 2.0.2.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -284,11 +284,11 @@ def expand(x, expand_times, name=None):
 
 
 def topk(input, k, name=None):  # noqa: A002
-    """The `k` greatest values of each row, and their positions (int64).
+    """The `k` greatest values of each row, and their indices (int64).
 
     Args:
         input (Variable): numbers.
-        k (int|Variable): how many; a tensor of shape [1] goes.
+        k (int|Variable): number of values; a tensor of shape [1] is accepted.
     """
     if isinstance(k, Variable) and in_static_mode():
         values, indices = named(name, _ops.top_k, input, k)
@@ -299,12 +299,12 @@ def topk(input, k, name=None):  # noqa: A002
 
 
 def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
-    """A float32 row of zeros for each id with a one at its position.
+    """One-hot encoding: a float32 row for each id, one at its position and zeros elsewhere.
 
     Args:
         input (Variable): int32 or int64 ids, the last dimension of size 1.
-        depth (int|Variable): the length of a row; an int32 tensor of shape [1] goes.
-        allow_out_of_range (bool): ids beyond `depth` give zeros instead of an error.
+        depth (int|Variable): the length of a row; an int32 tensor of shape [1] is accepted.
+        allow_out_of_range (bool): ids not below `depth` give rows of zeros instead of an error.
 
     Returns:
         Variable: input.shape[:-1] + [depth].
@@ -313,13 +313,13 @@ def one_hot(input, depth, allow_out_of_range=False):  # noqa: A002
 
 
 def uniform_random(shape, dtype="float32", min=-1.0, max=1.0, seed=0, name=None):  # noqa: A002
-    """Random numbers, evenly from [min, max).
+    """Random numbers of the uniform distribution over [min, max).
 
     Args:
         shape (list|tuple|Variable): sizes, which may be tensors of shape [1].
         dtype (str): float32 or float64.
         min, max (float): the bounds.
-        seed (int): 0 takes the global generator.
+        seed (int): 0 uses the global generator.
     """
     mode.choose_static()
     check_dtype(dtype, "dtype", FLOATS, "uniform_random/rand")
@@ -348,14 +348,14 @@ def uniform_random_batch_size_like(
     max=1.0,  # noqa: A002
     seed=0,
 ):
-    """Random numbers, evenly from [min, max), in as many rows as `input` has.
+    """Random numbers of the uniform distribution over [min, max), with the batch size of `input`.
 
     Args:
         input (Variable): float32 or float64; its size `input_dim_idx` becomes the size `output_dim_idx`.
         shape (list|tuple of int): the other sizes.
         dtype (str): float32 or float64.
         min, max (float): the bounds.
-        seed (int): 0 takes the global generator.
+        seed (int): 0 uses the global generator.
     """
     check_variable_and_dtype(input, "Input", FLOATS, "uniform_random_batch_size_like")
     check_type(shape, "shape", (list, tuple), "uniform_random_batch_size_like")
@@ -378,7 +378,7 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
     Args:
         shape (list|tuple|Variable): sizes, which may be tensors of shape [1].
         mean, std (float): of the distribution.
-        seed (int): 0 takes the global generator.
+        seed (int): 0 uses the global generator.
         dtype (str): float32 or float64.
     """
     mode.choose_static()
@@ -397,10 +397,10 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype="float32", name=None
 
 
 def get_tensor_from_selected_rows(x, name=None):
-    """The rows of a SelectedRows as a tensor.
+    """The value tensor of a SelectedRows.
 
     Raises:
-        TypeError: for another Variable, or none.
+        TypeError: if `x` is not a SelectedRows Variable.
     """
     check_type(x, "x", Variable, "get_tensor_from_selected_rows")
     if in_static_mode() and x.type != VarType.SELECTED_ROWS:
@@ -409,18 +409,18 @@ def get_tensor_from_selected_rows(x, name=None):
 
 
 def merge_selected_rows(x, name=None):
-    """A SelectedRows with the rows of equal numbers added up."""
+    """A SelectedRows with duplicate rows added."""
     return named(name, _ops.merge_selected_rows, x)
 
 
 def sampling_id(x: Any, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: str = "float32") -> Any:
-    """An index for each row of probabilities: the first at which their sum is above a random number.
+    """Samples a class for each row of probabilities: the first whose cumulative sum exceeds a random number.
 
     Args:
         x (Variable): [N, classes], float32 or float64.
-        min, max (float): between which the random number lies; min must be less (ValueError).
-        seed (int): of the draws; 0 for the global generator.
-        dtype (str): not used: the indices are int64.
+        min, max (float): bounds of the random number; min must be less than max (ValueError).
+        seed (int): 0 uses the global generator.
+        dtype (str): ignored: the indices are int64.
 
     Returns:
         Variable: int64 [N].
@@ -444,14 +444,14 @@ def gaussian_random_batch_size_like(
     seed: int = 0,
     dtype: str = "float32",
 ) -> Any:
-    """Numbers of the normal distribution, in as many rows as `input` has (Paddle 2.0:
+    """Random numbers of the normal distribution, with the batch size of `input` (Paddle 2.0:
     paddle.fluid.layers.gaussian_random_batch_size_like).
 
     Args:
         input (Variable): its size `input_dim_idx` becomes the size `output_dim_idx`.
         shape (list|tuple of int): the other sizes.
         mean, std (float): of the distribution.
-        seed (int): 0 takes the global generator.
+        seed (int): 0 uses the global generator.
         dtype (str): float16 or float32.
 
     Examples:

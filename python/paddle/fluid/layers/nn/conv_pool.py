@@ -1,4 +1,4 @@
-"""Windows of fluid.layers: convolutions, pools, images as sequences."""
+"""Convolutions, pooling and image-to-sequence conversion of fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _pool(
     exclusive,  # noqa: A002
     data_format,
 ):
-    """The maximum or average of windows in `dims` dimensions."""
+    """Pooling in `dims` dimensions."""
     where = f"pool{dims}d"
     if pool_type not in ("max", "avg"):
         raise ValueError(f"{where}: pool_type must be max or avg, got '{pool_type!s:.200}'")
@@ -71,20 +71,20 @@ def pool2d(
     exclusive=True,
     data_format="NCHW",
 ):
-    """The maximum or average of windows.
+    """2-D pooling.
 
     Args:
         input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC.
         pool_size, pool_stride (int|list): one number or [height, width].
         pool_type (str): "max" or "avg".
         pool_padding (int|list|str): as the padding of :func:`conv2d`.
-        global_pooling (bool): one window over everything.
+        global_pooling (bool): pool over the whole image.
         ceil_mode (bool): round output sizes up.
-        exclusive (bool): averages leave padding out.
+        exclusive (bool): exclude padding from averages.
 
     Raises:
-        ValueError: for another type, format or padding, or without a size.
-        TypeError: when use_cudnn is no bool.
+        ValueError: for an invalid type, format or padding, or a missing size.
+        TypeError: if use_cudnn is not a bool.
     """
     return _pool(
         2,
@@ -115,20 +115,20 @@ def pool3d(
     exclusive=True,
     data_format="NCDHW",
 ):
-    """The maximum or average of windows of volumes (Paddle 2.0: paddle.fluid.layers.pool3d).
+    """3-D pooling (Paddle 2.0: paddle.fluid.layers.pool3d).
 
     Args:
         input (Variable): [N, C, D, H, W], or [N, D, H, W, C] for NDHWC.
         pool_size, pool_stride (int|list): one number or [depth, height, width].
         pool_type (str): "max" or "avg".
         pool_padding (int|list|str): as the padding of :func:`conv3d`.
-        global_pooling (bool): one window over everything.
+        global_pooling (bool): pool over the whole volume.
         ceil_mode (bool): round output sizes up.
-        exclusive (bool): averages leave padding out.
+        exclusive (bool): exclude padding from averages.
 
     Raises:
-        ValueError: for another type, format or padding, or without a size.
-        TypeError: when use_cudnn is no bool.
+        ValueError: for an invalid type, format or padding, or a missing size.
+        TypeError: if use_cudnn is not a bool.
     """
     return _pool(
         3,
@@ -147,7 +147,7 @@ def pool3d(
 
 
 def _adaptive_pool(dims, input, pool_size, pool_type, require_index, name):  # noqa: A002
-    """The maxima or averages of windows that cover the input in `dims` dimensions."""
+    """Adaptive pooling in `dims` dimensions."""
     where = f"adaptive_pool{dims}d"
     check_variable_and_dtype(input, "input", HALF_NUMERIC, where)
     check_type(pool_type, "pool_type", str, where)
@@ -156,7 +156,7 @@ def _adaptive_pool(dims, input, pool_size, pool_type, require_index, name):  # n
     if pool_type not in ("max", "avg"):
         raise ValueError(f"{where}: pool_type must be max or avg, got '{pool_type!s:.200}'")
     if pool_type == "avg" and require_index:
-        raise ValueError(f"{where}: averages have no index")
+        raise ValueError(f"{where}: require_index needs pool_type 'max'")
     size = convert_to_list(pool_size, dims, "pool_size")
     if pool_type == "avg":
         return named(name, getattr(_ops, f"pool{dims}d"), input, pooling_type="avg", ksize=size, adaptive=True)
@@ -165,31 +165,31 @@ def _adaptive_pool(dims, input, pool_size, pool_type, require_index, name):  # n
 
 
 def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None):  # noqa: A002
-    """The maxima or averages of windows that cover the image (Paddle 2.0: paddle.fluid.layers.adaptive_pool2d).
+    """2-D adaptive pooling (Paddle 2.0: paddle.fluid.layers.adaptive_pool2d).
 
     Args:
         input (Variable): [N, C, H, W].
         pool_size (int|list): one number or [height, width] of the result.
         pool_type (str): "max" or "avg".
-        require_index (bool): with "max": the places of the maxima, too (int32, counted row by row).
+        require_index (bool): with "max": also return the indices of the maxima (int32, row-major).
 
     Raises:
-        ValueError: for another type, or averages with an index.
+        ValueError: for an invalid type, or `require_index` with "avg".
     """
     return _adaptive_pool(2, input, pool_size, pool_type, require_index, name)
 
 
 def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):  # noqa: A002
-    """The maxima or averages of windows that cover the volume (Paddle 2.0: paddle.fluid.layers.adaptive_pool3d).
+    """3-D adaptive pooling (Paddle 2.0: paddle.fluid.layers.adaptive_pool3d).
 
     Args:
         input (Variable): [N, C, D, H, W].
         pool_size (int|list): one number or [depth, height, width] of the result.
         pool_type (str): "max" or "avg".
-        require_index (bool): with "max": the places of the maxima, too (int32, counted row by row).
+        require_index (bool): with "max": also return the indices of the maxima (int32, row-major).
 
     Raises:
-        ValueError: for another type, or averages with an index.
+        ValueError: for an invalid type, or `require_index` with "avg".
     """
     return _adaptive_pool(3, input, pool_size, pool_type, require_index, name)
 
@@ -211,10 +211,10 @@ def deformable_conv(
     modulated=True,
     name=None,
 ):
-    """A deformable convolution with filters and bias of its own (Paddle 2.0: paddle.fluid.layers.deformable_conv).
+    """Deformable convolution with its own filters and bias (Paddle 2.0: paddle.fluid.layers.deformable_conv).
 
     Args:
-        modulated (bool): False for the first version, which does not scale by `mask`.
+        modulated (bool): False for version 1, without `mask`.
         groups, deformable_groups (int, optional): None for one.
         im2col_step (int, optional): must divide N, or be at least N; None for 64.
 
@@ -240,14 +240,14 @@ def deformable_conv(
 
 
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):  # noqa: A002
-    """The windows of images as steps of sequences, one sequence an image (Paddle 2.0: paddle.fluid.layers.im2sequence).
+    """The windows of images as steps of sequences, one sequence per image (Paddle 2.0: fluid.layers.im2sequence).
 
     Args:
         input (Variable): float32, [N, C, H, W].
         filter_size, stride (int|list): one number or [height, width].
         padding (int|list): one number, [height, width] or [above, left, below, right].
-        input_image_size (Variable, optional): [N, 2], the sizes of the images before a network made them smaller by
-            `out_stride`; only as much of each is laid out.
+        input_image_size (Variable, optional): [N, 2], the original sizes of the images; the input is smaller by
+            the factor `out_stride`; windows outside of an image are omitted.
         out_stride (int|list): one number or [height, width].
 
     Returns:
@@ -260,7 +260,7 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
         >>> paddle.fluid.layers.im2sequence(x, [2, 2]).shape
         (-1, 12)
     """
-    assert in_static_mode(), "im2sequence is not there in dygraph mode"
+    assert in_static_mode(), "im2sequence is not supported in dygraph mode"
     check_variable_and_dtype(input, "input", ["float32"], "im2sequence")
     pads = list(padding) if isinstance(padding, (list, tuple)) else [padding, padding]
     attrs = {

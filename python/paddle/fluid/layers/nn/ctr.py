@@ -1,4 +1,4 @@
-"""Layers of click models: cosines, show and click, tags, hashes, normal numbers for a batch."""
+"""Layers of click-through-rate models of fluid.layers.nn: cos_sim, continuous_value_model, filter_by_instag, hash."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = [
 
 
 def cos_sim(X: Any, Y: Any) -> Any:  # noqa: N803
-    """The cosines between the rows of two Tensors (Paddle 2.0: paddle.fluid.layers.cos_sim).
+    """Cosine similarity of the rows of two Tensors (Paddle 2.0: paddle.fluid.layers.cos_sim).
 
     Args:
         X (Variable): [N, ...], float32.
-        Y (Variable): of the shape of `X`, or with one row for all of them.
+        Y (Variable): of the shape of `X`, or with one row, which is broadcast.
 
     Returns:
         Variable: [N, 1].
 
     Raises:
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle
@@ -45,13 +45,13 @@ def cos_sim(X: Any, Y: Any) -> Any:  # noqa: N803
 
 
 def continuous_value_model(input: Any, cvm: Any, use_cvm: bool = True) -> Any:  # noqa: A002
-    """Rows that begin with how often something was shown and clicked (Paddle 2.0:
+    """Transforms the show and click counts at the start of each row (Paddle 2.0:
     paddle.fluid.layers.continuous_value_model).
 
     Args:
         input (Variable): [N, 2 + width], float32 or float64: show, click, and an embedding.
-        cvm (Variable): [N, 2]: show and click, which stand for the gradient of these two (servers count them).
-        use_cvm (bool): show becomes log(show + 1), click log(click + 1) - log(show + 1); False leaves both out.
+        cvm (Variable): [N, 2]: show and click, used as gradient of these two columns (servers accumulate them).
+        use_cvm (bool): show becomes log(show + 1), click log(click + 1) - log(show + 1); False removes both.
 
     Returns:
         Variable: [N, 2 + width], or [N, width].
@@ -66,19 +66,19 @@ def continuous_value_model(input: Any, cvm: Any, use_cvm: bool = True) -> Any:  
 
 
 def filter_by_instag(ins: Any, ins_tag: Any, filter_tag: Any, is_lod: bool, out_val_if_empty: int = 0) -> list[Any]:
-    """The instances that have one of the wanted tags (Paddle 2.0: paddle.fluid.layers.filter_by_instag).
+    """The instances with one of the given tags (Paddle 2.0: paddle.fluid.layers.filter_by_instag).
 
     Args:
-        ins (Variable): [rows, width], float32, float64, int32 or int64; with `is_lod` its LoD cuts the instances, else
-            each row is one.
+        ins (Variable): [rows, width], float32, float64, int32 or int64; with `is_lod` its sequences are the instances,
+            else its rows.
         ins_tag (Variable): int64, the tags of each instance, with LoD.
-        filter_tag (Variable): int64, the wanted tags.
-        is_lod (bool): as above.
-        out_val_if_empty (int): what fills the one row that the result has when no instance is left.
+        filter_tag (Variable): int64, the tags to keep.
+        is_lod (bool): see above.
+        out_val_if_empty (int): value of the single row of the result if no instance is kept.
 
     Returns:
-        list: the rows of those instances, with LoD, and the weights of their losses, [instances, 1]: 1 each, but 0 when
-        none is left.
+        list: the rows of the kept instances, with LoD, and their loss weights, [instances, 1]: 1, or 0 if
+        none is kept.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -94,19 +94,19 @@ def filter_by_instag(ins: Any, ins_tag: Any, filter_tag: Any, is_lod: bool, out_
 
 
 def hash(input: Any, hash_size: int, num_hash: int = 1, name: str | None = None) -> Any:  # noqa: A001, A002
-    """Buckets of rows of integers, by XXH64 of their bytes (Paddle 2.0: paddle.fluid.layers.hash).
+    """Hash buckets of rows of integers, by XXH64 of their bytes (Paddle 2.0: paddle.fluid.layers.hash).
 
     Args:
         input (Variable): [N, length], int32 or int64.
-        hash_size (int): how many buckets there are.
-        num_hash (int): how many hashes, seeds 0, 1, ..., each row gets.
+        hash_size (int): number of buckets.
+        num_hash (int): number of hashes per row, with the seeds 0, 1, ...
         name (str, optional): a name for the output.
 
     Returns:
         Variable: [N, num_hash, 1] of the type and LoD of `input`.
 
     Raises:
-        TypeError: for other types. ValueError: for a `hash_size` of 0.
+        TypeError: for other types. ValueError: if `hash_size` is 0.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Images and their channels in fluid.layers: other sizes and borders, parts, grids, and a few more."""
+"""Image layers of fluid.layers.nn: resizing, padding, cropping, grids, local normalization and channel operations."""
 
 from __future__ import annotations
 
@@ -68,21 +68,20 @@ def image_resize(
     align_mode=1,
     data_format="NCHW",
 ):
-    """Images in another size, see :func:`paddle.nn.functional.interpolate`.
+    """Resizes images; see :func:`paddle.nn.functional.interpolate`.
 
     Args:
         input (Variable): [N, C, axes...], or [N, axes..., C] (`data_format`).
-        out_shape (list|tuple|Variable, optional): sizes of the axes; tensors of shape [1] go.
-        scale (float|Variable, optional): instead, one factor for all axes.
+        out_shape (list|tuple|Variable, optional): sizes of the axes; tensors of shape [1] are accepted.
+        scale (float|Variable, optional): instead of sizes, a factor for all axes.
         resample (str): "LINEAR", "BILINEAR", "TRILINEAR" or "NEAREST".
         actual_shape (Variable, optional): the sizes at run time.
-        align_corners (bool): corners lie on corners.
-        align_mode (int): 0: centres of squares, 1: their corners.
+        align_corners (bool): align the centers of the corner pixels.
+        align_mode (int): without align_corners: 0: pixel centers, 1: pixel corners.
         data_format (str): "NCW", "NWC"; "NCHW", "NHWC"; "NCDHW", "NDHWC".
 
     Raises:
-        ValueError: for another method, a number of dimensions that it does not take, neither size nor scale, or another
-            data_format.
+        ValueError: for an invalid method, number of dimensions or data_format, or neither size nor scale.
         TypeError: for sizes, a scale or align_corners of other types.
     """
     resample = resample.upper()
@@ -162,7 +161,7 @@ def resize_nearest(
 
 
 def image_resize_short(input, out_short_len, resample="BILINEAR"):  # noqa: A002
-    """Images [N, C, H, W] whose shorter side is `out_short_len` long, the other one in proportion.
+    """Images [N, C, H, W] resized to `out_short_len` along the shorter side, keeping proportions.
 
     Raises:
         ValueError: for another number of dimensions.
@@ -177,12 +176,12 @@ def image_resize_short(input, out_short_len, resample="BILINEAR"):  # noqa: A002
 
 
 def pad(x, paddings, pad_value=0.0, name=None):
-    """`x` with a frame of one number.
+    """`x` padded with a constant.
 
     Args:
         x (Variable): numbers.
-        paddings (list|tuple): two ints a dimension: elements before and behind it, none negative (ValueError).
-        pad_value (float): the number.
+        paddings (list|tuple): two ints per dimension: elements before and after it, none negative (ValueError).
+        pad_value (float): the constant.
     """
     return pad_all(x, paddings, pad_value, name)
 
@@ -195,13 +194,13 @@ def pad2d(
     data_format="NCHW",
     name=None,
 ):
-    """Images continued beyond their borders.
+    """Pads the height and width of images.
 
     Args:
         input (Variable): [N, C, H, W], or [N, H, W, C] for NHWC.
         paddings (list|tuple|Variable): top, bottom, left, right.
-        mode (str): "constant", "reflect" (the outermost pixel is not repeated), "edge" (it is).
-        pad_value (float): what "constant" continues by.
+        mode (str): "constant", "reflect" (without the edge pixel), "edge".
+        pad_value (float): the constant of "constant".
 
     Raises:
         AssertionError: for another mode.
@@ -215,19 +214,19 @@ def pad2d(
 
 
 def pad_constant_like(x, y, pad_value=0.0, name=None):
-    """`y` with as many numbers behind each dimension as make it as large as `x` (ValueError where it is larger)."""
+    """`y` padded with a constant after each dimension to the shape of `x` (ValueError if it is larger)."""
     check_type(x, "x", Variable, "pad_constant_like")
     check_variable_and_dtype(y, "y", NUMERIC, "pad_constant_like")
     return named(name, _ops.pad_constant_like, x, y, pad_value=float(pad_value))
 
 
 def crop(x, shape=None, offsets=None, name=None):
-    """The part of `x` that begins at `offsets`.
+    """A slice of `x` that begins at `offsets`.
 
     Args:
         x (Variable): float32.
-        shape (list|tuple|Variable): sizes, or a Variable of the shape that is wanted.
-        offsets (list|tuple|Variable, optional): an int a dimension (default: zeros).
+        shape (list|tuple|Variable): sizes, or a Variable whose shape is used.
+        offsets (list|tuple|Variable, optional): an int per dimension (default: zeros).
     """
     check_variable_and_dtype(x, "x", ["float32"], "crop")
     check_type(shape, "shape", (list, tuple, Variable), "crop")
@@ -240,12 +239,12 @@ def crop(x, shape=None, offsets=None, name=None):
 
 
 def random_crop(x, shape, seed=None):
-    """A part of each instance of a batch, at a random place.
+    """A slice of each instance of a batch at a random offset.
 
     Args:
         x (Variable): the batch.
-        shape (list): the shape of a part: the last dimensions of the result.
-        seed (int|Variable, optional): what the places begin with; a Variable holds what they go on with afterwards.
+        shape (list): the shape of a slice: the last dimensions of the result.
+        seed (int|Variable, optional): the seed; a Variable receives the next seed.
 
     Raises:
         ValueError: for a seed of another type.
@@ -281,7 +280,7 @@ def grid_sampler(x, grid, name=None):
 
 
 def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW"):  # noqa: A002
-    """input / (k + alpha * sum of the squares of `n` channels around) ** beta.
+    """Local response normalization: input / (k + alpha * sum of squares over `n` adjacent channels) ** beta.
 
     Args:
         input (Variable): float32 images of 4 dimensions.
@@ -289,7 +288,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format="NCHW
         data_format (str): "NCHW" or "NHWC".
 
     Raises:
-        ValueError: for another number of dimensions, format, or an even `n`.
+        ValueError: for another number of dimensions or format, or an even `n`.
     """
     check_variable_and_dtype(input, "input", ["float32"], "lrn")
     if len(input.shape) != 4:
@@ -307,12 +306,12 @@ def maxout(x, groups, name=None, axis=1):
 
 
 def label_smooth(label, prior_dist=None, epsilon=0.1, dtype="float32", name=None):
-    """:func:`paddle.nn.functional.label_smooth`; `dtype` says nothing more."""
+    """:func:`paddle.nn.functional.label_smooth`; `dtype` is ignored."""
     return common.label_smooth(label, prior_dist, epsilon, name)
 
 
 def space_to_depth(x, blocksize, name=None):
-    """Squares of pixels as channels: [N, C, H, W] to [N, C * b * b, H / b, W / b].
+    """Moves blocks of pixels to channels: [N, C, H, W] to [N, C * b * b, H / b, W / b].
 
     Args:
         x (Variable): numbers; C a multiple of b * b, H and W of b (ValueError).
@@ -325,10 +324,10 @@ def space_to_depth(x, blocksize, name=None):
 
 
 def shuffle_channel(x, group, name=None):
-    """The channels of [N, C, H, W] dealt out: first those that begin the groups, then the second ones, and so on.
+    """Shuffles the channels of [N, C, H, W]: transposes [group, C / group].
 
     Args:
-        group (int): groups; divides the channels (ValueError). TypeError for another type.
+        group (int): number of groups; divides the channels (ValueError). TypeError for another type.
     """
     if not isinstance(group, INTS):
         raise TypeError("group must be int type")
@@ -346,13 +345,13 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
 
 
 def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=None):
-    """act(every channel of `x` times `scale` plus `bias`).
+    """act(x * scale + bias) with a scale and bias per channel.
 
     Args:
         x (Variable): float32 or float64.
-        scale, bias (Variable): a number a channel.
-        data_layout (str): "NCHW": channels second; else last.
-        act (str, optional): an activation operator.
+        scale, bias (Variable): one element per channel.
+        data_layout (str): "NCHW": channels are the second dimension; else the last.
+        act (str, optional): name of an activation operator.
     """
     check_variable_and_dtype(x, "x", FLOATS, "affine_channel")
     check_type(scale, "scale", (Variable, type(None)), "affine_channel")
@@ -362,7 +361,7 @@ def affine_channel(x, scale=None, bias=None, data_layout="NCHW", name=None, act=
 
 
 def add_position_encoding(input, alpha, beta, name=None):  # noqa: A002
-    """alpha * input + beta * (sines, then cosines, of a word's place in its sequence).
+    """alpha * input + beta * sinusoidal position encoding.
 
     Args:
         input (Variable): float32 or float64, [N, words, size], or [words, size] with LoD; size even (ValueError).
@@ -372,11 +371,11 @@ def add_position_encoding(input, alpha, beta, name=None):  # noqa: A002
 
 
 def clip_by_norm(x, max_norm, name=None):
-    """`x`, made `max_norm` long (the root of its squares' sum) if it is longer.
+    """`x` scaled to the L2 norm `max_norm` if its norm is larger.
 
     Args:
         x (Variable): float32.
-        max_norm (float): greater than 0 (ValueError).
+        max_norm (float): positive (ValueError).
     """
     check_variable_and_dtype(x, "X", ["float32"], "clip_by_norm")
     check_type(max_norm, "max_norm", float, "clip_by_norm")

@@ -1,4 +1,4 @@
-"""Elements and slices by their indices, of fluid.layers."""
+"""Gathering, scattering and counting of elements, fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 
 
 def gather_nd(input, index, name=None):  # noqa: A002
-    """The slices of `input` that the rows of `index` name; see :func:`paddle.gather_nd`."""
+    """The slices of `input` at the rows of `index`; see :func:`paddle.gather_nd`."""
     return gather_scatter.gather_nd(input, index, name)
 
 
 def scatter_nd_add(ref, index, updates, name=None):
-    """`ref` with `updates` added to the slices that `index` names; see :func:`paddle.scatter_nd_add`."""
+    """`ref` with `updates` added to the slices at `index`; see :func:`paddle.scatter_nd_add`."""
     return gather_scatter.scatter_nd_add(ref, index, updates, name)
 
 
@@ -44,10 +44,10 @@ def expand_as(x, target_tensor, name=None):
 
     Args:
         x (Variable): bool, float32, float64, int32 or int64.
-        target_tensor (Variable): of as many dimensions, each size a multiple of that of `x`.
+        target_tensor (Variable): of the same number of dimensions, each size a multiple of that of `x`.
 
     Raises:
-        ValueError: for a shape that `x` does not fill.
+        ValueError: if the sizes are not multiples.
 
     Examples:
         >>> import paddle
@@ -75,16 +75,16 @@ def unstack(x, axis=0, num=None):
 
     Args:
         x (Variable): any type.
-        axis (int): which dimension.
-        num (int, optional): how many there must be.
+        axis (int): the dimension.
+        num (int, optional): the expected number of slices.
 
     Raises:
-        ValueError: where the number is not known, or another than `num`.
+        ValueError: if the number is unknown, or is not `num`.
     """
     if num is None:
         num = x.shape[axis]
         if num <= 0 and in_static_mode():
-            raise ValueError("unstack: the size along axis is unknown, and num is not given")
+            raise ValueError("unstack: num must be given, as the size along axis is unknown")
     return _ops.unstack(x, axis=int(axis), num=num)
 
 
@@ -98,7 +98,7 @@ def where(condition):
 
 
 def unique(x, dtype="int32"):
-    """The different elements of a vector in the order in which they come, and which of them each element is.
+    """The distinct elements of a vector in order of first occurrence, and for each element its index among them.
 
     Args:
         x (Variable): one dimension; float32, float64, int32 or int64.
@@ -118,7 +118,7 @@ def unique(x, dtype="int32"):
 
 
 def unique_with_counts(x, dtype="int32"):
-    """As :func:`unique`, and how often each element is there.
+    """As :func:`unique`, with the number of occurrences.
 
     Raises:
         TypeError: for another dtype. ValueError: for more than one dimension.

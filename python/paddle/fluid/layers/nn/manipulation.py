@@ -1,4 +1,4 @@
-"""Shapes, slices and indices of fluid.layers."""
+"""Shapes, transposition, splitting, slicing, gather and scatter of fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
     Args:
         x (Variable): numbers or bools.
-        shape (list|tuple|Variable): sizes: one may be -1 (what is left), 0 takes the size of `x`; tensors of shape
-            [1] go.
+        shape (list|tuple|Variable): sizes: one may be -1 (inferred), 0 copies the size of `x`; tensors of shape
+            [1] are accepted.
         actual_shape (Variable, optional): the shape at run time.
-        act (str, optional): an activation operator.
+        act (str, optional): name of an activation operator.
         inplace (bool): write `x` itself (static mode).
 
     Raises:
-        AssertionError: for sizes that cannot be.
+        AssertionError: for invalid sizes.
     """
     check_type(actual_shape, "actual_shape", (Variable, type(None)), "reshape")
     if not in_static_mode():
@@ -59,7 +59,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 
 def transpose(x, perm, name=None):
-    """`x` with its dimensions in the order `perm`: `paddle.transpose` without bools.
+    """`x` with its dimensions in the order `perm`: `paddle.transpose` without bool.
 
     Args:
         x (Variable): float16, float32, float64, int32 or int64.
@@ -67,19 +67,19 @@ def transpose(x, perm, name=None):
         name (str, optional): a name for the output.
 
     Raises:
-        TypeError: for another data type, and where `perm` is no list.
-        ValueError: when `perm` is no permutation.
+        TypeError: for another data type, or if `perm` is not a list.
+        ValueError: if `perm` is not a permutation.
     """
     check_variable_and_dtype(x, "x", HALF_NUMERIC, "transpose")
     return linalg.transpose(x, perm, name)
 
 
 def squeeze(input, axes, name=None):  # noqa: A002
-    """`input` without the dimensions `axes`, where their size is 1 (all of size 1 when empty).
+    """`input` without those dimensions `axes` whose size is 1 (all of size 1 if empty).
 
     Args:
         input (Variable): numbers or bools.
-        axes (list of int): which.
+        axes (list of int): dimensions.
     """
     check_type(axes, "axis/axes", (list, tuple), "squeeze")
     return api.squeeze(input, list(axes), name)
@@ -90,47 +90,49 @@ def unsqueeze(input, axes, name=None):  # noqa: A002
 
     Args:
         input (Variable): numbers or bools.
-        axes (int|list|tuple|Variable): positions in the result; tensors go.
+        axes (int|list|tuple|Variable): positions in the result; tensors are accepted.
     """
     return api.unsqueeze(input, axes, name)
 
 
 def split(input, num_or_sections, dim=-1, name=None):  # noqa: A002
-    """`input` cut along `dim`.
+    """`input` split along `dim`.
 
     Args:
         input (Variable): numbers or bools.
-        num_or_sections (int|list|tuple): how many equal parts, or their sizes: one may be -1, tensors of shape [1] go.
-        dim (int|Variable): where.
+        num_or_sections (int|list|tuple): number of equal parts, or their sizes, of which one may be -1; tensors of
+            shape [1] are accepted.
+        dim (int|Variable): the dimension.
 
     Returns:
         list of Variable.
 
     Raises:
-        AssertionError: when the size cannot be cut so.
-        ValueError: for a dimension that is not there.
+        AssertionError: if the size is not divisible.
+        ValueError: for a dimension that does not exist.
     """
     return api.split(input, num_or_sections, dim, name)
 
 
 def strided_slice(input, axes, starts, ends, strides):  # noqa: A002
-    """Parts of `input` from `starts` to `ends` along `axes`, every `strides`-th.
+    """The slice of `input` from `starts` to `ends` along `axes`, with the steps `strides`.
 
     Args:
         input (Variable): bool, float32, float64, int32 or int64.
-        axes (list|tuple of int): which dimensions.
-        starts, ends, strides (list|tuple|Variable): negative ones count from the end; tensors of shape [1] go.
+        axes (list|tuple of int): dimensions.
+        starts, ends, strides (list|tuple|Variable): negative values count from the end; tensors of shape [1] are
+            accepted.
     """
     return api.strided_slice(input, axes, starts, ends, strides)
 
 
 def gather(input, index, overwrite=True):  # noqa: A002
-    """The rows of `input` with the numbers `index`.
+    """The rows of `input` at `index`.
 
     Args:
         input (Variable): at least one dimension.
         index (Variable): int32 or int64, one dimension.
-        overwrite (bool): how equal rows count in the gradient: the last one (True), or all.
+        overwrite (bool): gradient of duplicate indices: the last one (True), or the sum.
     """
     check_variable_and_dtype(input, "x", [*HALF_NUMERIC, "uint8"], "gather")
     check_variable_and_dtype(index, "index", INDICES, "gather")
@@ -138,26 +140,26 @@ def gather(input, index, overwrite=True):  # noqa: A002
 
 
 def scatter(input, index, updates, name=None, overwrite=True):  # noqa: A002
-    """`input` with the rows `index` replaced by `updates`, or with these added.
+    """`input` with the rows at `index` replaced by `updates`, or with these added.
 
     Args:
         input (Variable): at least one dimension.
         index (Variable): int32 or int64, one dimension.
-        updates (Variable): one row for each index.
-        overwrite (bool): replace, rather than add up.
+        updates (Variable): one row per index.
+        overwrite (bool): replace instead of adding.
     """
     return named(name, _ops.scatter, input, index, updates, overwrite=overwrite)
 
 
 def flatten(x, axis=1, name=None):
-    """`x` as a matrix: the dimensions before `axis` make the rows.
+    """`x` as a matrix: the dimensions before `axis` form the rows.
 
     Args:
         x (Variable): at least `axis` dimensions.
         axis (int): from 0 to the number of dimensions.
 
     Raises:
-        TypeError: when `x` is no Variable, or in a Program of another type than 2.0.2 flattens.
+        TypeError: if `x` is not a Variable, or in a Program has a type that 2.0.2 does not flatten.
         ValueError: for another axis.
     """
     check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64"], "flatten")

@@ -1,4 +1,4 @@
-"""Arithmetic, products and reductions of fluid.layers."""
+"""Arithmetic, products, reductions and logical operators of fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ def mean(x, name=None):
 
 
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
-    """The product of matrices to which `x` and `y` are flattened.
+    """The product of `x` and `y` flattened to matrices.
 
     Args:
         x, y (Variable): float16, float32 or float64.
-        x_num_col_dims, y_num_col_dims (int): how many leading dimensions make the rows.
+        x_num_col_dims, y_num_col_dims (int): number of leading dimensions that form the rows.
 
     Returns:
         Variable: x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:].
@@ -166,15 +166,15 @@ def _check_product(x, y, transpose_x: bool, transpose_y: bool) -> None:
 
 
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
-    """alpha * (x @ y), batches of matrices included.
+    """alpha * (x @ y), with batch dimensions.
 
     Args:
-        x, y (Variable): float16, float32 or float64; one dimension: a vector.
+        x, y (Variable): float16, float32 or float64; one dimension is a vector.
         transpose_x, transpose_y (bool): swap the last two dimensions first.
         alpha (float): a factor.
 
     Raises:
-        AssertionError, ValueError: for shapes that do not fit.
+        AssertionError, ValueError: for incompatible shapes.
     """
     if in_static_mode():
         _check_product(x, y, transpose_x, transpose_y)
@@ -186,10 +186,10 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
     Args:
         x (Variable): numbers.
-        scale (float|Variable): a factor; a tensor of shape [1] goes.
-        bias (float): what to add.
-        bias_after_scale (bool): add after multiplying.
-        act (str, optional): an activation operator.
+        scale (float|Variable): a factor; a tensor of shape [1] is accepted.
+        bias (float): the summand.
+        bias_after_scale (bool): add after the multiplication.
+        act (str, optional): name of an activation operator.
     """
     check_variable_and_dtype(x, "x", [*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"], "scale")
     keywords = {"bias": float(bias), "bias_after_scale": bias_after_scale}
@@ -204,13 +204,13 @@ def sum(x):  # noqa: A001
     """The sum of several tensors.
 
     Args:
-        x (Variable|list of Variable): of one shape and type.
+        x (Variable|list of Variable): of the same shape and type.
     """
     return add_n(x)
 
 
 def clip(x, min, max, name=None):  # noqa: A002
-    """`x` with what is below `min` or above `max` set to these.
+    """`x` clipped to [min, max], element by element.
 
     Args:
         x (Variable): float16, float32 or float64.
@@ -232,27 +232,27 @@ def _logical_of_two(op_type, x, y, out, name):
     if in_static_mode():
         check_type(y, "y", Variable, op_type)
         if x.dtype != y.dtype:
-            raise TypeError(f"{op_type} needs one type, not {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
+            raise TypeError(f"{op_type}: x and y differ in type: {convert_dtype(x.dtype)} and {convert_dtype(y.dtype)}")
     return _logical(op_type, (x, y), out, name)
 
 
 def logical_and(x, y, out=None, name=None):
-    """x and y of bool tensors, element by element; into `out` when given."""
+    """x and y of bool tensors, element by element; written to `out` if given."""
     return _logical_of_two("logical_and", x, y, out, name)
 
 
 def logical_or(x, y, out=None, name=None):
-    """x or y of bool tensors, element by element; into `out` when given."""
+    """x or y of bool tensors, element by element; written to `out` if given."""
     return _logical_of_two("logical_or", x, y, out, name)
 
 
 def logical_xor(x, y, out=None, name=None):
-    """Either x or y of bool tensors, element by element; into `out` when given."""
+    """x xor y of bool tensors, element by element; written to `out` if given."""
     return _logical_of_two("logical_xor", x, y, out, name)
 
 
 def logical_not(x, out=None, name=None):
-    """not x of a bool tensor, element by element; into `out` when given."""
+    """not x of a bool tensor, element by element; written to `out` if given."""
     return _logical("logical_not", (x,), out, name)
 
 
@@ -282,13 +282,13 @@ def log(x, name=None):
 
 
 def smooth_l1(x: Any, y: Any, inside_weight: Any = None, outside_weight: Any = None, sigma: float | None = None) -> Any:
-    """The sum over each row of outside_weight * f(inside_weight * (x - y)), where f(d) is 0.5 * (sigma * d) squared
-    below 1 / sigma squared, and abs(d) - 0.5 / sigma squared beyond.
+    """Smooth L1 loss: the sum over each row of outside_weight * f(inside_weight * (x - y)), with f(d) =
+    0.5 * (sigma * d) squared below 1 / sigma squared, and abs(d) - 0.5 / sigma squared above.
 
     Args:
         x, y (Variable): [N, ...], float32 or float64.
         inside_weight, outside_weight (Variable): of the same shape; both or none.
-        sigma (float): 1.0 where None.
+        sigma (float): default 1.0.
 
     Returns:
         Variable: [N, 1].
@@ -298,17 +298,17 @@ def smooth_l1(x: Any, y: Any, inside_weight: Any = None, outside_weight: Any = N
 
 
 def mean_iou(input: Any, label: Any, num_classes: int) -> Any:  # noqa: A002
-    """The mean over the classes of intersection over union of predicted and true places.
+    """The mean over the classes of intersection over union of predictions and labels.
 
     Args:
-        input, label (Variable): int32 or int64 classes, of one shape.
-        num_classes (int): how many there are.
+        input, label (Variable): int32 or int64 classes, of the same shape.
+        num_classes (int): number of classes.
 
     Returns:
-        tuple: the mean, float32 [1], and the numbers of wrong and of right places by class, int32 [num_classes].
+        tuple: the mean, float32 [1], and the numbers of wrong and of correct elements per class, int32 [num_classes].
 
     Raises:
-        ValueError: for a number that is no class.
+        ValueError: for an element that is not a class.
 
     Examples:
         >>> import paddle

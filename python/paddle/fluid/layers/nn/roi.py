@@ -1,4 +1,4 @@
-"""Layers of fluid that pool regions of interest (RoIs) of feature maps."""
+"""Pooling of regions of interest (RoIs) of feature maps, fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check_sizes(where: str, spatial_scale: Any, height: Any, width: Any) -> Non
 
 def _counted(where: str, rois_num: Any) -> None:
     if not in_static_mode():
-        assert rois_num is not None, f"{where}: in dygraph mode rois_num must say how many RoIs each image has"
+        assert rois_num is not None, f"{where}: rois_num (the number of RoIs per image) is required in dygraph mode"
 
 
 def roi_pool(
@@ -45,25 +45,25 @@ def roi_pool(
     rois_num: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The maximum of each of pooled_height x pooled_width bins of every RoI.
+    """RoI max pooling: the maximum of each of pooled_height x pooled_width bins of every RoI.
 
-    Corners are rounded to elements of the map; a bin outside of it is 0.
+    Corners are rounded to elements of the map; a bin outside of the map is 0.
 
     Args:
         input (Variable): feature maps, [N, C, H, W], float32 (in dygraph mode also float64).
-        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or rois_num, says whose image a RoI is in.
+        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or rois_num, assigns RoIs to images.
         pooled_height, pooled_width (int): bins along each side.
-        spatial_scale (float): by which the corners are multiplied: size of the map / size of the image.
+        spatial_scale (float): factor of the corners: size of the map / size of the image.
         rois_num (Variable): int32 [N], the number of RoIs of each image; required in dygraph mode.
         name (str): a name for the output.
 
     Returns:
-        Variable: [R, C, pooled_height, pooled_width]; in dygraph mode also where the maxima stand, int64.
+        Variable: [R, C, pooled_height, pooled_width]; in dygraph mode also the indices of the maxima, int64.
 
     Raises:
         TypeError: for maps or RoIs of another type.
-        IndexError: for sizes or a scale that are not above 0.
-        ValueError: for shapes or numbers of RoIs that do not fit.
+        IndexError: for sizes or a scale that are not positive.
+        ValueError: for incompatible shapes or numbers of RoIs.
 
     Examples:
         >>> import paddle
@@ -97,14 +97,14 @@ def roi_align(
     rois_num: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The mean of bilinear samples in each of pooled_height x pooled_width bins of every RoI; nothing is rounded.
+    """RoI align: the mean of bilinear samples in each of pooled_height x pooled_width bins, without rounding.
 
     Args:
         input (Variable): feature maps, [N, C, H, W], float32 or float64.
-        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or rois_num, says whose image a RoI is in.
+        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or rois_num, assigns RoIs to images.
         pooled_height, pooled_width (int): bins along each side.
-        spatial_scale (float): by which the corners are multiplied: size of the map / size of the image.
-        sampling_ratio (int): samples along each side of a bin; -1 takes about one for each element.
+        spatial_scale (float): factor of the corners: size of the map / size of the image.
+        sampling_ratio (int): samples along each side of a bin; -1: about one per element.
         rois_num (Variable): int32 [N], the number of RoIs of each image; required in dygraph mode.
         name (str): a name for the output.
 
@@ -113,7 +113,7 @@ def roi_align(
 
     Raises:
         TypeError: for maps or RoIs of another type.
-        ValueError: for sizes or a scale that are not above 0, for shapes or numbers of RoIs that do not fit.
+        ValueError: for sizes or a scale that are not positive, or incompatible shapes or numbers of RoIs.
 
     Examples:
         >>> import paddle
@@ -146,13 +146,13 @@ def psroi_pool(
     pooled_width: int,
     name: str | None = None,
 ) -> Any:
-    """The average of each bin of every RoI, where each bin reads a plane of its own (position-sensitive score maps).
+    """Position-sensitive RoI pooling: the average of each bin, where each bin reads its own channel.
 
     Args:
         input (Variable): [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
-        rois (Variable): [R, 4] with a LoD that says whose image a RoI is in; corners are rounded.
+        rois (Variable): [R, 4] with a LoD that assigns RoIs to images; corners are rounded.
         output_channels (int): channels of the result, more than 1.
-        spatial_scale (float): by which the corners are multiplied.
+        spatial_scale (float): factor of the corners.
         pooled_height, pooled_width (int): bins along each side.
         name (str): a name for the output.
 
@@ -160,8 +160,8 @@ def psroi_pool(
         Variable: [R, output_channels, pooled_height, pooled_width].
 
     Raises:
-        TypeError: if output_channels, pooled_height or pooled_width is no int, or spatial_scale no float.
-        ValueError: for shapes that do not fit.
+        TypeError: if output_channels, pooled_height or pooled_width is not an int, or spatial_scale not a float.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -195,12 +195,12 @@ def prroi_pool(
     batch_roi_nums: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The mean of the interpolated map over each bin of every RoI: an integral, with gradients of the corners, too.
+    """Precise RoI pooling: the mean of the interpolated map over each bin, an integral with gradients of the corners.
 
     Args:
         input (Variable): feature maps, [N, C, H, W], float32.
-        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or batch_roi_nums, says whose image a RoI is in.
-        spatial_scale (float): by which the corners are multiplied.
+        rois (Variable): [R, 4], left, top, right, bottom. Its LoD, or batch_roi_nums, assigns RoIs to images.
+        spatial_scale (float): factor of the corners.
         pooled_height, pooled_width (int): bins along each side.
         batch_roi_nums (Variable): int64 [N], the number of RoIs of each image.
         name (str): a name for the output.
@@ -209,8 +209,8 @@ def prroi_pool(
         Variable: [R, C, pooled_height, pooled_width].
 
     Raises:
-        TypeError: for maps or RoIs of another type, a scale that is no float, sizes that are no ints.
-        ValueError: for shapes or numbers of RoIs that do not fit.
+        TypeError: for maps or RoIs of another type, a scale that is not a float, or sizes that are not ints.
+        ValueError: for incompatible shapes or numbers of RoIs.
 
     Examples:
         >>> import paddle
@@ -248,29 +248,29 @@ def deformable_roi_pooling(
     position_sensitive: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The mean of bilinear samples in each bin of every RoI, where learned displacements move the bins.
+    """Deformable RoI pooling: the mean of bilinear samples in each bin, displaced by learned offsets.
 
     Args:
         input (Variable): feature maps, [N, C, H, W], float32 or float64.
-        rois (Variable): [R, 4] with a LoD that says whose image a RoI is in; corners are rounded.
-        trans (Variable): displacements, [R, 2 * classes, H', W'] with H' and W' of part_size: across and down as parts
-            of the RoI's sides, times trans_std. Channels of a class move together.
-        no_trans (bool): whether bins stay where they are.
-        spatial_scale (float): by which the corners are multiplied.
-        group_size (list or tuple of 2 ints): groups of planes along each side, for position-sensitive maps.
+        rois (Variable): [R, 4] with a LoD that assigns RoIs to images; corners are rounded.
+        trans (Variable): offsets, [R, 2 * classes, H', W'] with H' and W' of part_size: x and y relative to
+            the RoI's sides, times trans_std. Channels of a class share offsets.
+        no_trans (bool): ignore the offsets.
+        spatial_scale (float): factor of the corners.
+        group_size (list or tuple of 2 ints): groups of channels along each side, for position-sensitive maps.
         pooled_height, pooled_width (int): bins along each side.
-        part_size (list or tuple of 2 ints): parts along each side that have displacements; None: as there are bins.
+        part_size (list or tuple of 2 ints): parts along each side that have offsets; None: the number of bins.
         sample_per_part (int): samples along each side of a bin.
         trans_std (float): see trans.
-        position_sensitive (bool): whether the result has C / pooled_height / pooled_width channels instead of C.
+        position_sensitive (bool): the result has C / pooled_height / pooled_width channels instead of C.
         name (str): a name for the output.
 
     Returns:
         Variable: [R, channels, pooled_height, pooled_width].
 
     Raises:
-        TypeError: for variables of another type; group_size or part_size that is no list or tuple.
-        ValueError: for shapes that do not fit.
+        TypeError: for variables of another type, or if group_size or part_size is not a list or tuple.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -318,25 +318,25 @@ def roi_perspective_transform(
     spatial_scale: float = 1.0,
     name: str | None = None,
 ) -> Any:
-    """Quadrangles of the maps turned into rectangles of one size, each by the perspective that its corners give.
+    """Warps quadrangles of the maps to rectangles of one size, by the perspective transform of their corners.
 
-    A rectangle is filled as far to the right as keeps the quadrangle's proportions; the rest is 0.
+    A rectangle is filled from the left as far as the quadrangle's proportions allow; the rest is 0.
 
     Args:
         input (Variable): feature maps, [N, C, H, W], float32.
-        rois (Variable): [R, 8], x and y of each corner from the top left one on clockwise; its LoD says whose image a
-            quadrangle is in.
-        transformed_height, transformed_width (int): of the rectangles.
-        spatial_scale (float): by which the corners are multiplied.
-        name (str): a name for the outputs.
+        rois (Variable): [R, 8], x and y of each corner, clockwise from the top left one; its LoD assigns
+            quadrangles to images.
+        transformed_height, transformed_width (int): size of the rectangles.
+        spatial_scale (float): factor of the corners.
+        name (str): prefix of the outputs' names.
 
     Returns:
-        tuple: the rectangles [R, C, transformed_height, transformed_width]; 1 where these were filled, int32
-        [R, 1, transformed_height, transformed_width]; the matrices of the perspectives, [R, 9].
+        tuple: the rectangles [R, C, transformed_height, transformed_width]; a mask of filled elements, int32
+        [R, 1, transformed_height, transformed_width]; the transform matrices, [R, 9].
 
     Raises:
-        TypeError: for variables of another type, sizes that are no ints, a scale that is no float.
-        ValueError: for shapes that do not fit.
+        TypeError: for variables of another type, sizes that are not ints, or a scale that is not a float.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

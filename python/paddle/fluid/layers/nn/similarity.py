@@ -1,4 +1,4 @@
-"""Layers of fluid.layers that compare feature maps, or the elements of one."""
+"""Layers that compare feature maps: fsp_matrix and similarity_focus of fluid.layers.nn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["fsp_matrix", "similarity_focus"]
 
 
 def fsp_matrix(x, y):
-    """The products of all channels of `x` with those of `y`, averaged over the places (the flow of a solution
-    procedure, which networks are distilled with).
+    """The flow-of-solution-procedure matrix, for distillation: products of all channels of `x` with those of `y`,
+    averaged over the positions.
 
     Args:
         x (Variable): [N, C1, H, W], float32 or float64.
@@ -23,7 +23,7 @@ def fsp_matrix(x, y):
         Variable: [N, C1, C2].
 
     Raises:
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -36,21 +36,21 @@ def fsp_matrix(x, y):
 
 
 def similarity_focus(input, axis, indexes, name=None):  # noqa: A002
-    """Marks the largest elements of the matrices at `indexes` of an axis: the largest, then the largest in another row
-    and another column, and so on. The marks stand at all places of the axis.
+    """A mask of the largest elements of the matrices at `indexes` of an axis: greedily the largest in rows and
+    columns that have none yet. The mask is the same at all indices of the axis.
 
     Args:
-        input (Variable): of four dimensions, float32 or float64; the first one is the batch.
+        input (Variable): of four dimensions, the first being the batch; float32 or float64.
         axis (int): 1, 2 or 3.
-        indexes (list of int): places on that axis.
+        indexes (list of int): indices along that axis.
         name (str): a name for the output.
 
     Returns:
-        Variable: 1 where there is a mark, else 0, of the shape of `input`.
+        Variable: 1 at marked elements, else 0, of the shape of `input`.
 
     Raises:
-        TypeError: for an `axis` that is no int, `indexes` that are no list.
-        ValueError: for another axis, no indexes, or indexes that are none.
+        TypeError: if `axis` is not an int, or `indexes` not a list.
+        ValueError: for an invalid axis or index, or no indexes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid

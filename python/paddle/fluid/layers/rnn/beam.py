@@ -1,4 +1,4 @@
-"""The search for the best sentences with arrays and While: a step of it, and the sentences at the end."""
+"""Beam search with arrays and While: one step, and the decoding of the sentences."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def beam_search(
 ):
     """One step of a beam search: the best `beam_size` continuations of the prefixes of every source sentence.
 
-    A prefix that has ended stays as it is; a source all of whose sentences had ended before has none any more.
+    A finished prefix is kept unchanged; a source whose sentences have all finished has no prefixes any more.
 
     Args:
         pre_ids (Variable): the last token of every prefix, int64 [prefixes, 1].
         pre_scores (Variable): their scores, float32 [prefixes, 1].
-        ids (Variable|None): candidates, int64 [prefixes, candidates]; None: all tokens, by number.
-        scores (Variable): theirs, float32 [prefixes, candidates], with a LoD of two levels.
-        beam_size (int): sentences that are kept for a source.
+        ids (Variable|None): candidate tokens, int64 [prefixes, candidates]; None: all tokens.
+        scores (Variable): their scores, float32 [prefixes, candidates], with a LoD of two levels.
+        beam_size (int): number of sentences kept per source.
         end_id (int): the token that ends a sentence.
-        level (int): of the LoD, whose sequences are the sources.
-        is_accumulated (bool): `scores` are those of whole prefixes; else probabilities of the candidates.
-        name (str, optional): a name for the outputs.
-        return_parent_idx (bool): give the prefix of each as well.
+        level (int): the LoD level whose sequences are the sources.
+        is_accumulated (bool): `scores` are accumulated over the prefixes; else probabilities of the candidates.
+        name (str, optional): prefix of the outputs' names.
+        return_parent_idx (bool): also return the prefix of each selected token.
 
     Returns:
-        (Variable, Variable): tokens and scores, [selected, 1], with a LoD that says where each goes on from; and int32
+        (Variable, Variable): tokens and scores, [selected, 1], with a LoD that assigns them to prefixes; and int32
         [selected] with `return_parent_idx`.
 
     Examples:
@@ -73,17 +73,17 @@ def beam_search(
 
 
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
-    """The sentences that the steps of a beam search spell.
+    """The sentences found by the steps of a beam search.
 
     Args:
-        ids, scores (Variable): arrays of what `beam_search` gave in every step.
+        ids, scores (Variable): arrays of the results of `beam_search` in every step.
         beam_size (int): as in the search.
         end_id (int): the token that ends a sentence.
-        name (str, optional): a name for the outputs.
+        name (str, optional): prefix of the outputs' names.
 
     Returns:
-        (Variable, Variable): tokens (int64) and their scores, one after the other, with a LoD of two levels: the
-        sentences of each source, the best first, and the tokens of each sentence.
+        (Variable, Variable): tokens (int64) and their scores, with a LoD of two levels: the
+        sentences of each source, by descending score, and the tokens of each sentence.
     """
     check_variable_and_dtype(ids, "ids", ["int64"], "beam_search_encode")
     check_variable_and_dtype(scores, "scores", ["float32"], "beam_search_encode")

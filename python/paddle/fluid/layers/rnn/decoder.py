@@ -1,4 +1,4 @@
-"""Recurrent networks of fluid.layers: cells, and decoders with their helpers."""
+"""Cells of recurrent networks, and decoders with their helpers, fluid.layers.rnn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class RNNCell:
-    """Base of cells: a subclass says in `call` what a step computes."""
+    """Base of cells: a subclass implements the step in `call`."""
 
     def call(self, inputs, states, **kwargs):
         """(outputs, new states) of a step."""
@@ -47,7 +47,7 @@ class RNNCell:
         return self.call(inputs, states, **kwargs)
 
     def get_initial_states(self, batch_ref, shape=None, dtype="float32", init_value=0, batch_dim_idx=0):
-        """States to begin with; see `paddle.nn.RNNCellBase.get_initial_states`."""
+        """Initial states; see `paddle.nn.RNNCellBase.get_initial_states`."""
         check_variable_and_dtype(flatten(batch_ref)[0], "batch_ref", NUMERIC, "RNNCell")
         check_type(shape, "shape", (list, tuple, type(None), int), "RNNCell")
         check_dtype(dtype, "dtype", FLOATS, "RNNCell")
@@ -55,24 +55,24 @@ class RNNCell:
 
     @property
     def state_shape(self):
-        """The shape of a state without the batch, or a structure of these; given by the subclass."""
+        """The shape of a state without the batch, or a nested structure of shapes; implemented by subclasses."""
         raise NotImplementedError("Please add implementation for `state_shape` in the used cell.")
 
     @property
     def state_dtype(self):
-        """The element type of a state; given by the subclass."""
+        """The element type of a state; implemented by subclasses."""
         raise NotImplementedError("Please add implementation for `state_dtype` in the used cell.")
 
 
 class GRUCell(RNNCell):
-    """A gated recurrent unit, whose parameters are made at the first call.
+    """A gated recurrent unit; its parameters are created at the first call.
 
     Args:
-        hidden_size (int): the width of the state.
+        hidden_size (int): width of the state.
         param_attr, bias_attr (ParamAttr): of weights and biases.
-        gate_activation, activation (callable): of gates (default: sigmoid) and candidate (default: tanh).
+        gate_activation, activation (callable): of the gates (default: sigmoid) and the candidate (default: tanh).
         dtype (str): "float32" or "float64".
-        name (str): goes before the names of the parameters.
+        name (str): prefix of the parameters' names.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class GRUCell(RNNCell):
 
 
 class LSTMCell(RNNCell):
-    """A long short-term memory, whose parameters are made at the first call.
+    """A long short-term memory; its parameters are created at the first call.
 
     Args:
-        forget_bias (float): added to the sum of the forget gate.
+        forget_bias (float): bias of the forget gate.
 
     The others are those of :class:`GRUCell`.
     """
@@ -146,23 +146,23 @@ class LSTMCell(RNNCell):
 
 
 class DecodeHelper:
-    """What :class:`BasicDecoder` asks: how to begin, what a step chooses, and what the next one begins with."""
+    """Interface that :class:`BasicDecoder` calls: initial inputs, sampling, and the next inputs."""
 
     def initialize(self):
         """(first inputs, finished)"""
 
     def sample(self, time, outputs, states):
-        """The ids that a step chooses."""
+        """The sampled ids of a step."""
 
     def next_inputs(self, time, outputs, states, sample_ids):
         """(finished, next inputs, next states)"""
 
 
 class TrainingHelper(DecodeHelper):
-    """Inputs are those of the data, step by step.
+    """Teacher forcing: inputs are taken from the data.
 
     Args:
-        inputs (Variable): [batch, steps, ...], or a structure of these.
+        inputs (Variable): [batch, steps, ...], or a nested structure of these.
         sequence_length (Variable): int32 or int64 [batch].
         time_major (bool): inputs are [steps, batch, ...].
     """
@@ -172,7 +172,7 @@ class TrainingHelper(DecodeHelper):
         self.sequence_length = sequence_length
         self.time_major = time_major
 
-        # One step more, which is asked for behind the last one.
+        # One more step, which is read after the last one.
         def longer(x):
             rest = [0, 0] * (len(x.shape) - (1 if time_major else 2))
             return _ops.pad(x, paddings=([0, 1] if time_major else [0, 0, 0, 1]) + rest)
@@ -180,17 +180,17 @@ class TrainingHelper(DecodeHelper):
         self.inputs_ = map_structure(longer, self.inputs)
 
     def initialize(self):
-        """The first step's inputs; finished are empty sequences."""
+        """The inputs of the first step; empty sequences are finished."""
         zero = _ops.fill_constant(shape=[1], dtype=self.sequence_length.dtype, value=0.0)
         finished = _ops.equal(self.sequence_length, zero)
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
     def sample(self, time, outputs, states):
-        """The best id."""
+        """The ids of the highest scores."""
         return _ops.arg_max(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
-        """The inputs of the step after `time`, whatever was chosen."""
+        """The inputs of the step after `time`, independent of the sampled ids."""
         following = cast(time, VarType.INT32) + 1
         self.sequence_length = cast(self.sequence_length, VarType.INT32)
         finished = _ops.less_equal(self.sequence_length, following)
@@ -212,12 +212,12 @@ class TrainingHelper(DecodeHelper):
 
 
 class GreedyEmbeddingHelper(DecodeHelper):
-    """The best id of each step is the next one's input.
+    """Greedy decoding: the best id of each step is the next input.
 
     Args:
-        embedding_fn (callable): makes inputs of ids.
+        embedding_fn (callable): ids to inputs.
         start_tokens (Variable): int64 [batch].
-        end_token (int): ends a sequence.
+        end_token (int): the token that ends a sequence.
     """
 
     def __init__(self, embedding_fn, start_tokens, end_token):
@@ -226,27 +226,27 @@ class GreedyEmbeddingHelper(DecodeHelper):
         self.end_token = _ops.fill_constant(shape=[1], dtype=VarType.INT64, value=float(end_token))
 
     def initialize(self):
-        """The inputs of the start tokens; nothing is finished."""
+        """The inputs of the start tokens; no sequence is finished."""
         finished = _ops.fill_constant_batch_size_like(
             self.start_tokens, shape=[-1], dtype=VarType.BOOL, value=0.0, force_cpu=True
         )
         return self.embedding_fn(self.start_tokens), finished
 
     def sample(self, time, outputs, states):
-        """The best id."""
+        """The ids of the highest scores."""
         return _ops.arg_max(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
-        """The inputs of what was chosen; finished are those that chose the end."""
+        """The inputs of the sampled ids; sequences that sampled the end token are finished."""
         return _ops.equal(sample_ids, self.end_token), self.embedding_fn(sample_ids), states
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """An id drawn by each step's probabilities is the next one's input.
+    """Decoding by sampling: an id drawn from each step's probabilities is the next input.
 
     Args:
-        softmax_temperature (float): outputs are divided by it first.
-        seed (int): of the generator; 0 or None: the global one.
+        softmax_temperature (float): divisor of the outputs.
+        seed (int): of the random generator; 0 or None: the global one.
     """
 
     def __init__(self, embedding_fn, start_tokens, end_token, softmax_temperature=None, seed=None):
@@ -257,7 +257,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         self.seed = seed
 
     def sample(self, time, outputs, states):
-        """An id by softmax(outputs / temperature)."""
+        """Ids sampled from softmax(outputs / temperature)."""
         scores = outputs if self.softmax_temperature is None else outputs / self.softmax_temperature
         probs = _ops.softmax(scores)
         probs.stop_gradient = True
@@ -265,12 +265,12 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class BasicDecoder(Decoder):
-    """A cell whose inputs a helper chooses.
+    """A decoder of a cell and a helper.
 
     Args:
-        cell (callable): inputs and states to outputs and states.
-        helper (DecodeHelper): chooses.
-        output_fn (callable): makes scores of the cell's outputs.
+        cell (callable): (inputs, states) to (outputs, states).
+        helper (DecodeHelper): chooses the inputs.
+        output_fn (callable): maps the cell's outputs to scores.
     """
 
     OutputWrapper = collections.namedtuple("OutputWrapper", ("cell_outputs", "sample_ids"))

@@ -1,4 +1,4 @@
-"""Recurrent networks over sequences with LoD, and single steps, of fluid.layers."""
+"""LSTM and GRU over LoD sequences, single steps, and the CUDNN-style LSTM of fluid.layers.rnn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"identity": 0, "sigmoid": 1, "tanh": 2, "relu": 3}
 
 
 def _check(where: str, input, *states) -> None:  # noqa: A002
-    assert in_static_mode(), f"{where} is for Programs only; paddle.nn has LSTM and GRU"
+    assert in_static_mode(), f"{where} is for Programs only; use paddle.nn.LSTM or GRU"
     check_variable_and_dtype(input, "input", FLOATS, where)
     for state in states:
         check_type(state, "h_0, c_0", (Variable, type(None)), where)
@@ -49,16 +49,16 @@ def dynamic_lstm(  # noqa: D417
     dtype="float32",
     name=None,
 ):
-    """An LSTM over sequences with a LoD, whose input has been multiplied by the input weights already.
+    """An LSTM over sequences with a LoD; the input is already multiplied by the input weights.
 
     Args:
         input (Variable): float32 or float64 [rows, 4 * width] with a LoD.
         size (int): 4 * width.
-        h_0, c_0 (Variable): first states [sequences, width]; zeros when None.
-        param_attr (ParamAttr): of the weight [width, 4 * width]; columns are candidate, input, forget, output.
+        h_0, c_0 (Variable): initial states [sequences, width]; default zeros.
+        param_attr (ParamAttr): of the weight [width, 4 * width]; columns: candidate, input, forget and output gate.
         bias_attr (ParamAttr): of the bias [1, 4 * width], with peepholes [1, 7 * width].
-        use_peepholes (bool): the cell acts on input, forget and output gate.
-        is_reverse (bool): from the last step of each sequence.
+        use_peepholes (bool): connect the cell to the input, forget and output gate.
+        is_reverse (bool): run from the last step of each sequence.
         gate_activation, cell_activation, candidate_activation (str): "sigmoid", "tanh", "relu" or "identity".
         dtype (str): of the parameters.
 
@@ -110,13 +110,13 @@ def dynamic_lstmp(  # noqa: D417
     cell_clip=None,
     proj_clip=None,
 ):
-    """As :func:`dynamic_lstm`, but the hidden state is projected before it goes to the next step.
+    """As :func:`dynamic_lstm`, with a projection of the hidden state before the next step.
 
     Args:
-        proj_size (int): the width of the projection.
-        proj_activation (str): "identity" leaves it out; else it is `cell_activation`, as in Paddle.
-        h_0 (Variable): first projections [sequences, proj_size]; `c_0` [sequences, width]; zeros when None.
-        cell_clip, proj_clip (float): cells and projections stay within plus and minus this.
+        proj_size (int): width of the projection.
+        proj_activation (str): "identity": none; any other value applies `cell_activation`, as in Paddle.
+        h_0 (Variable): initial projections [sequences, proj_size]; `c_0` [sequences, width]; default zeros.
+        cell_clip, proj_clip (float): bounds of the magnitudes of cells and projections.
 
     Returns:
         (projections [rows, proj_size], cells [rows, width]), with the LoD of the input.
@@ -165,17 +165,17 @@ def dynamic_gru(  # noqa: D417
     h_0=None,
     origin_mode=False,
 ):
-    """A GRU over sequences with a LoD, whose input has been multiplied by the input weights already.
+    """A GRU over sequences with a LoD; the input is already multiplied by the input weights.
 
     Args:
         input (Variable): float32 or float64 [rows, 3 * size] with a LoD.
-        size (int): the width of the states.
-        param_attr (ParamAttr): of the weight [size, 3 * size]: update and reset gate, then the candidate.
+        size (int): width of the states.
+        param_attr (ParamAttr): of the weight [size, 3 * size]: update gate, reset gate, candidate.
         bias_attr (ParamAttr): of the bias [1, 3 * size].
-        is_reverse (bool): from the last step of each sequence.
+        is_reverse (bool): run from the last step of each sequence.
         gate_activation, candidate_activation (str): "sigmoid", "tanh", "relu" or "identity".
-        h_0 (Variable): first states [sequences, size]; zeros when None.
-        origin_mode (bool): h = u * before + (1 - u) * c instead of h = (1 - u) * before + u * c.
+        h_0 (Variable): initial states [sequences, size]; default zeros.
+        origin_mode (bool): h = u * previous + (1 - u) * c instead of h = (1 - u) * previous + u * c.
 
     Returns:
         Variable: hidden states [rows, size] with the LoD of the input.
@@ -210,18 +210,18 @@ def gru_unit(  # noqa: D417
     gate_activation="sigmoid",
     origin_mode=False,
 ):
-    """One step of a GRU, whose input has been multiplied by the input weights already.
+    """One step of a GRU; the input is already multiplied by the input weights.
 
     Args:
         input (Variable): float32 or float64 [batch, 3 * width].
-        hidden (Variable): the states before, [batch, width].
+        hidden (Variable): the previous states, [batch, width].
         size (int): 3 * width.
         param_attr, bias_attr (ParamAttr): of the weight [width, 3 * width] and the bias [1, 3 * width] (False: none).
         activation, gate_activation (str): "sigmoid", "tanh", "relu" or "identity".
         origin_mode (bool): as of :func:`dynamic_gru`.
 
     Returns:
-        (states, states before behind the reset gate, gates).
+        (states, reset previous states, gates).
     """
     check_variable_and_dtype(input, "input", takes("gru_unit"), "gru_unit")
     check_variable_and_dtype(hidden, "hidden", FLOATS, "gru_unit")
@@ -240,19 +240,19 @@ def gru_unit(  # noqa: D417
 
 
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
-    """One step of an LSTM, with the products of input and state.
+    """One step of an LSTM, including the products of input and state.
 
     Args:
         x_t (Variable): float32 or float64 [batch, inputs].
-        hidden_t_prev, cell_t_prev (Variable): the states before, [batch, width].
-        forget_bias (float): added to the sum of the forget gate.
+        hidden_t_prev, cell_t_prev (Variable): the previous states, [batch, width].
+        forget_bias (float): bias of the forget gate.
         param_attr, bias_attr (ParamAttr): of the weight [inputs + width, 4 * width] and the bias [4 * width].
 
     Returns:
         (hidden states, cells).
 
     Raises:
-        ValueError: for another number of dimensions, or sizes that do not fit.
+        ValueError: for another number of dimensions, or incompatible sizes.
     """
     given = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
     for what, value in given.items():
@@ -285,18 +285,18 @@ def lstm(  # noqa: D417
     default_initializer=None,
     seed=-1,
 ):
-    """Layers of an LSTM over sequences of one length; paddle.nn.LSTM is the newer name.
+    """A multi-layer LSTM over sequences of equal length; superseded by paddle.nn.LSTM.
 
     Args:
         input (Variable): float32 or float64 [steps, batch, inputs].
-        init_h, init_c (Variable): first states and cells [num_layers * directions, batch, hidden_size].
-        max_len (int): not looked at.
-        hidden_size, num_layers (int): the width of the states, the number of layers.
-        dropout_prob (float): with which elements between two layers are dropped.
-        is_bidirec (bool): a second network runs backwards; the outputs of both lie side by side.
-        is_test (bool): nothing is dropped.
-        default_initializer (Initializer): of the one parameter that holds all weights and biases.
-        seed (int): of what is dropped; up to 0: the global generator.
+        init_h, init_c (Variable): initial states and cells [num_layers * directions, batch, hidden_size].
+        max_len (int): ignored.
+        hidden_size, num_layers (int): width of the states, number of layers.
+        dropout_prob (float): dropout probability between layers.
+        is_bidirec (bool): a second network runs backwards; the outputs of both are concatenated.
+        is_test (bool): disable dropout.
+        default_initializer (Initializer): of the single parameter that contains all weights and biases.
+        seed (int): of the dropout; not positive: the global generator.
 
     Returns:
         (outputs [steps, batch, directions * hidden_size], last states, last cells).

@@ -1,4 +1,4 @@
-"""Steps of recurrent networks as layers, for fluid.contrib and fluid.layers' cells."""
+"""BasicGRUUnit and BasicLSTMUnit: single steps as Layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BasicGRUUnit", "BasicLSTMUnit"]
 
 
 def named_part(attr, part):
-    """The ParamAttr of one of several parameters: a name that was given is told apart."""
+    """The ParamAttr of one of several parameters: an explicit name gets a suffix."""
     if attr is None or attr is False or attr.name is None:
         return attr
     own = copy.deepcopy(attr)
@@ -22,7 +22,7 @@ def named_part(attr, part):
 
 
 class _Unit(Layer):
-    """The arguments of a step, and how its parameters are made."""
+    """Base of the units: arguments, and creation of parameters."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class _Unit(Layer):
         self._dtype = dtype
 
     def _make(self, inputs, gates, part=""):
-        """Weight and bias for `gates` rows of sums of inputs and states."""
+        """Weight and bias of `gates` gates over inputs and states."""
         rows, columns = inputs + self._hidden_size, gates * self._hidden_size
         weight = self.create_parameter([rows, columns], named_part(self._param_attr, part), self._dtype)
         return weight, lambda: self.create_parameter(
@@ -55,13 +55,13 @@ class _Unit(Layer):
 
 
 class BasicGRUUnit(_Unit):
-    """One step of a gated recurrent unit; the parameters are made at the first call.
+    """One step of a gated recurrent unit; the parameters are created at the first call.
 
     Args:
-        name_scope (str): goes before the names of the parameters.
-        hidden_size (int): the width of the state.
-        param_attr, bias_attr (ParamAttr): of weights and biases; of a name each part has its own.
-        gate_activation, activation (callable): of gates (default: sigmoid) and candidate (default: tanh).
+        name_scope (str): prefix of the parameters' names.
+        hidden_size (int): width of the state.
+        param_attr, bias_attr (ParamAttr): of weights and biases; an explicit name gets a suffix per parameter.
+        gate_activation, activation (callable): of the gates (default: sigmoid) and the candidate (default: tanh).
         dtype (str): "float32" or "float64".
     """
 
@@ -82,10 +82,10 @@ class BasicGRUUnit(_Unit):
 
 
 class BasicLSTMUnit(_Unit):
-    """One step of a long short-term memory; the parameters are made at the first call.
+    """One step of a long short-term memory; the parameters are created at the first call.
 
     Args:
-        forget_bias (float): added to the sum of the forget gate.
+        forget_bias (float): bias of the forget gate.
 
     The others are those of :class:`BasicGRUUnit`.
     """

@@ -1,4 +1,4 @@
-"""Layers of fluid.contrib."""
+"""Pooling, NMS, correlation and bilateral_slice of fluid.contrib.layers.nn."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["correlation", "multiclass_nms2", "sequence_topk_avg_pooling", "spars
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):  # noqa: A002
-    """Of every row of every channel's matrix the averages of its k largest elements, for each k of `topks`.
+    """For every row of each channel's matrix, the averages of its k largest elements, for each k of `topks`.
 
     Args:
-        input (Variable): [elements, 1], float32 or float64; each sequence holds the matrices of `channel_num` channels.
-        row, col (Variable): their LoD says how many rows and columns the matrices of each sequence have.
-        topks (list of int): rising; where a row has fewer elements, what is missing counts as 0.
-        channel_num (int): channels.
+        input (Variable): [elements, 1], float32 or float64; a sequence holds the matrices of `channel_num` channels.
+        row, col (Variable): their LoD gives the rows and columns of the matrices of each sequence.
+        topks (list of int): ascending; in a shorter row the missing elements are 0.
+        channel_num (int): number of channels.
 
     Returns:
         Variable: [rows of all sequences, channel_num * len(topks)], the LoD of `row`.
@@ -48,17 +48,17 @@ def multiclass_nms2(
     return_index=False,
     name=None,
 ):
-    """As `fluid.layers.multiclass_nms`, but where no box stays the results have no rows, and the boxes' places can be
-    had.
+    """As `fluid.layers.multiclass_nms`, but the result has no rows if no box is kept, and the indices of the boxes are
+    available.
 
     Args:
-        return_index (bool): give the places of the boxes as well.
+        return_index (bool): also return the indices of the boxes.
 
     The other arguments are those of `fluid.layers.multiclass_nms`.
 
     Returns:
-        Variable: [boxes that stay, 2 + numbers of a box] with LoD by images; with `return_index` also int32
-        [boxes that stay, 1], which count through all images.
+        Variable: [kept boxes, 2 + coordinates of a box] with LoD by images; with `return_index` also int32
+        [kept boxes, 1], indices over all images.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -86,23 +86,23 @@ def multiclass_nms2(
 
 
 def correlation(x, y, pad_size, kernel_size, max_displacement, stride1, stride2, corr_type_multiply=1):
-    """How much the surroundings of places in one feature map are like those of displaced places in another (FlowNet):
-    the mean over channels and surroundings of the products. Paddle has a kernel for GPUs alone.
+    """Correlation of neighbourhoods in one feature map with displaced neighbourhoods in another (FlowNet): the mean of
+    the products over channels and neighbourhood. Paddle has only a GPU kernel.
 
     Args:
         x, y (Variable): [N, C, H, W], float32 or float64.
-        pad_size (int): zeros around both.
-        kernel_size (int): side of the surroundings.
-        max_displacement (int): to each side; `stride2` lies between displacements.
-        stride1 (int): between places.
+        pad_size (int): zero padding of both.
+        kernel_size (int): side of a neighbourhood.
+        max_displacement (int): maximum displacement in each direction; `stride2` is the step between displacements.
+        stride1 (int): step between positions.
         stride2 (int): see above.
-        corr_type_multiply (int): not used.
+        corr_type_multiply (int): ignored.
 
     Returns:
         Variable: [N, displacements, height, width].
 
     Raises:
-        ValueError: for sizes and strides that cannot be.
+        ValueError: for invalid sizes and strides.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -123,20 +123,20 @@ def correlation(x, y, pad_size, kernel_size, max_displacement, stride1, stride2,
 
 
 def bilateral_slice(x, guide, grid, has_offset, name=None):
-    """An affine map of the channels for every pixel, read from a coarse grid.
+    """An affine map of the channels for every pixel, interpolated from a coarse grid.
 
     Args:
         x (Variable): [N, C, H, W], float32 or float64.
-        guide (Variable): [N, H, W]: how deep in the grid a pixel reads, from 0 to 1.
-        grid (Variable): [N, channels, depth, rows, columns]; for each channel of the result C numbers, which a pixel's
-            channels are multiplied by, and with `has_offset` one more, which is added.
-        has_offset (bool): as above.
+        guide (Variable): [N, H, W]: the depth at which a pixel reads the grid, from 0 to 1.
+        grid (Variable): [N, channels, depth, rows, columns]: for each output channel C factors of the input channels,
+            and with `has_offset` an offset.
+        has_offset (bool): whether the grid has offsets.
 
     Returns:
-        Variable: [N, channels of the grid / (C or C + 1), H, W]. Gradients flow to all three.
+        Variable: [N, channels of the grid / (C or C + 1), H, W]. All three inputs have gradients.
 
     Raises:
-        ValueError: for shapes that do not fit.
+        ValueError: for incompatible shapes.
 
     Examples:
         >>> import paddle

@@ -1,4 +1,4 @@
-"""Layers of fluid.contrib for click models: products by slots and ranks, parts of rows, texts and trees compared."""
+"""Layers for click models and text matching: batched products, partial sums of rows, tree and sequence convolutions."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def tree_conv(
     bias_attr: Any = None,
     name: str | None = None,
 ) -> Any:
-    """A convolution over trees: every node reads the nodes below it, weighted by where they stand.
+    """A convolution over trees: every node reads its descendants, weighted by their positions.
 
     Args:
         nodes_vector (Variable): [N, nodes, features], float32 or float64.
-        edge_set (Variable): int32 [N, edges, 2]: pairs of a node and one below it, from 1 on; 0 ends a tree's list.
-        output_size (int): outputs of a filter.
-        num_filters (int): filters.
-        max_depth (int): levels that a node reads, with itself.
-        act (str): an activation, or None.
-        param_attr, bias_attr (ParamAttr): of the filters, [features, 3, output_size, num_filters], and of the numbers
-            that are added; False as bias_attr: none.
-        name (str): a name for the parameters.
+        edge_set (Variable): int32 [N, edges, 2]: pairs (node, child), numbered from 1; 0 ends the list of a tree.
+        output_size (int): outputs of each filter.
+        num_filters (int): number of filters.
+        max_depth (int): levels that a node reads, including its own.
+        act (str): name of an activation, or None.
+        param_attr, bias_attr (ParamAttr): of the filters, [features, 3, output_size, num_filters], and of the bias;
+            bias_attr=False: no bias.
+        name (str): prefix of the parameters' names.
 
     Returns:
         Variable: [N, nodes, output_size, num_filters].
 
     Raises:
-        TypeError: if nodes_vector or edge_set is no Variable.
-        ValueError: for shapes that do not fit, edges to nodes that there are not.
+        TypeError: if nodes_vector or edge_set is not a Variable.
+        ValueError: for incompatible shapes, or edges to nodes that do not exist.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -84,23 +84,23 @@ def var_conv_2d(
     dtype: str = "float32",
     name: str | None = None,
 ) -> Any:
-    """A convolution of images that all have sizes of their own.
+    """A convolution of images of different sizes.
 
     Args:
-        input (Variable): [elements, 1], float32; a sequence holds the channels of one image, row by row.
-        row, col (Variable): their LoD says how many rows and columns each image has.
-        input_channel, output_channel (int): channels.
-        filter_size, stride (int, or a list or tuple of 2): rows and columns.
+        input (Variable): [elements, 1], float32; a sequence holds the channels of an image, row by row.
+        row, col (Variable): their LoD gives the rows and columns of each image.
+        input_channel, output_channel (int): number of channels.
+        filter_size, stride (int, or a list or tuple of 2): [rows, columns].
         param_attr (ParamAttr): of the filters, [output_channel, input_channel * rows * columns].
-        act (str): an activation, or None.
+        act (str): name of an activation, or None.
         dtype (str): of the filters.
-        name (str): a name for the parameters.
+        name (str): prefix of the parameters' names.
 
     Returns:
-        Variable: [elements, 1] with a LoD, a sequence for each image; a stride divides its sizes, rounded up.
+        Variable: [elements, 1] with a LoD, a sequence for each image; sizes are divided by the stride, rounded up.
 
     Raises:
-        ValueError: for sizes and LoDs that do not fit.
+        ValueError: for incompatible sizes and LoDs.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -129,21 +129,21 @@ def match_matrix_tensor(
     dtype: str = "float32",
     name: str | None = None,
 ) -> Any:
-    """Every step of a sequence compared with every step of another by `channel_num` bilinear forms.
+    """Bilinear products of every step of a sequence with every step of another, for `channel_num` weight matrices.
 
     Args:
-        x, y (Variable): [steps, width] with a LoD, float32; as many sequences.
-        channel_num (int): forms.
-        act (str): an activation, or None.
-        param_attr (ParamAttr): of the forms, [width, channel_num, width].
-        dtype (str): of the forms.
-        name (str): a name for the parameters.
+        x, y (Variable): [steps, width] with a LoD, float32; with the same number of sequences.
+        channel_num (int): number of weight matrices.
+        act (str): name of an activation, or None.
+        param_attr (ParamAttr): of the weights, [width, channel_num, width].
+        dtype (str): of the weights.
+        name (str): prefix of the parameters' names.
 
     Returns:
-        tuple: [elements, 1] with a LoD, for each pair of sequences the matrices of the forms; x times the forms.
+        tuple: [elements, 1] with a LoD, for each pair of sequences one matrix per channel; and x times the weights.
 
     Raises:
-        ValueError: for LoDs that do not fit.
+        ValueError: for incompatible LoDs.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -163,19 +163,19 @@ def match_matrix_tensor(
 
 
 def partial_concat(input: Any, start_index: int = 0, length: int = -1) -> Any:  # noqa: A002
-    """Of every row of some matrices the same columns, beside each other.
+    """The same columns of several matrices, concatenated along the rows.
 
     Args:
-        input (list of Variables): matrices of one shape and type.
-        start_index (int): the first column; below 0 counted from the end.
-        length (int): how many; -1 for all that follow.
+        input (list of Variables): matrices of the same shape and type.
+        start_index (int): the first column; negative values count from the end.
+        length (int): number of columns; -1 for all following ones.
 
     Returns:
         Variable: [rows, matrices * length].
 
     Raises:
         TypeError: for matrices of another type.
-        ValueError: for columns that there are not.
+        ValueError: for columns that do not exist.
 
     Examples:
         >>> import paddle
@@ -194,19 +194,19 @@ def partial_concat(input: Any, start_index: int = 0, length: int = -1) -> Any:  
 
 
 def partial_sum(input: Any, start_index: int = 0, length: int = -1) -> Any:  # noqa: A002
-    """Of every row of some matrices the same columns, added.
+    """The sum of the same columns of several matrices.
 
     Args:
-        input (list of Variables): matrices of one shape and type.
+        input (list of Variables): matrices of the same shape and type.
         start_index (int): the first column.
-        length (int): how many; -1 for all that follow.
+        length (int): number of columns; -1 for all following ones.
 
     Returns:
         Variable: [rows, length].
 
     Raises:
         TypeError: for matrices of another type.
-        IndexError: for columns that there are not.
+        IndexError: for columns that do not exist.
 
     Examples:
         >>> import paddle
@@ -227,22 +227,22 @@ def rank_attention(
     max_rank: int = 3,
     max_size: int = 0,
 ) -> Any:
-    """For each sample the features of others, each times the block of parameters that belongs to both samples' ranks.
+    """For each sample, the sum over other samples of their features times the parameter block of both samples' ranks.
 
     Args:
         input (Variable): [rows, features], float32 or float64.
         rank_offset (Variable): int32 [rows, 1 + 2 * max_rank]: a row's rank, then the rank and the row of each other
-            sample. Ranks count from 1; 0 for none.
+            sample. Ranks start at 1; 0 for none.
         rank_param_shape (list of int): [features * max_rank * max_rank, outputs].
         rank_param_attr (ParamAttr): of the parameters.
-        max_rank (int): ranks.
-        max_size (int): not used on the CPU.
+        max_rank (int): the largest rank.
+        max_size (int): ignored on the CPU.
 
     Returns:
         Variable: [rows, outputs].
 
     Raises:
-        ValueError: for shapes that do not fit, ranks and rows that there are not.
+        ValueError: for incompatible shapes, or ranks and rows that do not exist.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -267,7 +267,7 @@ def batch_fc(
     bias_attr: Any,
     act: str | None = None,
 ) -> Any:
-    """A matrix product and a bias of its own for each slot of a batch.
+    """A separate matrix product and bias for each slot of a batch.
 
     Args:
         input (Variable): [slots, rows, in], float32 or float64.
@@ -275,7 +275,7 @@ def batch_fc(
         param_attr (ParamAttr): of the matrices.
         bias_size (list of int): [slots, out].
         bias_attr (ParamAttr): of the biases.
-        act (str): an activation, or None.
+        act (str): name of an activation, or None.
 
     Returns:
         Variable: [slots, rows, out].

@@ -1,4 +1,4 @@
-"""Layers of fluid.contrib whose rows come from hashes of numbers, or from a BoxPS."""
+"""Embedding layers of fluid.contrib: hashed n-grams and BoxPS tables."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def search_pyramid_hash(
     distribute_update_vars: list[str] | None = None,
     dtype: str = "float32",
 ) -> Any:
-    """A row for every run of neighbours in a text, cut from one vector of weights at places that hashes say.
+    """A row for every n-gram of a text, gathered from a weight vector at hashed offsets.
 
     Args:
         input (Variable): int32 [words, 1] with a LoD, a sequence for each text.
         num_emb (int): elements of a row, a multiple of `rand_len`.
-        space_len (int): places in the vector of weights, which has `space_len` + `rand_len` elements.
-        pyramid_layer (int): the longest run, at least 2.
-        rand_len (int): elements that lie together.
-        drop_out_percent (float): the share of runs that training leaves out; otherwise what rows are multiplied by.
-        is_training (bool): whether runs are left out.
-        use_filter (bool): whether the two lists count.
-        white_list_len, black_list_len (int): lengths of Bloom filters of the runs that are taken, or not; 0: none.
-        seed (int): begins the draws of what is left out.
-        lr (float): the learning rate of the weights, which take their steps in the operator's gradient.
+        space_len (int): number of offsets; the weight vector has `space_len` + `rand_len` elements.
+        pyramid_layer (int): the longest n-gram, at least 2.
+        rand_len (int): consecutive elements read at an offset.
+        drop_out_percent (float): the fraction of n-grams dropped in training; in inference the factor of the rows.
+        is_training (bool): whether n-grams are dropped.
+        use_filter (bool): whether the two lists are used.
+        white_list_len, black_list_len (int): lengths of Bloom filters of accepted and rejected n-grams; 0: none.
+        seed (int): seed of the dropout.
+        lr (float): learning rate of the weights, which the gradient operator updates.
         param_attr, param_attr_wl, param_attr_bl (ParamAttr): of the weights and the two filters.
-        name (str): a name for the parameters.
+        name (str): prefix of the parameters' names.
         distribute_update_vars (list): names of parameters that a parameter server updates.
         dtype (str): of the weights.
 
     Returns:
-        Variable: [runs, num_emb] with a LoD; a text without runs has one row of zeros.
+        Variable: [n-grams, num_emb] with a LoD; a text without n-grams has one row of zeros.
 
     Raises:
-        ValueError: for sizes that do not fit, or a name in `distribute_update_vars` that is none of the parameters'.
+        ValueError: for incompatible sizes, or a name in `distribute_update_vars` that is not a parameter's.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -70,7 +70,7 @@ def search_pyramid_hash(
         return made
 
     w = fixed(param_attr, space_len + rand_len)
-    # The operator has both lists: without length they are parameters, too (of a white one 2.0.2 says it is not found).
+    # The operator has both lists: an empty list is a parameter too (2.0.2 reports an empty white list as not found).
     white, black = fixed(param_attr_wl, white_list_len), fixed(param_attr_bl, black_list_len)
     names = [attr.name for attr in (param_attr, param_attr_wl, param_attr_bl) if attr]
     for given in distribute_update_vars or []:
@@ -103,8 +103,8 @@ def _pull_box_extended_sparse(
     extend_size: int = 64,
     dtype: str = "float32",
 ) -> Any:
-    """Rows of two tables of a BoxPS by the same ids. The Program can be built and kept; running it raises an
-    EnforceNotMet that says what is missing.
+    """Rows of two tables of a BoxPS for the same ids. The Program can be built and saved; running it raises
+    EnforceNotMet, which names what is missing.
 
     Args:
         input (Variable|list): int64 [..., 1] ids.

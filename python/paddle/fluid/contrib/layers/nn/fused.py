@@ -1,4 +1,4 @@
-"""Layers that are several operators in one, and rows in another order."""
+"""Layers that fuse several operators, and shuffle_batch."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def fused_elemwise_activation(
     scale: float = 0.0,
     save_intermediate_out: bool = True,
 ) -> Any:
-    """A binary operator and an activation in one (Paddle 2.0: paddle.fluid.contrib.layers.fused_elemwise_activation).
+    """A binary operator fused with an activation (Paddle 2.0: paddle.fluid.contrib.layers.fused_elemwise_activation).
 
     Args:
         x, y (Variable): float32 or float64; the smaller one is broadcast.
-        functor_list (list of str|str): two names, or both in one text with a comma: ["elementwise_add", "relu"] is
+        functor_list (list of str|str): two names, or both in one str with a comma: ["elementwise_add", "relu"] is
             x + relu(y), ["relu", "elementwise_add"] relu(x + y).
-        axis (int): where the smaller shape stands in the larger; -1: at its end.
+        axis (int): where the smaller shape begins in the larger one; -1: aligned at the end.
         scale (float): the factor of the activation "scale".
-        save_intermediate_out (bool): backward reads what was computed first instead of computing it again.
+        save_intermediate_out (bool): keep the intermediate result for backward instead of computing it again.
 
     Returns:
         Variable: of the larger shape.
@@ -71,14 +71,14 @@ def fused_embedding_seq_pool(
     param_attr: Any = None,
     dtype: str = "float32",
 ) -> Any:
-    """The sums of the rows of a table that the ids of each sequence name (Paddle 2.0:
+    """For each sequence the sum of the table's rows at its ids (Paddle 2.0:
     paddle.fluid.contrib.layers.fused_embedding_seq_pool).
 
     Args:
         input (Variable): ids, int64 [rows, ..., 1] with one level of LoD.
         size (list of int): rows and columns of the table.
-        is_sparse (bool): its gradient is SelectedRows.
-        padding_idx (int, optional): an id that counts for nothing; a negative one counts from the end.
+        is_sparse (bool): the gradient is SelectedRows.
+        padding_idx (int, optional): an id whose row is zero; negative values count from the end.
         combiner (str): "sum".
         param_attr (ParamAttr, optional): of the table.
         dtype (str): of the table, float32 or float64.
@@ -116,12 +116,12 @@ def fused_bn_add_act(
     paddle.fluid.contrib.layers.fused_bn_add_act).
 
     Args:
-        x, y (Variable): float16, float32 or float64 of one shape. Paddle runs it on GPUs with float16 only.
-        momentum (float): the share that the running statistics keep.
+        x, y (Variable): float16, float32 or float64 of the same shape. Paddle supports GPUs and float16 only.
+        momentum (float): the decay of the running statistics.
         epsilon (float): added to the variance, 0 to 0.001.
         param_attr, bias_attr (ParamAttr, optional): of scale and shift.
         moving_mean_name, moving_variance_name (str, optional): names of the running statistics.
-        act (str, optional): not read: the activation is relu.
+        act (str, optional): ignored: the activation is relu.
         name (str, optional): a name for the output.
 
     Returns:
@@ -161,13 +161,13 @@ def fused_bn_add_act(
 
 
 def shuffle_batch(x: Any, seed: Any = None) -> Any:
-    """Rows (all dimensions but the last) in another order, no row where it was (Paddle 2.0:
+    """A derangement of the rows (all dimensions but the last): no row keeps its position (Paddle 2.0:
     paddle.fluid.contrib.layers.shuffle_batch).
 
     Args:
         x (Variable): float32, float64, int32 or int64.
-        seed (int|Variable, optional): what the order of the first run follows from; each run leaves another one for the
-            next. Default: that of the Program, or a random one.
+        seed (int|Variable, optional): seed of the first run; each run computes the seed of the next
+            one. Default: the Program's seed, or a random one.
 
     Returns:
         Variable: of the shape and LoD of `x`.

@@ -1,4 +1,4 @@
-"""Layers over trees of items: tdm_child, tdm_sampler."""
+"""Layers of tree-based deep models (TDM): tdm_child and tdm_sampler."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def tdm_child(x: Any, node_nums: int, child_nums: int, param_attr: Any = None, d
     """The children of nodes of a tree (Paddle 2.0: paddle.fluid.contrib.layers.tdm_child).
 
     Args:
-        x (Variable): numbers of nodes, int32 or int64; 0 is no node.
-        node_nums (int): nodes of the tree, 0 included.
-        child_nums (int): the most children of a node.
-        param_attr (ParamAttr, optional): of the tree, a parameter that is not trained: for each node its item, layer,
+        x (Variable): ids of nodes, int32 or int64; 0 is no node.
+        node_nums (int): number of nodes of the tree, including 0.
+        child_nums (int): the maximum number of children.
+        param_attr (ParamAttr, optional): of the tree, a parameter without training: for each node its item, layer,
             parent and children; 0 for none.
-        dtype (str): of the tree and the results, int32 or int64 (a TypeError otherwise).
+        dtype (str): of the tree and the results, int32 or int64 (TypeError otherwise).
 
     Returns:
-        tuple: the children, [..., child_nums], and 1 where a child has an item, else 0.
+        tuple: the children, [..., child_nums], and a mask: 1 where a child has an item, else 0.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -63,26 +63,26 @@ def tdm_sampler(
     tree_dtype: str = "int32",
     dtype: str = "int32",
 ) -> tuple[Any, Any, Any]:
-    """For leaves of a tree the nodes of their paths, and others drawn from the same layers (Paddle 2.0:
+    """The nodes on the paths to leaves of a tree, and negative samples from the same layers (Paddle 2.0:
     paddle.fluid.contrib.layers.tdm_sampler).
 
     Args:
-        x (Variable): [N, 1], numbers of leaves, int32 or int64.
-        neg_samples_num_list (list of int): how many others are drawn in each layer.
-        layer_node_num_list (list of int): how many nodes the layers have.
-        leaf_node_num (int): leaves.
-        tree_travel_attr (ParamAttr, optional): of the paths [leaves, layers], a parameter; 0 where a path has ended.
-        tree_layer_attr (ParamAttr, optional): of the nodes of all layers [nodes, 1], a parameter.
-        output_positive (bool): the node of the path stands before the others.
-        output_list (bool): results are lists with one Variable [N, nodes, 1] for each layer; else one Variable for all.
+        x (Variable): [N, 1], ids of leaves, int32 or int64.
+        neg_samples_num_list (list of int): number of negative samples of each layer.
+        layer_node_num_list (list of int): number of nodes of each layer.
+        leaf_node_num (int): number of leaves.
+        tree_travel_attr (ParamAttr, optional): of the parameter with the paths [leaves, layers]; 0 after a path's end.
+        tree_layer_attr (ParamAttr, optional): of the parameter with the nodes of all layers [nodes, 1].
+        output_positive (bool): include the node of the path, before the negative samples.
+        output_list (bool): results are lists with one Variable [N, nodes, 1] per layer; else one Variable for all.
         seed (int): of the draws; 0 for the global generator.
-        tree_dtype, dtype (str): of the parameters and of the results, int32 or int64 (a TypeError otherwise).
+        tree_dtype, dtype (str): of the parameters and of the results, int32 or int64 (TypeError otherwise).
 
     Returns:
-        tuple: nodes, labels (1 for the path's own) and masks (0 where the path has ended).
+        tuple: nodes, labels (1 for nodes of the path) and masks (0 after the end of a path).
 
     Raises:
-        ValueError: for lists of different lengths, or more draws than other nodes.
+        ValueError: for lists of different lengths, or more samples than other nodes.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -103,7 +103,7 @@ def tdm_sampler(
     assert leaf_node_num is not None, "tdm_sampler: leaf_node_num must be given"
     for layer, (count, size) in enumerate(zip(counts, sizes, strict=True)):
         if count >= size:
-            raise ValueError(f"tdm_sampler: {count} others cannot be drawn from the {size} nodes of layer {layer}")
+            raise ValueError(f"tdm_sampler: cannot draw {count} samples from the {size} nodes of layer {layer}")
     offsets = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     assert leaf_node_num < offsets[-1], f"tdm_sampler: leaf_node_num must be less than the {offsets[-1]} nodes"
 

@@ -1,4 +1,4 @@
-"""Passes that let a model compute with numbers of 8 bits: in training, after it, and as Layers in dygraph mode."""
+"""fluid.contrib.slim.quantization: int8 quantization in training, after training, and as Layers in dygraph mode."""
 
 from . import imperative, quantization_pass
 from .imperative import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Passes over a graph that was trained with rounding: weights become whole numbers, for good."""
+"""Passes over a graph after quantization-aware training: freezing, int8 weights, mobile operator names."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SUFFIXES = (".quantized.dequantized", ".quantized", ".dequantized", ".scale")
 
 
 class QuantizationFreezePass:
-    """Makes whole numbers of the weights, lets operators read them as they are, and scales their results behind them.
+    """Quantizes the weights in the scope, removes their quantization operators, and dequantizes the operators' results.
 
     Args:
-        scope (Scope), place (Place): where the weights are.
-        weight_bits, activation_bits (int), weight_quantize_type (str): as QuantizationTransformPass had them.
-        quantizable_op_type (list of str): not read: all operators that were rounded for are meant.
+        scope (Scope), place (Place): contains the weights; their device.
+        weight_bits, activation_bits (int), weight_quantize_type (str): as for QuantizationTransformPass.
+        quantizable_op_type (list of str): ignored: all quantized operators are frozen.
 
     Examples:
         >>> import paddle
@@ -65,10 +65,10 @@ class QuantizationFreezePass:
         self._weight_quantize_type = weight_quantize_type
 
     def apply(self, graph):
-        """Rewrites an IrGraph of inference, and returns it.
+        """Rewrites an inference IrGraph, and returns it.
 
         Raises:
-            ValueError: for an operator with several outputs, or an input that was not rounded for it.
+            ValueError: for an operator with several outputs, or an input without quantization.
         """
         check_graph(graph)
         inserter = Inserter(graph, self._scope, self._place)
@@ -103,7 +103,7 @@ class QuantizationFreezePass:
         return graph
 
     def _freeze_weight(self, op: Any, name: str, scale: np.ndarray) -> float | np.ndarray:
-        """Rounds a weight in the scope; its scale, or those of its channels."""
+        """Quantizes a weight in the scope; returns its scale, or the scales of its channels."""
         assert scale.ndim in (1, 2), f"the scale of {name} must have 1 or 2 dimensions, got {scale.ndim}"
         row = scale[0] if scale.ndim == 2 else scale
         weight, most = load(self._scope, name), (1 << (self._weight_bits - 1)) - 1
@@ -121,7 +121,7 @@ class QuantizationFreezePass:
         return found
 
     def _scale_result(self, inserter: Inserter, op: Any, scales: dict, sources: dict, persistable: set[str]) -> tuple:
-        """Puts the scaling behind an operator: its output, and what is to be read in its place."""
+        """Inserts dequantization after an operator; returns its output and the variable that replaces it."""
         graph, by_channel = inserter.graph, self._weight_quantize_type == "channel_wise_abs_max"
         most, of_channels, of_activation = 1.0, None, None
         for var in op.inputs:
@@ -132,10 +132,10 @@ class QuantizationFreezePass:
                 graph.update_input_link(var, sources[var.node], op)
             name = _original(name)
             if name not in scales:
-                raise ValueError(f"QuantizationFreezePass: {op.name()} reads {name}, which no pass rounded")
+                raise ValueError(f"QuantizationFreezePass: {op.name()} reads {name}, which no pass quantized")
             scale = scales[name]
             if name not in persistable:
-                assert isinstance(scale, IrNode), f"the scale of {name} is no variable"
+                assert isinstance(scale, IrNode), f"the scale of {name} is not a variable"
                 most, of_activation = most * _most(self._activation_bits), scale
             elif by_channel:
                 assert np.ndim(scale) == 1, f"the weight {name} has no scale for each channel"
@@ -160,11 +160,11 @@ class QuantizationFreezePass:
 
 
 class ConvertToInt8Pass:
-    """Keeps the weights of a frozen graph as int8, in variables with ".int8" behind the name.
+    """Converts the weights of a frozen graph to int8, in variables with the suffix ".int8".
 
     Args:
-        scope (Scope), place (Place): where the weights are.
-        quantizable_op_type (list of str): not read.
+        scope (Scope), place (Place): contains the weights; their device.
+        quantizable_op_type (list of str): ignored.
     """
 
     def __init__(self, scope, place, quantizable_op_type=None) -> None:
@@ -192,9 +192,9 @@ class ConvertToInt8Pass:
 
 
 class TransformForMobilePass:
-    """Calls the operators of a frozen graph what paddle-mobile calls them: quantize and dequantize.
+    """Renames the operators of a frozen graph for paddle-mobile: quantize and dequantize.
 
-    These are names of files for another engine: here oneDNN's operators have them, and such a Program does not run.
+    The result is for saving only: here these names are oneDNN's operators, and the Program does not run.
     """
 
     def apply(self, graph):
@@ -215,7 +215,7 @@ class TransformForMobilePass:
 
 
 def _take_out(graph: Any, op: Any, sources: dict[Any, Any]) -> None:
-    """Removes an operator; its output is to be read from what it read."""
+    """Removes an operator; readers of its output read its input instead."""
     read = graph._find_node_by_name(op.inputs, op.input("X")[0])
     sources[graph._find_node_by_name(op.outputs, op.output("Out")[0]).node] = sources.get(read.node, read)
     graph.safe_remove_nodes(op)

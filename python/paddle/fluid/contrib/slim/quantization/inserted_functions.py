@@ -1,4 +1,4 @@
-"""Functions of the user between a variable and the operator that reads it, with what they learn in training."""
+"""User-defined functions inserted between a variable and the operator that reads it, with their training."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__: list[str] = []
 
 
 def insert_function(graph: Any, function: Any, var: Any, op: Any, optimizer: Any, scope: Any, executor: Any) -> Any:
-    """Lets `op` read ``function(var)`` in the place of `var`.
+    """Lets `op` read ``function(var)`` instead of `var`.
 
-    In training the gradient goes back through the function, whose parameters an optimizer of their own changes.
+    In training the gradient passes through the function; a separate optimizer updates the function's parameters.
 
     Args:
-        graph (IrGraph): that is rewritten.
+        graph (IrGraph): is rewritten.
         function (callable): from a Variable to one of the same shape.
-        var (IrVarNode), op (IrOpNode): the variable, and who reads it.
-        optimizer (callable): makes the optimizer; for training only.
-        scope (Scope), executor (Executor): where, and by what, the function's parameters are started.
+        var (IrVarNode), op (IrOpNode): the variable, and the operator that reads it.
+        optimizer (callable): returns the optimizer; for training only.
+        scope (Scope), executor (Executor): for the initialization of the function's parameters.
 
     Returns:
-        IrVarNode: what `op` reads now.
+        IrVarNode: the new input of `op`.
     """
     training = not graph.is_test()
     assert not training or optimizer, "optimizer_func must be given for a graph that is trained"
@@ -59,7 +59,7 @@ def insert_function(graph: Any, function: Any, var: Any, op: Any, optimizer: Any
 
 
 def _copy(graph: Any, other: Any) -> dict[str, list]:
-    """Copies the nodes of another graph with their links; of each name the copies of its variables."""
+    """Copies the nodes of another graph with their links; returns the copies of its variables by name."""
     twins: dict[Any, Any] = {}
     copied: dict[str, list] = {}
     for node in sorted(other.graph.nodes(), key=lambda n: n.id()):
@@ -86,7 +86,7 @@ def _last(copied: dict[str, list], name: str) -> Any:
 
 
 def _turn_gradient(graph: Any, var: Any, op: Any, target: Any, copied: dict[str, list], source: str) -> set:
-    """Leads the gradient of `op` through the function to `var`; what is not needed any more."""
+    """Routes the gradient of `op` through the function to `var`; returns the nodes that became unused."""
     gradient_of = grad_var_name
     coming = graph._find_node_by_name(graph.all_var_nodes(), gradient_of(op.outputs[0].name())).outputs
     backward = next(n for n in coming if n.name() == f"{op.name()}_grad")
@@ -101,7 +101,7 @@ def _turn_gradient(graph: Any, var: Any, op: Any, target: Any, copied: dict[str,
         for last in outer.inputs:
             graph.update_output_link(outer, going[-1], last)
         return {*unneeded, outer}
-    # nobody asked for the gradient of `var`, but the function's parameters need it
+    # `var` needs no gradient, but the function's parameters do
     slot = next(s for s in backward.op().input_names() if target.name() in backward.input(s))
     backward.op().set_output(gradient_of(slot), [inner.name()])
     graph.link_to(IrOpNode(backward.node), inner)

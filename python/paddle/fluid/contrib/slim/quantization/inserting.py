@@ -1,4 +1,4 @@
-"""What the passes put into a graph: operators with their links, and persistable variables with what they start from."""
+"""Inserter: adds operators and initialized persistable variables to a graph; checks shared by the passes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__: list[str] = []
 
 
 def check_graph(graph: Any) -> None:
-    """Raises AssertionError for what is no IrGraph."""
+    """Raises AssertionError if `graph` is not an IrGraph."""
     assert isinstance(graph, IrGraph), f"a pass is applied to an IrGraph, got {type(graph)}"
 
 
 def check_scope_and_place(scope: Any, place: Any) -> None:
-    """Raises AssertionError where one of them is missing."""
+    """Raises AssertionError if one of them is missing."""
     assert scope is not None, "the pass needs a scope: it must not be None"
     assert place is not None, "the pass needs a place: it must not be None"
 
 
 def check_kinds(activation: str, weight: str, kinds: tuple[str, ...]) -> None:
-    """Raises for a kind of rounding that is not among `kinds`."""
+    """Raises ValueError for a type of quantization that is not among `kinds`."""
     assert activation != "channel_wise_abs_max", (
         "activation_quantize_type can not be channel_wise_abs_max: activations have one scale"
     )
@@ -39,7 +39,7 @@ def check_kinds(activation: str, weight: str, kinds: tuple[str, ...]) -> None:
 
 
 def in_order(nodes: Iterable[Any]) -> list:
-    """Nodes as they were made: a pass names what it adds alike in every run."""
+    """Nodes sorted by id, so that a pass generates the same names in every run."""
     return sorted(nodes, key=lambda n: n.id())
 
 
@@ -49,13 +49,13 @@ def persistable_names(graph: IrGraph) -> set[str]:
 
 
 def is_skipped(desc: Any, pattern: Any) -> bool:
-    """Whether the name scope of an operator holds the pattern, or one of a list of them."""
+    """Whether the name scope of an operator contains the pattern, or one of a list of patterns."""
     patterns = pattern if isinstance(pattern, list) else [pattern] if isinstance(pattern, str) else []
     return desc.has_attr("op_namescope") and any(p in desc.attr("op_namescope") for p in patterns)
 
 
 def kind_of(desc: Any) -> str:
-    """How an operator is quantised: the attribute that the passes leave there, "" before."""
+    """How an operator is quantized: the attribute that the passes set, "" if unset."""
     return desc.attr("quantization_type") if desc.has_attr("quantization_type") else ""
 
 
@@ -65,7 +65,7 @@ def reads_no_persistable(graph: IrGraph, op: Any) -> bool:
 
 
 def remove_unused(graph: IrGraph) -> None:
-    """Takes out variables that no operator is linked to."""
+    """Removes variables without links."""
     used = {n.node for op in graph.all_op_nodes() for n in (*op.inputs, *op.outputs)}
     graph.safe_remove_nodes({n for n in graph.all_var_nodes() if n.node not in used})
 
@@ -74,7 +74,7 @@ def load(scope: Any, name: str) -> np.ndarray:
     """The value of a variable.
 
     Raises:
-        AssertionError: when the scope has none by that name.
+        AssertionError: if the scope has no such variable.
     """
     var = scope.find_var(name)
     assert var is not None, f"the scope has no variable {name}"
@@ -82,12 +82,12 @@ def load(scope: Any, name: str) -> np.ndarray:
 
 
 def store(scope: Any, place: Any, name: str, value: np.ndarray) -> None:
-    """Gives a variable, which is made where it is missing, a value."""
+    """Sets the value of a variable, which is created if it does not exist."""
     scope.var(name).get_tensor().set(value, place)
 
 
 class Inserter:
-    """Adds to a graph; persistable variables start in a scope.
+    """Adds nodes to a graph; persistable variables are initialized in a scope.
 
     Args:
         graph (IrGraph), scope (Scope), place (Place): as of the passes.
@@ -97,17 +97,17 @@ class Inserter:
         self.graph, self.scope, self.place = graph, scope, place
 
     def like(self, name: str, node: Any) -> Any:
-        """A variable as another one is."""
+        """A new variable with the attributes of another one."""
         return self.graph.create_var_node(name, node.type(), node.shape(), node.dtype())
 
     def persistable(self, name: str, dtype: Any, value: Any) -> Any:
-        """A persistable variable that starts from `value`, a list of numbers."""
+        """A new persistable variable, initialized with `value`, a list of numbers."""
         array = np.asarray(value, _NUMPY.get(dtype, "float32"))
         store(self.scope, self.place, name, array)
         return self.graph.create_persistable_node(name, VarType.LOD_TENSOR, list(array.shape), dtype)
 
     def op(self, kind: str, attrs: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
-        """An operator, linked to the nodes (or lists of nodes) in its slots."""
+        """A new operator, linked to the nodes (or lists of nodes) in its slots."""
         node = self.graph.create_op_node(kind, {**attrs, "op_role": OpRole.Forward}, inputs, outputs)
         for before in _flat(inputs):
             self.graph.link_to(before, node)
@@ -123,13 +123,13 @@ class Inserter:
         slots: tuple[dict[str, Any], dict[str, Any]],
         names: tuple[str, str],
     ) -> None:
-        """An operator that looks at `x` and, in training, follows its largest magnitude by a moving average.
+        """An operator that reads `x` and, in training, updates a moving average of its largest magnitude.
 
         Args:
             kind (str), attrs (dict): the operator.
-            x (IrVarNode): what it looks at.
+            x (IrVarNode): its input.
             slots (tuple of dict): its other inputs and its outputs.
-            names (tuple of str): what the names of the average's state and sum start with.
+            names (tuple of str): prefixes of the names of the average's state and sum.
         """
         inputs, outputs = {"X": x, **slots[0]}, dict(slots[1])
         if not self.graph.is_test():

@@ -1,4 +1,4 @@
-"""Passes that make graphs for oneDNN's kernels of 8 bits, which are not here."""
+"""Passes for oneDNN's int8 kernels, which are not implemented: their constructors raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Quant2Int8MkldnnPass", "QuantInt8MkldnnPass"]
 
 
 class QuantInt8MkldnnPass:
-    """Not there: it makes a graph of oneDNN's int8 operators.
+    """Not implemented: requires oneDNN's int8 operators.
 
     Raises:
         OperatorMissing: always.
@@ -21,7 +21,7 @@ class QuantInt8MkldnnPass:
 
 
 class Quant2Int8MkldnnPass:
-    """Not there: it makes a graph of oneDNN's int8 operators.
+    """Not implemented: requires oneDNN's int8 operators.
 
     Raises:
         OperatorMissing: always.
@@ -35,6 +35,6 @@ class Quant2Int8MkldnnPass:
 
 def _refuse(name: str) -> NoReturn:
     raise OperatorMissing(
-        f"{name} needs oneDNN's int8 kernels and its native passes, which are not here; a Program that "
-        "QuantizationFreezePass made runs as it is"
+        f"{name} needs oneDNN's int8 kernels and native passes, which are not implemented; a Program "
+        "rewritten by QuantizationFreezePass runs without them"
     )

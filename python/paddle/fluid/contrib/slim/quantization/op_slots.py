@@ -1,4 +1,4 @@
-"""Which variables of an operator are rounded: those in its main slots, not sizes or axes that come as tensors."""
+"""The quantized inputs and outputs of operators: those in the main slots, not sizes or axes given as tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 __all__: list[str] = []
 
-# inputs -> outputs: operators
+# input slots -> output slots: operators
 _SLOTS = """
 Input Filter -> Output: conv2d depthwise_conv2d conv2d_transpose
 X Y -> Out: mul matmul elementwise_add elementwise_sub elementwise_mul
@@ -29,10 +29,10 @@ def _table() -> dict[str, list[list[str]]]:
     return found
 
 
-#: of an operator its main input slots and its main output slots
+#: operator -> (main input slots, main output slots)
 _op_real_in_out_name = _table()
 
-#: operators whose outputs get a scale
+#: operators whose outputs are measured
 _out_scale_op_list = (
     "conv2d depthwise_conv2d mul matmul relu leaky_relu relu6 sigmoid tanh prelu swish softmax batch_norm "
     "elementwise_add pool2d reshape2 transpose2 concat elementwise_mul scale hard_swish hard_sigmoid "
@@ -52,14 +52,14 @@ _fake_dequant_op_list = ["fake_dequantize_max_abs", "fake_channel_wise_dequantiz
 
 
 def _slots(op: Any, side: int) -> dict[str, list[str]]:
-    """Of each main slot of an IrOpNode or an Operator the variables in it."""
+    """Main slots of an IrOpNode or an Operator with the variables in them."""
     kind = op.type if isinstance(getattr(op, "type", None), str) else op.name()
     ask = op.output if side else op.input
     return {slot: ask(slot) for slot in _op_real_in_out_name[kind][side]}
 
 
 def _place(slots: dict[str, list[str]], name: str) -> tuple[str, int] | None:
-    """The last slot and the number in it where a variable is."""
+    """The last slot that contains a variable, and the index in that slot."""
     found = [(slot, i) for slot, names in slots.items() for i, n in enumerate(names) if n == name]
     return found[-1] if found else None
 
@@ -75,10 +75,10 @@ def _get_op_output_var_names(op: Any) -> list[str]:
 
 
 def _get_input_name_index(op: Any, input_var_name: str) -> tuple[str, int] | None:
-    """The input slot of a variable and its number there; None where it is in none."""
+    """The input slot of a variable and the index in it; None if there is none."""
     return _place(_slots(op, 0), input_var_name)
 
 
 def _get_output_name_index(op: Any, output_var_name: str) -> tuple[str, int] | None:
-    """The output slot of a variable and its number there; None where it is in none."""
+    """The output slot of a variable and the index in it; None if there is none."""
     return _place(_slots(op, 1), output_var_name)

@@ -1,4 +1,4 @@
-"""PostTrainingQuantization: a saved model with numbers of 8 bits, from batches that it has not learnt from."""
+"""PostTrainingQuantization: quantization of a saved model with calibration batches."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ _SUPPORTED = sorted(
 
 
 class PostTrainingQuantization:
-    """Runs a saved model on some batches, and rounds it by the magnitudes that it saw (2.0.2's class of this name).
+    """Runs a saved model on calibration batches, and quantizes it by the observed magnitudes (as 2.0.2's class).
 
     Args:
-        executor (Executor): loads, runs and saves.
+        executor (Executor): loads, runs and saves the model.
         scope (Scope): the global one by default.
-        model_dir (str), model_filename (str), params_filename (str): the model, as `load_inference_model` takes it.
-        batch_generator, sample_generator (callable): batches or single samples, one of the two.
-        batch_size (int), batch_nums (int): samples a batch; how many batches, all by default.
-        algo (str): where the largest level lies: "KL" (least divergence of what is rounded), "abs_max", or "min_max",
-            which only writes the limits down.
-        quantizable_op_type (list of str), is_full_quantize (bool): the operators; all that are known.
-        activation_bits, weight_bits (int): bits.
-        activation_quantize_type, weight_quantize_type (str): the operators that round.
-        optimize_model (bool): fusing convolutions with batch normalisation first; it is not there, True raises.
-        is_use_cache_file, cache_dir: not read.
+        model_dir (str), model_filename (str), params_filename (str): as for `load_inference_model`.
+        batch_generator, sample_generator (callable): batches or single samples; one of the two is required.
+        batch_size (int), batch_nums (int): samples per batch; number of batches, all by default.
+        algo (str): how scales are computed: "KL" (least Kullback-Leibler divergence), "abs_max", or "min_max",
+            which only records the bounds.
+        quantizable_op_type (list of str), is_full_quantize (bool): the operators; all supported ones.
+        activation_bits, weight_bits (int): bit widths.
+        activation_quantize_type, weight_quantize_type (str): types of the quantization operators.
+        optimize_model (bool): fuse convolutions with batch normalization first; not implemented, True raises.
+        is_use_cache_file, cache_dir: ignored.
 
     Raises:
-        NotImplementedError: for `optimize_model`.
+        NotImplementedError: if `optimize_model` is True.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class PostTrainingQuantization:
             assert op in _SUPPORTED, f"{op} is not supported for quantization."
         if optimize_model:
             raise NotImplementedError(
-                "PostTrainingQuantization: optimize_model needs the native passes that fuse conv2d with batch_norm, "
-                "which are not here; save the model with these folded, or leave it False"
+                "PostTrainingQuantization: optimize_model needs native passes that fuse conv2d with batch_norm, "
+                "which are not implemented; save the model with these folded, or leave it False"
             )
         self._executor, self._place = executor, executor.place
         self._scope = global_scope() if scope is None else scope
@@ -118,25 +118,25 @@ class PostTrainingQuantization:
         self._feed_list: Any = None
         self._fetch_list: Any = None
         self._data_loader: Any = None
-        #: of each weight the operator that reads it
+        #: name of a weight -> the operator that reads it
         self._weights: dict[str, str] = {}
         self._activations: dict[str, None] = {}
         self._histograms: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        #: what was found for each variable: a number, or a list of them for channels
+        #: name of a variable -> its threshold: a number, or a list with one for each channel
         self._thresholds: dict[str, Any] = {}
         self._least: dict[str, Any] = {}
         self._most: dict[str, Any] = {}
 
     def quantize(self):
-        """Loads the model, runs the batches, and rounds it.
+        """Loads the model, runs the batches, and quantizes it.
 
         Returns:
-            Program: the rounded model.
+            Program: the quantized model.
         """
         self._load_model_data()
         self._collect_target_varnames()
         persistable = [v for v in self._program.list_vars() if v.name in self._activations]
-        for var in persistable:  # so that a scope keeps them
+        for var in persistable:  # keeps them in the scope after a run
             var.persistable = True
         if self._algo == "KL":
             self._for_batches(self._see_limits)
@@ -159,7 +159,7 @@ class PostTrainingQuantization:
         return self._program
 
     def save_quantized_model(self, save_model_path, model_filename=None, params_filename=None) -> None:
-        """Writes the rounded model as `save_inference_model` does.
+        """Saves the quantized model as `save_inference_model` does.
 
         Args:
             save_model_path (str): a folder.
@@ -176,7 +176,7 @@ class PostTrainingQuantization:
         )
         _logger.info("The quantized model is saved in %s", save_model_path)
 
-    # ------------------------------------------------------------------ what is seen
+    # ------------------------------------------------------------------ calibration
 
     def _load_model_data(self) -> None:
         loaded = load_inference_model(executor=self._executor, **self._files)
@@ -218,7 +218,7 @@ class PostTrainingQuantization:
             count += 1
             if self._batch_nums and count >= self._batch_nums:
                 break
-        assert count, "PostTrainingQuantization: the generator gave no whole batch"
+        assert count, "PostTrainingQuantization: the generator yielded no complete batch"
         _logger.info("all batches: %d", count)
 
     def _see_limits(self, name: str, value: np.ndarray) -> None:
@@ -231,7 +231,7 @@ class PostTrainingQuantization:
         counts, edges = self._histograms[name]
         self._histograms[name] = counts + np.histogram(np.abs(value), bins=edges)[0], edges
 
-    # ------------------------------------------------------------------ what is made of it
+    # ------------------------------------------------------------------ quantization
 
     def _find_thresholds(self) -> None:
         for name, op in self._weights.items():
@@ -289,14 +289,14 @@ class PostTrainingQuantization:
                 slot, number = _get_output_name_index(op, name)  # type: ignore[misc]  # it is an output
                 found = dict.fromkeys(("out_threshold", f"{slot}{number}_threshold"), self._thresholds)
             for attr, values in found.items():
-                assert name in values, f"nothing was seen of {name}, the output of {op.type}"
+                assert name in values, f"no value was observed of {name}, the output of {op.type}"
                 op._set_attr(attr, values[name])
             if op.type in self._quantizable_op_type:
-                # 2.0.2 says "post_kl" of abs_max, too, and engines that read its files expect what it says
+                # 2.0.2 writes "post_kl" for abs_max too; engines that read its files expect this value
                 op._set_attr("quantization_type", "post_min_max" if self._algo == "min_max" else "post_kl")
 
     def _save_dynamic_thresholds(self) -> None:
-        """Of operators whose weights are rounded where they run."""
+        """The quantization attributes of operators with quantized weights."""
         persistable = {v.name for v in self._program.list_vars() if v.persistable}
         for op in (op for block in self._program.blocks for op in block.ops if op.type in _DYNAMIC):
             for name in _get_op_input_var_names(op):

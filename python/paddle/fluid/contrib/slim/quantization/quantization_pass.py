@@ -1,4 +1,4 @@
-"""Passes that put rounding into a graph: for training with it, and for measuring what comes out of operators."""
+"""Passes that insert quantization into a graph for training, and measurement of operators' outputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
     "AddQuantDequantPass",
 ]
 
-# other tools import these from here
+# Imported from here by other tools.
 _IMPORTED = (_fake_dequant_op_list, _fake_quant_op_list, _get_input_name_index, _op_real_in_out_name)
 
 _FLOATS = (VarType.FP32, VarType.FP64)
@@ -51,23 +51,23 @@ _KINDS = ("abs_max", "channel_wise_abs_max", "range_abs_max", "moving_average_ab
 
 
 class QuantizationTransformPass:
-    """Rounds the inputs of operators with weights to the levels of so many bits, and back.
+    """Quantizes and dequantizes the inputs of operators with weights.
 
-    Gradients pass as if nothing had been rounded, so that a model learns with the rounding.
+    Gradients pass through unchanged (straight-through estimator).
 
     Args:
-        scope (Scope), place (Place): where the variables are that the pass adds.
-        weight_bits, activation_bits (int): of weights and of what else is read.
-        activation_quantize_type (str): where the largest level lies: at the largest magnitude of the batch ("abs_max"),
-            of the last `window_size` batches ("range_abs_max"), at a moving average ("moving_average_abs_max").
+        scope (Scope), place (Place): of the variables that the pass adds.
+        weight_bits, activation_bits (int): bit widths of weights and of other inputs.
+        activation_quantize_type (str): how the scale is computed: from the largest magnitude of the batch ("abs_max"),
+            of the last `window_size` batches ("range_abs_max"), or as a moving average ("moving_average_abs_max").
         weight_quantize_type (str): the same, or "channel_wise_abs_max".
-        window_size (int), moving_rate (float): as above.
-        skip_pattern (str|list of str): operators whose name scope holds it are left as they are.
+        window_size (int), moving_rate (float): see above; the decay of the moving average.
+        skip_pattern (str|list of str): operators whose name scope contains it are skipped.
         quantizable_op_type (list of str): of conv2d, depthwise_conv2d, conv2d_transpose, mul and matmul.
-        weight_quantize_func, act_quantize_func (callable): rounds and goes back in the place of the operators here.
-        weight_preprocess_func, act_preprocess_func (callable): comes before the rounding.
-        optimizer_func (callable): makes the optimizer of what those functions learn; needed in training.
-        executor (Executor): runs the start of their parameters.
+        weight_quantize_func, act_quantize_func (callable): quantizes and dequantizes instead of the operators.
+        weight_preprocess_func, act_preprocess_func (callable): applied before quantization.
+        optimizer_func (callable): returns the optimizer of the parameters of those functions; needed in training.
+        executor (Executor): initializes these parameters.
 
     Raises:
         ValueError: for an unknown type.
@@ -131,7 +131,7 @@ class QuantizationTransformPass:
         for op in (*forward, *backward):
             if is_skipped(op.op(), self._skip_pattern):
                 op.set_attr("skip_quant", True)
-        #: what a function of the user makes: the variable that it makes it of, for the freezing
+        #: result of a user-defined function -> its input, for freezing
         graph.out_node_mapping_table = {}
         rounded: dict[str, Any] = {}
         by_function: set[str] = set()
@@ -149,7 +149,7 @@ class QuantizationTransformPass:
         desc = op.op()
         if desc.has_attr("skip_quant") and desc.attr("skip_quant"):
             return True
-        # products of two activations are for AddQuantDequantPass
+        # products of two activations are quantized by AddQuantDequantPass
         products = op.name() in ("mul", "matmul") and reads_no_persistable(graph, op)
         return products or kind_of(desc) == "qat_without_weight"
 
@@ -169,7 +169,7 @@ class QuantizationTransformPass:
                     self._insert_func(graph, quantize, var, op)
                     by_function.add(name)
                     continue
-                # what a preprocessing made of a weight counts as an activation of so many bits
+                # a preprocessed weight is quantized as an activation
                 bits = bits if var.name() in persistable or name not in persistable else self._activation[3]
                 rounded[name] = self._round(inserter, var, name, kind, bits, op.name())
             graph.update_input_link(var, rounded[name], op)
@@ -189,7 +189,7 @@ class QuantizationTransformPass:
         return after
 
     def _round(self, inserter: Inserter, var: Any, name: str, kind: str, bits: int, reader: str) -> Any:
-        """Rounding and the way back: the variable behind both."""
+        """Inserts quantization and dequantization; returns the resulting variable."""
         quantized = inserter.like(f"{name}.quantized", var)
         back = inserter.like(f"{name}.quantized.dequantized", var)
         scale_name, dtype, attrs = f"{name}.scale", var.dtype(), {"bit_length": bits}
@@ -232,15 +232,15 @@ class QuantizationTransformPass:
 
 
 class AddQuantDequantPass:
-    """Rounds the inputs of operators without weights, each by one operator that rounds and goes back.
+    """Quantizes the inputs of operators without weights, with one operator that quantizes and dequantizes.
 
     Args:
-        scope (Scope), place (Place): where the variables are that the pass adds.
-        moving_rate (float): what the moving average of the largest magnitude keeps.
-        quant_bits (int): how many bits.
-        skip_pattern (str|list of str): operators whose name scope holds it are left as they are.
+        scope (Scope), place (Place): of the variables that the pass adds.
+        moving_rate (float): decay of the moving average of the largest magnitude.
+        quant_bits (int): bit width.
+        skip_pattern (str|list of str): operators whose name scope contains it are skipped.
         quantizable_op_type (list of str): the operators.
-        is_full_quantized (bool): all that the pass knows.
+        is_full_quantized (bool): all supported operators.
 
     Examples:
         >>> import paddle
@@ -295,7 +295,7 @@ class AddQuantDequantPass:
                 continue
             op.set_attr("quantization_type", "qat_without_weight")
             op.set_attr("activation_bits", self._quant_bits)
-            # a variable that is in two slots is renamed in both at once
+            # a variable in two slots is renamed in both at once
             for name in dict.fromkeys(_get_op_input_var_names(op)):
                 var = graph._find_node_by_name(op.inputs, name)
                 if name not in rounded:
@@ -321,11 +321,11 @@ class AddQuantDequantPass:
 
 
 class OutScaleForTrainingPass:
-    """Measures what comes out of operators: a moving average of the largest magnitude, in the variable ``NAME@scale``.
+    """Measures operators' outputs: a moving average of the largest magnitude, in the variable ``NAME@scale``.
 
     Args:
-        scope (Scope), place (Place): where the variables are that the pass adds.
-        moving_rate (float): what the moving average keeps.
+        scope (Scope), place (Place): of the variables that the pass adds.
+        moving_rate (float): decay of the moving average.
     """
 
     def __init__(self, scope=None, place=None, moving_rate=0.9) -> None:
@@ -346,10 +346,10 @@ class OutScaleForTrainingPass:
 
 
 class OutScaleForInferencePass:
-    """Writes what OutScaleForTrainingPass measured into attributes: ``out_threshold``, and one named after the slot.
+    """Stores the measurements of OutScaleForTrainingPass as attributes: ``out_threshold``, and one per output slot.
 
     Args:
-        scope (Scope): where the measurements are.
+        scope (Scope): contains the measurements.
     """
 
     def __init__(self, scope=None) -> None:
@@ -359,7 +359,7 @@ class OutScaleForInferencePass:
         """Rewrites an IrGraph, and returns it.
 
         Raises:
-            AssertionError: where a measurement is missing.
+            AssertionError: if a measurement is missing.
         """
         check_graph(graph)
         for op, name in _measured(graph):

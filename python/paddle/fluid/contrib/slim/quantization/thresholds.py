@@ -1,4 +1,4 @@
-"""Where the largest level of 8 bits lies for what was seen: the threshold of least divergence, and magnitudes."""
+"""Thresholds of int8 quantization: least Kullback-Leibler divergence, and magnitudes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BINS = 2048
 
 
 def kl_threshold(hist: np.ndarray, edges: np.ndarray, levels: int = 255) -> float:
-    """The threshold whose rounded distribution is nearest to what was seen, by Kullback and Leibler's divergence.
+    """The threshold whose quantized distribution has the least Kullback-Leibler divergence from the observed one.
 
     Args:
-        hist (ndarray): how many magnitudes lay in each bin.
+        hist (ndarray): number of magnitudes in each bin.
         edges (ndarray): the edges of the bins.
-        levels (int): to how many levels they are rounded.
+        levels (int): number of quantization levels.
     """
     last = len(hist) - 1
     first = int(last * 0.7)
@@ -38,7 +38,7 @@ def kl_threshold(hist: np.ndarray, edges: np.ndarray, levels: int = 255) -> floa
 
 
 def _divergence(hist: np.ndarray, count: int, levels: int) -> float:
-    """Between what was seen, cut off behind `count` bins, and the same rounded to `levels`."""
+    """The divergence between the distribution clipped after `count` bins and its quantization to `levels`."""
     seen = hist[:count].astype("float64")
     starts = np.arange(levels) * (count // levels)
     mass = np.add.reduceat(seen, starts)
@@ -52,14 +52,14 @@ def _divergence(hist: np.ndarray, count: int, levels: int) -> float:
 
 
 def by_channel(op_type: str, weight: np.ndarray) -> np.ndarray:
-    """A row for each output channel of a weight."""
+    """A weight as a matrix with a row for each output channel."""
     return np.moveaxis(weight, int(op_type in _channelwise_quant_axis1_ops), 0).reshape(
         weight.shape[int(op_type in _channelwise_quant_axis1_ops)], -1
     )
 
 
 def of_weight(function: Any, kind: str, op_type: str, weight: np.ndarray) -> Any:
-    """`function` (np.max, np.min) of a weight, or a list of it for each channel."""
+    """`function` (np.max, np.min) of a weight, or a list with its value for each channel."""
     if kind == "abs_max":
         return float(function(weight))
     return [float(function(row)) for row in by_channel(op_type, weight)]

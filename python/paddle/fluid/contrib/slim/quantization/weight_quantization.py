@@ -1,4 +1,4 @@
-"""WeightQuantization: a saved model whose weights are kept as whole numbers of 8 or 16 bits."""
+"""WeightQuantization: a saved model with weights of 8 or 16 bits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["WeightQuantization"]
 
 
 class WeightQuantization:
-    """Rounds the weights of a saved model, which is smaller then; an engine makes numbers of them again.
+    """Quantizes the weights of a saved model, which reduces its size; an inference engine dequantizes them.
 
     Args:
-        model_dir (str), model_filename (str), params_filename (str): the model, as `load_inference_model` takes it.
+        model_dir (str), model_filename (str), params_filename (str): as for `load_inference_model`.
     """
 
     _supported_quantizable_op_type = ["conv2d", "depthwise_conv2d", "mul"]
@@ -40,15 +40,15 @@ class WeightQuantization:
         generate_test_model=False,
         threshold_rate=0.0,
     ) -> None:
-        """Writes the rounded model to `save_model_dir`/quantized_model.
+        """Writes the quantized model to `save_model_dir`/quantized_model.
 
         Args:
-            save_model_dir (str), save_model_filename (str), save_params_filename (str): where.
+            save_model_dir (str), save_model_filename (str), save_params_filename (str): the files.
             quantizable_op_type (list of str): the operators, of conv2d, depthwise_conv2d and mul.
             weight_bits (int): 8 or 16.
             weight_quantize_type (str): "abs_max" (one scale), "channel_wise_abs_max".
-            generate_test_model (bool): also write a model of rounded numbers that runs here, to test_model.
-            threshold_rate (float): the share of weights, with one scale, that may be cut off.
+            generate_test_model (bool): also write a model with dequantized weights, which runs here, to test_model.
+            threshold_rate (float): with one scale, the fraction of weights that may be clipped.
         """
         for op in quantizable_op_type:
             assert op in self._supported_quantizable_op_type, f"{op} is not supported for weight quantization."
@@ -83,7 +83,7 @@ class WeightQuantization:
 
 
 def _round(weight: np.ndarray, op: str, bits: int, kind: str, rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers, and what they are to be multiplied by: a number, or one for each channel."""
+    """Integers, and their scale: a number, or one for each channel."""
     if kind == "abs_max":
         most: Any = np.max(np.abs(weight)) if abs(rate) < 1e-10 else _cut(np.abs(weight), rate)
         weight = np.clip(weight, -most, most)
@@ -91,13 +91,13 @@ def _round(weight: np.ndarray, op: str, bits: int, kind: str, rate: float) -> tu
         channel = weight.ndim - 1 if op == "mul" else 0
         most = np.max(np.abs(weight), axis=tuple(i for i in range(weight.ndim) if i != channel), keepdims=True)
     scale = np.asarray(most / ((1 << (bits - 1)) - 1), weight.dtype)
-    # a channel of zeros stays one
+    # avoids a division by zero for channels of zeros
     levels = np.around(np.divide(weight, scale, out=np.zeros_like(weight), where=scale != 0))
     return levels.astype(np.int8 if bits == 8 else np.int16), scale
 
 
 def _cut(magnitudes: np.ndarray, rate: float, bins: int = 5000) -> float:
-    """The end of the bin up to which all but a share of the magnitudes lie."""
+    """The end of the bin that bounds all magnitudes but the given fraction."""
     counts, edges = np.histogram(magnitudes, bins=bins, range=(0, np.max(magnitudes)))
     reached = np.cumsum(counts / counts.sum()) >= 1.0 - rate
     return float((np.argmax(reached) + 1 if reached.any() else 0) * (edges[1] - edges[0]))

@@ -1,4 +1,4 @@
-"""Training with rounding in dygraph mode."""
+"""Quantization-aware training in dygraph mode."""
 
 from . import qat, quant_nn
 from .qat import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Layers of a model in the place of which come layers that round; and measuring what layers give."""
+"""Replacement of a model's Layers by quantized ones, and measurement of output scales."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _MEASURED = (
 
 
 class ImperativeQuantAware:
-    """Lets layers of a model round what they read, so that training takes it into account.
+    """Replaces Layers of a model by ones that quantize their inputs, for quantization-aware training.
 
-    Layers with an attribute ``skip_quant`` that is True are left as they are.
+    Layers whose attribute ``skip_quant`` is True are kept.
 
     Args:
-        weight_bits, activation_bits (int): bits.
-        weight_quantize_type (str): where the largest level lies: "abs_max", "moving_average_abs_max", or
+        weight_bits, activation_bits (int): bit widths.
+        weight_quantize_type (str): how the scale is computed: "abs_max", "moving_average_abs_max", or
             "channel_wise_abs_max".
         activation_quantize_type (str): "abs_max" or "moving_average_abs_max".
-        moving_rate (float): what a moving average keeps.
-        quantizable_layer_type (list of str): the layers, of Conv2D, Linear, Pool2D, ReLU, LeakyReLU, ReLU6, Softmax,
-            Tanh and Swish.
-        weight_preprocess_layer, act_preprocess_layer (type): a Layer that comes before the rounding.
-        weight_quantize_layer, act_quantize_layer (type): a Layer that rounds in the place of those here.
+        moving_rate (float): decay of the moving average.
+        quantizable_layer_type (list of str): Layers to replace: Conv2D, Linear, Pool2D, ReLU, LeakyReLU, ReLU6,
+            Softmax, Tanh and Swish.
+        weight_preprocess_layer, act_preprocess_layer (type): a Layer applied before quantization.
+        weight_quantize_layer, act_quantize_layer (type): a Layer that quantizes, instead of the default one.
 
     Raises:
         ValueError: for an unknown type.
@@ -99,10 +99,10 @@ class ImperativeQuantAware:
         self._out_scale = ImperativeCalcOutScale()
 
     def quantize(self, model) -> None:
-        """Puts layers that round in the place of those of `model`, and measures what its layers give.
+        """Replaces the Layers of `model` in place, and measures the scales of its Layers' outputs.
 
         Args:
-            model (Layer): it is changed.
+            model (Layer): the model.
         """
         found = [
             (owner, name, layer)
@@ -118,28 +118,28 @@ class ImperativeQuantAware:
         self._out_scale.calc_out_scale(model)
 
     def save_quantized_model(self, layer, path, input_spec=None, **config) -> None:
-        """Needs jit.save, which is not there: raises OperatorMissing."""
+        """Not implemented (jit.save is missing): raises OperatorMissing."""
         self._out_scale.save_quantized_model(layer, path, input_spec, **config)
 
 
 class ImperativeCalcOutScale:
-    """Measures what the layers of a model give: a moving average of the largest magnitude.
+    """Measures the outputs of a model's Layers: a moving average of the largest magnitude.
 
     Args:
-        moving_rate (float): what the average keeps.
+        moving_rate (float): decay of the moving average.
     """
 
     def __init__(self, moving_rate=0.9) -> None:
         self._moving_rate = moving_rate
         self._register_hook_handle_list: list = []
-        #: of each layer's name the average of the last call
+        #: name of a Layer -> the average after the last call
         self._out_scale_dict: dict[str, Any] = {}
 
     def calc_out_scale(self, model) -> None:
-        """Measures from now on, at every call.
+        """Registers hooks that measure at every call.
 
         Args:
-            model (Layer): whose layers are meant.
+            model (Layer): the model.
         """
         assert isinstance(model, Layer), f"calc_out_scale: a Layer is expected, got {type(model)}"
         for layer in model.sublayers():
@@ -147,7 +147,7 @@ class ImperativeCalcOutScale:
                 self._register_hook_handle_list.append(layer.register_forward_post_hook(self._look))
 
     def save_quantized_model(self, layer, path, input_spec=None, **config) -> None:
-        """Needs jit.save, which is not there: raises OperatorMissing."""
+        """Not implemented (jit.save is missing): raises OperatorMissing."""
         assert isinstance(layer, Layer), f"save_quantized_model: a Layer is expected, got {type(layer)}"
         _refuse()
 
@@ -162,6 +162,6 @@ class ImperativeCalcOutScale:
 
 def _refuse() -> NoReturn:
     raise OperatorMissing(
-        "save_quantized_model writes a model with paddle.jit.save, which is not there yet; a Program that "
+        "save_quantized_model needs paddle.jit.save, which is not implemented; a Program that "
         "QuantizationFreezePass made can be saved with fluid.io.save_inference_model"
     )

@@ -1,4 +1,4 @@
-"""Layers that round what they read to the levels of so many bits, and back."""
+"""Layers that quantize and dequantize their inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _Rounding(Layer):
-    """What these layers share: numbers that are kept and no optimizer changes."""
+    """Base of these Layers: parameters without training."""
 
     def _number(self, name: str, dtype: Any, start: float, count: int = 1) -> Any:
         attr = ParamAttr(name=unique_name.generate(name), initializer=Constant(start), trainable=False)
@@ -37,7 +37,7 @@ class _Rounding(Layer):
         self._accum = self._number(f"{prefix}.accum", dtype, 1)
 
     def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The average as inputs and outputs of an operator: in training only."""
+        """Inputs and outputs of the operator that update the moving average: in training only."""
         if not self.training:
             return {"is_test": True}, {"OutScale": self._scale}
         before = {"is_test": False, "InAccum": self._accum, "InState": self._state}
@@ -45,13 +45,13 @@ class _Rounding(Layer):
 
 
 class FakeQuantMovingAverage(_Rounding):
-    """Rounds to levels whose largest is a moving average of the largest magnitude.
+    """Quantizes with a moving average of the largest magnitude as scale.
 
     Args:
-        name (str): what the names of its numbers start with.
-        moving_rate (float): what the average keeps.
-        quant_bits (int): bits.
-        dtype (str): of its numbers.
+        name (str): prefix of the parameters' names.
+        moving_rate (float): decay of the moving average.
+        quant_bits (int): bit width.
+        dtype (str): of the parameters.
 
     Examples:
         >>> import paddle
@@ -67,20 +67,20 @@ class FakeQuantMovingAverage(_Rounding):
         self._average(name or "quant_dequant", dtype, 0.001)
 
     def forward(self, input: Any) -> Any:  # noqa: A002 (Paddle's name)
-        """What is left of a tensor of float32."""
+        """The float32 tensor, quantized and dequantized."""
         before, after = self._kept()
         how = {"moving_rate": self._moving_rate, "bit_length": self._quant_bits, **before, **after}
         return _ops.fake_quantize_dequantize_moving_average_abs_max(X=input, InScale=self._scale, **how)[0]
 
 
 class FakeQuantAbsMax(_Rounding):
-    """Rounds to levels whose largest is the largest magnitude.
+    """Quantizes with the largest magnitude as scale.
 
     Args:
-        name (str): what the name of the scale starts with.
-        quant_bits (int): bits.
+        name (str): prefix of the scale's name.
+        quant_bits (int): bit width.
         dtype (str): of the scale.
-        quant_on_weight (bool): keep the scale, as a parameter.
+        quant_on_weight (bool): store the scale as a parameter.
     """
 
     def __init__(self, name=None, quant_bits=8, dtype="float32", quant_on_weight=False) -> None:
@@ -90,18 +90,18 @@ class FakeQuantAbsMax(_Rounding):
         self._scale = self._number(scale, self._dtype, 0.0) if quant_on_weight else None
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """What is left of a tensor of float32."""
+        """The float32 tensor, quantized and dequantized."""
         kept = {} if self._scale is None else {"OutScale": self._scale}
         return _ops.fake_quantize_dequantize_abs_max(X=input, bit_length=self._quant_bits, **kept)[0]
 
 
 class FakeChannelWiseQuantDequantAbsMax(_Rounding):
-    """Rounds a weight; each channel has levels of its own, to its largest magnitude.
+    """Quantizes a weight with the largest magnitude of each channel as its scale.
 
     Args:
-        name (str): what the name of the scales starts with.
-        channel_num (int): how many channels.
-        quant_bits (int): bits.
+        name (str): prefix of the scales' name.
+        channel_num (int): number of channels.
+        quant_bits (int): bit width.
         quant_axis (int): the axis of the channels, 0 or 1.
         dtype (str): of the scales.
         quant_on_weight (bool): must be True.
@@ -117,18 +117,18 @@ class FakeChannelWiseQuantDequantAbsMax(_Rounding):
         self._scale = self._number(f"{name or 'quant_dequant'}.scale", dtype, 0.0, channel_num)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """What is left of a tensor of float32."""
+        """The float32 tensor, quantized and dequantized."""
         how = {"bit_length": self._quant_bits, "quant_axis": self._quant_axis, "OutScale": self._scale}
         return _ops.fake_channel_wise_quantize_dequantize_abs_max(X=input, **how)[0]
 
 
 class MovingAverageAbsMaxScale(_Rounding):
-    """Measures a tensor: a moving average of the largest magnitude.
+    """Measures a moving average of the largest magnitude of a tensor.
 
     Args:
-        name (str): what the names of its numbers start with.
-        moving_rate (float): what the average keeps.
-        dtype (str): of its numbers.
+        name (str): prefix of the parameters' names.
+        moving_rate (float): decay of the moving average.
+        dtype (str): of the parameters.
     """
 
     def __init__(self, name=None, moving_rate=0.9, dtype="float32") -> None:
@@ -154,7 +154,7 @@ def _rounding(
 
 
 class _Weighted(Layer):
-    """A layer with a weight, whose inputs are rounded."""
+    """A Layer with a weight, whose inputs are quantized."""
 
     _axis = 0
 
@@ -193,10 +193,10 @@ class _Weighted(Layer):
 
 
 class QuantizedConv2D(_Weighted):
-    """A Conv2D whose inputs are rounded.
+    """A Conv2D with quantized inputs and weights.
 
     Args:
-        layer (Conv2D): its parameters are taken over.
+        layer (Conv2D): its parameters are shared.
         weight_bits, activation_bits (int), moving_rate (float), weight_quantize_type, activation_quantize_type (str),
             weight_pre_layer, act_pre_layer, weight_quant_layer, act_quant_layer (type): as of ImperativeQuantAware.
     """
@@ -207,7 +207,7 @@ class QuantizedConv2D(_Weighted):
             setattr(self, name, getattr(layer, name))
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The convolution of what is left of the input."""
+        """The convolution of the quantized input."""
         x, weight = self._rounded(input)
         padding = self._padding
         if self._padding_mode != "zeros":
@@ -218,10 +218,10 @@ class QuantizedConv2D(_Weighted):
 
 
 class QuantizedLinear(_Weighted):
-    """A Linear whose inputs are rounded.
+    """A Linear with quantized inputs and weights.
 
     Args:
-        layer (Linear): its parameters are taken over.
+        layer (Linear): its parameters are shared.
         weight_bits, activation_bits (int), moving_rate (float), weight_quantize_type, activation_quantize_type (str),
             weight_pre_layer, act_pre_layer, weight_quant_layer, act_quant_layer (type): as of ImperativeQuantAware.
     """
@@ -233,17 +233,17 @@ class QuantizedLinear(_Weighted):
         self.name = layer.name
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """The product of what is left of the input."""
+        """The product of the quantized input."""
         x, weight = self._rounded(input)
         return F.linear(x=x, weight=weight, bias=self.bias, name=self.name)
 
 
 class QuantizedNoweightLayer(Layer):
-    """Any layer of one input, which is rounded to a moving average.
+    """Any Layer of one input, which is quantized with a moving average as scale.
 
     Args:
-        layer (Layer): it is called with what is left.
-        weight_bits (int): not read.
+        layer (Layer): receives the quantized input.
+        weight_bits (int): ignored.
         activation_bits (int), moving_rate (float): as of FakeQuantMovingAverage.
     """
 
@@ -253,5 +253,5 @@ class QuantizedNoweightLayer(Layer):
         self._fake_quant_input = FakeQuantMovingAverage(layer.full_name(), moving_rate, activation_bits, self._dtype)
 
     def forward(self, input: Any) -> Any:  # noqa: A002
-        """What the layer makes of it."""
+        """The Layer's output for the quantized input."""
         return self._layer.forward(self._fake_quant_input(input))

@@ -37,7 +37,7 @@ def test_globals():
     flags["FLAGS_fuse_parameter_groups_size"], flags["FLAGS_fuse_parameter_memory_size"] = 1, -1.0
     assert fused == [3, 131072.0]
     assert flags.is_public("FLAGS_benchmark") and not flags.is_public("FLAGS_free_idle_chunk")
-    with pytest.raises(RuntimeError, match="read only"):
+    with pytest.raises(RuntimeError, match="read-only"):
         flags["FLAGS_free_idle_chunk"] = True
     with pytest.raises(KeyError):
         _ = flags["no such flag"]
