@@ -35,6 +35,10 @@ fluid.clip
     ClipGradBase GradientClipBase GradientClipByGlobalNorm GradientClipByNorm GradientClipByValue
     _correct_clip_op_role_var append_gradient_clip_ops error_clip_callback
 
+fluid.communicator
+  distributed.ps.communicator: Communicator LargeScaleKV
+  distributed.ps.async_communication: resume_steps
+
 fluid.compiler
   static.compiler: CompiledProgram
   static.strategies: ExecutionStrategy BuildStrategy
@@ -100,6 +104,10 @@ fluid.dataloader.sampler
 fluid.device_worker
   static.datasets.device_worker: DeviceWorker Hogwild DownpourSGD Section DownpourSGDOPT | DeviceWorkerFactory
 
+fluid.distribute_lookup_table
+  distributed.ps.lookup_tables: LOOKUP_TABLE_TYPE find_distributed_lookup_table find_distributed_lookup_table_inputs
+    find_distributed_lookup_table_outputs
+
 fluid.dygraph.amp
   amp: amp_guard AmpScaler
 
@@ -158,6 +166,19 @@ fluid.incubate.fleet.dist_transpiler
 
 fluid.incubate.fleet.parameter_server.ir.ps_dispatcher
   distributed.ps.dispatcher: | HashName PSDispatcher RoundRobin
+
+fluid.incubate.fleet.parameter_server.ir.pserver_pass
+  distributed.ps.server_program: | _get_optimizer_input_shape=optimizer_input_shape
+
+fluid.incubate.fleet.parameter_server.pslib.node
+  distributed.ps.pslib.node: Server Worker DownpourServer DownpourWorker
+
+fluid.incubate.fleet.parameter_server.pslib.optimizer_factory
+  distributed.ps.pslib.optimizer_factory: DistributedAdam FLEET_GLOBAL_DICT
+
+fluid.incubate.fleet.parameter_server.pslib.ps_pb2
+  distributed.ps.pslib.ps_pb2: | PS_DENSE_TABLE PS_SPARSE_TABLE DownpourServerParameter DownpourTrainerParameter
+    FsClientParameter PSParameter ServerParameter TableParameter WorkerParameter
 
 fluid.incubate.fleet.utils.fs
   distributed.fleet.utils.fs: LocalFS | FS ExecuteError FSFileExistsError FSFileNotExistsError FSShellCmdAborted
@@ -222,6 +243,31 @@ fluid.trainer_desc
 fluid.trainer_factory
   static.datasets.trainer_factory: TrainerFactory
   static.datasets.fetch_handler: FetchHandler FetchHandlerMonitor
+
+fluid.transpiler.collective
+  distributed.collective_transpiler: GradAllReduce LocalSGD | Collective MultiThread SingleProcessMultiThread
+
+fluid.transpiler.details
+  distributed.ps.vars_distributed: VarDistributed VarStruct VarsDistributed
+  distributed.ps.program_utils: delete_ops find_op_by_input_arg find_op_by_output_arg
+  distributed.checkport: wait_server_ready
+
+fluid.transpiler.details.program_utils
+  distributed.ps.program_utils: delete_ops find_op_by_input_arg find_op_by_output_arg
+
+fluid.transpiler.details.vars_distributed
+  distributed.ps.vars_distributed: VarDistributed VarStruct VarsDistributed
+
+fluid.transpiler.distribute_transpiler
+  distributed.ps.distribute_transpiler: DistributeTranspiler same_or_split_var
+  distributed.ps.config: DistributeTranspilerConfig DistributedMode ServerRuntimeConfig
+  distributed.ps.blocks: VarBlock slice_variable
+
+fluid.transpiler.geo_sgd_transpiler
+  distributed.ps.geo_sgd_transpiler: GeoSgdTranspiler
+
+fluid.transpiler.ps_dispatcher
+  distributed.ps.dispatcher: PSDispatcher HashName RoundRobin
 
 fluid.unique_name = _basics.unique_name
 

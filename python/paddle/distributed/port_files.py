@@ -1,4 +1,4 @@
-"""The files by which servers say at which ports they listen (written in rust/ops/distributed/src/exchange/listen.rs)."""
+"""The files by which servers publish their ports (written in rust/ops/distributed/src/exchange/listen.rs)."""
 
 from __future__ import annotations
 

@@ -16,11 +16,9 @@ from paddle.static.strategies import BuildStrategy, ExecutionStrategy
 from paddle.tensor.tensor import monkey_patch_math_varbase as monkey_patch_varbase  # noqa: F401 (as above)
 
 from . import (
-    communicator,
     contrib,
     core,
     default_scope_funcs,
-    distribute_lookup_table,
     dygraph,
     dygraph_utils,
     evaluator,
@@ -97,6 +95,8 @@ if _TYPE_CHECKING:  # modules and names of the table of legacy names, which the 
     from paddle._basics import unique_name as unique_name
     from paddle._programs import backward as backward
     from paddle.distributed import entry_attr as entry_attr
+    from paddle.distributed.ps import communicator as communicator
+    from paddle.distributed.ps import lookup_tables as distribute_lookup_table
     from paddle.io import generator as reader
     from paddle.nn import clip as clip
     from paddle.nn import layer_helper as layer_helper

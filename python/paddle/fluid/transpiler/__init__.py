@@ -1,8 +1,10 @@
 """paddle.fluid.transpiler: Programs of one process rewritten for several."""
 
-from .distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddle.distributed.ps.config import DistributeTranspilerConfig
+from paddle.distributed.ps.dispatcher import HashName, RoundRobin
+from paddle.distributed.ps.distribute_transpiler import DistributeTranspiler
+
 from .memory_optimization_transpiler import memory_optimize, release_memory
-from .ps_dispatcher import HashName, RoundRobin
 
 __all__ = [
     "DistributeTranspiler",
