@@ -156,7 +156,7 @@ fluid.executor
   static.datasets: FetchHandler FetchHandlerMonitor
 
 fluid.framework
-  fluid.ir_graph: IrGraph IrNode IrOpNode IrVarNode
+  static.ir_graph: IrGraph IrNode IrOpNode IrVarNode
 
 fluid.incubate.data_generator
   distributed.fleet.data_generator: MultiSlotDataGenerator MultiSlotStringDataGenerator | DataGenerator

@@ -168,7 +168,7 @@ class InMemoryDataset(DatasetBase, _sets.InMemoryDataset):
         return self.dataset.get_pv_data_size()
 
 
-class _Unshuffled(DatasetBase):
+class _StreamedDataset(DatasetBase):
     """Base of data sets that are read during training."""
 
     def local_shuffle(self) -> NoReturn:
@@ -180,11 +180,11 @@ class _Unshuffled(DatasetBase):
         raise NotImplementedError(f"{type(self).__name__} does not support global shuffle: use InMemoryDataset")
 
 
-class QueueDataset(_Unshuffled, _sets.QueueDataset):
+class QueueDataset(_StreamedDataset, _sets.QueueDataset):
     """A data set that is read during training; see `paddle.distributed.QueueDataset`."""
 
 
-class FileInstantDataset(_Unshuffled, _sets.FileInstantDataset):
+class FileInstantDataset(_StreamedDataset, _sets.FileInstantDataset):
     """A data set that is read during training; see `paddle.distributed.fleet.FileInstantDataset`."""
 
 

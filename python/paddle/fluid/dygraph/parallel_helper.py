@@ -12,12 +12,12 @@ from paddle.distributed import broadcast
 __all__: list[str] = []
 
 
-_given: Any = None
+_context: Any = None
 
 
 def _is_parallel_ctx_initialized() -> bool:
     """Whether this process has joined a job of several processes, or has a context to do so."""
-    return _given is not None or _core.dist.joined()
+    return _context is not None or _core.dist.joined()
 
 
 def _is_data_parallel_mode() -> bool:
@@ -27,15 +27,15 @@ def _is_data_parallel_mode() -> bool:
 
 def _set_parallel_ctx(context: Any) -> None:
     """Stores a context, an object with a method `init`, for `_init_parallel_ctx`; once per process."""
-    global _given
-    assert _given is None, "ParallelContext has been set up before"
-    _given = context
+    global _context
+    assert _context is None, "ParallelContext has been set up before"
+    _context = context
 
 
 def _init_parallel_ctx() -> None:
     """Joins the other processes through the stored context."""
-    assert _given is not None, "ParallelContext has not been set up"
-    _given.init()
+    assert _context is not None, "ParallelContext has not been set up"
+    _context.init()
 
 
 def _broadcast_parameters(parameters: Iterable[Any]) -> None:

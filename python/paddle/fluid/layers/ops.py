@@ -97,7 +97,7 @@ def hard_shrink(x, threshold=None):
         threshold (float, optional): default 0.5.
     """
     check_variable_and_dtype(x, "x", takes("hard_shrink"), "hard_shrink")
-    return _ops.hard_shrink(x, **_given(threshold=threshold))
+    return _ops.hard_shrink(x, **_drop_none(threshold=threshold))
 
 
 def softshrink(x, alpha=None):
@@ -108,7 +108,7 @@ def softshrink(x, alpha=None):
         alpha (float, optional): default 0.5.
     """
     check_variable_and_dtype(x, "x", takes("softshrink"), "softshrink")
-    return _ops.softshrink(x, **_given(**{"lambda": alpha}))
+    return _ops.softshrink(x, **_drop_none(**{"lambda": alpha}))
 
 
 def thresholded_relu(x, threshold=None):
@@ -119,8 +119,8 @@ def thresholded_relu(x, threshold=None):
         threshold (float, optional): default 1.0.
     """
     check_variable_and_dtype(x, "x", takes("thresholded_relu"), "thresholded_relu")
-    return _ops.thresholded_relu(x, **_given(threshold=threshold))
+    return _ops.thresholded_relu(x, **_drop_none(threshold=threshold))
 
 
-def _given(**attrs):
+def _drop_none(**attrs):
     return {name: value for name, value in attrs.items() if value is not None}

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-def _into(out, result):
+def _assign_to(out, result):
     """`result`; written to `out` if given."""
     return result if out is None else assign(result, out)
 
@@ -67,7 +67,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):  # noqa: A
         check_variable_and_dtype(x, what, NUMERIC, "addcmul")
     check_type(value, "value", int if "int" in convert_dtype(input.dtype) else float, "addcmul")
     product = _ops.scale(_ops.elementwise_mul(tensor1, tensor2), scale=float(value))
-    return _into(out, named(name, _ops.elementwise_add, input, product))
+    return _assign_to(out, named(name, _ops.elementwise_add, input, product))
 
 
 def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):  # noqa: A002
@@ -99,7 +99,7 @@ def clamp(input, min=None, max=None, output=None, name=None):  # noqa: A002
     for bound, what in ((min, "min"), (max, "max")):
         if bound is not None:
             check_type(bound, what, (float, Variable), "clamp")
-    return _into(output, math.clip(input, min, max, name))
+    return _assign_to(output, math.clip(input, min, max, name))
 
 
 def cross(input, other, dim=None):  # noqa: A002
@@ -121,7 +121,7 @@ def flip(input, dims, name=None):  # noqa: A002
     return manipulation.flip(input, dims, name)
 
 
-def _settled(out, stop_gradient):
+def _with_stop_gradient(out, stop_gradient):
     out.stop_gradient = stop_gradient
     return out
 
@@ -137,12 +137,12 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
         stop_gradient (bool): whether the result has no gradient.
     """
     made = fill_constant(shape, "float32" if dtype is None else dtype, fill_value, out=out, name=name)
-    return _settled(made, stop_gradient)
+    return _with_stop_gradient(made, stop_gradient)
 
 
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):  # noqa: A002
     """A tensor like `input` filled with `fill_value`; arguments as of :func:`full`."""
-    return _settled(_into(out, creation.full_like(input, fill_value, dtype, name)), stop_gradient)
+    return _with_stop_gradient(_assign_to(out, creation.full_like(input, fill_value, dtype, name)), stop_gradient)
 
 
 def index_select(input, index, dim=0):  # noqa: A002
@@ -152,7 +152,7 @@ def index_select(input, index, dim=0):  # noqa: A002
 
 def kron(x, y, out=None, name=None):
     """The Kronecker product; written to `out` if given; see :func:`paddle.kron`."""
-    return _into(out, linalg.kron(x, y, name))
+    return _assign_to(out, linalg.kron(x, y, name))
 
 
 def log1p(x, out=None, name=None):
@@ -171,7 +171,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):  # noqa: A002
 
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     """The logarithm of the sum of exponentials; written to `out` if given; see :func:`paddle.logsumexp`."""
-    return _into(out, math.logsumexp(x, dim, keepdim, name))
+    return _assign_to(out, math.logsumexp(x, dim, keepdim, name))
 
 
 def meshgrid(input, name=None):  # noqa: A002
@@ -211,7 +211,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         dtype=convert_np_dtype_to_dtype_(dtype),
         **shape_arguments([1] if shape is None else shape),
     )
-    return _settled(_into(out, drawn), stop_gradient)
+    return _with_stop_gradient(_assign_to(out, drawn), stop_gradient)
 
 
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
@@ -227,7 +227,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     dtype = "float32" if dtype is None else dtype
     check_dtype(dtype, "dtype", FLOATS, "randn")
     drawn = named(name, _ops.gaussian_random, shape=list(shape), dtype=convert_np_dtype_to_dtype_(dtype))
-    return _settled(_into(out, drawn), stop_gradient)
+    return _with_stop_gradient(_assign_to(out, drawn), stop_gradient)
 
 
 def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0):
@@ -243,7 +243,7 @@ def randperm(n, out=None, dtype="int64", device=None, stop_gradient=True, seed=0
         raise ValueError(f"randperm: device must be None, 'cpu' or 'gpu', got {device!r}")
     check_type(stop_gradient, "stop_gradient", bool, "randperm")
     drawn = _ops.randperm(n=n, seed=seed, dtype=convert_np_dtype_to_dtype_(dtype))
-    return _settled(_into(out, drawn), stop_gradient)
+    return _with_stop_gradient(_assign_to(out, drawn), stop_gradient)
 
 
 def roll(input, shifts, dims=None):  # noqa: A002
@@ -253,7 +253,7 @@ def roll(input, shifts, dims=None):  # noqa: A002
 
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):  # noqa: A002
     """The sum of a diagonal; written to `out` if given; see :func:`paddle.trace`."""
-    return _into(out, linalg.trace(input, offset, dim1, dim2, name))
+    return _assign_to(out, linalg.trace(input, offset, dim1, dim2, name))
 
 
 def tril(input, diagonal=0, name=None):  # noqa: A002

@@ -34,7 +34,7 @@ class _Stack:
         return x, after
 
 
-def _first(init, layer, direction, directions, x, width, dtype):
+def _initial_state(init, layer, direction, directions, x, width, dtype):
     """The initial state of one layer and direction: its slice of [layers * directions, batch, width], or zeros."""
     if init is not None:
         at = layer * directions + direction
@@ -82,7 +82,8 @@ def _layers(
             for i in range(num_layers)
         ]
         first = [
-            [_first(s, i, direction, directions, x, hidden_size, x.dtype) for s in states] for i in range(num_layers)
+            [_initial_state(s, i, direction, directions, x, hidden_size, x.dtype) for s in states]
+            for i in range(num_layers)
         ]
         first = [s if len(s) > 1 else s[0] for s in first]
         inputs = x if mask is None else [x, mask]

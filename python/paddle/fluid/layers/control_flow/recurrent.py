@@ -26,7 +26,7 @@ def _parent_block(helper: LayerHelper):
     return program.block(parent)
 
 
-def _one_or_all(outputs: list) -> Any:
+def _unwrap_single(outputs: list) -> Any:
     return outputs[0] if len(outputs) == 1 else outputs
 
 
@@ -198,7 +198,7 @@ class StaticRNN:
             raise ValueError("RNN output can only be retrieved after rnn block")
         if not self.outputs:
             raise ValueError("RNN has no output")
-        return _one_or_all(self.outputs)
+        return _unwrap_single(self.outputs)
 
     def _complete_op(self) -> None:
         block = self.helper.main_program.current_block()
@@ -345,7 +345,7 @@ class DynamicRNN:
     def __call__(self, *args, **kwargs):
         if self.status != DynamicRNN.AFTER_RNN:
             raise ValueError("Output of the dynamic RNN can only be visited outside the rnn block.")
-        return _one_or_all(self.outputs)
+        return _unwrap_single(self.outputs)
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype="float32"):
         """Creates a state; its value is that of the previous step.

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-def _given(**attrs):
+def _drop_none(**attrs):
     """The attributes that are not None."""
     return {name: value for name, value in attrs.items() if value is not None}
 
@@ -56,7 +56,7 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         >>> rows.numpy().tolist(), likeness.numpy().tolist()
         ([[1, 0, -1]], [[0.75, 0.25, 0.0]])
     """
-    attrs = _given(match_type=match_type, dist_threshold=dist_threshold)
+    attrs = _drop_none(match_type=match_type, dist_threshold=dist_threshold)
     return named(name, _ops.bipartite_match, dist_matrix, **attrs)
 
 
@@ -84,11 +84,11 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         >>> out.shape, weight.shape
         ((-1, 20, 4), (-1, 20, 1))
     """
-    attrs = _given(mismatch_value=mismatch_value)
+    attrs = _drop_none(mismatch_value=mismatch_value)
     return named(name, _ops.target_assign, input, matched_indices, negative_indices, **attrs)
 
 
-def _still(x):
+def _stop_gradient(x):
     x.stop_gradient = True
     return x
 
@@ -99,7 +99,7 @@ def _matrix(x):
 
 
 def _labels(x):
-    return _still(_matrix(_ops.cast(x, in_dtype=x.dtype, out_dtype=VarType.INT64)))
+    return _stop_gradient(_matrix(_ops.cast(x, in_dtype=x.dtype, out_dtype=VarType.INT64)))
 
 
 def ssd_loss(
@@ -159,14 +159,14 @@ def ssd_loss(
     """
     if mining_type != "max_negative":
         raise ValueError(f"Only support mining_type == max_negative now, got {mining_type}.")
-    images_and_boxes = _still(_ops.slice(_ops.shape(confidence), axes=[0], starts=[0], ends=[2]))
+    images_and_boxes = _stop_gradient(_ops.slice(_ops.shape(confidence), axes=[0], starts=[0], ends=[2]))
     rows, likeness = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
     # Cross entropy of all boxes, from which the hardest negatives are chosen.
-    gt_label = _still(reshape(gt_label, shape=(0,) * (len(gt_label.shape) - 1) + (-1, 1)))
+    gt_label = _stop_gradient(reshape(gt_label, shape=(0,) * (len(gt_label.shape) - 1) + (-1, 1)))
     classes, _ = target_assign(gt_label, rows, mismatch_value=background_label)
     confidence = _matrix(confidence)
     entropy = softmax_with_cross_entropy(confidence, _labels(classes))
-    entropy = _still(reshape(entropy, shape=(-1, 0), actual_shape=images_and_boxes))
+    entropy = _stop_gradient(reshape(entropy, shape=(-1, 0), actual_shape=images_and_boxes))
     negative, rows = _ops.mine_hard_examples(
         ClsLoss=entropy,
         MatchIndices=rows,
@@ -174,15 +174,15 @@ def ssd_loss(
         neg_pos_ratio=neg_pos_ratio,
         neg_dist_threshold=neg_overlap,
         mining_type=mining_type,
-        **_given(sample_size=sample_size),
+        **_drop_none(sample_size=sample_size),
     )
     # Targets and their weights.
     encoded = box_coder(prior_box, prior_box_var, gt_box, code_type="encode_center_size")
     places, is_object = target_assign(encoded, rows, mismatch_value=background_label)
     classes, counts = target_assign(gt_label, rows, negative_indices=negative, mismatch_value=background_label)
-    of_classes = softmax_with_cross_entropy(confidence, _labels(classes)) * _still(_matrix(counts))
-    is_object = _still(_matrix(is_object))
-    of_places = smooth_l1(_matrix(location), _still(_matrix(places))) * is_object
+    of_classes = softmax_with_cross_entropy(confidence, _labels(classes)) * _stop_gradient(_matrix(counts))
+    is_object = _stop_gradient(_matrix(is_object))
+    of_places = smooth_l1(_matrix(location), _stop_gradient(_matrix(places))) * is_object
     loss = conf_loss_weight * of_classes + loc_loss_weight * of_places
     loss = reshape(loss, shape=(-1, 0), actual_shape=images_and_boxes)
     loss = _ops.reduce_sum(loss, dim=[1], keep_dim=True)
@@ -279,7 +279,7 @@ def detection_map(
     return _ops.detection_map(
         DetectRes=detect_res,
         Label=label,
-        **_given(HasState=has_state),
+        **_drop_none(HasState=has_state),
         **states,
         **outs,
         overlap_threshold=overlap_threshold,

@@ -16,14 +16,14 @@ def _check(where: str, dtypes: Any, **variables: Any) -> None:
         check_variable_and_dtype(value, name, dtypes, where)
 
 
-def _fixed(outputs: Any) -> Any:
+def _stop_gradients(outputs: Any) -> Any:
     """Marks targets as constants without gradient."""
     for value in outputs:
         value.stop_gradient = True
     return outputs
 
 
-def _picked(values: Any, width: int, index: Any) -> Any:
+def _gather_rows(values: Any, width: int, index: Any) -> Any:
     return _ops.gather(_ops.reshape2(values, shape=[-1, width]), index)
 
 
@@ -84,7 +84,7 @@ def rpn_target_assign(
     _check(where, FLOATS, bbox_pred=bbox_pred, cls_logits=cls_logits, anchor_box=anchor_box, anchor_var=anchor_var)
     _check(where, FLOATS, gt_boxes=gt_boxes, im_info=im_info)
     _check(where, ["int32"], is_crowd=is_crowd)
-    location, score, target, label, weight = _fixed(
+    location, score, target, label, weight = _stop_gradients(
         _ops.rpn_target_assign(
             anchor_box,
             gt_boxes,
@@ -98,7 +98,7 @@ def rpn_target_assign(
             use_random=use_random,
         )
     )
-    return _picked(cls_logits, 1, score), _picked(bbox_pred, 4, location), label, target, weight
+    return _gather_rows(cls_logits, 1, score), _gather_rows(bbox_pred, 4, location), label, target, weight
 
 
 def retinanet_target_assign(
@@ -153,7 +153,7 @@ def retinanet_target_assign(
     _check(where, FLOATS, bbox_pred=bbox_pred, cls_logits=cls_logits, anchor_box=anchor_box, anchor_var=anchor_var)
     _check(where, FLOATS, gt_boxes=gt_boxes, im_info=im_info)
     _check(where, ["int32"], gt_labels=gt_labels, is_crowd=is_crowd)
-    location, score, target, label, weight, count = _fixed(
+    location, score, target, label, weight, count = _stop_gradients(
         _ops.retinanet_target_assign(
             anchor_box,
             gt_boxes,
@@ -164,8 +164,8 @@ def retinanet_target_assign(
             negative_overlap=negative_overlap,
         )
     )
-    scores = _picked(cls_logits, num_classes, score)
-    return scores, _picked(bbox_pred, 4, location), label, target, weight, count
+    scores = _gather_rows(cls_logits, num_classes, score)
+    return scores, _gather_rows(bbox_pred, 4, location), label, target, weight, count
 
 
 def generate_proposal_labels(
@@ -230,7 +230,7 @@ def generate_proposal_labels(
     _check(where, ["int32"], gt_classes=gt_classes, is_crowd=is_crowd)
     if is_cascade_rcnn:
         assert max_overlap is not None, f"{where}: max_overlap must be given where is_cascade_rcnn is True"
-    found = _fixed(
+    found = _stop_gradients(
         _ops.generate_proposal_labels(
             rpn_rois,
             gt_classes,
@@ -304,4 +304,4 @@ def generate_mask_labels(
         num_classes=num_classes,
         resolution=resolution,
     )
-    return tuple(_fixed(found))
+    return tuple(_stop_gradients(found))

@@ -9,7 +9,7 @@ import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import _get_paddle_place
-from paddle.fluid.ir_graph import IrNode
+from paddle.static.ir_graph import IrNode
 
 from .inserting import (
     Inserter,
@@ -82,12 +82,12 @@ class QuantizationFreezePass:
                 name = made_of.get(read, read)
                 if name in persistable:
                     scales[name] = self._freeze_weight(op, name, load(self._scope, scale))
-                    _take_out(graph, op, sources)
+                    _bypass(graph, op, sources)
                 else:
                     scales[name] = graph._find_node_by_name(op.outputs, scale)
         for op in in_order(graph.all_op_nodes()):
             if op.name() in _fake_dequant_op_list:
-                _take_out(graph, op, sources)
+                _bypass(graph, op, sources)
         results: dict[Any, Any] = {}
         ops = in_order(graph.all_op_nodes())
         for op in ops:
@@ -136,13 +136,13 @@ class QuantizationFreezePass:
             scale = scales[name]
             if name not in persistable:
                 assert isinstance(scale, IrNode), f"the scale of {name} is not a variable"
-                most, of_activation = most * _most(self._activation_bits), scale
+                most, of_activation = most * _max_level(self._activation_bits), scale
             elif by_channel:
                 assert np.ndim(scale) == 1, f"the weight {name} has no scale for each channel"
                 of_channels = scale
             else:
                 assert np.ndim(scale) == 0, f"the weight {name} has more than one scale"
-                most *= _most(self._weight_bits) / scale
+                most *= _max_level(self._weight_bits) / scale
         if len(op.output_arg_names()) != 1:
             raise ValueError(f"QuantizationFreezePass: {op.name()} must have one output, got {op.output_arg_names()}")
         assert of_activation is not None, f"{op.name()} reads no activation"
@@ -214,7 +214,7 @@ class TransformForMobilePass:
         return graph
 
 
-def _take_out(graph: Any, op: Any, sources: dict[Any, Any]) -> None:
+def _bypass(graph: Any, op: Any, sources: dict[Any, Any]) -> None:
     """Removes an operator; readers of its output read its input instead."""
     read = graph._find_node_by_name(op.inputs, op.input("X")[0])
     sources[graph._find_node_by_name(op.outputs, op.output("Out")[0]).node] = sources.get(read.node, read)
@@ -226,5 +226,5 @@ def _original(name: str) -> str:
     return name[: len(name) - len(suffix)]
 
 
-def _most(bits: int) -> int:
+def _max_level(bits: int) -> int:
     return (1 << (bits - 1)) - 1

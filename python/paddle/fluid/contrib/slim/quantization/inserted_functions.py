@@ -10,9 +10,9 @@ from paddle._programs.graph import Graph
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle.fluid.data import data
-from paddle.fluid.ir_graph import IrGraph, IrOpNode, IrVarNode
 from paddle.fluid.layers.nn.math import mean
 from paddle.static import scope_guard
+from paddle.static.ir_graph import IrGraph, IrOpNode, IrVarNode
 
 __all__: list[str] = []
 
@@ -53,7 +53,7 @@ def insert_function(graph: Any, function: Any, var: Any, op: Any, optimizer: Any
     graph.update_input_link(var, target, op)
     unneeded = {end, *end.inputs, source}
     if training:
-        unneeded |= _turn_gradient(graph, var, op, target, copied, source.name())
+        unneeded |= _route_gradient(graph, var, op, target, copied, source.name())
     graph.safe_remove_nodes(unneeded)
     return target
 
@@ -85,7 +85,7 @@ def _last(copied: dict[str, list], name: str) -> Any:
     return copied[name][-1]
 
 
-def _turn_gradient(graph: Any, var: Any, op: Any, target: Any, copied: dict[str, list], source: str) -> set:
+def _route_gradient(graph: Any, var: Any, op: Any, target: Any, copied: dict[str, list], source: str) -> set:
     """Routes the gradient of `op` through the function to `var`; returns the nodes that became unused."""
     gradient_of = grad_var_name
     coming = graph._find_node_by_name(graph.all_var_nodes(), gradient_of(op.outputs[0].name())).outputs

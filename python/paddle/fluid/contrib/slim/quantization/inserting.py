@@ -10,7 +10,7 @@ import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import OpRole
-from paddle.fluid.ir_graph import IrGraph
+from paddle.static.ir_graph import IrGraph
 
 from .op_slots import _get_op_input_var_names
 
@@ -109,9 +109,9 @@ class Inserter:
     def op(self, kind: str, attrs: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, Any]) -> Any:
         """A new operator, linked to the nodes (or lists of nodes) in its slots."""
         node = self.graph.create_op_node(kind, {**attrs, "op_role": OpRole.Forward}, inputs, outputs)
-        for before in _flat(inputs):
+        for before in _flatten(inputs):
             self.graph.link_to(before, node)
-        for after in _flat(outputs):
+        for after in _flatten(outputs):
             self.graph.link_to(node, after)
         return node
 
@@ -143,5 +143,5 @@ class Inserter:
 _NUMPY = {VarType.FP64: "float64", VarType.INT64: "int64"}
 
 
-def _flat(slots: dict[str, Any]) -> list:
+def _flatten(slots: dict[str, Any]) -> list:
     return [n for nodes in slots.values() for n in (nodes if isinstance(nodes, list) else [nodes])]

@@ -11,10 +11,10 @@ import numpy as np
 from paddle._programs.graph import Graph
 from paddle._programs.guards import _get_var
 from paddle.fluid.io import load_inference_model, save_inference_model
-from paddle.fluid.ir_graph import IrGraph
 from paddle.fluid.log_helper import get_logger
 from paddle.io.dataloader import DataLoader
 from paddle.static import global_scope
+from paddle.static.ir_graph import IrGraph
 
 from .freezing import QuantizationFreezePass
 from .inserting import load

@@ -85,7 +85,7 @@ class WeightQuantization:
 def _round(weight: np.ndarray, op: str, bits: int, kind: str, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """Integers, and their scale: a number, or one for each channel."""
     if kind == "abs_max":
-        most: Any = np.max(np.abs(weight)) if abs(rate) < 1e-10 else _cut(np.abs(weight), rate)
+        most: Any = np.max(np.abs(weight)) if abs(rate) < 1e-10 else _clip_threshold(np.abs(weight), rate)
         weight = np.clip(weight, -most, most)
     else:
         channel = weight.ndim - 1 if op == "mul" else 0
@@ -96,7 +96,7 @@ def _round(weight: np.ndarray, op: str, bits: int, kind: str, rate: float) -> tu
     return levels.astype(np.int8 if bits == 8 else np.int16), scale
 
 
-def _cut(magnitudes: np.ndarray, rate: float, bins: int = 5000) -> float:
+def _clip_threshold(magnitudes: np.ndarray, rate: float, bins: int = 5000) -> float:
     """The end of the bin that bounds all magnitudes but the given fraction."""
     counts, edges = np.histogram(magnitudes, bins=bins, range=(0, np.max(magnitudes)))
     reached = np.cumsum(counts / counts.sum()) >= 1.0 - rate

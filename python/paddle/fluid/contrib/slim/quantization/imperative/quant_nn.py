@@ -36,7 +36,7 @@ class _Rounding(Layer):
         self._state = self._number(f"{prefix}.state", dtype, 1)
         self._accum = self._number(f"{prefix}.accum", dtype, 1)
 
-    def _kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _moving_average_slots(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Inputs and outputs of the operator that update the moving average: in training only."""
         if not self.training:
             return {"is_test": True}, {"OutScale": self._scale}
@@ -68,7 +68,7 @@ class FakeQuantMovingAverage(_Rounding):
 
     def forward(self, input: Any) -> Any:  # noqa: A002 (Paddle's name)
         """The float32 tensor, quantized and dequantized."""
-        before, after = self._kept()
+        before, after = self._moving_average_slots()
         how = {"moving_rate": self._moving_rate, "bit_length": self._quant_bits, **before, **after}
         return _ops.fake_quantize_dequantize_moving_average_abs_max(X=input, InScale=self._scale, **how)[0]
 
@@ -138,7 +138,7 @@ class MovingAverageAbsMaxScale(_Rounding):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The average, a tensor of shape [1]."""
-        before, after = self._kept()
+        before, after = self._moving_average_slots()
         how = {"moving_rate": self._moving_rate, **before, **after}
         return _ops.moving_average_abs_max_scale(X=input, **how)[0]
 

@@ -1,4 +1,4 @@
-"""fluid.framework.IrGraph and its nodes: the Python interface of core.Graph for passes."""
+"""IrGraph and its nodes: the Python interface of core.Graph for passes (fluid.framework.IrGraph)."""
 
 from __future__ import annotations
 
