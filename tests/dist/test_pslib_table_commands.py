@@ -85,7 +85,7 @@ def test_a_job_keeps_its_tables(tmp_path, static):
     missing, dense, mode, number = found["errors"]
     assert "could not load: FileNotFoundError" in missing and "nothing/000 has no part-* of sparse table 0" in missing
     assert "could not clear: ValueError: there is no sparse table 1, only 0" in dense
-    assert "mode must be 0 (all), 1 (what changed), 2 (what is worth it) or 3 (a day), got 7" in mode
+    assert "mode must be 0 (all), 1 (what changed), 2 (above base_threshold) or 3 (a day), got 7" in mode
     assert "there is no table 9, only 0, 1" in number
     # With another number of servers.
     second, _ = job(tmp_path, 3, "second")

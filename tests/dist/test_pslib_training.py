@@ -192,7 +192,7 @@ class TestRefused:
             monkeypatch.setitem(pslib.FLEET_GLOBAL_DICT, name, value)
 
     def test_a_rule(self):
-        with pytest.raises(NotImplementedError, match="sparse table 0: the rule 'mine' is not there, only naive, adagrad"):
+        with pytest.raises(NotImplementedError, match="sparse table 0: the rule 'mine' is not one of naive, adagrad"):
             self.job(sparse_optimizer="mine").run_server()
 
     def test_endpoints(self):
@@ -208,7 +208,7 @@ class TestRefused:
         fleet = self.job()
         monkeypatch.setattr(trainer_programs, "_ready", lambda *_: lambda: False)
         with pytest.raises(RuntimeError, match="the parameter b has no value: run the startup Program before"):
-            trainer_programs.begin(fleet._opt_info["fleet_desc"], [fluid.global_scope()], ["127.0.0.1:6174"], 0)
+            trainer_programs.init_servers(fleet._opt_info["fleet_desc"], [fluid.global_scope()], ["127.0.0.1:6174"], 0)
 
     @pytest.mark.parametrize("epsilon", [-1, 0.5])
     def test_scaled_sums(self, epsilon):

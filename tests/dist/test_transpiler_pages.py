@@ -115,7 +115,7 @@ def test_what_is_wrong_is_named() -> None:
     for early in (t.get_trainer_program, lambda: t.get_pserver_program(server), lambda: t.get_startup_program(server)):
         with pytest.raises(ValueError, match="call transpile first"):
             early()
-    with pytest.raises(TypeError, match="how many there are, got '4'"):
+    with pytest.raises(TypeError, match="must be the number of trainers, got '4'"):
         t.transpile(0, pservers=SERVERS, trainers="4")
     for kind in ("nccl2", "collective"):
         t.config.mode, t.config.collective_mode = kind, "grad_allreduce"

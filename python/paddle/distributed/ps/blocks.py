@@ -1,4 +1,4 @@
-"""Blocks of variables: how they are cut, and what they are called."""
+"""Blocks of variables: slices along the first axis that servers hold, and their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRAINER, _BLOCK = ".trainer_", ".block"
 
 
 class VarBlock(NamedTuple):
-    """A block of a variable: its number and how many elements it has."""
+    """A block of a variable: its index (`offset`) and its number of elements (`size`)."""
 
     varname: str
     offset: int
@@ -23,19 +23,19 @@ class VarBlock(NamedTuple):
 
 
 def row_numel(shape: Iterable[int]) -> int:
-    """Elements of one row (index along the first axis)."""
+    """The number of elements of one row: the product of all dimensions but the first."""
     return math.prod(list(shape)[1:])
 
 
 def cut(var_list: Iterable[Any], slice_count: int, min_block_size: int) -> list[VarBlock]:
-    """Cut variables into at most `slice_count` blocks of whole rows.
+    """Splits variables into at most `slice_count` blocks of whole rows.
 
-    A block has at least `min_block_size` elements, but for the last one and variables that are smaller.
+    A block has at least `min_block_size` elements, except the last one and smaller variables.
 
     Args:
-        var_list (list of Variable): what is cut.
+        var_list (list of Variable): the variables.
         slice_count (int): usually the number of servers.
-        min_block_size (int): fewest elements.
+        min_block_size (int): the minimum number of elements of a block.
 
     Returns:
         list of VarBlock, in the order of the variables.
@@ -44,7 +44,7 @@ def cut(var_list: Iterable[Any], slice_count: int, min_block_size: int) -> list[
     for var in var_list:
         numel, row = math.prod(var.shape), row_numel(var.shape)
         parts = min(slice_count, max(numel // min_block_size, 1))
-        # rounded up twice: to a block for each part, and to whole rows
+        # rounded up twice: elements of a part, then to whole rows
         size = math.ceil(math.ceil(numel / parts) / row) * row
         blocks += [VarBlock(var.name, i, min(size, numel - i * size)) for i in range(math.ceil(numel / size))]
     return blocks
@@ -56,7 +56,7 @@ def slice_variable(var_list: Iterable[Any], slice_count: int, min_block_size: in
 
 
 def height_sections(parts: Iterable[Any]) -> list[int]:
-    """How many rows each part has."""
+    """The number of rows of each part."""
     return [part.shape[0] for part in parts]
 
 
@@ -66,7 +66,7 @@ def is_part_of(name: str, whole: str) -> bool:
 
 
 def name_parts(name: str) -> tuple[str, str, str]:
-    """Taken apart: ``"w.block1.trainer_0"`` is ``("w", "block1", "trainer_0")``; what is not there is empty."""
+    """Splits a name: ``"w.block1.trainer_0"`` is ``("w", "block1", "trainer_0")``; missing parts are empty."""
     at = name.find(_TRAINER)
     end = len(name) if at < 0 else at
     trainer = "" if at < 0 else name[at + 1 :]
@@ -76,5 +76,5 @@ def name_parts(name: str) -> tuple[str, str, str]:
 
 
 def orig_name(name: str) -> str:
-    """The name of the whole, for any trainer."""
+    """The name of the whole variable, without block and trainer."""
     return name_parts(name)[0]

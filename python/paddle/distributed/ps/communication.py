@@ -1,4 +1,4 @@
-"""What a communicator is to send and receive: read from a trainer's Program."""
+"""The variables that a Communicator sends and receives, read from a trainer's Program."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["CommContext", "Communication", "of_geo", "of_program"]
 
 
 class CommContext:
-    """How a variable lies on the servers.
+    """The placement of a variable on the servers.
 
     Args:
         name (str): the variable of the trainer.
-        split_varnames (list of str): what servers call its parts.
-        split_endpoints (list of str): which server has each.
+        split_varnames (list of str): the servers' names of its parts.
+        split_endpoints (list of str): the server of each part.
         sections (list of int): rows of each part.
-        origin_varnames (list of str): variables that it stands for.
+        origin_varnames (list of str): the original variables.
         trainer_id (int): the number of this trainer.
         aggregate (bool): gradients of several steps are added rather than averaged.
-        is_sparse (bool), is_distributed (bool): what is known of it.
+        is_sparse (bool): it has sparse rows. is_distributed (bool): only servers hold it.
         table_id (int): not read.
         everywhere (bool): the whole goes to each endpoint.
 
@@ -58,11 +58,11 @@ class CommContext:
         return self._name
 
     def split_varnames(self) -> list[str]:
-        """What servers call its parts."""
+        """The servers' names of its parts."""
         return self._parts
 
     def split_endpoints(self) -> list[str]:
-        """Which server has each part."""
+        """The server of each part."""
         return self._endpoints
 
     def sections(self) -> list[int]:
@@ -70,7 +70,7 @@ class CommContext:
         return self._sections
 
     def origin_varnames(self) -> list[str]:
-        """Variables that it stands for."""
+        """The original variables."""
         return self._origin
 
     def trainer_id(self) -> int:
@@ -82,7 +82,7 @@ class CommContext:
         return self._aggregate
 
     def is_sparse(self) -> bool:
-        """Whether only some of its rows travel."""
+        """Whether only its changed rows are sent."""
         return self._sparse
 
     def is_distributed(self) -> bool:
@@ -99,7 +99,7 @@ class CommContext:
 
 
 class Communication(NamedTuple):
-    """A trainer's part of the exchange with the servers."""
+    """The variables that a trainer exchanges with the servers, and the mode."""
 
     mode: int
     trainers: int
@@ -109,7 +109,7 @@ class Communication(NamedTuple):
 
 
 def of_program(mode: int, trainers: int, program: Any) -> Communication:
-    """Of the send and recv operators that leave cutting and joining to the communicator."""
+    """Of the send and recv operators that leave splitting and concatenating to the Communicator."""
     send, recv = {}, {}
     block = program.global_block()
     for op in block.ops:
@@ -135,7 +135,7 @@ def of_program(mode: int, trainers: int, program: Any) -> Communication:
 
 
 def of_geo(t: Any) -> Communication:
-    """Of GeoSgdTranspiler: parameters come, their differences go."""
+    """Of GeoSgdTranspiler: parameters are received, their differences sent."""
     send, recv = {}, {}
     for name, parts in t.param_var_mapping.items():
         names, sections = [v.name for v in parts], height_sections(parts)

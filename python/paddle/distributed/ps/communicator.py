@@ -24,7 +24,7 @@ _MODES = {
 
 
 class _Variable(NamedTuple):
-    """What the native communicator wants to know of a variable."""
+    """A variable as the native communicator reads it."""
 
     name: str
     parts: list[str]
@@ -67,27 +67,27 @@ class Communicator:
     """Sends gradients and receives parameters for a trainer, on threads of its own.
 
     While it runs, ``send`` operators that name what servers call the parts (``runtime_split_send_recv`` of
-    :class:`~paddle.fluid.DistributeTranspilerConfig`) put gradients in queues. ASYNC merges what several steps gave and
-    sends it beside the steps that follow; HALF_ASYNC lets the trainer wait at the end of a step until its gradients
-    are applied and parameters came back; SYNC has all trainers take each step together. With GEO trainers train by
-    themselves: every few steps what has changed is sent, divided by the number of trainers, and what the others have
-    changed is added.
+    :class:`~paddle.fluid.DistributeTranspilerConfig`) put gradients in queues. ASYNC merges the gradients of several
+    steps and sends them while the following steps run; HALF_ASYNC makes the trainer wait at the end of a step until its
+    gradients are applied and parameters received; SYNC synchronizes all trainers at each step. With GEO trainers update
+    their own parameters: every few steps the changes are sent, divided by the number of trainers, and the changes of
+    the other trainers are added.
 
-    ``FLAGS_communicator_*`` say how (`envs` stands before them): at most ``send_queue_size`` gradients of a
-    variable wait, then the trainer does; at most ``max_merge_var_num`` are merged, into their sum
-    (``is_sgd_optimizer``) or their mean; an empty queue is looked at ``send_wait_times`` times, 10 ms each, before
-    what there is goes; parameters come after ``min_send_grad_num_before_recv`` sent steps, on a thread of their
-    own (``independent_recv_thread``). Oar's own ``max_staleness`` bounds for how many steps nothing may have come
-    back. There is a thread for each server, whatever ``thread_pool_size`` says.
+    ``FLAGS_communicator_*`` are the settings; `envs` overrides them. At most ``send_queue_size`` gradients of a
+    variable are queued, then the trainer waits; at most ``max_merge_var_num`` are merged, into their sum
+    (``is_sgd_optimizer``) or their mean; an empty queue is polled ``send_wait_times`` times, every 10 ms, before
+    gradients are sent; parameters are received after ``min_send_grad_num_before_recv`` sent steps, on a separate
+    thread (``independent_recv_thread``). Oar's own ``max_staleness`` bounds the number of steps without received
+    parameters. There is one thread for each server, whatever ``thread_pool_size`` is.
 
     Args:
-        mode (int|Program): one of DistributedMode; or a trainer's Program that DistributeTranspiler or GeoSgdTranspiler
-            made, which says everything else, too (as in 1.x).
+        mode (int|Program): one of DistributedMode; or a trainer's Program, transpiled by DistributeTranspiler or
+            GeoSgdTranspiler, from which all else is read (as in 1.x).
         kwargs (dict, optional): ``trainers``, ``trainer_id``, and for GEO ``push_nums``, the steps between exchanges.
         envs (dict, optional): flags by their names without ``FLAGS_``.
 
     Raises:
-        ValueError: for a mode that there is not, or a Program that sends nothing by a communicator.
+        ValueError: for an unknown mode, or a Program without sends by a communicator.
 
     Examples:
         >>> import paddle
@@ -141,13 +141,13 @@ class Communicator:
         return _Settings(**flags, **more)
 
     def init_with_ctx(self, send_ctx, recv_ctx, proto_txt, unit64_hosts, scope=None):
-        """Say what is sent and received.
+        """Sets the variables that are sent and received.
 
         Args:
             send_ctx (dict): a CommContext for each variable that is sent, by its name.
             recv_ctx (dict): a CommContext for each parameter that is received, by its name.
-            proto_txt, unit64_hosts: not read; they describe servers of another kind.
-            scope (Scope, optional): where parameters lie; the global one when None.
+            proto_txt, unit64_hosts: not read; they are of brpc servers.
+            scope (Scope, optional): the scope of the parameters; the global one when None.
         """
         adds = self._setting("is_sgd_optimizer")
 
@@ -162,11 +162,11 @@ class Communicator:
 
     def _made(self) -> Any:
         if self.communicator_ is None:
-            raise RuntimeError("this Communicator does not know yet what to send: call init_with_ctx first")
+            raise RuntimeError("this Communicator has no variables to send: call init_with_ctx first")
         return self.communicator_
 
     def start(self):
-        """Begin, before the first step. With GEO, parameters are fetched first.
+        """Starts the threads, before the first step. With GEO, parameters are received first.
 
         Raises:
             RuntimeError: while another one runs.
@@ -174,11 +174,11 @@ class Communicator:
         self._made().start()
 
     def stop(self):
-        """End, after the last step. What waits is sent before."""
+        """Sends what is queued and stops the threads, after the last step."""
         self._made().stop()
 
     def is_running(self):
-        """Whether it has been started and not stopped.
+        """Whether it is started and not stopped.
 
         Returns:
             bool
@@ -186,27 +186,27 @@ class Communicator:
         return self.communicator_ is not None and self.communicator_.is_running()
 
     def recv(self):
-        """Get all parameters from the servers now, into the scope."""
+        """Receives all parameters from the servers now, into the scope."""
         self._made().recv()
 
     def init_params(self, context):
-        """Get parameters from the servers now.
+        """Receives parameters from the servers now.
 
         Args:
-            context (dict): which: those of `recv_ctx` that init_with_ctx was given.
+            context (dict): the parameters, a subset of the `recv_ctx` of init_with_ctx.
         """
         unknown = [name for name in context if name not in (self.recv_ctx_ or {})]
         if unknown:
-            raise ValueError(f"these are not received: {', '.join(unknown)}")
+            raise ValueError(f"parameters that are not in recv_ctx: {', '.join(unknown)}")
         self.recv()
 
 
 class LargeScaleKV:
-    """The tables of this process whose rows are made when they are first asked for (``lookup_sparse_table_init``).
+    """The tables of this process whose rows are initialized on first access (``lookup_sparse_table_init``).
 
-    A description of eight fields, as 2.0.2 has it, may have a ninth one of our own: ``rows=1000000`` (most rows in
-    memory; those that were longest not asked for go), ``spill=FOLDER`` (they go to a file there, and come back from it)
-    and ``float16=1`` (the first value, the parameter, in half precision), with ``&`` between.
+    A description of eight fields, as in 2.0.2, may have a ninth one, Oar's own: ``rows=1000000`` (the maximum number of
+    rows in memory; the least recently used are evicted), ``spill=FOLDER`` (evicted rows go to a file there and are read
+    back on access) and ``float16=1`` (the parameter, the first value, in half precision), separated by ``&``.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -214,15 +214,15 @@ class LargeScaleKV:
     """
 
     def save(self, varname, dirname):
-        """Write a table into a folder, for :meth:`load` of any process.
+        """Writes a table into a folder, for :meth:`load` of any process.
 
         Args:
-            varname (str): its name. dirname (str): the folder, made where it is not there.
+            varname (str): its name. dirname (str): the folder; it is created.
         """
         core.dist.save_table(varname, dirname)
 
     def load(self, varname, dirname):
-        """Read rows that :meth:`save` wrote into the table of that name; rows that it has besides stay.
+        """Reads the rows that :meth:`save` wrote into the table of that name; other rows of the table stay.
 
         Args:
             varname (str): its name. dirname (str): the folder.
@@ -230,16 +230,16 @@ class LargeScaleKV:
         core.dist.load_table(varname, dirname, 0, 1)
 
     def load_part(self, varname, dirname, server, servers):
-        """As :meth:`load`, but of the rows only those that belong to one of several servers. Oar's own.
+        """As :meth:`load`, but only the rows of one of several servers. Oar's own.
 
         Args:
-            varname (str): its name. dirname (str): the folder. server, servers (int): which server among how many: it
-                has the rows whose id modulo `servers` is `server`.
+            varname (str): its name. dirname (str): the folder. server, servers (int): the index of the server and
+                their number: the rows whose id modulo `servers` is `server` are read.
         """
         core.dist.load_table(varname, dirname, server, servers)
 
     def size(self, varname):
-        """How many rows a table has.
+        """The number of rows of a table.
 
         Args:
             varname (str): its name.
@@ -250,23 +250,23 @@ class LargeScaleKV:
         return core.dist.table_size(varname)
 
     def memory(self, varname):
-        """What a table holds. Oar's own.
+        """The memory use of a table. Oar's own.
 
         Args:
             varname (str): its name.
 
         Returns:
-            dict: "rows"; "spilled", those of them on disk; "bytes" of memory that the others take.
+            dict: "rows"; "spilled", the rows on disk; "bytes" of memory of the others.
         """
         return dict(zip(("rows", "spilled", "bytes"), core.dist.table_memory(varname), strict=True))
 
     def shrink(self, varname, unseen=1):
-        """End a day of a table: rows that nobody has asked for in its last days go. Oar's own.
+        """Ends a day of a table: rows without an access in the last days are removed. Oar's own.
 
         Args:
-            varname (str): its name. unseen (int, optional): of how many days, the one that ends now included.
+            varname (str): its name. unseen (int, optional): the number of days, including the one that ends.
 
         Returns:
-            int: how many rows went.
+            int: the number of removed rows.
         """
         return core.dist.shrink_table(varname, unseen)

@@ -1,4 +1,4 @@
-"""How DistributeTranspiler is to work."""
+"""The configuration of DistributeTranspiler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["DistributeTranspilerConfig", "DistributedMode", "ServerRuntimeConfig
 
 
 class DistributedMode:
-    """How a server and its trainers keep step; the numbers stand in Programs."""
+    """How a server and its trainers synchronize; the values are stored in Programs."""
 
     SYNC = 0
     ASYNC = 1
@@ -17,24 +17,24 @@ class DistributedMode:
 
 
 class DistributeTranspilerConfig:
-    """What :class:`DistributeTranspiler` reads.
+    """The settings of :class:`DistributeTranspiler`.
 
     Attributes:
-        slice_var_up (bool): cut parameters into blocks, so that servers share the load. Default: True.
-        split_method (type, optional): the dispatcher that deals blocks to servers,
+        slice_var_up (bool): split parameters into blocks, to balance the servers' load. Default: True.
+        split_method (type, optional): the dispatcher that assigns blocks to servers,
             :class:`~paddle.fluid.transpiler.RoundRobin` (also when None) or :class:`~paddle.fluid.transpiler.HashName`.
-        min_block_size (int): fewest elements of a block, at least 8192. Default: 8192.
-        enable_dc_asgd (bool): correct late gradients by what changed since; asynchronous only. Default: False.
+        min_block_size (int): minimum number of elements of a block, at least 8192. Default: 8192.
+        enable_dc_asgd (bool): delay-compensated asynchronous SGD. Default: False.
         mode (str): "pserver", "nccl2" or "collective". Default: "pserver".
-        print_log (bool): print what the transpiler decides. Default: False.
-        wait_port (bool): with "nccl2" and "collective", wait until the others listen. Default: True.
-        runtime_split_send_recv (bool): leave cutting and joining to the communicator, in the background. Needs
-            ``sync_mode=False``. Default: False.
-        sync_mode (bool): all trainers take each step together. Default: True.
-        half_async (bool): with ``runtime_split_send_recv``, wait at the end of a step until all is sent.
-        completely_not_async (bool): gradients of all trainers are averaged although the communicator sends them.
-        geo_sgd_mode (bool), geo_sgd_need_push_nums (int): trainers train by themselves and send what changed after so
-            many steps. Default: False, 100.
+        print_log (bool): print the transpiler's decisions. Default: False.
+        wait_port (bool): with "nccl2" and "collective", wait until the other trainers listen. Default: True.
+        runtime_split_send_recv (bool): leave splitting and concatenating to the Communicator's threads.
+            Needs ``sync_mode=False``. Default: False.
+        sync_mode (bool): all trainers synchronize at each step. Default: True.
+        half_async (bool): with ``runtime_split_send_recv``, wait at the end of a step until all gradients are sent.
+        completely_not_async (bool): average the gradients of all trainers although the Communicator sends them.
+        geo_sgd_mode (bool), geo_sgd_need_push_nums (int): GEO-SGD: trainers update their own parameters and
+            exchange changes every so many steps. Default: False, 100.
         nccl_comm_num (int), use_hierarchical_allreduce (bool), hierarchical_allreduce_inter_nranks (int),
             collective_mode (str): of the modes without servers.
 
@@ -71,7 +71,7 @@ class DistributeTranspilerConfig:
 
     @property
     def runtime_split_send_recv(self) -> bool:
-        """Whether the communicator cuts and joins variables."""
+        """Whether the Communicator splits and concatenates variables."""
         return self.__runtime_split_send_recv
 
     @runtime_split_send_recv.setter
@@ -84,7 +84,7 @@ class DistributeTranspilerConfig:
 
     @property
     def sync_mode(self) -> bool:
-        """Whether all trainers take each step together."""
+        """Whether all trainers synchronize at each step."""
         return self.__sync_mode
 
     @sync_mode.setter
@@ -97,7 +97,7 @@ class DistributeTranspilerConfig:
 
 
 class ServerRuntimeConfig:
-    """How many threads a server has for each kind of request, by ``FLAGS_rpc_*_thread_num``."""
+    """The number of a server's threads for each kind of request, from ``FLAGS_rpc_*_thread_num``."""
 
     def __init__(self):
         self._rpc_send_thread_num = int(os.getenv("FLAGS_rpc_send_thread_num", "12"))

@@ -1,4 +1,4 @@
-"""Which server holds which block: dispatchers deal variables to endpoints."""
+"""Dispatchers: the assignment of blocks of variables to servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["PSDispatcher", "HashName", "RoundRobin"]
 
 
 class PSDispatcher:
-    """The base of dispatchers; one of one's own overrides `dispatch`.
+    """The base of dispatchers; a subclass overrides `dispatch`.
 
     Args:
         pserver_endpoints (list of str): ``ip:port`` of every server.
@@ -25,16 +25,16 @@ class PSDispatcher:
         return self._eps
 
     def reset(self) -> None:
-        """Start with the first server again."""
+        """Restarts with the first server."""
         self._step = 0
 
     def dispatch(self, varlist):
         """The endpoint for each variable, in their order.
 
         Raises:
-            NotImplementedError: unless a derived class says how.
+            NotImplementedError: unless a subclass overrides this.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how variables are dispatched")
+        raise NotImplementedError(f"{type(self).__name__} must override dispatch")
 
 
 def _name(var: Any) -> str:
@@ -43,7 +43,7 @@ def _name(var: Any) -> str:
 
 
 class HashName(PSDispatcher):
-    """By a hash of the variable's name, which is the same in every process (Python's own hash is not).
+    """By a hash of the variable's name: CRC-32, which is the same in every process, unlike Python's `hash`.
 
     Args:
         pserver_endpoints (list of str): ``ip:port`` of every server.
@@ -60,7 +60,7 @@ class HashName(PSDispatcher):
 
 
 class RoundRobin(PSDispatcher):
-    """In turn, going on with the next server at the next call.
+    """Round robin; the next call continues with the next server.
 
     Args:
         pserver_endpoints (list of str): ``ip:port`` of every server.

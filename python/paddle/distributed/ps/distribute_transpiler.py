@@ -1,4 +1,4 @@
-"""DistributeTranspiler: a Program for one process becomes those of trainers and parameter servers."""
+"""DistributeTranspiler: rewrites the Program of one process into those of trainers and parameter servers."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def _scope(op: Any) -> str:
     return op.attr(OP_NAMESCOPE) if op.has_attr(OP_NAMESCOPE) else ""
 
 
-# Operators are appended to Programs here in dygraph mode, too, where they would run.
+# Without it operators would run instead of being appended, where the caller is in dygraph mode.
 _in_static_mode = mode._dygraph_guard(None)
 
 
 class DistributeTranspiler:
     """Rewrites a Program for data-parallel training by several processes.
 
-    In the mode "pserver" parameters are cut into blocks that are dealt to servers. Trainers send gradients to them and
-    get parameters back; servers run the optimizer. With "nccl2" or "collective" there are no servers: trainers exchange
-    gradients among themselves.
+    In the mode "pserver" parameters are split into blocks that are assigned to servers. Trainers send gradients to the
+    servers and receive parameters; servers run the optimizer. With "nccl2" or "collective" there are no servers:
+    trainers exchange gradients among themselves.
 
     Args:
-        config (DistributeTranspilerConfig, optional): how; the defaults when None.
+        config (DistributeTranspilerConfig, optional): the settings; the defaults when None.
 
     Raises:
-        ValueError: for a `min_block_size` below 8192, or a `split_method` that is no PSDispatcher.
+        ValueError: for a `min_block_size` below 8192, or a `split_method` that is not a PSDispatcher.
 
     Examples:
         >>> import paddle
@@ -94,7 +94,7 @@ class DistributeTranspiler:
         if self.config.min_block_size < 8192:
             raise ValueError(f"min_block_size must be at least 8192, got {self.config.min_block_size}")
         if not issubclass(self.config.split_method, PSDispatcher):
-            raise ValueError(f"split_method must be a kind of PSDispatcher, got {self.config.split_method}")
+            raise ValueError(f"split_method must be a subclass of PSDispatcher, got {self.config.split_method}")
         self.counter_var = None
         #: ``ip:port`` of the servers, once :meth:`transpile` has been called
         self.pserver_endpoints: list[str] = []
@@ -149,15 +149,16 @@ class DistributeTranspiler:
         startup_program=None,
         current_endpoint="127.0.0.1:6174",
     ):
-        """Rewrite the Programs for this process, by the config.
+        """Rewrites the Programs for this process, by the config.
 
         Args:
-            trainer_id (int): the number of this trainer, from 0 on. (Servers give any.)
+            trainer_id (int): the index of this trainer, from 0. (Not read by servers.)
             program (Program, optional): the main Program, changed in place; the default one when None.
-            pservers (str): ``ip:port`` of every server, with commas between.
-            trainers (int|str): how many trainers there are; without servers ``ip:port`` of each.
-            sync_mode (bool): whether all trainers take each step together. Else servers apply what comes when it comes;
-                with ``OAR_PS_BESIDE=1`` each trainer sends and receives beside its steps, of up to 8 steps before.
+            pservers (str): ``ip:port`` of every server, comma-separated.
+            trainers (int|str): the number of trainers; without servers ``ip:port`` of each, comma-separated.
+            sync_mode (bool): whether all trainers synchronize at each step. Otherwise servers apply gradients on
+                arrival;
+                with ``OAR_PS_BESIDE=1`` each trainer sends and receives asynchronously, at most 8 steps behind.
             startup_program (Program, optional): changed in place; the default one when None.
             current_endpoint (str): without servers, and in incremental training, this process's ``ip:port``.
 
@@ -210,7 +211,7 @@ class DistributeTranspiler:
             raise ValueError("DistributeTranspiler: call transpile first, with servers")
 
     def _communicator_mode(self) -> int:
-        """How a communicator of the trainer's Program keeps step."""
+        """The mode of a Communicator of the trainer's Program."""
         if self.distributed_mode == DistributedMode.ASYNC and self.config.half_async:
             return DistributedMode.HALF_ASYNC
         return self.distributed_mode
@@ -218,12 +219,13 @@ class DistributeTranspiler:
     def _begin(
         self, program: Any, trainer_id: int, trainers: int, pservers: str, sync_mode: bool, endpoint: str
     ) -> None:
-        """Who takes part, and what the Program is made of; noted in the Program, too."""
+        """Checks and stores the job's processes, here and in the Program, and analyzes the Program."""
         if not isinstance(trainers, (int, np.integer)):
-            raise TypeError(f"transpile: with servers, trainers must say how many there are, got {trainers!r}")
+            raise TypeError(f"transpile: with servers, trainers must be the number of trainers, got {trainers!r}")
         self.trainer_num, self.sync_mode, self.trainer_id = trainers, sync_mode, trainer_id
         if not sync_mode and self.distributed_mode == DistributedMode.SYNC and not self.config.completely_not_async:
-            # 2.0.2 reads the config's sync_mode only: its servers wait for barriers that these trainers never send.
+            # 2.0.2 reads only the config's sync_mode: its servers then wait for barriers that these trainers never
+            # send.
             self.distributed_mode = DistributedMode.HALF_ASYNC
         self.pserver_endpoints = pservers.split(",")
         if len(set(self.pserver_endpoints)) != len(self.pserver_endpoints):
@@ -234,7 +236,7 @@ class DistributeTranspiler:
         program._distributed_lookup_table = self.table_name
 
     def _read_program(self) -> None:
-        """Who optimizes what, and which tables there are."""
+        """Finds the optimizer's operators, the pairs of parameter and gradient, and the tables."""
         self.vars_overview = VarsDistributed()
         self.optimize_ops, self.params_grads = self._get_optimize_pass()
         self.table_name = lookup_tables.find_distributed_lookup_table(self.origin_program)
@@ -249,7 +251,7 @@ class DistributeTranspiler:
         """The operators of the optimizer, and pairs of parameter and gradient."""
         block = self.origin_program.global_block()
         every = [op for op in block.ops if int(op.attr(OP_ROLE)) == int(OpRole.Optimize)]
-        # Clipping that compares several gradients cannot be split among servers: trainers do it, each for itself.
+        # Clipping by a norm over several gradients cannot be split among servers: each trainer clips its own.
         scopes = {_scope(op) for op in every if _scope(op).startswith(_CLIPS) and op.type not in _CLIPS_ONE}
         ops, pairs = [], OrderedDict()
         for op in every:
@@ -262,7 +264,7 @@ class DistributeTranspiler:
             names = op.attr(OP_ROLE_VAR)
             if not names or names[0] in pairs:
                 continue
-            # What the trainer computes, before the servers clip it.
+            # The gradient that the trainer computes, before the servers clip it.
             grad = names[1]
             while grad in made_by and grad not in made_by[grad].input_arg_names:
                 grad = made_by[grad].input("X")[0]
@@ -271,7 +273,7 @@ class DistributeTranspiler:
         return ops, list(pairs.values()) + self._get_distribute_update_vars()
 
     def _get_distribute_update_vars(self):
-        """Parameters that their operator updates by itself; such a variable is sent and received under one name."""
+        """Parameters that their operator itself updates: such a variable is sent and received under one name."""
         names: list[str] = []
         for op in self.origin_program.global_block().ops:
             if op.has_attr("distribute_update_vars") and op.attr("distribute_update_vars"):
@@ -280,7 +282,7 @@ class DistributeTranspiler:
         return [[var, var] for var in found]
 
     def _init_splited_vars(self):
-        """Cut parameters and gradients alike, and make the variables of the blocks."""
+        """Splits parameters and gradients alike, and creates the variables of the blocks."""
         params: list[Any] = []
         grads: list[Any] = []
         for p, g in self.params_grads:
@@ -292,7 +294,7 @@ class DistributeTranspiler:
         count = len(self.pserver_endpoints) if self.config.slice_var_up else 1
         grad_blocks, param_blocks = (cut(some, count, self.config.min_block_size) for some in (grads, params))
         if len(grad_blocks) != len(param_blocks):
-            raise ValueError("a gradient has another shape than its parameter")
+            raise ValueError("a gradient and its parameter have different shapes")
         self.param_var_mapping = self._create_vars_from_blocklist(self.origin_program, param_blocks)
         for name, parts in self.param_var_mapping.items():
             offset = 0
@@ -317,7 +319,7 @@ class DistributeTranspiler:
         )
 
     def _create_vars_from_blocklist(self, program, block_list, add_trainer_suffix=False):
-        """The variable of each block, by the name of the whole. One that is not cut is renamed at most."""
+        """The variables of the blocks, by the name of the whole. A variable that is not split is at most renamed."""
         block = program.global_block()
         tag = f".trainer_{self.trainer_id}" if self.sync_mode and add_trainer_suffix else ""
         sizes: OrderedDict[str, list[int]] = OrderedDict()
@@ -337,7 +339,7 @@ class DistributeTranspiler:
         return mapping
 
     def _get_distributed_optimizer_vars(self):
-        """Note which variables of the optimizer lie where."""
+        """Records the placement of the optimizer's variables."""
         origin = self.origin_program.global_block().vars
         for endpoint in self.pserver_endpoints:
             for op in server_program.ops_on(self, endpoint):
@@ -362,7 +364,7 @@ class DistributeTranspiler:
                     )
 
     def _get_slice_var_info(self, slice_var):
-        """Whether a variable is a block of another, which one, and how many elements stand before it."""
+        """Whether a variable is a block of another, its index, and the number of elements before it."""
         name, block, _ = name_parts(slice_var.name)
         if not block:
             return False, 0, 0
@@ -374,7 +376,7 @@ class DistributeTranspiler:
 
     @_in_static_mode
     def get_trainer_program(self, wait_port=True):
-        """The Program of this trainer: it sends gradients and receives parameters, and optimizes nothing.
+        """The Program of this trainer: it sends gradients, receives parameters, and has no optimizer.
 
         Args:
             wait_port (bool): wait until every server listens.
@@ -412,7 +414,7 @@ class DistributeTranspiler:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
         forget_the_dead()
         self.pserver_program = server_program.main_program(self, endpoint)
-        server_program.note_layout(self, endpoint)
+        server_program.set_layout_flag(self, endpoint)
         return self.pserver_program
 
     @_in_static_mode
@@ -434,8 +436,8 @@ class DistributeTranspiler:
 
         Args:
             endpoint (str): ``ip:port`` of the server.
-            pserver_program (Program, optional): its main Program; made when None.
-            startup_program: not read; it is given to :meth:`transpile`.
+            pserver_program (Program, optional): its main Program; created when None.
+            startup_program: not read; it is an argument of :meth:`transpile`.
 
         Returns:
             Program

@@ -1,4 +1,4 @@
-"""GeoSgdTranspiler: trainers train by themselves, and exchange what has changed every few steps."""
+"""GeoSgdTranspiler: trainers update their own parameters and exchange the changes every few steps."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ROWS = core.VarDesc.VarType.SELECTED_ROWS
 
 
 class GeoSgdTranspiler(DistributeTranspiler):
-    """Rewrites a Program for GEO-SGD: optimizers stay with the trainers, servers add up what trainers have changed.
+    """Rewrites a Program for GEO-SGD: trainers run the optimizer, servers sum the trainers' changes.
 
     A trainer runs its Program between ``start`` and ``stop`` of a
     :class:`~paddle.fluid.communicator.Communicator` of it, which exchanges differences every
     ``config.geo_sgd_need_push_nums`` steps.
 
     Args:
-        config (DistributeTranspilerConfig, optional): how; the defaults when None.
+        config (DistributeTranspilerConfig, optional): the settings; the defaults when None.
 
     Raises:
-        ValueError: for a `min_block_size` below 8192, or a `split_method` that is no PSDispatcher.
+        ValueError: for a `min_block_size` below 8192, or a `split_method` that is not a PSDispatcher.
 
     Examples:
         >>> import paddle
@@ -65,14 +65,14 @@ class GeoSgdTranspiler(DistributeTranspiler):
         startup_program=None,
         current_endpoint="127.0.0.1:6174",
     ):
-        """Rewrite the Programs for this process.
+        """Rewrites the Programs for this process.
 
         Args:
-            trainer_id (int): the number of this trainer, from 0 on.
+            trainer_id (int): the index of this trainer, from 0.
             program (Program, optional): the main Program, changed in place; the default one when None.
-            pservers (str): ``ip:port`` of every server, with commas between.
-            trainers (int): how many trainers there are.
-            sync_mode (bool): not read; no trainer waits for another.
+            pservers (str): ``ip:port`` of every server, comma-separated.
+            trainers (int): the number of trainers.
+            sync_mode (bool): not read; trainers do not synchronize.
             startup_program (Program, optional): changed in place; the default one when None.
             current_endpoint (str): this process's ``ip:port``.
         """
@@ -83,15 +83,15 @@ class GeoSgdTranspiler(DistributeTranspiler):
         self._whole = None
         self._begin(program, trainer_id, trainers, pservers, False, current_endpoint)
         self._init_splited_vars()
-        endpoint_of = self._deal()
+        endpoint_of = self._dispatch()
         program._parameters_on_pservers = self.vars_overview
         self._send_ids(program)
         trainer_program.extend_startup(self, endpoint_of)
-        self._say_that_parameters_are_there()
+        self._signal_initialized()
         program._communication = of_geo(self)
 
     def _init_splited_vars(self):
-        """Cut parameters, and make the variables of the parts and of differences."""
+        """Splits parameters, and creates the variables of the parts and of the differences."""
         params: OrderedDict[str, Any] = OrderedDict()
         self.sparse_var_list: list[str] = []
         for p, g in self.params_grads:
@@ -132,8 +132,8 @@ class GeoSgdTranspiler(DistributeTranspiler):
             if len(parts) > 1:
                 block.create_var(name=f"{part.name}.delta", shape=part.shape, **kept)
 
-    def _deal(self) -> dict[str, str]:
-        """Which server has each part."""
+    def _dispatch(self) -> dict[str, str]:
+        """Assigns the parts to servers; returns the server of each part by name."""
         parts = [v for some in self.param_var_mapping.values() for v in some]
         endpoints = self.config.split_method(self.pserver_endpoints).dispatch(parts)
         for part, endpoint in zip(parts, endpoints, strict=True):
@@ -143,7 +143,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         return {part.name: endpoint for part, endpoint in zip(parts, endpoints, strict=True)}
 
     def _send_ids(self, program: Any) -> None:
-        """At the end of a step the communicator hears which rows of tables were looked up."""
+        """Appends a send that passes the looked-up ids of sparse tables to the Communicator at the end of each step."""
         block = program.global_block()
         pairs: dict[tuple[str, str], None] = {}
         for op in block.ops:
@@ -164,8 +164,8 @@ class GeoSgdTranspiler(DistributeTranspiler):
             attrs={"send_varnames": self.sparse_tables, "endpoints": [], "trainer_id": self.trainer_id},
         )
 
-    def _say_that_parameters_are_there(self) -> None:
-        """The end of the startup Program."""
+    def _signal_initialized(self) -> None:
+        """Appends to the startup Program the send that signals initialized parameters to the Communicator."""
         startup = self.trainer_startup_program = self.startup_program
         block = startup.global_block()
         for v in self.delta_vars_list:
@@ -198,7 +198,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
     @_in_static_mode
     def get_pserver_program(self, endpoint):
-        """The main Program of a server: a block for each parameter, which adds what a trainer sends.
+        """The main Program of a server: a block for each parameter, which adds the received change.
 
         Args:
             endpoint (str): ``ip:port`` of the server, one of those given to :meth:`transpile`.
@@ -209,7 +209,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
         forget_the_dead()
-        server_program.note_layout(self, endpoint)
+        server_program.set_layout_flag(self, endpoint)
         program = Program()
         program.random_seed = self.origin_program.random_seed
         program._copy_dist_param_info_from(self.origin_program)
@@ -252,7 +252,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
         Args:
             endpoint (str): ``ip:port`` of the server.
-            pserver_program (Program, optional): its main Program; made when None.
+            pserver_program (Program, optional): its main Program; created when None.
             startup_program: not read.
 
         Returns:

@@ -1,4 +1,4 @@
-"""The Programs of a job of fleet with parameter servers, by DistributeTranspiler."""
+"""The Programs of a fleet job with parameter servers, and its models: fetching, loading and saving."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["ServerPrograms", "fetch", "load", "save", "save_for_inference"]
 
 
 def _declare_dense(*programs: Any) -> None:
-    """Tables and their states lie on the servers as blocks of rows, however they were declared."""
+    """Declares SelectedRows tables and their states as dense tensors: servers hold them as blocks of rows."""
     for program in programs:
         for var in program.list_vars():
             if var.persistable and var.type == VarType.SELECTED_ROWS:
@@ -39,13 +39,13 @@ def _declare_dense(*programs: Any) -> None:
 
 
 class ServerPrograms:
-    """What a worker and a server of a job run.
+    """The Programs of a worker and a server of a job.
 
     Args:
-        role (RoleMakerBase): what this process is.
-        program, startup (Program): with the update of one process; changed in place.
-        sync (bool): all workers take each step together.
-        push_nums (int): above 0: workers train by themselves, and exchange what changed after so many steps.
+        role (RoleMakerBase): the role of this process.
+        program, startup (Program): of one process, with the update; changed in place.
+        sync (bool): all workers synchronize at each step.
+        push_nums (int): above 0: GEO-SGD, the number of steps between exchanges.
         settings (dict): the strategy's `a_sync_configs`.
     """
 
@@ -53,15 +53,15 @@ class ServerPrograms:
         self, role: Any, program: Any, startup: Any, sync: bool, push_nums: int, settings: dict[str, Any]
     ) -> None:
         self.role, self.program, self.startup = role, program, startup
-        #: what is trained, as one process would
+        #: the Program of one process
         self.origin = program.clone()
         self.endpoints = role._get_pserver_endpoints()
         if push_nums > 0 and role._is_worker() and not lookups_with_remote_prefetch(program):
             raise ValueError(
-                f"fleet: by geo (a_sync_configs k_steps={push_nums}) workers exchange rows of sparse embeddings, and "
-                "the Program has none: give an embedding is_sparse=True, or set k_steps to 0"
+                f"fleet: with GEO-SGD (a_sync_configs k_steps={push_nums}) workers exchange rows of sparse embeddings, "
+                "and the Program has none: give an embedding is_sparse=True, or set k_steps to 0"
             )
-        # Tables that only servers hold are looked up as sparse embeddings are: there may be several.
+        # Lookups of a distributed table become those of sparse embeddings: there may be several tables.
         for op in lookups_with_remote_prefetch(program):
             op._set_attr("is_distributed", False)
         _declare_dense(program, startup)
@@ -79,11 +79,11 @@ class ServerPrograms:
         )
 
     def of_worker(self, wait: bool) -> tuple[Any, Any]:
-        """The main and the startup Program of a worker; with `wait`, once all servers listen."""
+        """The main and the startup Program of a worker; with `wait`, returns once all servers listen."""
         return self.transpiler.get_trainer_program(wait_port=wait), self.startup
 
     def communicator(self) -> Communicator | None:
-        """What exchanges beside a worker's steps, where there is such a thing."""
+        """The Communicator of a GEO-SGD worker; None for the other modes."""
         geo = isinstance(self.transpiler, GeoSgdTranspiler)
         return Communicator(self.transpiler.get_trainer_program(wait_port=False)) if geo else None
 
@@ -92,7 +92,7 @@ class ServerPrograms:
         return self.transpiler.get_pserver_programs(self.endpoints[self.role._server_index()])
 
     def fetch(self, executor: Any) -> tuple[Any, list[Any]]:
-        """What :func:`fetch` finds."""
+        """As :func:`fetch`, for this worker."""
         return fetch(self.transpiler, executor, self.role._worker_index())
 
     def load(self, executor: Any, dirname: str, scope: Any) -> None:
@@ -101,23 +101,23 @@ class ServerPrograms:
 
 
 def fetch(transpiler: Any, executor: Any, trainer: int) -> tuple[Any, list[Any]]:
-    """Gets what the servers hold, parameters, tables and states; returns a scope with it, and the variables."""
+    """Receives parameters, tables and optimizer states from the servers; returns a scope, and the variables."""
     program, scope = Program(), executor_scope()
     block, found = program.global_block(), []
     if isinstance(transpiler, GeoSgdTranspiler):
-        return scope, []  # each worker has the whole model
+        return scope, []  # each worker holds the whole model
     kinds = ["Param", "RemotePrefetch", "Optimizer"]
     held = transpiler.vars_overview.get_distributed_vars_by_vtypes(kinds, groupby=True)
     for name, parts in held.items():
         parts = sorted(parts, key=lambda v: v.block_id)
         whole = parts[0].origin
-        # What each server has one of, such as powers of Adam's factors, all have alike.
+        # A variable that is not split, such as Adam's Beta1Pow, is the same on each server.
         parts = parts if parts[0].is_slice else parts[:1]
         found.append(block.create_var(name=name, shape=whole.shape, dtype=whole.dtype, persistable=True))
         outs = found[-1:]
         if len(parts) > 1:
             outs = [block.create_var(name=v.slice.name, shape=v.slice.shape, dtype=whole.dtype) for v in parts]
-        # By `varnames`: what `recv_varnames` names a communicator receives beside the steps, to another scope.
+        # `varnames`, because a Communicator receives `recv_varnames`, into its own scope.
         attrs = {
             "epmap": [v.endpoint for v in parts],
             "varnames": [v.slice.name for v in parts],
@@ -131,10 +131,10 @@ def fetch(transpiler: Any, executor: Any, trainer: int) -> tuple[Any, list[Any]]
 
 
 def load(transpiler: Any, endpoint: str, executor: Any, dirname: str, scope: Any) -> None:
-    """Reads a server's parts of what `save_persistables` wrote; what the folder lacks stays as it starts.
+    """Reads a server's parts of the files of `save_persistables`; variables without a file keep their initial value.
 
     Raises:
-        ValueError: where there is no such folder.
+        ValueError: for a missing folder.
     """
     folder = Path(dirname)
     if not folder.is_dir():
@@ -155,7 +155,7 @@ def load(transpiler: Any, endpoint: str, executor: Any, dirname: str, scope: Any
 
 
 def _own(fetched: tuple[Any, list[Any]]) -> Callable[[Any], bool]:
-    """Whether a variable is one that only workers have, such as running averages."""
+    """A predicate: whether a variable is held by workers only, such as running averages."""
     scope, names = global_scope(), {var.name for var in fetched[1]}
 
     def own(var: Any) -> bool:
@@ -166,11 +166,11 @@ def _own(fetched: tuple[Any, list[Any]]) -> Callable[[Any], bool]:
 
 
 def save(executor: Any, dirname: str, program: Any, fetched: tuple[Any, list[Any]]) -> None:
-    """Writes what a worker got from the servers (a scope, and its variables), and what only workers have."""
+    """Writes the variables fetched from the servers (a scope, and its variables), and those of workers only."""
     os.makedirs(dirname, exist_ok=True)
-    theirs, held = fetched
+    fetched_scope, held = fetched
     if held:
-        with scope_guard(theirs):
+        with scope_guard(fetched_scope):
             save_vars(executor, dirname, program, vars=held)
     own = _own(fetched)
     if any(map(own, program.list_vars())):
@@ -186,12 +186,12 @@ def save_for_inference(
     fetched: tuple[Any, list[Any]],
     export_for_deployment: bool,
 ) -> None:
-    """Writes what computes `targets`: the Program as one process has it (`origin`), with the servers' whole tables."""
-    (theirs, _), own, scope = fetched, _own(fetched), global_scope()
+    """Writes an inference model of `targets`: the Program of one process (`origin`), with the servers' whole tables."""
+    (fetched_scope, _), own, scope = fetched, _own(fetched), global_scope()
     block = origin.global_block()
     for var in filter(own, block.vars.values()):
         value = np.array(scope.find_var(var.name).get_tensor())
-        theirs.var(var.name).get_tensor().set(value, CPUPlace())
-    with scope_guard(theirs):
+        fetched_scope.var(var.name).get_tensor().set(value, CPUPlace())
+    with scope_guard(fetched_scope):
         chosen = [block.var(var.name) for var in targets]
         save_inference_model(dirname, feeds, chosen, executor, origin, None, None, export_for_deployment)

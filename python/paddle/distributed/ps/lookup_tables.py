@@ -1,4 +1,4 @@
-"""Tables that trainers look up on the servers instead of holding them."""
+"""Lookup tables that servers hold and trainers look up remotely."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROWS = core.VarDesc.VarType.SELECTED_ROWS
 
 
 def lookups_with_remote_prefetch(program: Any) -> list[Any]:
-    """The operators whose parameter trainers need not hold."""
+    """The lookup operators whose parameter stays on the servers."""
     kinds = (*_LOOKUPS, "nce")
     return [op for op in program.global_block().ops if op.type in kinds and op.attr("remote_prefetch") is True]
 
@@ -51,7 +51,7 @@ def is_looked_up_remotely(t: Any, param: str) -> bool:
 
 
 def replace_remote_lookups(t: Any, program: Any, lookups: dict[str, tuple[list[str], list[str]]]) -> None:
-    """One distributed_lookup_table for all lookups of a parameter, where all its ids are there."""
+    """Replaces the lookups of a parameter by one distributed_lookup_table, placed after all its ids are computed."""
     block = program.global_block()
     for param, (endpoints, names) in lookups.items():
         readers = [op for op in t.sparse_update_ops if param in op.input_arg_names]
@@ -69,7 +69,7 @@ def replace_remote_lookups(t: Any, program: Any, lookups: dict[str, tuple[list[s
         before = min((i for i, op in enumerate(block.ops) if used & set(op.input_arg_names)), default=len(block.ops))
         if after > before:
             raise ValueError(
-                f"the lookups of {param} cannot be one: some ids are computed from what another lookup finds"
+                f"the lookups of {param} cannot be merged: some ids are computed from the result of another lookup"
             )
         block._insert_op(
             index=after,
@@ -91,7 +91,7 @@ def replace_remote_lookups(t: Any, program: Any, lookups: dict[str, tuple[list[s
 
 
 def local_table_names(t: Any) -> list[str]:
-    """The tables of the main Program that need no values on a trainer."""
+    """The tables of the main Program without values on a trainer."""
     ops = t.origin_program.global_block().ops
     names = [op.input("W")[0] for op in ops if op.type in ("lookup_table", "nce") and op.attr("is_sparse") is True]
     names += [op.input("W")[0] for op in ops if op.type == "distributed_lookup_table"]
@@ -101,7 +101,7 @@ def local_table_names(t: Any) -> list[str]:
 
 
 def fake_init_tables(t: Any, names: list[str]) -> None:
-    """The startup Program gives the tables a shape only.
+    """Makes the startup Program set only the shape of the tables.
 
     Raises:
         ValueError: unless one operator initialises each.
@@ -120,7 +120,7 @@ def fake_init_tables(t: Any, names: list[str]) -> None:
 
 
 def split_off(t: Any, params: list[Any], grads: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Without the table and its gradient, which are dealt by row."""
+    """Parameters and gradients without the distributed table, whose rows are assigned to servers by id."""
     if not t.has_distributed_lookup_table:
         return params, grads
     pair = next(pair for pair in t.params_grads if pair[0].name == t.table_name)
@@ -135,7 +135,7 @@ def split_off(t: Any, params: list[Any], grads: list[Any]) -> tuple[list[Any], l
 
 
 def prefetch_instead_of_lookup(t: Any, program: Any) -> None:
-    """split_ids, prefetch and merge_ids in the place of the first lookup of the table."""
+    """Inserts split_ids, prefetch and merge_ids for the first lookup of the table, and removes all lookups."""
     block = program.global_block()
     ops = [op for op in block.ops if op.type in _LOOKUPS and op.input("W")[0] == t.table_name]
     if any(not op.attr("is_distributed") for op in ops):
@@ -154,7 +154,7 @@ def prefetch_instead_of_lookup(t: Any, program: Any) -> None:
     t.all_prefetch_input_vars = temporaries("in", ids[0])
     t.all_prefetch_output_vars = temporaries("out", outs[0])
     asked, found = t.all_prefetch_input_vars, t.all_prefetch_output_vars
-    # found rows follow the ids' order whatever their number of servers
+    # merge_ids restores the order of the ids
     block._insert_op(index=index, type="split_ids", inputs={"Ids": ids}, outputs={"Out": asked})
     block._insert_op(
         index=index + 1,
@@ -172,7 +172,7 @@ def prefetch_instead_of_lookup(t: Any, program: Any) -> None:
 
 
 def send_table_gradient(t: Any, program: Any) -> None:
-    """split_ids and send after the operator that makes the table's gradient."""
+    """Inserts split_ids and send after the operator that computes the table's gradient."""
     block = program.global_block()
     grad = t.table_param_grad[1].name
     index = next(i for i, op in enumerate(block.ops) if grad in op.output_arg_names)
@@ -204,7 +204,7 @@ def send_table_gradient(t: Any, program: Any) -> None:
 def make_optimize_block(
     t: Any, program: Any, whole: dict[str, Any], server: int, parent: int, grad_to_block_id: list[str]
 ) -> Any:
-    """A block that changes the rows of the table which this server holds (by plain SGD, whatever the optimizer).
+    """A block that updates this server's rows of the table, by SGD whatever the optimizer.
 
     `whole` has the variables of the transpiled Program.
     """
@@ -236,7 +236,7 @@ def make_optimize_block(
 
 
 def make_prefetch_block(t: Any, program: Any, server: int, parent: int) -> list[str]:
-    """A block that looks rows of the table up: ``ids:block``, as listen_and_serv wants it."""
+    """A block that looks up rows of the table; returns ``["ids:block"]``, an attribute of listen_and_serv."""
     top, block = program.global_block(), program._create_block(parent)
 
     def here(var: Any) -> Any:
@@ -253,7 +253,7 @@ def make_prefetch_block(t: Any, program: Any, server: int, parent: int) -> list[
 
 
 def make_checkpoint_block(t: Any, program: Any, parent: int) -> int:
-    """A block that saves the table where checkpoint_notify says."""
+    """A block that saves the table at the path of checkpoint_notify; returns its index."""
     program.global_block().create_var(name="kLookupTablePath", persistable=True, type=core.VarDesc.VarType.RAW)
     block = program._create_block(parent)
     block.append_op(type="save", inputs={"X": [t.table_name]}, outputs={}, attrs={"file_path": "none"})
@@ -270,20 +270,20 @@ def _variables(program: Any, table_name: str, args: Any) -> list[Any]:
 
 
 def find_distributed_lookup_table_inputs(program, table_name):
-    """The Variables of ids that are looked up in the table."""
+    """The Variables of the ids of the table's lookups."""
     return _variables(program, table_name, lambda op: op.input("Ids"))
 
 
 def find_distributed_lookup_table_outputs(program, table_name):
-    """The Variables that hold what was looked up in the table."""
+    """The output Variables of the table's lookups."""
     return _variables(program, table_name, lambda op: op.output("Out"))
 
 
 def find_distributed_lookup_table(program):
-    """The name of the parameter that is looked up with ``is_distributed=True``, or None.
+    """The name of the parameter of the lookups with ``is_distributed=True``, or None.
 
     Raises:
-        RuntimeError: if there are several, or one table is looked up both ways.
+        RuntimeError: for several tables, or lookups of one table with and without is_distributed.
     """
     distributed: set[str] = set()
     local: set[str] = set()

@@ -1,4 +1,4 @@
-"""The servers' Programs: a listen_and_serv with a block for each block of a parameter, and what initialises them."""
+"""The servers' Programs: a listen_and_serv with a sub-block for each block of a parameter, and its initialization."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from paddle._programs.program import Program
 
 from .blocks import is_part_of, name_parts, orig_name, row_numel
 from .lookup_tables import make_checkpoint_block, make_optimize_block, make_prefetch_block
-from .trainer_program import whole
+from .trainer_program import original
 
 __all__ = ["is_optimizer_op", "optimizer_input_shape", "main_program", "ops_on", "startup_program"]
 
-# Inputs of optimizers that are as large as the parameter.
+# Inputs of optimizers with the parameter's shape.
 _LIKE_PARAM = {
     "adam": ("Moment1", "Moment2"),
     "adagrad": ("Moment",),
@@ -35,7 +35,7 @@ _FILLS = ("gaussian_random", "fill_constant", "uniform_random", "truncated_gauss
 
 
 def optimizer_input_shape(kind: str, slot: str, whole: Any, param: Any) -> Any:
-    """The shape of an optimizer's input for a parameter that was cut to the shape `param`.
+    """The shape of an optimizer's input for a block of a parameter, of shape `param`.
 
     Raises:
         ValueError: for an optimizer that servers cannot run on blocks.
@@ -46,23 +46,23 @@ def optimizer_input_shape(kind: str, slot: str, whole: Any, param: Any) -> Any:
 
 
 def is_optimizer_op(op: Any) -> bool:
-    """Whether it updates a parameter (others prepare that)."""
+    """Whether an operator of the optimizer updates a parameter; the others prepare the update."""
     return "Param" in op.input_names and "LearningRate" in op.input_names
 
 
 def ops_on(t: Any, endpoint: str) -> list[Any]:
-    """The updates of parameters of which this server has a block."""
+    """The updates of the parameters of which this server holds a block."""
     names = [p.name for p in t.param_grad_ep_mapping[endpoint]["params"]]
     updates = (op for op in t.optimize_ops if is_optimizer_op(op))
     return [op for op in updates if any(is_part_of(n, op.input("Param")[0]) for n in names)]
 
 
 class _Server:
-    """The Program of one server while it is made."""
+    """The builder of one server's Program."""
 
     def __init__(self, t: Any, endpoint: str):
         self.t, self.endpoint = t, endpoint
-        self.origin = whole(t).vars
+        self.origin = original(t).vars
         self.program = Program()
         self.program.random_seed = t.origin_program.random_seed
         self.program._copy_dist_param_info_from(t.origin_program)
@@ -78,7 +78,7 @@ class _Server:
     # -------------------------------------------------------------- variables
 
     def declare(self) -> list[Any]:
-        """Parameters and gradients; what trainers send."""
+        """Declares parameters and gradients; returns the variables that trainers send."""
         received = []
         for v in self.params:
             kept = {k: getattr(v, k) for k in ("name", "shape", "dtype", "type", "lod_level")}
@@ -98,7 +98,7 @@ class _Server:
         return received
 
     def declare_backups(self) -> None:
-        """A copy of each parameter as each trainer last got it."""
+        """Declares, for each trainer, a copy of each parameter as it was last sent to it."""
         if self.t.sync_mode:
             raise ValueError("enable_dc_asgd corrects late gradients: it needs sync_mode=False")
         self.t.param_bak_list = []
@@ -108,7 +108,7 @@ class _Server:
                 self.t.param_bak_list.append((p, self.top.create_var(name=f"{p.name}.trainer_{i}_bak", **kept)))
 
     def block_of(self, var: Any) -> Any | None:
-        """The block that this server has of a parameter or gradient."""
+        """This server's block of a parameter or gradient, or None."""
         whole = orig_name(var.name)
         if whole not in self.t.grad_name_to_param_name and whole not in self.t.param_name_to_grad_name:
             return None
@@ -116,7 +116,7 @@ class _Server:
         return next(mine, None)
 
     def here(self, name: str) -> Any:
-        """The variable that stands on this server for one of the origin Program."""
+        """This server's variable for one of the original Program."""
         var = self.origin[name]
         block = self.block_of(var)
         if block is not None:
@@ -126,13 +126,13 @@ class _Server:
     # -------------------------------------------------------------- operators
 
     def clone(self, block: Any, op: Any) -> Any:
-        """The operator on this server's variables."""
+        """Appends a copy of the operator, on this server's variables."""
         inputs = {slot: [self.here(n) for n in op.input(slot)] for slot in op.input_names}
         outputs = {slot: [self.here(n) for n in op.output(slot)] for slot in op.output_names}
         return block.append_op(type=op.type, inputs=inputs, outputs=outputs, attrs=op.all_attrs())
 
     def clone_sub_block(self, op: Any, parent: Any) -> None:
-        """Give a cloned operator a copy of its sub-block, below `parent`."""
+        """Gives a cloned operator a copy of its sub-block, with parent block `parent`."""
         if not op.has_attr("sub_block"):
             return
         there = self.t.origin_program.block(op.desc._block_attr_id("sub_block"))
@@ -150,8 +150,8 @@ class _Server:
         op._set_attr("sub_block", block)
 
     def lr_block(self) -> Any | None:
-        """A block that computes the learning rate."""
-        self.lr_ops = whole(self.t).lr_ops
+        """The block that computes the learning rate, or None."""
+        self.lr_ops = original(self.t).lr_ops
         if not self.lr_ops:
             return None
         block = self.program._create_block(self.program.num_blocks - 1)
@@ -160,7 +160,7 @@ class _Server:
         return block
 
     def merge(self, block: Any, grad: str) -> Any | None:
-        """The mean of the trainers' gradients; None where this server has no block of that gradient."""
+        """Appends the mean of the trainers' gradients; returns None where this server holds no block of it."""
         mine = next((g for g in self.grads if orig_name(g.name) == orig_name(grad)), None)
         if mine is None:
             return None
@@ -175,7 +175,7 @@ class _Server:
         return merged
 
     def optimize_block(self, update: Any, parent: int) -> Any:
-        """A block that does what belongs to one update: merging, regularizing, clipping, updating."""
+        """The block of one update: merging, regularization, clipping, optimizer."""
         block = self.program._create_block(parent)
         param = update.attr(OP_ROLE_VAR)[0]
         ops = [op for op in self.t.optimize_ops if op.attr(OP_ROLE_VAR)[:1] == [param]]
@@ -188,7 +188,7 @@ class _Server:
         return block
 
     def update(self, block: Any, op: Any, merged: Any) -> None:
-        """The update of the block of a parameter that this server has."""
+        """Appends the update of this server's block of a parameter."""
         kind, slots = op.type, op.input_names
         part = next((p for p in self.params if is_part_of(p.name, op.input("Param")[0])), None)
         if part is None:
@@ -215,19 +215,19 @@ class _Server:
             self.sparse_grad_to_param.append(f"{ins['Grad'].name}:{ins['Param'].name}")
 
     def state(self, name: str, shape: Any) -> Any:
-        """A variable of the optimizer."""
+        """Declares a variable of the optimizer."""
         var = self.origin[name]
         return self.top.create_var(name=name, persistable=var.persistable, dtype=var.dtype, shape=shape)
 
     def gradient(self, block: Any, name: str, part: Any, merged: Any) -> Any:
-        """What the update reads as the gradient."""
+        """The variable that the update reads as the gradient."""
         if self.t.config.enable_dc_asgd:
             return self.compensate(block, part, merged)
-        # Clipping, and the decay of a sparse gradient, give variables of their own.
+        # Clipping, and weight decay of a sparse gradient, write other variables than the merged gradient.
         return merged if orig_name(name) == orig_name(merged.name) else self.here(name)
 
     def compensate(self, block: Any, param: Any, grad: Any) -> Any:
-        """grad + (param - param as the trainer got it) * grad * grad (delay-compensated asynchronous SGD)."""
+        """grad + (param - param_sent_to_the_trainer) * grad * grad: delay-compensated asynchronous SGD."""
         kept = {k: getattr(param, k) for k in ("shape", "type", "dtype")}
         then = block.create_var(name=f"{param.name}.local_bak", persistable=False, **kept)
         int64 = core.VarDesc.VarType.INT64
@@ -294,8 +294,8 @@ def main_program(t: Any, endpoint: str) -> Program:
     return program
 
 
-def note_layout(t: Any, endpoint: str) -> None:
-    """Tell a server of this process which rows of which variables it has: its snapshots say so, too."""
+def set_layout_flag(t: Any, endpoint: str) -> None:
+    """Sets the layout flag of a server of this process: the rows that it holds, which its snapshots store."""
     lines = [f"server\t{t.pserver_endpoints.index(endpoint)}\t{len(t.pserver_endpoints)}"]
     for v in t.vars_overview.get_distributed_vars_by_ep(endpoint):
         if v.is_slice:
@@ -304,8 +304,8 @@ def note_layout(t: Any, endpoint: str) -> None:
     core.dist.set_server_flag(f"layout {endpoint}", "\n".join(lines))
 
 
-def _cut_values(t: Any, attrs: dict[str, Any], part: Any) -> None:
-    """Of the values that a whole parameter begins with, leave those of a block."""
+def _slice_values(t: Any, attrs: dict[str, Any], part: Any) -> None:
+    """Reduces the initial values of a whole parameter to those of a block."""
     known = next((v for v in t.vars_overview.distributed_vars if v.slice.name == part.name and v.is_slice), None)
     if known is None:
         return
@@ -317,14 +317,14 @@ def _cut_values(t: Any, attrs: dict[str, Any], part: Any) -> None:
 
 
 def startup_program(t: Any, endpoint: str, main: Program) -> Program:
-    """The Program that initialises what the server at `endpoint` holds."""
+    """The Program that initializes the variables of the server at `endpoint`."""
     origin = t.startup_program
     program = Program()
     program.random_seed = origin.random_seed
     top, held = program.global_block(), main.global_block().vars
     here = {name: top._clone_variable(var) for name, var in held.items()}
     parts = [p.name for p in t.param_grad_ep_mapping[endpoint]["params"]]
-    for op in whole(t).startup_ops:
+    for op in original(t).startup_ops:
         outs = {}
         for slot in op.output_names:
             name = op.output(slot)[0]
@@ -337,7 +337,7 @@ def startup_program(t: Any, endpoint: str, main: Program) -> Program:
         if op.type in _FILLS:
             attrs["shape"] = list(outs["Out"].shape)
         if op.type == "assign_value":
-            _cut_values(t, attrs, outs["Out"])
+            _slice_values(t, attrs, outs["Out"])
         ins = {slot: [here[n] for n in op.input(slot)] for slot in op.input_names}
         top.append_op(type=op.type, inputs=ins, outputs=outs, attrs=attrs)
     for param, copy in t.param_bak_list if t.config.enable_dc_asgd else ():

@@ -1,4 +1,4 @@
-"""The trainers' Programs: gradients are sent, parameters come back, the optimizer goes."""
+"""The trainers' Programs: operators that send gradients and receive parameters replace the optimizer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .lookup_tables import (
 )
 from .program_utils import delete_ops, find_op_by_output_arg
 
-__all__ = ["Whole", "build", "control_var", "extend_startup", "finish", "whole"]
+__all__ = ["OriginalProgram", "build", "control_var", "extend_startup", "finish", "original"]
 
 _RPC = int(OpRole.RPC)
 _DIST = int(OpRole.Dist)
@@ -28,7 +28,7 @@ _SCHEDULE = int(OpRole.LRSched)
 
 
 def control_var(program: Any) -> Any:
-    """A variable without a value, which only says what comes after what."""
+    """A variable without a value: a control dependency."""
     from_name = f"__control_var@{len(program.global_block().vars)}"
     while program.global_block().has_var(from_name):
         from_name += "_"
@@ -40,7 +40,7 @@ def _roles(param: str, grad: str, role: int = _RPC) -> dict[str, Any]:
 
 
 def _split_gradient(t: Any, program: Any, grad: Any, index: int, parts: list[Any]) -> None:
-    """An operator after `index` that cuts the gradient into `parts`."""
+    """Inserts after `index` an operator that splits the gradient into `parts`."""
     sections = height_sections(parts)
     sparse = grad.type == core.VarDesc.VarType.SELECTED_ROWS
     param = t.grad_name_to_param_name[grad.name]
@@ -56,10 +56,10 @@ def _split_gradient(t: Any, program: Any, grad: Any, index: int, parts: list[Any
 
 
 def _dispatch(t: Any) -> tuple[list[tuple[str, list[Any]]], dict[str, str]]:
-    """Gradients in the order in which they are dealt to servers, and the server of each block of a parameter."""
+    """Gradients in the order of their assignment to servers, and the server of each block of a parameter."""
     items = list(t.grad_var_mapping.items())
     if not t.config.slice_var_up:
-        # Whole parameters in their order would put all weights on one server and all biases on another.
+        # In their order whole parameters would alternate: all weights on one server, all biases on another.
         np.random.RandomState(t.origin_program.random_seed).shuffle(items)  # type: ignore[arg-type]
     grads = [v for _, parts in items for v in parts]
     params = [t.grad_param_mapping[v] for v in grads]
@@ -73,7 +73,7 @@ def _dispatch(t: Any) -> tuple[list[tuple[str, list[Any]]], dict[str, str]]:
 
 
 def _send_gradients(t: Any, program: Any, items: list[tuple[str, list[Any]]], endpoint_of: dict[str, str]) -> None:
-    """A send after the operator that makes each gradient."""
+    """Inserts a send after the operator that computes each gradient."""
     block = program.global_block()
     for name, parts in items:
         endpoints = [endpoint_of[t.grad_param_mapping[v].name] for v in parts]
@@ -109,7 +109,7 @@ def _send_gradients(t: Any, program: Any, items: list[tuple[str, list[Any]]], en
 
 
 def _send_counter(t: Any, program: Any) -> list[Any]:
-    """Without steps in common the servers count those of all trainers, which each tells them."""
+    """In asynchronous mode appends a send of this trainer's step counter: servers sum the counters of all trainers."""
     if t.sync_mode or not learning_rate_ops(t) or not t.counter_var:
         return []
     done = control_var(program)
@@ -136,7 +136,7 @@ def _barrier(t: Any, program: Any, kind: str, ins: list[Any], outs: Any, **more:
 
 
 def _receive(t: Any, program: Any, after: Any, endpoint_of: dict[str, str]) -> list[Any]:
-    """A recv for each parameter: the variables that are received."""
+    """Appends a recv for each parameter; returns the received variables."""
     block, received = program.global_block(), []
     lookups: dict[str, tuple[list[str], list[str]]] = {}
     for name, parts in t.param_var_mapping.items():
@@ -167,8 +167,8 @@ def _receive(t: Any, program: Any, after: Any, endpoint_of: dict[str, str]) -> l
     return received
 
 
-def _join_blocks(t: Any, program: Any, names: Any, **attrs: Any) -> None:
-    """A concat for each parameter that came in several blocks."""
+def _concat_blocks(t: Any, program: Any, names: Any, **attrs: Any) -> None:
+    """Appends a concat for each parameter that is received in several blocks."""
     block = program.global_block()
     for name in names:
         parts = t.param_var_mapping[name]
@@ -183,7 +183,7 @@ def _join_blocks(t: Any, program: Any, names: Any, **attrs: Any) -> None:
 
 
 def build(t: Any, program: Any) -> None:
-    """Put the sends, barriers, recvs and concats into the main Program, and recvs into the startup Program."""
+    """Inserts sends, barriers, recvs and concats into the main Program, and recvs into the startup Program."""
     items, endpoint_of = _dispatch(t)
     _send_gradients(t, program, items, endpoint_of)
     sends_done = control_var(program)
@@ -199,12 +199,12 @@ def build(t: Any, program: Any) -> None:
         _barrier(t, program, "fetch_barrier", [sends_done], received)
     if not t.config.runtime_split_send_recv:
         whole = [n for n in t.param_var_mapping if n not in t.sparse_param_to_height_sections]
-        _join_blocks(t, program, whole, **{OP_ROLE: _DIST})
+        _concat_blocks(t, program, whole, **{OP_ROLE: _DIST})
     extend_startup(t, endpoint_of)
 
 
 def extend_startup(t: Any, endpoint_of: dict[str, str]) -> None:
-    """Make the startup Program fetch the parameters that the servers begin with."""
+    """Makes the startup Program receive the servers' initial parameters."""
     startup = t.startup_program
     block = startup.global_block()
     tables = local_table_names(t)
@@ -218,42 +218,42 @@ def extend_startup(t: Any, endpoint_of: dict[str, str]) -> None:
         attrs = {"epmap": [endpoint_of[v.name] for v in parts], "trainer_id": t.trainer_id, OP_ROLE: _RPC}
         block.append_op(type="recv", inputs={"X": []}, outputs={"Out": parts}, attrs=attrs)
     _barrier(t, startup, "fetch_barrier", [], control_var(startup))
-    _join_blocks(t, startup, names)
+    _concat_blocks(t, startup, names)
 
 
 @dataclass
-class Whole:
-    """What servers' Programs are made of: variables, the learning rate's operators, first values."""
+class OriginalProgram:
+    """The parts of the original Programs from which servers' Programs are built."""
 
     vars: dict[str, Any]
     lr_ops: list[Any]
     startup_ops: list[Any]
 
 
-def whole(t: Any) -> Whole:
-    """That of the transpiled Programs, also after get_trainer_program has taken it out of them."""
+def original(t: Any) -> OriginalProgram:
+    """The original variables and operators, kept from before get_trainer_program removes them."""
     if t._whole is None:
         lr_ops, startup = learning_rate_ops(t), t.startup_program.global_block().ops
         inits = [op for op in startup if op.type not in ("recv", "fetch_barrier", "concat")]
-        t._whole = Whole(dict(t.origin_program.global_block().vars), lr_ops, inits)
+        t._whole = OriginalProgram(dict(t.origin_program.global_block().vars), lr_ops, inits)
     return t._whole
 
 
 def learning_rate_ops(t: Any) -> list[Any]:
-    """The operators that compute the learning rate. Without common steps they count those of all trainers."""
+    """The operators that compute the learning rate; in asynchronous mode by the sum of all trainers' step counters."""
     found = []
     block = t.origin_program.global_block()
     for index, op in enumerate(list(block.ops)):
         if int(op.attr(OP_ROLE)) not in (_SCHEDULE, _SCHEDULE | int(OpRole.Optimize)):
             continue
         if not t.sync_mode and op.type == "increment":
-            op = _count_trainers(t, block, index, op)
+            op = _sum_trainer_counters(t, block, index, op)
         found.append(op)
     return found
 
 
-def _count_trainers(t: Any, block: Any, index: int, op: Any) -> Any:
-    """Replace the increment of the counter by a sum of one counter for each trainer."""
+def _sum_trainer_counters(t: Any, block: Any, index: int, op: Any) -> Any:
+    """Replaces the increment of the step counter by the sum of the trainers' counters."""
     counter = block.vars[op.output("Out")[0]]
     kept = {k: getattr(counter, k) for k in ("type", "shape", "dtype", "persistable")}
     counters = [block.create_var(name=f"{counter.name}.trainer_{i}", **kept) for i in range(t.trainer_num)]
@@ -273,7 +273,7 @@ def _count_trainers(t: Any, block: Any, index: int, op: Any) -> Any:
 
 
 def delete_optimizer(t: Any, startup: bool) -> None:
-    """Remove the optimizer, and the variables that nothing else reads, from the main or the startup Program."""
+    """Removes the optimizer, and variables that only it reads, from the main or the startup Program."""
     program = t.startup_program if startup else t.origin_program
     block = program.global_block()
     read = {name for op in t.optimize_ops for name in op.input_arg_names}
@@ -288,8 +288,8 @@ def delete_optimizer(t: Any, startup: bool) -> None:
 
 
 def finish(t: Any) -> None:
-    """What get_trainer_program does: neither Program computes or initialises what is the servers' now."""
-    lr_ops = whole(t).lr_ops
+    """Removes from both Programs the computation and initialization that servers now do."""
+    lr_ops = original(t).lr_ops
     delete_optimizer(t, startup=True)
     fake_init_tables(t, local_table_names(t))
     delete_ops(t.origin_program.global_block(), lr_ops)

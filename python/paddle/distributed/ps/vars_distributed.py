@@ -1,4 +1,4 @@
-"""What lies where: the parts of parameters, and of optimizers' variables, on the servers."""
+"""The placement of blocks of parameters and of optimizers' variables on the servers."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class VarStruct:
 
 
 class VarDistributed:
-    """A variable, and the part of it that lies on one server.
+    """A variable, and the part of it that one server holds.
 
     Args:
         origin_var, slice_var (Variable|VarStruct): the whole and the part.
-        is_slice (bool, optional): whether the part is less than the whole; found out when None.
-        block_id (int, optional): the number of the part.
-        offset (int, optional): how many elements of the whole stand before the part.
+        is_slice (bool, optional): whether the part is smaller than the whole; computed when None.
+        block_id (int, optional): the index of the part.
+        offset (int, optional): the number of elements of the whole before the part.
         vtype (str, optional): "Param", "Optimizer" or "RemotePrefetch".
         endpoint (str, optional): the server.
     """
@@ -49,7 +49,7 @@ class VarDistributed:
 
     @staticmethod
     def equal(var1: VarStruct, var2: VarStruct) -> bool:
-        """Whether all properties are the same."""
+        """Whether all properties are equal."""
         return var1 == var2
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class VarDistributed:
 
 
 class VarsDistributed:
-    """All parts on all servers; `fluid.io` finds remote variables by it."""
+    """All parts on all servers; `static.io` finds remote variables with it."""
 
     def __init__(self):
         self.distributed_vars: list[VarDistributed] = []
@@ -72,7 +72,7 @@ class VarsDistributed:
     def add_distributed_var(
         self, origin_var, slice_var, is_slice=None, block_id=None, offset=None, vtype=None, endpoint=None
     ):
-        """Add a part; arguments as of :class:`VarDistributed`."""
+        """Adds a part; arguments as of :class:`VarDistributed`."""
         self.distributed_vars.append(VarDistributed(origin_var, slice_var, is_slice, block_id, offset, vtype, endpoint))
 
     def get_distributed_var_by_slice(self, var_name):
@@ -81,7 +81,7 @@ class VarsDistributed:
 
     @staticmethod
     def equal(var1, var2) -> bool:
-        """Whether all properties of two Variables are the same."""
+        """Whether all properties of two Variables are equal."""
         return VarStruct.of(var1) == VarStruct.of(var2)
 
     def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
@@ -91,7 +91,7 @@ class VarsDistributed:
         )
 
     def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
-        """The parts of some kinds: a list, or with `groupby` a dict by the name of the whole."""
+        """The parts of the given vtypes: a list, or with `groupby` a dict by the name of the whole."""
         found = [v for v in self.distributed_vars if v.vtype in vtypes]
         if not groupby:
             return found
@@ -101,9 +101,9 @@ class VarsDistributed:
         return by_name
 
     def get_distributed_vars_by_ep(self, endpoint, vtype=None):
-        """The parts on a server; of one kind where `vtype` is given."""
+        """The parts on a server; of one vtype where it is given."""
         return [v for v in self.distributed_vars if v.endpoint == endpoint and (not vtype or v.vtype == vtype)]
 
     def overview(self) -> str:
-        """One line a part."""
+        """A text with one line for each part."""
         return "\n".join(map(str, self.distributed_vars))

@@ -1,4 +1,4 @@
-"""DownpourServer and DownpourWorker: what PSLib's servers hold, and what its trainers pull and push."""
+"""DownpourServer and DownpourWorker: descriptions of the servers' tables, and of the trainers' pulls and pushes."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ _NORM_KEYS = frozenset(
     "datanorm_decay_rate".split()
 )
 _TABLES = ("DownpourSparseTable", "DownpourSparseSSDTable")
-#: with counts of shows and clicks, and one rule for all of a row
+#: accessors with counts of shows and clicks, and one optimizer rule for a whole row
 _OF_CLICKS = ("DownpourFeatureValueAccessor", "DownpourCtrAccessor", "DownpourCtrDoubleAccessor")
 _ACCESSORS = (*_OF_CLICKS, "DownpourSparseValueAccessor", "DownpourUnitAccessor")
-#: field of DownpourTableAccessorParameter, its default (the key is the field's name behind "sparse_")
+#: field of DownpourTableAccessorParameter, its default (the key is "sparse_" and the field's name)
 _CLICKS = {
     "nonclk_coeff": 0.1,
     "click_coeff": 1,
@@ -111,11 +111,11 @@ Strategy = dict[str, Any]
 
 
 class Server:
-    """A base of servers' descriptions."""
+    """The base of servers' descriptions."""
 
 
 class Worker:
-    """A base of trainers' descriptions."""
+    """The base of trainers' descriptions."""
 
 
 def _known(strategy: Strategy | None, keys: frozenset[str]) -> Strategy:
@@ -127,7 +127,7 @@ def _known(strategy: Strategy | None, keys: frozenset[str]) -> Strategy:
 
 
 def _one_of(strategy: Strategy, key: str, known: tuple[str, ...], default: str) -> str:
-    """A choice of the strategy; None counts as not said."""
+    """A choice of the strategy; the default for None."""
     given = default if strategy.get(key) is None else strategy[key]
     if given not in known:
         raise ValueError(f"{key} is one of {', '.join(known)}, got {given!r}")
@@ -135,7 +135,7 @@ def _one_of(strategy: Strategy, key: str, known: tuple[str, ...], default: str) 
 
 
 def _rule(message: Any, strategy: Strategy, prefix: str) -> None:
-    """The rule by which rows change, and its settings."""
+    """Sets the optimizer rule of rows, and its settings."""
     name = strategy.get(prefix + "sparse_optimizer", "adam")
     message.name = name
     if name not in _RULES:
@@ -148,7 +148,7 @@ def _rule(message: Any, strategy: Strategy, prefix: str) -> None:
 
 
 def _with_clicks(accessor: Any, strategy: Strategy) -> None:
-    """The widths of a row that counts shows and clicks, and when it is kept."""
+    """Sets the widths of a row with counts of shows and clicks, and the thresholds for saving and deleting it."""
     accessor.embedx_dim = strategy.get("sparse_embedx_dim", 8)
     accessor.embedx_threshold = strategy.get("sparse_embedx_threshold", 10)
     accessor.fea_dim = int(accessor.embedx_dim) + 3
@@ -157,7 +157,7 @@ def _with_clicks(accessor: Any, strategy: Strategy) -> None:
 
 
 def _saved(accessor: Any, strategy: Strategy) -> None:
-    """The commands that files of the first two modes of saving go through."""
+    """Sets the converters of files saved with the modes 1 and 2."""
     for mode in (1, 2):
         how = accessor.table_accessor_save_param.add()
         how.param = mode
@@ -190,7 +190,7 @@ class DownpourServer(Server):
         service.server_thread_num = 12
 
     def _table(self, table_id: int, kind: str) -> tuple[Any, bool]:
-        """The table of a number, and whether it is new; ValueError where it is of the other kind."""
+        """The table of an id, and whether it is new; ValueError for an existing table of the other kind."""
         tables = self._server.downpour_server_param.downpour_table_param
         for table in tables:
             if table.table_id == table_id:
@@ -202,14 +202,14 @@ class DownpourServer(Server):
         return table, True
 
     def add_sparse_table(self, table_id, strategy):
-        """A table whose rows are found by number; one that is there already stays as it is.
+        """Adds a table of rows that are looked up by id; an existing one stays unchanged.
 
         Args:
-            table_id (int): its number. strategy (dict, optional): settings, of which 2.0.2's have the names
+            table_id (int): its id. strategy (dict, optional): settings, of which 2.0.2's have the names
                 ``sparse_...``, and for DownpourUnitAccessor ``embed_sparse_...`` and ``embedx_sparse_...``.
 
         Raises:
-            ValueError: for a setting that there is not, or a number that a dense table has.
+            ValueError: for an unknown setting, or the id of a dense table.
         """
         if self._there(table_id):
             self._table(table_id, pslib.PS_SPARSE_TABLE)
@@ -248,7 +248,7 @@ class DownpourServer(Server):
     def _dense_table(
         self, table_id: int, params: Any, sparse: Any, strategy: Strategy, prefix: str, rule: tuple[str, str]
     ) -> Any:
-        """A table as wide as the parameters that no sparse table has; its rule, to be set, or None if it was there."""
+        """Adds a table as wide as the parameters outside of sparse tables; returns its rule (None: it exists)."""
         table, new = self._table(table_id, pslib.PS_DENSE_TABLE)
         table.accessor.fea_dim = sum(math.prod(p.shape) for p in _dense(params, sparse))
         if not new:
@@ -263,15 +263,15 @@ class DownpourServer(Server):
         return any(t.table_id == table_id for t in self._server.downpour_server_param.downpour_table_param)
 
     def add_dense_table(self, table_id, param_var, grad_var, strategy, sparse_table_names):
-        """A table of whole parameters; of one that is there already the width is that of `param_var` from now on.
+        """Adds a table of whole parameters; an existing table gets the width of `param_var`.
 
         Args:
-            table_id (int): its number. param_var, grad_var (list of Variable): parameters and gradients.
+            table_id (int): its id. param_var, grad_var (list of Variable): parameters and gradients.
             strategy (dict, optional): settings, named ``dense_...``.
-            sparse_table_names (list of str): parameters that sparse tables have.
+            sparse_table_names (list of str): parameters of sparse tables.
 
         Raises:
-            ValueError: for a setting that there is not, or a number that a sparse table has.
+            ValueError: for an unknown setting, or the id of a sparse table.
         """
         strategy = {} if self._there(table_id) else _known(strategy, _DENSE_KEYS)
         how = ("dense_optimizer", "adam")
@@ -286,16 +286,16 @@ class DownpourServer(Server):
         rule.naive.learning_rate = strategy.get("dense_naive_lr", 0.0002)
 
     def add_data_norm_table(self, table_id, learning_rate, param_var, grad_var, strategy, sparse_table_names):
-        """A table of the sums of `data_norm`, to which trainers add.
+        """Adds a table of the sums of `data_norm`, to which trainers add.
 
         Args:
-            table_id (int): its number. learning_rate: not read; sums are added up.
-            param_var, grad_var (list of Variable): sums, and what is added.
+            table_id (int): its id. learning_rate: not read; sums are added up.
+            param_var, grad_var (list of Variable): sums, and their increments.
             strategy (dict, optional): settings, named ``datanorm_...``.
-            sparse_table_names (list of str): parameters that sparse tables have.
+            sparse_table_names (list of str): parameters of sparse tables.
 
         Raises:
-            ValueError: for a setting that there is not, or a number that a sparse table has.
+            ValueError: for an unknown setting, or the id of a sparse table.
         """
         strategy = {} if self._there(table_id) else _known(strategy, _NORM_KEYS)
         how = ("datanorm_operation", "summary")
@@ -310,7 +310,7 @@ class DownpourServer(Server):
 
 
 class DownpourWorker(Worker):
-    """What a trainer's Program pulls from which table, and pushes there.
+    """The description of a trainer's Program: the tables that it pulls from and pushes to.
 
     Args:
         window (int): pushes between pulls.
@@ -321,16 +321,16 @@ class DownpourWorker(Worker):
         self._worker = pslib.DownpourTrainerParameter()
 
     def add_sparse_table(self, table_id, slot_key_vars, slot_value_vars, slot_value_grads=None):
-        """The lookups of a table: slots of ids, what is found, its gradients.
+        """Adds the lookups of a table: slots of ids, outputs, gradients.
 
         Args:
-            table_id (int): its number.
-            slot_key_vars, slot_value_vars (list of Variable): ids, and what is found for them.
-            slot_value_grads (list of Variable, optional): the gradients that there are; values without one come last.
-                None: all have one.
+            table_id (int): its id.
+            slot_key_vars, slot_value_vars (list of Variable): ids, and outputs of the lookups.
+            slot_value_grads (list of Variable, optional): the existing gradients; outputs without one are put last.
+                None: each output has one.
 
         Raises:
-            ValueError: where the description has other slots for this table.
+            ValueError: when the description has other slots for this table.
         """
         pairs = list(zip(slot_key_vars, slot_value_vars, strict=True))
         if slot_value_grads is not None:
@@ -354,15 +354,15 @@ class DownpourWorker(Worker):
         table.slot_gradient.extend(grads)
 
     def add_dense_table(self, table_id, learning_rate, param_vars, grad_vars, dense_start_table_id, sparse_table_names):
-        """The parameters of a dense table, and their gradients.
+        """Adds the parameters of a dense table, and their gradients.
 
         Args:
-            table_id (int): its number. learning_rate, dense_start_table_id: not read.
+            table_id (int): its id. learning_rate, dense_start_table_id: not read.
             param_vars, grad_vars (list of Variable): parameters and gradients.
-            sparse_table_names (list of str): parameters that sparse tables have.
+            sparse_table_names (list of str): parameters of sparse tables.
 
         Raises:
-            ValueError: where the description has other names for this table.
+            ValueError: when the description has other names for this table.
         """
         params = sorted(p.name for p in _dense(param_vars, sparse_table_names))
         grads = sorted(g.name for g in _dense(grad_vars, {f"{n}@GRAD" for n in sparse_table_names}))

@@ -1,4 +1,4 @@
-"""DistributedAdam: of losses it makes what PSLib's servers and trainers are told."""
+"""DistributedAdam: builds the description of PSLib's servers and trainers from losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .node import DownpourServer, DownpourWorker
 
 __all__ = ["DistributedAdam", "FLEET_GLOBAL_DICT"]
 
-#: what :class:`fleet_embedding` notes of tables: their numbers, accessors and widths
+#: the tables recorded by :class:`fleet_embedding`: their ids, accessors and widths
 FLEET_GLOBAL_DICT: dict[str, Any] = {
     "enable": False,
     "emb_to_table": {},
@@ -36,7 +36,7 @@ _FILES = {
     "passwd": "your_hdfs_passwd",
     "hadoop_bin": "$HADOOP_HOME/bin/hadoop",
 }
-#: what a trainer is told as the strategy says it, with what counts where it says nothing
+#: the trainers' settings that are copied from the strategy, with their defaults
 _TOLD: dict[str, Any] = {
     "trainer": "DistMultiTrainer",
     "device_worker": "DownpourSGD",
@@ -62,11 +62,11 @@ _TOLD: dict[str, Any] = {
 
 
 class _Lookups:
-    """A Program's sparse tables, in the order of its lookups, with what is looked up in each."""
+    """A Program's sparse tables, in the order of its lookups, with the ids and outputs of each."""
 
     def __init__(self, program: Any) -> None:
         self.program, self.worker = program, DownpourWorker(1)
-        #: pairs of parameter and gradient, of each loss
+        #: pairs of parameter and gradient, for each loss
         self.pairs: list[list[Any]] = []
         block = program.global_block()
         every = [op for op in block.ops if op.type in _LOOKUPS]
@@ -89,10 +89,10 @@ def _is_sum(name: str) -> bool:
 
 
 class DistributedOptimizerImplBase:
-    """A base of such optimizers.
+    """The base of such optimizers.
 
     Args:
-        optimizer (Optimizer): the one of a single process; its learning rate and regularization are noted.
+        optimizer (Optimizer): that of a single process; its learning rate and regularization are stored.
     """
 
     def __init__(self, optimizer):
@@ -101,8 +101,8 @@ class DistributedOptimizerImplBase:
         self._regularization = optimizer.regularization
 
     def minimize(self, losses, startup_program=None, parameter_list=None, no_grad_set=None):
-        """A class of one's own has to say what this does: raises NotImplementedError."""
-        raise NotImplementedError(f"{type(self).__name__}.minimize: a class of one's own has to say what this does")
+        """Raises NotImplementedError: a subclass overrides it."""
+        raise NotImplementedError(f"{type(self).__name__}.minimize: a subclass must override this")
 
 
 class DistributedAdam(DistributedOptimizerImplBase):
@@ -117,22 +117,23 @@ class DistributedAdam(DistributedOptimizerImplBase):
         self.supported_embedding_grad_types = list(_LOOKUP_GRADS)
 
     def minimize(self, losses, startup_program=None, parameter_list=None, no_grad_set=None):
-        """As :meth:`_minimize`, without a strategy; returns what it returns."""
+        """As :meth:`_minimize`, without a strategy."""
         return self._minimize(losses, startup_program, parameter_list, no_grad_set)
 
     def _minimize(self, losses, startup_program=None, parameter_list=None, no_grad_set=None, strategy=None):
-        """Appends backward of each loss and describes the job, which the Programs' `_fleet_opt` has, too.
+        """Appends backward of each loss and describes the job, also as the Programs' `_fleet_opt`.
 
         Args:
             losses (list of Variable): of one Program or several.
-            strategy (dict, optional): settings of each table by its name, of ``dense_table`` and ``datanorm_table``; a
-                description in a file, ``fleet_desc_file``; and of trainers.
+            strategy (dict, optional): settings of each table by its name, of ``dense_table`` and ``datanorm_table``,
+                and of
+                trainers; a file with a description, ``fleet_desc_file``.
 
         Returns:
             tuple: None, pairs of parameter and gradient of each loss's Program, the description (dict).
 
         Raises:
-            ValueError: for settings that there are not, or a file that is of other Programs.
+            ValueError: for unknown settings, or a file of other Programs.
             NotImplementedError: for tasks in branches, and ``use_ps_gpu``.
         """
         strategy = {} if strategy is None else strategy
@@ -172,7 +173,7 @@ class DistributedAdam(DistributedOptimizerImplBase):
         return None, [programs[str(id(loss.block.program))].pairs for loss in losses], told
 
     def _read(self, path: str, desc: Any, server: DownpourServer, programs: list[_Lookups]) -> None:
-        """Takes tables and trainers from a file of protobuf's text."""
+        """Reads tables and trainers from a file in protobuf's text format."""
         with open(path, encoding="utf-8") as f:
             desc.merge_text(f.read())
         server.get_desc().CopyFrom(desc.server_param)
@@ -183,11 +184,11 @@ class DistributedAdam(DistributedOptimizerImplBase):
             one.worker.get_desc().CopyFrom(trainer)
 
     def _check_embeddings(self, numbers: dict[str, int], strategy: Any, server: DownpourServer, losses: Any) -> Any:
-        """Settings follow from lookups within :class:`fleet_embedding`; returns a variable of ids."""
+        """Completes the settings from lookups within :class:`fleet_embedding`; returns a variable of ids."""
         strategy["device_worker"] = "Hogwild"
         noted = FLEET_GLOBAL_DICT
         if noted["emb_to_table"] != numbers:
-            raise ValueError(f"the Programs look up in {numbers}, fleet_embedding has noted {noted['emb_to_table']}")
+            raise ValueError(f"the Programs look up in {numbers}, fleet_embedding has recorded {noted['emb_to_table']}")
         tables = server.get_desc().downpour_server_param.downpour_table_param
         ops = [op for loss in losses for op in loss.block.program.global_block().ops if op.type in _LOOKUPS]
         for name, number in numbers.items():
@@ -211,7 +212,7 @@ class DistributedAdam(DistributedOptimizerImplBase):
     def _describe_dense(
         self, programs: dict[str, _Lookups], numbers: dict[str, int], server: DownpourServer, strategy: Any, slot: Any
     ) -> dict[str, Any]:
-        """Dense tables: one for each loss's parameters, and one for its sums of `data_norm`; what Programs pull."""
+        """Describes the dense tables: for each loss one of its parameters and one of its sums of `data_norm`."""
         number, first = len(numbers), len(numbers)
         configs: dict[str, Any] = {}
         for key, one in programs.items():
@@ -252,7 +253,7 @@ class DistributedAdam(DistributedOptimizerImplBase):
         program.global_block().append_op(type="push_dense", inputs={"Ids": slot}, attrs=attrs)
 
     def _told(self, desc: Any, server: DownpourServer, strategy: Any) -> dict[str, Any]:
-        """What trainers are told besides."""
+        """The other settings of the trainers."""
         told = {name: strategy.get(name, copy.copy(default)) for name, default in _TOLD.items()}
         told |= {
             "optimizer": "DownpourSGD",

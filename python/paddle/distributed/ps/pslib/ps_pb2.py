@@ -1,4 +1,4 @@
-"""The messages that describe a job of PSLib's servers and trainers, without protobuf: fields, types and defaults."""
+"""The messages of a PSLib job's description: fields, types and defaults, without protobuf."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddle._basics.message import Double, Field, Int64, Message, Schema, UInt32
 
 __all__: list[str] = []
 
-#: message: number, field, kind (* repeated), default; messages stand behind those that they are made of
+#: message: number, field, type (* repeated), default; a message follows those of its fields
 _TABLE = """
 TableAccessorSaveParameter: 1 param uint32, 2 converter string, 3 deconverter string
 DownpourTableAccessorParameter: 1 nonclk_coeff float=0.1, 2 click_coeff float=1, 3 base_threshold float=1.5,
@@ -74,17 +74,17 @@ _KINDS: dict[str, Any] = {
     "TableType": (PS_SPARSE_TABLE, PS_DENSE_TABLE),
     "FsApiType": ("HDFS", "AFS"),
 }
-_NOTHING: dict[Any, Any] = {str: "", bool: False, float: 0.0, Double: 0.0}
+_ZERO: dict[Any, Any] = {str: "", bool: False, float: 0.0, Double: 0.0}
 
 
 def _default(kind: Any, text: str) -> Any:
-    """A field's default; what says none has its kind's nothing, or an enum's first name."""
+    """A field's default; without one zero, empty, or an enum's first name."""
     if isinstance(kind, tuple):
         return text or kind[0]
     if kind is bool:
         return text == "true"
     if not text:
-        return _NOTHING.get(kind, 0)
+        return _ZERO.get(kind, 0)
     return text if kind is str else float(text) if kind in (float, Double) else int(text)
 
 
@@ -107,14 +107,14 @@ def _schemas() -> dict[str, Schema]:
 _SCHEMAS = _schemas()
 
 
-def _maker(name: str) -> Callable[[], Message]:
+def _message_class(name: str) -> Callable[[], Message]:
     return partial(Message, _SCHEMAS[name])
 
 
-PSParameter = _maker("PSParameter")
-ServerParameter = _maker("ServerParameter")
-WorkerParameter = _maker("WorkerParameter")
-DownpourServerParameter = _maker("DownpourServerParameter")
-DownpourTrainerParameter = _maker("DownpourTrainerParameter")
-TableParameter = _maker("TableParameter")
-FsClientParameter = _maker("FsClientParameter")
+PSParameter = _message_class("PSParameter")
+ServerParameter = _message_class("ServerParameter")
+WorkerParameter = _message_class("WorkerParameter")
+DownpourServerParameter = _message_class("DownpourServerParameter")
+DownpourTrainerParameter = _message_class("DownpourTrainerParameter")
+TableParameter = _message_class("TableParameter")
+FsClientParameter = _message_class("FsClientParameter")

@@ -1,8 +1,8 @@
-"""What a description makes of a server: a Program whose blocks look rows up and apply what trainers push.
+"""The Programs of a described job's servers: blocks that look up rows and apply the trainers' pushes.
 
-Rows of sparse tables are made on first touch and dealt to servers by the remainder of their number; each parameter of
-the dense tables is whole on one server, by turns. Rules: naive, adagrad and adam for rows; naive, adam (PSLib's, whose
-sums decay: `DAdamD2Sum` of Paddle since 2.1) and summary for parameters. A push is applied when it comes.
+Rows of sparse tables are initialized on first access and assigned to servers by id modulo their number; each parameter
+of the dense tables is whole on one server, round robin. Rules: naive, adagrad and adam for rows; naive, adam (PSLib's,
+with decaying sums: `DAdamD2Sum` of Paddle since 2.1) and summary for parameters. A push is applied on arrival.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from . import ps_pb2 as pslib
 __all__: list[str] = []
 
 READY = "pslib.ready"
-#: what the first worker asks for besides, and what a server says to it
+#: the variables of a table command of the first worker, and of the server's answer
 COMMAND, ANSWER = "pslib.command", "pslib.answer"
-#: columns of accessors of clicks: shows, clicks, what they have become worth since the last saving, days without any
+#: columns of click accessors: shows, clicks, score gained since the last save, days without a show
 _COUNTS = ["Show", "Click", "Delta", "Unseen"]
-#: behind the name of what a worker gives a parameter to begin with
-BEGIN = "@BEGIN"
+#: suffix of the variable with a parameter's initial value
+INITIAL = "@INITIAL"
 CLICKS = ("DownpourCtrAccessor", "DownpourFeatureValueAccessor", "DownpourCtrDoubleAccessor", "DownpourUnitAccessor")
 
 
 @dataclass
 class Part:
-    """Columns of a row that one rule changes."""
+    """Columns of a row that one optimizer rule updates."""
 
     name: str
     width: int
     rule: str
     settings: Any
-    #: whether rows begin with zeros
+    #: whether the initial values are zeros
     zeros: bool = False
-    #: what the rule keeps: names, widths, first values
+    #: the rule's states: names, widths, initial values
     states: list[tuple[str, int, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -56,13 +56,13 @@ class Part:
         self.states = [(self.name + name, width, value) for name, width, value in self.states]
 
     def values(self) -> list[tuple[str, int, str]]:
-        """Of a row: names, widths and initialisers."""
+        """The names, widths and initializers of the columns and states."""
         reach = 0.0 if self.zeros else self.settings.initial_range
         first = f"uniform_random&{1 + len(self.name)}&{-reach}&{reach}" if reach else "fill_constant&0"
         return [(self.name, self.width, first), *((n, w, f"fill_constant&{v}") for n, w, v in self.states)]
 
     def apply(self, grad: Any, held: list[Any]) -> list[Any]:
-        """The values after a gradient of some rows, from what they are."""
+        """The updated values and states of rows, from the current ones (`held`) and a gradient."""
         s, (param, *states) = self.settings, held
         if self.rule == "naive":
             param = param - grad * s.learning_rate
@@ -86,7 +86,7 @@ class SparseTable:
     """A sparse table of a description.
 
     Raises:
-        NotImplementedError: for an accessor or a rule that is not there.
+        NotImplementedError: for an accessor or a rule that is not supported.
     """
 
     def __init__(self, table: Any) -> None:
@@ -102,29 +102,29 @@ class SparseTable:
         elif self.clicks:
             rows = [("Embed", 1, None), ("Embedx", accessor.embedx_dim, None)]
         else:
-            raise NotImplementedError(f"pslib: sparse table {self.number}: the accessor {kind!r} is not there")
+            raise NotImplementedError(f"pslib: sparse table {self.number}: the accessor {kind!r} is not supported")
         self.parts = [self._part(*row) for row in rows]
         self.width = sum(part.width for part in self.parts) + 2 * self.clicks
 
     def _part(self, name: str, width: int, rule: Any) -> Part:
-        """Accessors of clicks have one rule for a row, an adagrad."""
+        """A part of a row; click accessors (`rule` None) have one adagrad rule for the whole row."""
         if rule is None:
             return Part(name, width, "adagrad", self.accessor.sparse_sgd_param, name == "Embed")
         if rule.name not in ("naive", "adagrad", "adam"):
             raise NotImplementedError(
-                f"pslib: sparse table {self.number}: the rule {rule.name!r} is not there, only naive, adagrad and adam"
+                f"pslib: sparse table {self.number}: the rule {rule.name!r} is not one of naive, adagrad and adam"
             )
         return Part(name, width, rule.name, rule.get(rule.name), name == "Embed")
 
     def meta(self) -> str:
-        """The table as lookup_sparse_table_init makes it."""
+        """The description of the table for lookup_sparse_table_init."""
         values = [(name, 1, "fill_constant&0") for name in _COUNTS * self.clicks]
         values += [value for part in self.parts for value in part.values()]
         names, widths, firsts = (",".join(map(str, column)) for column in zip(*values, strict=True))
         return f"{self.name}:{names}:{widths}:0:{self.grad}:{names}:{firsts}:none"
 
     def read(self, ids: Any, names: list[str]) -> list[Any]:
-        """Values of rows, by their names."""
+        """Appends a read of the named values of rows."""
         block = default_main_program().current_block()
         outs = [block.create_var(name=unique_name.generate(self.name), dtype="float32") for _ in names]
         attrs = {"tablename": self.name, "value_names": names, "init": True}
@@ -134,7 +134,7 @@ class SparseTable:
         return outs
 
     def write(self, ids: Any, names: list[str], values: list[Any]) -> None:
-        """Values of rows, by their names, become these."""
+        """Appends a write of the named values of rows."""
         block = default_main_program().current_block()
         attrs = {"tablename": self.name, "value_names": names}
         block.append_op(type="lookup_sparse_table_write", inputs={"Ids": ids, "In": values}, outputs={}, attrs=attrs)
@@ -144,18 +144,18 @@ class SparseTable:
         return [known.get(name, 1) for name in names]
 
     def score(self, show: Any, click: Any) -> Any:
-        """What rows are worth by their counts, which are Variables or arrays."""
+        """The score of rows from their counts, which are Variables or arrays."""
         s = self.accessor.downpour_accessor_param
         return (show - click) * s.nonclk_coeff + click * s.click_coeff
 
     def _extended(self, show: Any, click: Any) -> Any:
-        """1 for rows that are shown and clicked enough to have all their columns, else 0."""
+        """1 for rows whose score reaches embedx_threshold, else 0: other rows have no embedx columns yet."""
         score = self.score(show, click)
         least = tensor.full([1], float(self.accessor.embedx_threshold), "float32")
         return tensor.cast(score >= least, "float32")
 
     def lookup(self, ids: Any) -> None:
-        """What ids find: of accessors of clicks shows and clicks, too."""
+        """Appends the lookup of ids; rows of click accessors include shows and clicks."""
         names = ["Show", "Click"] * self.clicks + [part.name for part in self.parts]
         found = self.read(ids, names)
         if self.clicks:
@@ -163,7 +163,7 @@ class SparseTable:
         tensor.concat(found, axis=1)
 
     def push(self, grad: Any) -> None:
-        """Apply a push to its rows."""
+        """Appends the update of rows by a push."""
         block = default_main_program().current_block()
         row = block.create_var(name=self.name + ".row", shape=[-1, 1], dtype="int64")
         value = block.create_var(name=self.name + ".value", shape=[-1, self.width], dtype="float32")
@@ -185,7 +185,7 @@ class SparseTable:
         for part in self.parts:
             columns = tensor.slice(value, [1], [at], [at + part.width])
             if self.clicks:
-                # The gradient of a row is the mean over its shows.
+                # The gradient is the mean over the row's shows.
                 columns = columns / more[0]
             mine, held, at = held[: 1 + len(part.states)], held[1 + len(part.states) :], at + part.width
             after = part.apply(columns, mine)
@@ -196,7 +196,7 @@ class SparseTable:
 
 
 def sparse_tables(desc: Any) -> dict[int, SparseTable]:
-    """By number, the sparse tables of a description."""
+    """The sparse tables of a description, by id."""
     tables = desc.server_param.downpour_server_param.downpour_table_param
     return {t.table_id: SparseTable(t) for t in tables if t.type == pslib.PS_SPARSE_TABLE}
 
@@ -205,8 +205,8 @@ def _trainers(desc: Any) -> list[Any]:
     return desc.trainer_param if isinstance(desc.trainer_param, list) else [desc.trainer_param]
 
 
-def dealt(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
-    """Each parameter of the dense tables: its gradient, its server, its rule."""
+def dense_placement(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
+    """For each parameter of the dense tables: its gradient, its server, its rule."""
     rules = {
         t.table_id: t.accessor.dense_sgd_param
         for t in desc.server_param.downpour_server_param.downpour_table_param
@@ -219,7 +219,7 @@ def dealt(desc: Any, endpoints: list[str]) -> dict[str, tuple[str, str, Any]]:
     return found
 
 
-#: what rules of parameters keep, behind their names
+#: suffixes of the states of a parameter's rule
 _STATES = (".d2sum", ".g2sum", ".velocity")
 
 
@@ -249,12 +249,12 @@ def _dense_push(param: Any, grad: Any, rule: Any) -> None:
         tensor.assign(param - velocity * scale * s.learning_rate, param)
     else:
         raise NotImplementedError(
-            f"pslib: the dense table of {param.name}: the rule {rule.name!r} is not there, only naive, adam and summary"
+            f"pslib: the dense table of {param.name}: the rule {rule.name!r} is not one of naive, adam and summary"
         )
 
 
 def dense_tables(desc: Any) -> dict[int, list[str]]:
-    """By number, the parameters of the dense tables."""
+    """The parameters of the dense tables, by id."""
     found: dict[int, list[str]] = {}
     for trainer in _trainers(desc):
         for table in trainer.dense_table:
@@ -269,11 +269,11 @@ def build(
     endpoint: str,
     trainers: int,
     loads: bool,
-    keeper: Callable[[list[SparseTable], dict[int, list[str]]], Any],
+    commands: Callable[[list[SparseTable], dict[int, list[str]]], Any],
 ) -> tuple[Any, Any, Any]:
-    """The main and the startup Program of a server, and what `keeper` makes of its tables, which hears commands.
+    """The main and the startup Program of a server, and its table commands, made by `commands` of its tables.
 
-    With `loads` parameters come from a folder, not from worker 0.
+    With `loads` parameters are read from a folder instead of received from worker 0.
     """
     main, startup = Program(), Program()
     top, blocks, lookups = main.global_block(), [], []
@@ -291,7 +291,7 @@ def build(
         startup.global_block().append_op(
             type="fill_constant", inputs={}, outputs={"Out": startup.global_block().var(name)}, attrs=attrs
         )
-        begin = top.create_var(name=name + BEGIN, shape=shape, dtype="float32")
+        begin = top.create_var(name=name + INITIAL, shape=shape, dtype="float32")
         blocks.append(in_a_block(begin.name, tensor.assign, begin, made))
         return made
 
@@ -307,7 +307,7 @@ def build(
             lookups.append(in_a_block(ids.name, table.lookup, ids))
             blocks.append(in_a_block(grad.name, table.push, grad))
         held(READY, [1], float(loads))
-        for name, (grad_name, where, rule) in dealt(desc, endpoints).items():
+        for name, (grad_name, where, rule) in dense_placement(desc, endpoints).items():
             if where == endpoint:
                 like = next(p.global_block().vars[name] for p in programs if name in p.global_block().vars)
                 param = held(name, like.shape)
@@ -318,7 +318,7 @@ def build(
             number: [name + tail for name in names for tail in ("", *_STATES) if name + tail in mine]
             for number, names in dense_tables(desc).items()
         }
-        kept = keeper(tables, dense)
+        kept = commands(tables, dense)
         command = top.create_var(name=COMMAND, shape=[-1], dtype="uint8")
         answer = top.create_var(name=ANSWER, shape=[-1], dtype="uint8", persistable=True)
         blocks.append(in_a_block(COMMAND, py_func, kept, command, answer))

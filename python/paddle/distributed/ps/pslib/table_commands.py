@@ -1,8 +1,9 @@
-"""What the first worker has the servers do with their tables besides training: save, load, shrink, clear.
+"""Commands of the first worker for the servers' tables: save, load, shrink, clear and others.
 
-It sends a command, which a block of the server's Program hands to the `Keeper` there, and reads what that answers.
-Saved tables lie in ``folder/NNN``, NNN the table's number: of a sparse one a part for each server, a file of
-SelectedRows for each value of its rows; of a dense one a file for each parameter, as ``fluid.io.save_vars`` writes.
+The worker sends a command; a block of the server's Program passes it to `TableCommands`; the worker receives the
+answer. A saved table is the folder ``folder/NNN``, NNN its id: for a sparse table one part for each server, with a file
+of SelectedRows for each value of its rows; for a dense table one file for each parameter, as ``fluid.io.save_vars``
+writes.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ from .server_programs import ANSWER, COMMAND, SparseTable
 
 __all__: list[str] = []
 
-#: rows that are looked through at once
-_SOME = 1 << 16
-#: modes of saving: all rows, those that changed since the last time, those worth keeping, all when a day ends
+#: rows of one read or write
+_CHUNK = 1 << 16
+#: modes of saving: all rows; those that changed since the last save; those above base_threshold; all, and a day ends
 ALL, CHANGED, WORTH, DAY = range(4)
-#: what a trainer may ask for
+#: the names of the commands
 COMMANDS = frozenset({"save", "load", "shrink", "clear", "stat", "most", "cache", "confirm", "revert"})
 
 
-class Keeper:
-    """The tables of one server.
+class TableCommands:
+    """The commands on the tables of one server.
 
     Args:
-        tables (list of SparseTable): the sparse ones. dense (dict): by number, the parameters that are here with what
-            their rules keep. scope (Scope): where these are. me, servers (int): which server this is, of how many.
+        tables (list of SparseTable): the sparse tables. dense (dict): id to the parameters of this server and the
+            states of their rules. scope (Scope): the scope of these. me, servers (int): the index of this server, and
+            the number of servers.
     """
 
     def __init__(
@@ -53,12 +55,12 @@ class Keeper:
         self.confirmed: tempfile.TemporaryDirectory[str] | None = None
 
     def __call__(self, command: Any) -> np.ndarray:
-        """The answer to a command, both as bytes of JSON."""
-        told = json.loads(bytes(np.array(command)))
+        """Runs a command and returns its answer, both as bytes of JSON."""
+        given = json.loads(bytes(np.array(command)))
         try:
-            if (do := told.pop("do")) not in COMMANDS:
+            if (do := given.pop("do")) not in COMMANDS:
                 raise ValueError(f"there is no command {do!r}")
-            answer = {"done": getattr(self, do)(**told)}
+            answer = {"done": getattr(self, do)(**given)}
         except Exception as e:
             answer = {"error": f"{type(e).__name__}: {e}"}
         return np.frombuffer(json.dumps(answer).encode(), "uint8")
@@ -77,13 +79,13 @@ class Keeper:
     # Rows
 
     def _columns(self, table: SparseTable, names: list[str]) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Ids and these values of all rows, some at a time."""
+        """Ids and the named values of all rows, in chunks."""
         every = np.frombuffer(_core.dist.table_ids(table.name), "int64")
         main = Program()
         with program_guard(main, Program()):
             found = table.read(data("ids", [None], "int64"), names)
-        for at in range(0, len(every), _SOME):
-            ids = every[at : at + _SOME]
+        for at in range(0, len(every), _CHUNK):
+            ids = every[at : at + _CHUNK]
             yield ids, self.exe.run(main, {"ids": ids}, found, scope=Scope())
 
     def _write(self, table: SparseTable, ids: np.ndarray, values: dict[str, np.ndarray]) -> None:
@@ -93,8 +95,8 @@ class Keeper:
             table.write(data("ids", [None], "int64"), list(values), given)
         self.exe.run(main, {"ids": ids, **values}, scope=Scope())
 
-    def _worth(self, table: SparseTable, mode: int) -> np.ndarray:
-        """The ids that a mode saves; without counts of shows there is nothing to choose by."""
+    def _ids_to_save(self, table: SparseTable, mode: int) -> np.ndarray:
+        """The ids that a mode saves: all of a table without counts of shows."""
         if not table.clicks or mode in (ALL, DAY):
             return np.frombuffer(_core.dist.table_ids(table.name), "int64")
         s, found = table.accessor.downpour_accessor_param, [np.empty(0, "int64")]
@@ -104,11 +106,11 @@ class Keeper:
             found.append(ids[(good & (unseen <= s.delta_keep_days))[:, 0]])
         return np.concatenate(found)
 
-    def _after(self, table: SparseTable, mode: int, saved: np.ndarray) -> None:
-        """What is saved has not changed since; a day ends."""
+    def _finish_save(self, table: SparseTable, mode: int, saved: np.ndarray) -> None:
+        """After a save: resets the changes of the saved rows, or ends a day."""
         if mode == CHANGED and table.clicks:
-            for at in range(0, len(saved), _SOME):
-                some = saved[at : at + _SOME]
+            for at in range(0, len(saved), _CHUNK):
+                some = saved[at : at + _CHUNK]
                 self._write(table, some, {"Delta": np.zeros([len(some), 1], "float32")})
         elif mode == DAY and table.clicks:
             for ids, (unseen,) in self._columns(table, ["Unseen"]):
@@ -119,34 +121,36 @@ class Keeper:
     def save(
         self, folder: str, mode: int = ALL, table: int | None = None, prefix: str = "", whitelist: str = ""
     ) -> int:
-        """Write tables; how many rows they have."""
+        """Writes tables; returns the number of saved rows of sparse tables."""
         if mode not in (ALL, CHANGED, WORTH, DAY):
-            raise ValueError(f"mode must be 0 (all), 1 (what changed), 2 (what is worth it) or 3 (a day), got {mode}")
+            raise ValueError(
+                f"mode must be 0 (all), 1 (what changed), 2 (above base_threshold) or 3 (a day), got {mode}"
+            )
         rows = 0
         for number in self._chosen(table):
             if number in self.dense:
                 self._files("save", Path(folder) / f"{number:03d}", self.dense[number])
                 continue
             one = self.tables[number]
-            ids = self._worth(one, mode)
+            ids = self._ids_to_save(one, mode)
             if whitelist:
                 ids = ids[np.isin(ids, np.array(Path(whitelist).read_text().split(), "int64"))]
             self._save_rows(one, Path(folder) / f"{number:03d}", ids, prefix)
-            self._after(one, mode, ids)
+            self._finish_save(one, mode, ids)
             rows += len(ids)
         return rows
 
     def _save_rows(self, table: SparseTable, folder: Path, ids: np.ndarray, prefix: str = "") -> None:
         name = f"part-{prefix}-" if prefix else "part-"
         if self.me == 0:
-            # Those of a job with more servers would come back with ours.
+            # Parts of an earlier job with more servers would be loaded together with the new ones.
             for old in folder.glob(f"{name}[0-9][0-9][0-9]-00000"):
                 if int(old.name.split("-")[-2]) >= self.servers:
                     shutil.rmtree(old)
         _core.dist.save_table(table.name, str(folder / f"{name}{self.me:03d}-00000"), ids.tobytes())
 
     def _files(self, kind: str, folder: Path, names: list[str]) -> None:
-        """Parameters to files, or from there."""
+        """Saves parameters to files, or loads them."""
         program = Program()
         block = program.global_block()
         for name in names:
@@ -157,8 +161,8 @@ class Keeper:
         self.exe.run(program, scope=self.scope)
 
     def load(self, folder: str, mode: int = ALL, table: int | None = None) -> None:
-        """Read tables that servers, however many, have saved; rows that are here besides stay."""
-        del mode  # files of all modes are alike
+        """Reads tables that any number of servers saved; other rows of a table stay."""
+        del mode  # the files of all modes have one format
         for number in self._chosen(table):
             at = Path(folder) / f"{number:03d}"
             if number in self.dense:
@@ -171,7 +175,7 @@ class Keeper:
                 _core.dist.load_table(self.tables[number].name, str(part), self.me, self.servers)
 
     def shrink(self) -> int:
-        """Shows and clicks decay; rows that are not worth it any more go. How many they were."""
+        """Decays shows and clicks, and removes rows below delete_threshold; returns their number."""
         gone = 0
         for table in (t for t in self.tables.values() if t.clicks):
             s = table.accessor.downpour_accessor_param
@@ -183,7 +187,7 @@ class Keeper:
         return gone
 
     def clear(self, table: int | None = None) -> None:
-        """Sparse tables have no rows any more."""
+        """Removes all rows of sparse tables."""
         chosen = self.tables.values() if table is None else [self._sparse(table)]
         program = Program()
         attrs = {"large_scale_metas": [one.meta() for one in chosen]}
@@ -191,7 +195,7 @@ class Keeper:
         self.exe.run(program)
 
     def stat(self, table: int) -> list[int]:
-        """How many rows there are, and how many of them have all their columns."""
+        """The number of rows, and of those with embedx columns."""
         one = self._sparse(table)
         rows = _core.dist.table_size(one.name)
         if not one.clicks:
@@ -202,14 +206,14 @@ class Keeper:
         return [rows, whole]
 
     def most(self, table: int, count: int) -> list[float]:
-        """The shows of the rows that are shown most."""
+        """The shows of the `count` rows with the most shows, in descending order."""
         best = np.empty(0, "float32")
         for _, (show,) in self._columns(self._sparse(table), ["Show"]):
             best = np.sort(np.concatenate([best, show[:, 0]]))[::-1][:count]
         return best.tolist()
 
     def cache(self, table: int, folder: str, least: float) -> int:
-        """Write rows that are shown so often; how many they are."""
+        """Writes the rows with at least `least` shows; returns their number."""
         one, found = self._sparse(table), [np.empty(0, "int64")]
         for ids, (show,) in self._columns(one, ["Show"]):
             found.append(ids[show[:, 0] >= least])
@@ -218,7 +222,7 @@ class Keeper:
         return len(ids)
 
     def confirm(self) -> None:
-        """Keep the tables as they are, for `revert`."""
+        """Stores the current tables for `revert`."""
         kept = tempfile.TemporaryDirectory(prefix="pslib.")
         self.save(kept.name)
         if self.confirmed is not None:
@@ -226,9 +230,9 @@ class Keeper:
         self.confirmed = kept
 
     def revert(self) -> None:
-        """The tables are again as they were confirmed."""
+        """Restores the tables of the last `confirm`."""
         if self.confirmed is None:
-            raise RuntimeError("nothing has been confirmed yet")
+            raise RuntimeError("confirm has not been called yet")
         self.clear()
         for number in self._chosen(None):
             at = Path(self.confirmed.name) / f"{number:03d}"
@@ -238,11 +242,11 @@ class Keeper:
                 _core.dist.load_table(self.tables[number].name, str(at / f"part-{self.me:03d}-00000"), 0, 1)
 
 
-def ask(endpoints: list[str], me: int, **command: Any) -> list[Any]:
-    """What each server answers to a command.
+def send_command(endpoints: list[str], me: int, **command: Any) -> list[Any]:
+    """Sends a command to all servers; returns their answers.
 
     Raises:
-        RuntimeError: where a server cannot do it.
+        RuntimeError: when the command fails on a server.
     """
     program, exe = Program(), Executor(CPUPlace())
     block, n = program.global_block(), len(endpoints)
@@ -263,16 +267,18 @@ def ask(endpoints: list[str], me: int, **command: Any) -> list[Any]:
 
 
 def save_cache(endpoints: list[str], me: int, table: int, folder: str, rate: float) -> int:
-    """Have the servers write the part `rate` of a table that is shown most; how many rows that are."""
-    rows = sum(rows for rows, _ in ask(endpoints, me, do="stat", table=table))
+    """Makes the servers write the fraction `rate` of a table with the most shows; returns the number of rows."""
+    rows = sum(rows for rows, _ in send_command(endpoints, me, do="stat", table=table))
     count = math.ceil(rows * rate)
-    best = sorted((x for some in ask(endpoints, me, do="most", table=table, count=count) for x in some), reverse=True)
+    best = sorted(
+        (x for some in send_command(endpoints, me, do="most", table=table, count=count) for x in some), reverse=True
+    )
     least = best[count - 1] if count else math.inf
-    return sum(ask(endpoints, me, do="cache", table=table, folder=folder, least=least))
+    return sum(send_command(endpoints, me, do="cache", table=table, folder=folder, least=least))
 
 
 def decayed(values: dict[str, np.ndarray], decay: float, emb_dim: int) -> dict[str, np.ndarray]:
-    """The sums of `data_norm` after a shrinking: of every `emb_dim` sums the first, a logarithm of shows, goes down."""
+    """The sums of `data_norm` after decay: the first of each `emb_dim` sums is one of logarithms of shows."""
     after = dict(values)
     for name in values:
         if "batch_sum" in name:

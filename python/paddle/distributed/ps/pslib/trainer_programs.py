@@ -1,6 +1,6 @@
-"""What a description makes of a trainer's Program: it pulls parameters and rows, and pushes gradients at its end.
+"""The Programs of a described job's trainers: they pull parameters and rows first and push gradients last.
 
-Every run pulls, and ends when the servers have applied what it pushed.
+A run returns once the servers have applied its pushes.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from paddle.static.executor import Executor
 from paddle.static.nn import sequence
 from paddle.static.vars_io import load_vars
 
-from .server_programs import BEGIN, READY, SparseTable, dealt, sparse_tables
+from .server_programs import INITIAL, READY, SparseTable, dense_placement, sparse_tables
 
 __all__: list[str] = []
 
 _PULLS = ("pull_sparse", "pull_sparse_v2", "lookup_table", "lookup_table_v2")
 _PUSHES = ("push_sparse", "push_sparse_v2", "lookup_table_grad", "lookup_table_v2_grad")
 _RPC = {OP_ROLE: int(OpRole.RPC)}
-#: ids of this number find zeros, as PSLib has it
-_NOBODY = 0
+#: the id whose lookup is zeros, as in PSLib
+_ZERO_ID = 0
 
 
 class Trainer:
-    """The changes of one Program.
+    """The rewriting of one Program.
 
     Args:
-        program (Program): with backward, as `minimize` leaves it; it is changed.
-        told (dict): what `minimize` has described.
-        endpoints (list of str): the servers'. me (int): this trainer's number.
+        program (Program): with backward, as `minimize` leaves it; changed in place.
+        opt_info (dict): the description by `minimize`.
+        endpoints (list of str): the servers. me (int): this trainer's index.
 
     Raises:
-        NotImplementedError: for accessors, rules and lookups that are not there.
+        NotImplementedError: for accessors, rules and lookups that are not supported.
     """
 
-    def __init__(self, program: Any, told: Any, endpoints: list[str], me: int) -> None:
-        worker, desc = told["program_id_to_worker"][str(id(program))], told["fleet_desc"]
+    def __init__(self, program: Any, opt_info: Any, endpoints: list[str], me: int) -> None:
+        worker, desc = opt_info["program_id_to_worker"][str(id(program))], opt_info["fleet_desc"]
         self.program, self.block, self.endpoints = program, program.global_block(), endpoints
-        self.tables, self.dense = sparse_tables(desc), dealt(desc, endpoints)
+        self.tables, self.dense = sparse_tables(desc), dense_placement(desc, endpoints)
         self.mine = [n for table in worker.get_desc().dense_table for n in table.dense_variable_name]
         described = worker.get_desc().sparse_table
         self.table_of = {value: self.tables[t.table_id] for t in described for value in t.slot_value}
         self.at = {"trainer_id": me, **_RPC}
-        #: below zero: sums of data_norm are pushed as they are
-        self.epsilon = float(told.get("scale_datanorm", -1))
+        #: negative: sums of data_norm are pushed unscaled
+        self.epsilon = float(opt_info.get("scale_datanorm", -1))
 
     def change(self) -> None:
-        """Pull before, push behind."""
+        """Inserts the pulls before the first operator, and appends the pushes."""
         with program_guard(self.program, Program()):
             self._look_up()
             pushed = self._take_gradients()
@@ -77,13 +77,13 @@ class Trainer:
                 self.block._insert_op(index=0, type="recv", inputs={"X": []}, outputs={"Out": pulled}, attrs=attrs)
 
     def _scaled(self, grads: list[str], pushed: dict[int, list[tuple[Any, ...]]]) -> list[str]:
-        """With scale_datanorm what is added to sums of data_norm is over the batch; that of squares but for epsilon."""
+        """With scale_datanorm, divides the increments of data_norm's sums by the batch size, except for epsilon."""
         tails = [f"{tail}{GRAD_VAR_SUFFIX}" for tail in (".batch_size", ".batch_sum", ".batch_square_sum")]
         if self.epsilon < 0 or not any(name.endswith(tuple(tails)) for name in grads):
             return grads
         ids = next((ids for pairs in pushed.values() for ids, *_ in pairs), None)
         if ids is None:
-            raise ValueError("pslib: scale_datanorm needs a lookup: its ids say how large a batch is")
+            raise ValueError("pslib: scale_datanorm needs a lookup: the batch size is the number of its ids")
         batch, found = self._batch(self.block.var(ids)), []
         for name in grads:
             var = self.block.var(name)
@@ -95,14 +95,14 @@ class Trainer:
         return found
 
     def _send(self, names: list[str], endpoints: list[str], known: list[str]) -> None:
-        """Send variables that servers know as `known`."""
+        """Appends a send of variables, with the servers' names `known`."""
         if names:
             attrs = {"endpoints": endpoints, "epmap": endpoints, "send_varnames": known, **self.at}
             inputs = {"X": [self.block.var(name) for name in names]}
             self.block.append_op(type="send", inputs=inputs, outputs={"Out": []}, attrs=attrs)
 
     def _like_a_row(self, table: SparseTable) -> Any:
-        """A row of the table, for operators that ask how wide it is."""
+        """A variable with the shape of one row, for operators that read the table's width."""
         name = table.name + ".row"
         if name not in self.block.vars:
             row = self.block.create_var(name=name, shape=[1, table.width], dtype="float32")
@@ -114,7 +114,7 @@ class Trainer:
         for op in [op for op in self.block.ops if op.type in _PULLS and op.output("Out")[0] in self.table_of]:
             table = self.table_of[op.output("Out")[0]]
             width = self.block.var(op.output("Out")[0]).shape[-1]
-            # Ordinary lookups do not show their counts, but to a layer continuous_value_model.
+            # The output of an ordinary lookup has no counts, except before a layer continuous_value_model.
             hides = not op.type.startswith("pull") and table.clicks and width == table.width - 2
             if width != table.width and not hides:
                 raise ValueError(
@@ -130,7 +130,7 @@ class Trainer:
                 "table_names": [table.ids] * len(self.endpoints),
                 "endpoints": self.endpoints,
                 "is_distributed": True,
-                "padding_idx": _NOBODY,
+                "padding_idx": _ZERO_ID,
                 "pserver_num": len(self.endpoints),
                 **self.at,
                 "lookup_table_version": "lookup_table_v2" if op.type.endswith("_v2") else "lookup_table",
@@ -141,7 +141,7 @@ class Trainer:
             )
 
     def _without_counts(self, index: int, table: SparseTable, out: Any) -> Any:
-        """What is looked up in place of `out`, which gets it without shows and clicks."""
+        """A variable for the whole rows; an inserted slice writes `out` without shows and clicks."""
         shape = [*out.shape[:-1], table.width]
         whole = self.block.create_var(name=out.name + ".whole", shape=shape, dtype="float32", lod_level=out.lod_level)
         attrs = {"axes": [len(shape) - 1], "starts": [2], "ends": [table.width]}
@@ -149,7 +149,7 @@ class Trainer:
         return whole
 
     def _take_gradients(self) -> dict[int, list[tuple[Any, ...]]]:
-        """Takes pushes out; by table: ids, gradients, the variable of clicks, whether gradients are times the batch."""
+        """Removes the pushes; by table: ids, gradients, the variable of clicks, whether to scale by the batch size."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         gone, written = [], set()
         for op in self.block.ops:
@@ -167,13 +167,13 @@ class Trainer:
             gone.append(op)
             if not own:
                 written.update(op.output("W" + GRAD_VAR_SUFFIX))
-        # What adds up the gradients of several lookups.
+        # The sums of the gradients of several lookups.
         gone += [op for op in self.block.ops if op.type == "sum" and written.issuperset(op.input("X"))]
         delete_ops(self.block, gone)
         return found
 
     def _clicks(self, table: SparseTable, grad: str) -> str:
-        """The variable of clicks of an ordinary lookup; none where a layer continuous_value_model has put them in."""
+        """The variable of clicks of an ordinary lookup; empty where continuous_value_model has added them."""
         if not table.clicks or self.block.var(grad).shape[-1] == table.width:
             return ""
         if "click" not in self.block.vars:
@@ -181,20 +181,20 @@ class Trainer:
         return "click"
 
     def _batch(self, ids: Any) -> Any:
-        """How many samples there are, as float32."""
+        """The number of samples, as float32."""
         if ids.lod_level:
             ids = sequence.sequence_pool(tensor.cast(ids, "float32"), "sum")
         return tensor.cast(tensor.slice(tensor.shape(ids), [0], [0], [1]), "float32")
 
     def _value(self, table: SparseTable, ids: Any, grad: Any, label: str, scaled: bool) -> Any:
-        """What is pushed for each id: of accessors of clicks shows and clicks, and the gradient."""
+        """The pushed row of each id: for click accessors shows and clicks, then the gradient."""
         width = grad.shape[-1]
         grad = tensor.reshape(grad, [-1, width])
         first, rest = [], grad
         if table.clicks:
             if width == table.width:
                 counts, rest = (tensor.slice(grad, [1], [a], [b]) for a, b in ((0, 2), (2, table.width)))
-            # Without a name the layer continuous_value_model has put shows and clicks there.
+            # Without a label continuous_value_model has added shows and clicks.
             if label:
                 clicks = tensor.reshape(tensor.cast(self.block.var(label), "float32"), [-1, 1])
                 if ids.lod_level:
@@ -231,26 +231,30 @@ class Trainer:
         self._send([p.name for p in parts], self.endpoints, [table.grad] * len(parts))
 
 
-def begin(desc: Any, scopes: list[Any], endpoints: list[str], me: int) -> None:
-    """The first worker gives the servers its parameters, where they have none, and says that they have them.
+def init_servers(desc: Any, scopes: list[Any], endpoints: list[str], me: int) -> None:
+    """Sends the first worker's parameters to servers without parameters, and marks the servers as initialized.
 
     Raises:
-        RuntimeError: for a parameter that has no value.
+        RuntimeError: for a parameter without a value.
     """
     if _ready(endpoints, me)():
         return
-    give(desc, scopes, endpoints, me)
+    send_parameters(desc, scopes, endpoints, me)
     ready = {f"{READY}.{i}": np.ones(1, "float32") for i in range(len(endpoints))}
-    _push_now(ready, endpoints, [READY + BEGIN] * len(endpoints), endpoints, me)
+    _push_now(ready, endpoints, [READY + INITIAL] * len(endpoints), endpoints, me)
 
 
-def give(desc: Any, scopes: list[Any], endpoints: list[str], me: int, names: Any = None) -> None:
-    """Servers get parameters (None: all) from the first of the scopes that has them.
+def send_parameters(desc: Any, scopes: list[Any], endpoints: list[str], me: int, names: Any = None) -> None:
+    """Sends parameters (None: all) to the servers, from the first of the scopes that has them.
 
     Raises:
-        RuntimeError: for one that has no value.
+        RuntimeError: for a parameter without a value.
     """
-    dense = {name: where for name, (_, where, _) in dealt(desc, endpoints).items() if names is None or name in names}
+    dense = {
+        name: where
+        for name, (_, where, _) in dense_placement(desc, endpoints).items()
+        if names is None or name in names
+    }
     values = {}
     for name in dense:
         vars_ = [s.find_var(name) for s in scopes]
@@ -258,11 +262,11 @@ def give(desc: Any, scopes: list[Any], endpoints: list[str], me: int, names: Any
         if value is None:
             raise RuntimeError(f"fleet.init_worker: the parameter {name} has no value: run the startup Program before")
         values[name] = np.array(value)
-    _push_now(values, list(dense.values()), [name + BEGIN for name in dense], endpoints, me)
+    _push_now(values, list(dense.values()), [name + INITIAL for name in dense], endpoints, me)
 
 
 def _push_now(values: dict[str, np.ndarray], where: list[str], known: list[str], endpoints: list[str], me: int) -> None:
-    """Send arrays that servers know as `known`, until they have been taken."""
+    """Sends arrays, with the servers' names `known`; returns once the servers have applied them."""
     program, scope = Program(), Scope()
     block = program.global_block()
     for name, value in values.items():
@@ -277,7 +281,7 @@ def _push_now(values: dict[str, np.ndarray], where: list[str], known: list[str],
 
 
 def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, one_file: bool) -> dict[str, np.ndarray]:
-    """Parameters with the values of a saved model, as many of each as both have."""
+    """Copies of the parameters `held` with the values of a saved model; of other sizes the common first elements."""
     block, exe, scope = saved.global_block(), Executor(CPUPlace()), Scope()
     found = sorted(name for name in names if name in held and name in block.vars)
     folder, file = os.path.split(path) if one_file else (path, None)
@@ -293,7 +297,7 @@ def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, o
 
 
 def _ready(endpoints: list[str], me: int) -> Callable[[], bool]:
-    """A question to all servers: have they parameters?"""
+    """A function that asks all servers whether they are initialized."""
     program, exe = Program(), Executor(CPUPlace())
     block = program.global_block()
     outs = [block.create_var(name=f"{READY}.{i}", shape=[1], dtype="float32") for i in range(len(endpoints))]
@@ -302,14 +306,14 @@ def _ready(endpoints: list[str], me: int) -> Callable[[], bool]:
     return lambda: all(value[0] for value in exe.run(program, fetch_list=outs))
 
 
-def wait(endpoints: list[str], me: int, seconds: float = 300) -> None:
-    """The other workers wait until the servers have parameters.
+def wait_for_servers(endpoints: list[str], me: int, seconds: float = 300) -> None:
+    """Waits until worker 0 has initialized the servers.
 
     Raises:
-        TimeoutError: if they have none for so long.
+        TimeoutError: after `seconds`.
     """
     ready, end = _ready(endpoints, me), time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:
-            raise TimeoutError(f"fleet.init_worker: worker 0 has given the servers no parameters for {seconds} s")
+            raise TimeoutError(f"fleet.init_worker: worker 0 has not initialized the servers within {seconds} s")
         time.sleep(0.02)

@@ -135,9 +135,9 @@ class PSLib(Fleet):
         # The Programs do themselves what a DownpourSGD worker does beside them.
         told["device_worker"] = "Hogwild"
         if self.is_first_worker():
-            trainer_programs.begin(desc, self._scopes, endpoints, me)
+            trainer_programs.init_servers(desc, self._scopes, endpoints, me)
         else:
-            trainer_programs.wait(endpoints, me)
+            trainer_programs.wait_for_servers(endpoints, me)
 
     def init_server(self, model_dir=None, **kwargs):
         """Before :meth:`run_server`.
@@ -164,7 +164,7 @@ class PSLib(Fleet):
         desc, endpoints = self._servers("run_server")
         forget_the_dead()
         exe, scope, me = fluid.Executor(fluid.CPUPlace()), fluid.Scope(), self.server_index()
-        keeper = functools.partial(table_commands.Keeper, scope=scope, me=me, servers=len(endpoints))
+        keeper = functools.partial(table_commands.TableCommands, scope=scope, me=me, servers=len(endpoints))
         how = (endpoints, endpoints[me], self.worker_num(), self._begin is not None, keeper)
         main, startup, kept = server_programs.build(desc, self._main_programs, *how)
         exe.run(startup, scope=scope)
@@ -228,7 +228,7 @@ class PSLib(Fleet):
             self._meet()
 
     def _ask(self, what: str, **command: Any) -> Any:
-        return self._by_the_first(what, lambda _, ends: table_commands.ask(ends, self.worker_index(), **command))
+        return self._by_the_first(what, lambda _, at: table_commands.send_command(at, self.worker_index(), **command))
 
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
@@ -326,7 +326,7 @@ class PSLib(Fleet):
                 held = {name: np.array(v.get_tensor()) for name, v in zip(names, there, strict=True)}
                 for name, value in change(held).items():
                     scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())
-                trainer_programs.give(desc, [scope], ends, self.worker_index(), names)
+                trainer_programs.send_parameters(desc, [scope], ends, self.worker_index(), names)
 
         self._by_the_first(what, work)
 
