@@ -43,5 +43,5 @@ def test_training_and_inference(tmp_path):
 
 def test_outside_of_a_job():
     model.build({"sparse"})
-    with pytest.raises(ValueError, match="is in no job"):
+    with pytest.raises(ValueError, match="is not in a job"):
         DistributedInfer().get_dist_infer_program()

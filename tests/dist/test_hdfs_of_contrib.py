@@ -68,7 +68,7 @@ def test_failures_are_tried_again(client, tmp_path, caplog):
         client.is_exist("-rf")
     with pytest.raises(ValueError, match="needs a path, got None"):
         client.is_dir()
-    with pytest.raises(FileNotFoundError, match="can not be run"):
+    with pytest.raises(FileNotFoundError, match="cannot be run"):
         fluid.contrib.HDFSClient(str(tmp_path / "none"), {}).ls("/")
 
 

@@ -17,19 +17,19 @@ class DataGenerator:
         self.batch_size_ = 32
 
     def set_batch(self, batch_size: int) -> None:
-        """Set how many samples `generate_batch` gets at a time.
+        """Sets the number of samples of a `generate_batch` call.
 
         Args:
-            batch_size (int): how many.
+            batch_size (int): the number.
         """
         self.batch_size_ = batch_size
 
     def run_from_memory(self) -> None:
-        """Write the samples that `generate_sample(None)` gives: data that the script has itself."""
+        """Writes the samples of `generate_sample(None)`: data of the script itself."""
         self._write(self.generate_sample(None)())
 
     def run_from_stdin(self) -> None:
-        """Write the samples that `generate_sample` gives for every line of standard input."""
+        """Writes the samples of `generate_sample` for every line of standard input."""
         self._write(sample for line in sys.stdin for sample in self.generate_sample(line)())
 
     def _write(self, samples: Iterable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What fleet is made of: the strategy and the roles of processes."""
+"""The parts of fleet: the strategy, the role makers, the collectives of small values."""
 
 from __future__ import annotations
 

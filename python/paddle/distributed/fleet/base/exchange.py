@@ -1,7 +1,7 @@
-"""Small values between the processes of a job, by way of a folder or an HTTP server that all of them reach.
+"""Collectives of small values between the processes of a job, through a shared folder or an HTTP server.
 
-Every operation of a group has a number. A rank writes its value under (group, number, rank) and waits for the others';
-what it wrote two operations ago nobody needs any more, since all have begun the one after it.
+The operations of a group are numbered. A rank writes its value under (group, number, rank) and waits for the values of
+the others. Its value of two operations ago is deleted: all ranks have begun the operation after it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 __all__: list[str] = []
 
-#: seconds after which a server that has answered before, and is not there any more, does not come back
+#: seconds after which a server that answered before and no longer does is given up
 _GONE = 30.0
 
 
 class Board(Protocol):
-    """Where values are put and found; `get` answers None for what is not there (yet)."""
+    """The interface of a key-value store; `get` returns None for a missing key."""
 
     def put(self, key: str, value: bytes) -> None: ...
     def get(self, key: str) -> bytes | None: ...
@@ -31,7 +31,7 @@ class Board(Protocol):
 
 
 class Folder:
-    """A folder that all processes see."""
+    """A shared folder: one file for each key."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -44,7 +44,7 @@ class Folder:
         file = self._file(key)
         aside = file.with_name(f"{file.name}.{os.getpid()}.part")
         aside.write_bytes(value)
-        aside.replace(file)  # whole, or not there
+        aside.replace(file)  # atomic: a reader sees the whole value or none
 
     def get(self, key: str) -> bytes | None:
         try:
@@ -57,11 +57,11 @@ class Folder:
 
 
 class Web:
-    """A server that answers GET, PUT and DELETE of keys (`paddle.distributed.fleet.utils.http_server.KVServer`)."""
+    """An HTTP server with GET, PUT and DELETE of keys (`paddle.distributed.fleet.utils.http_server.KVServer`)."""
 
     def __init__(self, host: str, port: int, scope: str) -> None:
         self.base = f"http://{host}:{port}/{quote(scope, safe='')}/"
-        # Since when the server has not answered; 0 before it did for the first time.
+        # The time since which the server has not answered; 0 before its first answer.
         self._silent_since: float | None = 0.0
 
     def _ask(self, method: str, key: str, value: bytes | None = None) -> bytes | None:
@@ -77,18 +77,18 @@ class Web:
         except (urllib.error.URLError, ConnectionError) as e:
             self._missed(e)
             if method == "GET":
-                return None  # the server may not be up yet
+                return None  # the server may still be starting
             raise
         self._silent_since = None
         return found
 
     def _missed(self, why: Exception) -> None:
-        """Notes that the server was not there; RuntimeError where it has been, and for too long is not any more."""
+        """Records a failed request; RuntimeError once a server that answered before has been gone for too long."""
         if self._silent_since is None:
             self._silent_since = time.monotonic()
         elif self._silent_since and time.monotonic() - self._silent_since > _GONE:
             raise RuntimeError(
-                f"the server at {self.base}, where all meet, answered before and has been gone for {_GONE:.0f} s: {why}"
+                f"the rendezvous server at {self.base} answered before and has been gone for {_GONE:.0f} s: {why}"
             ) from why
 
     def put(self, key: str, value: bytes) -> None:
@@ -102,7 +102,7 @@ class Web:
 
 
 class Exchange:
-    """A group of processes over a board."""
+    """A group of processes over a store."""
 
     def __init__(self, board: Board, group: str, rank: int, size: int, seconds: float) -> None:
         self.board, self.group, self.rank, self.size, self.seconds = board, group, rank, size, seconds
@@ -112,7 +112,7 @@ class Exchange:
         return f"{self.group}.{number}.{rank}"
 
     def all_gather(self, value: Any) -> list[Any]:
-        """The value of every rank, by rank; of what JSON can say. TimeoutError names who did not come."""
+        """The JSON value of every rank, by rank. TimeoutError names the missing ranks."""
         number, self._number = self._number, self._number + 1
         text = json.dumps(value).encode()
         deadline = time.monotonic() + self.seconds
@@ -140,7 +140,7 @@ class Exchange:
                 time.sleep(pause)
                 pause = min(pause * 2, 0.1)
         if number >= 2:
-            with contextlib.suppress(OSError):  # where the server has gone, so has the value
+            with contextlib.suppress(OSError):  # the values are gone with the server
                 self.board.remove(self._key(number - 2, self.rank))
         return [found[rank] for rank in range(self.size)]
 

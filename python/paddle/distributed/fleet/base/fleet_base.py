@@ -1,4 +1,4 @@
-"""Fleet: one interface to a job's processes, whatever they are."""
+"""Fleet: the interface of distributed training, for collective and parameter-server jobs."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = ["Fleet"]
 
 
 def _of_the_job(function: Callable) -> Callable:
-    """A step of a job with servers: nothing for a process that is alone, a ValueError before `minimize`."""
+    """A method of jobs with servers: a warning in a single process, a ValueError before `minimize`."""
 
     @functools.wraps(function)
     def step(self: Fleet, *args: Any, **kwargs: Any) -> Any:
         if self._roles()._is_non_distributed():
-            warnings.warn(f"fleet.{function.__name__}: this process is alone, so nothing is done", stacklevel=2)
+            warnings.warn(f"fleet.{function.__name__}: the job has a single process, so nothing is done", stacklevel=2)
             return None
         if self._runtime_handle is None:
-            raise ValueError(f"fleet.{function.__name__}: call fleet.minimize first, which makes what runs the job")
+            raise ValueError(f"fleet.{function.__name__}: call fleet.minimize first, which creates the runtime")
         return function(self, *args, **kwargs)
 
     return step
 
 
 class Fleet:
-    """The job as this process sees it; `paddle.distributed.fleet` has one, whose methods are functions of the package.
+    """A distributed job, as one process sees it. The methods of one instance are functions of the package.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/Fleet_en.html
 
@@ -73,15 +73,15 @@ class Fleet:
         self._context: dict[str, Any] = {}
 
     def init(self, role_maker: Any = None, is_collective: bool = False, strategy: Any = None) -> None:
-        """Says what this process is, and joins the others of a collective job in dygraph mode.
+        """Sets the role of this process, and initializes collective communication in dygraph mode.
 
         Args:
-            role_maker (RoleMakerBase, optional): what this process is; the environment says it by default.
-            is_collective (bool): whether, by default, all processes are workers that talk to each other.
-            strategy (DistributedStrategy, optional): how the job trains.
+            role_maker (RoleMakerBase, optional): the role of this process; by default read from the environment.
+            is_collective (bool): whether the default role maker is one of a collective job.
+            strategy (DistributedStrategy, optional): the settings of the job.
 
         Raises:
-            ValueError: for a role maker that is none, or `is_collective` that is no bool.
+            ValueError: for a `role_maker` or an `is_collective` of another type.
         """
         mpi.begin()
         nccl.begin()
@@ -100,32 +100,32 @@ class Fleet:
         self._util._set_strategy(self._user_defined_strategy)
         if not in_static_mode() and self._is_collective and self.worker_num() > 1:
             if is_initialized():
-                warnings.warn("fleet.init: this process has joined its job before", stacklevel=2)
+                warnings.warn("fleet.init: collective communication is already initialized", stacklevel=2)
             else:
                 init_parallel_env()
 
     def _roles(self) -> Any:
         if self._role_maker is None:
-            raise RuntimeError("fleet: call fleet.init first, which says what this process is")
+            raise RuntimeError("fleet: call fleet.init first, which sets the role of this process")
         return self._role_maker
 
     @property
     def util(self) -> UtilBase:
-        """Collectives of small values, files dealt to workers."""
+        """UtilBase: collectives of small values, partition of files."""
         return self._util
 
-    # --------------------------------------------------------------------------------------------------- who
+    # ------------------------------------------------------------------------------------------------- roles
 
     def is_first_worker(self) -> bool:
         """Whether this is worker 0."""
         return self._roles()._is_first_worker()
 
     def worker_index(self) -> int:
-        """This process's number among the workers."""
+        """The index of this worker."""
         return self._roles()._worker_index()
 
     def worker_num(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self._roles()._worker_num()
 
     def is_worker(self) -> bool:
@@ -133,20 +133,20 @@ class Fleet:
         return self._roles()._is_worker()
 
     def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """Where the workers are: a list of "host:port", or with `to_string` one string with commas."""
+        """The workers' endpoints: a list of "host:port", or with `to_string` a comma-separated string."""
         endpoints = self._roles()._get_trainer_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def server_num(self) -> int:
-        """How many parameter servers there are."""
+        """The number of parameter servers."""
         return len(self._roles()._get_pserver_endpoints())
 
     def server_index(self) -> int:
-        """This process's number among the parameter servers."""
+        """The index of this parameter server."""
         return self._roles()._server_index()
 
     def server_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """Where the parameter servers are: a list of "host:port", or with `to_string` one string with commas."""
+        """The parameter servers' endpoints: a list of "host:port", or with `to_string` a comma-separated string."""
         endpoints = self._roles()._get_pserver_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
@@ -161,13 +161,13 @@ class Fleet:
     # ---------------------------------------------------------------------------------------------- training
 
     def distributed_optimizer(self, optimizer: Any, strategy: Any = None) -> Fleet:
-        """Takes an optimizer, whose updates fleet makes those of the job.
+        """Sets the optimizer that fleet makes distributed.
 
         Args:
             optimizer (Optimizer): of this process. strategy (DistributedStrategy, optional): instead of `init`'s.
 
         Returns:
-            Fleet: this, with `step`, `clear_grad`, `minimize`, `get_lr`, ... of the optimizer.
+            Fleet: this instance, with the optimizer's `step`, `clear_grad`, `minimize`, `get_lr`, ...
         """
         self.user_defined_optimizer = optimizer
         if strategy is not None:
@@ -176,7 +176,7 @@ class Fleet:
         return self
 
     def distributed_model(self, model: Any) -> Any:
-        """The layer whose gradients are averaged over the workers while backward computes them (dygraph mode)."""
+        """A DataParallel layer: gradients are averaged over the workers during backward (dygraph mode)."""
         assert model is not None
         assert not in_static_mode(), "fleet.distributed_model works in dygraph mode only"
         strategy = self._user_defined_strategy
@@ -225,15 +225,15 @@ class Fleet:
     ) -> Any:
         """Appends backward and updates to the loss's Program, or runs them (dygraph mode), as the optimizer does.
 
-        In static mode the strategy decides what is appended: its optimizers rewrite the Program one inside the other,
-        and a job of workers averages gradients when it runs the compiled Program.
+        In static mode the strategy's meta-optimizers rewrite the Program, each around an inner one; a collective job
+        averages gradients when it runs the compiled Program.
 
         Returns:
-            (operators of the update, pairs of parameter and gradient); (None, None) where only the compiled Program
-            trains together.
+            (operators of the update, pairs of parameter and gradient); (None, None) where only the compiled
+            Program is distributed.
 
         Raises:
-            NotImplementedError: for what the strategy asks for and is not there.
+            NotImplementedError: for unsupported settings of the strategy.
         """
         optimizer = self._optimizer()
         strategy = copy.deepcopy(self._user_defined_strategy)
@@ -271,7 +271,7 @@ class Fleet:
         return result[:2]
 
     def _compile_strategy(self, loss: Any, optimizer: Any, strategy: Any, context: dict[str, Any]) -> tuple[Any, Any]:
-        """Chooses the optimizers of the strategy, and keeps what of it is valid."""
+        """Selects and nests the strategy's meta-optimizers; stores the strategy without what was not applied."""
         candidates = MetaOptimizerFactory()._get_valid_meta_optimizers(optimizer)
         if strategy._is_strict_auto():
             for one in candidates:
@@ -300,7 +300,7 @@ class Fleet:
 
     def _of_minimize(self, name: str, nothing: Any) -> Any:
         if name not in self._context:
-            warnings.warn(f"fleet: {name} is known after fleet.minimize", stacklevel=3)
+            warnings.warn(f"fleet: {name} is available after fleet.minimize", stacklevel=3)
         return self._context.get(name, nothing)
 
     def _final_strategy(self) -> Any:
@@ -308,34 +308,34 @@ class Fleet:
         return self._of_minimize("valid_strategy", {})
 
     def _get_applied_meta_list(self) -> list[str]:
-        """The optimizers of the strategy that rewrote the Program, the outermost first."""
+        """The names of the meta-optimizers that rewrote the Program, the outermost first."""
         return self._of_minimize("applied_meta_list", [])
 
     def _get_applied_graph_list(self) -> list[str]:
-        """Those that act when the compiled Program runs."""
+        """The names of the meta-optimizers of the compiled Program."""
         return self._of_minimize("applied_graph_list", [])
 
     def amp_init(self, place: Any, scope: Any = None, test_program: Any = None, use_fp16_test: bool = False) -> Any:
-        """After the startup program has run: casts the parameters of pure float16 training.
+        """Casts the parameters for pure float16 training; called after the startup program has run.
 
         Args:
-            place (Place): where they lie. scope (Scope, optional): the global one when None.
-            test_program (Program, optional): is rewritten like the Program that trains.
+            place (Place): the parameters' place. scope (Scope, optional): the global one when None.
+            test_program (Program, optional): rewritten as the Program that trains.
             use_fp16_test (bool): also without pure float16 training.
 
         Raises:
-            AssertionError: where neither the strategy has `amp` nor the optimizer comes from `decorate`.
+            AssertionError: without `amp` in the strategy and an optimizer of `decorate`.
         """
         found = [*self.strategy_compiler._get_applied_meta_optimizer(), self.user_defined_optimizer]
         inits = [one.amp_init for one in found if hasattr(one, "amp_init")]
-        assert inits, "fleet.amp_init: the strategy has no amp, and the optimizer is none of static.amp.decorate"
+        assert inits, "fleet.amp_init: the strategy has no amp, and the optimizer is not one of static.amp.decorate"
         return inits[0](place, scope, test_program, use_fp16_test)
 
     # ------------------------------------------------------------------------------- parameter servers
 
     @_of_the_job
     def init_worker(self) -> None:
-        """Makes a worker of a job with servers ready, after the startup program has run.
+        """Initializes a worker of a job with servers, after the startup program has run.
 
         Raises:
             ValueError: before `minimize`.
@@ -344,29 +344,29 @@ class Fleet:
 
     @_of_the_job
     def init_server(self, *args: Any, **kwargs: Any) -> None:
-        """Makes a server ready.
+        """Initializes a server.
 
         Args:
-            args: the folder of a model to start from, as `save_persistables` wrote it.
+            args: the folder of an initial model, written by `save_persistables`.
 
         Raises:
-            ValueError: before `minimize`, or where there is no such folder.
+            ValueError: before `minimize`, or for a missing folder.
         """
         self._runtime_handle._init_server(*args, **kwargs)
 
     @_of_the_job
     def run_server(self) -> None:
-        """Serves until all workers have stopped."""
+        """Serves requests until all workers have stopped."""
         self._runtime_handle._run_server()
 
     @_of_the_job
     def stop_worker(self) -> None:
-        """Tells the servers that this worker has done."""
+        """Reports to the servers that this worker is complete."""
         self._runtime_handle._stop_worker()
 
     def _runtime(self) -> Any:
         if self._runtime_handle is None:
-            raise ValueError("fleet: call fleet.minimize first, which makes what runs the job")
+            raise ValueError("fleet: call fleet.minimize first, which creates the runtime")
         return self._runtime_handle
 
     def save_inference_model(
@@ -379,11 +379,11 @@ class Fleet:
         export_for_deployment: bool = True,
         mode: int = 0,
     ) -> None:
-        """Saves a model for inference, with the parameters that the servers hold.
+        """Saves an inference model, with the servers' parameters.
 
         Args:
             executor (Executor): of this worker. dirname (str): the folder.
-            feeded_var_names (list[str]), target_vars (list[Variable]): what goes in and what comes out; one or several.
+            feeded_var_names (list[str]), target_vars (list[Variable]): inputs and outputs; one or several.
             main_program (Program, optional): that of `minimize`'s loss when None.
             export_for_deployment (bool), mode (int): as of `paddle.fluid.io.save_inference_model`.
 
@@ -395,7 +395,7 @@ class Fleet:
         self._runtime()._save_inference_model(executor, dirname, fed, targets, main_program, export_for_deployment)
 
     def save_persistables(self, executor: Any, dirname: str, main_program: Any = None, mode: int = 0) -> None:
-        """Saves the parameters and states that the servers hold.
+        """Saves the servers' parameters and optimizer states.
 
         Args:
             executor (Executor): of this worker. dirname (str): the folder.
@@ -407,9 +407,9 @@ class Fleet:
         self._runtime()._save_persistables(executor, dirname, main_program)
 
     def shrink(self, threshold: float) -> None:
-        """Drops rows of sparse tables that are below `threshold`."""
+        """Removes rows of sparse tables with a score below `threshold`."""
         self._runtime()._shrink(threshold)
 
 
-#: the process's own
+#: the instance whose methods are the functions of `paddle.distributed.fleet`
 fleet = Fleet()

@@ -1,4 +1,4 @@
-"""Gloo: barriers, sums and gathered values among workers, servers or all of them, of small values on the host."""
+"""Gloo: collectives of small values on the host, among workers, servers or all processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUMS: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
 class Role:
-    """What a process is in a job."""
+    """The roles of processes."""
 
     WORKER = 1
     SERVER = 2
@@ -29,13 +29,13 @@ class Role:
 
 
 class Gloo:
-    """Collectives of small values; the processes meet in a folder or at an HTTP server.
+    """Collectives of small values, through a shared folder or an HTTP server.
 
-    Until :meth:`init` was called every call warns and gives back what it got.
+    Before :meth:`init` every call warns and returns its argument.
     """
 
     class RENDEZVOUS:
-        """Where processes meet."""
+        """The kinds of rendezvous."""
 
         HDFS = 1
         FILE = 2
@@ -56,18 +56,18 @@ class Gloo:
         need_init_all: bool = False,
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Meets the other processes.
+        """Joins the other processes.
 
         Args:
             rendezvous: one of `Gloo.RENDEZVOUS`. HDFS stands for a folder that is mounted (name and user "NULL").
-            role: one of `Role`. role_id: the number among the processes of that role.
-            worker_num, server_num: how many there are.
-            need_init_all: whether workers and servers meet each other, too.
+            role: one of `Role`. role_id: the index among the processes of that role.
+            worker_num, server_num: the numbers of processes.
+            need_init_all: whether to create the group of workers and servers, too.
             kwargs: "dfs.path" (and "dfs.name", "dfs.ugi" for HDFS), or "http.host", "http.port" and
-                "start_http_server" (True for the one that hosts it); "store.prefix" keeps jobs apart.
+                "start_http_server" (True for the one that hosts it); "store.prefix" separates jobs.
 
         Raises:
-            ValueError: for an unknown rendezvous, or where kwargs lack what it needs.
+            ValueError: for an unknown rendezvous, or missing kwargs.
         """
         kwargs = kwargs or {}
         prefix = str(kwargs.get("store.prefix", ""))
@@ -92,7 +92,7 @@ class Gloo:
         if rendezvous == Gloo.RENDEZVOUS.HDFS:
             name, _, path = needed("dfs.name", "dfs.ugi", "dfs.path")
             if name != "NULL" and not str(name).startswith("file://"):
-                raise ValueError(f"Gloo.init: {name} is not mounted here; use a folder that all processes see, or HTTP")
+                raise ValueError(f"Gloo.init: {name} is not mounted here; use a shared folder, or HTTP")
             return Folder(os.path.join(path, prefix or "job"))
         if rendezvous == Gloo.RENDEZVOUS.FILE:
             return Folder(os.path.join(needed("dfs.path")[0], prefix or "job"))
@@ -105,9 +105,9 @@ class Gloo:
         raise ValueError(f"Gloo.init: rendezvous must be HDFS (1), FILE (2) or HTTP (3), got {rendezvous!r}")
 
     def _group(self, comm_world: str) -> Exchange | None:
-        """The group of a name; None before :meth:`init`."""
+        """The group by name; None before :meth:`init`."""
         if not self._is_initialized:
-            warnings.warn("gloo is not initialized: this process does not talk to others", stacklevel=3)
+            warnings.warn("gloo is not initialized: this process is not connected to others", stacklevel=3)
             return None
         if comm_world not in _WORLDS:
             raise ValueError(f"comm_world must be one of {', '.join(_WORLDS)}, got {comm_world!r}")
@@ -116,7 +116,7 @@ class Gloo:
         return self._groups[comm_world]
 
     def barrier(self, comm_world: str) -> None:
-        """Waits until all processes of a group are here."""
+        """Waits until all processes of a group have called this."""
         group = self._group(comm_world)
         if group is not None:
             group.barrier()
@@ -135,6 +135,6 @@ class Gloo:
         return np.asarray(_SUMS[mode](every, axis=0), mine.dtype).reshape(mine.shape)
 
     def all_gather(self, input: Any, comm_world: str = "worker") -> Any:  # noqa: A002
-        """The value (a number, or what JSON can say) of every rank of a group, as a list."""
+        """The JSON value of every rank of a group, as a list."""
         group = self._group(comm_world)
         return input if group is None else group.all_gather(input)

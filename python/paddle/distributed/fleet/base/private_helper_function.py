@@ -1,4 +1,4 @@
-"""Where 2.0.2 has wait_server_ready."""
+"""wait_server_ready under its path of 2.0.2."""
 
 from paddle.distributed.checkport import wait_server_ready
 

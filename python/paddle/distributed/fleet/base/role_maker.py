@@ -1,4 +1,4 @@
-"""Role makers: which of a job's processes this one is, from the environment or from the user."""
+"""Role makers: the role of this process in a job, from the environment or from the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _hosts(endpoints: list[str]) -> int:
 
 
 class UnknownRole:
-    """What a job asks a process about its place, for the role makers of fleet and of fluid; here nothing is known."""
+    """The interface of the role makers of fleet and fluid; each method raises NotImplementedError."""
 
     def __init__(self) -> None:
         self._worker_endpoints: list[str] = []
@@ -28,7 +28,7 @@ class UnknownRole:
         self._current_id = -1
 
     def _unknown(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say this: a role maker's own class has to")
+        raise NotImplementedError(f"{type(self).__name__} does not implement this: a role maker has to")
 
     def _is_worker(self) -> bool:
         return self._unknown()
@@ -64,7 +64,7 @@ class UnknownRole:
         return self._server_endpoints
 
     def to_string(self) -> str:
-        """Role, number and endpoints in a line."""
+        """Role, index and endpoints as one line."""
         return (
             f"role: {self._role}, current_id: {self._current_id}, worker_endpoints: {self._worker_endpoints}, "
             f"server_endpoints: {self._server_endpoints}"
@@ -72,12 +72,12 @@ class UnknownRole:
 
 
 class KnownRole(UnknownRole):
-    """The answers of a role maker that finds out its place at the first question, and keeps it in fields."""
+    """A role maker that determines the role on first access, and keeps it in fields."""
 
     _trainers_num = 0
 
     def _generate_role(self) -> None:
-        """Finds out the place, once."""
+        """Determines the role, once."""
         self._unknown()
 
     def _known(self) -> Any:
@@ -116,7 +116,7 @@ class KnownRole(UnknownRole):
         return self._known()._server_endpoints
 
     def _read_collective(self) -> str | None:
-        """Takes a worker's number from the environment, and gives PADDLE_TRAINER_ENDPOINTS back."""
+        """Reads a worker's index from the environment; returns PADDLE_TRAINER_ENDPOINTS."""
         self._current_id = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
         self._training_role = os.environ.get("PADDLE_TRAINING_ROLE", "TRAINER")
         assert self._training_role == "TRAINER", "in a collective job PADDLE_TRAINING_ROLE is TRAINER"
@@ -125,7 +125,7 @@ class KnownRole(UnknownRole):
 
 
 def needed(name: str) -> str:
-    """The environment variable; ValueError where it is not set."""
+    """The environment variable; ValueError for one that is not set."""
     value = os.environ.get(name)
     if value is None:
         raise ValueError(f"role maker: the environment variable {name} is not set")
@@ -133,14 +133,14 @@ def needed(name: str) -> str:
 
 
 def position(endpoint: str, endpoints: list[str], name: str) -> int:
-    """The number of a server among the endpoints in the variable `name`."""
+    """The index of this server among the endpoints in the variable `name`."""
     if endpoint not in endpoints:
         raise ValueError(f"role maker: {endpoint} (POD_IP:PADDLE_PORT) is not in {name}, {endpoints}")
     return endpoints.index(endpoint)
 
 
 def training_role(*known: str) -> str:
-    """TRAINING_ROLE, one of those that are known."""
+    """TRAINING_ROLE; ValueError for an unknown role."""
     role = needed("TRAINING_ROLE")
     if role not in known:
         raise ValueError(f"TRAINING_ROLE must be one of {', '.join(known)}, got {role}")
@@ -148,7 +148,7 @@ def training_role(*known: str) -> str:
 
 
 class RoleMakerBase(UnknownRole):
-    """What fleet asks a role maker; a base for one's own.
+    """The base of user-defined role makers: collectives only warn.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/PaddleCloudRoleMaker_en.html
     """
@@ -166,7 +166,7 @@ class RoleMakerBase(UnknownRole):
         warnings.warn("RoleMakerBase has no all_reduce: nothing was sent", stacklevel=2)
 
     def _barrier(self, comm_world: str) -> None:
-        warnings.warn("RoleMakerBase has no barrier: nobody was waited for", stacklevel=2)
+        warnings.warn("RoleMakerBase has no barrier: there was no waiting", stacklevel=2)
 
     def _is_heter_worker(self) -> bool:
         warnings.warn("RoleMakerBase knows no heterogeneous workers", stacklevel=2)
@@ -186,16 +186,16 @@ class RoleMakerBase(UnknownRole):
 
 
 class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
-    """The role that environment variables say, as the launcher, PaddleCloud or a user sets them.
+    """The role in environment variables, as set by the launcher, PaddleCloud or the user.
 
     Args:
-        is_collective (bool): whether all processes are workers that talk to each other: PADDLE_TRAINER_ID,
+        is_collective (bool): whether the job is collective, all processes workers: PADDLE_TRAINER_ID,
             PADDLE_TRAINER_ENDPOINTS. Otherwise the job has parameter servers: PADDLE_PSERVERS_IP_PORT_LIST,
             PADDLE_TRAINERS_NUM, TRAINING_ROLE (TRAINER, with PADDLE_TRAINER_ID; PSERVER, with POD_IP and PADDLE_PORT).
-            Without these variables the process is alone.
+            Without these variables the job has a single process.
 
-    Raises (at the first question):
-        ValueError: for a variable that is missing, or does not fit the others.
+    Raises (on first access):
+        ValueError: for a variable that is missing or contradicts the others.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/PaddleCloudRoleMaker_en.html
 
@@ -230,7 +230,7 @@ class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
         return self._known()._nodes_num
 
     def _is_non_distributed(self) -> bool:
-        """Whether no variable says that there are others."""
+        """Whether the variables describe a single process."""
         return self._known()._non_distributed
 
     def _heter_worker_num(self) -> int:
@@ -285,7 +285,7 @@ class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
         self._nodes_num = _hosts(self._worker_endpoints)
 
     def _gloo_init(self) -> None:
-        """Meets the others where PADDLE_WITH_GLOO asks for it: those of one role (1), workers and servers (2)."""
+        """Initializes Gloo by PADDLE_WITH_GLOO: among one role (1), or workers and servers, too (2)."""
         use = int(os.environ.get("PADDLE_WITH_GLOO", "0"))
         if use not in (1, 2):
             return
@@ -315,16 +315,16 @@ class PaddleCloudRoleMaker(KnownRole, RoleMakerBase):
 
 
 class UserDefinedRoleMaker(PaddleCloudRoleMaker):
-    """The role that the arguments say.
+    """The role given by the arguments.
 
     Args:
         is_collective (bool): as for PaddleCloudRoleMaker.
-        init_gloo (bool): kept, as 2.0.2 does.
-        current_id (int): this process's number among those of its role.
-        role (Role): what it is, where there are parameter servers.
-        worker_num (int): how many workers there are; or
-        worker_endpoints (list[str]): where they are ("host:port").
-        server_endpoints (list[str]): where the parameter servers are.
+        init_gloo (bool): stored, as in 2.0.2.
+        current_id (int): the index of this process in its role.
+        role (Role): the role, in jobs with parameter servers.
+        worker_num (int): the number of workers; or
+        worker_endpoints (list[str]): their endpoints ("host:port").
+        server_endpoints (list[str]): the parameter servers' endpoints.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/UserDefinedRoleMaker_en.html
 
@@ -367,7 +367,7 @@ class UserDefinedRoleMaker(PaddleCloudRoleMaker):
         self._nodes_num = _hosts(self._worker_endpoints)
 
     def _generate_role(self) -> None:
-        """Takes the arguments over, once."""
+        """Reads the arguments, once."""
         if not self._role_is_generated:
             self._user_defined_collective_env() if self._is_collective else self._user_defined_ps_env()
             self._role_is_generated = True

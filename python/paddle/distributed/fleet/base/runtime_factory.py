@@ -1,4 +1,4 @@
-"""RuntimeFactory: what runs a job of workers, or of workers and servers."""
+"""RuntimeFactory: selects the runtime of a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__: list[str] = []
 
 
 class RuntimeFactory:
-    """Chooses the runtime by the roles."""
+    """Selects CollectiveRuntime or ParameterServerRuntime by the role maker."""
 
     def _create_runtime(self, context: dict[str, Any]) -> Any:
         runtime = CollectiveRuntime() if context["role_maker"]._is_collective else ParameterServerRuntime()

@@ -1,4 +1,4 @@
-"""UtilBase: what the processes of a job do together beside training."""
+"""UtilBase: collectives of small values, partition of files, printing on one rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["UtilBase"]
 
 
 class UtilFactory:
-    """Makes the `util` of a fleet."""
+    """Creates the `util` of a Fleet."""
 
     def _create_util(self, context: dict[str, Any] | None = None) -> UtilBase:
         util, context = UtilBase(), context or {}
@@ -22,7 +22,7 @@ class UtilFactory:
 
 
 class UtilBase:
-    """Collectives of small values on the host, files dealt to workers, printing on one rank: `fleet.util`.
+    """Collectives of small values on the host, partition of files, printing on one rank: `fleet.util`.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/UtilBase_en.html
     """
@@ -43,21 +43,21 @@ class UtilBase:
 
     def _role(self) -> Any:
         if self.role_maker is None:
-            raise RuntimeError("fleet.util: call fleet.init first, which says what this process is")
+            raise RuntimeError("fleet.util: call fleet.init first, which sets the role of this process")
         return self.role_maker
 
     def all_reduce(self, input: Any, mode: str = "sum", comm_world: str = "worker") -> Any:  # noqa: A002
         """The sum, minimum or maximum over workers, servers or all, element by element.
 
         Args:
-            input (list|numpy.ndarray): numbers, of the same shape everywhere. mode (str): "sum", "min" or "max".
+            input (list|numpy.ndarray): numbers, of the same shape on every rank. mode (str): "sum", "min" or "max".
             comm_world (str): "worker", "server" or "all".
 
         Returns:
-            numpy.ndarray: of the shape of `input`. Where nobody was met (no PADDLE_WITH_GLOO) it is `input`.
+            numpy.ndarray: of the shape of `input`; without PADDLE_WITH_GLOO `input` itself.
 
         Raises:
-            ValueError: for another mode or group. TimeoutError: naming who did not come.
+            ValueError: for another mode or group. TimeoutError: naming the missing ranks.
         """
         return self._role()._all_reduce(input, mode, comm_world)
 
@@ -66,11 +66,12 @@ class UtilBase:
         self._role()._barrier(comm_world)
 
     def all_gather(self, input: Any, comm_world: str = "worker") -> Any:  # noqa: A002
-        """The number of every process of "worker", "server" or "all", as a list by rank."""
+        """The value of every process of "worker", "server" or "all", as a list by rank."""
         return self._role()._all_gather(input, comm_world)
 
     def get_file_shard(self, files: list[str]) -> list[str]:
-        """This worker's part of `files`: neighbours, the first workers one more where they do not divide evenly.
+        """This worker's part of `files`: consecutive ones; the first workers get one more if the number is not
+        divisible.
 
         Raises:
             TypeError: unless `files` is a list.
@@ -91,6 +92,6 @@ class UtilBase:
         return files[begin : begin + each + (index < more)]
 
     def print_on_rank(self, message: str, rank_id: int) -> None:
-        """Prints `message` on the worker of number `rank_id` only."""
+        """Prints `message` on the worker `rank_id` only."""
         if self._role()._worker_index() == rank_id:
             print(message)

@@ -1,4 +1,4 @@
-"""InMemoryDataset, QueueDataset and their kin: instances in files, for `Executor.train_from_dataset`."""
+"""InMemoryDataset, QueueDataset and other data sets of files, for `Executor.train_from_dataset`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["DatasetBase", "InMemoryDataset", "QueueDataset", "FileInstantDataset
 
 
 class DatasetBase:
-    """What data sets have in common: files, and how their lines become batches.
+    """The base of data sets: files whose lines are instances.
 
     A line of a file is an instance: for each variable of `use_var` the number of its values and the values
-    (``<n> v1 .. vn``), separated by blanks. int64 variables take integers, float32 ones numbers. A variable with
+    (``<n> v1 .. vn``), separated by spaces. int64 variables take integers, float32 ones numbers. A variable with
     ``lod_level`` 0 becomes a tensor of its shape, another one a LoDTensor of a column.
 
     Examples:
@@ -45,16 +45,16 @@ class DatasetBase:
         fs_ugi: str = "",
         download_cmd: str = "cat",
     ) -> None:
-        """Say what the data set is; called once.
+        """Sets the properties of the data set; called once.
 
         Args:
             batch_size (int): instances of a batch.
             thread_num (int): threads that read.
-            use_var (list of Variable): what the lines have, in order; float32 or int64.
-            pipe_command (str): a shell command that each file goes through; it writes lines to its output.
+            use_var (list of Variable): the variables of a line, in order; float32 or int64.
+            pipe_command (str): a shell command that filters each file to lines.
             input_type (int): 0: a line is an instance; 1: a line is a batch (the batch size is 1 then).
             fs_name (str): the file system of remote files. fs_ugi (str): its user.
-            download_cmd (str): the command that brings a remote file.
+            download_cmd (str): the command that downloads a remote file.
 
         Raises:
             ValueError: for variables of another type.
@@ -68,7 +68,7 @@ class DatasetBase:
         self._set_download_cmd(download_cmd)
 
     def set_filelist(self, filelist: list[str]) -> None:
-        """Set the files, in order. A name that ends in .gz is unpacked, one that begins with hdfs: or afs: downloaded.
+        """Sets the files, in order. Names ending in .gz are unpacked, those beginning with hdfs: or afs: downloaded.
 
         Args:
             filelist (list of str): the files' names.
@@ -112,7 +112,7 @@ class DatasetBase:
         return str(self.proto_desc)
 
     def _readers(self) -> None:
-        """The threads that the files are enough for."""
+        """The number of reading threads: at most one for each file."""
         self.thread_num = min(self.thread_num, len(self.filelist))
 
     def _prepare_to_run(self) -> None:
@@ -121,10 +121,10 @@ class DatasetBase:
         self.dataset.set_data_feed_desc(self.proto_desc)
 
     def _finish_to_run(self) -> None:
-        """Between two runs nothing is kept that would have to go."""
+        """Does nothing: no state is kept between runs."""
 
     def _dynamic_adjust_before_train(self, thread_num: int) -> None:
-        """The engine deals the instances to any number of threads."""
+        """Does nothing: the engine distributes instances over any number of threads."""
 
     def _dynamic_adjust_after_train(self) -> None:
         """See :meth:`_dynamic_adjust_before_train`."""
@@ -133,7 +133,7 @@ class DatasetBase:
 class InMemoryDataset(DatasetBase):
     """A data set whose instances are loaded into memory, where they can be shuffled.
 
-    Of a sparse variable zeros count as no value; an instance that has none left has a single zero.
+    Zeros of a sparse variable are dropped; an instance without other values has a single zero.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/InMemoryDataset_en.html
 
@@ -169,7 +169,7 @@ class InMemoryDataset(DatasetBase):
         self.fea_eval = False
 
     def _init_distributed_settings(self, **kwargs: Any) -> None:
-        """Settings for training by many: merge_size, parse_ins_id, parse_content, fleet_send_batch_size,
+        """Settings of distributed training: merge_size, parse_ins_id, parse_content, fleet_send_batch_size,
         fleet_send_sleep_seconds, fea_eval and candidate_size."""
         settings = {"parse_ins_id": False, "parse_content": False, **kwargs}
         for name in ("fleet_send_batch_size", "fleet_send_sleep_seconds"):
@@ -187,15 +187,16 @@ class InMemoryDataset(DatasetBase):
             self._set_fea_eval(given.get("candidate_size", 10000), True)
 
     def update_settings(self, **kwargs: Any) -> None:
-        """Change settings of :meth:`init` (by their names there), and of training by many.
+        """Changes settings of :meth:`init`, by their names there, and of distributed training.
 
         Args:
             batch_size, thread_num, use_var, input_type, pipe_command, download_cmd, fs_name with fs_ugi: as in
                 :meth:`init`; variables are added.
-            merge_size (int): when positive, so many instances of one id (`parse_ins_id`) are merged after a shuffle.
-            parse_ins_id (bool): lines begin with ``1 <id>``. parse_content (bool): then comes ``1 <content>``.
+            merge_size (int): when positive, the number of instances of one id (`parse_ins_id`) that are merged after a
+                shuffle.
+            parse_ins_id (bool): lines begin with ``1 <id>``. parse_content (bool): followed by ``1 <content>``.
             fea_eval (bool): allows :meth:`slots_shuffle`, which draws from `candidate_size` (int) instances.
-            fleet_send_batch_size, fleet_send_sleep_seconds (int): kept; messages are of 4 MiB here.
+            fleet_send_batch_size, fleet_send_sleep_seconds (int): not read; messages have 4 MiB.
         """
         setters = {"thread_num": self._set_thread}
         for name in ("pipe_command", "batch_size", "thread_num", "use_var", "input_type", "download_cmd"):
@@ -206,13 +207,13 @@ class InMemoryDataset(DatasetBase):
         self._distributed_settings(kwargs)
 
     def init(self, **kwargs: Any) -> None:  # type: ignore[override]
-        """Say what the data set is; called once.
+        """Sets the properties of the data set; called once.
 
         Args:
             batch_size, thread_num, use_var, pipe_command, input_type, fs_name, fs_ugi, download_cmd: as in
                 `DatasetBase.init`.
             data_feed_type (str): "MultiSlotInMemoryDataFeed".
-            queue_num (int): kept; each training thread has a queue here.
+            queue_num (int): not read; each training thread has a queue.
         """
         names = (
             "batch_size",
@@ -275,40 +276,40 @@ class InMemoryDataset(DatasetBase):
         self.dataset.generate_local_tables_unlock(table_id, fea_dim, read_thread_num, consume_thread_num, shard_num)
 
     def load_into_memory(self) -> None:
-        """Read all files into memory, by `thread_num` threads; what was there before goes.
+        """Reads all files into memory, by `thread_num` threads, replacing earlier instances.
 
         Instances are in the order of files and lines, whatever the number of threads.
 
         Raises:
             ValueError: for a damaged line, naming file and line.
-            OSError: for a pipe command that fails. RuntimeError: for a file that is not there.
+            OSError: for a pipe command that fails. RuntimeError: for a missing file.
         """
         self._prepare_to_run()
         self.dataset.load_into_memory()
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
-        """Begin to read all files into memory, by `thread_num` threads (None: as many as :meth:`init` said)."""
+        """Starts reading all files into memory, by `thread_num` threads (None: that of :meth:`init`)."""
         self._prepare_to_run()
         self.dataset.preload_into_memory(self.thread_num if thread_num is None else thread_num)
 
     def wait_preload_done(self) -> None:
-        """Wait until what :meth:`preload_into_memory` began is done; raises what it raised."""
+        """Waits for :meth:`preload_into_memory`; raises its error."""
         self.dataset.wait_preload_done()
 
     def local_shuffle(self) -> None:
-        """Shuffle the instances of this process."""
+        """Shuffles the instances of this process."""
         self.dataset.local_shuffle()
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
-        """Shuffle the instances of all trainers: each goes to a trainer drawn at random (those of one id to the same).
+        """Shuffles the instances of all trainers: each is sent to a random trainer, those of one id to the same.
 
         Args:
-            fleet (Fleet, optional): who the trainers are; they must have met (`init_parallel_env`, or gloo). Without it
-                the shuffle is local.
-            thread_num (int): kept.
+            fleet (Fleet, optional): the trainers, connected by `init_parallel_env` or Gloo. Without it the shuffle is
+                local.
+            thread_num (int): not read.
 
         Raises:
-            RuntimeError: where the trainers have not met.
+            RuntimeError: when the trainers are not connected.
         """
         if fleet is None:
             self.dataset.global_shuffle()
@@ -322,14 +323,14 @@ class InMemoryDataset(DatasetBase):
             self.dataset.merge_by_lineid()
 
     def release_memory(self) -> None:
-        """Give the memory of the instances back."""
+        """Releases the memory of the instances."""
         self.dataset.release_memory()
 
     def get_memory_data_size(self, fleet: Any = None) -> Any:
         """The number of instances in memory, of all trainers where `fleet` is given.
 
         Args:
-            fleet (Fleet, optional): who the trainers are.
+            fleet (Fleet, optional): the trainers.
 
         Returns:
             int: the number.
@@ -340,7 +341,7 @@ class InMemoryDataset(DatasetBase):
         """The number of instances in memory after a shuffle (0 before one), of all trainers where `fleet` is given.
 
         Args:
-            fleet (Fleet, optional): who the trainers are.
+            fleet (Fleet, optional): the trainers.
 
         Returns:
             int: the number.
@@ -356,16 +357,16 @@ class InMemoryDataset(DatasetBase):
         self.fea_eval = fea_eval
 
     def slots_shuffle(self, slots: Iterable[str]) -> None:
-        """Give every instance, in these slots, the values of another one: how much worse is a model then?
+        """Replaces the values of these slots by those of random other instances, to measure a feature's importance.
 
-        Other slots have their own values again. Needs ``update_settings(fea_eval=True, candidate_size=...)``; nothing
-        happens without it.
+        Other slots get their own values back. Without ``update_settings(fea_eval=True, candidate_size=...)`` it does
+        nothing.
 
         Args:
             slots (list of str): names of int64 variables.
 
         Raises:
-            ValueError: for a name that is no such slot.
+            ValueError: for another name.
         """
         if self.fea_eval:
             self.dataset.slots_shuffle(set(slots))
@@ -374,7 +375,7 @@ class InMemoryDataset(DatasetBase):
 class QueueDataset(DatasetBase):
     """A data set whose files are read while it is trained on.
 
-    Each training thread takes the next file that nobody has begun.
+    Each training thread takes the next unread file.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/QueueDataset_en.html
 
@@ -389,7 +390,7 @@ class QueueDataset(DatasetBase):
         self.proto_desc.name = "MultiSlotDataFeed"
 
     def init(self, **kwargs: Any) -> None:  # type: ignore[override]
-        """Say what the data set is; called once, with the arguments of `DatasetBase.init`."""
+        """Sets the properties of the data set; called once, with the arguments of `DatasetBase.init`."""
         super().init(**kwargs)
 
     def _readers(self) -> None:
@@ -411,7 +412,7 @@ class FileInstantDataset(DatasetBase):
         self.proto_desc.name = "MultiSlotFileInstantDataFeed"
 
     def init(self, **kwargs: Any) -> None:  # type: ignore[override]
-        """Say what the data set is; called once, with the arguments of `DatasetBase.init`."""
+        """Sets the properties of the data set; called once, with the arguments of `DatasetBase.init`."""
         super().init(**kwargs)
 
 
@@ -430,7 +431,7 @@ class BoxPSDataset(InMemoryDataset):
         self.boxps = BoxPS(self.dataset)
 
     def init(self, **kwargs: Any) -> None:  # type: ignore[override]
-        """Say what the data set is; called once.
+        """Sets the properties of the data set; called once.
 
         Args:
             rank_offset (str), pv_batch_size (int), parse_logkey, merge_by_sid, enable_pv_merge (bool): of page views.
@@ -459,37 +460,37 @@ class BoxPSDataset(InMemoryDataset):
         self.enable_pv_merge = enable_pv_merge
 
     def set_date(self, date: str) -> None:
-        """Say the day ("20210301") to BoxPS: raises NotImplementedError."""
+        """Would set the day ("20210301") of BoxPS: raises NotImplementedError."""
         self.boxps.set_date(int(date[:4]), int(date[4:6]), int(date[6:]))
 
     def begin_pass(self) -> None:
-        """Have BoxPS bring a pass's parameters to the GPUs: raises NotImplementedError."""
+        """Would make BoxPS load a pass's parameters to the GPUs: raises NotImplementedError."""
         self.boxps.begin_pass()
 
     def end_pass(self, need_save_delta: bool) -> None:
-        """Tell BoxPS that the pass is over: raises NotImplementedError."""
+        """Would end the pass of BoxPS: raises NotImplementedError."""
         self.boxps.end_pass(need_save_delta)
 
     def wait_preload_done(self) -> None:
-        """Wait until what :meth:`preload_into_memory` began is done."""
+        """Waits for :meth:`preload_into_memory`."""
         self.boxps.wait_feed_pass_done()
 
     def load_into_memory(self) -> None:
-        """Read all files into memory."""
+        """Reads all files into memory."""
         self._prepare_to_run()
         self.boxps.load_into_memory()
 
     def preload_into_memory(self) -> None:  # type: ignore[override]
-        """Begin to read all files into memory."""
+        """Starts reading all files into memory."""
         self._prepare_to_run()
         self.boxps.preload_into_memory()
 
     def slots_shuffle(self, slots: Iterable[str]) -> None:
-        """As `InMemoryDataset.slots_shuffle`; raises RuntimeError where `fea_eval` was not set."""
+        """As `InMemoryDataset.slots_shuffle`; raises RuntimeError without `fea_eval`."""
         self.boxps.slots_shuffle(set(slots))
 
     def set_current_phase(self, current_phase: int) -> None:
-        """1 for join, 0 for update."""
+        """Sets the phase: 1 for join, 0 for update."""
         self.dataset.set_current_phase(current_phase)
 
     def get_pv_data_size(self) -> int:
@@ -497,9 +498,9 @@ class BoxPSDataset(InMemoryDataset):
         return self.dataset.get_pv_data_size()
 
     def preprocess_instance(self) -> None:
-        """Shuffle before a pass."""
+        """Shuffles before a pass."""
         self.dataset.preprocess_instance()
 
     def postprocess_instance(self) -> None:
-        """Shuffle after a pass."""
+        """Shuffles after a pass."""
         self.dataset.postprocess_instance()

@@ -1,4 +1,4 @@
-"""Instances on their way between trainers, for a global shuffle."""
+"""The exchange of instances between trainers, for a global shuffle."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import paddle._core as _core
 
 __all__ = ["Trainers"]
 
-#: bytes that go to a trainer at once
+#: bytes of one message to a trainer
 _PIECE = 4 << 20
 
 
 class Trainers:
-    """The trainers of a job, as `fleet` (2.0's or one of fluid's) knows them."""
+    """The trainers of a job, from a fleet of 2.0 or of fluid."""
 
     def __init__(self, fleet: Any) -> None:
-        fleet = getattr(fleet, "fleet", fleet)  # the module stands for its Fleet
+        fleet = getattr(fleet, "fleet", fleet)  # the module paddle.distributed.fleet instead of its Fleet
         self._role = fleet._role_maker
         self._old = hasattr(self._role, "barrier_worker")
         self.count = int(fleet.worker_num())
@@ -44,7 +44,7 @@ class Trainers:
         return [int(v) for v in total]
 
     def exchange(self, messages: list[bytes]) -> list[bytes]:
-        """Brings message r to trainer r; what all of them sent here, by their numbers."""
+        """Sends message r to trainer r; returns the received messages, by trainer."""
         if self.count == 1:
             return messages
         if _core.dist.joined() and _core.dist.get_group(0).nranks == self.count:
@@ -59,7 +59,7 @@ class Trainers:
             return [t.numpy() for t in came]
 
         sizes = [int(v[0]) for v in swap([np.array([len(m)], np.int64) for m in messages])]
-        # Everybody sends as many pieces as the longest message of all has.
+        # Every trainer sends as many pieces as the longest message has.
         largest = np.array([max(map(len, messages))], np.int64)
         longest = max(int(v[0]) for v in swap([largest] * self.count))
         came = [bytearray() for _ in messages]
@@ -80,7 +80,7 @@ class Trainers:
         return socket.gethostbyname(host)
 
     def _over_store(self, messages: list[bytes]) -> list[bytes]:
-        """By way of a store that the first trainer hosts; the others learn where it is by a sum."""
+        """Through a store of trainer 0, whose address the others receive by a sum."""
         token = bytes(_core.dist.fresh_token()) if self.rank == 0 else b""
         store, told = None, [0] * 37
         if self.rank == 0:
@@ -88,15 +88,15 @@ class Trainers:
             port = int(store.address.rsplit(":", 1)[1])
             told = [port, *socket.inet_aton(self._address()), *token[:32]]
             told += [0] * (37 - len(told))
-        heard = self.sum(told)
+        received = self.sum(told)
         if self.rank != 0:
-            if heard[0] == 0:
+            if received[0] == 0:
                 raise RuntimeError(
                     "global_shuffle: the trainers have not met each other: call init_parallel_env, or set "
                     "PADDLE_WITH_GLOO and where they meet before fleet.init"
                 )
-            where = f"{'.'.join(map(str, heard[1:5]))}:{heard[0]}"
-            store = _core.dist.Store.connect(where, "global_shuffle", bytes(heard[5:]))
+            where = f"{'.'.join(map(str, received[1:5]))}:{received[0]}"
+            store = _core.dist.Store.connect(where, "global_shuffle", bytes(received[5:]))
         assert store is not None
         rounds = max(self._spread([-(-len(m) // _PIECE) for m in messages]), 1)
         came = [bytearray() for _ in messages]
@@ -109,11 +109,11 @@ class Trainers:
                 key = f"{n}.{r}.{self.rank}"
                 came[r] += store.get(key)
                 store.delete(key)
-        self.barrier()  # the store goes with the first trainer's call
+        self.barrier()  # the store lives until trainer 0 returns
         return [bytes(m) for m in came]
 
     def _spread(self, numbers: list[int]) -> int:
-        """The largest number that any trainer gave."""
+        """The maximum over the trainers."""
         table = [0] * self.count
         table[self.rank] = max(numbers)
         return max(self.sum(table))

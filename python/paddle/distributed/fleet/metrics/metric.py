@@ -1,7 +1,7 @@
-"""Metrics over all workers, from what each has counted.
+"""Metrics over all workers, from each worker's counts.
 
-Every function takes arrays, or Variables or names whose values are in `scope` (the global one by default), and adds up
-over the workers by `util` (`fleet.util` by default). Source: paddle.distributed.fleet.metrics of 2.0.2.
+Every function takes arrays, or Variables or names with values in `scope` (the global one by default), and sums over
+the workers by `util` (`fleet.util` by default). Source: paddle.distributed.fleet.metrics of 2.0.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _array(value: Any, scope: Any) -> np.ndarray:
 
 
 def _of_fleet() -> Any:
-    """`paddle.distributed.fleet.util`, whatever a script has put there."""
+    """The current `paddle.distributed.fleet.util`, which a script may replace."""
     return sys.modules["paddle.distributed.fleet"].util
 
 
@@ -39,7 +39,7 @@ def _over_workers(value: Any, mode: str, scope: Any, util: Any) -> np.ndarray:
 
 
 def _ratio(part: Any, whole: Any, scope: Any, util: Any) -> float:
-    """What was counted over how much, both added up over the workers: their first elements."""
+    """The quotient of two sums over the workers: first elements."""
     part, whole = (_over_workers(v, "sum", scope, util).reshape(-1) for v in (part, whole))
     return float(part[0]) / float(whole[0])
 
@@ -60,12 +60,12 @@ def sum(input: Any, scope: Any = None, util: Any = None) -> np.ndarray:  # noqa:
 
 
 def max(input: Any, scope: Any = None, util: Any = None) -> np.ndarray:  # noqa: A001, A002
-    """The largest over the workers, element by element."""
+    """The maximum over the workers, element by element."""
     return _over_workers(input, "max", scope, util)
 
 
 def min(input: Any, scope: Any = None, util: Any = None) -> np.ndarray:  # noqa: A001, A002
-    """The smallest over the workers, element by element."""
+    """The minimum over the workers, element by element."""
     return _over_workers(input, "min", scope, util)
 
 
@@ -73,13 +73,13 @@ def auc(stat_pos: Any, stat_neg: Any, scope: Any = None, util: Any = None) -> fl
     """The area under the ROC curve of all workers' predictions.
 
     Args:
-        stat_pos, stat_neg: [1, buckets], how many positive and negative examples fell into each bucket of scores, as
-            `fluid.layers.auc` counts them.
+        stat_pos, stat_neg: [1, buckets], the numbers of positive and negative examples in each bucket of scores, as
+            counted by `fluid.layers.auc`.
 
     Returns:
-        float: 0.5 where there are no positive or no negative ones.
+        float: 0.5 without positive or without negative examples.
     """
-    # From the highest score down: how many of each kind lie above.
+    # cumulative counts from the highest score down
     positive, negative = (_over_workers(s, "sum", scope, util)[0][::-1].astype("float64") for s in (stat_pos, stat_neg))
     above = np.cumsum(positive)
     if not above.size or above[-1] * negative.sum() == 0:
@@ -104,5 +104,5 @@ def mse(sqrerr: Any, total_ins_num: Any, scope: Any = None, util: Any = None) ->
 
 
 def acc(correct: Any, total: Any, scope: Any = None, util: Any = None) -> float:
-    """The accuracy: right predictions over all."""
+    """The accuracy: correct predictions over all predictions."""
     return _ratio(correct, total, scope, util)

@@ -1,4 +1,4 @@
-"""What runs a job: workers alone, or workers and parameter servers."""
+"""The runtimes of fleet jobs: collective, and with parameter servers."""
 
 from .collective_runtime import CollectiveRuntime
 from .parameter_server_runtime import ParameterServerRuntime

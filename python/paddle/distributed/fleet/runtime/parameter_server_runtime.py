@@ -1,4 +1,4 @@
-"""ParameterServerRuntime: of workers and parameter servers."""
+"""ParameterServerRuntime: the runtime of a job with parameter servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .runtime_base import RuntimeBase
 
 __all__: list[str] = []
 
-#: the states of an optimizer: those that servers cut as the parameter, and those that stay whole
+#: the states of an optimizer: those that are split with the parameter, and those that stay whole
 _STATES = {
     "adam": (["moment1_0", "moment2_0"], ["beta1_pow_acc_0", "beta2_pow_acc_0"]),
     "adamax": (["moment_0", "inf_norm_0"], ["beta1_pow_acc_0"]),
@@ -31,7 +31,7 @@ _STATES = {
 
 
 class ParameterServerRuntime(RuntimeBase):
-    """Starts, runs and ends the processes of a job with servers, and saves what the servers hold."""
+    """Starts, runs and stops workers and servers, and saves the servers' variables."""
 
     _executor: Any = None
     _communicator: Any = None
@@ -42,31 +42,31 @@ class ParameterServerRuntime(RuntimeBase):
         return self._executor
 
     def _programs(self) -> Any:
-        """The Programs that the strategy made, or None for a process that is alone."""
+        """The Programs that the strategy made, or None for a single process."""
         return self.context.get("server_programs")
 
     def _init_worker(self, *args: Any, **kwargs: Any) -> None:
-        """Starts what exchanges beside the steps; the worker's startup Program has taken the parameters before."""
+        """Starts the Communicator, if there is one; the startup Program has received the parameters before."""
         made = self._programs()
         self._communicator = made.communicator() if made is not None else None
         if self._communicator is not None:
             self._communicator.start()
 
     def _init_server(self, *args: Any, **kwargs: Any) -> None:
-        """Runs the server's startup Program, and reads the folder of a model where one is given."""
+        """Runs the server's startup Program, and loads the model of a folder where one is given."""
         if len(args) > 1:
-            raise TypeError(f"fleet.init_server takes the folder of a model at most, got {len(args)} arguments")
+            raise TypeError(f"fleet.init_server takes at most the folder of a model, got {len(args)} arguments")
         dirname = kwargs.get("dirname", args[0] if args else None)
         self._exe().run(default_startup_program())
         if dirname is not None:
             self._programs().load(self._exe(), dirname, global_scope())
 
     def _run_server(self, *args: Any, **kwargs: Any) -> None:
-        """Serves until all workers have stopped."""
+        """Serves requests until all workers have stopped."""
         self._exe().run(default_main_program())
 
     def _stop_worker(self, *args: Any, **kwargs: Any) -> None:
-        """Sends what is left, and tells the servers that this worker has done."""
+        """Sends queued gradients, and reports to the servers that this worker is complete."""
         if self._communicator is not None:
             self._communicator.stop()
             self._communicator = None
@@ -77,8 +77,8 @@ class ParameterServerRuntime(RuntimeBase):
         made = self._programs()
         ops = [] if made is None else made.origin.global_block().ops
         if not any(op.has_attr("remote_prefetch") and op.attr("remote_prefetch") for op in ops):
-            return  # no table of rows
-        raise NotImplementedError("fleet.shrink: the servers' tables have no scores by which rows could be dropped yet")
+            return  # no sparse table
+        raise NotImplementedError("fleet.shrink: the servers' tables have no scores yet by which rows could be removed")
 
     def _checked(self, what: str, executor: Any, main_program: Any) -> Any:
         if not isinstance(executor, Executor):
@@ -105,7 +105,7 @@ class ParameterServerRuntime(RuntimeBase):
                 dirname, feeded_var_names, target_vars, executor, program, None, None, export_for_deployment
             )
             return
-        # Lookups in the servers' tables become those of one process, with the whole tables.
+        # Remote lookups become local ones, with the whole tables.
         job_programs.save_for_inference(
             executor, dirname, feeded_var_names, target_vars, made.origin, made.fetch(executor), export_for_deployment
         )
@@ -116,10 +116,10 @@ class ParameterServerRuntime(RuntimeBase):
 
     @staticmethod
     def _get_optimizer_status(op: str, param_name: str | None) -> tuple[list[str], list[str]]:
-        """The names of an optimizer's states for a parameter: those that are cut with it, and those that are not.
+        """The names of an optimizer's states for a parameter: those split with it, and the others.
 
         Raises:
-            ValueError: for an operator that servers do not run.
+            ValueError: for an unsupported optimizer.
         """
         if op not in _STATES:
             raise ValueError(f"fleet: the states of the operator {op!r} are not known to parameter servers")

@@ -1,4 +1,4 @@
-"""RuntimeBase: a runtime with nothing to do."""
+"""RuntimeBase: the interface of runtimes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__: list[str] = []
 
 
 class RuntimeBase:
-    """What `fleet` asks of a runtime; this one does nothing."""
+    """The interface of runtimes; every method does nothing."""
 
     def _set_basic_info(self, context: dict[str, Any]) -> None:
         self.context = context
 
     def _nothing(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
     _run_worker = _init_worker = _init_server = _run_server = _stop_worker = _nothing
     _save_inference_model = _save_persistables = _shrink = _nothing

@@ -1,7 +1,6 @@
-"""Descriptions of servers' tables as text, where 2.0.2 has them.
+"""Descriptions of servers' tables as text, under their path of 2.0.2.
 
-The servers of this package are told their tables by Programs (`paddle.fluid.DistributeTranspiler`); they read none
-of this.
+The servers of this package do not read them: their tables are described by Programs (`fluid.DistributeTranspiler`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ class _Part(Protocol):
 
 
 class Table:
-    """A table: its number, its class, in how many shards it lies; and, where they are given, its parts.
+    """A table: its id, class, number of shards, type, and optional sub-messages.
 
     Examples:
         >>> from paddle.distributed.fleet.runtime.the_one_ps import Table
@@ -32,13 +31,13 @@ class Table:
         self.id = self.shard_num = -1
         self.table_class: str | None = None
         self.type: Any = None
-        #: messages within this one; what has no value is left out
+        #: sub-messages; None is omitted
         self.accessor: _Part | None = None
         self.tensor: _Part | None = None
         self.common: _Part | None = None
 
     def to_string(self, indent: int) -> str:
-        """The text of a protobuf message `downpour_table_param`, two columns further in than `indent`."""
+        """The text of a protobuf message `downpour_table_param`, indented by `indent` + 2."""
         margin = " " * (indent + 2)
         fields = f'table_id: {self.id} table_class: "{self.table_class}" shard_num: {self.shard_num} type: {self.type}'
         parts = [part for part in (self.accessor, self.tensor, self.common) if part is not None]

@@ -1,4 +1,4 @@
-"""What a job's scripts need beside training: file systems, a server of small values, inference at the servers."""
+"""Utilities of distributed jobs: file systems, a key-value server, inference with parameter servers, recompute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File systems of a job: one interface, and the local one."""
+"""The interface of file systems, and the local one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ class ExecuteError(Exception):
 
 
 class FSFileExistsError(Exception):
-    """What was to be made is there."""
+    """The file to create exists."""
 
 
 class FSFileNotExistsError(Exception):
-    """What was to be read or moved is not there."""
+    """The file to read or move does not exist."""
 
 
 class FSTimeOut(Exception):
-    """A file system took too long."""
+    """An operation of a file system timed out."""
 
 
 class FSShellCmdAborted(ExecuteError):
-    """A command of a file system was ended."""
+    """A command of a file system was aborted."""
 
 
 class FS:
-    """What a file system can do. What a subclass does not define raises NotImplementedError."""
+    """The interface of file systems: methods that a subclass does not override raise NotImplementedError."""
 
     def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
         """Names of the folders, and of the files, in a folder."""
@@ -44,39 +44,39 @@ class FS:
         raise NotImplementedError(f"{type(self).__name__} has no is_dir")
 
     def is_exist(self, fs_path: str) -> bool:
-        """Whether anything is there."""
+        """Whether the path exists."""
         raise NotImplementedError(f"{type(self).__name__} has no is_exist")
 
     def upload(self, local_path: str, fs_path: str) -> None:
-        """Brings a local file or folder there."""
+        """Uploads a local file or folder."""
         raise NotImplementedError(f"{type(self).__name__} has no upload")
 
     def download(self, fs_path: str, local_path: str) -> None:
-        """Brings a file or folder here."""
+        """Downloads a file or folder."""
         raise NotImplementedError(f"{type(self).__name__} has no download")
 
     def mkdirs(self, fs_path: str) -> None:
-        """Makes a folder, with those above it."""
+        """Creates a folder and its parents."""
         raise NotImplementedError(f"{type(self).__name__} has no mkdirs")
 
     def delete(self, fs_path: str) -> None:
-        """Removes a file or folder; nothing if there is none."""
+        """Removes a file or folder, if it exists."""
         raise NotImplementedError(f"{type(self).__name__} has no delete")
 
     def need_upload_download(self) -> bool:
-        """Whether files have to be brought there and back."""
+        """Whether files must be uploaded and downloaded."""
         raise NotImplementedError(f"{type(self).__name__} has no need_upload_download")
 
     def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
-        """Gives a file or folder another name."""
+        """Renames a file or folder."""
         raise NotImplementedError(f"{type(self).__name__} has no rename")
 
     def mv(self, fs_src_path: str, fs_dst_path: str, overwrite: bool = False, test_exists: bool = False) -> None:
-        """Moves a file or folder; what is in its way is replaced or refused."""
+        """Moves a file or folder; an existing destination is replaced or refused."""
         raise NotImplementedError(f"{type(self).__name__} has no mv")
 
     def upload_dir(self, local_dir: str, dest_dir: str) -> None:
-        """Brings a local folder there."""
+        """Uploads a local folder."""
         raise NotImplementedError(f"{type(self).__name__} has no upload_dir")
 
     def list_dirs(self, fs_path: str) -> list[str]:
@@ -84,12 +84,12 @@ class FS:
         raise NotImplementedError(f"{type(self).__name__} has no list_dirs")
 
     def touch(self, fs_path: str, exist_ok: bool = True) -> None:
-        """Makes an empty file where there is none."""
+        """Creates an empty file, if none exists."""
         raise NotImplementedError(f"{type(self).__name__} has no touch")
 
 
 class LocalFS(FS):
-    """The files of this machine.
+    """The local file system.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/utils/LocalFS_en.html
 
@@ -105,30 +105,30 @@ class LocalFS(FS):
     """
 
     def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
-        """Names of the folders, and of the files, in a folder; none if it is not there."""
+        """Names of the folders, and of the files, in a folder; empty if it does not exist."""
         if not self.is_exist(fs_path):
             return [], []
         dirs = self.list_dirs(fs_path)
         return dirs, [name for name in os.listdir(fs_path) if name not in set(dirs)]
 
     def mkdirs(self, fs_path: str) -> None:
-        """Makes a folder, with those above it. AssertionError if it is a file."""
+        """Creates a folder and its parents. AssertionError if the path is a file."""
         assert not os.path.isfile(fs_path), f"{fs_path} is already a file"
         os.makedirs(fs_path, exist_ok=True)
 
     def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
-        """Gives a file or folder another name."""
+        """Renames a file or folder."""
         os.rename(fs_src_path, fs_dst_path)
 
     def delete(self, fs_path: str) -> None:
-        """Removes a file, or a folder with all that is in it; nothing if there is none."""
+        """Removes a file, or a folder with its contents, if it exists."""
         if os.path.isdir(fs_path) and not os.path.islink(fs_path):
             shutil.rmtree(fs_path)
         elif os.path.lexists(fs_path):
             os.remove(fs_path)
 
     def need_upload_download(self) -> bool:
-        """False: files are where they are."""
+        """False."""
         return False
 
     def is_file(self, fs_path: str) -> bool:
@@ -140,11 +140,11 @@ class LocalFS(FS):
         return os.path.isdir(fs_path)
 
     def is_exist(self, fs_path: str) -> bool:
-        """Whether anything is there."""
+        """Whether the path exists."""
         return os.path.exists(fs_path)
 
     def touch(self, fs_path: str, exist_ok: bool = True) -> None:
-        """Makes an empty file where there is none. FSFileExistsError if one is there and `exist_ok` False."""
+        """Creates an empty file. FSFileExistsError if one exists and `exist_ok` is False."""
         if self.is_exist(fs_path):
             if not exist_ok:
                 raise FSFileExistsError(fs_path)
@@ -156,8 +156,8 @@ class LocalFS(FS):
         """Moves a file or folder.
 
         Raises:
-            FSFileNotExistsError: if there is nothing to move. FSFileExistsError: if something is in its way, and
-                `overwrite` False.
+            FSFileNotExistsError: for a missing source. FSFileExistsError: for an existing destination without
+                `overwrite`.
         """
         if not self.is_exist(src_path):
             raise FSFileNotExistsError(src_path)
@@ -168,7 +168,7 @@ class LocalFS(FS):
         self.rename(src_path, dst_path)
 
     def list_dirs(self, fs_path: str) -> list[str]:
-        """Names of the folders in a folder; none if it is not there."""
+        """Names of the folders in a folder; empty if it does not exist."""
         if not self.is_exist(fs_path):
             return []
         return [name for name in os.listdir(fs_path) if os.path.isdir(os.path.join(fs_path, name))]

@@ -1,4 +1,4 @@
-"""The file systems of a job, where 2.0.2 has them."""
+"""File systems under their path of 2.0.2."""
 
 from .file_systems import FS as FS
 from .file_systems import ExecuteError as ExecuteError

@@ -22,15 +22,15 @@ from .file_systems import (
 
 __all__ = ["HDFSClient"]
 
-#: how the command ends where the system ended it
+#: the exit code of an aborted command
 _ABORTED = 134
-#: what servers of one kind print although the answer is not known
+#: a message of some servers that fails an `ls` without an answer
 _UNSURE = re.compile(r"\s?responseErrorMsg\s?:.*, errorCode:\s?[0-9]+, path:")
 _ABSENT = "No such file or directory"
 
 
 def _again(function: Callable) -> Callable:
-    """Tries once more after a failed command, until the client's time is over (FSTimeOut)."""
+    """Retries a failed command until `time_out` (FSTimeOut)."""
 
     @functools.wraps(function)
     def tried(self: HDFSClient, *args: Any, **kwargs: Any) -> Any:
@@ -53,13 +53,13 @@ class HDFSClient(FS):
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/utils/HDFSClient_en.html
 
-    Commands are child processes with a list of arguments, so that names may hold any character. One that fails is tried
-    again every `sleep_inter` milliseconds, until `time_out` is over.
+    Commands are child processes with a list of arguments: names may contain any character. A failed command is retried
+    every `sleep_inter` milliseconds, until `time_out`.
 
     Args:
         hadoop_home (str): the folder of Hadoop; its ``bin/hadoop`` is run.
         configs (dict|None): settings, each given as ``-D<name>=<value>``.
-        time_out (int): milliseconds of an operation with its repetitions. sleep_inter (int): those between them.
+        time_out (int): milliseconds for an operation with its retries. sleep_inter (int): milliseconds between retries.
 
     Raises:
         FSTimeOut: for an operation that has not succeeded in time. FSFileExistsError, FSFileNotExistsError: for what is
@@ -81,7 +81,7 @@ class HDFSClient(FS):
         self._sleep_inter = sleep_inter
 
     def _run_cmd(self, *words: str) -> tuple[int, list[str]]:
-        """Runs a command of the file system; returns how it ended and the lines that it printed, errors last."""
+        """Runs a command; returns its exit code and the printed lines, standard error last."""
         for path in words[1:]:
             if path.startswith("-") and path not in ("-d", "-e", "-p", "-r", "-R"):
                 raise ValueError(f"HDFSClient: a path must not begin with '-', got {path!r}")
@@ -99,13 +99,13 @@ class HDFSClient(FS):
         except subprocess.TimeoutExpired as e:
             raise FSTimeOut(f"HDFSClient: {' '.join(words)} took longer than {self._time_out} ms") from e
         except OSError as e:
-            raise FileNotFoundError(f"HDFSClient: {command[0]} can not be run: {e}") from e
+            raise FileNotFoundError(f"HDFSClient: {command[0]} cannot be run: {e}") from e
         if done.returncode in (_ABORTED, -6):
             raise FSShellCmdAborted(f"HDFSClient: {' '.join(words)} was aborted")
         return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
     def _must(self, *words: str) -> list[str]:
-        """As `_run_cmd`, ExecuteError unless it went well."""
+        """As `_run_cmd`; ExecuteError for a non-zero exit code."""
         code, lines = self._run_cmd(*words)
         if code != 0:
             said = lines[-1] if lines else "nothing"
@@ -114,7 +114,7 @@ class HDFSClient(FS):
 
     @_again
     def is_exist(self, fs_path: str) -> bool:
-        """Whether anything is there."""
+        """Whether the path exists."""
         code, lines = self._run_cmd("ls", fs_path)
         if code == 0:
             return True
@@ -140,11 +140,11 @@ class HDFSClient(FS):
 
     @_again
     def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
-        """Names of the folders, and of the files, in a folder; none if there is no such folder."""
+        """Names of the folders, and of the files, in a folder; empty for a missing folder."""
         found: tuple[list[str], list[str]] = [], []
         if self.is_exist(fs_path):
             for line in self._must("ls", fs_path):
-                # permissions, replicas, owner, group, size, date, time, and a path that may hold blanks
+                # permissions, replicas, owner, group, size, date, time, and a path that may contain spaces
                 fields = line.split(None, 7)
                 if len(fields) == 8:
                     found[not fields[0].startswith("d")].append(os.path.basename(fields[7]))
@@ -155,7 +155,7 @@ class HDFSClient(FS):
         return self.ls_dir(fs_path)[0]
 
     def upload(self, local_path: str, fs_path: str) -> None:
-        """Brings a local file or folder there. What has come of one that fails is removed."""
+        """Uploads a local file or folder. A partial result is removed."""
         if self.is_exist(fs_path):
             raise FSFileExistsError(f"upload: {fs_path} exists")
         if not LocalFS().is_exist(local_path):
@@ -171,7 +171,7 @@ class HDFSClient(FS):
             raise
 
     def download(self, fs_path: str, local_path: str) -> None:
-        """Brings a file or folder here. What has come of one that fails is removed."""
+        """Downloads a file or folder. A partial result is removed."""
         if not self.is_exist(fs_path):
             raise FSFileNotExistsError(f"download: {fs_path} does not exist")
         self._get(fs_path, local_path)
@@ -186,7 +186,7 @@ class HDFSClient(FS):
 
     @_again
     def mkdirs(self, fs_path: str) -> None:
-        """Makes a folder, with those above it; nothing if it is there."""
+        """Creates a folder and its parents, if it does not exist."""
         if not self.is_exist(fs_path):
             self._must("mkdir", "-p", fs_path)
 
@@ -194,7 +194,7 @@ class HDFSClient(FS):
         """Moves a file or folder.
 
         Args:
-            overwrite (bool): what is there is removed before. test_exists (bool): looks at both first.
+            overwrite (bool): remove an existing destination first. test_exists (bool): check both paths first.
         """
         if overwrite and self.is_exist(fs_dst_path):
             self.delete(fs_dst_path)
@@ -210,23 +210,23 @@ class HDFSClient(FS):
         try:
             self._must("mv", fs_src_path, fs_dst_path)
         except Exception:
-            # It has moved, though its command says otherwise.
+            # the move succeeded despite the exit code
             if not self.is_exist(fs_src_path) and self.is_exist(fs_dst_path):
                 return
             raise
 
     def rename(self, fs_src_path: str, fs_dst_path: str) -> None:
-        """Gives a file or folder another name."""
+        """Renames a file or folder."""
         self.mv(fs_src_path, fs_dst_path)
 
     @_again
     def delete(self, fs_path: str) -> None:
-        """Removes a file or folder; nothing if there is none."""
+        """Removes a file or folder, if it exists."""
         if self.is_exist(fs_path):
             self._must("rm", *(["-r"] if self._is_dir(fs_path) else []), fs_path)
 
     def touch(self, fs_path: str, exist_ok: bool = True) -> None:
-        """Makes an empty file; FSFileExistsError if there is one and `exist_ok` is False."""
+        """Creates an empty file; FSFileExistsError if one exists and `exist_ok` is False."""
         if not self.is_exist(fs_path):
             self._touchz(fs_path)
         elif not exist_ok:
@@ -237,9 +237,9 @@ class HDFSClient(FS):
         self._must("touchz", fs_path)
 
     def upload_dir(self, local_dir: str, dest_dir: str) -> None:
-        """Brings a local folder there."""
+        """Uploads a local folder."""
         self.upload(local_dir, dest_dir)
 
     def need_upload_download(self) -> bool:
-        """Files have to be brought there and back: True."""
+        """True: files must be uploaded and downloaded."""
         return True

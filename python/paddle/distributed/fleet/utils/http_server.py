@@ -1,4 +1,4 @@
-"""A server that keeps small values by scope and key, over HTTP."""
+"""An HTTP key-value server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 __all__: list[str] = []
 
-#: no value may be longer, in bytes
+#: the maximum size of a value in bytes
 _MOST = 64 << 20
 
 
 class KVHandler(BaseHTTPRequestHandler):
-    """Answers GET, PUT and DELETE of `/scope/key`."""
+    """Handles GET, PUT and DELETE of `/scope/key`."""
 
     protocol_version = "HTTP/1.1"
     server: KVHTTPServer
@@ -28,7 +28,7 @@ class KVHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        """The value, or 404."""
+        """Sends the value, or 404."""
         place = self._place()
         with self.server.kv_lock:
             value = self.server.kv.get(place[0], {}).get(place[1]) if place else None
@@ -50,7 +50,7 @@ class KVHandler(BaseHTTPRequestHandler):
         self._answer(200)
 
     def do_DELETE(self) -> None:
-        """Removes the value, and counts that in its scope."""
+        """Removes the value, and counts the removal in its scope."""
         place = self._place()
         with self.server.kv_lock:
             gone = self.server.kv.get(place[0], {}).pop(place[1], None) if place else None
@@ -60,26 +60,26 @@ class KVHandler(BaseHTTPRequestHandler):
         self._answer(200)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: a request is no news."""
+        """Does nothing: requests are not logged."""
 
 
 class KVHTTPServer(ThreadingHTTPServer):
-    """Keeps the values."""
+    """Stores the values."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self, port: int, handler: type[KVHandler]) -> None:
-        #: by scope and key
+        #: scope -> key -> value
         self.kv: dict[str, dict[str, bytes]] = {}
         self.kv_lock = threading.Lock()
-        #: by scope, how many were removed
+        #: scope -> number of removals
         self.delete_kv: dict[str, int] = {}
         self.delete_kv_lock = threading.Lock()
         super().__init__(("", port), handler)
 
     def get_deleted_size(self, key: str) -> int:
-        """How many values of a scope were removed."""
+        """The number of removals in a scope."""
         with self.delete_kv_lock:
             return self.delete_kv.get(key, 0)
 
@@ -88,8 +88,8 @@ class KVServer:
     """Runs a KVHTTPServer in a thread.
 
     Args:
-        port (int): where it listens; 0 chooses a free one (`http_server.server_port`).
-        size (dict, optional): by scope how many removals it takes until :meth:`should_stop` says so.
+        port (int): the port; 0 for a free one (`http_server.server_port`).
+        size (dict, optional): scope to the number of removals after which :meth:`should_stop` is true.
 
     Examples:
         >>> import urllib.request
@@ -109,17 +109,17 @@ class KVServer:
         self.listen_thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins to listen."""
+        """Starts listening."""
         self.listen_thread = threading.Thread(target=self.http_server.serve_forever, args=(0.05,), daemon=True)
         self.listen_thread.start()
 
     def stop(self) -> None:
-        """Ends; what is under way is answered."""
+        """Stops; requests in progress are completed."""
         self.http_server.shutdown()
         if self.listen_thread is not None:
             self.listen_thread.join()
         self.http_server.server_close()
 
     def should_stop(self) -> bool:
-        """Whether as many values as `size` says were removed from every scope of it."""
+        """Whether every scope of `size` has reached its number of removals."""
         return all(self.http_server.get_deleted_size(key) >= count for key, count in self.size.items())

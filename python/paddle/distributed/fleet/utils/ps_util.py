@@ -1,4 +1,4 @@
-"""DistributedInfer: a trained model computes with the tables that parameter servers hold."""
+"""DistributedInfer: inference with the lookup tables of parameter servers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..base.fleet_base import fleet
 __all__ = ["DistributedInfer"]
 
 _LOOKUPS = ("lookup_table", "lookup_table_v2")
-#: what an operator that looks up at the servers is told
+#: attributes of a remote lookup
 _WHERE = ("table_names", "endpoints", "height_sections", "trainer_id", "pserver_num")
 
 
 class DistributedInfer:
-    """Makes a Program of inference look up in the tables of a job's servers, which no worker holds.
+    """Makes an inference Program look up rows in the servers' tables.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.0/api/paddle/distributed/fleet
     (fleet.utils.DistributedInfer)
 
     Args:
-        main_program (Program, optional): what computes, without an update; a copy of the default one when None.
-        startup_program (Program, optional): what gives its variables their first values; the default one when None.
+        main_program (Program, optional): the inference Program; a copy of the default one when None.
+        startup_program (Program, optional): its startup Program; the default one when None.
 
     Examples:
         >>> import paddle
@@ -46,17 +46,17 @@ class DistributedInfer:
         self.sparse_table_maps: dict[str, dict[str, Any]] | None = None
 
     def init_distributed_infer_env(self, exe, loss, role_maker=None, dirname=None):
-        """Begin a job of inference: servers read the model and serve until all workers have stopped, workers read
-        what the servers do not hold. A process that trains already is left as it is.
+        """Starts an inference job: servers load the model and serve until all workers have stopped, workers load
+        the other variables. Does nothing in a process that already trains.
 
         Args:
-            exe (Executor): a worker's.
-            loss (Variable): of the default main Program, whose parameters and tables are served.
-            role_maker (RoleMakerBase, optional): what this process is; the environment says it when None.
-            dirname (str, optional): the folder that ``fleet.save_persistables`` wrote.
+            exe (Executor): of the worker.
+            loss (Variable): of the default main Program, the parameters and tables of which are served.
+            role_maker (RoleMakerBase, optional): the role of this process; read from the environment when None.
+            dirname (str, optional): a folder of ``fleet.save_persistables``.
 
         Raises:
-            ValueError: where there is no such folder.
+            ValueError: for a missing folder.
         """
         if fleet._runtime_handle is not None:
             return
@@ -85,10 +85,12 @@ class DistributedInfer:
         load_vars(exe, dirname, self.origin_main_program, vars=own)
 
     def _tables(self) -> dict[str, dict[str, Any]]:
-        """By the name of a table that only servers hold, where its parts are: read from what the worker trains with."""
+        """The placement of each remote table by name, read from the worker's training Program."""
         if self.sparse_table_maps is None:
             if fleet._runtime_handle is None:
-                raise ValueError("DistributedInfer: this process is in no job: call init_distributed_infer_env first")
+                raise ValueError(
+                    "DistributedInfer: this process is not in a job: call init_distributed_infer_env first"
+                )
             made = fleet._runtime_handle._programs()
             ops = [] if made is None else made.program.global_block().ops
             self.sparse_table_maps = {
@@ -99,13 +101,13 @@ class DistributedInfer:
         return self.sparse_table_maps
 
     def get_dist_infer_program(self):
-        """The Program of inference, whose lookups in tables that only servers hold are made there.
+        """The inference Program, with remote lookups in the servers' tables.
 
         Returns:
             Program
 
         Raises:
-            ValueError: in a process that is in no job with servers.
+            ValueError: in a process outside of a job with servers.
         """
         program, tables = self.origin_main_program.clone(), self._tables()
         block = program.global_block()

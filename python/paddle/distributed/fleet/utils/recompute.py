@@ -1,4 +1,4 @@
-"""recompute: a part of a dygraph network whose inner results are not kept, but made again when backward needs them."""
+"""recompute: activations of a part of a dygraph network are dropped and recomputed in backward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["recompute"]
 
 @contextmanager
 def _random(state: Any) -> Iterator[None]:
-    """Within it random numbers go on from `state`, behind it from where they were (None: nothing changes)."""
+    """Context: the generator starts from `state` and is restored at the end (None: it is unchanged)."""
     if state is None:
         yield
         return
@@ -27,7 +27,7 @@ def _random(state: Any) -> Iterator[None]:
 
 
 def _tensors(found: Any) -> list[Any]:
-    """The Tensors that a function has returned, within lists, tuples and dicts."""
+    """The Tensors within nested lists, tuples and dicts."""
     if isinstance(found, _core.Tensor):
         return [found]
     if isinstance(found, dict):
@@ -36,7 +36,7 @@ def _tensors(found: Any) -> list[Any]:
 
 
 def _with(found: Any, tensors: Iterator[Any]) -> Any:
-    """The same, with these Tensors instead."""
+    """The same structure, with the Tensors replaced."""
     if isinstance(found, _core.Tensor):
         return next(tensors)
     if isinstance(found, dict):
@@ -57,28 +57,29 @@ def _check_unchanged(given: list[tuple[int, Any, int]], by: str) -> None:
 
 
 def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function of a dygraph network without keeping what lies between its inputs and its outputs: backward calls
-    it once more. Memory falls, at the price of a second forward. 2.0.2 has strategies for Programs only; this is 2.1's.
+    """Calls a function of a dygraph network without keeping its intermediate activations: backward calls it again.
 
-    Gradients reach what the function uses: arguments, parameters of its layers, and Tensors it knows otherwise. They
-    are those of a plain call, to the bit where the function does the same each time. (Buffers, as batch_norm's means,
-    are updated by both calls, as in later Paddle.) It may call recompute itself, and be part of a DataParallel.
+    This saves memory, at the cost of a second forward pass. 2.0.2 has it for Programs only; the signature is 2.1's.
+
+    Gradients flow to arguments, parameters of layers and captured Tensors. They equal those of a plain call, bitwise
+    for a deterministic function. Buffers, such as batch_norm's means, are updated by both calls, as in later Paddle.
+    Calls may be nested, and within a DataParallel layer.
 
     Args:
-        function (callable): a Layer, or a function of Tensors (any shapes and dtypes), which returns Tensors, alone or
-            in lists, tuples and dicts.
+        function (callable): a Layer, or a function of Tensors (any shapes and dtypes), which returns Tensors, or
+            nested lists, tuples and dicts of them.
         *args: its arguments.
         preserve_rng_state (bool, optional): whether the second call draws the same random numbers, for dropout.
             Default: True.
 
     Returns:
-        what the function returns.
+        the result of the function.
 
     Raises:
-        TypeError: for a function that cannot be called.
+        TypeError: for a function that is not callable.
         ValueError: for other keyword arguments.
-        RuntimeError: in static mode; in backward, where a Tensor among the arguments has been changed in place since,
-            the function returns another number of Tensors then, or the gradient's graph is asked for.
+        RuntimeError: in static mode; in backward, when an argument Tensor was modified in place, the function returns
+            another number of Tensors, or create_graph is set.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.1/api/paddle/distributed/fleet/utils/recompute
 
