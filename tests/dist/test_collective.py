@@ -170,7 +170,7 @@ def recorded():
         dist.all_reduce(x)
         raise AssertionError("a leaf was written")
     except ValueError as e:
-        assert "can not be changed in place" in str(e)
+        assert "cannot be changed in place" in str(e)
     y = x * 2
     dist.all_reduce(y)
     total = y.numpy().tolist()

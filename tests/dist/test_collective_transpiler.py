@@ -86,7 +86,7 @@ class TestOperators:
             GradAllReduce().transpile(None, None, rank, ends, mine, False)
 
     def test_a_transpiler_of_ones_own(self):
-        with pytest.raises(NotImplementedError, match="what becomes of the main Program"):
+        with pytest.raises(NotImplementedError, match="must override _transpile_main_program"):
             transpiled(Collective(1))
 
     @pytest.mark.operators("c_comm_init_all")

@@ -214,7 +214,7 @@ def test_wrong_flags(tmp_path, monkeypatch, capsys):
         (["--nproc_per_node=x"], "not a number of processes"),
         (["--ips=127.0.0.1", "--server_num=1"], "choose one"),
         (["--server_num=1"], "--worker_num or --workers"),
-        (["--gpus=a"], "numbers of GPUs"),
+        (["--gpus=a"], "distinct GPU indices"),
         (["--gpus=0,1", "--nproc_per_node=3"], "evenly"),
         (["--started_port=70000"], "not a port"),
         (["--ips=no.such.host.invalid,127.0.0.1", "--node_ip=127.0.0.1"], "no.such.host.invalid"),

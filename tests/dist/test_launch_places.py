@@ -113,7 +113,7 @@ def test_kubernetes_paddle_job(index):
 def test_kubernetes_master_address(env):
     found = plan("--nproc_per_node=2", {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "23456"} | env | TOKEN)
     assert ranks(found) == [4, 5] and len(found.endpoints) == 6 and found.master == ("10.0.0.1", 23456)
-    with pytest.raises(LaunchError, match="number 2 of 2"):
+    with pytest.raises(LaunchError, match="index 2 of 2"):
         plan("", {"MASTER_ADDR": "10.0.0.1"} | {k: "2" for k in env} | TOKEN)
 
 

@@ -75,7 +75,7 @@ def test_an_exception_is_told(tmp_path):
 
 def test_other_numbers_than_mpis(tmp_path):
     done = mpirun(2, "-c", "import paddle; paddle.distributed.init_parallel_env()", folder=tmp_path, PADDLE_TRAINERS_NUM="3")
-    assert done.returncode != 0 and "PADDLE_TRAINERS_NUM is 3, where MPI says 2" in done.stderr, done.stderr
+    assert done.returncode != 0 and "PADDLE_TRAINERS_NUM is 3, but MPI has 2" in done.stderr, done.stderr
 
 
 def test_without_mpi4py():

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from launching import clean_environment
-from paddle.distributed.port_files import forget_the_dead, port_file
+from paddle.distributed.port_files import remove_stale_port_files, port_file
 
 
 def test_the_next_start_removes_those_of_killed_servers():
@@ -19,7 +19,7 @@ def test_the_next_start_removes_those_of_killed_servers():
     try:
         for path in (gone, mine, other):
             path.write_text("1\n")
-        forget_the_dead()
+        remove_stale_port_files()
         assert (gone.exists(), mine.exists(), other.exists()) == (False, True, True)
     finally:
         for path in (gone, mine, other):

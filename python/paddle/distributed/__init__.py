@@ -1,4 +1,4 @@
-"""Processes that train one model together: who they are, and collectives between them."""
+"""Distributed training: the processes of a job, collectives between them, fleet, parameter servers, the launcher."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ def _listens(endpoint: str) -> bool:
 
 
 def wait_server_ready(endpoints: Sequence[str]) -> None:
-    """Return once every server listens.
+    """Returns once every server listens.
 
     Args:
         endpoints (list of str): ``ip:port`` of each.
 
     Raises:
-        TimeoutError: naming those that do not, after ``OAR_INIT_TIMEOUT`` seconds (300 where that is not set).
+        TimeoutError: naming the missing servers, after ``OAR_INIT_TIMEOUT`` seconds (300 where that is not set).
 
     Examples:
         >>> from paddle.distributed.checkport import wait_server_ready

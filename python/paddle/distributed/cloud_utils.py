@@ -1,4 +1,4 @@
-"""The nodes of a job that PaddleCloud has started, from its environment variables."""
+"""The nodes of a job started by PaddleCloud, from its environment variables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__: list[str] = []
 
 
 def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
-    """The cluster, and of it this node, as PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID and TRAINER_PORTS_NUM say.
+    """The cluster and this node, from PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID and TRAINER_PORTS_NUM.
 
     Args:
-        args_node_ips (str): the nodes that the user named; only warned about where they differ.
+        args_node_ips (str): the nodes of the user's flags; a difference is only warned about.
         args_node_ip (str): likewise this node.
-        args_port (int): the first port, unless PADDLE_PORT or DISTRIBUTED_TRAINER_ENDPOINTS say otherwise.
+        args_port (int): the first port, unless PADDLE_PORT or DISTRIBUTED_TRAINER_ENDPOINTS is set.
         selected_gpus (list): one for each process of a node.
 
     Raises:
@@ -26,8 +26,8 @@ def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
     env = dict(os.environ)
     if not environment.in_cloud(env):
         raise ValueError("PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID and TRAINER_PORTS_NUM should not be None")
-    env["PADDLE_TRAINERS_NUM"] = "2"  # what the caller has asked already
-    # A port for each process must have been granted before PADDLE_PORT counts.
+    env["PADDLE_TRAINERS_NUM"] = "2"  # the caller has checked these
+    # PADDLE_PORT counts only with a port for each process.
     if int(env["TRAINER_PORTS_NUM"]) < len(selected_gpus):
         env.pop("PADDLE_PORT", None)
     place = environment.from_cloud(argparse.Namespace(started_port=args_port, use_paddlecloud=True), env)
@@ -50,7 +50,7 @@ def _get_trainers_num():
 
 
 def get_cluster_and_pod(args):
-    """The cluster of the arguments, or of PaddleCloud where ``args.use_paddlecloud`` says so, and this node."""
+    """The cluster of the arguments, or with ``args.use_paddlecloud`` of PaddleCloud, and this node."""
     selected_gpus = get_gpus(args.selected_gpus)
     if args.use_paddlecloud and _get_trainers_num() != 1:
         return get_cloud_cluster(args.cluster_node_ips, args.node_ip, args.started_port, selected_gpus)

@@ -1,4 +1,4 @@
-"""Collectives on Tensors. In dygraph mode they run at once, in static mode they append a ``c_*`` operator."""
+"""Collectives on Tensors: they run in dygraph mode, and append a ``c_*`` operator in static mode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["broadcast", "all_reduce", "reduce", "all_gather", "scatter", "barrie
 
 
 class ReduceOp:
-    """How the values of the ranks become one: ``SUM``, ``MAX``, ``MIN``, ``PROD`` or ``AVG``.
+    """The reductions: ``SUM``, ``MAX``, ``MIN``, ``PROD`` or ``AVG``.
 
     Examples:
         >>> import paddle
@@ -48,10 +48,10 @@ _NAMES = {ReduceOp.SUM: "sum", ReduceOp.MAX: "max", ReduceOp.MIN: "min", ReduceO
 
 
 def get_group(id: int = 0):  # noqa: A002
-    """The group of this number; 0 is the group of all ranks.
+    """The group of this ring id; 0 is the group of all ranks.
 
     Raises:
-        ValueError: there is no such group, or this process has not joined its job yet.
+        ValueError: for an unknown group, or before init_parallel_env.
 
     Examples:
         >>> import paddle.distributed as dist
@@ -72,7 +72,7 @@ def _group(group):
 
 
 def _ring(group) -> int:
-    """The number of a group, for an operator of a Program."""
+    """The ring id of a group, for an operator of a Program."""
     if isinstance(group, Group):
         return group.id
     if isinstance(group, bool) or not isinstance(group, int):
@@ -83,7 +83,7 @@ def _ring(group) -> int:
 def _planned(group) -> tuple[int, int]:
     """This process's global rank (-1 outside) and the number of ranks of a group, for a Program.
 
-    A Program may be built before its processes have joined: then they are those of the environment, as in 2.0.2.
+    A Program may be built before init_parallel_env: then both are read from the environment, as in 2.0.2.
     """
     if isinstance(group, Group) or _ring(group) in _groups or _core.dist.joined():
         known = _group(group)
@@ -93,14 +93,14 @@ def _planned(group) -> tuple[int, int]:
 
 
 def new_group(ranks=None, backend=None):
-    """Make a group of some of the ranks, with a program order of its own.
+    """Creates a group of some of the ranks, with an order of operations of its own.
 
-    Every rank of the job calls this, in the same order; those outside of the group get a Group they cannot operate in.
+    Every rank of the job calls this, in the same order; ranks outside of the group get a Group without operations.
 
     Args:
         ranks (list[int], optional): distinct global ranks; their order is the order in the group. None: all.
-        backend (str, optional): "mpi" for data that goes through MPI, by mpi4py under mpirun; "nccl" for NCCL between
-            CUDA devices, by CuPy; any other name means what all groups use.
+        backend (str, optional): "mpi" for MPI, by mpi4py under mpirun; "nccl" for NCCL between CUDA devices, by CuPy;
+            any other name means the default transport.
 
     Returns:
         Group: has ``id``, ``rank`` (-1 outside), ``nranks``, ``ranks``, ``is_member()``, ``get_group_rank(rank)``.
@@ -127,7 +127,7 @@ def _done(work, sync_op: bool):
 
 
 def _recorded(tensor) -> bool:
-    """Does somebody want a gradient through what happens to this Tensor now?"""
+    """Whether an operation on this Tensor is recorded for backward."""
     return not tensor.stop_gradient and _core.is_grad_enabled()
 
 
@@ -166,23 +166,23 @@ def _append(op_type: str, x, out, **attrs) -> None:
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
-    """`tensor` becomes the combination of all ranks' tensors, the same bits on every rank.
+    """Reduces the tensors of all ranks into `tensor`, with the same bits on every rank.
 
-    As in 2.0.2 a sum is recorded for backward where a gradient is needed; its gradient is the sum of the ranks'.
+    As in 2.0.2 a sum is recorded for backward where a gradient is needed; its gradient is the sum over the ranks.
 
     Args:
         tensor (Tensor): any shape and real dtype, the same on all ranks; written in place.
         op (int): a `ReduceOp`; ``AVG`` in dygraph mode only.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns at once.
 
     Returns:
         None; with ``sync_op=False`` a Work: the tensor changes when ``work.wait()`` returns.
 
     Raises:
-        TypeError: what should be a Tensor is none.
-        ValueError: the ranks disagree (in operation, dtype or shape), or an argument is wrong.
-        RuntimeError: another rank failed; the text says which, on which host, in what operation.
+        TypeError: for an argument that is not a Tensor.
+        ValueError: the ranks differ in operation, dtype or shape, or an argument is invalid.
+        RuntimeError: another rank failed; the message names the rank, its host and the operation.
 
     Examples:
         >>> import paddle
@@ -205,10 +205,10 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
 
 
 def _recorded_sum(tensor, op, group, sync_op) -> None:
-    """The sum as a recorded operator (its gradient is a sum over the ranks, too), put into `tensor`."""
+    """The sum as a recorded operator (its gradient is a sum over the ranks, too), written to `tensor`."""
     if tensor.is_leaf:
         raise ValueError(
-            "all_reduce: a leaf Tensor with stop_gradient=False can not be changed in place; use paddle.no_grad()"
+            "all_reduce: a leaf Tensor with stop_gradient=False cannot be changed in place; use paddle.no_grad()"
         )
     if op != ReduceOp.SUM or not sync_op:
         raise ValueError("a gradient goes through all_reduce only with ReduceOp.SUM and sync_op=True")
@@ -218,13 +218,13 @@ def _recorded_sum(tensor, op, group, sync_op) -> None:
 
 
 def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
-    """The tensor of rank `dst` becomes the combination of all ranks' tensors; the others' stay.
+    """Reduces the tensors of all ranks into that of rank `dst`; the others stay unchanged.
 
     Args:
         tensor (Tensor): any shape and real dtype, the same on all ranks; written in place on `dst`.
         dst (int): a global rank.
         op (int): a `ReduceOp`.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -251,12 +251,12 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
 
 
 def broadcast(tensor, src, group=0, *, sync_op=True):
-    """Every rank's `tensor` becomes that of rank `src`.
+    """Copies the tensor of rank `src` to `tensor` on every rank.
 
     Args:
         tensor (Tensor): any shape and dtype, the same on all ranks; written in place.
         src (int): a global rank.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -282,12 +282,12 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
 
 
 def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
-    """The tensors of all ranks are appended to `tensor_list`, in the order of the ranks.
+    """Appends the tensors of all ranks to `tensor_list`, in the order of the ranks.
 
     Args:
-        tensor_list (list): gets a Tensor for each rank of the group.
+        tensor_list (list): receives a Tensor for each rank of the group.
         tensor (Tensor): any shape and dtype, the same on all ranks.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
 
     Raises:
@@ -315,10 +315,10 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         if not sync_op and _recorded(tensor):
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
-        # A recorded operator needs the group later, too.
+        # a recorded operator needs the group in backward
         ring = _ring(group) if _recorded(tensor) else _group(group)._number
         attrs = {"ring_id": ring, "use_calc_stream": True, "nranks": n}
-        # the operator is one of several ranks
+        # the operator needs several ranks
         out = _ops.c_allgather(tensor, **attrs) if n > 1 else _ops.assign(tensor)
         tensor_list.extend(split_tensor(out, n, 0))
         return None if sync_op else on_device.Ended()
@@ -328,13 +328,13 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
 
 
 def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
-    """Rank r's `tensor` becomes Tensor r of the list that rank `src` gives.
+    """Copies Tensor r of the list of rank `src` to `tensor` on rank r.
 
     Args:
         tensor (Tensor): any shape and dtype, the same on all ranks; written in place.
-        tensor_list (list, optional): on rank `src` a Tensor like `tensor` for each rank; not looked at elsewhere.
+        tensor_list (list, optional): on rank `src` a Tensor like `tensor` for each rank; not read on others.
         src (int): a global rank.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -375,7 +375,7 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=Tru
         tensor (Tensor): the result, written in place; any shape and real dtype, the same on all ranks.
         tensor_list (list): a Tensor like `tensor` for each rank.
         op (int): a `ReduceOp`.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -402,7 +402,7 @@ def all_to_all(in_tensor_list, out_tensor_list, group=0, *, sync_op=True):
     Args:
         in_tensor_list (list): a Tensor for each rank, all of one shape and dtype.
         out_tensor_list (list): the new Tensors are appended.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work; the new Tensors are zeros until it has ended.
 
     Raises:
@@ -426,12 +426,12 @@ alltoall = all_to_all
 
 
 def send(tensor, dst=0, group=0, *, sync_op=True):
-    """Send a Tensor to rank `dst`, which must call `recv` with this rank, this shape and this dtype.
+    """Sends a Tensor to rank `dst`, which must call `recv` with this rank, this shape and this dtype.
 
     Args:
         tensor (Tensor): any shape and dtype.
         dst (int): a global rank, not this one.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -445,12 +445,12 @@ def send(tensor, dst=0, group=0, *, sync_op=True):
 
 
 def recv(tensor, src=0, group=0, *, sync_op=True):
-    """`tensor` becomes what rank `src` sends to this one.
+    """Receives `tensor` from rank `src`.
 
     Args:
         tensor (Tensor): shape and dtype as sent; written in place.
         src (int): a global rank, not this one.
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
         sync_op (bool): False starts the operation and returns a Work.
 
     Raises:
@@ -464,11 +464,11 @@ def recv(tensor, src=0, group=0, *, sync_op=True):
 
 
 def wait(tensor, group=0, use_calc_stream=True) -> None:
-    """Wait until everything that was started in the group with ``sync_op=False`` has ended.
+    """Waits until all operations started in the group with ``sync_op=False`` have ended.
 
     Args:
-        tensor (Tensor): one that waits for its value; all of the group do.
-        group (int|Group): a ring number, or what `new_group` made.
+        tensor (Tensor): a Tensor of such an operation; all of the group are waited for.
+        group (int|Group): a ring id, or a result of `new_group`.
         use_calc_stream (bool): ignored; a CPU has no streams.
 
     Raises:
@@ -488,10 +488,10 @@ def wait(tensor, group=0, use_calc_stream=True) -> None:
 
 
 def barrier(group=0):
-    """Wait until all ranks of the group have come here.
+    """Waits until all ranks of the group have called this.
 
     Args:
-        group (int|Group): a ring number, or what `new_group` made.
+        group (int|Group): a ring id, or a result of `new_group`.
 
     Raises:
         ValueError, RuntimeError: as `all_reduce`.

@@ -1,4 +1,4 @@
-"""Programs of one process rewritten for several, which exchange gradients or parameters among themselves."""
+"""Collective transpilers: a Program of one process is rewritten for several, with collective operators."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["GradAllReduce", "LocalSGD", "prepare_nccl2", "transpile_collective",
 
 
 class Collective:
-    """What the transpilers of this module share: the startup Program makes `nrings` rings and shares the parameters.
+    """The base of collective transpilers: the startup Program creates `nrings` rings and broadcasts the parameters.
 
     Args:
-        nrings (int): how many rings share the work.
+        nrings (int): the number of rings, used round robin.
 
     Attributes:
-        rank, nranks, endpoints, current_endpoint: who takes part, after :meth:`transpile`.
-        startup_program, main_program (Program): what was transpiled.
+        rank, nranks, endpoints, current_endpoint: the processes, after :meth:`transpile`.
+        startup_program, main_program (Program): the transpiled Programs.
     """
 
     mode = ""
@@ -47,14 +47,14 @@ class Collective:
 
     @_dygraph_guard(None)
     def transpile(self, startup_program, main_program, rank, endpoints, current_endpoint, wait_port):
-        """Rewrite both Programs for this process, in place; each keeps a copy of before as ``_origin_program``.
+        """Rewrites both Programs for this process, in place; each keeps a copy of the original as ``_origin_program``.
 
         Args:
             startup_program, main_program (Program, optional): the default ones when None.
-            rank (int): this process's number.
-            endpoints (str|list of str): ``ip:port`` of every process, with commas between in a str.
+            rank (int): the rank of this process.
+            endpoints (str|list of str): ``ip:port`` of every process, comma-separated in a str.
             current_endpoint (str): this process's.
-            wait_port (bool): whether rank 0 waits here until the others listen.
+            wait_port (bool): whether rank 0 waits until the others listen.
 
         Raises:
             ValueError: for one process alone, a negative rank, or an endpoint that is not in the list.
@@ -89,7 +89,7 @@ class Collective:
         self._transpile_main_program()
 
     def _transpile_main_program(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} has to say what becomes of the main Program")
+        raise NotImplementedError(f"{type(self).__name__} must override _transpile_main_program")
 
     def _transpile_startup_program(self) -> None:
         self._make_rings()
@@ -121,7 +121,7 @@ class Collective:
         return op._has_role(OpRole.Optimize)
 
     def _insert(self, at: int, kind: str, var: Any, role: OpRole, **attrs: Any) -> None:
-        """An operator of the main Program that works on a variable in place, or by a dict of slots on several."""
+        """Inserts an operator into the main Program: in place on a variable, or on a dict of slots."""
         slots = var if isinstance(var, dict) else {"X": [var], "Out": [var]}
         self.main_program.global_block()._insert_op(
             at,
@@ -133,7 +133,7 @@ class Collective:
 
 
 class GradAllReduce(Collective):
-    """All processes add their gradients up, which start from one over their number, and take the same step.
+    """Synchronous data parallelism: gradients, scaled by 1 / nranks, are summed over all processes.
 
     Examples:
         >>> from paddle.fluid.transpiler.collective import GradAllReduce
@@ -172,7 +172,7 @@ class GradAllReduce(Collective):
                 if at == index + 1:
                     self._insert(at, "c_sync_calc_stream", grad, OpRole.Backward)
                     at += 1
-                # Each is put before those of this operator that are there; rings alternate by insertion.
+                # Each is inserted before the earlier ones of this operator; rings alternate in the order of insertion.
                 self._insert(at, "c_allreduce_sum", grad, OpRole.Backward, ring_id=number % self.nrings)
                 number += 1
         first = next((i for i, op in enumerate(block.ops) if op._has_role(OpRole.Optimize)), None)
@@ -181,9 +181,9 @@ class GradAllReduce(Collective):
 
 
 class LocalSGD(Collective):
-    """Every process takes steps by itself; after each the parameters become the mean of all.
+    """Local SGD: every process updates its own parameters; after each step they become the mean over all.
 
-    What a parameter was is kept in a variable ``NAME@SNAPSHOT``.
+    The value of a parameter before the step is kept in a variable ``NAME@SNAPSHOT``.
 
     Examples:
         >>> from paddle.fluid.transpiler.collective import LocalSGD
@@ -198,7 +198,7 @@ class LocalSGD(Collective):
         self.snapshot_key = "@SNAPSHOT"
 
     def snapshot_name(self, param_name):
-        """What the variable is called that keeps a parameter's value."""
+        """The name of the snapshot variable of a parameter."""
         return param_name + self.snapshot_key
 
     def _snapshot(self, block: Any, param: Any) -> Any:
@@ -248,7 +248,7 @@ class LocalSGD(Collective):
 
 
 class SingleProcessMultiThread(GradAllReduce):
-    """Gradients are added up over the devices of this process: one on the CPU.
+    """Gradients are summed over the devices of this process: one on the CPU.
 
     Examples:
         >>> from paddle.fluid.transpiler.collective import SingleProcessMultiThread
@@ -266,9 +266,9 @@ class SingleProcessMultiThread(GradAllReduce):
 
 
 class MultiThread(GradAllReduce):
-    """Gradients are added up over the processes, or over the devices of this one where it is alone.
+    """Gradients are summed over the processes, or over the devices of a single process.
 
-    Parameters are not handed out: every process has to start from the same ones.
+    Parameters are not broadcast: every process must start from the same values.
 
     Examples:
         >>> from paddle.fluid.transpiler.collective import MultiThread
@@ -297,7 +297,7 @@ def _must_be_endpoints(kinds: Any, trainers: Any) -> None:
 
 
 def prepare_nccl2(config: Any, program: Any, trainers: Any) -> None:
-    """Note in the Program who takes part."""
+    """Stores the endpoints and the ring settings in the Program."""
     _must_be_endpoints(str, trainers)
     program._trainers_endpoints = trainers.split(",")
     program._nccl_comm_num = config.nccl_comm_num
@@ -313,7 +313,7 @@ def prepare_nccl2(config: Any, program: Any, trainers: Any) -> None:
 
 
 def transpile_nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, startup: Any, wait_port: bool) -> Any:
-    """An operator in the startup Program that makes the group known to all."""
+    """Appends gen_nccl_id to the startup Program."""
     if trainer_id < 0:
         raise ValueError(f"trainer_id must not be negative, got {trainer_id}")
     every = trainers.split(",")
@@ -326,7 +326,7 @@ def transpile_nccl2(config: Any, trainer_id: int, trainers: str, endpoint: str, 
 def transpile_collective(
     mode: Any, rings: int, rank: int, trainers: Any, endpoint: str, startup: Any, main: Any, wait: bool
 ):
-    """Collective operators in both Programs."""
+    """Rewrites both Programs by the transpiler of `collective_mode`."""
     _must_be_endpoints((str, list, tuple), trainers)
     endpoints = trainers.split(",") if isinstance(trainers, str) else trainers
     kinds: dict[Any, Any] = {

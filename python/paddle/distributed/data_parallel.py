@@ -1,4 +1,4 @@
-"""Data parallelism: a copy of the model in every process, each on data of its own, with gradients averaged."""
+"""DataParallel: replicas of a Layer in every process, with averaged gradients."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def _parameters(layer: Layer) -> tuple[list, list[bool]]:
 class DataParallel(Layer):
     """Runs `layers` in every process of the job and averages the gradients while backward computes them.
 
-    Parameters and buffers start as those of rank 0. Every backward that reaches the parameters leaves in ``.grad`` the
-    average over all ranks, the same bits everywhere, so that equal optimizers keep the copies equal; an average of
-    equal parts of a batch is the gradient of the whole batch. All ranks must run the same backwards in the same order.
+    Parameters and buffers are broadcast from rank 0. After a backward ``.grad`` is the average over all ranks, with the
+    same bits on each, so that equal optimizers keep the replicas equal; the average over equal parts of a batch is the
+    gradient of the whole batch. All ranks must run the same backwards in the same order.
 
     Args:
         layers (Layer): the model.
-        strategy (ParallelStrategy, optional): as in 1.8; its ``nranks`` says whether there are several processes.
-        comm_buffer_size (int): megabytes of gradients that are averaged together.
-        last_comm_buffer_size (float): the same of those that backward finishes last.
+        strategy (ParallelStrategy, optional): as in 1.8; its ``nranks`` is the number of processes.
+        comm_buffer_size (int): megabytes of a bucket of gradients.
+        last_comm_buffer_size (float): megabytes of the bucket that backward fills last.
         find_unused_parameters (bool): whether a backward may leave parameters without a gradient on some or all ranks;
-            True, as 2.0.2 has it. Where a rank does not use a parameter that others use, its gradient counts as zeros.
+            True as in 2.0.2. The gradient of a parameter that this rank does not use and others do counts as zeros.
         group (int|Group): the ranks; 0 are all.
 
     Raises:
-        RuntimeError: in backward, if another rank failed; with ``find_unused_parameters=False`` also if a parameter has
-            no gradient.
+        RuntimeError: in backward, when another rank failed; with ``find_unused_parameters=False`` also when a parameter
+            has no gradient.
 
     Examples:
         >>> import warnings
@@ -94,7 +94,7 @@ class DataParallel(Layer):
         self.init_reducer()
 
     def init_reducer(self) -> None:
-        """Take over rank 0's parameters and buffers, and assign the gradients to buckets."""
+        """Receives rank 0's parameters and buffers, and assigns the gradients to buckets."""
         group = _group(self._ranks)
         for value in [*self._layers.parameters(), *self._layers.buffers()]:
             broadcast(value, group.ranks[0], group)
@@ -108,12 +108,12 @@ class DataParallel(Layer):
         self._reducer = _core.dist.Reducer(parameters, *how, on_device.averages(parameters, group) if there else None)
 
     def forward(self, *inputs, **kwargs):
-        """What the model returns."""
+        """The result of the model."""
         return self._layers(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within this context gradients add up in each process; the next backward outside averages their sum.
+        """Context: gradients accumulate in each process; the next backward outside averages their sum.
 
         Examples:
             >>> import warnings
@@ -139,11 +139,11 @@ class DataParallel(Layer):
             reducer.enabled = before
 
     def scale_loss(self, loss):
-        """The loss as it is: gradients are averaged, not summed. Kept for scripts of 1.8."""
+        """Returns the loss unchanged: gradients are averaged, not summed. For scripts of 1.8."""
         return loss
 
     def apply_collective_grads(self) -> None:
-        """Nothing is left to do after backward. Kept for scripts of 1.8."""
+        """Does nothing: gradients are averaged in backward. For scripts of 1.8."""
 
     def state_dict(self, destination=None, include_sublayers=True, structured_name_prefix=""):
         """The model's own `state_dict`, without a prefix for the wrapper."""

@@ -1,4 +1,4 @@
-"""Data parallelism in Programs: every process runs one on its part of the batch, and gradients are averaged."""
+"""Data parallelism of Programs: each process runs one on its part of the batch; gradients are averaged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def minimize(
 
 
 def share(program: Any, parameters: list[Any]) -> None:
-    """Appends to `program` that the parameters get the values of rank 0."""
+    """Appends broadcasts of rank 0's parameters to `program`."""
     block = program.global_block()
     with program_guard(program):
         for p in parameters:

@@ -1,4 +1,4 @@
-"""Entries: which ids of a sparse table on parameter servers get a row."""
+"""Entry policies: which ids of a parameter server's sparse table get a row."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ __all__ = ["ProbabilityEntry", "CountFilterEntry"]
 
 
 class EntryAttr:
-    """What entries have in common."""
+    """The base of entry policies."""
 
     def __init__(self) -> None:
         self._name: str | None = None
 
     def _to_attr(self) -> str:
-        """The entry as an operator's attribute."""
+        """The policy as an operator's attribute."""
         raise NotImplementedError("EntryAttr is a base: use ProbabilityEntry or CountFilterEntry")
 
 
 class ProbabilityEntry(EntryAttr):
-    """An id gets a row with this probability each time it comes.
+    """An id gets a row with this probability at each occurrence.
 
     Args:
         probability (float): above 0 and below 1.
@@ -43,7 +43,7 @@ class ProbabilityEntry(EntryAttr):
 
 
 class CountFilterEntry(EntryAttr):
-    """An id gets a row once it has come so many times.
+    """An id gets a row after `count_filter` occurrences.
 
     Args:
         count_filter (int): 0 or more.

@@ -1,4 +1,4 @@
-"""``python -m paddle.distributed.launch_ps``: 1.8's launcher of parameter-server jobs, over that of 2.0."""
+"""``python -m paddle.distributed.launch_ps``: 1.8's launcher of parameter-server jobs, on top of 2.0's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _flags(argv: Sequence[str] | None) -> list[str]:
         description="Start the servers and workers of a parameter-server job.",
     )
     p.add_argument("--cluster_node_ips", default="127.0.0.1", help="addresses of all nodes (default: %(default)s)")
-    p.add_argument("--node_ip", default="127.0.0.1", help="which of them is this node (default: %(default)s)")
+    p.add_argument("--node_ip", default="127.0.0.1", help="address of this node, one of them (default: %(default)s)")
     p.add_argument("--start_port", type=port, default=6170, help="port of a node's first server (default: %(default)s)")
     p.add_argument("--print_config", default="true", help="print what is started (default: %(default)s)")
     p.add_argument("--endpoints", default="", help="ip:port of each server, instead of nodes and ports")
@@ -46,7 +46,7 @@ def _flags(argv: Sequence[str] | None) -> list[str]:
 
 
 def launch(argv: Sequence[str] | None = None) -> None:
-    """Start the servers and workers that `argv` (default: the command line) describes, and stay until the workers have
+    """Starts the servers and workers described by `argv` (default: the command line); returns when the workers have
     ended.
 
     Raises:

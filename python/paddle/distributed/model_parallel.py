@@ -1,4 +1,4 @@
-"""`split`: one layer whose weight lies in parts on several ranks."""
+"""`split`: a layer whose weight is partitioned over several ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _made: dict[tuple[int, ...], Any] = {}
 
 
 def _partners(partitions: int):
-    """The group of `partitions` neighbouring ranks that this rank belongs to, and its place there."""
+    """The group of `partitions` consecutive ranks with this rank, and its index in it."""
     rank, world = get_rank(), get_world_size()
     if partitions < 1 or world % partitions:
         raise ValueError(f"num_partitions is {partitions}, which does not divide the {world} ranks of the job.")
@@ -41,7 +41,7 @@ def _ring(group) -> int:
 
 
 def _sum(x, group):
-    """The sum over the ranks; each rank's own part gets the whole gradient, as in the layer that is not split."""
+    """The sum over the ranks; the gradient of each rank's summand is the whole gradient, as in an unsplit layer."""
     if in_static_mode():
         return _ops.c_allreduce_sum(x, ring_id=_ring(group), use_calc_stream=True)
     whole = _ops.c_allreduce_sum(x.detach(), ring_id=_ring(group), use_calc_stream=True)
@@ -49,7 +49,7 @@ def _sum(x, group):
 
 
 def _joined(x, group, place: int):
-    """The parts of all ranks side by side; only this rank's own part gets a gradient here."""
+    """The concatenation of all ranks' parts; only this rank's part gets a gradient."""
     if _planned(group)[1] == 1:
         return x
     parts: list = []
@@ -62,7 +62,7 @@ def _joined(x, group, place: int):
 
 
 def _shared(x, group):
-    """`x` as it is, whose gradient is the sum of what the ranks' parts of the layer have to say."""
+    """Identity; the gradient of `x` is the sum over the ranks' parts of the layer."""
     if in_static_mode() or x.stop_gradient or not _core.is_grad_enabled() or _planned(group)[1] == 1:
         return x
     nothing = _ops.c_allreduce_sum(x - x.detach(), ring_id=_ring(group), use_calc_stream=True)
@@ -79,7 +79,7 @@ def _distributed(weight) -> None:
 
 def _linear(x, rows, columns, axis, weight_attr, bias_attr, gather_out, group, place, name):
     scope = f"{name or 'fc'}_by_{'row' if axis == 0 else 'col'}_rank_{place}"
-    # The bias of a sum is added once: after it, or with one part.
+    # The bias is added once: after the sum, or to one summand.
     late = axis == 0 and bias_attr is not False
     layer = nn.Linear(rows, columns, weight_attr, False if late else bias_attr, name=scope)
     _distributed(layer.weight)
@@ -101,7 +101,7 @@ def _embedding(x, rows, size, weight_attr, group, place, partitions, name):
     _distributed(layer.weight)
     if len(x.shape) != 2 and x.shape[-1] != 1:
         raise ValueError(f"The last size of x must be 1 unless it has two, but its shape is {list(x.shape)}.")
-    # Numbers of this part count from its first row; those of other parts become its last row, the zeros.
+    # Ids are relative to this part's first row; those of other parts become its last row, of zeros.
     part = (size[0] + partitions - 1) // partitions
     here = x - place * part
     mine = cast(here >= 0, x.dtype) * cast(here < part, x.dtype)
@@ -119,14 +119,14 @@ def split(
     bias_attr=None,
     name=None,
 ):
-    """A linear layer or an embedding whose weight is cut into parts, one on each of `num_partitions` ranks.
+    """A linear layer or an embedding whose weight is partitioned over `num_partitions` ranks.
 
-    Linear, ``axis=0``: the rows are cut; `x` holds this rank's part of the columns of the whole input, and the products
-    are summed. Linear, ``axis=1``: the columns are cut; the products stand side by side. Embedding: the rows are cut
-    (every part has one more, of zeros, for what other parts look up), and what is found is summed.
+    Linear, ``axis=0``: rows are partitioned; `x` holds this rank's part of the columns of the whole input, and the
+    products are summed. Linear, ``axis=1``: columns are partitioned, and the products concatenated. Embedding: rows are
+    partitioned (each part has an additional row of zeros for ids of other parts), and the results summed.
 
-    Every call makes new parameters, which belong to the rank. In dygraph mode the gradients are those of the layer that
-    is not split; in static mode the operators' own, which add up the gradients of all ranks, as in 2.0.2.
+    Every call creates new parameters, local to the rank. In dygraph mode the gradients are those of the unsplit layer;
+    in static mode those of the operators, which sum the gradients of all ranks, as in 2.0.2.
 
     Args:
         x (Tensor): [..., size[0]] for a linear layer (with ``axis=0`` [..., size[0] / num_partitions]); int64 of two
@@ -134,15 +134,15 @@ def split(
         size (list|tuple): the sizes of the whole weight.
         operation (str): ``"linear"`` or ``"embedding"``.
         axis (int): 0 or 1; 0 for an embedding.
-        num_partitions (int): how many neighbouring ranks share the layer; it divides the number of ranks.
-        gather_out (bool): False leaves this rank's part of the result of a linear layer.
+        num_partitions (int): the number of consecutive ranks that share the layer; a divisor of the number of ranks.
+        gather_out (bool): False returns this rank's part of the result of a linear layer.
         weight_attr (ParamAttr, optional): of this rank's part of the weight.
         bias_attr (ParamAttr|bool, optional): of the bias; False: none.
-        name (str, optional): begins the names of the parameters.
+        name (str, optional): prefix of the parameters' names.
 
     Raises:
-        TypeError: `x` is no Tensor.
-        ValueError: sizes or `num_partitions` do not fit.
+        TypeError: for `x` that is not a Tensor.
+        ValueError: for sizes or `num_partitions` that do not match.
 
     Examples:
         >>> import paddle
@@ -167,7 +167,7 @@ def split(
         if place == num_partitions - 1:
             rows = size[0] - rows * (num_partitions - 1)
         if rows < 1:
-            raise ValueError(f"An embedding of {size[0]} rows cannot be cut into {num_partitions} parts.")
+            raise ValueError(f"An embedding of {size[0]} rows cannot be partitioned into {num_partitions} parts.")
         return _embedding(x, rows + 1, size, weight_attr, group, place, num_partitions, name)
     if size[axis] % num_partitions:
         raise ValueError(f"Size {size[axis]} of the weight is not divisible by num_partitions ({num_partitions}).")
@@ -175,6 +175,6 @@ def split(
     if x.shape[-1] != rows:
         raise ValueError(
             f"The last size of x ({x.shape[-1]}) must be {rows}, the rows of this rank's part of the weight; "
-            "paddle.split cuts an input into parts."
+            "paddle.split splits an input."
         )
     return _linear(x, rows, columns, axis, weight_attr, bias_attr, gather_out, group, place, name)

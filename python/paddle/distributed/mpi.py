@@ -1,7 +1,7 @@
-"""MPI as the way that the data of collectives takes, by mpi4py (the extra `mpi`): ``OAR_BACKEND=mpi`` under mpirun.
+"""The MPI transport of collectives, by mpi4py (the extra `mpi`): ``OAR_BACKEND=mpi`` under mpirun.
 
-Ranks still meet in a rendezvous store and watch over each other as always; plans, their order and with it every bit of
-a result are those of the other transports. A single group is made over MPI by ``new_group(backend="mpi")``.
+The rendezvous store and failure detection are the usual ones; the order of operations, and with it every bit of a
+result, is that of the other transports. ``new_group(backend="mpi")`` creates a single group over MPI.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 
 def chosen() -> bool:
-    """Whether the environment asks for MPI."""
+    """Whether the environment selects MPI."""
     return os.environ.get("OAR_BACKEND", "").strip().lower() == "mpi"
 
 
@@ -27,32 +27,32 @@ class Messages:
     """The messages of a group, in order for each pair of members; see rust/py/dist/transport.rs.
 
     Args:
-        number (int): the group's. members (list[int]): MPI's ranks by rank in the group.
+        number (int): the group's id. members (list[int]): MPI's ranks by rank in the group.
     """
 
     name = "mpi"
 
     def __init__(self, mpi: Any, comm: Any, number: int, members: list[int]) -> None:
         self._mpi, self._comm, self._members = mpi, comm, members
-        # Groups share a communicator: to make one of their own all members would have to wait within MPI.
+        # Groups share a communicator: to create one for a group, its members would have to synchronize within MPI.
         self._tag = number % (comm.Get_attr(mpi.TAG_UB) or 32767)
         self._sending: dict[int, Any] = {}
         self._receiving: dict[int, tuple[Any, bytearray]] = {}
 
     def send(self, to: int, message: bytes) -> None:
-        """Begin to send; the message is kept until it has left."""
+        """Starts sending; the message is kept until it is sent."""
         request = self._comm.Isend([message, self._mpi.BYTE], self._members[to], self._tag)
         self._sending[to] = request, message
 
     def sent(self, to: int) -> bool:
-        """Whether what `send` began has left."""
+        """Whether the message of `send` is sent."""
         if not self._sending[to][0].Test():
             return False
         del self._sending[to]
         return True
 
     def receive(self, of: int) -> bytearray | None:
-        """The next message, None as long as it is not here whole."""
+        """The next message; None until it is complete."""
         if of not in self._receiving:
             status = self._mpi.Status()
             found = self._comm.Improbe(self._members[of], self._tag, status)
@@ -69,7 +69,7 @@ class Messages:
 
 @cache
 def _begin() -> Any:
-    """The function that makes the messages of a group; all processes of mpirun call this once."""
+    """The constructor of a group's messages; all processes of mpirun call this once."""
     try:
         from mpi4py import MPI
     except ImportError as e:
@@ -83,13 +83,15 @@ def _begin() -> Any:
     for name, value in (("PADDLE_TRAINER_ID", rank), ("PADDLE_TRAINERS_NUM", size)):
         given = os.environ.setdefault(name, str(value))
         if int(given) != value:
-            raise ValueError(f"collectives over MPI: {name} is {given}, where MPI says {value}: does mpirun start it?")
+            raise ValueError(
+                f"collectives over MPI: {name} is {given}, but MPI has {value}: is the process started by mpirun?"
+            )
     _meet(comm, rank)
     return make
 
 
 def _meet(comm: Any, rank: int) -> None:
-    """Where ranks meet, in the environment: rank 0 hosts the store."""
+    """Sets the rendezvous in the environment: rank 0 hosts the store."""
     hosts = comm.allgather(socket.gethostname())
     here = "127.0.0.1" if len(set(hosts)) == 1 else socket.gethostbyname(hosts[rank])
     if not os.environ.get("PADDLE_TRAINER_ENDPOINTS"):
@@ -107,11 +109,11 @@ def _meet(comm: Any, rank: int) -> None:
 
 
 def begin() -> None:
-    """Where the environment asks for MPI: find the others by it, and make all groups over it from now on."""
+    """If the environment selects MPI: joins by it, and makes it the transport of all later groups."""
     if chosen():
         _core.dist.go_over(_begin())
 
 
 def maker(backend: str | None) -> Any:
-    """What makes a group's messages, by the name of a backend; None for what the process uses anyway."""
+    """The constructor of a group's messages for a backend; None for the default transport."""
     return _begin() if backend == "mpi" else None

@@ -1,9 +1,8 @@
-"""NCCL as the way of collectives of CUDA Tensors, through CuPy: ``OAR_BACKEND=nccl``, or a group of
+"""The NCCL transport of collectives on CUDA Tensors, through CuPy: ``OAR_BACKEND=nccl``, or
 ``new_group(backend="nccl")``.
 
-Ranks still meet in a rendezvous store and watch over each other as always, and what lies on the CPU goes as it always
-does. NCCL itself waits without an end for a rank that is gone: the launcher, or an error of the monitor in the next
-exchange on the CPU, ends the others.
+The rendezvous store and failure detection are the usual ones, and CPU Tensors use the usual transport. NCCL itself
+waits forever for a lost rank: the launcher, or the failure detector in the next exchange on the CPU, ends the others.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__: list[str] = []
 
 
 class _Meeting:
-    """What the ranks of a ring tell each other on the CPU; the group ends with its last user all the same."""
+    """The exchange of small values between the ranks of a ring, on the CPU; it does not keep the group alive."""
 
     def __init__(self, ring: int) -> None:
         self._ring = ring
@@ -32,23 +31,23 @@ class _Meeting:
         return _core.dist.get_group(self._ring)
 
     def share(self, value: bytes | None) -> bytes:
-        """The 128 bytes of rank 0."""
+        """Broadcasts 128 bytes of rank 0."""
         room = _on_cpu(np.zeros(128, "uint8") if value is None else np.frombuffer(value, "uint8"))
         self._group.broadcast(room, self._group.ranks[0], (True, None))
         return room.numpy().tobytes()
 
     def tell(self, count: int, to: int) -> None:
-        """A number for a rank."""
+        """Sends a number to a rank."""
         self._group.send(_on_cpu(np.array([count])), self._group.ranks[to], (True, None))
 
     def hear(self, of: int) -> int:
-        """What a rank tells."""
+        """Receives a number from a rank."""
         room = _on_cpu(np.zeros(1, "int64"))
         self._group.recv(room, self._group.ranks[of], (True, None))
         return int(room.numpy()[0])
 
     def barrier(self) -> None:
-        """All are here."""
+        """Waits for all ranks."""
         self._group.barrier((True, None))
 
 
@@ -69,13 +68,13 @@ def _rings() -> Any:
 
 
 def begin() -> None:
-    """Where the environment asks for NCCL: all rings go over it from now on."""
+    """If the environment selects NCCL: makes it the transport of all later rings."""
     if os.environ.get("OAR_BACKEND", "").strip().lower() == "nccl":
         _rings().use(_Meeting)
 
 
 def group_of(group: Any, backend: str | None) -> Any:
-    """The new group, which goes over NCCL if `backend` says so; one that had its number before may have."""
+    """The new group, over NCCL if `backend` selects it; an NCCL ring of an earlier group with its id is dropped."""
     rings = sys.modules.get("paddle._cuda.comm.rings")
     if backend == "nccl":
         made = _rings()
@@ -95,7 +94,7 @@ def _lives(ring: int) -> bool:
 
 
 def serves(ring: int) -> bool:
-    """Whether a ring goes over NCCL."""
+    """Whether a ring uses NCCL."""
     from paddle._cuda.comm import rings
 
     return rings.serves(ring)

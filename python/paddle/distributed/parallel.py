@@ -1,4 +1,4 @@
-"""Which process of a job this is, and joining the others."""
+"""The rank of this process, and the initialization of collective communication."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["init_parallel_env"]
 
 
 class ParallelEnv:
-    """What the environment variables of a launched process say about it.
+    """The environment variables of a launched process.
 
-    They are read when the object is made: ``PADDLE_TRAINER_ID``, ``PADDLE_TRAINERS_NUM``, ``FLAGS_selected_gpus``,
+    They are read by the constructor: ``PADDLE_TRAINER_ID``, ``PADDLE_TRAINERS_NUM``, ``FLAGS_selected_gpus``,
     ``PADDLE_TRAINER_ENDPOINTS``, ``PADDLE_CURRENT_ENDPOINT`` and ``FLAGS_nccl_nrings``.
 
     Raises:
-        ValueError: a variable is not the number it should be.
+        ValueError: for a variable that is not a valid number.
 
     Examples:
         >>> import paddle.distributed as dist
@@ -55,7 +55,7 @@ class ParallelEnv:
 
     @property
     def world_size(self) -> int:
-        """How many processes there are (``PADDLE_TRAINERS_NUM``, 1 by default)."""
+        """The number of processes (``PADDLE_TRAINERS_NUM``, 1 by default)."""
         return self._world_size
 
     @property
@@ -88,7 +88,7 @@ Env = ParallelEnv
 
 
 class ParallelStrategy:
-    """What `prepare_context` of 1.8 gave to `DataParallel`: the numbers of `ParallelEnv`, to be changed at will."""
+    """The argument of 1.8's `DataParallel`: the values of `ParallelEnv`, which may be changed."""
 
     def __init__(self) -> None:
         env = ParallelEnv()
@@ -103,10 +103,10 @@ def prepare_context(strategy=None):
     """The name of `init_parallel_env` in 1.8.
 
     Args:
-        strategy (ParallelStrategy, optional): what the environment says, by default.
+        strategy (ParallelStrategy, optional): by default that of the environment.
 
     Returns:
-        ParallelStrategy|None: the strategy, or None for a process that is alone.
+        ParallelStrategy|None: the strategy, or None for a single process.
 
     Examples:
         >>> import paddle
@@ -121,9 +121,9 @@ def prepare_context(strategy=None):
 
 
 _global_parallel_env: ParallelEnv | None = None
-# The groups that have been asked for, by number: each keeps the work it has started.
+# The groups by id: each keeps its started work.
 _groups: dict[int, Any] = {}
-# What new_group made: such a group ends with its last user.
+# Groups of new_group: weak references, so that a group ends with its last user.
 _made_groups: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
@@ -135,17 +135,17 @@ def _get_global_parallel_env() -> ParallelEnv:
 
 
 def init_parallel_env() -> None:
-    """Join the other processes of the job; a process that is alone is left as it is.
+    """Joins the other processes of the job; does nothing in a single process.
 
-    Call it once at the start of a script that `paddle.distributed.launch` or `spawn` runs in several processes. Where
-    the others are found is in the environment: the launcher sets ``PADDLE_MASTER`` and listens there; where the
-    variables are set by hand, rank 0 listens, at ``PADDLE_MASTER`` or at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
-    With ``OAR_BACKEND=mpi`` and mpi4py, mpirun starts the processes, and their data goes through MPI. With
-    ``OAR_BACKEND=nccl`` and CuPy, what lies on CUDA devices goes through NCCL.
+    Call it once at the start of a script that `paddle.distributed.launch` or `spawn` runs in several processes. The
+    rendezvous is in the environment: the launcher sets ``PADDLE_MASTER`` and listens there; where the variables are set
+    by hand, rank 0 listens, at ``PADDLE_MASTER`` or at the first of the ``PADDLE_TRAINER_ENDPOINTS``.
+    With ``OAR_BACKEND=mpi`` and mpi4py, mpirun starts the processes, and MPI is the transport. With
+    ``OAR_BACKEND=nccl`` and CuPy, NCCL is the transport of CUDA Tensors.
 
     Raises:
-        ValueError: a variable of the environment is missing or wrong.
-        RuntimeError: the others did not come in time (``OAR_INIT_TIMEOUT`` seconds, 300 by default).
+        ValueError: an environment variable is missing or invalid.
+        RuntimeError: the others did not join within ``OAR_INIT_TIMEOUT`` seconds (300 by default).
 
     Examples:
         >>> import warnings
@@ -182,8 +182,9 @@ def init_parallel_env() -> None:
 
 
 def _leave() -> None:
-    """The end of this process in its job. One that ends by an error, for which others may wait, spares the interpreter
-    the search for circles among all objects: a tenth of a second of CPU."""
+    """Leaves the job at exit. After an error, for which others may wait, garbage collection at exit is skipped: it
+    takes
+    a tenth of a second."""
     joined = _core.dist.joined()
     _core.dist.leave()
     if joined and getattr(sys, "last_value", None) is not None:
@@ -191,34 +192,34 @@ def _leave() -> None:
 
 
 _watching = False
-# Also for a process that Programs have made join.
+# also for a process that joined by a Program
 atexit.register(_leave)
 
 
 def watch_the_end() -> None:
-    """Leave in order when the process ends; tell the others of an exception; SIGUSR1 prints the debug report."""
+    """Installs handlers: leave the job at exit, report an uncaught exception, print the state of the job on SIGUSR1."""
     global _watching
     if _watching:
         return
     _watching = True
-    # A child of multiprocessing ends without calling what atexit knows.
+    # A child of multiprocessing ends without its atexit handlers.
     multiprocessing.util.Finalize(None, _core.dist.leave, exitpriority=-100)
     before = sys.excepthook
 
-    def tell(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
+    def report_exception(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
         abort(value)
         before(kind, value, trace)
 
-    sys.excepthook = tell
+    sys.excepthook = report_exception
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
         signal.signal(signal.SIGUSR1, lambda *_: print(report(), file=sys.stderr, end="", flush=True))
 
 
 def abort(reason: BaseException | str) -> None:
-    """Tell the other processes that this one cannot go on, and why: their waits end with a RuntimeError of it."""
+    """Reports to the other processes that this one failed, and why: their waits end with a RuntimeError."""
     if isinstance(reason, BaseException):
         text = str(reason).strip().split("\n")[0]
-        cause.tell(reason)
+        cause.report(reason)
         reason = f"{type(reason).__name__}: {text}" if text else type(reason).__name__
     _core.dist.abort(reason)
 
@@ -235,7 +236,7 @@ def get_rank() -> int:
 
 
 def get_world_size() -> int:
-    """How many processes the job has (``PADDLE_TRAINERS_NUM``, 1 by default).
+    """The number of processes of the job (``PADDLE_TRAINERS_NUM``, 1 by default).
 
     Examples:
         >>> import paddle.distributed as dist
@@ -257,12 +258,12 @@ def is_initialized() -> bool:
 
 
 def report(timeout: float = 2.0) -> str:
-    """Who is in what operation, and waits for whom, a line for each: for a job that seems to stand still.
+    """A line for each rank with its current operation and the ranks that it waits for: to debug a job that hangs.
 
     In a launched job the signal SIGUSR1 prints it.
 
     Args:
-        timeout (float): how many seconds to wait for what the other ranks know; then it is of this rank alone.
+        timeout (float): seconds to wait for the other ranks; then the report has only this rank.
 
     Examples:
         >>> import paddle.distributed as dist

@@ -1,20 +1,20 @@
-"""The files by which servers publish their ports (written in rust/ops/distributed/src/exchange/listen.rs)."""
+"""The files with the ports at which servers listen (written by rust/ops/distributed/src/exchange/listen.rs)."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["forget_the_dead", "port_file"]
+__all__ = ["remove_stale_port_files", "port_file"]
 
 
 def port_file(process: int | str) -> Path:
-    """The file of the server that is this process."""
+    """The file of the server of this process."""
     return Path(f"/tmp/paddle.{process}.port")
 
 
-def forget_the_dead() -> None:
-    """Remove the files of servers of this user that were killed since."""
+def remove_stale_port_files() -> None:
+    """Removes the files of this user's servers that were killed."""
     every = port_file("*")
     for path in every.parent.glob(every.name):
         number = path.name.split(".")[1]
@@ -22,4 +22,4 @@ def forget_the_dead() -> None:
             if number.isdecimal() and path.lstat().st_uid == os.geteuid() and not Path("/proc", number).exists():
                 path.unlink()
         except OSError:
-            continue  # somebody else has been quicker
+            continue  # removed by another process

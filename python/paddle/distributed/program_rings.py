@@ -1,4 +1,4 @@
-"""Operators by which a Program makes its rings and hands the parameters of rank 0 out, and what operators are for."""
+"""Operators that create the rings of a Program and broadcast rank 0's parameters, and predicates on operators."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__: list[str] = []
 
 
 def is_update(op: Any) -> bool:
-    """Whether an operator makes a parameter's next value of its gradient."""
+    """Whether an operator updates a parameter by its gradient."""
     return all(slot in op.input_names for slot in ("Param", "Grad", "LearningRate"))
 
 
 def is_loss_grad(op: Any) -> bool:
-    """Whether an operator makes the gradient of the loss, from which backward starts."""
+    """Whether an operator creates the gradient of the loss, where backward starts."""
     return op._has_role(OpRole.Backward) and op._has_role(OpRole.Loss)
 
 
-def _take_part() -> None:
-    """What a process does that is to be in a ring."""
+def _prepare_process() -> None:
+    """Selects the transport and installs exit handlers, before the first ring."""
     mpi.begin()
     nccl.begin()
     watch_the_end()
@@ -42,11 +42,11 @@ def append_ring(
     wait_port: bool,
     role: OpRole = OpRole.Forward,
 ) -> None:
-    """Appends to `program` that its process is `rank` of the ring of all `endpoints`, which find each other there.
+    """Appends the creation of the ring `ring`, in which this process is `rank` of `endpoints`.
 
     With `wait_port` rank 0 returns once the others listen.
     """
-    _take_part()
+    _prepare_process()
     others = [e for e in endpoints if e != endpoint]
     if rank == 0 and wait_port:
         wait_server_ready(others)
@@ -67,11 +67,11 @@ def append_ring(
 
 
 def append_world(program: Any, endpoints: list[str], rank: int, how: Any) -> Any:
-    """Appends to `program` that its process is `rank` of all `endpoints`, in as many rings as `how` says.
+    """Appends the creation of the rings of all `endpoints`, in which this process is `rank`.
 
-    `how` is a BuildStrategy or a DistributeTranspilerConfig. Returns the variable of the first ring.
+    `how`, a BuildStrategy or a DistributeTranspilerConfig, has their number. Returns the variable of the first ring.
     """
-    _take_part()
+    _prepare_process()
     names = ["NCCLID", *(f"NCCLID_{i}" for i in range(1, how.nccl_comm_num))]
     if how.use_hierarchical_allreduce:
         names += [f"Hierarchical_{side}_NCCLID_{i}" for i in range(how.nccl_comm_num) for side in ("inter", "exter")]
@@ -93,7 +93,7 @@ def append_world(program: Any, endpoints: list[str], rank: int, how: Any) -> Any
 
 
 def append_broadcasts(block: Any, parameters: Iterable[Any], rings: int, role: OpRole = OpRole.Forward) -> None:
-    """Appends that every parameter which is not distributed gets the value of rank 0, over one ring after the other."""
+    """Appends broadcasts of rank 0's parameters, except distributed ones, over the rings round robin."""
     last = None
     for number, last in enumerate(p for p in parameters if not p.is_distributed):
         block.append_op(
@@ -107,7 +107,7 @@ def append_broadcasts(block: Any, parameters: Iterable[Any], rings: int, role: O
 
 
 def append_syncs(block: Any, var: Any, rings: int, role: OpRole, at: int | None = None) -> None:
-    """The ends of what was started in all rings, appended, or inserted from the place `at` on."""
+    """Appends, or inserts from index `at` on, synchronizations of all rings."""
     for ring in range(rings):
         how: dict[str, Any] = {
             "type": "c_sync_comm_stream",

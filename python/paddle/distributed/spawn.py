@@ -1,4 +1,4 @@
-"""`spawn`: a function in several processes that train together."""
+"""`spawn`: runs a function in several processes of one job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddle import device
 
-# The launcher's modules are imported where they are used: `import paddle` does without them.
+# The launcher's modules are imported where they are used, which keeps `import paddle` fast.
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
@@ -29,16 +29,16 @@ __all__ = ["spawn"]
 
 _OPTIONS = ("start_method", "ips", "gpus", "print_config")
 _FORMER_OPTIONS = ("selected_gpus", "started_port", "cluster_node_ips", "node_ip", "use_paddlecloud")
-# What is left to a process between SIGTERM and SIGKILL, and to the others after one has failed.
+# Seconds between SIGTERM and SIGKILL, and for the other processes after a failure.
 _PATIENCE = 3.0
-# Contexts whose processes have not all been joined: they hold the rendezvous.
+# Contexts with processes that are not joined: they hold the rendezvous.
 _unfinished: set[MultiprocessContext] = set()
 _environment_lock = threading.Lock()
 
 
 class ProcessFailed(Exception):
-    """A process of `spawn` has failed. `index` is its number, `exitcode` its exit code (minus a signal's number);
-    an exception's traceback is part of the message, and the exception the ``__cause__`` where it could be sent."""
+    """A process of `spawn` has failed. `index` is its index, `exitcode` its exit code (minus a signal's number);
+    the message has the traceback of an exception, which is the ``__cause__`` where it could be pickled."""
 
     def __init__(self, message: str, index: int, exitcode: int | None):
         super().__init__(message)
@@ -46,14 +46,14 @@ class ProcessFailed(Exception):
 
 
 class _Inbox:
-    """The values that one process sends; as much of multiprocessing.SimpleQueue as a reader needs."""
+    """The values that one process sends: the reading side of multiprocessing.SimpleQueue."""
 
     def __init__(self, connection: Connection):
         self.connection: Connection | None = connection
         self._values: deque[tuple[bool, Any]] = deque()
 
     def pump(self) -> None:
-        """Take one message in, so that a sender with a large one can go on."""
+        """Receives one message, which unblocks the sender of a large one."""
         if self.connection is None:
             return
         try:
@@ -61,20 +61,20 @@ class _Inbox:
         except (EOFError, OSError):
             self.connection.close()
             self.connection = None
-        except Exception as e:  # a value that cannot be made here
+        except Exception as e:  # a value that cannot be unpickled here
             self._values.append((False, e))
 
     def empty(self) -> bool:
-        """Whether there is nothing to get at the moment."""
+        """Whether no value is available."""
         while self.connection is not None and self.connection.poll(0):
             self.pump()
         return not self._values
 
     def get(self) -> Any:
-        """The next value, waiting for it.
+        """Waits for the next value.
 
         Raises:
-            EOFError: when the process has ended and sends no more.
+            EOFError: when the process has ended.
         """
         while not self._values:
             if self.connection is None:
@@ -156,7 +156,7 @@ def _get_subprocess_env_list(nprocs: int, options: Mapping[str, Any]) -> list[di
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """A new interpreter reads its environment before it can be told anything."""
+    """Context: sets the variables that a new interpreter reads at its start."""
     with _environment_lock:
         former = {k: os.environ.get(k) for k in variables}
         os.environ.update(variables)
@@ -171,7 +171,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _sendable(error: BaseException) -> bytes | None:
-    """The exception as bytes, where it comes back whole."""
+    """The pickled exception, or None where it cannot be unpickled."""
     try:
         data = pickle.dumps(error.with_traceback(None))
         pickle.loads(data)
@@ -183,7 +183,7 @@ def _sendable(error: BaseException) -> bytes | None:
 def _func_wrapper(
     func: Callable, args: tuple, errors: Connection, results: Connection, variables: dict[str, str], cores: list[int]
 ) -> None:
-    """What the new process runs."""
+    """The main function of a new process."""
     for name in ("http_proxy", "https_proxy"):
         os.environ.pop(name, None)
     os.environ.update(variables)
@@ -194,7 +194,7 @@ def _func_wrapper(
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except Exception as e:
-        # The others must not wait for this process; only who has joined them has loaded that module.
+        # The others must not wait for this process; the module is loaded only in a process that has joined.
         parallel = sys.modules.get("paddle.distributed.parallel")
         if parallel is not None:
             parallel.abort(e)
@@ -208,8 +208,8 @@ class MultiprocessContext:
 
     Attributes:
         processes (list): the `multiprocessing` processes, by rank.
-        return_queues (list): for each process, what its function has returned: ``get()`` and ``empty()``.
-        error_queues (list): for each process, the traceback of its exception, if there is one.
+        return_queues (list): for each process, a queue with the result of its function: ``get()`` and ``empty()``.
+        error_queues (list): for each process, a queue with the traceback of its exception.
     """
 
     def __init__(
@@ -223,17 +223,17 @@ class MultiprocessContext:
     ):
         self.processes, self.error_queues, self.return_queues = processes, error_queues, return_queues
         self.sentinels = {p.sentinel: i for i, p in enumerate(processes)}
-        # What hosts the rendezvous, what outlives this process, the rank of the first of `processes`.
+        # The rendezvous store, the guard process, the rank of the first of `processes`.
         self._held, self._guard, self._first = held, watcher, first
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until a process has ended, or `timeout` seconds.
+        """Waits until a process has ended, or `timeout` seconds.
 
         Returns:
-            bool: whether all have ended well.
+            bool: whether all have ended successfully.
 
         Raises:
-            ProcessFailed: one has failed; the others have been ended.
+            ProcessFailed: one has failed; the others are terminated.
         """
         from multiprocessing.connection import wait
 
@@ -264,13 +264,13 @@ class MultiprocessContext:
         return not self.sentinels
 
     def _cause(self, failed: list[int]) -> int:
-        """Which failure made the others: a signal's, or that of the rank that says so, once it has ended."""
+        """The failure that caused the others: a signal's, or that of the rank reported as first, once it has ended."""
         killed = [i for i in failed if self.processes[i].exitcode < 0]
         if killed:
             return min(killed)
         from .launch import cause
 
-        rank = cause.told(self._held)
+        rank = cause.reported(self._held)
         index = -1 if rank is None else rank - self._first
         if not 0 <= index < len(self.processes):
             return min(failed)
@@ -278,7 +278,7 @@ class MultiprocessContext:
         return index if self.processes[index].exitcode else min(failed)
 
     def _end(self) -> None:
-        """End all that still run, and what they have started."""
+        """Terminates all running processes and their children."""
         from .launch import guard
 
         running = {p.pid for p in self.processes if p.is_alive()}
@@ -290,7 +290,7 @@ class MultiprocessContext:
 
     def _close(self) -> None:
         for q in (*self.error_queues, *self.return_queues):
-            q.empty()  # takes in what is there
+            q.empty()  # receives pending messages
         if self._guard is not None:
             self._guard.close()
         self._held = self._guard = None
@@ -328,29 +328,29 @@ def _nprocs(nprocs: int) -> int:
 
 
 def spawn(func, args=(), nprocs=-1, join=True, daemon=False, **options):
-    """Call a function in several processes that train together.
+    """Runs a function in several processes of one job.
 
-    Each process learns its rank from the environment, as if `paddle.distributed.launch` had started it, and calls
+    The environment of each process has its rank, as with `paddle.distributed.launch`; it calls
     ``paddle.distributed.init_parallel_env()`` to join the others. Guard the call by ``if __name__ == "__main__":``.
 
     Args:
-        func (Callable): the function, one that pickle finds by its name in a module.
+        func (Callable): the function; it must be picklable.
         args (tuple, optional): its arguments. Default: none.
-        nprocs (int, optional): how many processes. Default: -1, one for each GPU; on CPUs as many as the environment
-            variable ``CPU_NUM`` says, else one for each core.
+        nprocs (int, optional): the number of processes. Default: -1, one for each GPU; on CPUs the value of the
+            environment variable ``CPU_NUM``, else one for each core.
         join (bool, optional): wait for all of them. Default: True.
-        daemon (bool, optional): they end with this process, and can start none of their own. Default: False.
+        daemon (bool, optional): they end with this process, and cannot start processes. Default: False.
         **options: ``start_method`` ("spawn", the default, "fork" or "forkserver"), ``gpus`` (such as "0,1", one for
             each process), ``ips`` (addresses of all nodes; each of them calls spawn), ``print_config`` (bool), and the
-            former ``selected_gpus``, ``started_port``, ``cluster_node_ips``, ``node_ip``, ``use_paddlecloud``.
+            deprecated ``selected_gpus``, ``started_port``, ``cluster_node_ips``, ``node_ip``, ``use_paddlecloud``.
 
     Returns:
         MultiprocessContext: ``processes``, ``return_queues``, and ``join(timeout)``.
 
     Raises:
-        ValueError: for an option that there is not, or GPUs that cannot be.
+        ValueError: for an unknown option, or invalid GPUs.
         RuntimeError: more processes than GPUs.
-        ProcessFailed: (by join) a process raised, with its traceback, or ended otherwise; the others have been ended.
+        ProcessFailed: (by join) a process raised, with its traceback, or ended abnormally; the others are terminated.
 
     Examples:
         >>> import math

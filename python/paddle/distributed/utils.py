@@ -1,6 +1,6 @@
-"""Helpers of the launcher of 2.0.2, for scripts that start processes by themselves.
+"""Helpers of 2.0.2's launcher, for scripts that start processes themselves.
 
-`paddle.distributed.launch` and `spawn` do not go through these: they start processes that end with their launcher.
+`paddle.distributed.launch` and `spawn` do not use these: their processes end with the launcher.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _print_arguments(args: Any) -> None:
 
 
 def add_arguments(argname, type, default, help, argparser, **kwargs):  # noqa: A002
-    """Add ``--argname`` to an argparse parser; a bool is read from words such as true, no, 1.
+    """Adds ``--argname`` to an argparse parser; a bool is parsed from words such as true, no, 1.
 
     Examples:
         >>> import argparse
@@ -73,7 +73,7 @@ def _truth(text: str) -> bool:
 
 
 def get_host_name_ip():
-    """This host's name and address, or None where the name has none."""
+    """The name and the address of this host, or None for an unresolvable name."""
     try:
         name = socket.gethostname()
         return name, socket.gethostbyname(name)
@@ -82,7 +82,7 @@ def get_host_name_ip():
 
 
 def find_free_ports(num):
-    """A set of `num` ports that nobody listens at, or None."""
+    """A set of `num` free ports, or None."""
     try:
         return set(ports.free(num))
     except LaunchError:
@@ -90,7 +90,7 @@ def find_free_ports(num):
 
 
 def get_gpus(selected_gpus):
-    """The GPUs of "0,1,2" (None: all), as numbers among those of CUDA_VISIBLE_DEVICES."""
+    """The GPUs of "0,1,2" (None: all), as indices into CUDA_VISIBLE_DEVICES."""
     if selected_gpus is None:
         return collective.gpu_ids(None, os.environ)
     visible = os.getenv("CUDA_VISIBLE_DEVICES")
@@ -104,7 +104,7 @@ def get_gpus(selected_gpus):
 
 
 def get_cluster(node_ips, node_ip, trainer_endpoints, selected_gpus):
-    """The cluster with one process a GPU on every node, and of it the node `node_ip`."""
+    """The cluster with one process for each GPU on every node, and its node `node_ip`."""
     return make(list(node_ips), node_ip, trainer_endpoints, list(selected_gpus))
 
 
@@ -133,7 +133,7 @@ def _prepare_trainer_env(cluster: Cluster, trainer: Trainer) -> dict[str, str]:
 
 
 class TrainerProc:
-    """A process that `start_local_trainers` has started."""
+    """A process of `start_local_trainers`."""
 
     def __init__(self):
         self.proc: subprocess.Popen | None = None
@@ -145,7 +145,7 @@ class TrainerProc:
 
 
 def start_local_trainers(cluster, pod, training_script, training_script_args, log_dir=None):
-    """Start the script once for each trainer of this node, with its environment; `log_dir` takes their output."""
+    """Starts the script for each trainer of this node, with its environment; `log_dir` is for their output."""
     shared = {k: v for k, v in os.environ.items() if k not in ("http_proxy", "https_proxy")}
     started = []
     for number, trainer in enumerate(pod.trainers):
@@ -164,7 +164,7 @@ def start_local_trainers(cluster, pod, training_script, training_script_args, lo
 
 
 def pull_worker_log(tp):
-    """Copy what a process has added to its log to the standard output."""
+    """Copies new output of a process from its log to the standard output."""
     if tp.log_fn is None:
         return
     with open(tp.log_fn.name, "rb") as f:
@@ -175,10 +175,10 @@ def pull_worker_log(tp):
 
 
 def watch_local_trainers(procs, nranks):
-    """Look once at the processes: whether one still runs.
+    """Polls the processes once: whether one still runs.
 
     Raises:
-        SystemExit: one has failed; the others have been ended.
+        SystemExit: one has failed; the others are terminated.
     """
     for p in procs:
         if p.local_rank == 0:
@@ -186,14 +186,16 @@ def watch_local_trainers(procs, nranks):
     codes = [p.proc.poll() for p in procs]
     failed = [p.rank for p, code in zip(procs, codes, strict=True) if code]
     if failed:
-        logger.error("of %d trainers the ranks %s have failed: the others are ended; see their logs", nranks, failed)
+        logger.error(
+            "of %d trainers the ranks %s have failed: the others are terminated; see their logs", nranks, failed
+        )
         terminate_local_procs(procs)
         raise SystemExit(1)
     return None in codes
 
 
 def terminate_local_procs(procs):
-    """End the processes: SIGTERM, and SIGKILL after 3 seconds."""
+    """Terminates the processes: SIGTERM, and SIGKILL after 3 seconds."""
     for p in procs:
         if p.proc.poll() is None:
             p.proc.terminate()

@@ -1,9 +1,8 @@
-"""Starts the processes of a job: ``python -m paddle.distributed.launch [flags] script [arguments]``.
+"""The launcher: ``python -m paddle.distributed.launch [flags] script [arguments]`` starts the processes of a job.
 
-Collective mode (the default) starts one process a GPU, or ``--nproc_per_node`` of them on CPUs; parameter-server mode
-(``--server_num``, ``--worker_num``, ``--servers``, ``--workers``) starts servers and workers. Each process learns its
-place from the environment variables of Paddle 2.0.2. One launcher runs on every node (``--ips``, or SLURM, MPI,
-Kubernetes).
+Collective mode (the default) starts one process for each GPU, or ``--nproc_per_node`` of them on CPUs; parameter-server
+mode (``--server_num``, ``--worker_num``, ``--servers``, ``--workers``) starts servers and workers. Each process gets
+the environment variables of Paddle 2.0.2. One launcher runs on every node (``--ips``, or SLURM, MPI, Kubernetes).
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ __all__ = ["launch"]
 
 
 def launch(argv: Sequence[str] | None = None) -> None:
-    """Start the job that `argv` (default: the command line) describes, and stay until it has ended.
+    """Starts the job described by `argv` (default: the command line); returns when it has ended.
 
     Raises:
         SystemExit: with the status of the first process that failed, 128 and the signal's number where a signal ended
-            it, 130 after Ctrl-C; 2 for flags that cannot be; 0 is a plain return.
+            it, 130 after Ctrl-C; 2 for invalid flags. A successful job returns.
 
     Examples:
         >>> from paddle.distributed.launch import launch

@@ -1,16 +1,16 @@
-"""The flags of Paddle 2.0.2's launcher, those of 1.8's that it lacks, and our own."""
+"""The launcher's flags: those of Paddle 2.0.2, of 1.8, and Oar's own."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-# What makes a job a parameter-server job.
+# The flags of a parameter-server job.
 PS_FLAGS = ("servers", "workers", "heter_workers", "server_num", "worker_num", "heter_worker_num", "http_port")
 
 
 class LaunchError(ValueError):
-    """What the user asked for cannot be done; the message says what to change."""
+    """An invalid flag or environment; the message says what to change."""
 
 
 def _yes(text: str) -> bool:
@@ -39,7 +39,7 @@ def port(text: str) -> int:
 
 
 def parser(prog: str) -> argparse.ArgumentParser:
-    """All flags. What stands after the script is the script's."""
+    """The parser of all flags. Arguments after the script are the script's."""
     p = argparse.ArgumentParser(prog=prog, description="Start the processes of a training job.")
     base = p.add_argument_group("base")
     base.add_argument(
@@ -47,7 +47,9 @@ def parser(prog: str) -> argparse.ArgumentParser:
         default="log",
         help="folder of each process's log (default: %(default)s); '' prints everything to the terminal",
     )
-    base.add_argument("--nproc_per_node", type=count, help="processes on this node (default: one a GPU, or 1 on CPUs)")
+    base.add_argument(
+        "--nproc_per_node", type=count, help="processes on this node (default: one for each GPU, or 1 on CPUs)"
+    )
     base.add_argument("--gpus", help="GPUs to use, e.g. 0,1,2,3; one process each")
     base.add_argument("--selected_gpus", dest="gpus", help="the same")
     base.add_argument("training_script", help="the script that every process runs")
@@ -59,19 +61,18 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--cluster_node_ips",
         help="addresses of all nodes, the first hosts the rendezvous (default: 127.0.0.1)",
     )
-    collective.add_argument("--node_ip", help="which of them is this node (default: found out)")
+    collective.add_argument("--node_ip", help="the address of this node, one of them (default: detected)")
     collective.add_argument(
         "--started_port",
         type=port,
-        help="port of a node's first process (default: a free one "
-        "on one node, 6070 on several); FLAGS_START_PORT says the same",
+        help="port of a node's first process (default: a free one on one node, 6070 on several); or FLAGS_START_PORT",
     )
     collective.add_argument(
         "--use_paddlecloud",
         action="store_true",
-        help="PaddleCloud's environment must be there "
+        help="requires PaddleCloud's environment "
         "(PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM); without this flag it is "
-        "used where it is",
+        "used if present",
     )
 
     ps = p.add_argument_group("parameter-server mode")
@@ -92,13 +93,13 @@ def parser(prog: str) -> argparse.ArgumentParser:
     )
     own.add_argument("--print_config", type=_yes, default=True, help="print what is started (default: true)")
     own.add_argument(
-        "--log_level", type=int, default=20, help="accepted for 1.8's sake; 30 and more say --print_config=false"
+        "--log_level", type=int, default=20, help="accepted as in 1.8; 30 and more mean --print_config=false"
     )
     return p
 
 
 def parse(argv: Sequence[str] | None, prog: str = "python -m paddle.distributed.launch") -> argparse.Namespace:
-    """The flags as a Namespace with `ps` (bool) added; exits with status 2 on flags that cannot be."""
+    """The flags as a Namespace with `ps` (bool) added; exits with status 2 for invalid flags."""
     p = parser(prog)
     args = p.parse_args(argv)
     args.ps = any(getattr(args, name) for name in PS_FLAGS)

@@ -1,4 +1,4 @@
-"""Which rank failed first. The others fail because of it, and may well have ended before it has."""
+"""The rank that failed first, in the rendezvous store: the others fail because of it, and may end before it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ KEY = "launch/cause"
 _PATIENCE = 1.0
 
 
-def tell(error: BaseException) -> None:
-    """In a rank that cannot go on: say so in the rendezvous store, unless another rank has, or was the reason.
+def report(error: BaseException) -> None:
+    """In a failed rank: records it in the rendezvous store, unless another rank is recorded or caused the failure.
 
-    To be called before the others are told. Never raises: the error that is on its way must not be lost.
+    Call it before the failure is reported to the other ranks. Never raises: the original error must not be lost.
     """
     master, rank = os.environ.get("PADDLE_MASTER"), os.environ.get("PADDLE_TRAINER_ID", "")
-    # Unavailable is what operations raise when another rank is lost.
+    # operations raise Unavailable when another rank is lost
     if not master or not rank or getattr(error, "kind", "") == "Unavailable":
         return
     try:
@@ -28,8 +28,8 @@ def tell(error: BaseException) -> None:
         return
 
 
-def told(held: Any) -> int | None:
-    """In who hosts the store: the rank that failed first, where one has said so."""
+def reported(held: Any) -> int | None:
+    """In the host of the store (`held`): the recorded rank, or None."""
     if held is None:
         return None
     try:

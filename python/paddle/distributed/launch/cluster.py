@@ -1,4 +1,4 @@
-"""The nodes of a job as the helpers of 2.0.2 describe them; `paddle.distributed.utils` shows them."""
+"""The nodes of a job as described by 2.0.2's helpers; re-exported by `paddle.distributed.utils`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(eq=True)
 class Hdfs:
-    """Where a job's files are on HDFS."""
+    """The location of a job's files on HDFS."""
 
     hdfs_ugi: str | None = None
     hdfs_name: str | None = None
@@ -107,8 +107,7 @@ class Cluster:
 
 
 def make(node_ips: list[str], node_ip: str, trainer_endpoints: list, devices: list) -> tuple[Cluster, Pod]:
-    """The cluster, and of it this node. `devices` has an entry for each process of a node: a GPU, a list of them, or
-    None."""
+    """The cluster and this node. `devices` has an entry for each process of a node: a GPU, a list of them, or None."""
     assert isinstance(trainer_endpoints, list), "trainer_endpoints: a list is expected"
     cluster, rank = Cluster(), 0
     for number, (ip, endpoints) in enumerate(zip(node_ips, trainer_endpoints, strict=False)):

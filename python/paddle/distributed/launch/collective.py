@@ -1,4 +1,4 @@
-"""Collective mode: equal processes that train together."""
+"""Collective mode: the processes of one node, all of them trainers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .job import TRAINER, Job, Process, identity
 
 
 def gpu_count(env: Mapping[str, str]) -> int:
-    """GPUs that can be used. CuPy is asked, which takes a while, only where there is a driver."""
+    """The number of usable GPUs. CuPy, which is slow to import, is used only where there is a driver."""
     if env.get("CUDA_VISIBLE_DEVICES") == "" or not any(Path("/dev").glob("nvidia[0-9]*")):
         return 0
     from paddle import _cuda
@@ -23,16 +23,16 @@ def gpu_count(env: Mapping[str, str]) -> int:
 
 
 def gpu_ids(listed: str | None, env: Mapping[str, str]) -> list[str]:
-    """The GPUs to use, as numbers among those that CUDA_VISIBLE_DEVICES lets a process see.
+    """The GPUs to use, as indices into CUDA_VISIBLE_DEVICES.
 
     Raises:
-        LaunchError: for one that is not among them.
+        LaunchError: for a GPU that is not visible.
     """
     if not listed:
         return [str(i) for i in range(gpu_count(env))]
     ids = [x.strip() for x in listed.split(",") if x.strip()]
     if len(set(ids)) < len(ids) or not all(x.isdecimal() for x in ids):
-        raise LaunchError(f"--gpus={listed}: different numbers of GPUs are needed, such as 0,1")
+        raise LaunchError(f"--gpus={listed}: distinct GPU indices are needed, such as 0,1")
     visible = env.get("CUDA_VISIBLE_DEVICES")
     if not visible:
         return ids
@@ -63,7 +63,7 @@ def devices(args: argparse.Namespace, env: Mapping[str, str]) -> list[list[str]]
 
 
 def endpoints(place: Placement, count: int) -> list[list[str]]:
-    """The endpoints of each launcher's `count` processes."""
+    """The endpoints of the `count` processes of each launcher."""
     if place.endpoints is not None:
         if len(place.endpoints[0]) < count:
             has = len(place.endpoints[0])
@@ -71,9 +71,9 @@ def endpoints(place: Placement, count: int) -> list[list[str]]:
         return [list(node[:count]) for node in place.endpoints]
     if place.first_port is None:
         return [[ports.join(place.ips[0], p) for p in ports.free(count)]]
-    # Launchers that may share a machine number their ports through; nodes of their own repeat them.
+    # Launchers that may share a machine use consecutive port ranges; separate nodes use the same range.
     through = "" in place.ips
-    # Whoever is not the first knows the others' addresses only where the source names them.
+    # Only launcher 0 is known by address, unless the source of the placement lists all.
     found = []
     for i, ip in enumerate(place.ips):
         first = place.first_port + (i * count if through else 0)
@@ -92,8 +92,8 @@ def plan(
     """The processes of this node in collective mode.
 
     Args:
-        gpus: the GPUs of each process; by default as the flags say.
-        place: this launcher among the others; by default as the flags or the environment say.
+        gpus: the GPUs of each process; by default those of the flags.
+        place: the placement of this launcher; by default that of the flags or the environment.
 
     Raises:
         LaunchError: for flags or an environment that contradict each other.
@@ -133,7 +133,7 @@ def plan(
 def bind_cores(
     processes: list[Process], choice: str | None, env: Mapping[str, str], local_rank: int = 0, local_size: int = 1
 ) -> None:
-    """Divide the cores among the processes, unless the user says otherwise."""
+    """Divides the cores among the processes, unless the user has set the number of threads."""
     if not cores.wanted(choice, env):
         return
     for p, own in zip(processes, cores.divide(len(processes), None, local_rank, local_size), strict=True):

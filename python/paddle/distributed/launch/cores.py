@@ -1,4 +1,4 @@
-"""Dividing a node's cores among its processes."""
+"""The partition of a node's cores over its processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def _key(cpu: int) -> tuple[int, int, int]:
-    """Sorts threads of one core, and cores of one package, next to each other."""
+    """A sort key: package, core, thread."""
     folder = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
     try:
         return int((folder / "physical_package_id").read_text()), int((folder / "core_id").read_text()), cpu
@@ -19,13 +19,13 @@ def _key(cpu: int) -> tuple[int, int, int]:
 def divide(processes: int, cpus: set[int] | None = None, local_rank: int = 0, local_size: int = 1) -> list[list[int]]:
     """The cores of each of `processes` processes of this launcher, the `local_rank`th of `local_size` on this node.
 
-    Neighbours in one package go to one process. Where there are fewer cores than processes nobody is bound to one:
-    every list is empty.
+    Adjacent cores of a package go to one process. With fewer cores than processes no process is bound: every list is
+    empty.
     """
     if cpus is None:
         cpus = os.sched_getaffinity(0)
     everybody = processes * local_size
-    # A process manager that bound this launcher to a part of the machine has divided among the launchers already.
+    # A process manager that bound this launcher to some cores has already divided them among the launchers.
     if local_size > 1 and len(cpus) < (os.cpu_count() or 1):
         everybody, local_rank = processes, 0
     ordered = sorted(cpus, key=_key)
@@ -37,10 +37,10 @@ def divide(processes: int, cpus: set[int] | None = None, local_rank: int = 0, lo
 
 
 def wanted(choice: str | None, env: Mapping[str, str]) -> bool:
-    """Whether to divide: by the flag, or unless the user counted the threads himself."""
+    """Whether to divide: by the flag, else unless OMP_NUM_THREADS is set."""
     return choice == "divide" or choice is None and "OMP_NUM_THREADS" not in env
 
 
 def threads(cores: list[int]) -> str:
-    """OMP_NUM_THREADS of a process that has these cores (none: there are more processes than cores)."""
+    """OMP_NUM_THREADS of a process with these cores (empty: more processes than cores)."""
     return str(max(1, len(cores)))

@@ -1,5 +1,5 @@
-"""Where this launcher stands among the launchers of the job: from its flags, or from what PaddleCloud, Kubernetes,
-SLURM or MPI put into the environment."""
+"""The placement of this launcher among the launchers of a job: from its flags, or the environment variables of
+PaddleCloud, Kubernetes, SLURM or MPI."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ CLOUD_PORT = 6170
 
 @dataclass(frozen=True)
 class Placement:
-    """One launcher among several. A launcher stands on a node, or (SLURM tasks, MPI ranks) several stand on one."""
+    """One launcher among several: one on each node, or (SLURM tasks, MPI ranks) several on a node."""
 
     source: str
     ips: tuple[str, ...]
     index: int
-    # Where the first launcher hosts the rendezvous; port None: a free one, on the loopback.
+    # The rendezvous, hosted by launcher 0; port None: a free one, on the loopback.
     master: tuple[str, int | None]
-    # The port of the first process of every node; None: free ones.
+    # The port of the first process of each node; None: free ones.
     first_port: int | None = None
-    # Endpoints that the environment prescribes, by launcher.
+    # Endpoints given by the environment, for each launcher.
     endpoints: tuple[tuple[str, ...], ...] | None = None
     local_rank: int = 0
     local_size: int = 1
@@ -41,7 +41,7 @@ class Placement:
 
 
 def number(env: Env, name: str, low: int = 0) -> int | None:
-    """An environment variable that must be an integer of at least `low`, None where it is not set or empty."""
+    """An environment variable that must be an integer of at least `low`; None if it is unset or empty."""
     text = env.get(name, "").strip()
     if not text:
         return None
@@ -62,7 +62,7 @@ def _needed(env: Env, name: str, low: int = 0) -> int:
 
 
 def which(ips: list[str], named: str | None, env: Env) -> int:
-    """The index in `ips` of this node: the one that is named, else POD_IP, else the only address that is local here."""
+    """The index in `ips` of this node: of --node_ip, else POD_IP, else the only local address."""
     for what, ip in (("--node_ip", named), ("POD_IP", env.get("POD_IP"))):
         if ip:
             if ip not in ips:
@@ -93,7 +93,7 @@ def _master_address(env: Env) -> tuple[str, int | None] | None:
 
 
 def from_flags(args: argparse.Namespace, env: Env) -> Placement | None:
-    """--ips, and what 1.8 has beside it."""
+    """From --ips, and the related flags of 1.8."""
     if not args.ips and not args.node_ip:
         return None
     ips = [ip.strip() for ip in (args.ips or args.node_ip).split(",") if ip.strip()]
@@ -110,12 +110,12 @@ def from_flags(args: argparse.Namespace, env: Env) -> Placement | None:
 
 
 def in_cloud(env: Env) -> bool:
-    """Whether PaddleCloud, or its operator for Kubernetes, started this process."""
+    """Whether PaddleCloud, or its Kubernetes operator, started this process."""
     return all(env.get(n) is not None for n in ("PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM"))
 
 
 def from_cloud(args: argparse.Namespace, env: Env) -> Placement | None:
-    """PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM; PADDLE_PORT or DISTRIBUTED_TRAINER_ENDPOINTS."""
+    """From PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM and the endpoints' variables."""
     if not in_cloud(env):
         if args.use_paddlecloud:
             names = "PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID and TRAINER_PORTS_NUM"
@@ -144,7 +144,7 @@ def from_cloud(args: argparse.Namespace, env: Env) -> Placement | None:
 
 
 def _pod_index(env: Env) -> int | None:
-    """This pod's number: by name, by the index of an indexed Job, or by the end of its host name."""
+    """The index of this pod: from a variable, the index of an indexed Job, or the end of its host name."""
     for name in ("PADDLE_NODE_RANK", "PADDLE_RANK", "NODE_RANK", "JOB_COMPLETION_INDEX"):
         found = number(env, name)
         if found is not None:
@@ -163,9 +163,9 @@ def _among(
     local_size: int = 1,
     ips: tuple[str, ...] | None = None,
 ) -> Placement:
-    """Launchers that know the first one's address; the processes' ports follow the rendezvous'."""
+    """A placement by the address of launcher 0; the processes' ports follow the port of the rendezvous."""
     if index >= size:
-        raise LaunchError(f"{source}: this is number {index} of {size} launchers (they count from 0)")
+        raise LaunchError(f"{source}: index {index} of {size} launchers (from 0)")
     if size == 1:
         return Placement(source, ips or ("127.0.0.1",), 0, ("127.0.0.1", None), None, name=name)
     if ips is None:
@@ -174,19 +174,19 @@ def _among(
 
 
 def from_paddle_job(args: argparse.Namespace, env: Env) -> Placement | None:
-    """The training operator's PaddleJob: PADDLE_MASTER and PADDLE_NNODES."""
+    """From PADDLE_MASTER and PADDLE_NNODES of the training operator's PaddleJob."""
     size = number(env, "PADDLE_NNODES", 1)
     if size is None or not env.get("PADDLE_MASTER"):
         return None
     host, port = ports.split(env["PADDLE_MASTER"])
     index = _pod_index(env)
     if index is None:
-        raise LaunchError("PADDLE_NNODES is set, but nothing says which node this is: set PADDLE_NODE_RANK")
+        raise LaunchError("PADDLE_NNODES is set, but the index of this node is unknown: set PADDLE_NODE_RANK")
     return _among("PADDLE_MASTER", size, index, (host, port or DEFAULT_PORT), env.get("PADDLE_JOB_ID"))
 
 
 def from_master_address(args: argparse.Namespace, env: Env) -> Placement | None:
-    """MASTER_ADDR and MASTER_PORT, with WORLD_SIZE and RANK of pods, or NNODES and NODE_RANK."""
+    """From MASTER_ADDR and MASTER_PORT, with WORLD_SIZE and RANK of pods, or NNODES and NODE_RANK."""
     master = _master_address(env)
     if master is None:
         return None
@@ -199,7 +199,7 @@ def from_master_address(args: argparse.Namespace, env: Env) -> Placement | None:
 
 
 def expand(nodes: str) -> list[str]:
-    """SLURM's compressed list of hosts, e.g. ``a[01-03,7],b`` as a01, a02, a03, a7, b."""
+    """Expands SLURM's compressed list of hosts, e.g. ``a[01-03,7],b`` as a01, a02, a03, a7, b."""
     found: list[str] = []
     for item in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", nodes):
         names = [""]
@@ -219,7 +219,7 @@ def expand(nodes: str) -> list[str]:
 
 
 def _port_of(env: Env, key: str) -> int:
-    """A port that the launchers of one job agree upon and two jobs rarely share, below the ephemeral ones."""
+    """A port from a hash of the job's name, below the ephemeral range: equal for its launchers, rarely for two jobs."""
     digits = [int(n) for n in re.findall(r"\d+", key)] or [0]
     mixed = 0
     for n in digits:
@@ -228,9 +228,9 @@ def _port_of(env: Env, key: str) -> int:
 
 
 def from_slurm(args: argparse.Namespace, env: Env) -> Placement | None:
-    """A step that srun started: one launcher a task. The script of sbatch is no step, and its launcher is alone."""
+    """From a step of srun: one launcher for each task. A script of sbatch is not a step."""
     step = number(env, "SLURM_STEP_ID")
-    # The numbers at the upper end are the batch script, the extern step and interactive steps.
+    # The highest step ids are the batch script, the extern step and interactive steps.
     if step is None or step >= 0xFFFFFFF0:
         return None
     tasks = number(env, "SLURM_STEP_NUM_TASKS", 1) or number(env, "SLURM_NTASKS", 1)
@@ -251,7 +251,7 @@ def from_slurm(args: argparse.Namespace, env: Env) -> Placement | None:
 
 
 def _tasks_on(env: Env, node: int, guess: int) -> int:
-    """SLURM_STEP_TASKS_PER_NODE, e.g. ``2(x3),1``, at one node."""
+    """The number of tasks on a node, from SLURM_STEP_TASKS_PER_NODE, e.g. ``2(x3),1``."""
     listed: list[int] = []
     text = env.get("SLURM_STEP_TASKS_PER_NODE") or env.get("SLURM_TASKS_PER_NODE") or ""
     for n, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
@@ -274,7 +274,7 @@ _MPI = (
 
 
 def from_mpi(args: argparse.Namespace, env: Env) -> Placement | None:
-    """mpirun: one launcher a rank."""
+    """From the variables of mpirun: one launcher for each rank."""
     for name, size_name, index_name, local_size_name, local_rank_name, keys in _MPI:
         size, index = number(env, size_name, 1), number(env, index_name)
         if size is None or index is None:
@@ -285,7 +285,7 @@ def from_mpi(args: argparse.Namespace, env: Env) -> Placement | None:
         if master is None:
             if local_size != size:
                 raise LaunchError(
-                    f"{name} does not say where its rank 0 runs: set MASTER_ADDR (and MASTER_PORT) for "
+                    f"{name} does not provide the address of rank 0: set MASTER_ADDR (and MASTER_PORT) for "
                     "all ranks, e.g. mpirun -x MASTER_ADDR=host -x MASTER_PORT=29500"
                 )
             master = ("127.0.0.1", None)
@@ -306,10 +306,10 @@ ALL_SOURCES: tuple[Source, ...] = (
 
 
 def find(args: argparse.Namespace, env: Env | None = None, sources: tuple[Source, ...] = ALL_SOURCES) -> Placement:
-    """This launcher's place, from the first of the `sources` that knows it; alone where none does.
+    """The placement of this launcher from the first of `sources` that has one; else that of a single launcher.
 
     Raises:
-        LaunchError: where a source contradicts itself or misses something; the message says what to set.
+        LaunchError: for a source that contradicts itself or is incomplete; the message says what to set.
     """
     env = os.environ if env is None else env
     for source in sources:

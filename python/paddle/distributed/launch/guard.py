@@ -1,8 +1,8 @@
-"""Kills the processes of a launcher that was killed. `Guard` runs this file by its path, without paddle.
+"""The guard process: terminates the processes of a killed launcher. `Guard` runs this file by its path, without paddle.
 
-It reads from its standard input what there is to kill: ``g PGID`` a process group, ``t PID`` a process and all that
-descend from it, ``- PID`` no longer, ``d PATH`` a folder to remove, ``bye``. An end of file without ``bye`` is the
-launcher's death.
+It reads commands from its standard input: ``g PGID`` registers a process group, ``t PID`` a process with its
+descendants, ``- PID`` unregisters, ``d PATH`` registers a folder to remove, ``bye`` ends. An end of file without
+``bye`` means that the launcher was killed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import sys
 import time
 import weakref
 
-# What a process has between SIGTERM and SIGKILL.
+# Seconds between SIGTERM and SIGKILL.
 PATIENCE = 1.0
 
 
 def status(pid: int) -> tuple[int, int, str, int] | None:
-    """Parent, process group, state and start time of a process; None where there is none."""
+    """Parent, process group, state and start time of a process; None if it does not exist."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
             text = f.read()
     except OSError:
         return None
-    # The name, in brackets, may hold anything.
+    # the name, in parentheses, may contain any character
     fields = text[text.rindex(b")") + 2 :].split()
     return int(fields[1]), int(fields[2]), fields[0].decode(), int(fields[19])
 
@@ -65,9 +65,9 @@ def send(pids: set[int], number: int) -> None:
 
 
 def end(groups: set[int], trees: set[int], patience: float = PATIENCE) -> None:
-    """SIGTERM to all of them, SIGKILL to those that are left after `patience` seconds."""
+    """Sends SIGTERM to all members, and SIGKILL to those still alive after `patience` seconds."""
     left = members(groups, trees)
-    # One that handles SIGTERM may start others, so trees are remembered by all that belonged to them.
+    # A process that handles SIGTERM may start others: trees keep all their former members.
     known = set(left)
     send(left, signal.SIGTERM)
     limit = time.monotonic() + patience
@@ -87,7 +87,7 @@ def end(groups: set[int], trees: set[int], patience: float = PATIENCE) -> None:
 
 
 def watch() -> None:
-    """Read until the launcher says goodbye or dies."""
+    """Reads commands until ``bye`` or the end of file."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: dict[int, int] = {}
@@ -108,7 +108,7 @@ def watch() -> None:
             groups.pop(int(rest), None)
             trees.pop(int(rest), None)
 
-    # A number that was given to somebody else meanwhile is not ours; a group lives on without its leader.
+    # A reused process id does not count; a group outlives its leader.
     def ours(pid: int, started: int) -> bool:
         now = status(pid)
         return now is None or now[3] == started
@@ -130,7 +130,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Guard:
-    """The launcher's end. The guard has a session of its own, so that what ends the launcher spares it."""
+    """The launcher's side. The guard has its own session, so that signals to the launcher's do not end it."""
 
     def __init__(self) -> None:
         _guards.add(self)
@@ -149,7 +149,7 @@ class Guard:
         try:
             self._process.stdin.write(os.fsencode(text) + b"\n")
         except (BrokenPipeError, ValueError):
-            return  # somebody ended the guard: there is no one left to tell
+            return  # the guard was killed
 
     def group(self, pgid: int) -> None:
         self._say(f"g {pgid}")
@@ -164,12 +164,12 @@ class Guard:
         self._say(f"d {path}")
 
     def abandon(self) -> None:
-        """In a fork of the launcher: the launcher's death must not wait for the fork's."""
+        """In a fork of the launcher: closes the pipe, whose end of file must not wait for the fork."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def close(self) -> None:
-        """All has ended well: the guard goes."""
+        """Ends the guard: all processes have ended."""
         if self._process.stdin is None or self._process.stdin.closed:
             return
         self._say("bye")

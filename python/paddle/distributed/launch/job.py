@@ -1,4 +1,4 @@
-"""What a launcher starts: the processes of one node, each with its environment."""
+"""The job of a launcher: the processes of one node, each with its environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NAMES = {TRAINER: "rank", SERVER: "server", HETER: "heterogeneous worker"}
 
 @dataclass
 class Process:
-    """One process to start."""
+    """The specification of one process."""
 
     role: str
     rank: int
-    # Its number among the processes of its role on this node; names the log.
+    # The index among the processes of its role on this node; in the name of its log.
     index: int
     endpoint: str
     env: dict[str, str] = field(default_factory=dict)
@@ -40,32 +40,32 @@ class Job:
     """The processes of this node, and the rendezvous of all nodes."""
 
     processes: list[Process]
-    # All trainers' endpoints, on every node.
+    # The endpoints of all trainers, on all nodes.
     endpoints: list[str]
     name: str
-    # Hex; empty only where everybody is on this machine and nobody could agree upon one.
+    # Hexadecimal; empty only on one machine without a token in the environment.
     token: str
-    # host and port of the rendezvous; port None: a free one.
+    # Host and port of the rendezvous; port None: a free one.
     master: tuple[str, int | None]
     hosts_master: bool
     nodes: int = 1
     index: int = 0
     ps: bool = False
-    # Whether the endpoints of the other launchers' processes are guesses, and are to be asked for.
+    # Whether the endpoints of other launchers' processes are guesses, to be replaced through the store.
     unsettled: bool = False
 
     def rendezvous(self, address: str) -> None:
-        """Tell every process where the rendezvous is."""
+        """Sets the rendezvous in the environment of every process."""
         shared = {"PADDLE_MASTER": address, "OAR_JOB_NAME": self.name, "OAR_JOB_TOKEN": self.token}
         for p in self.processes:
             p.env.update({k: v for k, v in shared.items() if v})
 
 
 def identity(several: bool, master: str, name: str | None, env: Mapping[str, str]) -> tuple[str, str]:
-    """Name and token of a job. Several launchers must agree, so theirs come from the environment.
+    """The name and the token of a job; those of several launchers come from the environment.
 
     Raises:
-        LaunchError: for launchers on several machines that have no token, or one that is not hexadecimal.
+        LaunchError: for launchers on several machines without a token, or a token that is not hexadecimal.
     """
     token = env.get("OAR_JOB_TOKEN", "")
     try:

@@ -1,4 +1,4 @@
-"""Each process's log, and rank 0's on the terminal."""
+"""Log files of processes, and the output of rank 0 on the terminal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Log:
         self.start = self._at = self.file.seek(0, os.SEEK_END)
 
     def mark(self) -> int:
-        """Where the log ends now."""
+        """The current end of the log."""
         return os.fstat(self._reader.fileno()).st_size
 
     def read(self, since: int, most: int) -> bytes:
         return os.pread(self._reader.fileno(), most, since)
 
     def follow(self) -> bytes:
-        """What came since the last call, 1 MiB at most."""
+        """New output since the last call, at most 1 MiB."""
         found = self.read(self._at, 1 << 20)
         self._at += len(found)
         return found
@@ -50,26 +50,26 @@ class Log:
 
 
 def folder(path: str) -> str:
-    """Make the folder of the logs.
+    """Creates the folder of the logs.
 
     Raises:
-        LaunchError: when it cannot be made.
+        LaunchError: when it cannot be created.
     """
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as e:
-        raise LaunchError(f"cannot make the folder --log_dir={path}: {e.strerror}") from None
+        raise LaunchError(f"cannot create the folder --log_dir={path}: {e.strerror}") from None
     return path
 
 
 class Terminal:
-    """Standard output and error of the launcher. Who reads may leave: the job goes on."""
+    """Standard output and error of the launcher. The job continues when their reader is closed."""
 
     def __init__(self) -> None:
         self._gone = False
 
     def copy(self, data: bytes) -> None:
-        """Bytes of rank 0 to the standard output."""
+        """Writes output of rank 0 to the standard output."""
         if self._gone or not data:
             return
         try:
@@ -78,11 +78,11 @@ class Terminal:
             sys.stdout.buffer.flush()
         except (OSError, ValueError):
             self._gone = True
-            # The interpreter flushes once more when it ends.
+            # the interpreter flushes again at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
     def say(self, text: str) -> None:
-        """A message of the launcher to the standard error."""
+        """Writes a message of the launcher to the standard error."""
         try:
             print(text, file=sys.stderr, flush=True)
         except (OSError, ValueError):

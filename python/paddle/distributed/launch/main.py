@@ -1,4 +1,4 @@
-"""The launcher from its flags to its exit status."""
+"""The main function of the launcher."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .supervise import Supervisor
 
 
 def plan(args: argparse.Namespace) -> Job:
-    """What this launcher starts."""
+    """The job of this launcher."""
     if args.ps:
         return ps.plan(args)
     if ps.by_cloud(os.environ):
@@ -43,7 +43,7 @@ def _logs(args: argparse.Namespace, job: Job) -> list[Log | None]:
 
 
 def start(args: argparse.Namespace, terminal: Terminal) -> int:
-    """Start the job and stay until it has ended; the launcher's exit status."""
+    """Runs the job; returns the launcher's exit status."""
     if not os.path.exists(args.training_script):
         raise LaunchError(f"there is no script {args.training_script}")
     job = plan(args)
@@ -56,7 +56,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     scratch = tempfile.mkdtemp(prefix="paddle-launch-")
     watcher.folder(scratch)
     shared = environment(os.environ)
-    # What 2.0.2 tells Gloo. Our processes meet at PADDLE_MASTER and do not read these.
+    # 2.0.2's variables for Gloo. Our processes use PADDLE_MASTER instead.
     shared |= {
         "PADDLE_WITH_GLOO": os.environ.get("PADDLE_WITH_GLOO", "0"),
         "PADDLE_GLOO_RENDEZVOUS": "3",
@@ -79,10 +79,15 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     try:
         if args.print_config:
             _announce(args, job, address, terminal)
-        # A server of a parameter-server job does not know when the others have ended.
+        # a server of a parameter-server job cannot detect the end of the others
         several = job.nodes > 1 and not job.ps
         return Supervisor(
-            job, watcher, terminal, lambda: cause.told(held), meet if several else None, (lost, again) if lost else None
+            job,
+            watcher,
+            terminal,
+            lambda: cause.reported(held),
+            meet if several else None,
+            (lost, again) if lost else None,
         ).run(everybody)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -90,7 +95,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """The exit status of the launcher with these arguments (default: the command line's)."""
+    """Runs the launcher with these arguments (default: the command line's); returns its exit status."""
     args = parse(argv)
     terminal = Terminal()
     try:

@@ -1,7 +1,7 @@
-"""The launchers of a job on several nodes: they stay until all have ended, and end together when one fails.
+"""Coordination of the launchers of a job on several nodes: they end together, also when one fails.
 
-Each tells its state to the rendezvous store that the first one hosts; the first one reads them all and writes a
-verdict, which everybody reads. A launcher whose processes fail writes the verdict itself.
+Each writes its state to the rendezvous store of launcher 0, which reads all states and writes a verdict that all
+launchers read. A launcher whose processes fail writes the verdict itself.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .job import Job
 
 VERDICT = "launchers/verdict"
 DONE, FAILED = b"done", b"failed "
-# How often a launcher looks at the verdict; how many turns go by between its signs of life.
+# Seconds between two reads of the verdict; reads between two heartbeats.
 TURN, SIGN = 0.2, 5
-# How many signs may fail to come from a launcher, and how often somebody tries to reach a store that has gone.
+# Missed heartbeats of a lost launcher; failed requests to a lost store.
 SILENT, TRIES = 15, 3
-# How long a request may take; how long a launcher that ends stays for others to hear of it.
+# The timeout of a request; how long a launcher waits at its end for others to read the verdict.
 _LIMIT, _STAY = 2.0, 5.0
 
 
@@ -30,36 +30,36 @@ def _key(index: int) -> str:
 
 
 class Nodes:
-    """One launcher among several. A thread speaks with the store; it calls `changed` when there is news."""
+    """One launcher among several. A thread communicates with the store, and calls `changed` on a new verdict."""
 
     def __init__(self, job: Job, held: Any, address: str, patience: float, changed: Callable[[], None]):
         self._job, self._store, self._address, self._changed = job, held, address, changed
         self._patience, self._since = patience, time.monotonic()
-        # Why the job has failed on another node.
+        # The reason of a failure on another node.
         self.failure: str | None = None
-        # Whether everybody has ended, well or not, as far as that can be known.
+        # Whether all launchers have ended, as far as it is known.
         self.over = False
         self._own: bytes | None = None
         self._told: bytes | None = None
         self._known = held is not None
         self._turns = self._lost = 0
-        # In the first launcher, of every other: its last sign of life, and how often since then none was found.
+        # In launcher 0, for each other: its last heartbeat, and the number of reads since.
         self._signs: dict[int, tuple[bytes | None, int]] = {i: (None, 0) for i in range(job.nodes) if i != job.index}
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._run, name="launchers", daemon=True)
         self._thread.start()
 
     def done(self) -> None:
-        """This node's processes have ended well."""
+        """Reports that this node's processes have ended successfully."""
         self._own = self._own or DONE
 
     def fail(self, why: str) -> None:
-        """This node's processes have failed."""
+        """Reports that this node's processes have failed."""
         if self._own in (None, DONE):
             self._own = FAILED + f"node {self._job.index}: {why}".encode()
 
     def close(self) -> None:
-        """Leave, after the others have heard how it ended."""
+        """Ends, after the others have read the verdict."""
         self._leaving.set()
         self._thread.join(2 * _STAY)
 
@@ -79,7 +79,7 @@ class Nodes:
                     return
 
     def _turn(self) -> bool:
-        """One look at the store; True when nobody needs this launcher any more."""
+        """One exchange with the store; True when this launcher may end."""
         if self._store is None:
             token = bytes.fromhex(self._job.token)
             self._store = _core.dist.Store.connect(self._address, self._job.name, token, 0.5)
@@ -102,7 +102,7 @@ class Nodes:
         return sign is not None and sign.startswith(b"heard") or self._signs[index][1] > SILENT
 
     def _judge(self) -> None:
-        """In the first launcher: have all ended, or is one gone?"""
+        """In launcher 0: writes the verdict once all have ended or one is lost."""
         looked = self._turns % SIGN == 0
         for i, (before, missed) in self._signs.items():
             sign = self._store.peek(_key(i), _LIMIT)
@@ -116,7 +116,7 @@ class Nodes:
             self._store.compare_and_set(VERDICT, None, DONE, _LIMIT)
 
     def _bear(self, error: Exception) -> bool:
-        """Whether to go on without an answer of the store."""
+        """Whether to continue after a failed request to the store."""
         self._store = self._store if self._job.hosts_master else None
         self._lost += 1
         if self._known:

@@ -1,4 +1,4 @@
-"""Ports, and which addresses are this machine's."""
+"""Free ports, address resolution, and local addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .args import LaunchError
 
 
 def _ephemeral() -> tuple[int, int]:
-    """The range out of which the kernel takes the ports of outgoing connections."""
+    """The kernel's range of ephemeral ports."""
     try:
         low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
         return low, high
@@ -22,16 +22,16 @@ def _ephemeral() -> tuple[int, int]:
 
 
 def free(count: int) -> list[int]:
-    """`count` ports on which nobody listens, out of the range that the kernel gives away by itself where that is
-    possible: a port from that range may be gone before its owner binds it.
+    """`count` free ports, outside of the ephemeral range if possible: the kernel may assign an ephemeral port before
+    its owner binds it.
 
     Raises:
-        LaunchError: when there are not so many.
+        LaunchError: when there are fewer.
     """
     low, high = _ephemeral()
     pool = range(10000, low) if low - 10000 >= 4 * count + 1000 else range(low, high)
     found: list[int] = []
-    # A generator of its own: that of the script may be seeded, and two launchers would try the same.
+    # A private generator: that of the script may be seeded, and two launchers would draw the same ports.
     for port in random.Random().sample(pool, min(len(pool), 100 + 8 * count) if count <= len(pool) else 0):
         if len(found) == count:
             break
@@ -47,10 +47,10 @@ def free(count: int) -> list[int]:
 
 
 def resolve(host: str) -> str:
-    """The IP address of a host's name; an address stays as it is.
+    """The IP address of a host name; an address is returned unchanged.
 
     Raises:
-        LaunchError: for a name that nobody knows.
+        LaunchError: for an unknown name.
     """
     try:
         return str(ipaddress.ip_address(host))
@@ -85,7 +85,7 @@ def split(endpoint: str) -> tuple[str, int | None]:
     """host and port of ``host:port``, ``[v6]:port`` or ``host``.
 
     Raises:
-        LaunchError: for what is none of these.
+        LaunchError: for another form.
     """
     found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]\s]+))(?::(\d{1,5}))?", endpoint.strip())
     port = int(found[3]) if found and found[3] else None

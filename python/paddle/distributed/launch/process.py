@@ -1,4 +1,4 @@
-"""One process of the job: starting it, its state, signals to it."""
+"""A process of the job: start, state, signals."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Child:
-    """A process that runs or has ended. It leads a process group of its own; until `reap` its number stays taken."""
+    """A running or ended process. It leads its own process group; its id is not reused before `reap`."""
 
     def __init__(self, spec: Process, command: list[str], env: Mapping[str, str], log: Log | None):
         self.spec, self.log = spec, log
-        # The exit code, or minus the signal; None while it runs.
+        # The exit code, or minus the signal; None while running.
         self.code: int | None = None
         self.stopped_by_us = False
         launcher, cores = os.getpid(), spec.cores
 
         def prepare() -> None:
-            # Ends this process with the launcher even where the guard was ended, too.
+            # terminates the process with the launcher, even without the guard
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != launcher:
                 os._exit(1)
@@ -41,7 +41,7 @@ class Child:
 
         out = log.file if log else None
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads beside a fork. Here they are the store's, which hold nothing of Python's.
+            # Python 3.12 warns of a fork with threads; those of the store hold no Python locks.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._popen = subprocess.Popen(
                 command,
@@ -66,14 +66,14 @@ class Child:
         return True
 
     def group(self, number: int) -> None:
-        """A signal to the whole process group, which exists until `reap`."""
+        """Sends a signal to the process group, which exists until `reap`."""
         try:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
             return
 
     def handles(self, number: int) -> bool:
-        """Whether it runs and has a handler for a signal, so that the signal does not end it."""
+        """Whether it runs and handles a signal, which then does not end it."""
         if self.code is not None:
             return False
         try:
@@ -85,14 +85,14 @@ class Child:
 
     def reap(self) -> None:
         self._popen.wait()
-        # A server that was killed has left the file that says its port.
+        # a killed server leaves its port file behind
         with contextlib.suppress(OSError):
             port_file(self.pid).unlink()
         if self.log:
             self.log.close()
 
     def ending(self) -> str:
-        """How it ended, for messages."""
+        """How it ended, as part of a message."""
         if self.code is None:
             return "is running"
         if self.code >= 0:
@@ -101,7 +101,7 @@ class Child:
 
     @property
     def status(self) -> int:
-        """What a shell would say."""
+        """The exit status as of a shell: 128 and the signal's number."""
         assert self.code is not None
         return self.code if self.code >= 0 else 128 - self.code
 
@@ -118,5 +118,5 @@ def command(script: str, arguments: list[str]) -> list[str]:
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment that all processes share: without proxies, which would get between them."""
+    """The common environment of all processes: without proxies, which would intercept their connections."""
     return {k: v for k, v in env.items() if k not in ("http_proxy", "https_proxy")}

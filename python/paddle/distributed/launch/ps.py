@@ -1,4 +1,4 @@
-"""Parameter-server mode: servers that hold parameters, and workers that train."""
+"""Parameter-server mode: the servers and workers of one node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Roles:
     http: str
 
     def variables(self) -> dict[str, str]:
-        """What all roles are told."""
+        """The environment variables of all roles."""
         return {
             "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.servers),
             "PADDLE_TRAINER_ENDPOINTS": ",".join(self.workers),
@@ -35,8 +35,8 @@ class Roles:
 
 
 class Losses:
-    """What follows from a process that was killed: the job's end, or it is started again (servers that keep their
-    state, workers that the servers wait for), or the others go on without it."""
+    """The policy for a killed process: end the job, restart the process (servers with a state folder, workers that the
+    servers wait for), or continue without it."""
 
     def __init__(self, env: Mapping[str, str]):
         self.policy = {TRAINER: env.get("OAR_PS_LOST_TRAINER", "end")}
@@ -46,7 +46,7 @@ class Losses:
         self.count: dict[str, int] = {}
 
     def take(self, process: Process, others: bool) -> str:
-        """One of "end", "wait" (for another process in its place) or "continue"; `others`: some have the same role."""
+        """One of "end", "wait" (for a restarted process) or "continue"; `others`: the role has other processes."""
         policy = self.policy.get(process.role, "end")
         if policy == "wait":
             self.count[process.name] = self.count.get(process.name, 0) + 1
@@ -55,7 +55,7 @@ class Losses:
 
 
 class _Ports:
-    """Ports for roles without one: free ones, or in order from FLAGS_START_PORT (--started_port) on."""
+    """Ports for roles without one: free ones, or consecutive ones from FLAGS_START_PORT (--started_port)."""
 
     def __init__(self, args: argparse.Namespace, env: Mapping[str, str]):
         self.first = args.started_port or number(env, "FLAGS_START_PORT", 1)
@@ -78,7 +78,7 @@ def _listed(flag: str, text: str, count: int | None) -> list[str]:
 
 
 def _role(flag: str, text: str, count: int | None, offset: int, take: _Ports) -> list[str]:
-    """Endpoints of one role: those that are listed, or `count` ones on this machine."""
+    """The endpoints of one role: the listed ones, or `count` ones on this machine."""
     if text:
         return _listed(flag, text, count)
     if not count:
@@ -87,10 +87,10 @@ def _role(flag: str, text: str, count: int | None, offset: int, take: _Ports) ->
 
 
 def roles(args: argparse.Namespace, env: Mapping[str, str]) -> Roles:
-    """Who is in the job, by the flags.
+    """The endpoints of all roles, by the flags.
 
     Raises:
-        LaunchError: for a role that is missing, or counted otherwise than listed.
+        LaunchError: for a missing role, or a count that differs from the list.
     """
     take = _Ports(args, env)
     servers = _role("server", args.servers, args.server_num, 0, take)
@@ -115,13 +115,13 @@ def roles(args: argparse.Namespace, env: Mapping[str, str]) -> Roles:
 
 
 def by_cloud(env: Mapping[str, str]) -> bool:
-    """Whether PaddleCloud (or its operator) has already given this process its role in a parameter-server job."""
+    """Whether the environment of PaddleCloud (or its operator) has the role of this process."""
     has = env.get("PADDLE_PSERVERS_IP_PORT_LIST") and (env.get("TRAINING_ROLE") or env.get("PADDLE_TRAINING_ROLE"))
     return bool(has) and in_cloud(env)
 
 
 def plan_cloud(env: Mapping[str, str]) -> Job:
-    """One process with the role that the environment says."""
+    """A job of one process, with the role of the environment."""
     role = env.get("TRAINING_ROLE") or env.get("PADDLE_TRAINING_ROLE") or TRAINER
     if role not in (TRAINER, SERVER, HETER):
         raise LaunchError(f"TRAINING_ROLE is {role!r}: one of {TRAINER}, {SERVER}, {HETER} is needed")
@@ -132,7 +132,7 @@ def plan_cloud(env: Mapping[str, str]) -> Job:
     process = Process(role, index, 0, here, {"TRAINING_ROLE": role})
     host, port = ports.split(servers[0])
     name, token = identity(True, host, env.get("SYS_JOB_ID"), env)
-    # The rendezvous stands beside the first server's port, on its node.
+    # the rendezvous is on the node of server 0, at a port derived from the server's
     first = role == SERVER and (index == 0 or here == servers[0])
     place = (host, (port or CLOUD_PORT) + 1)
     return Job([process], workers, name, token, place, first, len(servers) + len(workers), index, ps=True)

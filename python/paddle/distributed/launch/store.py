@@ -1,4 +1,4 @@
-"""The rendezvous store of a job, which the first launcher hosts; there launchers tell each other their endpoints."""
+"""The rendezvous store of a job, hosted by launcher 0: launchers exchange endpoints through it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .job import Job
 
 
 def limit() -> float:
-    """How long to wait for the other launchers, in seconds."""
+    """The timeout for other launchers, in seconds."""
     return float(number(os.environ, "OAR_INIT_TIMEOUT", 1) or 300)
 
 
 def _address(name: str, patience: float) -> str:
-    """The address of the first launcher's host, whose name a cluster may not know at once."""
+    """The address of launcher 0's host; resolution is retried, since a cluster may know the name late."""
     limit = time.monotonic() + patience
     while True:
         try:
@@ -35,19 +35,19 @@ def _address(name: str, patience: float) -> str:
 
 
 def host(job: Job) -> tuple[Any, str]:
-    """Host the job's rendezvous where it belongs to this launcher. The store lives as long as what is returned.
+    """Hosts the rendezvous store, in the launcher that it belongs to. The store lives as long as the result.
 
     Returns:
-        tuple: what holds the store (None where another launcher hosts it), and its address, ``ip:port``.
+        tuple: the store (None in other launchers), and its address, ``ip:port``.
 
     Raises:
-        LaunchError: when the port is taken, or the host unknown.
+        LaunchError: when the port is in use, or the host unknown.
     """
     name, port = job.master
     ip = _address(name, 0 if job.hosts_master else limit())
     if not job.hosts_master:
         return None, ports.join(ip, port or 0)
-    # An address that others know this machine by need not be one of its own (a cluster's service, NAT).
+    # The public address of this machine may not be a local one (a cluster's service, NAT).
     bind = ip if ports.local(ip) else "0.0.0.0"
     try:
         store = _core.dist.Store.host(ports.join(bind, port or 0), job.name, bytes.fromhex(job.token))
@@ -57,7 +57,7 @@ def host(job: Job) -> tuple[Any, str]:
 
 
 def _own_address(address: str) -> str:
-    """This machine's address towards the rendezvous."""
+    """The local address of a connection to the rendezvous."""
     to, port = ports.split(address)
     with closing(socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET, socket.SOCK_DGRAM)) as s:
         s.connect((to, port or 1))
@@ -65,10 +65,10 @@ def _own_address(address: str) -> str:
 
 
 def settle(job: Job, held: Any, address: str) -> None:
-    """Learn the endpoints of the other launchers' processes, where only those know them.
+    """Exchanges the endpoints of processes between launchers, where they are not known yet.
 
     Raises:
-        LaunchError: when a launcher does not come in time, or has another number of processes.
+        LaunchError: when a launcher does not join in time, or has another number of processes.
     """
     if not job.unsettled:
         return
@@ -92,7 +92,7 @@ def settle(job: Job, held: Any, address: str) -> None:
                 "--nproc_per_node must be the same everywhere"
             )
         every += theirs
-    # Who hosts the store stays until everybody has read.
+    # the host of the store waits until all have read
     store.barrier("launchers", job.nodes, limit())
     job.endpoints = every
     for p, endpoint in zip(job.processes, own, strict=True):

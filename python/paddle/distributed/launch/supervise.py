@@ -1,4 +1,4 @@
-"""Watches over the processes of this node until all have ended."""
+"""The supervisor of the processes of this node."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .nodes import Nodes
 from .process import Child, signal_name
 from .ps import Losses
 
-# After a failure: how long the others may report their own errors, and how long they may clean up.
+# After a failure: seconds for the others to report their errors, and to clean up.
 REPORT_SECONDS, CLEAN_SECONDS = 3.0, 0.8
-# How long a failure here may be explained by one of another node.
+# Seconds to wait for a failure on another node that explains one here.
 ELSEWHERE_SECONDS = 0.4
-# How often rank 0's log is looked at.
+# Seconds between two reads of rank 0's log.
 FOLLOW_SECONDS = 0.1
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Supervisor:
-    """Runs one job. `run` gives the launcher's exit status."""
+    """Runs one job; `run` returns the launcher's exit status."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class Supervisor:
         lost: tuple[Losses, Callable[[Child], Child]] | None = None,
     ):
         self.job, self.guard, self.terminal = job, watcher, terminal
-        # What follows where a process is killed; and how it is started again.
+        # The policy for a killed process; the function that restarts it.
         self._lost = lost
-        # The launchers of the other nodes. They are met when this one has started its processes: a fork beside a
-        # thread that runs Python could find a lock taken.
+        # The launchers of the other nodes, connected after the processes are started: a fork while another thread runs
+        # Python could inherit a held lock.
         self._meet = meet
         self.nodes: Nodes | None = None
-        # The rank that failed first, by its own words.
+        # The rank that reported its failure first.
         self._cause = cause
         self.children: list[Child] = []
         self._signals: list[int] = []
-        # What is to be done when: the earliest first.
+        # Timers, the earliest first.
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._failed: Child | None = None
         self._elsewhere: str | None = None
@@ -59,13 +59,13 @@ class Supervisor:
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self, start: Callable[[Supervisor], None]) -> int:
-        """Let `start` start the children (by `add`), and stay until they have ended."""
+        """Calls `start`, which starts the children (by `add`); returns when they have ended."""
         former = {n: signal.getsignal(n) for n in (*_FORWARDED, signal.SIGCHLD, signal.SIGUSR1, signal.SIGTSTP)}
         old_fd = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         try:
             signal.signal(signal.SIGCHLD, lambda *_: None)
             for number in (*_FORWARDED, signal.SIGUSR1):
-                # nohup: who asked to outlive the terminal does.
+                # nohup: an ignored SIGHUP stays ignored
                 if not (number == signal.SIGHUP and former[number] == signal.SIG_IGN):
                     signal.signal(number, self._note)
             if former[signal.SIGTSTP] == signal.SIG_DFL:
@@ -97,12 +97,12 @@ class Supervisor:
         self._signals.append(number)
 
     def _pause(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: the processes, which have groups of their own, stop and go on with their launcher."""
+        """Ctrl-Z: stops the processes, which have their own groups, with the launcher, and continues them with it."""
         for c in self.children:
             c.group(signal.SIGSTOP)
-        # What the signal does by default: it stops this process, unless nobody could wake it.
+        # the default action stops this process, unless its group is orphaned
         signal.signal(number, signal.SIG_DFL)
-        # To this thread, so that it is this line that waits.
+        # to this thread, so that it stops here
         signal.pthread_kill(threading.get_ident(), number)
         signal.signal(number, self._pause)
         for c in self.children:
@@ -112,11 +112,11 @@ class Supervisor:
         try:
             os.write(self._woken, b"\0")
         except (BlockingIOError, OSError):
-            return  # awake anyway
+            return  # not stopped
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal has come that ends the job; nobody need be started any more."""
+        """Whether a signal ends the job: no more processes need be started."""
         return bool(self._signals)
 
     def _sleep(self) -> None:
@@ -129,7 +129,7 @@ class Supervisor:
             os.read(self._wake, 4096)
 
     def _turn(self) -> bool:
-        """Everything that has happened since the last turn; True when all have ended."""
+        """Handles all events since the last turn; True when all processes have ended."""
         while self._signals:
             self._handle(self._signals.pop(0))
         ended = [c for c in self.children if c.poll() and not self._survives(c)]
@@ -150,13 +150,13 @@ class Supervisor:
                 self._fail_elsewhere(self.nodes.failure)
             if not running and self._elsewhere is None:
                 if self._suspected:
-                    return False  # a timer ends the wait for what the other nodes say
+                    return False  # a timer limits the wait for the other nodes
                 self.nodes.done()
                 return self.nodes.over
         return not running
 
     def _survives(self, child: Child) -> bool:
-        """Whether the job goes on though this process was killed, perhaps with another one in its place."""
+        """Whether the job continues after this process was killed, possibly with a restarted one."""
         if child.code is None or child.code >= 0 or self._failed or self._stopping or self._over or self._lost is None:
             return False
         losses, again = self._lost
@@ -174,12 +174,12 @@ class Supervisor:
         self.guard.group(new.pid)
         self.guard.forget(child.pid)
         self.children[self.children.index(child)] = new
-        child.log = None  # the new one writes it
+        child.log = None  # the restarted process writes it
         child.reap()
         return True
 
     def _end_servers(self, running: list[Child]) -> None:
-        """When this node's workers have finished, so have the processes that served them."""
+        """Ends the servers when this node's workers have finished."""
         had = [c for c in self.children if c.spec.role == TRAINER]
         if not had or any(c.code is None for c in had) or self._failed or self._stopping:
             return
@@ -209,7 +209,7 @@ class Supervisor:
             c.group(number)
 
     def _kill(self) -> None:
-        # The groups of those that have ended, too: they may have left children.
+        # also the groups of ended processes: they may have left children
         self._stop([c for c in self.children if c.code is None], signal.SIGKILL)
 
     def _terminate(self) -> None:
@@ -217,7 +217,7 @@ class Supervisor:
         self._after(CLEAN_SECONDS, self._kill)
 
     def _suspect(self, failed: list[Child]) -> None:
-        """Find out which failure made the others: a signal's, or that of the rank that says so, once it has ended."""
+        """Determines the failure that caused the others: a signal's, or that of the recorded rank."""
         first = not self._suspected
         self._suspected += failed
         killed = [c for c in self._suspected if c.code is not None and c.code < 0]
@@ -228,7 +228,7 @@ class Supervisor:
             if self.nodes is None or killed:
                 self._fail(child)
             elif first:
-                # It may well have failed because of another node's, whose launcher says so in a moment.
+                # The cause may be on another node, whose launcher reports it soon.
                 self._after(ELSEWHERE_SECONDS, lambda: self._fail(child))
         elif said[0].code is not None:
             self._fail(said[0])
@@ -280,11 +280,11 @@ class Supervisor:
             self.nodes.fail(f"its launcher was ended by {signal_name(number)}")
         self.terminal.say(f"launch: {signal_name(number)}: ending {len(running)} processes")
         self._stop(running, number)
-        # A process that handles the signal cleans up first; its checkpoint may take a moment.
+        # a process that handles the signal cleans up first, e.g. writes a checkpoint
         self._after(REPORT_SECONDS, self._kill if number == signal.SIGTERM else self._terminate)
 
     def _report(self) -> None:
-        """SIGUSR1: what runs, and from every rank that has a report to give, that."""
+        """SIGUSR1: prints the state of every process, and the reports of the ranks."""
         marks: list[tuple[Child, int]] = []
         now = time.monotonic()
         for c in self.children:
@@ -305,7 +305,7 @@ class Supervisor:
     def _finish(self) -> int:
         groups = {c.pid for c in self.children}
         limit = time.monotonic() + (0.0 if self._failed or self._stopping else 0.5)
-        # multiprocessing's resource tracker and its like go by themselves a moment later.
+        # multiprocessing's resource tracker and similar processes end by themselves shortly after
         while guard.members(groups, set()) and time.monotonic() < limit:
             time.sleep(0.02)
         if self._failed is None and self._elsewhere is None:

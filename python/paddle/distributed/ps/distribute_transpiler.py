@@ -15,7 +15,7 @@ from paddle._programs.runners import assign
 from paddle._programs.variable import Parameter
 from paddle.distributed.checkport import wait_server_ready
 from paddle.distributed.collective_transpiler import prepare_nccl2, transpile_collective, transpile_nccl2
-from paddle.distributed.port_files import forget_the_dead
+from paddle.distributed.port_files import remove_stale_port_files
 
 from . import lookup_tables, server_program, trainer_program
 from .async_communication import AsyncCommunication
@@ -412,7 +412,7 @@ class DistributeTranspiler:
         self._check_transpiled()
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
-        forget_the_dead()
+        remove_stale_port_files()
         self.pserver_program = server_program.main_program(self, endpoint)
         server_program.set_layout_flag(self, endpoint)
         return self.pserver_program

@@ -10,7 +10,7 @@ from paddle._programs.guards import default_main_program, default_startup_progra
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter
 from paddle.distributed.checkport import wait_server_ready
-from paddle.distributed.port_files import forget_the_dead
+from paddle.distributed.port_files import remove_stale_port_files
 
 from . import server_program, trainer_program
 from .blocks import cut, height_sections
@@ -208,7 +208,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
         """
         if endpoint not in self.pserver_endpoints:
             raise ValueError(f"{endpoint} is not among the servers {', '.join(self.pserver_endpoints)}")
-        forget_the_dead()
+        remove_stale_port_files()
         server_program.set_layout_flag(self, endpoint)
         program = Program()
         program.random_seed = self.origin_program.random_seed

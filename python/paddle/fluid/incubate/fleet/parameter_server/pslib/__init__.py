@@ -14,7 +14,7 @@ import numpy as np
 import paddle._core as _core
 import paddle.fluid as fluid
 from paddle._programs.scope import global_scope
-from paddle.distributed.port_files import forget_the_dead
+from paddle.distributed.port_files import remove_stale_port_files
 from paddle.distributed.ps.pslib import server_programs, table_commands, trainer_programs
 from paddle.distributed.ps.pslib.optimizer_factory import FLEET_GLOBAL_DICT as FLEET_GLOBAL_DICT
 from paddle.distributed.ps.pslib.optimizer_factory import DistributedAdam
@@ -162,7 +162,7 @@ class PSLib(Fleet):
             NotImplementedError: for an accessor or a rule that is not there.
         """
         desc, endpoints = self._servers("run_server")
-        forget_the_dead()
+        remove_stale_port_files()
         exe, scope, me = fluid.Executor(fluid.CPUPlace()), fluid.Scope(), self.server_index()
         keeper = functools.partial(table_commands.TableCommands, scope=scope, me=me, servers=len(endpoints))
         how = (endpoints, endpoints[me], self.worker_num(), self._begin is not None, keeper)

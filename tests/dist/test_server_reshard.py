@@ -12,7 +12,7 @@ STEPS, HALF = 24, 12
 
 
 def deal(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "paddle.distributed.deal", *arguments]
+    line = [sys.executable, "-m", "paddle.distributed.reshard", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=120)
 
 
