@@ -1,6 +1,6 @@
-//! cargo bench -p oar-net -- frames | store | ring | shared_memory
+//! Benchmarks of frames, store and collectives: cargo bench -p oar-net -- frames | store | ring | shared_memory
 //!
-//! Ranks are threads here; the second one follows the first through a channel of counts.
+//! Ranks are threads; the second one follows the first through a channel of counts.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ fn cpu_seconds() -> f64 {
 
 fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
     if std::env::var_os("PIN").is_some() {
-        // One core each, as a launcher divides them.
+        // One core per rank, as the launcher assigns them.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut mine = rustix::thread::CpuSet::new();
         mine.set(rank % cores);
@@ -64,7 +64,7 @@ fn rank_main(way: &str, rank: usize, world: usize, at: &str) {
             println!("{way} {world} ranks {label:>5}: {time:10.1} us, {used:10.1} us of CPU a rank");
         }
     }
-    // What one pair moves one way, and both ways at once, to set beside `loopback.c`.
+    // Bandwidth of one pair, one way and both ways at once, for comparison with `loopback.c`.
     if rank < 2 {
         let mut x = vec![1u8; 64 << 20];
         let mut times = [0.0; 6];

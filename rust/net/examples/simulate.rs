@@ -1,13 +1,13 @@
-//! The plans of an all_reduce, played with measured costs over as many ranks as one likes.
+//! Simulates the algorithms of an all_reduce over any number of ranks, with measured costs.
 //!
 //!     cargo run --release -p oar-net --example simulate -- measure
 //!     cargo run --release -p oar-net --example simulate [MESSAGE BYTE COMBINE [HOST_MESSAGE HOST_BYTE]]
 //!
-//! `measure` prints what two threads pay, over TCP on this machine and through its shared memory: nanoseconds for a message, for
-//! a byte on its way, for a byte combined; and for an all_reduce within a host, and each of its bytes. Otherwise these numbers
-//! are given. Ranks are in groups of 8, each on a host with one connection to the network: messages of a host leave one after the
-//! other, and arrive one after the other. A rank combines one message at a time. Within a host of k ranks a step takes
-//! (k + 1) / 3 times what it takes two ranks: everybody reads what all have written, and memory is one.
+//! `measure` prints the costs between two threads, over TCP and over shared memory: nanoseconds per message, per byte sent, per
+//! byte reduced; and per call and byte of an all_reduce within a host. Otherwise these numbers are arguments. Ranks are in groups
+//! of 8, each on a host with one network connection: messages of a host are sent one after the other, and received one after the
+//! other. A rank reduces one message at a time. Within a host of k ranks a step takes (k + 1) / 3 times that of two ranks: every
+//! rank reads what all have written, through one memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -32,7 +32,7 @@ const SIZES: [(&str, usize); 6] = [
 const PLANS: [(&str, AllReduce); 3] =
     [("doubling", AllReduce::Doubling), ("halving", AllReduce::Halving), ("ring", AllReduce::Ring)];
 
-/// What an all_reduce within a host costs, in nanoseconds: at all, and for each byte.
+/// Cost of an all_reduce within a host, in nanoseconds: per call, and per byte.
 #[derive(Clone, Copy)]
 struct Within {
     call: f64,
@@ -48,10 +48,11 @@ fn schedule(plan: AllReduce, me: usize, world: usize, bytes: usize) -> Collectiv
     }
 }
 
-/// The time at which the last of `world` ranks is done, `each` of which share a host.
+/// The time at which the last of `world` ranks is done, with `each` ranks per host.
 fn play(plan: AllReduce, world: usize, each: usize, bytes: usize, costs: &Costs) -> f64 {
     let plans: Vec<CollectivePlan> = (0..world).map(|me| schedule(plan, me, world, bytes)).collect();
-    // For every step how many others it waits for (those it needs, the one before it in its lane, a message), and who waits for it.
+    // For every step the number of others it waits for (`needs`, the previous one of its lane, a message), and the
+    // steps that wait for it.
     let mut waits: Vec<Vec<u8>> = plans.iter().map(|p| vec![0; p.steps.len()]).collect();
     let mut next: Vec<Vec<Vec<u32>>> = plans.iter().map(|p| vec![Vec::new(); p.steps.len()]).collect();
     let mut receives: HashMap<(u32, u32), std::collections::VecDeque<u32>> = HashMap::new();
@@ -92,7 +93,7 @@ fn play(plan: AllReduce, world: usize, each: usize, bytes: usize, costs: &Costs)
         };
         let end = if s.what.is_send() {
             let (from, to) = (r / each, s.peer / each);
-            // Within a host nothing of the network is used.
+            // Within a host the network is not used.
             let begin = if from == to { now } else { now.max(out[from]).max(inn[to]) };
             if from != to {
                 (out[from], inn[to]) = (begin + wire, begin + wire);
@@ -131,7 +132,7 @@ fn tables(costs: &Costs, within: &Within) {
     for world in [16, 64, 256, 1024, 4096] {
         let hosts = world / GROUP;
         for (label, bytes) in SIZES {
-            // Once to combine, once to hand out.
+            // Once to reduce, once to broadcast.
             let local = 2.0 * (within.call + bytes as f64 * within.byte * (GROUP + 1) as f64 / 3.0 / 2.0);
             let times = PLANS.map(|(_, plan)| match plan {
                 AllReduce::Doubling if bytes > SEGMENT => f64::NAN,
@@ -139,7 +140,7 @@ fn tables(costs: &Costs, within: &Within) {
             });
             let taken = costs.best(hosts, SEGMENT, bytes);
             let taken = PLANS.iter().find(|p| p.1 == taken).map_or("", |p| p.0);
-            // A ring over more has too many steps to be played.
+            // A ring over more ranks has too many steps to simulate.
             let flat = PLANS.iter().filter(|p| match p.1 {
                 AllReduce::Doubling => bytes <= SEGMENT,
                 AllReduce::Halving => true,
@@ -169,7 +170,7 @@ fn tables(costs: &Costs, within: &Within) {
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What `body` measures on rank 0 of two threads.
+/// The measurements of `body` on rank 0 of two threads.
 fn two(shared_memory: bool, body: impl Fn(&Group) -> Vec<f64> + Sync) -> Vec<f64> {
     let job = Job::default();
     let host = Store::host(([127, 0, 0, 1], 0).into(), &job).unwrap();
@@ -177,7 +178,7 @@ fn two(shared_memory: bool, body: impl Fn(&Group) -> Vec<f64> + Sync) -> Vec<f64
     std::thread::scope(|scope| {
         let rank = |rank: usize| {
             move || {
-                // Doubling for all that is measured.
+                // Recursive doubling for all measurements.
                 let costs = Costs { message: 1e12, byte: 0.0, combine: 0.0 };
                 let options = Options { shared_memory, costs, timeout: LIMIT, ..Options::default() };
                 let context = Context::init(rank, 2, Store::connect(at, job, LIMIT).unwrap(), options).unwrap();
@@ -195,7 +196,7 @@ fn two(shared_memory: bool, body: impl Fn(&Group) -> Vec<f64> + Sync) -> Vec<f64
     })
 }
 
-/// Nanoseconds that a call takes: the median of nine rounds.
+/// Nanoseconds per call: the median of nine rounds.
 fn median(times: usize, mut call: impl FnMut()) -> f64 {
     let mut all: Vec<f64> = (0..9)
         .map(|_| {
@@ -224,7 +225,7 @@ fn measure() {
         vec![there_and_back / 2.0, (much - there_and_back) / x.len() as f64, reduced(g, SEGMENT, 20)]
     });
     let (message, byte) = (tcp[0], tcp[1]);
-    // Both directions at once share the machine's cores; what is left is what combining takes.
+    // Both directions at once share the machine's cores; the remainder is the cost of reducing.
     let combine = ((tcp[2] - message) / SEGMENT as f64 - byte).max(0.0);
     println!("over TCP: a message {message:.0} ns, a byte {byte:.3} ns, in both ways at once and combined {combine:.3} ns more");
     let shared = two(true, |g| vec![reduced(g, 4, 500), reduced(g, 16 << 20, 3)]);

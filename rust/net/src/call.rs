@@ -1,4 +1,4 @@
-//! What a caller asks of a group: the operation, its buffers and its options.
+//! A call of a collective or point-to-point operation: its kind, buffers and options.
 
 use std::any::Any;
 use std::time::Duration;
@@ -17,21 +17,22 @@ pub enum Region {
     Raw(RawRegion),
 }
 
-/// Memory that somebody else owns.
+/// Memory owned by the caller.
 pub struct RawRegion {
     ptr: *mut u8,
     len: usize,
-    /// Dropped when the operation has ended; holds the memory's owner.
+    /// Keeps the memory's owner alive; dropped when the operation has ended.
     _keep: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: the maker of the region promised that the memory may be used by the thread that runs the operation.
+// SAFETY: `Region::raw` requires that the memory may be used by the thread that runs the operation.
 unsafe impl Send for RawRegion {}
 
 impl Region {
     /// # Safety
     /// `ptr` is valid for `len` bytes, for reading (an input) or for reading and writing (an output), from any thread,
-    /// and nobody else writes to it (or, for an output, reads it) until the operation has ended. `keep` is dropped then.
+    /// and no other code writes to it (or, for an output, reads it) until the operation has ended. `keep` is dropped
+    /// then.
     pub unsafe fn raw(ptr: *mut u8, len: usize, keep: Option<Box<dyn Any + Send>>) -> Region {
         Region::Raw(RawRegion { ptr, len, _keep: keep })
     }
@@ -52,7 +53,7 @@ impl Region {
         match self {
             Region::Absent => &[],
             Region::Owned(v) => v,
-            // SAFETY: promised in `raw`; an empty region may have any address.
+            // SAFETY: the contract of `raw`; an empty region may have any address.
             Region::Raw(r) if r.len > 0 => unsafe { std::slice::from_raw_parts(r.ptr, r.len) },
             Region::Raw(_) => &[],
         }
@@ -62,13 +63,13 @@ impl Region {
         match self {
             Region::Absent => &mut [],
             Region::Owned(v) => v,
-            // SAFETY: promised in `raw`.
+            // SAFETY: the contract of `raw`.
             Region::Raw(r) if r.len > 0 => unsafe { std::slice::from_raw_parts_mut(r.ptr, r.len) },
             Region::Raw(_) => &mut [],
         }
     }
 
-    /// The bytes of an owned region.
+    /// The bytes of an owned region; `None` for the others.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match self {
             Region::Owned(v) => Some(v),
@@ -83,12 +84,12 @@ impl From<Vec<u8>> for Region {
     }
 }
 
-/// One operation. Made by a function named after the operation, refined by `shape` and `limit`.
+/// One operation. Constructed by the function of the operation's name; `shape` and `limit` refine it.
 pub struct CollectiveCall {
     pub(crate) kind: CollectiveKind,
     pub(crate) dtype: Dtype,
     pub(crate) op: ReduceOp,
-    /// The root, or the other end of a send or receive; a rank of the group.
+    /// The root, or the peer of a send or receive: a rank of the group.
     pub(crate) root: usize,
     pub(crate) sends: bool,
     pub(crate) input: Region,
@@ -117,17 +118,17 @@ impl CollectiveCall {
         CollectiveCall::new(CollectiveKind::Barrier, Dtype::U8, Region::Absent, Region::Absent)
     }
 
-    /// Every rank's `data` becomes the combination of all.
+    /// Every rank's `data` becomes the reduction over all ranks.
     pub fn all_reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp) -> CollectiveCall {
         CollectiveCall::new(CollectiveKind::AllReduce, dtype, Region::Absent, data.into()).with_op(op)
     }
 
-    /// The root's `data` becomes the combination of all; the others' stays.
+    /// The root's `data` becomes the reduction over all ranks; other ranks' `data` is unchanged.
     pub fn reduce(data: impl Into<Region>, dtype: Dtype, op: ReduceOp, root: usize) -> CollectiveCall {
         CollectiveCall::new(CollectiveKind::Reduce, dtype, Region::Absent, data.into()).with_op(op).with_root(root)
     }
 
-    /// Every rank's `data` becomes the root's.
+    /// Every rank's `data` becomes a copy of the root's.
     pub fn broadcast(data: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
         CollectiveCall::new(CollectiveKind::Broadcast, dtype, Region::Absent, data.into()).with_root(root)
     }
@@ -137,7 +138,8 @@ impl CollectiveCall {
         CollectiveCall::new(CollectiveKind::AllGather, dtype, input.into(), output.into())
     }
 
-    /// `input` holds as many parts as there are ranks; rank r's `output` becomes the combination of all parts r.
+    /// `input` holds as many parts as there are ranks; rank r's `output` becomes the reduction of part r over all
+    /// ranks.
     pub fn reduce_scatter(
         input: impl Into<Region>,
         output: impl Into<Region>,
@@ -147,12 +149,12 @@ impl CollectiveCall {
         CollectiveCall::new(CollectiveKind::ReduceScatter, dtype, input.into(), output.into()).with_op(op)
     }
 
-    /// Rank r's `output` becomes part r of the root's `input`; the others' input is not looked at.
+    /// Rank r's `output` becomes part r of the root's `input`; `input` of other ranks is ignored.
     pub fn scatter(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
         CollectiveCall::new(CollectiveKind::Scatter, dtype, input.into(), output.into()).with_root(root)
     }
 
-    /// Part r of the root's `output` becomes rank r's `input`; the others' output is not looked at.
+    /// Part r of the root's `output` becomes rank r's `input`; `output` of other ranks is ignored.
     pub fn gather(input: impl Into<Region>, output: impl Into<Region>, dtype: Dtype, root: usize) -> CollectiveCall {
         CollectiveCall::new(CollectiveKind::Gather, dtype, input.into(), output.into()).with_root(root)
     }
@@ -172,20 +174,20 @@ impl CollectiveCall {
         CollectiveCall::new(CollectiveKind::SendRecv, dtype, Region::Absent, data.into()).with_root(from)
     }
 
-    /// The tensor's shape, which the ranks compare (else the number of elements is compared). For operations with
+    /// The tensor's shape, which is compared across ranks (without it the number of elements is). For operations with
     /// parts it is the shape of one part, for `all_to_all` that of the whole.
     pub fn shape(mut self, shape: &[u64]) -> CollectiveCall {
         self.shape = Some(shape.to_vec());
         self
     }
 
-    /// How long the operation may take from its start (else the context's `timeout`).
+    /// The operation's time limit, counted from its start (default: the context's `timeout`).
     pub fn limit(mut self, limit: Duration) -> CollectiveCall {
         self.limit = Some(limit);
         self
     }
 
-    /// Bytes of the part that all ranks must agree on.
+    /// Bytes of the part whose size must be equal on all ranks.
     pub(crate) fn part(&self) -> usize {
         match self.kind {
             CollectiveKind::AllGather | CollectiveKind::Gather | CollectiveKind::AllToAll => self.input.len(),
@@ -198,13 +200,13 @@ impl CollectiveCall {
         self.shape.clone().unwrap_or_else(|| vec![(self.part() / self.dtype.size()) as u64])
     }
 
-    /// Look at everything that this rank can know to be wrong.
+    /// Checks all conditions that need no other rank.
     pub(crate) fn check(&self, me: usize, world: usize) -> Result<()> {
         let name = self.kind.name();
         let bad = |what: String| Err(Error::Invalid(format!("{name}: {what}")));
         let part = self.part();
         if !part.is_multiple_of(self.dtype.size()) {
-            return bad(format!("{part} bytes are no whole number of {} values", self.dtype.name()));
+            return bad(format!("{part} bytes are not a multiple of the size of {}", self.dtype.name()));
         }
         if let Some(shape) = &self.shape {
             let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));

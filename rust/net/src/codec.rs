@@ -1,4 +1,4 @@
-//! Plain little-endian fields, written to and read from a byte string; a reader that runs out says so.
+//! Little-endian fields of a byte string: a writer, and a reader that returns `None` past the end.
 
 #[derive(Default)]
 pub struct Put(pub Vec<u8>);
@@ -24,7 +24,7 @@ impl Put {
         self
     }
 
-    /// Length and bytes.
+    /// Appends the length and the bytes.
     pub fn bytes(self, v: &[u8]) -> Put {
         self.u32(v.len() as u32).raw(v)
     }

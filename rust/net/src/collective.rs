@@ -1,4 +1,4 @@
-//! From a call to plans: which algorithm, over what, in which precision.
+//! Maps a call to collective plans: chooses algorithm, buffers and accumulation type.
 
 use crate::call::CollectiveCall;
 use crate::collective_plan;
@@ -27,7 +27,7 @@ pub fn perform(engine: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>
             in_memory(area, call, guard)
         }
         (Topology::Hosts(_), kind) if hosts::takes(kind) => {
-            // The way and the spare buffer leave the engine while the engine runs.
+            // `way` and the spare buffer move out of the engine while the engine is borrowed mutably.
             let way = std::mem::replace(&mut engine.way, Topology::Flat);
             let mut spare = std::mem::take(&mut engine.spare);
             let result = match &way {
@@ -42,7 +42,7 @@ pub fn perform(engine: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>
     }
 }
 
-/// All ranks share memory.
+/// Collective over shared memory: all ranks of the group are on one host.
 fn in_memory(a: &mut Area, call: &mut CollectiveCall, g: &Guard<'_>) -> Result<()> {
     let over = if call.op == ReduceOp::Avg { a.world } else { 1 };
     let r = Reduction { dtype: call.dtype, op: call.op, over };
@@ -60,7 +60,7 @@ fn in_memory(a: &mut Area, call: &mut CollectiveCall, g: &Guard<'_>) -> Result<(
     }
 }
 
-/// A group of one rank: results are the inputs. The average of one is itself.
+/// A group of one rank: results are the inputs. The average of one value is the value.
 fn alone(call: &mut CollectiveCall) {
     if !matches!(
         call.kind,
@@ -82,7 +82,7 @@ fn over_transport(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) 
     let part = call.part();
     let (input, work) = (call.input.bytes(), call.output.bytes_mut());
     if part == 0 && call.kind != CollectiveKind::SendRecv {
-        // Nothing to move, but the ranks must still agree and meet.
+        // No data to move, but ranks must still compare fingerprints and synchronize.
         return e.run(guard, Piece { plan: collective_plan::barrier(p), work: &mut [], input: &[], dtype, op });
     }
     if call.kind.reduces() {
@@ -124,7 +124,7 @@ fn over_transport(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) 
 }
 
 fn reducing(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>) -> Result<()> {
-    // The spare buffer leaves the engine while the engine runs.
+    // The spare buffer moves out of the engine while the engine is borrowed mutably.
     let mut spare = std::mem::take(&mut e.spare);
     let result = match call.kind {
         CollectiveKind::AllReduce => all_reduce(e, call, guard, &mut spare),
@@ -151,7 +151,7 @@ fn all_reduce(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spar
         let plan = collective_plan::ring_all_reduce(p, count, dtype.size());
         return e.run(guard, Piece { plan, work: data, input: &[], dtype, op });
     }
-    // Partial sums travel in float32, finished values as halves.
+    // Partial sums are sent in float32, finished values in half precision.
     let narrow = collective_plan::chunks(count, 2, p.world);
     let wide: Vec<_> = narrow.iter().map(|(off, len)| (2 * off, 2 * len)).collect();
     let work = lift(spare, dtype, data);
@@ -167,7 +167,7 @@ fn reduce_to(e: &mut Engine, call: &mut CollectiveCall, guard: &Guard<'_>, spare
     let (p, dtype, op, root) = (e.place, call.dtype, call.op, call.root);
     let acc = dtype.accumulator();
     let data = call.output.bytes_mut();
-    // On a copy: only the root's buffer may change.
+    // Reduce a copy: only the root's buffer may change.
     let work = lift(spare, dtype, data);
     let plan = collective_plan::reduce(p, work.len(), root);
     e.run(guard, Piece { plan, work: &mut *work, input: &[], dtype: acc, op })?;

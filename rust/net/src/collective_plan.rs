@@ -1,12 +1,12 @@
-//! Collectives as lists of steps. A plan is prose for one rank: what it sends, what it receives, and what must have
-//! happened before. The executor (`exec`) runs it over any transport.
+//! The steps (send, receive, reduce, copy) that one rank executes for a collective.
 //!
-//! Offsets and lengths are bytes of the work buffer or the input. Both ends of a pair list their messages in the same
-//! order, so nothing but the order has to travel with them.
+//! Each step names its peer, its bytes, and the steps that must complete before it; the executor runs it over any
+//! transport. Offsets and lengths are bytes of the work buffer or the input. Both ends of a pair list their messages in
+//! the same order, so messages carry no identifiers.
 
 use crate::costs::{AllReduce, Costs};
 
-/// No step.
+/// Absent entry of `Step::needs`.
 pub const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Action {
     SendWork,
     SendInput,
     Recv,
-    /// Receive and combine with what stands in the work buffer; `finish` divides for the average.
+    /// Receive, and reduce into the work buffer; `finish` divides by the number of ranks for the average.
     Reduce {
         mine_first: bool,
         finish: bool,
@@ -33,7 +33,7 @@ pub struct Step {
     pub what: Action,
     pub off: usize,
     pub len: usize,
-    /// Steps that must be complete before this one begins.
+    /// Indices of steps that must complete before this one starts; `NONE` for none.
     pub needs: [u32; 2],
 }
 
@@ -62,8 +62,8 @@ impl CollectivePlan {
         (self.steps.len() - 1) as u32
     }
 
-    /// A pair whose data goes one way only would leave the sender ignorant of what the receiver does: an empty message
-    /// goes the other way first, and the sender's data waits for it.
+    /// Adds flow control for pairs whose data goes one way only: the receiver first sends an empty message (a token),
+    /// and the sender's data waits for it. Without it the sender would run ahead of the receiver without bound.
     pub fn with_tokens(mut self, world: usize) -> CollectivePlan {
         let mut ways = vec![[false; 2]; world];
         for s in &self.steps {
@@ -88,7 +88,7 @@ impl CollectivePlan {
                 }
             }
             if s.what.is_send() && token[s.peer] != NONE {
-                // A free place is there: steps of one-way pairs need at most one other step.
+                // Steps of one-way pairs need at most one other step, so an entry is free.
                 if let Some(free) = s.needs.iter_mut().find(|n| **n == NONE) {
                     *free = token[s.peer];
                 }
@@ -99,9 +99,10 @@ impl CollectivePlan {
     }
 }
 
-/// Cut a buffer of `count` elements into one chunk per rank; the last ones may be short or empty. In bytes.
+/// Splits a buffer of `count` elements of `size` bytes into one chunk per rank, as (offset, length) in bytes; the last
+/// chunks may be short or empty.
 pub fn chunks(count: usize, size: usize, world: usize) -> Vec<(usize, usize)> {
-    // Whole cache lines, so that no two ranks work on the same one.
+    // Chunks are whole cache lines, so that no two ranks write to the same line.
     let each = count.div_ceil(world).next_multiple_of(64 / size);
     (0..world)
         .map(|c| {
@@ -117,8 +118,8 @@ fn pieces(range: (usize, usize), segment: usize) -> Vec<(usize, usize)> {
     (0..len.div_ceil(segment)).map(|i| (off + i * segment, segment.min(len - i * segment))).collect()
 }
 
-/// Ring steps over the chunks, each of one or more ranges: in step t a rank passes on the chunk that step t - 1 brought
-/// it. `first` is the chunk sent in step 0; steps before `combine` add up, later ones replace.
+/// Ring steps over the chunks, each of one or more ranges: in step t a rank forwards the chunk that it received in step
+/// t - 1. `first` is the chunk sent in step 0; steps before `combine` reduce, later ones replace.
 fn ring<R>(p: RankInfo, chunk: impl Fn(usize) -> R, first: usize, steps: usize, combine: usize) -> CollectivePlan
 where
     R: IntoIterator<Item = (usize, usize)>,
@@ -127,15 +128,15 @@ where
     let cut = |c: usize| chunk(c).into_iter().flat_map(|range| pieces(range, p.segment)).collect::<Vec<_>>();
     let (next, prev) = ((p.me + 1) % n, (p.me + n - 1) % n);
     let mut plan = CollectivePlan::default();
-    let mut brought: Vec<u32> = Vec::new();
+    let mut received: Vec<u32> = Vec::new();
     for t in 0..steps {
         let out = cut((first + n * steps - t) % n);
         for (i, piece) in out.into_iter().enumerate() {
-            let needs = [brought.get(i).copied().unwrap_or(NONE), NONE];
+            let needs = [received.get(i).copied().unwrap_or(NONE), NONE];
             plan.push(next, Action::SendWork, piece, needs);
         }
-        let inn = cut((first + n * steps - t - 1) % n);
-        brought = inn
+        let incoming = cut((first + n * steps - t - 1) % n);
+        received = incoming
             .into_iter()
             .map(|piece| {
                 let what = if t < combine {
@@ -150,13 +151,13 @@ where
     plan
 }
 
-/// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, piece by piece without a stop between.
+/// Bandwidth-optimal all_reduce: reduce-scatter and all-gather on one ring, pipelined by pieces.
 pub fn ring_all_reduce(p: RankInfo, count: usize, size: usize) -> CollectivePlan {
     let chunks = chunks(count, size, p.world);
     ring(p, |c| [chunks[c]], p.me, 2 * (p.world - 1), p.world - 1)
 }
 
-/// `part` says where the part of a rank lies in the work buffer; rank r ends with the sum of part r.
+/// `part(r)` is the place of rank r's part in the work buffer; rank r ends with the reduction of part r.
 pub fn ring_reduce_scatter<R>(p: RankInfo, part: impl Fn(usize) -> R) -> CollectivePlan
 where
     R: IntoIterator<Item = (usize, usize)>,
@@ -172,15 +173,15 @@ where
     ring(p, part, p.me, p.world - 1, 0)
 }
 
-/// A power of two of ranks that do something pairwise. Where there are more, the first ones fold into their neighbours before,
-/// and get the result after.
+/// Pairwise algorithms over a power of two of ranks. Further ranks first fold their data into a neighbour and receive
+/// the result at the end.
 struct Fold {
     plan: CollectivePlan,
     power: usize,
     extra: usize,
-    /// This rank among the power of two; `None` for one that folds into its neighbour.
+    /// This rank's index within the power of two; `None` for a rank that folds into its neighbour.
     me: Option<usize>,
-    /// What was done last.
+    /// The last step so far.
     ready: u32,
 }
 
@@ -202,7 +203,7 @@ impl Fold {
         fold
     }
 
-    /// The real rank of one among the power of two.
+    /// The group rank of an index within the power of two.
     fn real(&self, virt: usize) -> usize {
         if virt < self.extra {
             2 * virt + 1
@@ -211,7 +212,8 @@ impl Fold {
         }
     }
 
-    /// Pieces to or from a rank, after `needs`; they come in order, so the last is done when all are.
+    /// Adds pieces to or from a rank, after `needs`. Pieces of a pair complete in order, so the last one completes when
+    /// all have.
     fn step(&mut self, peer: usize, what: Action, pieces: &[(usize, usize)], needs: u32) {
         for piece in pieces {
             self.ready = self.plan.push(peer, what, *piece, [needs, NONE]);
@@ -237,7 +239,7 @@ pub fn doubling_all_reduce(p: RankInfo, len: usize) -> CollectivePlan {
             let other = me ^ bit;
             let (peer, ready) = (fold.real(other), fold.ready);
             fold.step(peer, Action::SendWork, &[(0, len)], ready);
-            // The lower block stands on the left on both sides, so both compute the same bits.
+            // The lower block is the left operand on both sides, so both compute the same bits.
             let what = Action::Reduce { mine_first: me < other, finish: bit * 2 == fold.power };
             let sent = fold.ready;
             fold.step(peer, what, &[(0, len)], sent);
@@ -247,8 +249,8 @@ pub fn doubling_all_reduce(p: RankInfo, len: usize) -> CollectivePlan {
     fold.end(RankInfo { segment: len.max(1), ..p }, len)
 }
 
-/// All_reduce in few messages that are short: recursive halving brings every rank the sum of a part, and doubling all parts to
-/// all. As many bytes as on a ring.
+/// All_reduce in few messages: recursive halving gives every rank the reduction of a part, recursive doubling
+/// distributes the parts. Moves as many bytes as a ring.
 pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> CollectivePlan {
     let mut fold = Fold::begin(p, count * size);
     if let Some(me) = fold.me {
@@ -282,7 +284,7 @@ pub fn halving_all_reduce(p: RankInfo, count: usize, size: usize) -> CollectiveP
     fold.end(p, count * size)
 }
 
-/// The all_reduce that costs least.
+/// The all_reduce algorithm of least estimated cost.
 pub fn all_reduce(p: RankInfo, count: usize, size: usize, costs: &Costs) -> CollectivePlan {
     match costs.best(p.world, p.segment, count * size) {
         AllReduce::Doubling => doubling_all_reduce(p, count * size),
@@ -312,7 +314,7 @@ fn tree(p: RankInfo, root: usize) -> (Option<usize>, Vec<usize>) {
     (None, children)
 }
 
-/// Neighbours in a chain that starts at `root`.
+/// Predecessor and successor in a chain that starts at `root`.
 fn chain(p: RankInfo, root: usize) -> (Option<usize>, Option<usize>) {
     let me = (p.me + p.world - root) % p.world;
     let before = (me > 0).then(|| real(p, root, me - 1));
@@ -320,7 +322,7 @@ fn chain(p: RankInfo, root: usize) -> (Option<usize>, Option<usize>) {
     (before, after)
 }
 
-/// One piece goes down a tree; more go down a chain, where every rank passes a piece on while the next one comes in.
+/// One piece is sent down a binomial tree; several are pipelined along a chain.
 pub fn broadcast(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     let (parent, children) = if len <= p.segment {
         let (parent, children) = tree(p, root);
@@ -339,7 +341,8 @@ pub fn broadcast(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     plan.with_tokens(p.world)
 }
 
-/// The broadcast backwards; the sum ends in the root's work buffer, the others' are left with partial sums.
+/// The reverse of the broadcast. The result is in the root's work buffer; work buffers of other ranks hold partial
+/// results.
 pub fn reduce(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     let (parent, children) = if len <= p.segment {
         tree(p, root)
@@ -395,10 +398,10 @@ pub fn scatter(p: RankInfo, len: usize, root: usize) -> CollectivePlan {
     plan.with_tokens(p.world)
 }
 
-/// Part r of the input goes to rank r, whose part `me` of the work buffer it becomes.
+/// Part r of the input is sent to rank r, which receives it as part `me` of its work buffer.
 pub fn all_to_all(p: RankInfo, len: usize) -> CollectivePlan {
     let mut plan = CollectivePlan::default();
-    // Everybody starts with another partner, so that nobody is flooded.
+    // Ranks start with different peers, so that no rank is flooded.
     for k in 1..p.world {
         let (to, from) = ((p.me + k) % p.world, (p.me + p.world - k) % p.world);
         for (a, b) in pieces((to * len, len), p.segment).into_iter().zip(pieces((from * len, len), p.segment)) {
@@ -409,21 +412,21 @@ pub fn all_to_all(p: RankInfo, len: usize) -> CollectivePlan {
     plan
 }
 
-/// Everybody has heard, directly or through others, that everybody is there.
+/// Dissemination barrier: completes when every rank has entered it.
 pub fn barrier(p: RankInfo) -> CollectivePlan {
     let mut plan = CollectivePlan::default();
-    let mut heard = NONE;
+    let mut received = NONE;
     let mut far = 1;
     while far < p.world {
         let (to, from) = ((p.me + far) % p.world, (p.me + p.world - far) % p.world);
-        plan.push(to, Action::SendWork, (0, 0), [heard, NONE]);
-        heard = plan.push(from, Action::Recv, (0, 0), [heard, NONE]);
+        plan.push(to, Action::SendWork, (0, 0), [received, NONE]);
+        received = plan.push(from, Action::Recv, (0, 0), [received, NONE]);
         far *= 2;
     }
     plan
 }
 
-/// Messages up to this length leave without waiting for the receiver.
+/// Messages up to this length are sent before the receiver is ready.
 pub const EAGER: usize = 64 << 10;
 
 pub fn send(p: RankInfo, len: usize, to: usize) -> CollectivePlan {

@@ -1,4 +1,4 @@
-//! A rank's membership in a job: it meets the others through the store, and watches over them.
+//! A rank's membership in a job: rendezvous through the store, groups, and monitoring of the other ranks.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,36 +22,36 @@ use crate::state::{PeerInfo, Route, Shared};
 use crate::store::Store;
 use crate::transport::MakeTransport;
 
-/// How a context behaves. `Options::default()` is right for one machine.
+/// Options of a context. The defaults suit one machine.
 #[derive(Clone)]
 pub struct Options {
-    /// The address to listen at; everything but the loopback needs a job token.
+    /// The address to listen at; any address but the loopback requires a job token.
     pub bind: IpAddr,
-    /// The address to tell the others, where it is not the bound one.
+    /// The address advertised to other ranks, if not the bound one.
     pub advertise: Option<IpAddr>,
-    /// How long an operation may take unless its call says otherwise.
+    /// Time limit of an operation whose call sets none.
     pub timeout: Duration,
-    /// How long to wait for the other ranks at the start and when a group is made.
+    /// Time limit for the other ranks to join, and to create a group.
     pub init_timeout: Duration,
     pub beat: Duration,
-    /// A rank that sends no beat for this long is given up.
+    /// A rank that sends no heartbeat for this long is considered dead.
     pub heartbeat_limit: Duration,
-    /// How long rank 0 stays for the others when it shuts down.
+    /// How long rank 0 serves the other ranks after it shuts down.
     pub linger: Duration,
     /// Ranks of one host exchange data through shared memory.
     pub shared_memory: bool,
-    /// Collectives by messages between pairs even where all ranks share memory; for comparisons.
+    /// Collectives use messages between pairs even if all ranks share memory; for comparisons.
     pub flat: bool,
-    /// The number of this process in the whole job, where its rank is another one.
+    /// This process's number in the whole job, if it differs from its rank.
     pub number: Option<usize>,
-    /// What the groups' data goes through instead of shared memory and TCP.
+    /// Transport of the groups' data instead of shared memory and TCP.
     pub over: Option<MakeTransport>,
-    /// Stands in for what tells hosts apart (ranks with equal keys share memory).
+    /// Overrides the host's identity: ranks with equal keys share memory.
     pub host_key: Option<String>,
-    /// By which a plan is chosen; the same on all ranks.
+    /// Costs by which collective plans are chosen; equal on all ranks.
     pub costs: Costs,
     pub route: Option<Route>,
-    /// The namespace in the store, for several contexts over one store.
+    /// Namespace within the store, for several contexts over one store.
     pub name: String,
 }
 
@@ -77,7 +77,7 @@ impl Default for Options {
     }
 }
 
-/// One rank among `world`.
+/// One rank's membership in a job of `world` ranks.
 pub struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Store,
@@ -85,21 +85,21 @@ pub struct Context {
     reports: Arc<Reports>,
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-    /// Groups made so far, by their ranks: the same ranks may make several.
+    /// Number of groups created so far, by their ranks: one list of ranks may have several groups.
     made: Mutex<HashMap<Vec<usize>, u64>>,
     generation: ForkGeneration,
 }
 
 impl Context {
-    /// Join the job as `rank` of `world`; all ranks must come within `init_timeout`. `store.interrupt` ends the wait.
+    /// Joins the job as `rank` of `world`; all ranks must join within `init_timeout`. `store.interrupt` ends the wait.
     pub fn init(rank: usize, world: usize, store: Store, options: Options) -> Result<Arc<Context>> {
         if world == 0 || rank >= world || world > u32::MAX as usize / 2 {
             return Err(Error::invalid(format!("there is no rank {rank} among {world}")));
         }
         if options.beat.is_zero() || options.heartbeat_limit < options.beat * 2 {
-            return Err(Error::invalid("the heartbeat limit must be at least two beats"));
+            return Err(Error::invalid("the heartbeat limit must be at least two heartbeat intervals"));
         }
-        // A connection of its own: whoever waits on the caller's does not hold up the making of groups.
+        // A connection of its own: a wait on the caller's connection must not block the creation of groups.
         let store = store.again(options.init_timeout)?;
         let stop = || store.check_interrupt("joining the job");
         let job = store.job().clone();
@@ -140,7 +140,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Nobody begins before everybody is watched over. Who is missing is named.
+    /// Returns when every rank is monitored; the error names the missing rank.
     fn all_up(&self) -> Result<()> {
         let limit = self.options.init_timeout;
         self.store.set(&self.key(&format!("up/{}", self.rank())), b"", limit)?;
@@ -150,7 +150,7 @@ impl Context {
                 let missing = (0..self.world()).filter(|r| !here(r)).take(8);
                 let missing: Vec<_> = missing.map(|r| self.shared.peer(r).to_string()).collect();
                 let waiting_for = match missing.is_empty() {
-                    true => "ranks that came too late or gave up".to_string(),
+                    true => "ranks that joined too late or gave up".to_string(),
                     false => missing.join(", "),
                 };
                 Err(Error::Timeout { waited, during: "joining the job".into(), waiting_for })
@@ -175,7 +175,7 @@ impl Context {
         &self.store
     }
 
-    /// This rank within `ranks`, which must be distinct.
+    /// This rank's index within `ranks`, which must be distinct.
     pub(crate) fn place(&self, ranks: &[usize]) -> Result<usize> {
         let mut seen = vec![false; self.world()];
         for &r in ranks {
@@ -187,7 +187,7 @@ impl Context {
         found.ok_or_else(|| Error::invalid(format!("rank {} is not among the group's ranks {ranks:?}", self.rank())))
     }
 
-    /// The same number on every member, without a word between them.
+    /// A group id that is equal on every member, computed without communication.
     pub(crate) fn new_id(&self, ranks: &[usize]) -> u64 {
         let number = {
             let mut made = self.made.lock();
@@ -204,14 +204,15 @@ impl Context {
         u64::from_le_bytes(id)
     }
 
-    /// End every wait of this rank within 50 ms with `Error::Interrupted`; groups that were in an operation are broken.
+    /// Ends every wait of this rank within 50 ms with `Error::Interrupted`; groups with an operation in progress become
+    /// unusable.
     pub fn interrupt(&self, on: bool) {
         self.shared.interrupted.store(on, Ordering::Release);
         self.store.interrupt(on);
         self.shared.wake_groups();
     }
 
-    /// Tell all ranks that this one cannot go on: their waits end with the reason.
+    /// Reports to all ranks that this one cannot continue: their waits end with the reason.
     pub fn abort(&self, reason: &str) {
         let e = Error::PeerFailed {
             peer: self.shared.peer(self.rank()),
@@ -227,7 +228,7 @@ impl Context {
         self.shared.failure()
     }
 
-    /// Who is in what, and waits for whom, as far as the heartbeats have told (half a second old at most).
+    /// The operation each rank is in, and the rank it waits for, from heartbeats (at most half a second old).
     pub fn report(&self, limit: Duration) -> Result<String> {
         let mut answer = self.reports.answer.lock();
         *answer = None;
@@ -241,18 +242,18 @@ impl Context {
                 let (during, waiting_for) = ("the debug report".into(), self.shared.peer(0).to_string());
                 return Err(Error::Timeout { waited: limit, during, waiting_for });
             }
-            self.reports.came.wait_for(&mut answer, socket::SLICE.min(limit));
+            self.reports.answered.wait_for(&mut answer, socket::SLICE.min(limit));
         }
         Ok(answer.take().unwrap_or_default())
     }
 
-    /// What this rank alone knows; never waits.
+    /// As `report`, for this rank only; never waits.
     pub fn local_report(&self) -> String {
         let all = HashMap::from([(self.rank(), self.shared.statuses())]);
         crate::report::render(&self.shared, &all)
     }
 
-    /// Leave in order: the others are told, and rank 0 stays up to `linger` for those who still work.
+    /// Leaves the job in order: other ranks are notified, and rank 0 serves them for up to `linger`.
     pub fn shutdown(&self) {
         if self.generation.is_forked() {
             return;
@@ -272,11 +273,12 @@ impl Drop for Context {
     }
 }
 
-/// Everybody tells the store where it is; rank 0 makes one table of it, so that n ranks read n entries and not n².
+/// Exchanges addresses: each rank stores its own, rank 0 combines them into one table, so that n ranks read n entries
+/// and not n².
 fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketAddr) -> Result<Vec<PeerInfo>> {
     let deadline = Deadline::only(options.init_timeout);
     let key = match &options.host_key {
-        // A host of its own for a rank that shares nothing.
+        // A rank that shares no memory gets a host key of its own.
         _ if !options.shared_memory => format!("rank {rank}"),
         Some(key) => key.clone(),
         None => socket::host_key(),
@@ -319,7 +321,7 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
         peers.extend(info);
     }
     if peers.len() != world {
-        return Err(Error::invalid(format!("the store lists {} ranks, this one was told {world}", peers.len())));
+        return Err(Error::invalid(format!("the store lists {} ranks, this rank expects {world}", peers.len())));
     }
     Ok(peers)
 }

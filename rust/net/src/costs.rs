@@ -1,13 +1,13 @@
-//! What messages cost, and which plan of an all_reduce costs least by that.
+//! Estimated costs of messages, and the all_reduce algorithm of least cost.
 
-/// Nanoseconds. All ranks of a group must reckon with the same, or they would follow different plans.
+/// Costs in nanoseconds. All ranks of a group must use the same values; otherwise they would choose different plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// From the sending of a message to its receipt, whatever its length.
+    /// Latency: from sending to receipt, for any length.
     pub message: f64,
-    /// For each byte on its way.
+    /// Per byte sent.
     pub byte: f64,
-    /// For each byte that is combined with another.
+    /// Per byte reduced.
     pub combine: f64,
 }
 
@@ -20,16 +20,16 @@ impl Default for Costs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllReduce {
-    /// Everything to one other rank at a time: fewest messages.
+    /// Recursive doubling: the whole buffer to one peer per round; fewest messages.
     Doubling,
-    /// Half of what is left to one other rank at a time: twice the messages, fewest bytes.
+    /// Recursive halving and doubling: twice the messages, fewest bytes.
     Halving,
-    /// To the neighbour all the time: fewest bytes, and no rank waits for another.
+    /// Ring: fewest bytes, sent to the next rank continuously.
     Ring,
 }
 
 impl Costs {
-    /// How long an all_reduce of so many bytes takes by a plan.
+    /// Estimated time of an all_reduce of `bytes` by an algorithm.
     pub fn of(&self, plan: AllReduce, world: usize, bytes: usize) -> f64 {
         let (n, bytes) = (world as f64, bytes as f64);
         let rounds = f64::from(world.ilog2());
@@ -49,7 +49,8 @@ impl Costs {
         }
     }
 
-    /// The plan that takes least among `world` ranks, messages being `segment` bytes at most. A ring's pieces follow each other without a stop, which is worth a tenth.
+    /// The fastest algorithm for `world` ranks and messages of at most `segment` bytes. Pieces of a ring are pipelined,
+    /// which is credited with a tenth.
     pub fn best(&self, world: usize, segment: usize, bytes: usize) -> AllReduce {
         let [doubling, halving, ring] =
             [AllReduce::Doubling, AllReduce::Halving, AllReduce::Ring].map(|plan| self.of(plan, world, bytes));
@@ -76,7 +77,7 @@ mod tests {
         assert_eq!(best(512, 4 << 10), AllReduce::Doubling);
         assert_eq!(best(512, 1 << 20), AllReduce::Halving);
         assert_eq!(best(512, 1 << 30), AllReduce::Ring);
-        // Folding costs as much as the rest.
+        // Folding costs as much as the remaining rounds.
         assert_eq!(best(3, 8 << 20), AllReduce::Ring);
     }
 }

@@ -1,4 +1,4 @@
-//! Element types by Paddle's numbers, and the ways to combine them.
+//! Element types by Paddle's numbers, and reduction operators.
 
 use crate::error::{Error, Result};
 
@@ -45,7 +45,7 @@ dtypes! {
 }
 
 impl Dtype {
-    /// The type partial results have: halves are added up in float32.
+    /// Type of partial results: half precision accumulates in float32.
     pub fn accumulator(self) -> Dtype {
         if self.is_half() {
             Dtype::F32
@@ -59,7 +59,7 @@ impl Dtype {
     }
 }
 
-/// How the ranks' values become one; the numbers are those of `paddle.distributed.ReduceOp`, with AVG after them.
+/// Reduction operators; the numbers are those of `paddle.distributed.ReduceOp`, followed by AVG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReduceOp {

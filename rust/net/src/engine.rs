@@ -1,4 +1,4 @@
-//! What one group needs to run collectives: its transport, the shared memory of its host, and which ranks are on which host.
+//! State of a group for running collectives: transport, shared memory of the host, and the placement of ranks on hosts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,48 +22,48 @@ use crate::tcp::TcpTransport;
 use crate::topology::Hosts;
 use crate::transport::Transport;
 
-/// What one group needs to run operations; one thread has it at a time.
+/// Everything that one group needs to run operations; used by one thread at a time.
 pub struct Engine {
     pub(crate) transport: Box<dyn Transport>,
-    /// The ranks of this host, where there are several.
+    /// Shared memory with the group's other ranks on this host, if there are any.
     pub(crate) area: Option<Area>,
     pub(crate) way: Topology,
     scratch: Scratch,
-    /// Copies of buffers that must not change, and halves in float32.
+    /// Copies of buffers that must not change, and half precision widened to float32.
     pub(crate) spare: Vec<u8>,
     pub(crate) place: RankInfo,
     pub(crate) costs: Costs,
     next: u64,
-    /// Messages so far to and from every rank.
+    /// Number of messages so far to and from every rank.
     sent: Vec<u64>,
     received: Vec<u64>,
 }
 
-/// How the group's ranks lie on hosts.
+/// Placement of the group's ranks on hosts, which decides how collectives run.
 pub(crate) enum Topology {
-    /// Plans over the transport.
+    /// Collective plans over the transport.
     Flat,
-    /// All on one host: lockstep over shared memory; the transport is for send and receive.
+    /// All on one host: lockstep over shared memory; the transport serves send and receive.
     Local,
-    /// Within the hosts, and among those who speak for them.
+    /// Several hosts: shared memory within a host, plans among one leader per host.
     Hosts(Hosts),
 }
 
-/// How long to spin before sleeping: only where every rank can have a core of its own.
+/// How long to spin before sleeping: non-zero only if every rank can have a core of its own.
 fn spin(shared: &Shared, cores: usize, local: usize) -> Duration {
     let key = &shared.peers[shared.rank].host_key;
-    let everybody = shared.peers.iter().filter(|p| p.host_key == *key).count();
+    let ranks_here = shared.peers.iter().filter(|p| p.host_key == *key).count();
     let online = std::thread::available_parallelism().map_or(1, usize::from).max(cores);
-    if cores >= local && online >= everybody {
+    if cores >= local && online >= ranks_here {
         Duration::from_millis(2)
     } else {
         Duration::ZERO
     }
 }
 
-/// An error if whoever makes something with the others is to stop waiting.
+/// An error if the creation of a group or buffer must be abandoned.
 fn check_running(context: &Context) -> Result<()> {
-    context.store.check_interrupt("making a group")?;
+    context.store.check_interrupt("creating a group")?;
     context.shared.failure().map_or(Ok(()), Err)
 }
 
@@ -104,7 +104,7 @@ impl Engine {
         matches!(&self.way, Topology::Local) && self.area.as_ref().is_some_and(Area::wants_symmetric_buffers)
     }
 
-    /// As `Group::symmetric buffer`, when all ranks want it.
+    /// See `Group::symmetric_buffer`; called when all ranks want it.
     pub fn symmetric_buffer(
         &mut self,
         context: &Context,
@@ -121,7 +121,7 @@ impl Engine {
         Ok(Some(buffer))
     }
 
-    /// Plans over `transport`.
+    /// An engine that runs collective plans over `transport`.
     pub fn over(transport: Box<dyn Transport>, place: RankInfo, costs: Costs) -> Engine {
         let (world, segment) = (place.world, transport.segment().max(1));
         Engine {
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Number the operation. Send and receive are numbered per pair, since only two ranks take part.
+    /// Numbers the operation. Send and receive are numbered per pair, since only two ranks take part.
     pub fn next_fingerprint(&mut self, call: &CollectiveCall, me: usize, group: u64) -> Fingerprint {
         let (root, counter) = match (call.kind, call.sends) {
             (CollectiveKind::SendRecv, true) => ((me as u64) << 32 | call.root as u64, &mut self.sent[call.root]),
@@ -176,7 +176,7 @@ impl Engine {
     }
 }
 
-/// Fill `spare` with the values in the type in which they are combined.
+/// Fills `spare` with the values in their accumulation type.
 pub(crate) fn lift<'a>(spare: &'a mut Vec<u8>, dtype: Dtype, from: &[u8]) -> &'a mut [u8] {
     let len = from.len() / dtype.size() * dtype.accumulator().size();
     spare.resize(len, 0);
@@ -188,7 +188,7 @@ pub(crate) fn lift<'a>(spare: &'a mut Vec<u8>, dtype: Dtype, from: &[u8]) -> &'a
     spare
 }
 
-/// The way back.
+/// Converts accumulated values back to `dtype`.
 pub(crate) fn lower(dtype: Dtype, from: &[u8], to: &mut [u8]) {
     if dtype.is_half() {
         reduce::narrow(dtype, from, to);

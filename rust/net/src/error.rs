@@ -1,4 +1,4 @@
-//! One error type: every variant that concerns another rank says which, where it runs and what was being done.
+//! Errors between processes: variants that concern another rank name it, its host, and the operation in progress.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,40 +16,40 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What can go wrong between processes. Clonable, since one failure is told to every operation that meets it.
+/// Errors between processes. Clonable, since one failure is returned by every affected operation.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The peer's process ended without saying goodbye.
-    #[error("{peer} died (its connection closed without a goodbye){last}; this rank was in {during}")]
+    /// The peer's process ended without a shutdown message.
+    #[error("{peer} died (its connection closed without a shutdown message){last}; this rank was in {during}")]
     Died { peer: Peer, last: Last, during: String },
     /// The peer sent no heartbeat for the whole limit.
     #[error("{peer} has been silent for {seconds:.1} s (stopped, or cut off){last}; this rank was in {during}")]
     Silent { peer: Peer, seconds: f64, last: Last, during: String },
-    /// The peer shut down in order, and this rank still waits for it.
+    /// The peer shut down in order while this rank still waits for it.
     #[error("{peer} has finished and left, but this rank waits for it in {during}")]
     Left { peer: Peer, during: String },
-    /// The peer reported a failure of its own.
+    /// The peer reported a failure.
     #[error("{peer} failed: {reason}; this rank was in {during}")]
     PeerFailed { peer: Peer, reason: String, during: String },
-    /// Two ranks called different things.
+    /// Two ranks called different operations.
     #[error("ranks disagree: {a} called {a_call}, but {b} called {b_call}")]
     Mismatch { a: Peer, a_call: String, b: Peer, b_call: String },
     /// A deadline passed.
     #[error("{during} did not finish within {:.1} s; waiting for {waiting_for}", waited.as_secs_f64())]
     Timeout { waited: Duration, during: String, waiting_for: String },
-    /// The interrupt flag was raised or the caller's check asked to stop.
+    /// The interrupt flag was raised, or the caller's check requested a stop.
     #[error("{during} was interrupted")]
     Interrupted { during: String },
-    /// Bytes arrived that the peer did not send that way.
+    /// Received bytes do not match their checksum or protocol.
     #[error("damaged data from {peer}: {what}; this rank was in {during}")]
     Corrupt { peer: Peer, what: String, during: String },
-    /// A connection to a peer was lost, and nobody knows more.
+    /// A connection to a peer was lost for an unknown reason.
     #[error("lost the connection to {peer}: {what}; this rank was in {during}")]
     Lost { peer: Peer, what: String, during: String },
     /// An earlier operation of the group failed on this rank.
     #[error("this group is broken since an earlier failure: {cause}")]
     Broken { cause: String },
-    /// A parameter server, or a trainer of one, cannot go on.
+    /// A parameter server, or a trainer that uses one, cannot continue.
     #[error("{0}")]
     Server(String),
     /// A handshake was refused.
@@ -58,7 +58,7 @@ pub enum Error {
     /// The rendezvous store could not be reached or answered with an error.
     #[error("rendezvous store at {address}: {what}")]
     Store { address: String, what: String },
-    /// The caller asked for something that is not possible.
+    /// An argument is invalid.
     #[error("{0}")]
     Invalid(String),
     /// The group or context has been closed.
@@ -69,7 +69,7 @@ pub enum Error {
     Io { what: String, cause: String },
 }
 
-/// What the peer was last known to do; empty when nothing is known.
+/// The peer's last known operation; empty if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Last(pub String);
 
@@ -93,7 +93,7 @@ impl Error {
         Error::Invalid(what.into())
     }
 
-    /// The same failure, told from the operation that this rank is in.
+    /// The same failure, with `now` as the operation in progress on this rank.
     pub fn during(mut self, now: &str) -> Error {
         match &mut self {
             Error::Died { during, .. }
@@ -109,7 +109,7 @@ impl Error {
         self
     }
 
-    /// A short word for the kind, stable for tests and bindings.
+    /// A short name of the kind, stable for tests and bindings.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Died { .. } => "died",

@@ -1,4 +1,4 @@
-//! Runs a plan over a transport: whatever can move, moves; when nothing can, it waits.
+//! Executes a collective plan over a transport: advances every step that can move, and waits when none can.
 
 use crate::collective_plan::{Action, CollectivePlan, Step, NONE};
 use crate::dtype::{Dtype, ReduceOp};
@@ -14,7 +14,7 @@ pub struct Buffers<'a> {
     pub input: &'a [u8],
     pub dtype: Dtype,
     pub op: ReduceOp,
-    /// Divide finished values by this many (for the average), 1 otherwise.
+    /// Divisor of finished values (the average's number of ranks); 1 otherwise.
     pub over: usize,
 }
 
@@ -38,11 +38,11 @@ fn lanes(plan: &CollectivePlan) -> Vec<Lane> {
     lanes
 }
 
-/// Checksums of pieces that are received and then passed on, so that they need not be made again.
+/// Checksums of pieces that are received and forwarded, so that they are not computed again.
 struct Sums {
-    /// Bytes that one covers; 0 where the transport has none.
+    /// Bytes per checksum; 0 if the transport has none.
     size: usize,
-    /// Where the checksums of a step's piece begin, or `NONE`.
+    /// Start of the checksums of a step's piece in `all`, or `NONE`.
     at: Vec<u32>,
     all: Vec<u32>,
 }
@@ -67,7 +67,7 @@ impl Sums {
         sums
     }
 
-    /// Those of step `i`; none where they are not kept.
+    /// The checksums of step `i`; empty if none are kept.
     fn of(&mut self, i: usize, len: usize) -> &mut [u32] {
         match self.at[i] {
             NONE => &mut [],
@@ -76,7 +76,7 @@ impl Sums {
     }
 }
 
-/// Room for pieces that are combined when whole, one per peer, kept between operations.
+/// Buffers for pieces that are reduced when complete, one per peer, kept between operations.
 pub type Scratch = Vec<Vec<u8>>;
 
 pub fn run(
@@ -114,7 +114,7 @@ pub fn run(
             return Ok(());
         }
         if !moved {
-            // Rather name the one whose data is missing than the one that is slow to take ours.
+            // Errors name a rank whose data is missing rather than one that is slow to receive.
             let peer = interests.iter().find(|w| !w.send).or(interests.first()).map_or(0, |w| w.peer);
             let slice = guard.slice(guard.group.ranks[peer])?;
             t.wait(&interests, slice)?;
@@ -122,7 +122,7 @@ pub fn run(
     }
 }
 
-/// `sums` are the checksums of the piece: those to send it with, or room for those it has after this step.
+/// `sums` are the checksums of the piece: input for a send, output for a receive.
 fn advance(
     step: &Step,
     t: &mut dyn Transport,
@@ -152,7 +152,7 @@ fn advance(
                 let mine = &mut mine[at..at + piece.len()];
                 reduce::combine_pair(dtype, op, mine, piece, mine_first, over);
                 if !sums.is_empty() {
-                    // Now, while the caches hold it.
+                    // Computed while the piece is in the cache.
                     let made = mine.chunks(size).map(crc32c);
                     sums[at / size..].iter_mut().zip(made).for_each(|(sum, made)| *sum = made);
                 }

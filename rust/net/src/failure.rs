@@ -1,17 +1,17 @@
-//! Failures as they travel between the ranks and the hub.
+//! Encoding of failures and heartbeats between the ranks and the hub.
 
 use crate::codec::{Put, Take};
 use crate::error::{Error, Last, Peer};
 use crate::fingerprint::{Fingerprint, BYTES};
 use crate::state::{Shared, Status};
 
-/// A failure of one group (else of the whole job).
+/// A failure of one group, or of the whole job (`group` is `None`).
 pub struct Failure {
     pub group: Option<u64>,
     pub error: Error,
 }
 
-/// Texts are cut at this length, so that a verdict always fits its frame.
+/// Texts are truncated to this length, so that a failure always fits its frame.
 const MAX_TEXT: usize = 2000;
 
 fn cut(s: &str) -> &[u8] {
@@ -22,7 +22,7 @@ fn cut(s: &str) -> &[u8] {
     &s.as_bytes()[..end]
 }
 
-/// `me` is the rank that speaks: errors that are not about a peer are told as its own failure.
+/// `me` is the reporting rank: errors that do not concern a peer are encoded as its failure.
 pub fn encode(group: Option<u64>, error: &Error, me: usize) -> Vec<u8> {
     let p = Put::default().u8(u8::from(group.is_some())).u64(group.unwrap_or(0));
     let p = match error {
@@ -60,7 +60,7 @@ pub fn decode(payload: &[u8], shared: &Shared) -> Option<Failure> {
     t.0.is_empty().then_some(Failure { group: scoped.then_some(group), error })
 }
 
-/// At most this many groups are told of in a beat.
+/// Maximum number of groups in one heartbeat.
 const MAX_GROUPS: usize = 64;
 
 pub fn encode_beat(statuses: &[Status]) -> Vec<u8> {

@@ -1,10 +1,10 @@
-//! What a rank is about to do, in a fixed number of bytes: it travels before the data, and ranks that differ stop.
+//! Fingerprint of an operation: a fixed number of bytes, sent before the data and compared by the receiver.
 
 use std::fmt::Write as _;
 
 use crate::dtype::{Dtype, ReduceOp};
 
-/// The kinds of operation; the order is part of the wire format.
+/// Kinds of operations; the order is part of the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CollectiveKind {
@@ -17,7 +17,7 @@ pub enum CollectiveKind {
     Scatter,
     Gather,
     AllToAll,
-    /// `send` here and `recv` there: one kind, since both ends must agree.
+    /// `send` on one rank and `recv` on the other: one kind, since both ends must agree.
     SendRecv,
 }
 
@@ -56,7 +56,7 @@ impl CollectiveKind {
 pub const BYTES: usize = 128;
 const MAX_DIMS: usize = 10;
 
-/// (operation, dtype, shape, group, sequence) and the reduction and root, encoded.
+/// Operation, dtype, shape, group, sequence number, reduction and root, encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct Fingerprint(pub [u8; BYTES]);
@@ -82,7 +82,7 @@ impl Fingerprint {
         b[8..16].copy_from_slice(&group.to_le_bytes());
         b[16..24].copy_from_slice(&seq.to_le_bytes());
         b[24..32].copy_from_slice(&root.to_le_bytes());
-        // A shape too long for the block keeps its first dimensions and a digest of the others.
+        // A shape too long for the block keeps its first dimensions and a digest of the rest.
         for (i, d) in shape.iter().take(MAX_DIMS).enumerate() {
             b[32 + 8 * i..40 + 8 * i].copy_from_slice(&d.to_le_bytes());
         }

@@ -1,18 +1,19 @@
-//! Forked children: they must not hold the connections of their parent, whose death the others would not see then, and
-//! have none of the threads that serve its groups; and what they write must stay with them.
+//! Behaviour in forked children: closes the parent's connections (their end signals the parent's death to peers), makes
+//! shared mappings private, and invalidates objects that depend on the parent's threads.
 //!
-//! The fork handler closes, takes no lock and allocates nothing: another thread may have been in the middle of either.
+//! The fork handler only stores to atomics and makes system calls: it takes no lock and does not allocate, since
+//! another thread may have been in the middle of either.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Once;
 
-/// Files with numbers from here on are not known to the handler; their loss of a process is found by its silence.
+/// Descriptors from this number on are not tracked; peers detect the loss of such a process by missing heartbeats.
 const MOST: usize = 1 << 16;
 
-/// How often this process and its forebears have forked, on the way from the first one to here.
+/// Number of forks between the first process and this one.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// The inode of each of our sockets, by file number. One that was closed since has another inode there, or none.
+/// Inode of each tracked socket, by descriptor. A descriptor that was closed since has another inode, or none.
 static SOCKETS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
@@ -27,12 +28,12 @@ fn handle_forks() {
 fn inode(fd: RawFd) -> Option<u64> {
     // SAFETY: all bytes zero are a value of this plain struct.
     let mut found: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `found` is there to be written; any number may be asked for.
+    // SAFETY: `found` is writable; `fstat` accepts any descriptor number.
     let known = unsafe { libc::fstat(fd, &mut found) } == 0;
     (known && found.st_mode & libc::S_IFMT == libc::S_IFSOCK).then_some(found.st_ino)
 }
 
-/// A socket that forked children must not hold.
+/// Marks a socket to be closed in forked children.
 pub fn close_on_fork(socket: &impl AsFd) {
     handle_forks();
     let fd = socket.as_fd().as_raw_fd();
@@ -44,10 +45,10 @@ pub fn close_on_fork(socket: &impl AsFd) {
     }
 }
 
-/// A mapping that other processes see.
+/// A mapping shared with other processes.
 struct SharedMapping {
     taken: AtomicBool,
-    /// Null while the rest is not to be looked at.
+    /// Null while the other fields are not valid.
     base: AtomicPtr<libc::c_void>,
     len: AtomicUsize,
     fd: AtomicI32,
@@ -62,8 +63,8 @@ impl SharedMapping {
 
 static SHARED_MAPPINGS: [SharedMapping; 64] = [const { SharedMapping::nothing() }; 64];
 
-/// Memory that a forked child keeps, but for itself: neither its parent nor the other ranks see what it writes. Beyond
-/// so many at a time a child has them in common with its parent.
+/// A mapping that becomes private in a forked child: neither its parent nor other ranks see the child's writes. Limited
+/// to 64 mappings; further ones stay shared with the parent.
 pub(crate) struct PrivateAfterFork(Option<&'static SharedMapping>);
 
 impl PrivateAfterFork {
@@ -96,10 +97,10 @@ fn make_mappings_private() {
         }
         let (len, fd) = (s.len.load(Ordering::Relaxed), s.fd.load(Ordering::Relaxed));
         let (rights, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
-        // SAFETY: the mapping is there, of this length, and its place is taken by one of the same bytes; this process
-        // has one thread, which is here.
+        // SAFETY: the mapping exists with this length, and is replaced by a private one of the same bytes; a forked
+        // child has one thread, which executes this.
         unsafe { libc::mmap(base, len, rights, how, fd, 0) };
-        // Its own children inherit it as any memory.
+        // Children of this process inherit it like any private memory.
         s.base.store(std::ptr::null_mut(), Ordering::Release);
     }
 }
@@ -108,8 +109,8 @@ extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
     reset_per_process();
     make_mappings_private();
-    // The numbers stay taken, by a socket whose other end is closed: what still refers to them finds an end of file,
-    // and closes no file of somebody else's.
+    // Descriptors stay in use: they are replaced by a socket whose other end is closed. Objects that still refer to
+    // them read an end of file, and cannot close a descriptor that was reused.
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two.
     let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
@@ -119,7 +120,7 @@ extern "C" fn forked() {
         if was == 0 || inode(fd) != Some(was) {
             continue;
         }
-        // SAFETY: the file is the parent's connection, which nothing in this process is to use.
+        // SAFETY: the descriptor is the parent's connection; this process does not use it.
         unsafe {
             if made != 0 || libc::dup3(ends[0], fd, libc::O_CLOEXEC) < 0 {
                 libc::close(fd);
@@ -127,7 +128,7 @@ extern "C" fn forked() {
         }
     }
     if made == 0 {
-        // SAFETY: both were made above and nobody else knows of them.
+        // SAFETY: both were created above and have no other user.
         unsafe {
             libc::close(ends[0]);
             libc::close(ends[1]);
@@ -135,7 +136,7 @@ extern "C" fn forked() {
     }
 }
 
-/// Remembers in which process something was made.
+/// The fork generation in which an object was created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForkGeneration(u64);
 
@@ -145,7 +146,8 @@ impl ForkGeneration {
         ForkGeneration(GENERATION.load(Ordering::Acquire))
     }
 
-    /// Whether it was made before this process was forked: its threads are not here, and its locks may be held for ever.
+    /// Whether the object was created before this process was forked: its threads do not exist here, and its locks may
+    /// be held for ever.
     pub fn is_forked(self) -> bool {
         self.0 != GENERATION.load(Ordering::Acquire)
     }
@@ -153,27 +155,27 @@ impl ForkGeneration {
     pub fn check(self, what: &str) -> crate::Result<()> {
         match self.is_forked() {
             true => Err(crate::Error::Closed(format!(
-                "{what} belongs to the process that this one was forked from, and in here it"
+                "{what} belongs to the process that this one was forked from, and in the child it"
             ))),
             false => Ok(()),
         }
     }
 }
 
-/// Where the values of `PerProcess` are that this process has made.
+/// Addresses of the `PerProcess` values that this process has created.
 static PER_PROCESS: [AtomicPtr<AtomicPtr<()>>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
 
 fn reset_per_process() {
     for known in &PER_PROCESS {
         let now = known.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !now.is_null() {
-            // SAFETY: what is listed is a static.
+            // SAFETY: registered pointers refer to statics.
             unsafe { &*now }.store(std::ptr::null_mut(), Ordering::Release);
         }
     }
 }
 
-/// A value that a forked child starts anew. What the parent had is not dropped there.
+/// A value that is created anew in a forked child. The parent's value is not dropped there.
 pub struct PerProcess<T> {
     now: AtomicPtr<T>,
 }
@@ -188,30 +190,30 @@ impl<T: Default> PerProcess<T> {
         let mut now = self.now.load(Ordering::Acquire);
         if now.is_null() {
             handle_forks();
-            self.list(); // first: a fork may come between any two lines of another thread
+            self.register(); // first: another thread may fork between any two lines
             let fresh = Box::into_raw(Box::<T>::default());
             now = match self.now.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => fresh,
                 Err(other) => {
-                    // SAFETY: `fresh` is ours, and nobody else has seen it.
+                    // SAFETY: `fresh` comes from `Box::into_raw` and was not published.
                     drop(unsafe { Box::from_raw(fresh) });
                     other
                 }
             };
         }
-        // SAFETY: a value that stood in `now` is never freed.
+        // SAFETY: a value that was stored in `now` is never freed.
         unsafe { &*now }
     }
 
-    /// Tells the fork handler of it. A pointer to a T is stored as a pointer to nothing is.
-    fn list(&'static self) {
+    /// Registers the value with the fork handler. The pointer is stored untyped; the handler only sets it to null.
+    fn register(&'static self) {
         let here = std::ptr::from_ref(&self.now).cast::<AtomicPtr<()>>().cast_mut();
-        let listed = PER_PROCESS.iter().any(|p| {
+        let registered = PER_PROCESS.iter().any(|p| {
             match p.compare_exchange(std::ptr::null_mut(), here, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => true,
                 Err(other) => other == here,
             }
         });
-        assert!(listed, "there are fewer statics of this kind than places");
+        assert!(registered, "more `PerProcess` statics than PER_PROCESS has entries");
     }
 }

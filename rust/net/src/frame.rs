@@ -1,6 +1,6 @@
-//! Frames on a TCP stream: length, type, sequence number, CRC32C of the header and of the payload.
+//! Frames of a TCP stream: length, type, sequence number, CRC32C of the header and of the payload.
 //!
-//! A header is checked on its own before its length is believed, so a flipped length can neither allocate nor stall.
+//! A header is checked before its length is used, so a corrupted length can neither allocate nor stall.
 
 /// Bytes of a frame's header.
 pub const HEADER: usize = 24;
@@ -16,12 +16,12 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// What a frame carries. Unknown numbers are refused.
+/// Content of a frame. Unknown numbers are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Type {
     Data = 1,
-    /// A fingerprint: the next data frames belong to this operation.
+    /// A fingerprint: the following data frames belong to this operation.
     Begin = 2,
     Request = 3,
     Reply = 4,
@@ -47,20 +47,20 @@ pub struct Header {
     pub crc: u32,
 }
 
-/// Why bytes are not a frame.
+/// Why bytes are not a valid frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     #[error("the frame header does not match its checksum")]
     Header,
     #[error("the frame announces {0} bytes, the bound is {1}")]
     TooLong(u32, usize),
-    #[error("frame number {found} came where number {expected} was due")]
+    #[error("received frame number {found}, expected {expected}")]
     Sequence { found: u64, expected: u64 },
     #[error("the payload of frame {0} does not match its checksum")]
     Payload(u64),
     #[error("an unexpected {0:?} frame")]
     Unexpected(Type),
-    #[error("a frame of {found} bytes came where {expected} were due")]
+    #[error("received a frame of {found} bytes, expected {expected}")]
     Length { found: usize, expected: usize },
 }
 
@@ -86,7 +86,7 @@ impl Header {
         b
     }
 
-    /// Read a header; `bound` is the longest payload that the caller accepts, `seq` the number that is due.
+    /// Decodes a header; `bound` is the longest accepted payload, `seq` the expected sequence number.
     pub fn decode(b: &[u8; HEADER], bound: usize, seq: u64) -> Result<Header, Bad> {
         let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
         if crc32c(&b[..20]) != word(20) || u16::from_le_bytes([b[6], b[7]]) != MAGIC || b[5] != 0 {
@@ -113,14 +113,14 @@ impl Header {
     }
 }
 
-/// One whole frame, as the control plane and the store use them.
+/// One whole frame of a control or store connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub kind: Type,
     pub payload: Vec<u8>,
 }
 
-/// Numbers and encodes frames of one direction of one connection.
+/// Numbers and encodes the frames of one direction of a connection.
 #[derive(Debug, Default)]
 pub struct Writer {
     seq: u64,
@@ -135,7 +135,7 @@ impl Writer {
     }
 }
 
-/// Takes bytes as they come and gives whole, verified frames. Once bad it stays bad.
+/// Accepts bytes incrementally and returns whole, verified frames. An error is permanent.
 #[derive(Debug)]
 pub struct Parser {
     bound: usize,
@@ -155,12 +155,12 @@ impl Parser {
         }
     }
 
-    /// Bytes held that are not yet a frame.
+    /// Number of buffered bytes that do not form a frame yet.
     pub fn held(&self) -> usize {
         self.buf.len()
     }
 
-    /// The next whole frame, nothing when more bytes are needed.
+    /// The next whole frame; `None` if more bytes are needed.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame>, Bad> {
         if let Some(bad) = &self.bad {
@@ -196,7 +196,7 @@ impl Parser {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_checksum_is_castagnolis() {
+    fn crc32c_known_value() {
         assert_eq!(super::crc32c(b"123456789"), 0xE306_9283);
     }
 }

@@ -1,7 +1,7 @@
 //! A group of ranks with a program order of its own.
 //!
-//! A blocking operation runs on the caller's thread when nothing is queued before it, which saves two hand-overs;
-//! everything else runs on the group's communication thread, in the order of the calls.
+//! A blocking operation runs on the caller's thread if none is queued before it, which saves two thread switches; all
+//! others run on the group's communication thread, in the order of the calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::frame::Type;
 use crate::handshake::Identity;
 use crate::shm::symmetric::SymmetricBuffer;
 use crate::socket::{self, SLICE};
-use crate::state::{GroupState, Guard, PeerInfo, Shared, NO_RANK_WAITED};
+use crate::state::{GroupState, Guard, PeerInfo, Shared, NOT_WAITING};
 use crate::transport::{MakeTransport, Membership, NoPeers};
 use crate::work::{Outcome, Work};
 
@@ -37,7 +37,7 @@ struct Job {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// Somebody runs an operation now.
+    /// A thread runs an operation.
     busy: bool,
     closing: bool,
     has_thread: bool,
@@ -54,7 +54,7 @@ struct Inner {
     generation: ForkGeneration,
 }
 
-/// Ranks that operate together. All members must call the same operations in the same order.
+/// Ranks that run operations together. All members must call the same operations in the same order.
 pub struct Group {
     inner: Arc<Inner>,
     /// The context lives at least as long as its groups.
@@ -62,14 +62,14 @@ pub struct Group {
 }
 
 impl Context {
-    /// A group of these (distinct) ranks, this one among them, in this order. All its members must make it, and make
-    /// their common groups in the same order; it has a program order of its own.
+    /// Creates a group of these distinct ranks, in this order; this rank must be among them. All members must create
+    /// it, and create their common groups in the same order.
     pub fn group(self: &Arc<Self>, ranks: &[usize]) -> Result<Arc<Group>> {
         self.group_over(ranks, self.options.over.as_ref())
     }
 
-    /// A group whose data goes through a transport that `over` makes, such as MPI. The watch over the ranks, the
-    /// fingerprints and the plans are the same.
+    /// A group whose data goes through a transport that `over` creates, such as MPI. Monitoring, fingerprints and
+    /// collective plans are the same.
     pub fn group_over(self: &Arc<Self>, ranks: &[usize], over: Option<&MakeTransport>) -> Result<Arc<Group>> {
         self.place(ranks)?;
         let id = self.new_id(ranks);
@@ -115,7 +115,7 @@ impl Group {
         Ok(Arc::new(Group { inner, context: Some(context.clone()) }))
     }
 
-    /// The group of a process that is in no job: rank 0 of 1.
+    /// The group of a process without a job: rank 0 of 1.
     pub fn solo() -> Result<Arc<Group>> {
         let identity = Arc::new(Identity::new("", &[], 1, 0));
         let (address, host) = (([127, 0, 0, 1], 0).into(), socket::host_name());
@@ -136,7 +136,7 @@ impl Group {
         Ok(Arc::new(Group { inner, context: None }))
     }
 
-    /// The membership by which it was made; `None` for a process alone.
+    /// The membership that created the group; `None` for a process without a job.
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {
         self.context.as_ref()
     }
@@ -150,38 +150,38 @@ impl Group {
         self.inner.state.ranks.len()
     }
 
-    /// Global ranks by group rank.
+    /// Global ranks, by group rank.
     pub fn ranks(&self) -> &[usize] {
         &self.inner.state.ranks
     }
 
-    /// How many of the ranks share this one's host.
+    /// Number of the group's ranks on this host, this one included.
     pub fn neighbours(&self) -> usize {
         let shared = &self.inner.shared;
         let here = &shared.peers[shared.rank].host_key;
         self.ranks().iter().filter(|r| shared.peers[**r].host_key == *here).count()
     }
 
-    /// What the data goes through: "shared memory", "tcp", or both.
+    /// Name of the data's transport: "shared memory", "tcp", or both.
     pub fn transport(&self) -> &'static str {
         self.inner.engine.lock().describe()
     }
 
-    /// Memory of `bytes` for every rank that all ranks see; all must make it. What `all_reduce` finds at the same place
-    /// of it on every rank it combines there, without copies to and fro. `None` where not all ranks share memory, or
-    /// where copies are the quicker way.
+    /// Allocates `bytes` of memory per rank, mapped by all ranks; all must call it. `all_reduce` reduces data at the
+    /// same offset on every rank in place, without copies. `None` if not all ranks share memory, or if copies are
+    /// faster.
     pub fn symmetric_buffer(&self, bytes: usize) -> Result<Option<Arc<SymmetricBuffer>>> {
         self.inner.generation.check("a group")?;
         let Some(context) = &self.context else { return Ok(None) };
-        // All or none, and of one size.
+        // All ranks create it, with one size, or none does.
         let wanted = u64::from(self.inner.engine.lock().wants_symmetric_buffers());
-        let mut asked = Put::default().u64(wanted).u64(bytes as u64).u64(!(bytes as u64)).0;
-        self.all_reduce(&mut asked, Dtype::I64, ReduceOp::Min)?;
-        let mut least = Take(&asked);
+        let mut request = Put::default().u64(wanted).u64(bytes as u64).u64(!(bytes as u64)).0;
+        self.all_reduce(&mut request, Dtype::I64, ReduceOp::Min)?;
+        let mut least = Take(&request);
         let (wanted, smallest, largest) = (least.u64(), least.u64(), least.u64().map(|n| !n));
         if smallest != largest {
             return Err(Error::invalid(format!(
-                "symmetric buffer: {bytes} bytes, where other ranks ask for another size"
+                "symmetric buffer: {bytes} bytes, where other ranks request another size"
             )));
         }
         match wanted {
@@ -190,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Queue an operation for the communication thread.
+    /// Queues an operation for the communication thread.
     pub fn start(&self, call: CollectiveCall) -> Result<Work> {
         self.inner.generation.check("a group")?;
         call.check(self.rank(), self.world())?;
@@ -210,7 +210,7 @@ impl Group {
         Ok(Work { outcome, name, generation: self.inner.generation })
     }
 
-    /// Run an operation to its end and give its output region back.
+    /// Runs an operation to its end and returns its output region.
     pub fn run(&self, call: CollectiveCall) -> Result<Region> {
         self.run_with(call, &|| false)
     }
@@ -235,7 +235,7 @@ impl Group {
     fn run_queued(&self, call: CollectiveCall, tick: Tick<'_>) -> Result<Region> {
         let work = self.start(call)?;
         loop {
-            // The buffers belong to the caller: not before the operation has ended may this return.
+            // The buffers belong to the caller: this may not return before the operation has ended.
             match work.wait_with(None, tick) {
                 Err(Error::Interrupted { .. }) if !work.is_done() => {
                     self.inner.state.fail(Error::Interrupted { during: "an operation".into() });
@@ -253,7 +253,7 @@ impl Group {
         self.borrowed(CollectiveCall::barrier)
     }
 
-    /// `data` becomes the combination of all ranks' data, the same bits everywhere.
+    /// `data` becomes the reduction over all ranks, bitwise equal on every rank.
     pub fn all_reduce(&self, data: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
         self.borrowed(|| CollectiveCall::all_reduce(output(data), dtype, op))
     }
@@ -274,7 +274,7 @@ impl Group {
         self.borrowed(|| CollectiveCall::reduce_scatter(input(all), output(data), dtype, op))
     }
 
-    /// `all` is looked at on the root only.
+    /// `all` is read on the root only.
     pub fn scatter(&self, all: &[u8], data: &mut [u8], dtype: Dtype, root: usize) -> Result<()> {
         self.borrowed(|| CollectiveCall::scatter(input(all), output(data), dtype, root))
     }
@@ -308,7 +308,7 @@ fn output(data: &mut [u8]) -> Region {
 }
 
 impl Inner {
-    /// One operation, on whichever thread has made the queue busy.
+    /// Runs one operation, on the thread that has set `busy`.
     fn perform(&self, call: &mut CollectiveCall, tick: Option<Tick<'_>>) -> Result<()> {
         let mut engine = self.engine.lock();
         let doing = engine.next_fingerprint(call, self.me, self.state.id);
@@ -320,15 +320,15 @@ impl Inner {
         }
         let limit = call.limit.unwrap_or(self.timeout);
         let guard = Guard { shared: &self.shared, group: &self.state, doing, started, limit, tick };
-        // A fault of our own must not leave the queue busy for ever.
+        // A panic must not leave the queue busy for ever.
         let body = || guard.check().and_then(|()| collective::perform(&mut engine, call, &guard));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
             .unwrap_or_else(|_| Err(Error::Broken { cause: format!("an internal error in {doing}") }));
         self.state.now.lock().doing = Fingerprint::NONE;
-        self.state.waiting.store(NO_RANK_WAITED, std::sync::atomic::Ordering::Relaxed);
+        self.state.waiting.store(NOT_WAITING, std::sync::atomic::Ordering::Relaxed);
         if let Err(e) = &result {
             if self.state.failure().is_none() && self.shared.failure().is_none() {
-                // The others would wait for this rank: they are told, and the group is of no use any more.
+                // Other ranks would wait for this one: they are notified, and the group becomes unusable.
                 let payload = failure::encode(Some(self.state.id), e, self.shared.rank);
                 self.shared.post(Type::Failure, payload);
                 self.state.fail(Error::Broken { cause: e.to_string() });
@@ -367,7 +367,7 @@ impl Inner {
             };
             let result = self.perform(&mut job.call, None);
             self.idle();
-            // Memory of somebody else is let go now; what the operation owns waits to be taken.
+            // The caller's memory is released now; owned output is kept for `Work::take`.
             let output = match std::mem::take(&mut job.call.output) {
                 Region::Owned(bytes) => Region::Owned(bytes),
                 _ => Region::Absent,
@@ -381,7 +381,7 @@ impl Inner {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.inner.generation.is_forked() {
-            // Nothing of it may be touched, the shared memory least of all.
+            // A forked child must not touch it, the shared memory in particular.
             std::mem::forget((self.inner.clone(), self.context.clone()));
             return;
         }

@@ -1,8 +1,8 @@
-//! The handshake at the head of every connection.
+//! The handshake at the start of every connection.
 //!
-//! The acceptor sends a challenge, the connector answers with who it is and an HMAC-SHA256 over both under the job's
-//! token, and the acceptor proves the token in turn. All three messages have a fixed size; a connection that has not
-//! passed holds a few hundred bytes, is served without blocking, and is dropped after `GRACE`.
+//! The acceptor sends a challenge; the connector answers with its identity and an HMAC-SHA256 over both, keyed with the
+//! job's token; the acceptor proves the token in turn. All three messages have a fixed size. An unauthenticated
+//! connection uses a few hundred bytes, is served without blocking, and is dropped after `GRACE`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use crate::fork;
 use crate::socket::{self, moved, Deadline, Moved};
 
 pub const VERSION: u16 = 1;
-/// Features that this side knows; both use the intersection. None is defined yet.
+/// Features of this side; a connection uses the intersection. None is defined yet.
 pub const FEATURES: u32 = 0;
 const MAGIC: [u8; 4] = *b"OARH";
 const CHALLENGE: usize = 32;
@@ -29,15 +29,15 @@ const GRACE: Duration = Duration::from_secs(5);
 const MAX_PENDING: usize = 256;
 const BETWEEN_REFUSALS: Duration = Duration::from_secs(10);
 
-/// Stands for a client without a rank, such as a launcher.
+/// Rank of a client without a rank, such as a launcher.
 pub const NO_RANK: u32 = u32::MAX;
 
-/// Who a process is, and the secret that shows it belongs to the job.
+/// A process's identity, and the secret that proves its membership in the job.
 #[derive(Clone)]
 pub struct Identity {
     pub job: [u8; 16],
     pub token: Vec<u8>,
-    /// 0 where the number of ranks is not known (a store's host or client).
+    /// 0 if the number of ranks is unknown (a store's host or client).
     pub world: u32,
     pub rank: u32,
 }
@@ -57,7 +57,7 @@ impl Identity {
     }
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
@@ -70,7 +70,7 @@ pub enum Purpose {
 
 const PURPOSES: [Purpose; 4] = [Purpose::Store, Purpose::Control, Purpose::Data, Purpose::Server];
 
-/// What the connector said.
+/// The connector's identity and purpose, as received.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientHello {
     pub purpose: Purpose,
@@ -127,7 +127,7 @@ fn check(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::re
     Ok(ClientHello { purpose, rank, group, features: word(8) & FEATURES })
 }
 
-/// Connect and introduce oneself. Lost connections are tried again; a refusal is final.
+/// Connects and authenticates. Lost connections are retried; a refusal is final.
 pub fn connect(
     to: SocketAddr,
     id: &Identity,
@@ -160,7 +160,7 @@ fn authenticate(
         return Ok(Err(why));
     }
     if challenge[0..4] != MAGIC {
-        return Err(refused("what listens there speaks another protocol"));
+        return Err(refused("the process that listens there uses another protocol"));
     }
     if u16::from_le_bytes([challenge[4], challenge[5]]) != VERSION {
         return Err(refused(REASONS[2]));
@@ -195,7 +195,7 @@ struct Pending {
 enum Turn {
     Wait,
     Drop,
-    /// It said who it is, and was refused.
+    /// The client identified itself and was refused.
     Refused(u8),
     In(ClientHello),
 }
@@ -207,7 +207,7 @@ impl Pending {
         challenge[0..4].copy_from_slice(&MAGIC);
         challenge[4..6].copy_from_slice(&VERSION.to_le_bytes());
         challenge[16..].copy_from_slice(&socket::random_bytes::<16>()?);
-        // An empty socket takes 32 bytes; one that does not is no peer of ours.
+        // An empty socket buffer accepts 32 bytes; otherwise the peer is not valid.
         match (&stream).write(&challenge) {
             Ok(CHALLENGE) => Ok(Pending { stream, since: Instant::now(), challenge, hello: [0; HELLO], got: 0 }),
             _ => Err(Error::io("accept", "the challenge could not be sent")),
@@ -223,15 +223,15 @@ impl Pending {
                 Moved::Blocked => return Turn::Wait,
             }
         }
-        let verdict = check(id, &self.hello, &self.challenge);
+        let checked = check(id, &self.hello, &self.challenge);
         let mut answer = [0; ANSWER];
         answer[0..4].copy_from_slice(&MAGIC);
-        answer[4] = *verdict.as_ref().err().unwrap_or(&0);
-        if verdict.is_ok() {
+        answer[4] = *checked.as_ref().err().unwrap_or(&0);
+        if checked.is_ok() {
             let proof = id.mac(&[b"oar accept", &self.challenge, &self.hello, &answer[..8]]).finalize().into_bytes();
             answer[8..].copy_from_slice(&proof);
         }
-        match ((&self.stream).write(&answer), verdict) {
+        match ((&self.stream).write(&answer), checked) {
             (Ok(ANSWER), Ok(hello)) => Turn::In(hello),
             (_, Err(code)) => Turn::Refused(code),
             _ => Turn::Drop,
@@ -244,50 +244,50 @@ fn out_of_descriptors(e: &std::io::Error) -> bool {
     rustix::io::Errno::from_io_error(e).is_some_and(|e| known.contains(&e))
 }
 
-/// A listener with the handshakes that are under way.
+/// A listener, with the handshakes in progress.
 pub struct Acceptor {
     listener: TcpListener,
     id: Arc<Identity>,
     pending: Vec<Pending>,
-    /// When a refusal was told last.
-    told: Option<Instant>,
+    /// Time of the last reported refusal.
+    last_reported: Option<Instant>,
 }
 
 impl Acceptor {
     pub fn new(listener: TcpListener, id: Arc<Identity>) -> Acceptor {
-        Acceptor { listener, id, pending: Vec::new(), told: None }
+        Acceptor { listener, id, pending: Vec::new(), last_reported: None }
     }
 
-    /// What to poll for reading before `turn`.
+    /// Descriptors to poll for reading before `turn`.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.listener.as_fd()).chain(self.pending.iter().map(|p| p.stream.as_fd()))
     }
 
-    /// Bytes that the unauthenticated connections cost.
+    /// Memory in bytes that unauthenticated connections use.
     pub fn cost(&self) -> usize {
         self.pending.capacity() * std::mem::size_of::<Pending>()
     }
 
-    /// Says on stderr whom this process has refused, for a user whose processes belong to two jobs: the other one gets an
-    /// error. Strangers who keep knocking fill no logs.
-    fn tell(&mut self, stream: &TcpStream, code: u8) {
-        if self.told.is_some_and(|told| told.elapsed() < BETWEEN_REFUSALS) {
+    /// Reports a refused connection on stderr, for a user whose processes belong to two jobs (the other process gets an
+    /// error). Rate-limited, so that unknown clients cannot fill logs.
+    fn report_refusal(&mut self, stream: &TcpStream, code: u8) {
+        if self.last_reported.is_some_and(|last| last.elapsed() < BETWEEN_REFUSALS) {
             return;
         }
-        self.told = Some(Instant::now());
+        self.last_reported = Some(Instant::now());
         let from = stream.peer_addr().map_or_else(|_| "a process".to_string(), |a| a.to_string());
         let at = self.listener.local_addr().map_or_else(|_| "this process".to_string(), |a| a.to_string());
         let reason = REASONS.get(code as usize).copied().unwrap_or("for an unknown reason");
         let _ = writeln!(std::io::stderr(), "oar: {at} has refused a connection from {from}: {reason}");
     }
 
-    /// Go on with every handshake, never blocking; gives the connections that passed.
+    /// Advances every handshake without blocking; returns the connections that passed.
     pub fn turn(&mut self) -> Vec<(TcpStream, ClientHello)> {
-        // A bounded number a turn: strangers who keep knocking do not keep the others waiting.
+        // A bounded number per turn: unknown clients must not delay others.
         for _ in 0..64 {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // Descriptors that strangers hold shall not be missing.
+                // Out of descriptors: the oldest unauthenticated connection is dropped.
                 Err(e) if out_of_descriptors(&e) && !self.pending.is_empty() => {
                     self.pending.remove(0);
                     continue;
@@ -295,7 +295,7 @@ impl Acceptor {
                 Err(_) => break,
             };
             fork::close_on_fork(&stream);
-            // Many silent strangers push each other out, oldest first; an honest peer needs one round trip only.
+            // The oldest silent connection is dropped; an honest peer needs one round trip only.
             if self.pending.len() >= MAX_PENDING {
                 self.pending.remove(0);
             }
@@ -309,7 +309,7 @@ impl Acceptor {
                 Turn::Drop => drop(self.pending.remove(at)),
                 Turn::Refused(code) => {
                     let stream = self.pending.remove(at).stream;
-                    self.tell(&stream, code);
+                    self.report_refusal(&stream, code);
                 }
                 Turn::In(hello) => passed.push((self.pending.remove(at).stream, hello)),
             }

@@ -1,7 +1,6 @@
-//! Ranks on several hosts: what can be done within a host goes through its shared memory, and one rank of every host
-//! speaks for it with the others.
+//! Collectives over several hosts: shared memory within a host, and collective plans among one leader rank per host.
 //!
-//! Operations that do not shrink by this (scatter, gather, all_to_all, send, receive) are plans over all ranks.
+//! Operations that move as much data either way (scatter, gather, all_to_all, send, receive) are plans over all ranks.
 
 use crate::call::CollectiveCall;
 use crate::collective_plan::{self, CollectivePlan, RankInfo};
@@ -13,7 +12,7 @@ use crate::shm::local::{self, Receivers, Reduction};
 use crate::state::Guard;
 use crate::topology::Hosts;
 
-/// Whether hosts help with this operation.
+/// Whether the operation has a hierarchical algorithm.
 pub fn takes(kind: CollectiveKind) -> bool {
     matches!(
         kind,
@@ -36,7 +35,7 @@ pub fn perform(
     if let Some(a) = &mut e.area {
         a.begin(&g.doing);
     }
-    // The first rank of a host speaks for it, on the root's host the root.
+    // A host's leader is its first rank; on the root's host, the root.
     let mut leaders = vec![0; on.count()];
     if call.kind.has_root() {
         let (host, local) = on.find(call.root);
@@ -56,12 +55,12 @@ pub fn perform(
     }
 }
 
-/// One operation among the hosts.
+/// One collective over several hosts.
 struct HostCollective<'a> {
     e: &'a mut Engine,
     on: &'a Hosts,
     g: &'a Guard<'a>,
-    /// Which of its ranks speaks for each host.
+    /// The leader of each host, as an index among the host's ranks.
     leaders: Vec<usize>,
 }
 
@@ -78,13 +77,14 @@ impl HostCollective<'_> {
         self.on.local == self.leader()
     }
 
-    /// Run a plan in which hosts stand for ranks, where this rank speaks for its host.
+    /// Runs a plan among the leaders, in which hosts stand for ranks.
     fn among(&mut self, mut plan: CollectivePlan, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
         plan.steps.iter_mut().for_each(|s| s.peer = self.on.members[s.peer][self.leaders[s.peer]]);
         self.e.run(self.g, Piece { plan, work, input: &[], dtype, op })
     }
 
-    /// Combine the host's values in its head's buffer; no other changes. The average is taken by who finishes the sums.
+    /// Reduces the host's values into its leader's buffer; other buffers do not change. The average is divided where
+    /// the sum is finished.
     fn within(&mut self, work: &mut [u8], dtype: Dtype, op: ReduceOp) -> Result<()> {
         let leader = self.leader();
         let Some(a) = &mut self.e.area else { return Ok(()) };
@@ -92,13 +92,13 @@ impl HostCollective<'_> {
         local::all_reduce(a, self.g, work, &Reduction { dtype, op, over: 1 }, Receivers::Root(leader))
     }
 
-    /// Give the bytes of the host's head to all its ranks.
+    /// Broadcasts from the host's leader to its ranks.
     fn share(&mut self, work: &mut [u8]) -> Result<()> {
         let leader = self.leader();
         self.e.area.as_mut().map_or(Ok(()), |a| local::broadcast(a, self.g, work, leader))
     }
 
-    /// All of a host are there, then all hosts, and then all know.
+    /// Barrier over hosts: within each host, among the leaders, then within each host again.
     fn meet(&mut self) -> Result<()> {
         self.e.area.as_mut().map_or(Ok(()), |a| a.commit(self.g))?;
         if self.is_leader() {
@@ -108,11 +108,11 @@ impl HostCollective<'_> {
         self.e.area.as_mut().map_or(Ok(()), |a| a.commit(self.g))
     }
 
-    /// Combine within every host, then among their heads, then hand the result out within every host.
+    /// Reduces within every host, then among the leaders, then broadcasts within every host.
     fn all_reduce(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc) = (call.dtype, call.op, call.dtype.accumulator());
         let data = call.output.bytes_mut();
-        // Halves are rounded once, at the end.
+        // Half precision is rounded once, at the end.
         let half = dtype.is_half();
         let work = if half { lift(spare, dtype, data) } else { &mut *data };
         self.within(work, acc, op)?;
@@ -127,13 +127,13 @@ impl HostCollective<'_> {
         Ok(())
     }
 
-    /// Combine within every host, then among the heads, of which the root is one.
+    /// Reduces within every host, then among the leaders, of which the root is one.
     fn reduce(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc) = (call.dtype, call.op, call.dtype.accumulator());
         let to = self.on.find(call.root);
         let root = to == (self.on.host, self.on.local);
         let data = call.output.bytes_mut();
-        // The host's sum is made in its head's buffer, and only the root's may change.
+        // The host's result is computed in its leader's buffer, and only the root's may change.
         let copied = dtype.is_half() || self.is_leader() && !root;
         let work = if copied { lift(spare, dtype, data) } else { &mut *data };
         self.within(work, acc, op)?;
@@ -147,11 +147,11 @@ impl HostCollective<'_> {
         Ok(())
     }
 
-    /// From the root to the other hosts' heads, then within every host.
+    /// From the root to the leaders of other hosts, then within every host.
     fn broadcast(&mut self, call: &mut CollectiveCall) -> Result<()> {
         let from = self.on.find(call.root).0;
         let data = call.output.bytes_mut();
-        // The root's neighbours need not wait for the network.
+        // Ranks on the root's host do not wait for the network.
         if from == self.on.host {
             self.share(data)?;
         }
@@ -165,8 +165,7 @@ impl HostCollective<'_> {
         Ok(())
     }
 
-    /// Within every host everybody takes its neighbours' parts; then the heads pass on whole hosts' parts, and hand out
-    /// those that came.
+    /// Gathers within every host; then the leaders exchange the parts of whole hosts, and broadcast received ones.
     fn all_gather(&mut self, call: &mut CollectiveCall) -> Result<()> {
         let on = self.on;
         let (input, out) = (call.input.bytes(), call.output.bytes_mut());
@@ -190,8 +189,8 @@ impl HostCollective<'_> {
         Ok(())
     }
 
-    /// Combine all parts within every host, then among the heads, each of which ends with its host's parts and hands
-    /// them out.
+    /// Reduces all parts within every host, then among the leaders, each of which ends with its host's parts and
+    /// scatters them.
     fn reduce_scatter(&mut self, call: &mut CollectiveCall, spare: &mut Vec<u8>) -> Result<()> {
         let (dtype, op, acc, on) = (call.dtype, call.op, call.dtype.accumulator(), self.on);
         let work = lift(spare, dtype, call.input.bytes());

@@ -1,6 +1,6 @@
-//! Processes that work together: rendezvous, transports, collectives. Moves bytes and knows no operator.
+//! Rendezvous, transports and collectives between processes. Data are bytes; tensors and operators are unknown here.
 //!
-//! A [`Store`] brings the ranks together, a [`Context`] watches over them, a [`Group`] runs collectives:
+//! Ranks find each other through a [`Store`], a [`Context`] monitors them, a [`Group`] runs collectives:
 //!
 //! ```
 //! use oar_net::{Context, Dtype, Job, Options, ReduceOp, Store};

@@ -1,8 +1,9 @@
-//! Mailboxes: a process listens at its endpoint and others bring it messages, each of which it gets exactly once.
-//! A message is about a topic, a number on which both sides agree, and is given to who asks for that.
+//! Message queues: a process listens at its endpoint, other processes deliver messages, and each message is received
+//! exactly once. A message has a topic, a number that sender and receiver derive from the same names.
 //!
-//! Messages lie in numbered places of a store. Who brings one puts it, marked by a nonce of its own, into the first
-//! free place; a connection that broke before the answer came is made anew, and the nonce tells what lies there already.
+//! Messages are stored under consecutive numbers of a store. A sender puts its message, marked with a nonce, under the
+//! first free number. If the connection breaks before the reply it connects again; the nonce identifies its own
+//! message.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,11 +19,11 @@ use crate::error::{Error, Result};
 use crate::socket::{self, Deadline, SLICE};
 use crate::store::{Job, Store};
 
-/// How long one request to a mailbox may take before its connection is given up.
+/// Time limit of one request; the connection is given up afterwards.
 const TRY: Duration = Duration::from_secs(5);
 const NONCE: usize = 16;
 
-/// The topic of what the processes with these endpoints tell each other, in whatever order each of them names them.
+/// The topic shared by the processes with these endpoints, independent of their order.
 pub fn topic<'a>(what: &str, members: impl IntoIterator<Item = &'a String>) -> u64 {
     let mut names: Vec<&str> = members.into_iter().map(|name| name.trim()).collect();
     names.sort_unstable();
@@ -34,15 +35,15 @@ pub fn topic<'a>(what: &str, members: impl IntoIterator<Item = &'a String>) -> u
 struct Inbox {
     /// The number of the next message.
     next: u64,
-    /// Those that nobody has asked for yet.
+    /// Messages of other topics, not yet taken.
     kept: VecDeque<(u64, Vec<u8>)>,
 }
 
-fn place(number: u64) -> String {
-    format!("mailbox/{number}")
+fn key(number: u64) -> String {
+    format!("message/{number}")
 }
 
-/// The receiving end. Clones are the same mailbox.
+/// The receiving end. Clones share the queue.
 #[derive(Clone)]
 pub struct MessageQueue {
     store: Store,
@@ -50,7 +51,7 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Listen at `bind`; lives until the last clone goes.
+    /// Listens at `bind` until the last clone is dropped.
     pub fn open(bind: SocketAddr, job: &Job) -> Result<MessageQueue> {
         Ok(MessageQueue { store: Store::host(bind, job)?, inbox: Arc::default() })
     }
@@ -59,23 +60,23 @@ impl MessageQueue {
         self.store.address()
     }
 
-    /// The next message about the topic (`None`: about any), in the order in which they were put down.
+    /// The next message of the topic (`None`: of any topic), in order of delivery.
     pub fn take(&self, topic: Option<u64>, deadline: &Deadline<'_>) -> Result<Vec<u8>> {
         let during = format!("the wait for a message at {}", self.address());
         let mut others = 0;
         loop {
-            let receivers = match others {
-                0 => "whoever brings it".to_string(),
-                n => format!("whoever brings it ({n} came that are of other rings)"),
+            let sender = match others {
+                0 => "its sender".to_string(),
+                n => format!("its sender ({n} messages of other rings arrived)"),
             };
-            deadline.slice(&during, &receivers)?;
-            // Held through the look, so that no two threads take the same message.
+            deadline.slice(&during, &sender)?;
+            // The lock is held during the request, so that no two threads take the same message.
             let Some(mut inbox) = self.inbox.try_lock_for(SLICE) else { continue };
             if let Some(at) = inbox.kept.iter().position(|(about, _)| topic.is_none_or(|t| t == *about)) {
                 return Ok(inbox.kept.remove(at).map(|(_, message)| message).unwrap_or_default());
             }
             others = inbox.kept.len();
-            match self.store.get(&place(inbox.next), SLICE) {
+            match self.store.get(&key(inbox.next), SLICE) {
                 Ok(message) => {
                     inbox.next += 1;
                     let mut rest = Take(message.get(NONCE..).unwrap_or_default());
@@ -90,30 +91,30 @@ impl MessageQueue {
     }
 }
 
-/// Put `message` down at the mailbox that somebody has opened at `at`, or opens while the deadline lasts.
+/// Delivers `message` to the queue at `at`, which must open before the deadline.
 pub fn deliver(at: SocketAddr, job: &Job, topic: u64, message: &[u8], deadline: &Deadline<'_>) -> Result<()> {
     let mut marked = socket::random_bytes::<NONCE>()?.to_vec();
     marked.extend(Put::default().u64(topic).0);
     marked.extend_from_slice(message);
     let mut number = 0;
     loop {
-        let lost = match lay(at, job, &marked, &mut number, deadline) {
+        let lost = match put(at, job, &marked, &mut number, deadline) {
             Err(e @ (Error::Store { .. } | Error::Timeout { .. })) => e,
             other => return other,
         };
-        // The pause ends with an error once the deadline has.
+        // The pause returns an error once the deadline has passed.
         let waiting_for = format!("{at} (last attempt: {lost})");
         socket::pause(SLICE, deadline, &format!("bringing a message to {at}"), &waiting_for)?;
     }
 }
 
-fn lay(at: SocketAddr, job: &Job, marked: &[u8], number: &mut u64, deadline: &Deadline<'_>) -> Result<()> {
+fn put(at: SocketAddr, job: &Job, marked: &[u8], number: &mut u64, deadline: &Deadline<'_>) -> Result<()> {
     let store = Store::connect_until(at, job, deadline)?;
     loop {
-        let lies = store.compare_and_set(&place(*number), None, marked, TRY.min(deadline.left()))?;
-        if lies.as_deref() == Some(marked) {
+        let stored = store.compare_and_set(&key(*number), None, marked, TRY.min(deadline.left()))?;
+        if stored.as_deref() == Some(marked) {
             return Ok(());
         }
-        *number += 1; // another message's place
+        *number += 1; // the number is taken by another message
     }
 }

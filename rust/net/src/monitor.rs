@@ -1,9 +1,9 @@
-//! The watch over a job: one thread per rank that accepts connections, sends heartbeats and hears of deaths.
+//! Monitoring of a job: one thread per rank that accepts connections, exchanges heartbeats and detects failures.
 //!
 //! Rank 0 is the hub. Every other rank keeps one control connection to it, so a job of n ranks has n - 1 of them. The
-//! hub hears a killed rank by its closed connection at once and a stopped one by its silence, and tells everybody in
-//! the same order. Beats carry what each group is in; the hub compares them, and so finds ranks that wait for each
-//! other in different operations although no byte moves.
+//! hub detects a killed rank by its closed connection at once and a stopped one by missing heartbeats, and reports to
+//! all ranks in the same order. Heartbeats carry the operation each group is in; the hub compares them, and so detects
+//! ranks that wait for each other in different operations although no byte moves.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -34,9 +34,9 @@ struct Link {
     writer: Writer,
     out: Vec<u8>,
     sent: usize,
-    heard: Instant,
+    last_received: Instant,
     left: bool,
-    /// Why the link is over.
+    /// Why the link has ended.
     ended: Option<Error>,
 }
 
@@ -49,14 +49,14 @@ impl Link {
             writer: Writer::default(),
             out: Vec::new(),
             sent: 0,
-            heard: Instant::now(),
+            last_received: Instant::now(),
             left: false,
             ended: None,
         }
     }
 
     fn send(&mut self, kind: Type, payload: &[u8]) {
-        // A peer that takes nothing for long piles up beats; its silence will be noticed, not its pile.
+        // A peer that does not read accumulates heartbeats; missing heartbeats end the link, not the buffer's size.
         if self.out.len() - self.sent < MAX_CONTROL {
             self.writer.encode(kind, payload, &mut self.out);
         }
@@ -67,7 +67,7 @@ impl Link {
         while self.sent < self.out.len() {
             match moved((&self.stream).write(&self.out[self.sent..])) {
                 Moved::Some(n) => self.sent += n,
-                // A closed connection is noticed by the reader, after what the peer said last.
+                // The reader detects a closed connection, after the peer's last frames.
                 Moved::Blocked | Moved::Ended(_) => return,
             }
         }
@@ -80,7 +80,7 @@ impl Link {
 #[derive(Default)]
 pub struct Reports {
     pub answer: Mutex<Option<String>>,
-    pub came: Condvar,
+    pub answered: Condvar,
 }
 
 pub struct Timing {
@@ -102,7 +102,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// `hub` is the control connection to rank 0, on every other rank.
+    /// `hub` is the control connection to rank 0; `None` on rank 0.
     pub fn new(
         shared: Arc<Shared>,
         acceptor: Acceptor,
@@ -138,7 +138,7 @@ impl Monitor {
                 self.goodbye();
             }
             if let Some(until) = leaving {
-                // The hub stays for those who still need it; the others wait until their goodbye has gone out.
+                // The hub serves ranks that have not left; other ranks wait until their goodbye is sent.
                 let others = self.links.iter().any(|l| l.ended.is_none() && !l.left);
                 let unsent = self.links.iter().any(|l| l.ended.is_none() && !l.out.is_empty());
                 if Instant::now() >= until || !(self.is_hub() && others || unsent) {
@@ -164,8 +164,9 @@ impl Monitor {
             let out = if l.out.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             PollFd::from_borrowed_fd(l.stream.as_fd(), PollFlags::IN | out)
         }));
-        // Until the next beat, or until a link will have been silent for too long.
-        let silent = self.links.iter().filter(|l| l.ended.is_none() && !l.left).map(|l| l.heard.elapsed()).max();
+        // Until the next heartbeat, or until a link exceeds its silence limit.
+        let silent =
+            self.links.iter().filter(|l| l.ended.is_none() && !l.left).map(|l| l.last_received.elapsed()).max();
         let beat = self.timing.beat.saturating_sub(self.last_beat.elapsed());
         let due = silent.map_or(beat, |s| beat.min(self.deadline().saturating_sub(s)));
         socket::poll(&mut fds, due.max(Duration::from_millis(1)))
@@ -174,11 +175,11 @@ impl Monitor {
     fn turn(&mut self) -> crate::Result<()> {
         self.poll()?;
         self.shared.monitor_waker.drain();
-        // If this process itself stood still, the others' silence in that time means nothing.
+        // If this process was stopped, other ranks' silence during that time is not counted.
         let pause = self.last_turn.elapsed();
         self.last_turn = Instant::now();
         if pause > self.timing.beat * 2 + Duration::from_millis(500) {
-            self.links.iter_mut().for_each(|l| l.heard += pause);
+            self.links.iter_mut().for_each(|l| l.last_received += pause);
         }
         self.accept();
         self.drain_outbox();
@@ -214,12 +215,12 @@ impl Monitor {
         for (kind, payload) in out {
             match kind {
                 Type::ReportAsk if self.is_hub() => self.own_report(),
-                _ => self.tell(kind, &payload, None),
+                _ => self.broadcast(kind, &payload, None),
             }
         }
     }
 
-    fn tell(&mut self, kind: Type, payload: &[u8], except: Option<usize>) {
+    fn broadcast(&mut self, kind: Type, payload: &[u8], except: Option<usize>) {
         for l in self.links.iter_mut().filter(|l| l.ended.is_none() && Some(l.rank) != except) {
             l.send(kind, payload);
         }
@@ -235,7 +236,7 @@ impl Monitor {
             let l = &mut self.links[at];
             let ended = match moved((&l.stream).read(&mut buf)) {
                 Moved::Some(n) => {
-                    l.heard = Instant::now();
+                    l.last_received = Instant::now();
                     l.parser.feed(&buf[..n]);
                     false
                 }
@@ -265,7 +266,7 @@ impl Monitor {
                 Ok(None) => return,
                 Ok(Some(frame)) => {
                     if self.handle(at, &frame).is_none() {
-                        let e = damaged(format!("a {:?} frame that cannot be understood", frame.kind));
+                        let e = damaged(format!("an invalid {:?} frame", frame.kind));
                         self.links[at].ended = Some(e);
                         return;
                     }
@@ -287,19 +288,19 @@ impl Monitor {
             Type::Failure => {
                 let v = failure::decode(&frame.payload, &self.shared)?;
                 if self.is_hub() {
-                    self.tell(Type::Failure, &frame.payload, Some(rank));
+                    self.broadcast(Type::Failure, &frame.payload, Some(rank));
                 }
                 self.apply(v.group, v.error);
             }
             Type::Bye => {
-                let who = Take(&frame.payload).u32()? as usize;
+                let leaving_rank = Take(&frame.payload).u32()? as usize;
                 if self.is_hub() {
-                    self.tell(Type::Bye, &frame.payload, Some(rank));
+                    self.broadcast(Type::Bye, &frame.payload, Some(rank));
                 }
-                if who == rank {
+                if leaving_rank == rank {
                     self.links[at].left = true;
                 }
-                self.shared.set_left(who);
+                self.shared.set_left(leaving_rank);
             }
             Type::ReportAsk if self.is_hub() => {
                 let text = report::render(&self.shared, &self.all_statuses());
@@ -307,7 +308,7 @@ impl Monitor {
             }
             Type::Report => {
                 *self.reports.answer.lock() = Some(String::from_utf8_lossy(&frame.payload).into_owned());
-                self.reports.came.notify_all();
+                self.reports.answered.notify_all();
             }
             _ => return None,
         }
@@ -322,7 +323,7 @@ impl Monitor {
 
     fn own_report(&self) {
         *self.reports.answer.lock() = Some(report::render(&self.shared, &self.all_statuses()));
-        self.reports.came.notify_all();
+        self.reports.answered.notify_all();
     }
 
     fn apply(&self, group: Option<u64>, error: Error) {
@@ -335,30 +336,30 @@ impl Monitor {
     fn beat(&mut self) {
         self.last_beat = Instant::now();
         let payload = failure::encode_beat(&self.shared.statuses());
-        self.tell(Type::Beat, &payload, None);
+        self.broadcast(Type::Beat, &payload, None);
         if self.is_hub() {
             if let Some((group, e)) = disagreement(&self.shared, &self.all_statuses()) {
-                self.tell(Type::Failure, &failure::encode(Some(group), &e, HUB), None);
+                self.broadcast(Type::Failure, &failure::encode(Some(group), &e, HUB), None);
                 self.apply(Some(group), e);
             }
         }
     }
 
-    /// How long a link may be silent: found within the limit, counted from the stop and not from the beat before it.
+    /// Silence limit of a link: reduced by one heartbeat interval, so that a stop is detected within the limit.
     fn deadline(&self) -> Duration {
         self.timing.limit.saturating_sub(self.timing.beat).max(self.timing.beat)
     }
 
-    /// Links that ended or fell silent become verdicts.
+    /// Turns links that ended or fell silent into failures.
     fn check(&mut self) {
         let limit = self.deadline();
         for l in &mut self.links {
-            let silent = l.heard.elapsed();
+            let silent = l.last_received.elapsed();
             if l.ended.is_none() && !l.left && silent > limit {
                 let (peer, last) = (self.shared.peer(l.rank), last_of(&self.statuses, l.rank));
                 let seconds = silent.as_secs_f64();
                 let e = Error::Silent { peer, seconds, last, during: "no operation".into() };
-                // Should it wake up again, it shall know why it is out.
+                // If the peer resumes, it learns why it was excluded.
                 l.send(Type::Failure, &failure::encode(None, &e, self.shared.rank));
                 l.ended = Some(e);
             }
@@ -377,7 +378,7 @@ impl Monitor {
         for (rank, e) in over {
             if hub {
                 let payload = failure::encode(None, &e, HUB);
-                self.tell(Type::Failure, &payload, Some(rank));
+                self.broadcast(Type::Failure, &payload, Some(rank));
             }
             self.shared.fail(e);
         }
@@ -388,7 +389,7 @@ fn last_of(statuses: &HashMap<usize, Vec<Status>>, rank: usize) -> Last {
     statuses.get(&rank).and_then(|s| s.first()).map_or_else(Last::default, Status::last)
 }
 
-/// Two ranks in operations with the same number of the same group that are not the same operation.
+/// Two ranks whose operations of the same number in the same group differ.
 fn disagreement(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
     let mut first: HashMap<(u64, u64), (usize, &Status)> = HashMap::new();
     let mut ranks: Vec<_> = all.keys().copied().collect();
@@ -410,11 +411,11 @@ fn disagreement(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u
     crossed_waits(shared, all)
 }
 
-/// How long two ranks must have waited for each other: what one sent before is with the other by then.
+/// Milliseconds that two ranks must have waited for each other: earlier messages have arrived by then.
 const CROSSED: u32 = 3000;
 
-/// A rank that sends or receives and a neighbour in a collective that wait for each other. Over sockets the fingerprint
-/// of the one reaches the other; in the memory of a host they wait at different places.
+/// A rank in a send or receive and a rank in a collective that wait for each other. Over sockets the fingerprints
+/// reveal it; over shared memory the two wait at different words.
 fn crossed_waits(shared: &Shared, all: &HashMap<usize, Vec<Status>>) -> Option<(u64, Error)> {
     let waits = |s: &Status, rank: usize| s.waiting as usize == rank && s.millis >= CROSSED;
     for (&a, of_a) in all {

@@ -1,16 +1,16 @@
-//! Combining rows of values: fixed order, halves in float32, vector instructions where the processor has them.
+//! Reductions of rows of values: in a fixed order, half precision in float32, vectorized.
 
 use half::{bf16, f16};
 
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::{Error, Result};
 
-/// Elements combined at a time: a block of accumulators stays in the first-level cache.
+/// Elements reduced at a time: a block of accumulators fits the first-level cache.
 const BLOCK: usize = 1024;
-/// Elements that pass through registers at a time.
+/// Elements processed in registers at a time.
 const FEW: usize = 64;
 
-/// A value that can be combined; `Acc` holds partial results.
+/// An element type; `Acc` holds partial results.
 trait Value: Copy {
     type Acc: Copy;
     const ZERO: Self::Acc;
@@ -21,25 +21,25 @@ trait Value: Copy {
     fn max(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn min(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     fn over(a: Self::Acc, n: usize) -> Self::Acc;
-    /// By what to multiply instead of dividing by `n`, where that gives the same bits.
+    /// Factor to multiply by instead of dividing by `n`, if that gives the same bits.
     #[inline(always)]
     fn inverse(_n: usize) -> Option<Self::Acc> {
         None
     }
 
-    /// `acc` = the values at `row`.
+    /// Loads `acc` from the values at `row`.
     ///
     /// # Safety
     /// `row` is valid for as many values as `acc` has, at any alignment.
     #[inline(always)]
     unsafe fn load(row: *const Self, acc: &mut [Self::Acc]) {
         for (i, a) in acc.iter_mut().enumerate() {
-            // SAFETY: i is below the length, for which the caller vouches.
+            // SAFETY: i is below the length, which the caller guarantees.
             *a = unsafe { row.add(i).read_unaligned() }.widen();
         }
     }
 
-    /// `acc` = `acc` combined with the values at `row`.
+    /// Reduces the values at `row` into `acc`.
     ///
     /// # Safety
     /// As for `load`.
@@ -51,7 +51,7 @@ trait Value: Copy {
         }
     }
 
-    /// The values at `out` = `acc`.
+    /// Stores `acc` to the values at `out`.
     ///
     /// # Safety
     /// As for `load`, for writing.
@@ -74,7 +74,7 @@ macro_rules! float_ops {
         fn prod(a: $acc, b: $acc) -> $acc {
             a * b
         }
-        // A NaN on either side stays one.
+        // A NaN operand propagates.
         #[inline(always)]
         fn max(a: $acc, b: $acc) -> $acc {
             if a > b || a.is_nan() {
@@ -121,11 +121,11 @@ impl Value for f16 {
     type Acc = f32;
     const ZERO: f32 = 0.0;
     #[inline(always)]
-    // Without branches or calls, both ways, so that the loops vectorise: the half crate converts one value a call.
+    // Conversions have neither branches nor calls, so that loops vectorize: the half crate converts one value per call.
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let body = (bits & 0x7FFF) << 13;
-        // The exponent's bias differs by 112; the product also makes subnormal values normal.
+        // The exponent biases differ by 112; the product also normalizes subnormal values.
         let finite = (f32::from_bits(body) * f32::from_bits((127 + 112) << 23)).to_bits();
         let special = body | 0x7F80_0000;
         f32::from_bits((bits & 0x8000) << 16 | if body >= 0x7C00 << 13 { special } else { finite })
@@ -134,10 +134,10 @@ impl Value for f16 {
     fn narrow(acc: f32) -> f16 {
         let bits = acc.to_bits();
         let size = bits & 0x7FFF_FFFF;
-        // To nearest, ties to even; what is too large ends as infinity, as 65536 does.
+        // Rounds to nearest, ties to even; values too large become infinity, as 65536 does.
         let capped = size.min(0x4780_0000);
         let normal = capped.wrapping_sub(112 << 23).wrapping_add(0xFFF + ((capped >> 13) & 1)) >> 13;
-        // In [0.5, 1) a float32 ends where a subnormal float16 does: the sum rounds as it must.
+        // In [0.5, 1) the last bit of a float32 is that of a subnormal float16: the addition rounds correctly.
         let tiny = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
         let finite = if size < 0x3880_0000 { tiny } else { normal };
         let body = if size > 0x7F80_0000 { 0x7E00 | (size >> 13 & 0x3FF) } else { finite };
@@ -153,7 +153,7 @@ impl Value for bf16 {
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
-    // To nearest, ties to even; written without branches so that it vectorises.
+    // Rounds to nearest, ties to even, without branches, so that loops vectorize.
     #[inline(always)]
     fn narrow(acc: f32) -> bf16 {
         let bits = acc.to_bits();
@@ -181,7 +181,7 @@ macro_rules! int_value {
             fn max(a: $t, b: $t) -> $t { a.max(b) }
             #[inline(always)]
             fn min(a: $t, b: $t) -> $t { a.min(b) }
-            // Toward zero. Ranks are far fewer than i64 can count; a type too narrow for the number has sums that wrap.
+            // Rounds toward zero. The number of ranks fits i64; in a narrower type that cannot hold it, sums wrap.
             #[inline(always)]
             fn over(a: $t, n: usize) -> $t { (a as i64 / n as i64) as $t }
         }
@@ -189,7 +189,7 @@ macro_rules! int_value {
 }
 int_value!(i8 i16 i32 i64 u8);
 
-/// A truth value: any byte but 0 is true, and the result is 0 or 1.
+/// A boolean: any byte but 0 is true, and results are 0 or 1.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Truth(u8);
@@ -227,24 +227,24 @@ impl Value for Truth {
     }
 }
 
-/// Rows to combine and where to put the result: addresses, since they may lie in memory shared with other processes.
+/// Rows to reduce and the destination: raw addresses, since they may be in memory shared with other processes.
 struct Rows<'a> {
     out: *mut u8,
     rows: &'a [*const u8],
     count: usize,
     op: ReduceOp,
-    /// Divide the result by this many.
+    /// Divisor of the result.
     over: usize,
 }
 
-/// Combine `count` elements of every row, first row first, into `out`. `over` > 1 divides the result (for the average).
+/// Reduces `count` elements of every row, first row first, into `out`. `over` > 1 divides the result (for the average).
 ///
 /// # Safety
-/// `out` and every row are valid for `count` elements of `dtype`; `out` is either apart from a row or the same as it;
-/// nobody else writes to them meanwhile. No alignment is needed.
+/// `out` and every row are valid for `count` elements of `dtype`; `out` is either disjoint from a row or equal to it;
+/// no other code writes to them meanwhile. No alignment is needed.
 pub unsafe fn combine(dtype: Dtype, op: ReduceOp, out: *mut u8, rows: &[*const u8], count: usize, over: usize) {
     let r = Rows { out, rows, count, op, over };
-    // SAFETY: as the caller promises; the dtype decides the element type.
+    // SAFETY: the caller's contract; the dtype decides the element type.
     unsafe {
         match dtype {
             Dtype::Bool => dispatch::<Truth>(&r),
@@ -266,21 +266,21 @@ unsafe fn dispatch<T: Value>(r: &Rows<'_>) {
     {
         #[target_feature(enable = "avx2,f16c,fma")]
         unsafe fn wide<T: Value>(r: &Rows<'_>) {
-            // SAFETY: the caller's promise, passed on.
+            // SAFETY: the caller's contract.
             unsafe { by_op::<T>(r) }
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") && is_x86_feature_detected!("fma") {
-            // SAFETY: the features were found; the rest is the caller's promise.
+            // SAFETY: the CPU features were detected; the rest is the caller's contract.
             return unsafe { wide::<T>(r) };
         }
     }
-    // SAFETY: the caller's promise, passed on.
+    // SAFETY: the caller's contract.
     unsafe { by_op::<T>(r) }
 }
 
 #[inline(always)]
 unsafe fn by_op<T: Value>(r: &Rows<'_>) {
-    // SAFETY: the caller's promise, passed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match r.op {
             ReduceOp::Sum | ReduceOp::Avg => match T::inverse(r.over) {
@@ -303,9 +303,9 @@ unsafe fn blocks<T: Value>(
 ) {
     let mut at = 0;
     if let &[a, b] = r.rows {
-        // Two rows go through registers, a few at a time: `out` is one of them, which keeps a plain loop from vectorising.
+        // Two rows are processed in registers: `out` is one of them, which prevents a plain loop from vectorizing.
         while at + FEW <= r.count {
-            // SAFETY: at + FEW <= count, for which the caller vouches; reads and writes are unaligned ones.
+            // SAFETY: at + FEW <= count, which the caller guarantees; reads and writes are unaligned.
             unsafe {
                 let mut x = a.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
                 let y = b.cast::<T>().add(at).cast::<[T; FEW]>().read_unaligned();
@@ -321,7 +321,7 @@ unsafe fn blocks<T: Value>(
     let mut acc = [T::ZERO; BLOCK];
     while at < r.count {
         let n = BLOCK.min(r.count - at);
-        // SAFETY: at + n <= count, for which the caller vouches; reads and writes are unaligned ones.
+        // SAFETY: at + n <= count, which the caller guarantees; reads and writes are unaligned.
         unsafe {
             let acc = &mut acc[..n];
             T::load(first.cast::<T>().add(at), acc);
@@ -335,7 +335,7 @@ unsafe fn blocks<T: Value>(
     }
 }
 
-/// `dst` = `dst` and `other` combined; `mine_first` says which of the two stands on the left.
+/// Reduces `other` into `dst`; `mine_first` makes `dst` the left operand.
 pub fn combine_pair(dtype: Dtype, op: ReduceOp, dst: &mut [u8], other: &[u8], mine_first: bool, over: usize) {
     assert_eq!(dst.len(), other.len());
     let count = dst.len() / dtype.size();
@@ -345,28 +345,28 @@ pub fn combine_pair(dtype: Dtype, op: ReduceOp, dst: &mut [u8], other: &[u8], mi
     unsafe { combine(dtype, op, out, &rows, count, over) }
 }
 
-/// Divide in place.
+/// Divides in place.
 pub fn divide(dtype: Dtype, dst: &mut [u8], over: usize) {
     let out = dst.as_mut_ptr();
     // SAFETY: one row, the slice itself.
     unsafe { combine(dtype, ReduceOp::Sum, out, &[out.cast_const()], dst.len() / dtype.size(), over) }
 }
 
-/// Whether the reduction has a meaning for the type.
+/// An error if the reduction is undefined for the type.
 pub fn check(dtype: Dtype, op: ReduceOp) -> Result<()> {
     if dtype == Dtype::Bool && op == ReduceOp::Avg {
-        return Err(Error::invalid("the average of truth values is not defined; cast to a number first"));
+        return Err(Error::invalid("the average of booleans is not defined; cast to a number first"));
     }
     Ok(())
 }
 
-/// Halves to float32 values, as bytes.
+/// Converts half precision to float32; both as bytes.
 pub fn widen(dtype: Dtype, src: &[u8], dst: &mut [u8]) {
     fn through<T: Value<Acc = f32>>(src: &[u8], dst: &mut [u8]) {
         let mut acc = [0.0f32; BLOCK];
         for (from, to) in src.chunks(2 * BLOCK).zip(dst.chunks_mut(4 * BLOCK)) {
             let acc = &mut acc[..from.len() / 2];
-            // SAFETY: `from` holds as many halves as `acc` has values.
+            // SAFETY: `from` holds as many half-precision values as `acc` has.
             unsafe { T::load(from.as_ptr().cast(), acc) };
             to.chunks_exact_mut(4).zip(acc).for_each(|(t, a)| t.copy_from_slice(&a.to_ne_bytes()));
         }
@@ -377,14 +377,14 @@ pub fn widen(dtype: Dtype, src: &[u8], dst: &mut [u8]) {
     }
 }
 
-/// Float32 values, as bytes, to halves.
+/// Converts float32 to half precision; both as bytes.
 pub fn narrow(dtype: Dtype, src: &[u8], dst: &mut [u8]) {
     fn through<T: Value<Acc = f32>>(src: &[u8], dst: &mut [u8]) {
         let mut acc = [0.0f32; BLOCK];
         for (from, to) in src.chunks(4 * BLOCK).zip(dst.chunks_mut(2 * BLOCK)) {
             let values = from.chunks_exact(4).map(|c| f32::from_ne_bytes([c[0], c[1], c[2], c[3]]));
             acc.iter_mut().zip(values).for_each(|(a, v)| *a = v);
-            // SAFETY: `to` has room for as many halves as are stored.
+            // SAFETY: `to` has room for as many half-precision values as are stored.
             unsafe { T::store(&acc[..to.len() / 2], to.as_mut_ptr().cast()) };
         }
     }
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn halves_are_added_in_float32() {
-        // 2048 + 1 is lost in float16 if every step rounds; all of 2048 + 1 + 1 + ... is not.
+        // 2048 + 1 is lost in float16 if every addition rounds; 2048 + 1 + 1 + ... in float32 is not.
         for (dtype, start, steps) in [(Dtype::F16, 2048.0f32, 8), (Dtype::Bf16, 256.0, 8)] {
             let half = |x: f32| {
                 let mut b = [0; 2];
@@ -458,7 +458,7 @@ mod tests {
         for bits in 0..=u16::MAX {
             let h = f16::from_bits(bits);
             assert!(same(h.widen(), h.to_f32()), "{bits:x}");
-            // Around every float16 and every midpoint.
+            // Values around every float16 and every midpoint.
             for d in -2i32..=2 {
                 for base in [h.to_f32().to_bits(), h.to_f32().to_bits().wrapping_add(0x1000)] {
                     let x = f32::from_bits(base.wrapping_add_signed(d));

@@ -1,9 +1,10 @@
-//! The groups of this process by ring number, as Program operators and `paddle.distributed` name them. Ring 0 is the world.
+//! The groups of this process by ring number, as Program operators and `paddle.distributed` name them. Ring 0 is the
+//! world.
 //!
-//! Who this process is comes from the environment of Paddle 2.0.2 (`PADDLE_TRAINER_ID`, `PADDLE_TRAINERS_NUM`,
-//! `PADDLE_TRAINER_ENDPOINTS`). The launcher adds `PADDLE_MASTER`, the address of a store that it hosts, `OAR_JOB_TOKEN`
-//! (hexadecimal) and `OAR_JOB_NAME`. Without a launcher rank 0 hosts the store: at `PADDLE_MASTER` where nobody listens
-//! there, without that at the first endpoint.
+//! The process's rank comes from Paddle 2.0.2's environment (`PADDLE_TRAINER_ID`, `PADDLE_TRAINERS_NUM`,
+//! `PADDLE_TRAINER_ENDPOINTS`). The launcher adds `PADDLE_MASTER`, the address of the store that it hosts,
+//! `OAR_JOB_TOKEN` (hexadecimal) and `OAR_JOB_NAME`. Without a launcher rank 0 hosts the store: at `PADDLE_MASTER` if
+//! the address is free, and without that variable at the first endpoint.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,9 +25,9 @@ use crate::transport::MakeTransport;
 #[derive(Default)]
 struct Rings {
     context: Option<Arc<Context>>,
-    /// The store this process hosts, if it does: it stays as long as the process is in the job.
+    /// The store that this process hosts, if any: it stays as long as the process is in the job.
     hosted: Option<Store>,
-    /// `None` for a group that this rank is no member of.
+    /// `None` for a group without this rank.
     groups: HashMap<i32, Option<Arc<Group>>>,
     next: i32,
 }
@@ -34,17 +35,17 @@ struct Rings {
 #[derive(Default)]
 struct Member {
     rings: Mutex<Rings>,
-    /// One join or making of a group at a time: their order must be that of the calls.
+    /// Held while joining or creating a group: groups must be created in the order of the calls.
     making: Mutex<()>,
 }
 
-/// What a process has joined, its forked children have not.
+/// Forked children are not members of their parent's job.
 static MEMBER: PerProcess<Member> = PerProcess::new();
 
-/// What the data of all groups to come goes through, where that is not shared memory and TCP.
+/// Transport of groups created from now on, if not shared memory and TCP.
 static OVER: Mutex<Option<MakeTransport>> = Mutex::new(None);
 
-pub fn go_over(over: Option<MakeTransport>) {
+pub fn set_transport(over: Option<MakeTransport>) {
     *OVER.lock() = over;
 }
 
@@ -52,14 +53,14 @@ fn rings<T>(f: impl FnOnce(&mut Rings) -> T) -> T {
     f(&mut MEMBER.get().rings.lock())
 }
 
-/// Which rank of which job, and where the others are found.
+/// Rank, job, and addresses, as the environment gives them.
 #[derive(Clone, Debug)]
 pub struct JobEnvironment {
     pub rank: usize,
     pub world: usize,
-    /// Where somebody hosts the store.
+    /// Address of a store hosted by another process.
     pub master: Option<String>,
-    /// Where rank 0 hosts it if nobody else does.
+    /// Address at which rank 0 hosts the store otherwise.
     pub fallback: Option<String>,
     pub job: Job,
 }
@@ -71,7 +72,7 @@ fn var(name: &str) -> Option<String> {
 fn number<T: std::str::FromStr>(name: &str, default: T) -> Result<T> {
     match var(name) {
         None => Ok(default),
-        Some(text) => text.parse().map_err(|_| Error::invalid(format!("{name} is {text:?}, not a fitting number"))),
+        Some(text) => text.parse().map_err(|_| Error::invalid(format!("{name} is {text:?}, not a valid number"))),
     }
 }
 
@@ -81,7 +82,7 @@ fn seconds(name: &str, default: Duration) -> Result<Duration> {
     given.ok_or_else(|| Error::invalid(format!("{name} is {s}, not a number of seconds above 0")))
 }
 
-/// The bytes of a hexadecimal text.
+/// Decodes hexadecimal text.
 pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
     let pair = |p: &[u8]| match p {
@@ -93,7 +94,7 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>> {
 }
 
 impl JobEnvironment {
-    /// As the environment says; a process without any of the variables is alone.
+    /// Reads the environment; a process without any of the variables is rank 0 of 1.
     pub fn from_env() -> Result<JobEnvironment> {
         let token = var("OAR_JOB_TOKEN").map(|t| from_hex(&t)).transpose()?.unwrap_or_default();
         let endpoints = var("PADDLE_TRAINER_ENDPOINTS").unwrap_or_default();
@@ -122,16 +123,17 @@ pub fn options_from_env() -> Result<Options> {
     })
 }
 
-/// An address as users write it, `host:port`.
+/// Resolves an address of the form `host:port`.
 pub fn resolve(address: &str) -> Result<SocketAddr> {
     let found = address.to_socket_addrs().map_err(|e| Error::io(format!("the address {address:?}"), e))?;
     let mut all: Vec<_> = found.collect();
-    // IPv4 first: what "localhost" means to a store that listens on 127.0.0.1.
+    // IPv4 first: a store that listens on 127.0.0.1 must be found as "localhost".
     all.sort_by_key(SocketAddr::is_ipv6);
-    all.first().copied().ok_or_else(|| Error::invalid(format!("{address:?} is no address")))
+    all.first().copied().ok_or_else(|| Error::invalid(format!("{address:?} is not an address")))
 }
 
-/// Run `body` on another thread and call `tick` every 50 ms; once it says so, `stop` is to make the body end.
+/// Runs `body` on another thread and calls `tick` every 50 ms; once it returns true, `stop` is called, which must make
+/// the body end.
 pub fn watched<T: Send>(
     tick: &dyn Fn() -> bool,
     stop: impl Fn(),
@@ -156,7 +158,7 @@ pub fn watched<T: Send>(
     })
 }
 
-/// Join the job; ring 0 is then the group of all ranks. Joining the same job again gives the group there is.
+/// Joins the job; ring 0 is then the group of all ranks. Joining the same job again returns the existing group.
 pub fn join(place: &JobEnvironment, mut options: Options, tick: &dyn Fn() -> bool) -> Result<Arc<Group>> {
     let _making = MEMBER.get().making.lock();
     if let Some(context) = context() {
@@ -178,12 +180,12 @@ pub fn join(place: &JobEnvironment, mut options: Options, tick: &dyn Fn() -> boo
         return solo();
     }
     let (at, host) = match (&place.master, &place.fallback) {
-        // Later versions of Paddle have no launcher behind PADDLE_MASTER but rank 0. A launcher names the job.
+        // Later versions of Paddle have rank 0 behind PADDLE_MASTER, not a launcher. A launcher sets the job's name.
         (Some(at), _) => (at, place.rank == 0 && place.job.name.is_empty()),
         (None, Some(at)) => (at, place.rank == 0),
         _ => {
             return Err(Error::invalid(
-                "neither PADDLE_MASTER nor PADDLE_TRAINER_ENDPOINTS says where the other ranks are found",
+                "the other ranks cannot be found: neither PADDLE_MASTER nor PADDLE_TRAINER_ENDPOINTS is set",
             ))
         }
     };
@@ -203,7 +205,7 @@ pub fn join(place: &JobEnvironment, mut options: Options, tick: &dyn Fn() -> boo
         };
         let deadline = Deadline::new(options.init_timeout, &check);
         let hosted = match host.then(|| Store::host(address, &place.job)).transpose() {
-            // Somebody listens there, or it is another host's address.
+            // The address is in use, or belongs to another host.
             Err(Error::Io { .. }) if place.master.is_some() => None,
             made => made?,
         };
@@ -225,7 +227,7 @@ pub fn join(place: &JobEnvironment, mut options: Options, tick: &dyn Fn() -> boo
     Ok(group)
 }
 
-/// The group of this process alone, as ring 0.
+/// The group of this process alone, registered as ring 0.
 fn solo() -> Result<Arc<Group>> {
     rings(|r| {
         if let Some(Some(group)) = r.groups.get(&0) {
@@ -243,12 +245,14 @@ pub fn context() -> Option<Arc<Context>> {
     rings(|r| r.context.clone())
 }
 
-/// The group of this number. A process that the environment says is alone has ring 0 without joining anything.
+/// The group of a ring. A process that is alone according to the environment has ring 0 without joining.
 pub fn get(ring: i32) -> Result<Arc<Group>> {
     match rings(|r| r.groups.get(&ring).cloned()) {
         Some(Some(group)) => return Ok(group),
         Some(None) => {
-            return Err(Error::invalid(format!("this process is no member of group {ring} and cannot operate in it")))
+            return Err(Error::invalid(format!(
+                "this process is not a member of group {ring} and cannot operate in it"
+            )))
         }
         None => {}
     }
@@ -268,7 +272,7 @@ pub fn get(ring: i32) -> Result<Arc<Group>> {
     solo()
 }
 
-/// Name a group that was made elsewhere; what had the number before is let go.
+/// Registers a group under a ring number; a previous group of that number is released.
 pub fn set(ring: i32, group: Arc<Group>) {
     let before = rings(|r| {
         r.next = r.next.max(ring.saturating_add(1));
@@ -277,9 +281,9 @@ pub fn set(ring: i32, group: Arc<Group>) {
     drop(before); // after the lock: the last reference may shut a context down
 }
 
-/// Make a group of these global ranks, under the lowest free number if `ring` is `None`. All members must make their
-/// common groups in the same order; on other ranks this only takes the number. A number that exists must have these ranks.
-/// The data goes through `over`, where that is given.
+/// Creates a group of these global ranks, under the lowest free number if `ring` is `None`. All members must create
+/// their common groups in the same order; on other ranks this only reserves the number. An existing number must have
+/// these ranks. `over`, if given, creates the transport.
 pub fn make(
     ring: Option<i32>,
     ranks: &[usize],
@@ -304,7 +308,7 @@ pub fn make(
     let group = match context() {
         _ if !member => None,
         None if world.world() > 1 => {
-            return Err(Error::invalid("groups are made in a job that init_parallel_env has joined"))
+            return Err(Error::invalid("call paddle.distributed.init_parallel_env() before creating groups"))
         }
         None => Some(Group::solo()?),
         Some(context) => {
@@ -330,7 +334,7 @@ pub fn make(
     })
 }
 
-/// Let go of a group whose number nobody has asked for; its sockets and memory go with its last user.
+/// Releases a group that was registered under an automatic number; its sockets and memory are freed with its last user.
 pub fn release(ring: i32, group: &Option<Arc<Group>>) {
     let same = |held: &Option<Arc<Group>>| match (held, group) {
         (Some(held), Some(group)) => Arc::ptr_eq(held, group),
@@ -341,22 +345,22 @@ pub fn release(ring: i32, group: &Option<Arc<Group>>) {
     drop(held);
 }
 
-/// Tell the other ranks, of the job and of all rings, why this one cannot go on.
+/// Reports to the other ranks, of the job and of all rings, why this one cannot continue.
 pub fn abort(reason: &str) {
-    let mut told: Vec<Arc<Context>> = Vec::new();
+    let mut notified: Vec<Arc<Context>> = Vec::new();
     let contexts: Vec<_> = rings(|r| {
         let of_rings = r.groups.values().flatten().filter_map(|g| g.context());
         r.context.iter().chain(of_rings).cloned().collect()
     });
     for context in contexts {
-        if !told.iter().any(|c| Arc::ptr_eq(c, &context)) {
+        if !notified.iter().any(|c| Arc::ptr_eq(c, &context)) {
             context.abort(reason);
-            told.push(context);
+            notified.push(context);
         }
     }
 }
 
-/// Leave the job in order; all groups are closed. A process may join again afterwards.
+/// Leaves the job in order; all groups are closed. The process may join again.
 pub fn leave() {
     let old = rings(std::mem::take);
     drop(old.groups);

@@ -1,4 +1,5 @@
-//! Sockets with deadline: every wait is cut into slices in which deadline and interruption are looked at.
+//! Non-blocking sockets with deadlines: every wait is split into slices, after each of which deadline and interruption
+//! are checked.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -11,17 +12,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::error::{Error, Result};
 use crate::fork;
 
-/// Longest time that a wait goes without looking at its deadline and at interruptions.
+/// Longest time that a wait goes without checking its deadline and interruption.
 pub const SLICE: Duration = Duration::from_millis(50);
 
-/// Until when to wait, and what may end the wait before.
+/// The end of a wait, and a check that may end it earlier.
 pub struct Deadline<'a> {
     started: Instant,
     until: Instant,
     stop: &'a dyn Fn() -> Result<()>,
 }
 
-/// `start + limit`, also for limits beyond what a clock can say.
+/// `start + limit`, saturating.
 pub fn after(start: Instant, limit: Duration) -> Instant {
     start.checked_add(limit).unwrap_or_else(|| start + Duration::from_secs(365 * 86_400))
 }
@@ -40,7 +41,7 @@ impl<'a> Deadline<'a> {
         Deadline::new(limit, &never)
     }
 
-    /// A part of this wait, that is over after `limit` at the latest.
+    /// A part of this wait that lasts at most `limit`.
     pub fn within(&self, limit: Duration) -> Deadline<'a> {
         Deadline::new(limit.min(self.left()), self.stop)
     }
@@ -49,7 +50,7 @@ impl<'a> Deadline<'a> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// How long the next piece of the wait may be; an error once the wait is over.
+    /// Duration of the next slice of the wait; an error once the wait is over.
     pub fn slice(&self, during: &str, waiting_for: &str) -> Result<Duration> {
         (self.stop)()?;
         let left = self.left();
@@ -68,7 +69,7 @@ pub fn timespec(d: Duration) -> Timespec {
     Timespec { tv_sec: d.as_secs() as _, tv_nsec: d.subsec_nanos() as _ }
 }
 
-/// Wait until one of `fds` is ready or the time is over; interruptions by signals count as ready.
+/// Waits until one of `fds` is ready or the limit has passed; returns early on a signal.
 pub fn poll(fds: &mut [PollFd<'_>], limit: Duration) -> Result<()> {
     match rustix::event::poll(fds, Some(&timespec(limit))) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -80,7 +81,7 @@ fn poll_one(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<()>
     poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit)
 }
 
-/// A counter that another thread raises to end a poll.
+/// An eventfd by which another thread ends a poll.
 pub struct Waker(OwnedFd);
 
 impl Waker {
@@ -91,7 +92,7 @@ impl Waker {
     }
 
     pub fn wake(&self) {
-        // A full counter means that the ring is pending already.
+        // A full counter means that a wake-up is pending already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
@@ -110,7 +111,8 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(b)
 }
 
-/// Growing pauses, each drawn from the upper half of its length, so that many clients do not come back together.
+/// Exponential backoff with jitter: each pause is drawn from the upper half of its length, so that clients do not
+/// return together.
 pub struct Backoff {
     next: Duration,
 }
@@ -130,14 +132,14 @@ impl Backoff {
     }
 }
 
-/// Listen at `at`; port 0 takes a free port that stays bound, so nobody can take it in between.
+/// Listens at `at`; port 0 takes a free port, which stays bound.
 pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
     if !at.ip().is_loopback() && !has_token {
         return Err(Error::invalid(format!("binding {at}, which is not the loopback, needs a job token")));
     }
     let make = || -> std::io::Result<TcpListener> {
         let s = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
-        // A port of our own choice that lingers in TIME_WAIT may be bound again; a live listener may not.
+        // A fixed port in TIME_WAIT may be bound again; a port with a live listener may not.
         if at.port() != 0 {
             s.set_reuse_address(true)?;
         }
@@ -150,16 +152,15 @@ pub fn listen(at: SocketAddr, has_token: bool) -> Result<TcpListener> {
     make().map_err(|e| Error::io(format!("cannot listen at {at}"), e))
 }
 
-/// Options of every connection: no delay for small frames.
+/// Options of every connection: non-blocking, no delay for small frames.
 pub fn tune(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)
 }
 
-/// A connection for data, within a host: there is no network to be gentle to. A pacing congestion control (bbr) cuts
-/// what it sends into small packets by a timer, which doubles the kernel's time; reno, which every system has, does not.
-/// Sizes of buffers are left to the kernel: fixed ones of 4 MiB are no faster between two ranks and push each other out
-/// of the caches where more ranks share them.
+/// Disables pacing on connections within a host. A pacing congestion control (bbr) splits data into small packets by a
+/// timer, which doubles the kernel's time; reno, which every system has, does not. Buffer sizes are left to the kernel:
+/// fixed ones of 4 MiB are not faster between two ranks and evict each other from the caches between more.
 pub fn unpace(stream: &TcpStream) {
     let host = |end: std::io::Result<SocketAddr>| end.ok().map(|a| a.ip());
     let (here, there) = (host(stream.local_addr()), host(stream.peer_addr()));
@@ -168,8 +169,7 @@ pub fn unpace(stream: &TcpStream) {
     }
 }
 
-/// An end that is unreachable for so long is gone, though nothing is sent: of a process that died its host says so, of a
-/// host that died nobody does.
+/// Detects an unreachable peer on an idle connection: the host of a dead process reports it, a dead host does not.
 pub fn watch(stream: &TcpStream, limit: Duration) {
     let second = Duration::from_secs(1);
     let alive = socket2::TcpKeepalive::new().with_time((limit / 2).max(second)).with_interval((limit / 6).max(second));
@@ -192,7 +192,7 @@ fn connect_once(to: SocketAddr, deadline: &Deadline<'_>) -> Result<std::io::Resu
         Ok(s) => s,
         Err(e) => return Ok(Err(e)),
     };
-    // An attempt that hears nothing for this long is made anew.
+    // An attempt without an answer for this long is repeated.
     let attempt = Instant::now() + Duration::from_secs(3);
     loop {
         let slice = deadline.slice("connecting", &to.to_string())?;
@@ -211,12 +211,12 @@ fn connect_once(to: SocketAddr, deadline: &Deadline<'_>) -> Result<std::io::Resu
     }
 }
 
-/// Connect, trying again with pauses until the deadline ends.
+/// Connects, retrying with pauses until the deadline.
 pub fn connect(to: SocketAddr, deadline: &Deadline<'_>) -> Result<TcpStream> {
     let mut backoff = Backoff::default();
     loop {
         let cause = match connect_once(to, deadline)? {
-            // A port of the ephemeral range can connect to itself while nobody listens there.
+            // A port of the ephemeral range can connect to itself while no process listens there.
             Ok(s) if s.local_addr().ok() == s.peer_addr().ok() => ErrorKind::ConnectionRefused.into(),
             Ok(s) => return Ok(s),
             Err(e) => e,
@@ -237,7 +237,7 @@ pub fn pause(long: Duration, deadline: &Deadline<'_>, during: &str, waiting_for:
     }
 }
 
-/// What a non-blocking read or write came to.
+/// Outcome of a non-blocking read or write.
 pub enum Moved {
     Some(usize),
     Blocked,
@@ -253,7 +253,7 @@ pub fn moved(result: std::io::Result<usize>) -> Moved {
     }
 }
 
-/// Read exactly `buf`; the inner error is the connection's, the outer one the caller's deadline.
+/// Reads exactly `buf`; the inner error is the connection's, the outer one the deadline's.
 pub fn read_exact(
     s: &TcpStream,
     buf: &mut [u8],
@@ -288,7 +288,8 @@ pub fn write_all(
     Ok(Ok(()))
 }
 
-/// The address to tell others for a listener: its own, or where it is bound to all, the one that reaches `toward`.
+/// The address to advertise for a listener: its own, or if it is bound to all interfaces, the one that reaches
+/// `toward`.
 pub fn advertised(listener: &TcpListener, toward: IpAddr) -> Result<SocketAddr> {
     let at = listener.local_addr().map_err(|e| Error::io("listener", e))?;
     Ok(if at.ip().is_unspecified() { SocketAddr::new(toward, at.port()) } else { at })
@@ -298,12 +299,12 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Processes with the same key can share memory: same boot of the same kernel, same network namespace.
+/// Processes with equal keys can share memory: same boot of the same kernel, same network namespace.
 pub fn host_key() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/net").map(|p| p.display().to_string()).unwrap_or_default();
     if boot.is_empty() || space.is_empty() {
-        // Nothing known: a key of our own, so that nobody is taken for a neighbour.
+        // Unknown: a random key, so that no process is taken for one of the same host.
         return random_bytes::<8>().map_or_else(|_| host_name(), |b| format!("{:016x}", u64::from_le_bytes(b)));
     }
     format!("{}:{space}", boot.trim())

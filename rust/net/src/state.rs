@@ -1,4 +1,4 @@
-//! What the threads of one rank share: who the peers are, what has failed, what every group is doing.
+//! State shared by the threads of a rank: peers, failures, and the operation that each group is in.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
@@ -14,32 +14,32 @@ use crate::frame::Type;
 use crate::handshake::Identity;
 use crate::socket::{Waker, SLICE};
 
-/// One rank as the others know it.
+/// Address and identity of a rank.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
     pub address: SocketAddr,
     pub host: String,
-    /// Its number in the whole job, by which users know it.
+    /// The process's number in the whole job, as users know it.
     pub number: usize,
     /// Equal for ranks that can share memory.
     pub host_key: String,
 }
 
-pub const NO_RANK_WAITED: u32 = u32::MAX;
+pub const NOT_WAITING: u32 = u32::MAX;
 
-/// What a group is in, for heartbeats and the debug report.
+/// The operation that a group is in, for heartbeats and the debug report.
 pub struct Now {
     pub doing: Fingerprint,
     pub since: Instant,
 }
 
-/// The part of a group that the monitor thread sees too.
+/// The part of a group's state that the monitor thread uses.
 pub struct GroupState {
     pub id: u64,
     /// Global ranks, by group rank.
     pub ranks: Vec<usize>,
     pub now: Mutex<Now>,
-    /// The global rank that is waited for.
+    /// The global rank that the group waits for.
     pub waiting: AtomicU32,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
@@ -52,14 +52,14 @@ impl GroupState {
             id,
             ranks,
             now: Mutex::new(Now { doing: Fingerprint::NONE, since: Instant::now() }),
-            waiting: AtomicU32::new(NO_RANK_WAITED),
+            waiting: AtomicU32::new(NOT_WAITING),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
             waker: Waker::new()?,
         })
     }
 
-    /// The first failure stays.
+    /// Records the first failure; later ones are ignored.
     pub fn fail(&self, e: Error) {
         let mut f = self.failure.lock();
         if f.is_none() {
@@ -76,7 +76,8 @@ impl GroupState {
         self.failure.lock().clone()
     }
 
-    /// The error for a rank that has left. If it left because of a failure, that was told before, and is what counts.
+    /// The error for a rank that has left. If a failure made it leave, that failure was reported before and is
+    /// returned.
     pub fn left(&self, shared: &Shared, rank: usize, doing: &Fingerprint) -> Error {
         let during = doing.to_string();
         match shared.failure().or_else(|| self.failure()) {
@@ -86,7 +87,7 @@ impl GroupState {
     }
 }
 
-/// Failures that are kept for groups to come: those of groups that this rank has closed already lie there, too.
+/// Limit of failures kept for groups not created yet, which include those of groups that this rank has closed.
 const MAX_EARLY: usize = 64;
 
 /// State of one rank's context.
@@ -101,16 +102,16 @@ pub struct Shared {
     left: Vec<AtomicBool>,
     pub interrupted: AtomicBool,
     pub groups: Mutex<HashMap<u64, Arc<GroupState>>>,
-    /// Failures of groups that this rank has not made yet; taken under the lock of `groups`.
+    /// Failures of groups that this rank has not created yet; accessed under the lock of `groups`.
     early: Mutex<HashMap<u64, Error>>,
-    /// Data connections that came in, by group and global rank, until their group takes them.
+    /// Accepted data connections, by group and global rank, until their group takes them.
     pub arrivals: Mutex<HashMap<(u64, usize), TcpStream>>,
-    /// Control frames for the monitor to send to the hub (or, on the hub, to everybody).
+    /// Control frames for the monitor to send: to the hub, or on the hub to all ranks.
     pub outbox: Mutex<Vec<(Type, Vec<u8>)>>,
     pub monitor_waker: Waker,
 }
 
-/// Rewrites the address by which a rank is dialled, for port forwardings and for tests with a proxy in between.
+/// Rewrites the address by which a rank is reached, for port forwarding and for tests with a proxy.
 pub type Route = Arc<dyn Fn(usize, SocketAddr) -> SocketAddr + Send + Sync>;
 
 impl Shared {
@@ -146,7 +147,7 @@ impl Shared {
         self.route.as_ref().map_or(at, |r| r(rank, at))
     }
 
-    /// The whole context is broken; the first reason stays.
+    /// Marks the whole context as failed; the first reason is kept.
     pub fn fail(&self, e: Error) {
         {
             let mut f = self.failure.lock();
@@ -159,7 +160,7 @@ impl Shared {
         self.wake_groups();
     }
 
-    /// A group has failed, of which this rank may not know yet.
+    /// Records the failure of a group, which this rank may not have created yet.
     pub fn fail_group(&self, id: u64, e: Error) {
         let groups = self.groups.lock();
         if let Some(g) = groups.get(&id).cloned() {
@@ -172,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// Make a group known, with what was heard of it before.
+    /// Registers a group, with a failure received before.
     pub fn enter(&self, state: &Arc<GroupState>) {
         let known = {
             let mut groups = self.groups.lock();
@@ -228,7 +229,7 @@ impl Status {
 }
 
 impl Shared {
-    /// What the groups of this rank are in now; idle ones are left out.
+    /// The operations that this rank's groups are in; idle groups are left out.
     pub fn statuses(&self) -> Vec<Status> {
         let groups: Vec<_> = self.groups.lock().values().cloned().collect();
         let mut all = Vec::new();
@@ -243,19 +244,19 @@ impl Shared {
     }
 }
 
-/// Looked at in every slice of every wait of one operation.
+/// Checked in every slice of every wait of one operation.
 pub struct Guard<'a> {
     pub shared: &'a Shared,
     pub group: &'a GroupState,
     pub doing: Fingerprint,
     pub started: Instant,
     pub limit: Duration,
-    /// The caller's own check, such as for signals; true asks to stop.
+    /// The caller's check, such as for signals; `true` requests a stop.
     pub tick: Option<&'a dyn Fn() -> bool>,
 }
 
 impl Guard<'_> {
-    /// How long to wait next for `peer` (a global rank); an error when the wait is over.
+    /// Duration of the next slice of waiting for `peer` (a global rank); an error when the wait is over.
     pub fn slice(&self, peer: usize) -> Result<Duration> {
         self.group.waiting.store(peer as u32, Ordering::Relaxed);
         self.check()?;
@@ -281,7 +282,8 @@ impl Guard<'_> {
         self.group.left(self.shared, rank, &self.doing)
     }
 
-    /// A lost connection is often the consequence of a death that the monitor is about to hear of: give it a moment.
+    /// A lost connection is often the consequence of a death that the monitor is about to detect: waits up to 700 ms
+    /// for it.
     pub fn explain(&self, e: Error) -> Error {
         let Error::Lost { peer, .. } = &e else { return e };
         let until = Instant::now() + Duration::from_millis(700);

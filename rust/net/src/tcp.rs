@@ -1,5 +1,5 @@
-//! The transport over TCP: one connection per pair of ranks and group, made when first needed, driven by the thread
-//! that runs the collective (no reader thread, no hand-over).
+//! The transport over TCP: one connection per pair of ranks and group, made on first use and driven by the thread that
+//! runs the collective (no reader thread).
 
 use std::io::{IoSlice, IoSliceMut, Read};
 use std::net::TcpStream;
@@ -19,42 +19,42 @@ use crate::socket::{self, moved, Deadline, Moved};
 use crate::state::{GroupState, Shared};
 use crate::transport::{Interest, Transport};
 
-/// Large buffers travel in messages of this size. A call to the kernel costs acknowledgements and wake-ups beside the
-/// bytes: pieces of 256 KiB take a third more CPU time on the loopback.
+/// Large buffers are sent in messages of this size. System calls cost acknowledgements and wake-ups in addition to the
+/// bytes: with 256 KiB the loopback takes a third more CPU time.
 const SEGMENT: usize = 1 << 20;
-/// What one checksum covers: checked, combined or copied while a core's second-level cache holds it.
+/// Bytes per checksum: a frame is checked, reduced or copied while the second-level cache holds it.
 const FRAME: usize = MAX_DATA;
-/// A fingerprint frame, then headers and payloads by turns.
+/// A fingerprint frame, then alternating headers and payloads.
 const PARTS: usize = 1 + 2 * SEGMENT / FRAME;
 const LINE: usize = 64;
 
-/// The message that goes out.
+/// The outgoing message.
 struct Out {
     active: bool,
-    /// A fingerprint frame where one is due.
+    /// The fingerprint frame of a new operation.
     begin: [u8; HEADER + BYTES],
-    /// It starts here: only the first message of an operation has one.
+    /// Start within `begin`: only the first message of an operation has a fingerprint.
     from: usize,
     headers: Vec<[u8; HEADER]>,
-    /// Of all that goes out.
+    /// Bytes sent so far, over all parts.
     done: usize,
     seq: u64,
     epoch: u64,
 }
 
-/// The message that comes in.
+/// The incoming message.
 struct In {
-    /// A fingerprint frame where one is due.
+    /// The fingerprint frame of a new operation.
     begin: [u8; HEADER + BYTES],
-    /// Of the fingerprint frame, then of all that follows it.
+    /// Bytes received so far: of the fingerprint frame, then of all parts after it.
     got: usize,
-    leaders: [[u8; HEADER]; SEGMENT / FRAME],
-    /// Payloads come here first: the kernel writes into memory that the cache holds, and what reaches the caller has
-    /// been checked.
+    heads: [[u8; HEADER]; SEGMENT / FRAME],
+    /// Payloads are received here first: the kernel writes to cached memory, and data is checked before it reaches the
+    /// caller.
     window: Vec<u8>,
-    /// Frames handed on.
+    /// Number of frames delivered.
     taken: usize,
-    /// Their checksums.
+    /// Checksums of the delivered frames.
     sums: Vec<u32>,
     seq: u64,
     epoch: u64,
@@ -70,13 +70,13 @@ impl Link {
     fn new(stream: TcpStream) -> Link {
         let begin = [0; HEADER + BYTES];
         let out = Out { active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
-        let (leaders, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
-        let inn = In { begin, got: 0, leaders, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
+        let (heads, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
+        let inn = In { begin, got: 0, heads, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
         Link { stream, out, inn }
     }
 }
 
-/// What went wrong on a link, before it is told with names.
+/// A failure of a link, before peer and operation are known.
 enum Fault {
     Bad(Bad),
     Lost(String),
@@ -90,7 +90,7 @@ impl From<Bad> for Fault {
 }
 
 impl Link {
-    /// Send a message; `sums` are the checksums of its frames as far as they are known.
+    /// Sends a message; `sums` are the checksums of its frames, as far as they are known.
     fn send(
         &mut self,
         doing: &Fingerprint,
@@ -122,8 +122,8 @@ impl Link {
         while o.done < total {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let (mut skip, mut n) = (o.done, 0);
-            let leaders = o.headers.iter().map(|h| &h[..]);
-            let all = std::iter::once(begin).chain(leaders.zip(frames(bytes)).flat_map(|(h, p)| [h, p]));
+            let heads = o.headers.iter().map(|h| &h[..]);
+            let all = std::iter::once(begin).chain(heads.zip(frames(bytes)).flat_map(|(h, p)| [h, p]));
             for part in all {
                 if skip < part.len() {
                     parts[n] = IoSlice::new(&part[skip..]);
@@ -131,7 +131,7 @@ impl Link {
                 }
                 skip = skip.saturating_sub(part.len());
             }
-            // Not writev, which would raise SIGPIPE where the host program does not ignore it.
+            // sendmsg and not writev, which raises SIGPIPE unless the host program ignores it.
             let mut none = SendAncillaryBuffer::default();
             let result = rustix::net::sendmsg(&self.stream, &parts[..n], &mut none, SendFlags::NOSIGNAL);
             match moved(result.map_err(std::io::Error::from)) {
@@ -144,7 +144,7 @@ impl Link {
         Ok(true)
     }
 
-    /// Receive a message of `len` bytes and hand it on piece by piece, with the place of each.
+    /// Receives a message of `len` bytes and passes its pieces to `take`, with the offset of each.
     fn recv(
         &mut self,
         doing: &Fingerprint,
@@ -173,12 +173,12 @@ impl Link {
         let total = frames * HEADER + len;
         let end = |frame: usize| (frame + 1) * HEADER + len.min((frame + 1) * FRAME);
         loop {
-            let asked = total - inn.got;
-            // The rest of this message and nothing behind it.
+            let wanted = total - inn.got;
+            // The rest of this message, and no bytes of the next.
             let mut parts: [_; PARTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
             let (mut skip, mut n) = (inn.got, 0);
             let mut pieces = window.chunks_mut(FRAME);
-            for head in &mut inn.leaders[..frames] {
+            for head in &mut inn.heads[..frames] {
                 for part in [&mut head[..], pieces.next().unwrap_or_default()] {
                     let size = part.len();
                     if skip < size {
@@ -194,14 +194,14 @@ impl Link {
                 Moved::Ended(why) => return Err(Fault::Lost(why)),
             };
             inn.got += now;
-            // A header counts as soon as it is there: a wrong length is told before its bytes are waited for.
+            // A header is checked on arrival: a wrong length is reported before its bytes are waited for.
             while inn.taken < frames {
                 let at = inn.taken * FRAME;
                 let piece = &window[at..len.min(at + FRAME)];
                 if inn.got < end(inn.taken) - piece.len() {
                     break;
                 }
-                let header = data_header(&inn.leaders[inn.taken], inn.seq, piece.len())?;
+                let header = data_header(&inn.heads[inn.taken], inn.seq, piece.len())?;
                 if inn.got < end(inn.taken) {
                     break;
                 }
@@ -218,8 +218,8 @@ impl Link {
                 (inn.got, inn.taken) = (0, 0);
                 return Ok(true);
             }
-            // Less than asked for: there was no more.
-            if now < asked {
+            // Fewer bytes than requested: no more are available.
+            if now < wanted {
                 return Ok(false);
             }
         }
@@ -245,7 +245,7 @@ impl Link {
     }
 }
 
-/// A message in frames; an empty one is an empty frame.
+/// The frames of a message; an empty message is one empty frame.
 fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let empty = bytes.is_empty().then_some(bytes);
     empty.into_iter().chain(bytes.chunks(FRAME))
@@ -278,7 +278,7 @@ impl TcpTransport {
         TcpTransport { shared, group, links, me, doing: Fingerprint::NONE, epoch: 0, until: Instant::now() }
     }
 
-    /// The connection to `peer`: the lower rank dials, the higher one waits for the call. `None`: not there yet.
+    /// The connection to `peer`: the lower rank connects, the higher one accepts. `None`: not accepted yet.
     fn link(&mut self, peer: usize) -> Result<Option<&mut Link>> {
         if self.links[peer].is_none() {
             let rank = self.group.ranks[peer];
@@ -320,16 +320,16 @@ impl TcpTransport {
         self.group.left(&self.shared, rank, &self.doing)
     }
 
-    fn tell(&self, peer: usize, fault: Fault) -> Error {
+    fn error(&self, peer: usize, fault: Fault) -> Error {
         let rank = self.group.ranks[peer];
-        let (who, during) = (self.shared.peer(rank), self.doing.to_string());
+        let (other, during) = (self.shared.peer(rank), self.doing.to_string());
         match fault {
-            Fault::Bad(bad) => Error::Corrupt { peer: who, what: bad.to_string(), during },
-            Fault::Lost(what) => Error::Lost { peer: who, what, during },
+            Fault::Bad(bad) => Error::Corrupt { peer: other, what: bad.to_string(), during },
+            Fault::Lost(what) => Error::Lost { peer: other, what, during },
             Fault::Differs(theirs) => Error::Mismatch {
                 a: self.shared.peer(self.shared.rank),
                 a_call: during,
-                b: who,
+                b: other,
                 b_call: theirs.to_string(),
             },
         }
@@ -368,14 +368,14 @@ impl Transport for TcpTransport {
         let (doing, epoch) = (self.doing, self.epoch);
         let Some(link) = self.link(to)? else { return Ok(false) };
         let sent = link.send(&doing, epoch, bytes, sums);
-        sent.map_err(|fault| self.tell(to, fault))
+        sent.map_err(|fault| self.error(to, fault))
     }
 
     fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool> {
         let len = into.len();
         self.try_take(from, len, &mut Vec::new(), &mut |at, piece| {
             let to = &mut into[at..at + piece.len()];
-            // Large buffers go past the caches, which the frames under way need more.
+            // Large buffers use streaming stores; the cache is left to the frames being received.
             if len >= SEGMENT {
                 stream::put(to, piece);
             } else {
@@ -394,7 +394,7 @@ impl Transport for TcpTransport {
         let (doing, epoch) = (self.doing, self.epoch);
         let Some(link) = self.link(from)? else { return Ok(false) };
         let got = link.recv(&doing, epoch, len, take);
-        got.map_err(|fault| self.tell(from, fault))
+        got.map_err(|fault| self.error(from, fault))
     }
 
     fn wait(&mut self, interests: &[Interest], limit: Duration) -> Result<()> {

@@ -1,8 +1,8 @@
-//! Which ranks of a group are on which host.
+//! Placement of a group's ranks on hosts.
 
 use crate::state::{GroupState, Shared};
 
-/// Group ranks by host, and which host and which of its ranks this is.
+/// Group ranks by host, and this rank's host and index on it.
 pub struct Hosts {
     pub(crate) members: Vec<Vec<usize>>,
     pub(crate) host: usize,
@@ -33,18 +33,18 @@ impl Hosts {
         self.members.len()
     }
 
-    /// The group ranks of this host, and which of them this is.
+    /// The group ranks of this host, and this rank's index among them.
     pub fn here(&self) -> (&[usize], usize) {
         (&self.members[self.host], self.local)
     }
 
-    /// The host of a group rank, and which of its ranks that is.
+    /// The host of a group rank, and its index there.
     pub(crate) fn find(&self, rank: usize) -> (usize, usize) {
         let at = |m: &Vec<usize>| m.iter().position(|r| *r == rank);
         self.members.iter().enumerate().find_map(|(h, m)| at(m).map(|l| (h, l))).unwrap_or((0, 0))
     }
 
-    /// Where the parts of a host's ranks lie in a buffer with `each` bytes a rank; one range for ranks in a row.
+    /// Ranges of the parts of a host's ranks in a buffer with `each` bytes per rank; consecutive ranks share a range.
     pub(crate) fn parts(&self, host: usize, each: usize) -> Vec<(usize, usize)> {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for rank in &self.members[host] {

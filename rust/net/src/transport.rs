@@ -1,7 +1,7 @@
-//! What collectives need from whatever moves the bytes.
+//! The interface between collectives and transports.
 //!
-//! One trait, so that sockets, shared memory, MPI or NCCL can stand behind the same plans: messages between pairs of
-//! ranks, in order per pair, begun and completed without blocking, and one place to wait.
+//! Sockets, shared memory, MPI or NCCL run the same plans: messages between pairs of ranks, in order per pair, started
+//! and completed without blocking, and one call to wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,30 @@ use crate::error::{Error, Peer, Result};
 use crate::fingerprint::Fingerprint;
 use crate::state::{GroupState, Shared};
 
-/// What a rank waits for.
+/// An event that a rank waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     pub peer: usize,
-    /// Room to send (else something to receive).
+    /// Room to send; otherwise something to receive.
     pub send: bool,
 }
 
-/// Ranks here are ranks of the group. One thread drives a transport at a time.
+/// A transport. Ranks are ranks of the group; one thread uses it at a time.
 pub trait Transport: Send {
     fn name(&self) -> &'static str;
 
-    /// The longest message, and so the piece in which large buffers travel.
+    /// The longest message; larger buffers are split into such pieces.
     fn segment(&self) -> usize;
 
-    /// A new operation: the first message to each peer carries its fingerprint, and the first from each peer is checked.
-    /// Whatever the transport does before a message can move (such as connecting) must end within `limit`.
+    /// Starts an operation: the first message to each peer carries its fingerprint, and the first from each peer is
+    /// checked. Work before a message can move, such as connecting, must end within `limit`.
     fn begin(&mut self, doing: &Fingerprint, limit: Duration);
 
-    /// Send a message; `false` asks to come again with the same bytes. At most one message per peer is under way.
+    /// Sends a message; after `false` the call is repeated with the same bytes. At most one message per peer is in
+    /// progress.
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool>;
 
-    /// Bytes that one checksum covers, where checksums travel with the data and can be passed on; else 0.
+    /// Bytes per checksum, if checksums are sent with the data and can be forwarded; otherwise 0.
     fn checked(&self) -> usize {
         0
     }
@@ -42,18 +43,18 @@ pub trait Transport: Send {
         &[]
     }
 
-    /// Send a message whose checksums are known: those it came with, or those made while it was cached.
+    /// Sends a message whose checksums are known.
     fn try_forward(&mut self, to: usize, bytes: &[u8], _sums: &[u32]) -> Result<bool> {
         self.try_send(to, bytes)
     }
 
-    /// Receive a message of exactly this length; `false` asks to come again with the same buffer. Only after `true` the
-    /// buffer's contents mean anything.
+    /// Receives a message of exactly this length; after `false` the call is repeated with the same buffer, whose
+    /// contents are undefined until `true`.
     fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool>;
 
-    /// Receive a message of exactly `len` bytes and hand it to `take` in whole, checked pieces, in order and each once,
-    /// with the place where it begins; `false` asks to come again. Pieces begin at multiples of 64 bytes. `room` is for
-    /// transports that receive nowhere of their own; it is the same one until the message is in.
+    /// Receives a message of exactly `len` bytes and passes it to `take` in checked pieces with their offsets, in order
+    /// and each once; after `false` the call is repeated. Pieces begin at multiples of 64 bytes. `room` is scratch
+    /// memory for transports without their own; it is the same until the message is complete.
     fn try_take(
         &mut self,
         from: usize,
@@ -71,16 +72,16 @@ pub trait Transport: Send {
         Ok(whole)
     }
 
-    /// Wait until one of `wants` may have come true, at most `limit`; early returns are allowed.
+    /// Waits until one of `interests` may be ready, at most `limit`; may return early.
     fn wait(&mut self, interests: &[Interest], limit: Duration) -> Result<()>;
 }
 
-/// A group, for a transport that is made for it elsewhere.
+/// The members of a group, for a transport that is implemented elsewhere.
 pub struct Membership {
-    /// The same number on all members, and no other group's.
+    /// Equal on all members, and unique among groups.
     pub id: u64,
     pub me: usize,
-    /// By group rank: the number of the process in the whole job.
+    /// By group rank: the process's number in the whole job.
     pub numbers: Vec<usize>,
     shared: Arc<Shared>,
     state: Arc<GroupState>,
@@ -92,7 +93,7 @@ impl Membership {
         Membership { id: state.id, me, numbers, shared, state }
     }
 
-    /// A member as errors name it.
+    /// A member, as errors name it.
     pub fn peer(&self, rank: usize) -> Peer {
         self.shared.peer(self.state.ranks[rank])
     }
@@ -103,17 +104,17 @@ impl Membership {
         self.shared.has_left(rank).then(|| self.state.left(&self.shared, rank, doing))
     }
 
-    /// The error of two members that called different things.
+    /// The error of two members that called different operations.
     pub fn mismatch(&self, mine: &Fingerprint, rank: usize, theirs: &Fingerprint) -> Error {
         let (a_call, b_call) = (mine.to_string(), theirs.to_string());
         Error::Mismatch { a: self.peer(self.me), a_call, b: self.peer(rank), b_call }
     }
 }
 
-/// Makes the transport of a group.
+/// Creates the transport of a group.
 pub type MakeTransport = Arc<dyn Fn(Membership) -> Result<Box<dyn Transport>> + Send + Sync>;
 
-/// The transport of a group of one, which has nobody to send to.
+/// The transport of a group of one rank.
 pub struct NoPeers;
 
 impl Transport for NoPeers {
@@ -136,6 +137,6 @@ impl Transport for NoPeers {
     }
 
     fn wait(&mut self, _wants: &[Interest], _limit: Duration) -> Result<()> {
-        Err(Error::invalid("a group of one has nobody to wait for"))
+        Err(Error::invalid("a group of one has no other rank to wait for"))
     }
 }

@@ -1,4 +1,4 @@
-//! Handles of operations that run in the background.
+//! Handles of operations in the background.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Outcome {
     }
 }
 
-/// An operation under way. Dropping it does not stop the operation.
+/// An operation in progress. Dropping the handle does not stop it.
 #[derive(Clone)]
 pub struct Work {
     pub(crate) outcome: Arc<Outcome>,
@@ -38,8 +38,8 @@ impl Work {
         !self.generation.is_forked() && self.outcome.result.lock().is_some()
     }
 
-    /// Wait for the end, at most `limit`. After `Error::Timeout` from here the operation goes on and can be waited for
-    /// again; its own deadline ends it in any case.
+    /// Waits for the end, at most `limit`. After `Error::Timeout` the operation continues and can be waited for again;
+    /// its own limit ends it in any case.
     pub fn wait(&self, limit: Option<Duration>) -> Result<()> {
         self.wait_with(limit, &|| false)
     }
@@ -61,7 +61,7 @@ impl Work {
             let slice = limit.map_or(SLICE, |l| (l - waited).min(SLICE));
             self.outcome.ended.wait_for(&mut result, slice);
             if result.is_none() {
-                // The check may take long or call back: not under the lock.
+                // The check may take long or call back: it runs without the lock.
                 let stop = parking_lot::MutexGuard::unlocked(&mut result, tick);
                 if stop {
                     return Err(Error::Interrupted { during: format!("waiting for an {}", self.name) });
@@ -70,7 +70,7 @@ impl Work {
         }
     }
 
-    /// The output region, once the operation has ended; for owned regions this is how the result comes back.
+    /// The output region, once the operation has ended; owned regions return their result this way.
     pub fn take(&self) -> Region {
         if self.is_done() {
             std::mem::take(&mut *self.outcome.output.lock())

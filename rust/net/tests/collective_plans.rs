@@ -1,4 +1,5 @@
-//! Plans of an all_reduce, played in memory: sums of what all ranks have, whatever the order in which steps become possible.
+//! Plans of an all_reduce, executed in memory: every rank ends with the sum, whatever the order in which steps become
+//! ready.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,7 +7,7 @@ use oar_net::collective_plan::{
     doubling_all_reduce, halving_all_reduce, ring_all_reduce, Action, CollectivePlan, RankInfo, NONE,
 };
 
-/// Values are bytes that add up; `turn` says where the search for a step that can be done begins.
+/// Values are bytes that add up; `turn` is where the search for a ready step begins.
 fn play(plans: &[CollectivePlan], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<Vec<u64>> {
     let mut done: Vec<Vec<bool>> = plans.iter().map(|p| vec![false; p.steps.len()]).collect();
     let mut wires: HashMap<(usize, usize), VecDeque<Vec<u64>>> = HashMap::new();
@@ -44,7 +45,7 @@ fn play(plans: &[CollectivePlan], mut data: Vec<Vec<u64>>, turn: usize) -> Vec<V
         }
         assert!(moved, "all ranks wait");
     }
-    assert!(wires.values().all(VecDeque::is_empty), "a message that nobody takes");
+    assert!(wires.values().all(VecDeque::is_empty), "a message without a receiver");
     data
 }
 

@@ -15,7 +15,7 @@ use oar_net::{
     CollectiveCall, Dtype, Group, Interest, MakeTransport, Membership, Options, ReduceOp, Result, Transport,
 };
 
-/// Small numbers that every type holds exactly, also as sums and products of a few ranks.
+/// Small numbers that every type represents exactly, also as sums and products of a few ranks.
 fn value(rank: usize, i: usize) -> i64 {
     ((rank * 7 + i * 3) % 4) as i64 - i64::from(rank % 3 == 1 && i.is_multiple_of(5))
 }
@@ -35,7 +35,7 @@ fn store(dtype: Dtype, v: i64) -> Vec<u8> {
     }
 }
 
-/// Floats have no 0 here: a product with it may be -0.
+/// Floats avoid 0: a product with it may be -0.
 fn valued(dtype: Dtype, rank: usize, i: usize) -> i64 {
     match (dtype, value(rank, i)) {
         (Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64, 0) => 2,
@@ -176,7 +176,7 @@ fn over_shared_memory() {
 }
 
 /// All-reduces `n` values at `mine`, in a symmetric buffer or elsewhere.
-fn in_room(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
+fn in_symmetric_buffer(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
     for op in [ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max] {
         mine.copy_from_slice(&data(dtype, g.rank(), n));
         g.all_reduce(mine, dtype, op).unwrap();
@@ -186,13 +186,13 @@ fn in_room(g: &Group, dtype: Dtype, n: usize, mine: &mut [u8]) {
 }
 
 #[test]
-fn what_lies_in_a_room_is_combined_there() {
+fn values_in_a_symmetric_buffer_are_reduced_in_place() {
     const LEN: usize = 1 << 20;
     for world in [2, 3] {
         job(world, shared, |_, g| {
             let Some(buffer) = g.symmetric_buffer(LEN).unwrap() else { return };
             assert_eq!(buffer.len(), LEN);
-            // SAFETY: LEN bytes of this rank alone, as long as the symmetric buffer is there and no operation runs.
+            // SAFETY: LEN bytes of this rank only, as long as the symmetric buffer exists and no operation runs.
             let whole = unsafe { std::slice::from_raw_parts_mut(buffer.ptr(), LEN) };
             assert!(whole.iter().all(|b| *b == 0));
             whole.fill(7);
@@ -200,29 +200,29 @@ fn what_lies_in_a_room_is_combined_there() {
                 [(Dtype::F32, 20_001), (Dtype::F16, 20_001), (Dtype::I64, 100_000), (Dtype::F64, 9), (Dtype::F32, 0)]
             {
                 let len = n * dtype.size();
-                in_room(&g, dtype, n, &mut whole[192..192 + len]);
+                in_symmetric_buffer(&g, dtype, n, &mut whole[192..192 + len]);
                 assert!(whole[..192].iter().chain(&whole[192 + len..]).all(|b| *b == 7));
                 whole.fill(7);
             }
-            // At different places, and not in it on one rank.
+            // At different places, and outside of it on one rank.
             let at = 64 * g.rank();
-            in_room(&g, Dtype::F32, 50_000, &mut whole[at..at + 200_000]);
+            in_symmetric_buffer(&g, Dtype::F32, 50_000, &mut whole[at..at + 200_000]);
             let mut outside = vec![0; 200_000];
             let mine = if g.rank() == 1 { &mut outside[..] } else { &mut whole[..200_000] };
-            in_room(&g, Dtype::F32, 50_000, mine);
-            // With another one, and after one rank has let it go.
+            in_symmetric_buffer(&g, Dtype::F32, 50_000, mine);
+            // With another buffer, and after one rank has dropped it.
             let second = g.symmetric_buffer(400_000).unwrap().unwrap();
             // SAFETY: as above.
             let other = unsafe { std::slice::from_raw_parts_mut(second.ptr(), 400_000) };
-            in_room(&g, Dtype::I32, 100_000, other);
+            in_symmetric_buffer(&g, Dtype::I32, 100_000, other);
             if g.rank() == 0 {
                 drop(second);
-                in_room(&g, Dtype::I32, 100_000, &mut vec![0; 400_000]);
+                in_symmetric_buffer(&g, Dtype::I32, 100_000, &mut vec![0; 400_000]);
             } else {
-                in_room(&g, Dtype::I32, 100_000, other);
+                in_symmetric_buffer(&g, Dtype::I32, 100_000, other);
             }
             assert!(g.symmetric_buffer(LEN + g.rank()).is_err());
-            in_room(&g, Dtype::F32, 50_000, &mut whole[..200_000]);
+            in_symmetric_buffer(&g, Dtype::F32, 50_000, &mut whole[..200_000]);
         });
     }
     job(2, |_| options(), |_, g| assert!(g.symmetric_buffer(LEN).unwrap().is_none()));
@@ -234,7 +234,7 @@ fn over_pairs_in_shared_memory() {
     all_statuses(5, |r| Options { flat: true, ..shared(r) }, SIZES);
 }
 
-/// Two and three ranks on two "hosts", and one alone on a third.
+/// Two and three ranks on two "hosts", and one on a third.
 fn three_hosts(rank: usize) -> Options {
     Options { host_key: Some(["a", "b", "a", "b", "c", "b"][rank].into()), ..shared(rank) }
 }
@@ -250,7 +250,7 @@ fn between_hosts() {
         reductions(&g, Dtype::Bf16, 300_001);
         movements(&g, Dtype::F64, 150_001);
     });
-    // Hosts whose ranks stand in a row, and groups that begin elsewhere.
+    // Hosts with consecutive ranks, and groups that begin elsewhere.
     let in_a_row = |rank: usize| Options { host_key: Some(["a", "a", "b", "b", "b"][rank].into()), ..shared(rank) };
     job(5, in_a_row, |c, g| {
         reductions(&g, Dtype::F16, 20_001);
@@ -276,7 +276,7 @@ fn over_tcp_in_many_pieces() {
 
 #[test]
 fn over_tcp_by_halving() {
-    // By these costs the plan is halving's; half precision goes the same way.
+    // These costs select recursive halving; half precision uses it, too.
     for (message, n) in [(10_000.0, 20_001), (150_000.0, 300_001)] {
         let costs = Costs { message, byte: 1.0, combine: 0.0 };
         job(
@@ -315,7 +315,7 @@ fn the_same_bits_everywhere() {
                     g.all_reduce(&mut x, dtype, ReduceOp::Sum).unwrap();
                     out.extend(x);
                     out.extend(one);
-                    // Everybody's part is the same sum, in an order of its own.
+                    // Every rank's part is the same sum, in an order of its own.
                     let mut parts = vec![0; first.len() * g.world()];
                     g.all_gather(&first, &mut parts, dtype).unwrap();
                     out.extend(parts);
@@ -344,7 +344,7 @@ fn background_operations_keep_their_order() {
                     g.start(CollectiveCall::all_reduce(x, Dtype::I32, ReduceOp::Sum)).unwrap()
                 })
                 .collect();
-            // Another group meanwhile, and a blocking operation behind the queued ones.
+            // Another group meanwhile, and a blocking operation after the queued ones.
             if let Some(pair) = &pair {
                 assert_eq!(pair.rank(), 1 - g.rank());
                 let mut x = 5i32.to_ne_bytes();
@@ -368,8 +368,8 @@ fn background_operations_keep_their_order() {
 
 type Mail = Arc<Mutex<HashMap<(usize, usize), VecDeque<(Option<Vec<u8>>, Vec<u8>)>>>>;
 
-/// The least a transport can be: letters in a map.
-struct Letters {
+/// A minimal transport: messages in a map.
+struct MapTransport {
     mail: Mail,
     me: usize,
     doing: Vec<u8>,
@@ -378,22 +378,22 @@ struct Letters {
     forwarded: usize,
 }
 
-/// Bytes that one checksum covers.
+/// Bytes per checksum.
 const CHECKED: usize = 256;
 
 fn sums(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(CHECKED).map(crc32c).collect()
 }
 
-impl Drop for Letters {
+impl Drop for MapTransport {
     fn drop(&mut self) {
         assert!(std::thread::panicking() || self.forwarded > 0, "no checksum was handed on");
     }
 }
 
-impl Transport for Letters {
+impl Transport for MapTransport {
     fn name(&self) -> &'static str {
-        "letters"
+        "map"
     }
 
     fn segment(&self) -> usize {
@@ -442,7 +442,7 @@ impl Transport for Letters {
 }
 
 #[test]
-fn over_a_transport_of_ones_own() {
+fn over_a_custom_transport() {
     let mail = Mail::default();
     job(
         3,
@@ -452,10 +452,10 @@ fn over_a_transport_of_ones_own() {
             let own: MakeTransport = Arc::new(move |party: Membership| -> Result<Box<dyn Transport>> {
                 let (mail, doing, me) = (mail.clone(), vec![], party.me);
                 let (fresh, sums) = Default::default();
-                Ok(Box::new(Letters { mail, me, doing, fresh, sums, forwarded: 0 }))
+                Ok(Box::new(MapTransport { mail, me, doing, fresh, sums, forwarded: 0 }))
             });
             let g = c.group_over(&[0, 1, 2], Some(&own)).unwrap();
-            assert_eq!(g.transport(), "letters");
+            assert_eq!(g.transport(), "map");
             reductions(&g, Dtype::F32, 5_000);
             movements(&g, Dtype::I16, 5_000);
         },
@@ -463,7 +463,7 @@ fn over_a_transport_of_ones_own() {
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn bad_arguments() {
     job(
         2,
         |_| options(),

@@ -1,4 +1,4 @@
-//! Killed and stopped processes: every survivor hears of it in time, and who it was.
+//! Killed and stopped processes: every surviving rank gets an error that names the rank, in time.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -18,9 +18,9 @@ fn victim(way: &str) -> usize {
     }
 }
 
-/// A rank in a process of its own: this very test, started with an environment. Sums until something happens.
+/// A rank in a process of its own: this test, started with an environment. Sums until it is stopped.
 #[test]
-fn rank_of_its_own() {
+fn rank_process() {
     let Ok(at) = std::env::var("OAR_TEST_STORE") else { return };
     let rank: usize = std::env::var("OAR_TEST_RANK").unwrap().parse().unwrap();
     let way = std::env::var("OAR_TEST_WAY").unwrap();
@@ -33,7 +33,7 @@ fn rank_of_its_own() {
     let group = context.world_group().unwrap();
     println!("\nready");
     let mut x = vec![0; 4 << 18];
-    // A slow rank beats all the same.
+    // A slow rank still sends heartbeats.
     if way.ends_with("slow") {
         if rank == 1 {
             std::thread::sleep(Duration::from_secs(7));
@@ -42,7 +42,7 @@ fn rank_of_its_own() {
         println!("\ndone");
         return context.shutdown();
     }
-    // The victim lets the others wait; they sit in the operation when it dies.
+    // The victim delays the others, which are in the operation when it dies.
     for step in 0.. {
         if step > 20 && rank == victim(&way) {
             println!("\nwaiting");
@@ -93,7 +93,7 @@ fn start(way: &str, store: &Store) -> Vec<(Child, BufReader<std::process::ChildS
     (0..WORLD)
         .map(|rank| {
             let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["rank_of_its_own", "--exact", "--nocapture"])
+                .args(["rank_process", "--exact", "--nocapture"])
                 .env("OAR_TEST_STORE", store.address().to_string())
                 .env("OAR_TEST_RANK", rank.to_string())
                 .env("OAR_TEST_WAY", way)
@@ -121,7 +121,7 @@ fn fell(way: &str, signal: Signal, word: &str) {
         }
         let text = lines_until(out, "error");
         let took = begin.elapsed();
-        // The word says how it was found: by the end of its connections, or by its silence.
+        // The word is how the failure was detected: by closed connections, or by missing heartbeats.
         println!("{way}: {word} after {took:?}");
         assert!(text.contains(&format!("rank {victim} on ")) && text.contains(word), "{way}: {text}");
         let doing = if operation(way) == "barrier" { "barrier()" } else { "(float32[262144]" };
@@ -133,7 +133,7 @@ fn fell(way: &str, signal: Signal, word: &str) {
 }
 
 #[test]
-fn a_killed_rank_is_noticed_at_once() {
+fn a_killed_rank_is_detected_at_once() {
     for way in ["tcp", "shm", "tcp first", "shm first"] {
         fell(way, Signal::KILL, "died");
     }
@@ -143,7 +143,7 @@ fn a_killed_rank_is_noticed_at_once() {
 }
 
 #[test]
-fn a_stopped_rank_is_noticed_within_the_limit() {
+fn a_stopped_rank_is_detected_within_the_limit() {
     std::thread::scope(|s| {
         for way in ["tcp", "shm", "shm first", "hosts reduce_scatter"] {
             s.spawn(move || fell(way, Signal::STOP, "silent"));

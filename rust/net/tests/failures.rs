@@ -1,4 +1,5 @@
-//! Ranks that disagree, wait in vain, are interrupted, leave or give up: every call ends, and says why.
+//! Ranks that disagree, wait in vain, are interrupted, leave or abort: every call ends with an error that gives the
+//! reason.
 
 mod common;
 
@@ -24,12 +25,12 @@ fn hosts(rank: usize) -> Options {
 
 const WAYS: [fn(usize) -> Options; 3] = [plain, shared, hosts];
 
-/// Every rank calls what `body` says for it; all must raise a mismatch that names both sides.
+/// Every rank makes the calls of `body`; all must get a mismatch that names both sides.
 fn mismatch(world: usize, words: [&str; 2], body: impl Fn(usize, &oar_net::Group) -> oar_net::Result<()> + Sync) {
     for make in WAYS {
         let errors = job(world, make, |_, g| {
             let first = body(g.rank(), &g);
-            // A rank that had nothing to wait for hears of it in its next operation.
+            // A rank without a wait gets the error in its next operation.
             first.and_then(|()| g.barrier()).and_then(|()| g.barrier()).unwrap_err()
         });
         for e in errors {
@@ -41,13 +42,13 @@ fn mismatch(world: usize, words: [&str; 2], body: impl Fn(usize, &oar_net::Group
 }
 
 #[test]
-fn ranks_that_disagree_all_raise() {
+fn all_ranks_report_a_mismatch() {
     mismatch(2, ["float32[2]", "float32[3]"], |r, g| g.all_reduce(&mut vec![0; 8 + 4 * r], F, ReduceOp::Sum));
     mismatch(2, ["sum", "max"], |r, g| g.all_reduce(&mut [0; 8], F, [ReduceOp::Sum, ReduceOp::Max][r]));
     mismatch(2, ["float32", "int32"], |r, g| g.broadcast(&mut [0; 8], [F, Dtype::I32][r], 0));
-    // Who agreed may be in the next operation already.
+    // Ranks that agreed may be in the next operation already.
     mismatch(4, ["rank 2", "broadcast(float32[2], root 1)"], |r, g| g.broadcast(&mut [0; 8], F, usize::from(r == 2)));
-    // Both wait for the other: no byte would ever move.
+    // Both wait for the other: no byte is ever sent.
     mismatch(2, ["reduce", "broadcast"], |r, g| match r {
         0 => g.reduce(&mut [0; 8], F, ReduceOp::Sum, 0),
         _ => g.broadcast(&mut [0; 8], F, 0),
@@ -59,7 +60,7 @@ fn ranks_that_disagree_all_raise() {
     mismatch(3, ["float32[1000000]", "float32[1000001]"], |r, g| {
         g.all_reduce(&mut vec![0; 4_000_000 + if r == 1 { 4 } else { 0 }], F, ReduceOp::Sum)
     });
-    // Nothing moves on one way, something on the other.
+    // One side has nothing to send, the other does.
     mismatch(4, ["all_gather(float32[0])", "all_gather(float32[2])"], |r, g| {
         let n = if r == 3 { 0 } else { 8 };
         g.all_gather(&vec![0; n], &mut vec![0; 4 * n], F)
@@ -90,7 +91,7 @@ fn the_data_is_untouched_by_a_mismatch() {
 }
 
 #[test]
-fn send_and_receive_compare_too() {
+fn send_and_receive_compare_fingerprints() {
     for make in [plain, shared] {
         job(2, make, |_, g| {
             let e = match g.rank() {
@@ -103,9 +104,9 @@ fn send_and_receive_compare_too() {
     }
 }
 
-/// In shared memory they wait at different places.
+/// In shared memory they wait for different words.
 #[test]
-fn a_receive_is_no_collective() {
+fn a_receive_does_not_match_a_collective() {
     mismatch(2, ["send/recv(float32[2], 1 to 0)", "all_reduce(float32[2], sum)"], |r, g| match r {
         0 => g.recv(&mut [0; 8], F, 1),
         _ => g.all_reduce(&mut [0; 8], F, ReduceOp::Sum),
@@ -117,7 +118,7 @@ fn deadlines_and_reports() {
     for make in WAYS {
         job(3, make, |c, g| {
             if g.rank() == 2 {
-                // Busy elsewhere; meanwhile it can ask who waits.
+                // Not in an operation; the debug report is available meanwhile.
                 std::thread::sleep(Duration::from_millis(900));
                 let report = c.report(Duration::from_secs(5)).unwrap();
                 assert!(report.contains("rank 0") && report.contains("all_reduce(float32[1], sum)"), "{report}");
@@ -134,7 +135,7 @@ fn deadlines_and_reports() {
             assert!(text.contains("all_reduce(float32[1], sum)") && text.contains("did not finish"), "{text}");
             let took = start.elapsed();
             assert!(took > Duration::from_millis(1200) && took < Duration::from_secs(3), "{took:?}");
-            // The group stays broken, and says why.
+            // The group stays broken, and errors give the reason.
             let text = g.barrier().unwrap_err().to_string();
             assert!(text.contains("did not finish"), "{text}");
         });
@@ -147,7 +148,7 @@ fn interrupts() {
         let ended = AtomicBool::new(false);
         job(2, make, |c, g| {
             if g.rank() == 1 {
-                // It stays away until the other one has ended its waits.
+                // It does not call until the other rank's waits have ended.
                 let start = Instant::now();
                 while !ended.load(Ordering::Acquire) {
                     assert!(start.elapsed() < Duration::from_secs(60));
@@ -186,7 +187,7 @@ fn a_background_wait_may_end_early() {
 }
 
 #[test]
-fn who_leaves_is_not_waited_for() {
+fn waiting_for_a_rank_that_left_is_an_error() {
     for make in WAYS {
         job(3, make, |c, g| {
             let mut x = [0; 4];
@@ -203,7 +204,7 @@ fn who_leaves_is_not_waited_for() {
 }
 
 #[test]
-fn who_gives_up_says_why() {
+fn abort_carries_its_reason() {
     for make in WAYS {
         job(3, make, |c, g| {
             if g.rank() == 1 {

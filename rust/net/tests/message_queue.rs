@@ -1,4 +1,4 @@
-//! Messages at a mailbox: each comes exactly once, wherever a connection breaks.
+//! Message queues: each message is received exactly once, wherever a connection breaks.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -35,8 +35,8 @@ fn pump(mut from: TcpStream, mut to: TcpStream, mut left: usize, counted: &Atomi
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Stands before `to`. The first connection passes on so many bytes to it and from it, and is cut then; the others pass
-/// on all. Counts what goes each way.
+/// Forwards to `to`. The first connection is cut after so many bytes each way; later ones are not. Counts the bytes of
+/// each direction.
 struct Proxy {
     at: SocketAddr,
     toward: Arc<AtomicUsize>,
@@ -79,7 +79,7 @@ fn in_order_and_once() {
 }
 
 #[test]
-fn many_bring_and_many_take() {
+fn many_senders_and_many_receivers() {
     let here = MessageQueue::open(any(), &job()).unwrap();
     let mut found: Vec<u8> = std::thread::scope(|scope| {
         let takers: Vec<_> = (0..8).map(|_| scope.spawn(|| here.take(Some(7), &deadline()).unwrap()[0])).collect();
@@ -93,9 +93,9 @@ fn many_bring_and_many_take() {
     assert_eq!(found, [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// Who asks for one topic gets nothing of another, and loses nothing.
+/// Taking a topic returns no message of another, and loses none.
 #[test]
-fn topics_are_told_apart() {
+fn topics_are_separate() {
     let here = MessageQueue::open(any(), &job()).unwrap();
     let (a, b) = (topic("ring", &["a:1".into(), "b:1".into()]), topic("ring", &["b:1".into(), "c:1".into()]));
     assert_ne!(a, b);
@@ -111,9 +111,9 @@ fn topics_are_told_apart() {
     assert_eq!(here.take(Some(b), &deadline()).unwrap(), b"b2");
 }
 
-/// Cut at every byte of the answers, and of what is sent: the message is there, and it is there once.
+/// Cut at every byte of the replies, and of the requests: the message is there exactly once.
 #[test]
-fn a_broken_connection_neither_loses_nor_doubles_a_message() {
+fn a_broken_connection_neither_loses_nor_duplicates_a_message() {
     let here = MessageQueue::open(any(), &job()).unwrap();
     let whole = proxy(here.address(), usize::MAX, usize::MAX);
     deliver(whole.at, &job(), 7, b"whole", &deadline()).unwrap();
@@ -138,7 +138,7 @@ fn a_broken_connection_neither_loses_nor_doubles_a_message() {
 }
 
 #[test]
-fn nobody_listens_and_strangers() {
+fn no_listener_and_unauthenticated_connections() {
     let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
     let short = || Deadline::only(Duration::from_millis(200));
     let e = deliver(gone, &job(), 7, b"x", &short()).unwrap_err();

@@ -1,4 +1,4 @@
-//! The rendezvous store: values, waits, barriers, deadlines, strangers.
+//! The rendezvous store: values, waits, barriers, deadlines, unauthenticated connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -77,7 +77,7 @@ fn waits_end() {
 }
 
 #[test]
-fn a_store_that_goes_ends_the_waits() {
+fn the_end_of_a_store_ends_its_waits() {
     let host = Store::host(any(), &job()).unwrap();
     let s = Store::connect(host.address(), &job(), LIMIT).unwrap();
     let t = std::thread::spawn(move || s.get("never", LIMIT));
@@ -88,29 +88,29 @@ fn a_store_that_goes_ends_the_waits() {
 }
 
 #[test]
-fn strangers_are_refused_and_hold_nobody_up() {
+fn unauthenticated_connections_are_refused_and_delay_no_client() {
     let host = Store::host(any(), &job()).unwrap();
     let at = host.address();
     for wrong in [Job::new("test", b"guess"), Job::new("other", b"secret"), Job::new("test", b"")] {
         let e = Store::connect(at, &wrong, LIMIT).err().unwrap();
         assert!(matches!(e, Error::Refused { .. }), "{e}");
     }
-    // Silent, babbling and half-way strangers.
-    let mut strangers: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(at).unwrap()).collect();
-    for s in &mut strangers {
+    // Connections that send nothing, garbage, or half a handshake.
+    let mut intruders: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(at).unwrap()).collect();
+    for s in &mut intruders {
         s.set_nonblocking(true).unwrap();
         let _ = s.write_all(&[0xAB; 200]);
     }
-    strangers.extend((0..300).map(|_| TcpStream::connect(at).unwrap()));
+    intruders.extend((0..300).map(|_| TcpStream::connect(at).unwrap()));
     let start = Instant::now();
     let s = Store::connect(at, &job(), LIMIT).unwrap();
     s.set("a", b"1", LIMIT).unwrap();
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    // A babbler has been cut off.
-    strangers[0].set_nonblocking(false).unwrap();
-    strangers[0].set_read_timeout(Some(LIMIT)).unwrap();
+    // The connection that sent garbage is closed.
+    intruders[0].set_nonblocking(false).unwrap();
+    intruders[0].set_read_timeout(Some(LIMIT)).unwrap();
     let mut got = Vec::new();
-    let _ = strangers[0].read_to_end(&mut got);
+    let _ = intruders[0].read_to_end(&mut got);
     assert!(got.len() <= 32 + 40);
 }
 

@@ -1,4 +1,4 @@
-//! Damaged bytes, first into the parsers, then between live ranks.
+//! Corrupted bytes, first into the parsers, then between live ranks.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn mutated_frames_are_never_accepted() {
                 }
             }
         }
-        // What came through is what was sent, in order, from the first frame on.
+        // Frames that parse are those that were sent, in order, from the first one on.
         assert!(got.len() <= frames.len() && got == frames[..got.len()]);
         let _ = decode_request(&bytes);
         let _ = decode_reply(&bytes);
@@ -103,7 +103,7 @@ fn storm(seed: u64) -> bool {
     let host = Store::host(([127, 0, 0, 1], 0).into(), &job).unwrap();
     let at = host.address();
     let counter = Arc::new(AtomicUsize::new(0));
-    // Connections are counted as they come: control ones first, then those of the group.
+    // Connections are counted in order: control ones first, then those of the group.
     let which = r.below(if world == 2 { 2 } else { 5 });
     let start = Instant::now();
     let results: Vec<Result<(), Error>> = std::thread::scope(|s| {
@@ -131,7 +131,7 @@ fn storm(seed: u64) -> bool {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(11), "seed {seed}: {took:?}, {results:?}");
     for e in results.iter().filter_map(|r| r.as_ref().err()) {
-        // A cause that people can act on: somebody's name, or an address.
+        // An error that names a rank, a host or an address.
         let text = e.to_string();
         assert!(text.contains("rank ") || text.contains("127.0.0.1"), "seed {seed}: {text}");
     }

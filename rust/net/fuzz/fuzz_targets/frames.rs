@@ -1,4 +1,4 @@
-//! Arbitrary bytes into everything that reads from a socket: no panic, no frame whose encoding was not there.
+//! Arbitrary bytes into every parser of socket data: no panic, and no frame whose encoding was not in the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use oar_net::store::{decode_reply, decode_request};
 
 fuzz_target!(|data: &[u8]| {
     let mut parser = Parser::new(1 << 16);
-    // The first byte says in what pieces the rest arrives.
+    // The first byte is the size of the pieces in which the rest arrives.
     let step = data.first().map_or(1, |b| usize::from(*b).max(1));
     let bytes = data.get(1..).unwrap_or_default();
     let mut writer = Writer::default();

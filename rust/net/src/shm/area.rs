@@ -1,7 +1,7 @@
-//! Lockstep over shared memory. In a step every rank fills its slot, says so, waits until all have, and reads.
+//! Lockstep over shared memory: in a step every rank writes its slot, sets its flag, waits for all flags, and reads.
 //!
-//! Slots are double: step n writes slot n mod 2. Who has seen everybody at step n knows that everybody has finished
-//! reading step n - 1, so slot n + 1 is free, and one wait a step is enough.
+//! Slots are double-buffered: step n writes slot n mod 2. A rank that has seen all flags of step n knows that all ranks
+//! have finished reading step n - 1, so the other slot is free, and one wait per step suffices.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -20,12 +20,12 @@ pub struct Area {
     pub world: usize,
     /// Global ranks by local index.
     ranks: Vec<usize>,
-    /// The step that is being filled.
+    /// The step whose slot is being written.
     step: u32,
     /// The first step of an operation carries its fingerprint.
     fresh: bool,
     spin: Duration,
-    /// How many symmetric buffers the group has made, and those that this rank still has.
+    /// Number of symmetric buffers created by the group, and those that this rank still holds.
     made: u64,
     symmetric: Vec<Weak<SymmetricBuffer>>,
 }
@@ -41,14 +41,14 @@ impl Area {
 
     pub fn begin(&mut self, doing: &Fingerprint) {
         let at = self.slot(self.me, 0, BYTES);
-        // SAFETY: my own slot of the step being filled, which nobody reads before `commit`.
+        // SAFETY: this rank's slot of the current step, which no rank reads before `commit`.
         unsafe { std::ptr::copy_nonoverlapping(doing.0.as_ptr(), at, BYTES) };
         self.fresh = true;
     }
 
-    /// Whether what others read may as well be written where it is made.
+    /// Whether reading other ranks' memory directly is as fast as copying through slots.
     pub fn wants_symmetric_buffers(&self) -> bool {
-        !self.seg.apart
+        !self.seg.prefers_copies
     }
 
     /// The number of the next symmetric buffer.
@@ -62,7 +62,8 @@ impl Area {
         self.symmetric.push(Arc::downgrade(buffer));
     }
 
-    /// Where all ranks have these bytes, if that is one place of one symmetric buffer; one step, if there ever was a symmetric buffer.
+    /// The symmetric buffer and offset of these bytes, if all ranks have them at the same place. Takes one step if the
+    /// group has ever created a symmetric buffer.
     pub fn common_place(&mut self, guard: &Guard<'_>, bytes: &[u8]) -> Result<Option<(Arc<SymmetricBuffer>, usize)>> {
         if self.made == 0 {
             return Ok(None);
@@ -72,7 +73,7 @@ impl Area {
             .iter()
             .filter_map(Weak::upgrade)
             .find_map(|buffer| buffer.place(bytes).map(|off| (buffer, off)));
-        // No symmetric buffer is number 0.
+        // Symmetric buffers are numbered from 1.
         let (id, off) = found.as_ref().map_or((0, 0), |(buffer, off)| (buffer.id, *off as u64));
         let mine = Put::default().u64(id).u64(off).0;
         self.write(0, &mine);
@@ -91,14 +92,15 @@ impl Area {
         self.seg.map.at(l.slot(rank, (self.step & 1) as usize) + off, len)
     }
 
-    /// Put bytes into my slot of the step being filled.
+    /// Writes bytes into this rank's slot of the current step.
     pub fn write(&mut self, off: usize, bytes: &[u8]) {
         let at = self.slot(self.me, BYTES + off, bytes.len());
-        // SAFETY: my own slot, in bounds; nobody reads it before `commit`, and all have finished with its last contents.
+        // SAFETY: this rank's slot, in bounds; no rank reads it before `commit`, and all have finished reading its last
+        // contents.
         unsafe { stream::copy(at, bytes.as_ptr(), bytes.len(), self.seg.stream_from) };
     }
 
-    /// Where the committed bytes of `rank` lie; valid until the next `commit`.
+    /// Address of the committed bytes of `rank`; valid until the next `commit`.
     pub fn row(&self, rank: usize, off: usize, len: usize) -> *const u8 {
         let l = &self.seg.layout;
         assert!(rank < self.world && off + len <= l.slot_bytes());
@@ -106,14 +108,14 @@ impl Area {
         self.seg.map.at(l.slot(rank, odd) + BYTES + off, len)
     }
 
-    /// Copy committed bytes of `rank`.
+    /// Copies committed bytes of `rank`.
     pub fn read(&self, rank: usize, off: usize, into: &mut [u8]) {
         let from = self.row(rank, off, into.len());
-        // SAFETY: in bounds, and its owner does not write to it before my next `commit`.
+        // SAFETY: in bounds, and its owner does not write to it before this rank's next `commit`.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
-    /// Say that my slot is filled and wait until all are; in the first step of an operation, compare what all are at.
+    /// Publishes this rank's slot and waits for all ranks'; the first step of an operation compares fingerprints.
     pub fn commit(&mut self, guard: &Guard<'_>) -> Result<()> {
         let (seg, step) = (self.seg.clone(), self.step);
         let word = |rank: usize, at: usize| seg.map.word(seg.layout.line(rank) + at);
@@ -135,7 +137,7 @@ impl Area {
         let flag = self.seg.map.word(line + FLAG);
         let step = self.step;
         let ready = || (flag.load(Ordering::Acquire).wrapping_sub(step) as i32) >= 0;
-        // In the background the caller computes meanwhile, and needs the core.
+        // In the background the caller's thread computes meanwhile, and needs the core.
         let spin = if guard.tick.is_some() { self.spin } else { self.spin.min(wait::ALONE / 10) };
         if wait::spin(spin, ready) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Collectives among ranks that share memory: every rank shows its data in its slot and takes what it needs.
+//! Collectives among ranks that share memory: every rank publishes data in its slot and reads the others'.
 
 use super::area::Area;
 use super::symmetric::SymmetricBuffer;
@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::reduce;
 use crate::state::Guard;
 
-/// Up to this many bytes everybody adds up everything, in one step; beyond, everybody adds up a share, in two.
+/// Up to this many bytes every rank reduces everything, in one step; beyond, every rank reduces a share, in two.
 const SMALL: usize = 32 << 10;
 
-/// Offsets in pieces of `step`; one empty piece for nothing, so that the ranks meet in any case.
+/// Offsets and lengths in pieces of `step`; one empty piece if `len` is 0, so that the ranks synchronize in any case.
 fn pieces(len: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..len.div_ceil(step).max(1)).map(move |i| (i * step, step.min(len - i * step)))
 }
@@ -18,23 +18,23 @@ fn pieces(len: usize, step: usize) -> impl Iterator<Item = (usize, usize)> {
 pub struct Reduction {
     pub dtype: Dtype,
     pub op: ReduceOp,
-    /// Divide the result by this many.
+    /// Divisor of the result.
     pub over: usize,
 }
 
 impl Reduction {
-    /// Combine the rows at `rows`, `len` bytes each, into `out`.
+    /// Reduces the rows at `rows`, `len` bytes each, into `out`.
     ///
     /// # Safety
     /// As for `reduce::combine`.
     unsafe fn into(&self, out: *mut u8, rows: &[*const u8], len: usize) {
         let count = len / self.dtype.size();
-        // SAFETY: passed on.
+        // SAFETY: the caller's contract.
         unsafe { reduce::combine(self.dtype, self.op, out, rows, count, self.over) }
     }
 }
 
-/// Who gets the result.
+/// The ranks that receive the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Receivers {
     All,
@@ -53,7 +53,7 @@ pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, r
         a.commit(g)?;
         if receivers.me(a.me) {
             let rows: Vec<_> = (0..a.world).map(|rank| a.row(rank, 0, data.len())).collect();
-            // SAFETY: committed rows of data.len() bytes; data is mine alone.
+            // SAFETY: committed rows of data.len() bytes; `data` is exclusively borrowed.
             unsafe { r.into(data.as_mut_ptr(), &rows, data.len()) };
         }
         return Ok(());
@@ -66,14 +66,14 @@ pub fn all_reduce(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, r
     in_shares(a, g, data, r, receivers)
 }
 
-/// Share `j` of `len` bytes for `world` ranks, in whole cache lines: from and to.
+/// Share `j` of `len` bytes for `world` ranks, in whole cache lines, as (start, end).
 fn cut(len: usize, world: usize, j: usize) -> (usize, usize) {
     let each = len.div_ceil(world).next_multiple_of(64);
     ((j * each).min(len), ((j + 1) * each).min(len))
 }
 
-/// `data` lies at `off` of the symmetric buffer, on every rank, and all have said so: everybody adds up a share where it lies, and
-/// takes the other shares. Afterwards nobody reads the others' data any more.
+/// Reduces in place: `data` is at `off` of the symmetric buffer on every rank. Every rank reduces its share and copies
+/// the other shares. After it returns no rank reads another's data.
 fn in_place(
     a: &mut Area,
     g: &Guard<'_>,
@@ -84,29 +84,30 @@ fn in_place(
     let (me, world) = (a.me, a.world);
     let (from, to) = cut(data.len(), world, me);
     let rows: Vec<_> = (0..world).map(|rank| buffer.at(rank, off + from, to - from).cast_const()).collect();
-    // SAFETY: all ranks have filled their data; my share of it, which is one of the rows, is written by me alone.
+    // SAFETY: all ranks have written their data; this rank's share, which is one of the rows, is written by this rank
+    // only.
     unsafe { r.into(data[from..to].as_mut_ptr(), &rows, to - from) };
     a.commit(g)?;
     for rank in (0..world).filter(|rank| *rank != me) {
         let (from, to) = cut(data.len(), world, rank);
         let theirs = buffer.at(rank, off + from, to - from);
-        // SAFETY: that rank's finished share, which it leaves alone until the next step; mine is other memory.
+        // SAFETY: that rank's finished share, which it does not write until the next step; the destination is disjoint.
         unsafe { std::ptr::copy_nonoverlapping(theirs, data[from..to].as_mut_ptr(), to - from) };
     }
     a.commit(g)
 }
 
-/// Step k carries chunk k and the results of chunk k - 1: one wait a chunk.
+/// Pipelined: step k carries chunk k and the results of chunk k - 1, with one wait per chunk.
 fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, receivers: Receivers) -> Result<()> {
     let (me, world) = (a.me, a.world);
-    // A slot holds a chunk and, behind it, the results of one share of another.
+    // A slot holds a chunk, followed by the results of one share of the previous chunk.
     let share = (a.slot_bytes() / (world + 1)) & !63;
     let chunk = share * world;
     let chunks = data.len().div_ceil(chunk);
     let total = data.len();
     let bounds = |k: usize| (k * chunk, chunk.min(total - k * chunk));
     let mut rows = Vec::with_capacity(world);
-    // Only the root's data may change.
+    // Only a receiver's data may change.
     let mut spare = vec![0; if receivers.me(me) { 0 } else { share }];
     for k in 0..=chunks {
         let mut result = None;
@@ -117,8 +118,8 @@ fn in_shares(a: &mut Area, g: &Guard<'_>, data: &mut [u8], r: &Reduction, receiv
             let out = if receivers.me(me) { mine } else { spare.as_mut_ptr() };
             rows.clear();
             rows.extend((0..world).map(|r| if r == me { mine.cast_const() } else { a.row(r, from, to - from) }));
-            // SAFETY: rows of the step before, committed; `out` is mine alone, and either my own row or apart from all;
-            // afterwards it holds to - from bytes of results.
+            // SAFETY: committed rows of the previous step; `out` is exclusively borrowed, and either this rank's own
+            // row or disjoint from all; afterwards it holds to - from bytes of results.
             unsafe {
                 r.into(out, &rows, to - from);
                 a.write(chunk, std::slice::from_raw_parts(out, to - from));
@@ -153,7 +154,7 @@ pub fn reduce_scatter(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8],
         let rows: Vec<_> = (0..world)
             .map(|rank| if rank == me { input[me * each + off..][..len].as_ptr() } else { a.row(rank, me * step, len) })
             .collect();
-        // SAFETY: committed rows and my own input of len bytes; `out` is mine alone.
+        // SAFETY: committed rows and this rank's input of len bytes; `out` is exclusively borrowed.
         unsafe { r.into(out[off..off + len].as_mut_ptr(), &rows, len) };
     }
     Ok(())
@@ -172,7 +173,7 @@ pub fn broadcast(a: &mut Area, g: &Guard<'_>, data: &mut [u8], root: usize) -> R
     Ok(())
 }
 
-/// `out` is looked at where `whom` says; rank r's part goes to part `place(r)` of it.
+/// `out` is written on `receivers`; rank r's part becomes part `place(r)` of it.
 pub fn gather(
     a: &mut Area,
     g: &Guard<'_>,
@@ -200,7 +201,7 @@ pub fn gather(
     Ok(())
 }
 
-/// `input` is looked at on the root.
+/// `input` is read on the root only.
 pub fn scatter(a: &mut Area, g: &Guard<'_>, input: &[u8], out: &mut [u8], root: usize) -> Result<()> {
     let (me, each) = (a.me, out.len());
     let step = (a.slot_bytes() / a.world) & !63;

@@ -1,5 +1,5 @@
-//! Memory shared by ranks of one host: a memfd, handed from one process to the others over a Unix socket, so that no
-//! name can be left behind and the memory goes with the last process.
+//! Memory shared by the ranks of a host: a memfd, passed between processes over a Unix socket. It has no name in the
+//! file system and is freed with the last process that maps it.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,20 +15,21 @@ use rustix::net::{
 use crate::error::{Error, Result};
 use crate::socket::{self, Deadline};
 
-/// A shared mapping; unmapped with the last use.
+/// A shared mapping, unmapped on drop.
 pub struct Map {
     base: *mut u8,
     len: usize,
 }
 
-// SAFETY: the mapping is plain memory; what is accessed when is decided by `area` and `pair`, through atomics in it.
+// SAFETY: the mapping is plain memory; `area`, `pair` and the connections of parameter servers order accesses through
+// atomics in it.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: base and len are those of the mapping, and nothing refers to it any more.
+        // SAFETY: base and len are those of the mapping, and no reference to it remains.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
     }
 }
@@ -42,7 +43,7 @@ impl Map {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("oar", flags).map_err(os("memfd"))?;
         rustix::fs::ftruncate(&fd, len as u64).map_err(os("ftruncate"))?;
-        // Nobody can cut it short under the others' feet.
+        // Sealed: no process can truncate it, which would make the others' accesses fault.
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(os("seal"))?;
         Ok((Map::of(&fd, len)?, fd))
     }
@@ -50,9 +51,9 @@ impl Map {
     pub fn of(fd: &OwnedFd, len: usize) -> Result<Map> {
         let size = rustix::fs::fstat(fd).map_err(os("fstat"))?.st_size;
         if size != len as i64 {
-            return Err(Error::invalid(format!("shared memory of {size} bytes came where {len} were due")));
+            return Err(Error::invalid(format!("received shared memory of {size} bytes, expected {len}")));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        // SAFETY: a new mapping at an address chosen by the kernel touches no existing memory.
         let base = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
         };
@@ -61,14 +62,14 @@ impl Map {
 
     pub fn at(&self, off: usize, len: usize) -> *mut u8 {
         assert!(off.checked_add(len).is_some_and(|end| end <= self.len), "outside of the shared memory");
-        // SAFETY: inside the mapping, as just checked.
+        // SAFETY: inside the mapping, as checked above.
         unsafe { self.base.add(off) }
     }
 
-    /// A word that all ranks use as an atomic only.
+    /// A word that all processes access as an atomic only.
     pub fn word(&self, off: usize) -> &AtomicU32 {
         assert!(off.is_multiple_of(4));
-        // SAFETY: inside the mapping, aligned (a mapping starts at a page), and never accessed but as an atomic.
+        // SAFETY: inside the mapping, aligned (a mapping starts at a page), and accessed as an atomic only.
         unsafe { AtomicU32::from_ptr(self.at(off, 4).cast()) }
     }
 }
@@ -78,14 +79,14 @@ fn unix_socket() -> Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(os("socket"))
 }
 
-/// A socket without a place in the file system; `name` is random and told through the store.
-pub struct Giver {
+/// Passes memory to other processes through an abstract Unix socket; its random `name` is sent through the store.
+pub struct MemorySender {
     socket: OwnedFd,
     pub name: Vec<u8>,
 }
 
-impl Giver {
-    pub fn new() -> Result<Giver> {
+impl MemorySender {
+    pub fn new() -> Result<MemorySender> {
         let random = socket::random_bytes::<16>()?;
         let name: Vec<u8> =
             b"oar-".iter().copied().chain(random.iter().flat_map(|b| format!("{b:02x}").into_bytes())).collect();
@@ -93,17 +94,17 @@ impl Giver {
         let address = SocketAddrUnix::new_abstract_name(&name).map_err(os("name"))?;
         rustix::net::bind(&socket, &address).map_err(os("bind"))?;
         rustix::net::listen(&socket, 128).map_err(os("listen"))?;
-        Ok(Giver { socket, name })
+        Ok(MemorySender { socket, name })
     }
 
-    /// Hand `fd` to `count` processes of this user.
-    pub fn give(&self, fd: &OwnedFd, count: usize, deadline: &Deadline<'_>) -> Result<()> {
+    /// Passes `fd` to `count` processes of this user.
+    pub fn send(&self, fd: &OwnedFd, count: usize, deadline: &Deadline<'_>) -> Result<()> {
         let mut given = 0;
         while given < count {
             match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
                 Ok(to) => {
                     let creds = rustix::net::sockopt::socket_peercred(&to).map_err(os("credentials"))?;
-                    // Names of such sockets can be listed by other users.
+                    // Other users can list the names of such sockets.
                     if creds.uid == rustix::process::geteuid() && send_fd(&to, fd).is_ok() {
                         given += 1;
                     }
@@ -130,14 +131,14 @@ fn send_fd(to: &OwnedFd, fd: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-/// Take the memory from the process that listens under `name`.
-pub fn take(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
+/// Receives the memory from the process that listens under `name`.
+pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
     let socket = unix_socket()?;
     let address = SocketAddrUnix::new_abstract_name(name).map_err(os("name"))?;
     loop {
         match rustix::net::connect(&socket, &address) {
             Ok(()) => break,
-            // The queue of the listener is full for now.
+            // The listener's queue is full for now.
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
                 std::thread::sleep(deadline.slice("sharing memory", "a rank of this host")?.min(socket::SLICE / 10));
             }

@@ -1,4 +1,4 @@
-//! Ranks of one host: memory they share, and what they do with it.
+//! Shared memory between the ranks of a host, and the transport and collectives over it.
 
 pub(crate) mod area;
 pub(crate) mod local;
@@ -16,17 +16,17 @@ use crate::error::Result;
 use crate::fingerprint::BYTES;
 use crate::socket::Deadline;
 use crate::store::Store;
-use map::{Giver, Map};
+use map::{Map, MemorySender};
 
-/// Bytes that a rank shows the others per step of a collective. All slots of a few ranks stay in the last-level cache.
+/// Bytes that a rank publishes per step of a collective. All slots of a few ranks fit the last-level cache.
 const SLOT: usize = 512 << 10;
 /// Longest message of a pair.
 pub const CELL: usize = 64 << 10;
-/// Messages under way per pair and direction.
+/// Messages in flight per pair and direction.
 pub const CELLS: u32 = 2;
 
 const PAGE: usize = 4096;
-/// Per rank: words on cache lines of their own, then the cores it may run on.
+/// Per rank: flags on separate cache lines, then the cores it may run on.
 const LINE: usize = 512;
 pub const FLAG: usize = 0;
 pub const FLAG_SLEEPERS: usize = 64;
@@ -34,16 +34,16 @@ pub const BELL: usize = 128;
 pub const BELL_SLEEPERS: usize = 192;
 const CORES: usize = 256;
 const CORE_WORDS: usize = 32;
-/// What `probe` uses.
+/// Words used by `probe`.
 const PROBE: usize = 384;
 const PROBE_TIME: usize = 448;
 
-/// A cell: whether a fingerprint goes first, the fingerprint, the length, the bytes.
+/// A cell: whether it has a fingerprint, the fingerprint, the length, the bytes.
 const CELL_HEAD: usize = 256;
-/// A pair: words `head` and `tail` on lines of their own, then the cells.
+/// A pair: words `head` and `tail` on separate cache lines, then the cells.
 const PAIR_HEAD: usize = 128;
 
-/// Where everything lies.
+/// Offsets within the segment.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub world: usize,
@@ -62,7 +62,7 @@ impl Layout {
         (SLOT + BYTES).next_multiple_of(PAGE)
     }
 
-    /// The fingerprint of a slot; the data follows.
+    /// Offset of a slot: the fingerprint, then the data.
     pub fn slot(&self, rank: usize, odd: usize) -> usize {
         self.slots() + (2 * rank + odd) * self.slot_size()
     }
@@ -92,16 +92,16 @@ impl Layout {
 pub struct Segment {
     pub map: Map,
     pub layout: Layout,
-    /// Cores that the ranks may run on, all together.
+    /// Number of cores in the union of the ranks' affinity masks.
     pub cores: usize,
-    /// From how many bytes on writing past the caches is quicker.
+    /// Number of bytes from which streaming stores are faster.
     pub stream_from: usize,
-    /// It is much quicker: what others read had better be copied.
-    pub apart: bool,
+    /// Streaming stores are more than twice as fast: data for other ranks should be copied through slots.
+    pub prefers_copies: bool,
 }
 
-/// Make or join a mapping of `len` bytes of `world` local ranks, of which this is `me`. The first makes it and tells
-/// through the store under `key`. All have it and have done `first` with it when this returns.
+/// Creates or joins a mapping of `len` bytes for `world` local ranks, of which this is `me`. Rank 0 creates it and
+/// publishes its name in the store under `key`. On return all ranks have mapped it and run `first` on it.
 fn mapped(
     store: &Store,
     key: &str,
@@ -112,14 +112,14 @@ fn mapped(
 ) -> Result<(Map, OwnedFd)> {
     let (map, fd) = if me == 0 {
         let (map, fd) = Map::create(len)?;
-        let giver = Giver::new()?;
+        let sender = MemorySender::new()?;
         first(&map);
-        store.set(key, &giver.name, deadline.left())?;
-        giver.give(&fd, world - 1, deadline)?;
+        store.set(key, &sender.name, deadline.left())?;
+        sender.send(&fd, world - 1, deadline)?;
         (map, fd)
     } else {
         let name = store.get(key, deadline.left())?;
-        let fd = map::take(&name, deadline)?;
+        let fd = map::receive(&name, deadline)?;
         let map = Map::of(&fd, len)?;
         first(&map);
         (map, fd)
@@ -128,7 +128,7 @@ fn mapped(
     Ok((map, fd))
 }
 
-/// Make or join the segment of `world` local ranks, of which this is `me`.
+/// Creates or joins the segment of `world` local ranks, of which this is `me`.
 pub fn meet(store: &Store, key: &str, me: usize, world: usize, deadline: &Deadline<'_>) -> Result<Arc<Segment>> {
     let layout = Layout { world };
     let (map, _) = mapped(store, key, (me, world), layout.total(), deadline, |map| write_cores(map, &layout, me))?;
@@ -139,8 +139,8 @@ pub fn meet(store: &Store, key: &str, me: usize, world: usize, deadline: &Deadli
         });
         cores += all.count_ones() as usize;
     }
-    let (stream_from, apart) = probe::writing(&map, &layout, me, cores);
-    Ok(Arc::new(Segment { map, layout, cores, stream_from, apart }))
+    let (stream_from, prefers_copies) = probe::writing(&map, &layout, me, cores);
+    Ok(Arc::new(Segment { map, layout, cores, stream_from, prefers_copies }))
 }
 
 fn write_cores(map: &Map, layout: &Layout, me: usize) {

@@ -1,4 +1,4 @@
-//! The transport over shared memory: a short queue of messages for every pair of ranks and direction.
+//! The transport over shared memory: a short message queue per pair of ranks and direction.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::transport::{Interest, Transport};
 
 const HEAD: usize = 0;
 const TAIL: usize = 64;
-/// Within a cell.
+/// Offsets within a cell.
 const FRESH: usize = 0;
 const LENGTH: usize = 4;
 const PRINT: usize = 64;
@@ -27,7 +27,7 @@ pub struct PairTransport {
     /// The operation of the last message to and from every rank.
     sent: Vec<u64>,
     received: Vec<u64>,
-    /// My bell when I last looked at everything.
+    /// The value of this rank's doorbell at the last check.
     seen: u32,
     spin: Duration,
 }
@@ -59,7 +59,7 @@ impl PairTransport {
         self.seg.map.word(at)
     }
 
-    fn ring(&self, rank: usize) {
+    fn ring_doorbell(&self, rank: usize) {
         let line = self.seg.layout.line(rank);
         let bell = self.word(line + BELL);
         bell.fetch_add(1, Ordering::SeqCst);
@@ -100,7 +100,7 @@ impl Transport for PairTransport {
         let print = self.seg.map.at(cell + PRINT, BYTES);
         let data = self.seg.map.at(cell + CELL_HEAD, bytes.len().min(CELL));
         assert!(bytes.len() <= CELL);
-        // SAFETY: a free cell of mine, in bounds; the receiver reads it only after the head has moved.
+        // SAFETY: a free cell of this rank, in bounds; the receiver reads it only after the head has moved.
         unsafe {
             if fresh {
                 std::ptr::copy_nonoverlapping(self.doing.0.as_ptr(), print, BYTES);
@@ -108,7 +108,7 @@ impl Transport for PairTransport {
             stream::copy(data, bytes.as_ptr(), bytes.len(), self.seg.stream_from);
         }
         self.word(pair + HEAD).store(head.wrapping_add(1), Ordering::Release);
-        self.ring(to);
+        self.ring_doorbell(to);
         Ok(true)
     }
 
@@ -116,7 +116,7 @@ impl Transport for PairTransport {
         let l = self.seg.layout;
         let pair = l.pair(from, self.me);
         let tail = self.word(pair + TAIL).load(Ordering::Relaxed);
-        // Whether the peer has left is asked first: what it sent before that has arrived then.
+        // Read before the queue: messages sent before the peer left are visible then.
         let left = self.shared.has_left(self.group.ranks[from]);
         if self.word(pair + HEAD).load(Ordering::Acquire) == tail {
             if left {
@@ -130,7 +130,7 @@ impl Transport for PairTransport {
         if fresh {
             let mut theirs = Fingerprint::NONE;
             let print = self.seg.map.at(cell + PRINT, BYTES);
-            // SAFETY: a cell that its sender has filled and does not touch before the tail moves.
+            // SAFETY: the sender has filled the cell and does not touch it before the tail moves.
             unsafe { std::ptr::copy_nonoverlapping(print, theirs.0.as_mut_ptr(), BYTES) };
             if theirs != self.doing {
                 return Err(Error::Mismatch {
@@ -142,7 +142,7 @@ impl Transport for PairTransport {
             }
         }
         if fresh == (self.received[from] == self.epoch) || length != into.len() {
-            let what = format!("a message of {length} bytes came where {} were due", into.len());
+            let what = format!("received a message of {length} bytes, expected {}", into.len());
             return Err(Error::Corrupt { peer: self.peer(from), what, during: self.doing.to_string() });
         }
         self.received[from] = self.epoch;
@@ -150,7 +150,7 @@ impl Transport for PairTransport {
         // SAFETY: as above, and `into` has the length of the message.
         unsafe { std::ptr::copy_nonoverlapping(data, into.as_mut_ptr(), length) };
         self.word(pair + TAIL).store(tail.wrapping_add(1), Ordering::Release);
-        self.ring(from);
+        self.ring_doorbell(from);
         Ok(true)
     }
 

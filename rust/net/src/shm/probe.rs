@@ -1,8 +1,8 @@
-//! How the ranks of this host had better write what the others read: a trial when they meet.
+//! Chooses how ranks of a host write data for each other, by a trial when the group is created.
 //!
-//! Where the cores share a last-level cache, ordinary stores leave the data there, and the reader finds it. Where they do
-//! not, a store to a line that another core has read first fetches the line back, at a tenth of the speed of stores past the
-//! caches. Measured for 2.7 MB between two ranks: 0.13 ms against 0.26 in the first case, 2.5 GB/s against 28 in the second.
+//! If the cores share a last-level cache, ordinary stores leave the data there for the reader. Otherwise a store to a
+//! line that another core has read first fetches the line back, at a tenth of the speed of streaming stores. For 2.7 MB
+//! between two ranks: 0.13 ms against 0.26 in the first case, 2.5 GB/s against 28 in the second.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::fingerprint::BYTES;
 
 const PIECE: usize = 128 << 10;
 const TURNS: u32 = 6;
-/// A rank that does not take part holds nobody up for longer.
+/// A rank that does not take part delays the others by no more than this.
 const LONGEST_TRIAL: Duration = Duration::from_millis(20);
 
-/// From how many bytes on writes go past the caches, and whether the others take twice as long. It takes a millisecond;
-/// no result depends on what is found, and ranks need not find the same.
+/// Returns the number of bytes from which to use streaming stores, and whether ordinary ones take more than twice as
+/// long. Takes about a millisecond; results do not depend on it, and ranks need not agree.
 pub fn writing(map: &Map, layout: &Layout, me: usize, cores: usize) -> (usize, bool) {
-    // Ranks that share cores would measure each other's turns.
+    // Ranks that share cores would measure each other's time slices.
     if layout.world < 2 || cores < layout.world {
         return (stream::SHORT, false);
     }
@@ -42,7 +42,7 @@ impl Trial<'_> {
         self.map.word(self.layout.line(rank) + at)
     }
 
-    /// Nanoseconds that all ranks together need at best for a piece: with ordinary stores, and past the caches.
+    /// Least nanoseconds for a piece, summed over ranks: with ordinary stores, and with streaming stores.
     fn run(&self) -> Option<(u64, u64)> {
         let (mine, mut theirs) = (vec![1u8; PIECE], vec![0u8; PIECE]);
         let next = (self.me + 1) % self.layout.world;
@@ -56,11 +56,11 @@ impl Trial<'_> {
                 step += 1;
                 self.meet(step)?;
                 let start = Instant::now();
-                // SAFETY: my own slot, whose readers have met me since; PIECE bytes of a slot.
+                // SAFETY: this rank's slot, whose readers have synchronized since; PIECE bytes of a slot.
                 unsafe { stream::copy(at(self.me), mine.as_ptr(), PIECE, limit) };
                 step += 1;
                 self.meet(step)?;
-                // SAFETY: the slot that its owner has filled and leaves alone until all have met twice.
+                // SAFETY: the owner has filled the slot and does not write it until all have synchronized twice.
                 unsafe { std::ptr::copy_nonoverlapping(at(next), theirs.as_mut_ptr(), PIECE) };
                 best = best.min(start.elapsed().as_nanos() as u32);
             }

@@ -1,21 +1,21 @@
-//! Writing what another core is going to read.
+//! Streaming stores for data that another core reads.
 //!
-//! An ordinary store to a line that another core has read must first fetch the line and wait until the other gives it
-//! up; stores past the caches need neither. Between cores with one last-level cache that costs little, between others much:
-//! `probe` finds out.
+//! An ordinary store to a line that another core has read must first fetch the line and invalidate the other copy;
+//! streaming stores need neither. Between cores with a common last-level cache the cost is small, between others large:
+//! `probe` measures it.
 
-/// Below this the ordinary copy is quicker: the reader then finds the line in a cache.
+/// Below this length the ordinary copy is faster: the reader finds the line in a cache.
 pub const SHORT: usize = 2048;
 
-/// Copy between slices of the same length.
+/// Copies between slices of the same length.
 pub fn put(into: &mut [u8], bytes: &[u8]) {
     assert_eq!(into.len(), bytes.len());
-    // SAFETY: both have this length, and an exclusive borrow overlaps with nothing.
+    // SAFETY: both have this length, and an exclusive borrow does not overlap with another.
     unsafe { copy(into.as_mut_ptr(), bytes.as_ptr(), bytes.len(), SHORT) };
 }
 
-/// Copy `n` bytes, past the caches if they are `limit` or more (and a whole line); done, and visible to whoever sees a later
-/// store of this thread, when it returns.
+/// Copies `n` bytes, with streaming stores if they are `limit` or more (and at least one line). On return the copy is
+/// visible to every thread that sees a later store of this thread.
 ///
 /// # Safety
 /// `src` is valid for reading and `dst` for writing `n` bytes, and they do not overlap.
@@ -43,11 +43,11 @@ pub unsafe fn copy(dst: *mut u8, src: *const u8, n: usize, limit: usize) {
                 (to, from) = (to.add(4), from.add(4));
             }
             std::ptr::copy_nonoverlapping(src.add(tail), dst.add(tail), n - tail);
-            // Streaming stores are not ordered with the flag that announces them.
+            // Streaming stores are not ordered with the flag that publishes them.
             _mm_sfence();
         }
         return;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller's contract.
     unsafe { std::ptr::copy_nonoverlapping(src, dst, n) };
 }

@@ -1,7 +1,7 @@
-//! Memory of every rank that its neighbours read where it lies: what is made there need not be copied into slots.
+//! Memory of every rank that the host's other ranks read in place, without copies into slots.
 //!
-//! Every rank's part has the same size, and ranks that combine values at the same place of their parts read each
-//! other's directly (`local::in_place`). Outside of such operations a part is its rank's own, to read and to write.
+//! All parts have the same size. Ranks that reduce values at the same offset read each other's parts directly
+//! (`local::in_place`). Outside of such operations a part is read and written by its rank only.
 
 use std::os::fd::OwnedFd;
 
@@ -12,17 +12,17 @@ use crate::fork::PrivateAfterFork;
 use crate::socket::Deadline;
 use crate::store::Store;
 
-/// One rank's hold of the memory; gone with the last rank's.
+/// One rank's handle; the memory is freed with the last rank's.
 pub struct SymmetricBuffer {
-    // Before the mapping: a fork must not find what is unmapped already.
+    // Dropped before the mapping: a fork handler must not find memory that is unmapped already.
     _kept: PrivateAfterFork,
     map: Map,
     _fd: OwnedFd,
     me: usize,
     len: usize,
-    /// From one rank's part to the next.
+    /// Distance between two ranks' parts.
     stride: usize,
-    /// The how-manieth of its group, the same on all ranks.
+    /// Sequence number within its group, equal on all ranks.
     pub(crate) id: u64,
 }
 
@@ -48,18 +48,18 @@ impl SymmetricBuffer {
         self.len
     }
 
-    /// Where this rank's part begins: at a page, with zeros at first.
+    /// Start of this rank's part: page-aligned, initially zero.
     pub fn ptr(&self) -> *mut u8 {
         self.at(self.me, 0, self.len)
     }
 
-    /// `len` bytes of a rank's part.
+    /// Address of `len` bytes of a rank's part.
     pub(crate) fn at(&self, rank: usize, off: usize, len: usize) -> *mut u8 {
         assert!(off + len <= self.len, "outside of a rank's part");
         self.map.at(rank * self.stride + off, len)
     }
 
-    /// Where in this rank's part the bytes lie, if they do.
+    /// Offset of the bytes within this rank's part, if they are in it.
     pub(crate) fn place(&self, bytes: &[u8]) -> Option<usize> {
         let off = (bytes.as_ptr() as usize).checked_sub(self.ptr() as usize)?;
         (off + bytes.len() <= self.len).then_some(off)

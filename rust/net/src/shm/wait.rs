@@ -1,4 +1,4 @@
-//! Waiting for a word in shared memory: a spin where there are cores for it, then a futex.
+//! Waits for a word in shared memory: spins if there are cores for it, then sleeps on a futex.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -7,13 +7,12 @@ use rustix::thread::futex;
 
 use crate::socket::timespec;
 
-/// How long a spin goes on without offering the processor to others.
+/// How long a spin continues without yielding the processor.
 pub const ALONE: Duration = Duration::from_micros(50);
-/// An offer that took this long was accepted: somebody else needs the processor.
+/// A yield that took this long gave the processor to another thread.
 const ACCEPTED: Duration = Duration::from_micros(100);
 
-/// Spin until `ready`, the time is over, or somebody else wants the processor. It pays: to wake a processor that is halted
-/// takes 50 us.
+/// Spins until `ready`, the limit, or another thread needs the processor. Waking a halted processor takes 50 us.
 pub fn spin(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
     if ready() {
         return true;
@@ -42,18 +41,18 @@ pub fn spin(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Sleep while `word` is `seen`, at most `limit`.
+/// Sleeps while `word` is `seen`, at most `limit`.
 pub fn sleep(word: &AtomicU32, sleepers: &AtomicU32, seen: u32, limit: Duration) {
-    // Either the one who changes the word sees a sleeper, or the sleeper sees the change: both go through one order.
+    // Sequential consistency: either the writer of the word sees a sleeper, or the sleeper sees the change.
     sleepers.fetch_add(1, Ordering::SeqCst);
     if word.load(Ordering::SeqCst) == seen {
-        // Woken, timed out or interrupted: the caller looks again in any case.
+        // Woken, timed out or interrupted: the caller checks again in any case.
         let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timespec(limit)));
     }
     sleepers.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// After a change of `word`.
+/// Wakes sleepers after a change of `word`.
 pub fn wake(word: &AtomicU32, sleepers: &AtomicU32) {
     if sleepers.load(Ordering::SeqCst) > 0 {
         let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);

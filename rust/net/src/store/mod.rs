@@ -1,4 +1,4 @@
-//! Rendezvous: a small key-value service over TCP where processes of a job find each other.
+//! Rendezvous store: a key-value service over TCP through which the processes of a job find each other.
 
 mod protocol;
 mod server;
@@ -24,7 +24,7 @@ use server::Server;
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     pub name: String,
-    /// Made by the launcher; may be empty only on the loopback.
+    /// Created by the launcher; may be empty only on the loopback.
     pub token: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ struct Link {
     broken: Option<String>,
 }
 
-/// A client of the store; clones share one connection, so a thread that waits makes the others wait (see `again`).
+/// A client of the store. Clones share one connection, so a waiting thread blocks the others (see `again`).
 #[derive(Clone)]
 pub struct Store {
     link: Arc<Mutex<Link>>,
@@ -58,7 +58,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Host a store at `bind` (port 0: any free port, see `address`) and connect to it. It lives until the last clone goes.
+    /// Hosts a store at `bind` (port 0: any free port, see `address`) and connects to it. It ends with the last clone.
     pub fn host(bind: SocketAddr, job: &Job) -> Result<Store> {
         let listener = socket::listen(bind, !job.token.is_empty())?;
         let server = Server::start(listener, Identity::new(&job.name, &job.token, 0, NO_RANK))?;
@@ -73,7 +73,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Connect to a store that another process hosts or will host within `limit`.
+    /// Connects to a store that another process hosts, or will host within `limit`.
     pub fn connect(address: SocketAddr, job: &Job, limit: Duration) -> Result<Store> {
         Store::connect_until(address, job, &Deadline::only(limit))
     }
@@ -92,7 +92,7 @@ impl Store {
         })
     }
 
-    /// A client with a connection of its own.
+    /// Another client, with a connection of its own.
     pub fn again(&self, limit: Duration) -> Result<Store> {
         let mut store = Store::connect(self.address, &self.job, limit)?;
         store.server = self.server.clone();
@@ -109,12 +109,12 @@ impl Store {
         &self.job
     }
 
-    /// The address by which this process reaches the store: what others on the network can be told.
+    /// The address by which this process reaches the store, which is valid for other hosts of the network.
     pub fn local_ip(&self) -> Result<std::net::IpAddr> {
         self.link.lock().stream.local_addr().map(|a| a.ip()).map_err(|e| self.error(e))
     }
 
-    /// End every wait of this client and its clones within a slice (50 ms); `false` allows waits again.
+    /// Ends every wait of this client and its clones within a slice (50 ms); `false` allows waits again.
     pub fn interrupt(&self, on: bool) {
         self.interrupted.store(on, Ordering::Release);
     }
@@ -130,29 +130,29 @@ impl Store {
         self.done(Request::Set { key: key.into(), value: value.into() }, limit)
     }
 
-    /// The value of `key`, waiting for somebody to set it.
+    /// The value of `key`; waits until it is set.
     pub fn get(&self, key: &str, limit: Duration) -> Result<Vec<u8>> {
         match self.ask(Request::Get { key: key.into() }, limit)? {
             Reply::Value(v) => Ok(v),
-            other => Err(self.error(format!("unexpected answer {other:?}"))),
+            other => Err(self.error(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// The value of `key` if there is one now.
+    /// The value of `key` if it is set.
     pub fn peek(&self, key: &str, limit: Duration) -> Result<Option<Vec<u8>>> {
         match self.ask(Request::Peek { key: key.into() }, limit)? {
             Reply::Value(v) => Ok(Some(v)),
             Reply::Nothing => Ok(None),
-            other => Err(self.error(format!("unexpected answer {other:?}"))),
+            other => Err(self.error(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// Add to a number (0 where absent; kept as eight little-endian bytes) and give the sum.
+    /// Adds to a number (0 if absent; stored as eight little-endian bytes) and returns the sum.
     pub fn add(&self, key: &str, delta: i64, limit: Duration) -> Result<i64> {
         self.number(Request::Add { key: key.into(), delta }, limit)
     }
 
-    /// Put `new` where the value is `old` (`None`: where there is none). Gives the value there is afterwards.
+    /// Sets `new` if the value is `old` (`None`: absent). Returns the value afterwards.
     pub fn compare_and_set(
         &self,
         key: &str,
@@ -164,11 +164,11 @@ impl Store {
         match self.ask(request, limit)? {
             Reply::Value(v) => Ok(Some(v)),
             Reply::Nothing => Ok(None),
-            other => Err(self.error(format!("unexpected answer {other:?}"))),
+            other => Err(self.error(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// Wait until all of `keys` have a value.
+    /// Waits until all of `keys` are set.
     pub fn wait(&self, keys: &[&str], limit: Duration) -> Result<()> {
         let deadline = Deadline::only(limit);
         for some in keys.chunks(protocol::MAX_KEYS) {
@@ -178,12 +178,12 @@ impl Store {
         Ok(())
     }
 
-    /// Whether there was a value to delete.
+    /// Deletes `key`; returns whether it was set.
     pub fn delete(&self, key: &str, limit: Duration) -> Result<bool> {
         self.number(Request::Delete { key: key.into() }, limit).map(|n| n == 1)
     }
 
-    /// Wait until `world` clients are in the barrier of this name. The name can be used again afterwards.
+    /// Waits until `world` clients are in the barrier of this name. The name can be used again afterwards.
     pub fn barrier(&self, name: &str, world: usize, limit: Duration) -> Result<()> {
         self.done(Request::Barrier { name: name.into(), world: world as u32 }, limit)
     }
@@ -195,14 +195,14 @@ impl Store {
     fn done(&self, request: Request, limit: Duration) -> Result<()> {
         match self.ask(request, limit)? {
             Reply::Done => Ok(()),
-            other => Err(self.error(format!("unexpected answer {other:?}"))),
+            other => Err(self.error(format!("unexpected reply {other:?}"))),
         }
     }
 
     fn number(&self, request: Request, limit: Duration) -> Result<i64> {
         match self.ask(request, limit)? {
             Reply::Number(n) => Ok(n),
-            other => Err(self.error(format!("unexpected answer {other:?}"))),
+            other => Err(self.error(format!("unexpected reply {other:?}"))),
         }
     }
 
@@ -210,7 +210,7 @@ impl Store {
         let during = describe(&request);
         check_size(&request)?;
         let stop = || self.check_interrupt(&during);
-        // The server's own deadline comes first; the client's is for a server that has gone quiet.
+        // The server's deadline comes first; the client's serves for a server that does not answer.
         let deadline = Deadline::new(limit.saturating_add(Duration::from_secs(2)), &stop);
         let mut link = loop {
             match self.link.try_lock_for(deadline.slice(&during, "another thread's request")?) {
@@ -252,19 +252,19 @@ impl Store {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Err(self.error(why)),
             Err(e) => {
-                // Part of a frame may be on its way: the connection cannot be used again.
+                // Part of a frame may have been sent: the connection cannot be used again.
                 link.broken = Some("an earlier request was cut off".into());
                 return Err(e);
             }
         }
         let mut buf = [0; 16 << 10];
         loop {
-            // Answers to requests that were given up on before are passed over.
+            // Replies to abandoned requests are skipped.
             while let Some(frame) = link.parser.next().map_err(|bad| self.error(bad))? {
                 match decode_reply(&frame.payload) {
                     Some((found, reply)) if frame.kind == Type::Reply && found == id => return Ok(reply),
                     Some((found, _)) if frame.kind == Type::Reply && found < id => {}
-                    _ => return Err(self.error("an answer that cannot be understood")),
+                    _ => return Err(self.error("an invalid reply")),
                 }
             }
             match moved((&link.stream).read(&mut buf)) {

@@ -4,7 +4,7 @@ use crate::codec::{Put, Take};
 
 pub const MAX_KEY: usize = 1024;
 pub const MAX_VALUE: usize = 512 << 10;
-/// Keys in one `wait`.
+/// Maximum number of keys in one `wait`.
 pub const MAX_KEYS: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub enum Request {
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    /// The value, as soon as there is one.
+    /// Returns the value as soon as it is set.
     Get {
         key: Vec<u8>,
     },
-    /// The value there is now, or none.
+    /// Returns the current value, or `Nothing`.
     Peek {
         key: Vec<u8>,
     },
@@ -25,7 +25,7 @@ pub enum Request {
         key: Vec<u8>,
         delta: i64,
     },
-    /// Put `new` where the value is `old` (none: absent); gives the value there is afterwards.
+    /// Sets `new` if the value is `old` (`None`: absent); returns the value afterwards.
     Swap {
         key: Vec<u8>,
         old: Option<Vec<u8>>,

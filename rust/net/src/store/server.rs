@@ -1,4 +1,4 @@
-//! The store's side that keeps the values: one thread, one poll, no client can hold up another.
+//! The server of the store: one thread, one poll; no client blocks another.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -17,9 +17,9 @@ use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
 use crate::handshake::{Acceptor, Identity, Purpose};
 use crate::socket::{self, moved, Moved, Waker};
 
-/// All values together; a store is for addresses and names, not for tensors.
+/// Limit of all values together; a store holds addresses and names, not tensors.
 const MAX_TOTAL: usize = 256 << 20;
-/// A client that lets this much pile up unread is dropped.
+/// A client with this many unread bytes is dropped.
 const MAX_UNREAD: usize = 8 << 20;
 
 pub struct Server {
@@ -51,7 +51,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.generation.is_forked() {
-            // A join would wait for a thread that is not here.
+            // A forked child has no such thread to join.
             std::mem::forget(self.thread.take());
             return;
         }
@@ -98,7 +98,7 @@ impl Client {
     }
 
     fn read(&mut self, buf: &mut [u8]) {
-        // One helping a turn, so that a busy client does not starve the others.
+        // One read per turn, so that a busy client does not starve the others.
         match moved((&self.stream).read(buf)) {
             Moved::Some(n) => self.parser.feed(&buf[..n]),
             Moved::Blocked => {}
@@ -182,7 +182,7 @@ impl Keeper {
         }));
         let now = Instant::now();
         let first = self.parked.iter().map(|p| p.deadline.saturating_duration_since(now)).min();
-        // A pending handshake must be looked at again for its own grace.
+        // Pending handshakes are checked again for their own time limit.
         socket::poll(&mut fds, first.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1)))
     }
 
@@ -195,7 +195,7 @@ impl Keeper {
                 _ => None,
             };
             let Some((id, wait_ms, request)) = request else {
-                // What does not parse cannot be answered: its sender is cut off and sees that.
+                // A request that does not parse has no reply: its connection is closed.
                 c.gone = true;
                 return;
             };
@@ -269,7 +269,7 @@ impl Keeper {
         None
     }
 
-    /// Answer those who waited for `key`.
+    /// Answers the requests that wait for `key`.
     fn wake(&mut self, key: &[u8]) {
         let mut at = 0;
         while at < self.parked.len() {
@@ -302,7 +302,7 @@ impl Keeper {
             _ => None,
         });
         if let Some(others) = others {
-            return Some(Reply::Refused(format!("barrier of {world} clients, but others came for {others}")));
+            return Some(Reply::Refused(format!("barrier of {world} clients, but others wait for {others}")));
         }
         if there + 1 < world {
             self.parked.push(Parked { client, id, deadline, until: Until::Barrier(name, world) });

@@ -1,4 +1,4 @@
-//! A proxy that damages what it passes on, by a seed.
+//! A proxy that damages the data it forwards, by a seed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// How many runs a test makes, as a variable says, or few.
+/// Number of runs of a test: from an environment variable, else `short`.
 pub fn runs(name: &str, short: usize) -> usize {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(short)
 }
@@ -53,7 +53,7 @@ const FAULTS: [Fault; 9] = [
     Fault::Clog,
 ];
 
-/// One direction of one connection; the fault strikes when byte `at` comes by.
+/// One direction of one connection; the fault occurs at byte `at`.
 fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, at: usize, mut r: Random) {
     let mut buf = vec![0; 16 << 10];
     let (mut passed, mut struck) = (0, false);
@@ -74,7 +74,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, at: usize, mut r: 
                 Fault::Truncate => {
                     let _ = to.write_all(&piece[..i]);
                     let _ = to.shutdown(Shutdown::Write);
-                    // The other direction goes on; what still comes this way is swallowed.
+                    // The other direction goes on; further bytes of this one are discarded.
                     while matches!(from.read(&mut buf), Ok(1..)) {}
                     return;
                 }
@@ -103,12 +103,12 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, at: usize, mut r: 
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// A proxy before `target`; the connection number `which` gets the fault, in one direction. Ends with its listener.
+/// A proxy before `target`; connection number `which` gets the fault, in one direction. Ends with its listener.
 pub fn proxy(target: SocketAddr, seed: u64, which: usize, counter: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     std::thread::spawn(move || {
-        // A job makes its connections early; a proxy that hears nothing for long is not needed any more.
+        // A job makes its connections early; an idle proxy ends.
         listener.set_nonblocking(true).unwrap();
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(12) {
@@ -121,7 +121,7 @@ pub fn proxy(target: SocketAddr, seed: u64, which: usize, counter: Arc<AtomicUsi
             let mut r = Random(seed);
             let mine = counter.fetch_add(1, Ordering::SeqCst) == which;
             let fault = if mine { FAULTS[r.below(FAULTS.len())] } else { Fault::None };
-            // Small offsets meet the handshake, large ones the data.
+            // Small offsets hit the handshake, large ones the data.
             let scale = 5 + r.below(13);
             let offset = r.below(1 << scale);
             let (there, back) = if r.below(2) == 0 { (fault, Fault::None) } else { (Fault::None, fault) };

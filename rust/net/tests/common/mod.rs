@@ -1,4 +1,4 @@
-//! Ranks as threads.
+//! Jobs whose ranks are threads.
 #![allow(dead_code)]
 
 pub mod faults;
@@ -20,7 +20,7 @@ pub fn options() -> Options {
     }
 }
 
-/// Run `body` as every rank of a job; `make` gives each rank's options. Results by rank.
+/// Runs `body` as every rank of a job; `make` gives each rank's options. Results by rank.
 pub fn job<T: Send>(
     world: usize,
     make: impl Fn(usize) -> Options + Sync,

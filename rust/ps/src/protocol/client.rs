@@ -268,7 +268,7 @@ impl Client {
             }
         };
         let Some(name) = say(socket::host_key())? else { return Ok(()) };
-        let taken = map::take(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| connection::join(&fd));
+        let taken = map::receive(name.as_bytes(), &deadline.within(TO_SHARE)).and_then(|fd| connection::join(&fd));
         let agreed = say(if taken.is_ok() { "yes" } else { "no" }.into())?;
         match (taken, agreed) {
             (Ok(map), Some(_)) => channel.share(map, false),

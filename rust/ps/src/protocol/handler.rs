@@ -10,7 +10,7 @@ use super::wire::{decode_request, Meta, Reply, Request};
 use super::{Incoming, Outgoing, Service};
 use oar_net::error::{Error, Result};
 use oar_net::frame::Type;
-use oar_net::shm::map::{Giver, Map};
+use oar_net::shm::map::{MemorySender, Map};
 use oar_net::socket::{self, Deadline, SLICE};
 
 /// What a trainer says who wants to talk through memory: first with its host, then with yes or no.
@@ -132,13 +132,13 @@ impl Handler<'_> {
             return if said == "yes" { channel.share(map, true) } else { Ok(()) };
         }
         let made = match self.shares && said == socket::host_key() {
-            true => connection::create().and_then(|(map, fd)| Ok((map, fd, Giver::new()?))).ok(),
+            true => connection::create().and_then(|(map, fd)| Ok((map, fd, MemorySender::new()?))).ok(),
             false => None,
         };
-        let Some((map, fd, giver)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
-        self.answer(channel, &done(vec![String::from_utf8_lossy(&giver.name).into_owned()]), &[])?;
+        let Some((map, fd, sender)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
+        self.answer(channel, &done(vec![String::from_utf8_lossy(&sender.name).into_owned()]), &[])?;
         // A trainer that cannot take it says so by the socket.
-        let given = giver.give(&fd, 1, &Deadline::new(TO_SHARE, self.stop));
+        let given = sender.send(&fd, 1, &Deadline::new(TO_SHARE, self.stop));
         (self.stop)()?;
         drop(given);
         *offered = Some(map);

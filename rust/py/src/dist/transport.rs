@@ -146,7 +146,7 @@ pub fn over_python(make: Py<PyAny>) -> MakeTransport {
 #[pyfunction]
 #[pyo3(signature = (make))]
 fn go_over(make: Option<Py<PyAny>>) {
-    rings::go_over(make.map(over_python));
+    rings::set_transport(make.map(over_python));
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
