@@ -7,6 +7,7 @@ pub mod simd;
 pub mod types;
 
 pub mod conv;
+pub mod decompose;
 pub mod detection;
 pub mod elementwise;
 pub mod formula;

@@ -40,11 +40,11 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
     let slabs = out.len() / slab;
     let shared = pool::Shared::new(out);
     pool::ranges(slabs * strips, (GRAIN / (n * width)).max(1), |range| {
-        let mut sum = vec![T::zero(); width];
+        let mut sum = vec![T::ZERO; width];
         for at in range {
             let (slab, first) = (at / strips * slab, at % strips * width);
             let sum = &mut sum[..width.min(inner - first)];
-            sum.fill(T::zero());
+            sum.fill(T::ZERO);
             for step in 0..n {
                 let r = if reverse { n - 1 - step } else { step };
                 let row = slab + r * inner + first;
@@ -69,8 +69,8 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
 fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
     const STEP: usize = 64;
     assert!(x.len() == R * n && out.len() == R * n);
-    let mut sum = [T::zero(); R];
-    let mut buffer = [[T::zero(); R]; STEP];
+    let mut sum = [T::ZERO; R];
+    let mut buffer = [[T::ZERO; R]; STEP];
     for block in 0..n.div_ceil(STEP) {
         let width = STEP.min(n - block * STEP);
         let first = if reverse { n - block * STEP - width } else { block * STEP };

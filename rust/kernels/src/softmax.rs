@@ -3,8 +3,8 @@
 //! As in Paddle's CPU kernels what lies more than 64 below the maximum counts as 64 below it.
 
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 /// Elements that are computed side by side, whatever the instruction set: sums do not depend on it.
 pub(crate) const W: usize = 16;
@@ -15,7 +15,7 @@ const COLUMNS: usize = 256;
 
 /// Pairwise, in a fixed order.
 #[inline(always)]
-pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
+pub(crate) fn lane_sum<T: Float>(mut lanes: [T; W]) -> T {
     let mut n = W;
     while n > 1 {
         n /= 2;
@@ -28,7 +28,7 @@ pub(crate) fn lane_sum<T: Real>(mut lanes: [T; W]) -> T {
 
 /// `y = f(x)`, W elements at a time: the tail exactly as the rest.
 #[inline(always)]
-fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
+fn map<T: Float>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
     if x.len() < W {
         let mut v = [fill; W];
         v[..x.len()].copy_from_slice(x);
@@ -53,7 +53,7 @@ fn map<T: Real>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
 }
 
 #[inline(always)]
-fn shifted<T: Real>(x: T, max: T) -> T {
+fn shifted<T: Float>(x: T, max: T) -> T {
     let (d, floor) = (x - max, T::from_f64(-64.0));
     if d < floor {
         floor
@@ -79,7 +79,7 @@ fn tail(n: usize) -> (bool, usize, usize) {
 }
 
 #[inline(always)]
-fn larger<T: Real>(v: [T; W], mut m: [T; W]) -> [T; W] {
+fn larger<T: Float>(v: [T; W], mut m: [T; W]) -> [T; W] {
     for i in 0..W {
         m[i] = if v[i] > m[i] { v[i] } else { m[i] };
     }
@@ -87,7 +87,7 @@ fn larger<T: Real>(v: [T; W], mut m: [T; W]) -> [T; W] {
 }
 
 #[inline(always)]
-fn row_max<T: Real>(x: &[T]) -> T {
+fn row_max<T: Float>(x: &[T]) -> T {
     let mut m = [x[0]; W];
     if x.len() < W {
         m[..x.len()].copy_from_slice(x);
@@ -109,7 +109,7 @@ fn row_max<T: Real>(x: &[T]) -> T {
 }
 
 #[inline(always)]
-fn exps<T: Real, const FMA: bool>(mut v: [T; W], max: T) -> [T; W] {
+fn exps<T: Float, const FMA: bool>(mut v: [T; W], max: T) -> [T; W] {
     for v in v.iter_mut() {
         *v = shifted(*v, max).exp_small_::<FMA>();
     }
@@ -118,7 +118,7 @@ fn exps<T: Real, const FMA: bool>(mut v: [T; W], max: T) -> [T; W] {
 
 /// `y = exp(x - max)` and the sum of it, in one pass; the tail exactly as the rest.
 #[inline(always)]
-fn exp_sum<T: Real, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
+fn exp_sum<T: Float, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
     let n = x.len();
     let mut sum = [T::ZERO; W];
     if n < W {
@@ -151,7 +151,7 @@ fn exp_sum<T: Real, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
 
 /// `y *= by`.
 #[inline(always)]
-fn scale<T: Real>(y: &mut [T], by: T) {
+fn scale<T: Float>(y: &mut [T], by: T) {
     if y.len() < W {
         y.iter_mut().for_each(|v| *v = *v * by);
         return;
@@ -172,7 +172,7 @@ fn scale<T: Real>(y: &mut [T], by: T) {
 
 simd_fn! {
     /// Rows of `n` consecutive elements.
-    fn softmax_rows[T: Real](x: &[T], y: &mut [T], n: usize, log: bool) {
+    fn softmax_rows[T: Float](x: &[T], y: &mut [T], n: usize, log: bool) {
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             let max = row_max(x);
             let sum = exp_sum::<T, FMA>(x, y, max);
@@ -212,7 +212,7 @@ impl<T> Columns<T> {
 }
 
 simd_fn! {
-    fn softmax_columns[T: Real](c: &Columns<T>, log: bool) {
+    fn softmax_columns[T: Float](c: &Columns<T>, log: bool) {
         let (mut max, mut sum) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
         let (max, sum) = (&mut max[..c.cols], &mut sum[..c.cols]);
         // SAFETY: rows of the columns that this call was given.
@@ -245,7 +245,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn grad_rows[T: Real](y: &[T], dy: &[T], dx: &mut [T], n: usize, log: bool) {
+    fn grad_rows[T: Float](y: &[T], dy: &[T], dx: &mut [T], n: usize, log: bool) {
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             let mut sum = [T::ZERO; W];
             let grad = |a: T, b: T, s: T| if log { b - a.exp_::<FMA>() * s } else { a * (b - s) };
@@ -285,7 +285,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn grad_columns[T: Real](c: &Columns<T>, log: bool) {
+    fn grad_columns[T: Float](c: &Columns<T>, log: bool) {
         let mut sum = [T::ZERO; COLUMNS];
         let sum = &mut sum[..c.cols];
         // SAFETY: rows of the columns that this call was given.
@@ -306,7 +306,7 @@ simd_fn! {
 }
 
 /// Runs `rows(range of rows)` where the axis is the last, else `columns(which, extents)`.
-fn over<T: Real>(
+fn over<T: Float>(
     (outer, n, inner): (usize, usize, usize),
     (x, y): (&[T], &[T]),
     out: &mut [T],
@@ -342,21 +342,21 @@ fn over<T: Real>(
 }
 
 /// `y = softmax(x)`.
-pub fn softmax<T: Real>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
+pub fn softmax<T: Float>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
     over(dims, (x, x), y, |x, _, y| softmax_rows(x, y, dims.1, false), |c| softmax_columns(c, false));
 }
 
 /// `y = log(softmax(x))`.
-pub fn log_softmax<T: Real>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
+pub fn log_softmax<T: Float>(dims: (usize, usize, usize), x: &[T], y: &mut [T]) {
     over(dims, (x, x), y, |x, _, y| softmax_rows(x, y, dims.1, true), |c| softmax_columns(c, true));
 }
 
 /// `dx = y * (dy - sum(y * dy))` from the result `y` of `softmax`.
-pub fn softmax_grad<T: Real>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
+pub fn softmax_grad<T: Float>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
     over(dims, (y, dy), dx, |y, dy, dx| grad_rows(y, dy, dx, dims.1, false), |c| grad_columns(c, false));
 }
 
 /// `dx = dy - exp(y) * sum(dy)` from the result `y` of `log_softmax`.
-pub fn log_softmax_grad<T: Real>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
+pub fn log_softmax_grad<T: Float>(dims: (usize, usize, usize), y: &[T], dy: &[T], dx: &mut [T]) {
     over(dims, (y, dy), dx, |y, dy, dx| grad_rows(y, dy, dx, dims.1, true), |c| grad_columns(c, true));
 }

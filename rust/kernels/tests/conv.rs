@@ -237,7 +237,7 @@ fn tiles_match_plain_loops_at_every_level() {
     at_every_level(|_| {
         for c in tiled() {
             assert!(winograd::suits::<f32>(
-                winograd::Of::Filters,
+                winograd::WinogradOutput::Filters,
                 c.images,
                 [c.in_channels, c.out_channels],
                 [c.out_size[1], c.out_size[2]]

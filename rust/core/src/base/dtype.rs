@@ -181,7 +181,7 @@ impl std::fmt::Display for DType {
 /// its part's), no padding and no pointers, and every value that the bytes of such an element can have is a value of
 /// the type. That is all bit patterns, except for bool: imported bytes are normalised to 0 or 1
 /// (`Tensor::normalise_bools`), and normalised again while foreign code can write them.
-pub unsafe trait Element: Copy + Send + Sync + PartialEq + Default + 'static {
+pub unsafe trait Element: oar_kernels::types::Plain {
     const DTYPE: DType;
 }
 

@@ -66,15 +66,15 @@ fn skipped() -> Result<&'static Skipped> {
     SKIPPED.get_or_init(read).as_ref().map_err(|text| err!(InvalidArgument, "{text}"))
 }
 
-/// A floating-point or complex element.
-trait Number: Copy {
+/// A number that may be NaN or infinite.
+trait MaybeFinite: Copy {
     /// (is NaN, is infinite)
     fn state(self) -> (bool, bool);
 }
 
-macro_rules! number {
+macro_rules! maybe_finite {
     ($($t:ty)*) => {$(
-        impl Number for $t {
+        impl MaybeFinite for $t {
             #[inline]
             fn state(self) -> (bool, bool) {
                 (self.is_nan(), self.is_infinite())
@@ -82,7 +82,7 @@ macro_rules! number {
         }
     )*};
 }
-number!(f16 bf16 f32 f64 Complex<f32> Complex<f64>);
+maybe_finite!(f16 bf16 f32 f64 Complex<f32> Complex<f64>);
 
 struct Found {
     nans: usize,
@@ -90,7 +90,7 @@ struct Found {
     first: usize,
 }
 
-fn look<T: Number>(data: &[T]) -> Option<Found> {
+fn look<T: MaybeFinite>(data: &[T]) -> Option<Found> {
     let bad = |v: &T| {
         let (nan, inf) = v.state();
         nan || inf

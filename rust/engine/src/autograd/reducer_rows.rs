@@ -10,16 +10,18 @@ use oar_net::Group;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-trait Number: oar_core::base::dtype::Element + Copy + Default + std::ops::AddAssign + std::ops::Div<Output = Self> {
-    fn of(n: usize) -> Self;
+trait Averaged:
+    oar_core::base::dtype::Element + Copy + Default + std::ops::AddAssign + std::ops::Div<Output = Self>
+{
+    fn from_count(n: usize) -> Self;
 }
-impl Number for f32 {
-    fn of(n: usize) -> f32 {
+impl Averaged for f32 {
+    fn from_count(n: usize) -> f32 {
         n as f32
     }
 }
-impl Number for f64 {
-    fn of(n: usize) -> f64 {
+impl Averaged for f64 {
+    fn from_count(n: usize) -> f64 {
         n as f64
     }
 }
@@ -33,7 +35,7 @@ pub fn dense(r: &SelectedRows) -> Result<Tensor> {
 }
 
 /// The whole matrix, with zeros in absent rows.
-fn dense_of<T: Number>(r: &SelectedRows) -> Result<Tensor> {
+fn dense_of<T: Averaged>(r: &SelectedRows) -> Result<Tensor> {
     let mut dims = r.value.dims().to_vec();
     dims[0] = r.height;
     let mut whole = Tensor::zeros(r.value.dtype(), &dims)?;
@@ -104,7 +106,7 @@ pub fn rows_average(group: &Group, param: &Param, mine: Option<Value>) -> Result
     Ok(Some(SelectedRows { rows, height: like.dims()[0], value }.into()))
 }
 
-fn merged<T: Number>(
+fn merged<T: Averaged>(
     places: &BTreeMap<i64, Vec<usize>>,
     values: &Tensor,
     width: usize,
@@ -118,7 +120,7 @@ fn merged<T: Number>(
         for p in at {
             row.iter_mut().zip(&from[p * width..(p + 1) * width]).for_each(|(o, v)| *o += *v);
         }
-        row.iter_mut().for_each(|o| *o = *o / T::of(world));
+        row.iter_mut().for_each(|o| *o = *o / T::from_count(world));
     }
     Ok(out)
 }

@@ -3,13 +3,13 @@
 
 use crate::conv::patches::{take_even, Patches};
 use crate::gemm::operands::copy_short;
-use crate::simd::vector::{Real, Vector};
 use crate::simd::{level, Level};
+use crate::types::{Float, Vector};
 
 /// Bytes of the padded copy of a band.
 pub const BAND_BYTES: usize = 512 << 10;
 
-pub fn lanes<T: Real>() -> usize {
+pub fn lanes<T: Float>() -> usize {
     match level() {
         Level::Avx512 => T::Avx512::L,
         Level::Avx2 => T::Avx2::L,
@@ -30,7 +30,7 @@ pub struct Band {
 }
 
 impl Band {
-    pub fn of<T>(x: &Patches<T>) -> Band {
+    pub fn new<T>(x: &Patches<T>) -> Band {
         let range = |axis: usize| {
             let all = x.taps.iter().map(|t| t[axis]);
             (all.clone().min().unwrap_or(0), all.max().unwrap_or(0))
@@ -48,7 +48,7 @@ impl Band {
     pub fn row<T>(&self, x: &Patches<T>) -> usize {
         x.step[1] * x.step[2] * self.pitch
     }
-    pub fn size<T>(&self, x: &Patches<T>, rows: usize) -> usize {
+    pub fn elements<T>(&self, x: &Patches<T>, rows: usize) -> usize {
         x.channels * self.thick * self.height(x, rows) * x.step[2] * self.pitch
     }
     /// Where each column of the patch matrix begins in the copy.
@@ -68,7 +68,7 @@ impl Band {
     ///
     /// # Safety
     /// `dst` holds `size` elements, slice `n` (over all images) exists, the rows lie within the grid.
-    pub unsafe fn copy<T: Real>(
+    pub unsafe fn copy<T: Float>(
         &self,
         x: &Patches<T>,
         n: usize,

@@ -2,7 +2,7 @@
 
 use crate::conv::band::share;
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
+use crate::types::Float;
 
 /// Deformed windows over one image of planes.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl Deform {
     }
 
     /// Displacements [group, tap, (row, column), window], scales [group, tap, window] or none.
-    pub fn samples<T: Real>(&self, offset: &[T], mask: Option<&[T]>) -> Samples<T> {
+    pub fn samples<T: Float>(&self, offset: &[T], mask: Option<&[T]>) -> Samples<T> {
         assert!(self.groups > 0 && self.channels.is_multiple_of(self.groups));
         assert!(offset.len() == 2 * self.mask_len() && mask.is_none_or(|m| m.len() == self.mask_len()));
         let empty = Sample {
@@ -96,7 +96,7 @@ impl Deform {
     }
 
     /// The pixels around (y, x); none for a place a pixel or more beside the image, and for NaN.
-    fn place<T: Real>(&self, s: &mut Sample<T>, y: T, x: T) {
+    fn place<T: Float>(&self, s: &mut Sample<T>, y: T, x: T) {
         let (h, w) = (self.size.0 as f64, self.size.1 as f64);
         let (fy, fx) = (y.to_f64(), x.to_f64());
         if !(fy > -1.0 && fx > -1.0 && fy < h && fx < w) {
@@ -123,7 +123,7 @@ impl Deform {
     }
 }
 
-impl<T: Real> Sample<T> {
+impl<T: Float> Sample<T> {
     #[inline(always)]
     fn sum(&self, factors: &[T; 4], x: &[T]) -> T {
         let mut sum = T::ZERO;
@@ -134,9 +134,9 @@ impl<T: Real> Sample<T> {
     }
 }
 
-impl<T: Real> Samples<T> {
+impl<T: Float> Samples<T> {
     /// The samples of a tap for a group of channels.
-    fn of(&self, group: usize, tap: usize) -> &[Sample<T>] {
+    fn of_tap(&self, group: usize, tap: usize) -> &[Sample<T>] {
         let windows = self.d.windows();
         &self.all[(group * self.d.taps() + tap) * windows..][..windows]
     }
@@ -157,7 +157,7 @@ impl<T: Real> Samples<T> {
             for (row, out) in part.chunks_exact_mut(windows).enumerate() {
                 let (c, tap) = ((start / windows + row) / taps, (start / windows + row) % taps);
                 let x = &x[c * d.plane()..][..d.plane()];
-                for (v, s) in out.iter_mut().zip(self.of(c / (d.channels / d.groups), tap)) {
+                for (v, s) in out.iter_mut().zip(self.of_tap(c / (d.channels / d.groups), tap)) {
                     *v = s.sum(&s.weight, x) * s.scale;
                 }
             }
@@ -177,7 +177,7 @@ impl<T: Real> Samples<T> {
                 let c = start / plane + c;
                 for tap in 0..taps {
                     let from = &dmatrix[(c * taps + tap) * windows..][..windows];
-                    for (&v, s) in from.iter().zip(self.of(c / (d.channels / d.groups), tap)) {
+                    for (&v, s) in from.iter().zip(self.of_tap(c / (d.channels / d.groups), tap)) {
                         for k in 0..s.count {
                             dx[s.at[k]] += v * s.scale * s.weight[k];
                         }
@@ -198,7 +198,7 @@ impl<T: Real> Samples<T> {
         let channels = d.channels / d.groups;
         share(d.groups * taps, channels * windows * 8, |unit| {
             let (group, tap) = (unit / taps, unit % taps);
-            for (p, s) in self.of(group, tap).iter().enumerate() {
+            for (p, s) in self.of_tap(group, tap).iter().enumerate() {
                 let (mut by_row, mut by_col, mut by_scale) = (T::ZERO, T::ZERO, T::ZERO);
                 for c in group * channels..(group + 1) * channels {
                     let (x, v) = (&x[c * plane..][..plane], dmatrix[(c * taps + tap) * windows + p]);

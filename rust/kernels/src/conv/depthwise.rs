@@ -5,7 +5,7 @@ use crate::conv::band::{share, Band};
 use crate::conv::patches::{Patches, PlaneTarget};
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
+use crate::types::{Float, Vector};
 
 #[inline(always)]
 unsafe fn last_row_body<V: Vector>(
@@ -49,7 +49,7 @@ crate::by_level! {
 ///
 /// # Safety
 /// The patches (of channel 0), weights, bias (null for none) and target are valid for the extents.
-pub unsafe fn depthwise_last<T: Real>(
+pub unsafe fn depthwise_last<T: Float>(
     x: &Patches<T>,
     channels: usize,
     w: &[T],
@@ -117,7 +117,7 @@ crate::by_level! {
 ///
 /// # Safety
 /// The patches (of channel 0) are valid for the extents, `dy` and `dw` have the shape's lengths.
-pub unsafe fn depthwise_filter_grad<T: Real>(
+pub unsafe fn depthwise_filter_grad<T: Float>(
     x: &Patches<T>,
     channels: usize,
     channels_last: bool,
@@ -143,12 +143,12 @@ pub unsafe fn depthwise_filter_grad<T: Real>(
         }
         return;
     }
-    let band = Band::of(x);
+    let band = Band::new(x);
     let offsets = band.offsets(x, gh);
     let row = band.row(x);
     share(channels, x.slices() * taps * gh * gw, |c| {
         let x = x.moved(c * x.plane);
-        with_scratch::<T, _>(band.size(&x, gh) + 16, |buf| {
+        with_scratch::<T, _>(band.elements(&x, gh) + 16, |buf| {
             // SAFETY: the caller's extents; each channel has its own sums.
             unsafe {
                 let sums = out.get().add(c * taps);

@@ -6,14 +6,14 @@ use crate::conv::band::{lanes, share, Band, BAND_BYTES};
 use crate::conv::patches::{Patches, PlaneTarget};
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
+use crate::types::{Float, Number, Vector};
 
 /// Most output channels and vectors of a register tile.
 const ROWS: usize = 6;
 const VECTORS: usize = 4;
 
 /// Whether `direct` is the better way for `rows` output channels a group.
-pub fn suits<T: Real>(rows: usize, x: &Patches<T>) -> bool {
+pub fn suits<T: Float>(rows: usize, x: &Patches<T>) -> bool {
     let (width, lanes) = (x.grid[2], lanes::<T>());
     let used = width as f64 / width.next_multiple_of(lanes) as f64;
     !x.taps.is_empty()
@@ -187,7 +187,7 @@ crate::by_level! {
 /// # Safety
 /// Patches (of group 0; others `step` elements on), target and bias are valid for the extents, and nothing else
 /// touches the target.
-pub unsafe fn direct<T: Real>(
+pub unsafe fn direct<T: Float>(
     x: &Patches<T>,
     step: usize,
     to: &PlaneTarget<T>,
@@ -208,9 +208,9 @@ pub unsafe fn direct<T: Real>(
             }
         }
     }
-    let band = Band::of(x);
+    let band = Band::new(x);
     let mut height = gh;
-    while height > 1 && band.size(x, height) * size_of::<T>() > BAND_BYTES {
+    while height > 1 && band.elements(x, height) * size_of::<T>() > BAND_BYTES {
         height = height.div_ceil(2);
     }
     let bands = gh.div_ceil(height);
@@ -222,7 +222,7 @@ pub unsafe fn direct<T: Real>(
         let (g, first) = (rest / bands, rest % bands * height);
         let x = x.moved(g * step);
         let (out, w, bias) = (shared.0.get(), shared.1.get(), shared.2.get());
-        with_scratch::<T, _>(band.size(&x, height) + 4 * lanes, |buf| {
+        with_scratch::<T, _>(band.elements(&x, height) + 4 * lanes, |buf| {
             let count = height.min(gh - first);
             // SAFETY: the caller's extents; the buffer has the size of a whole band (a last band that is short leaves
             // rows unread, as its copy still has the layout of `height` rows); slack for a vector at its end.

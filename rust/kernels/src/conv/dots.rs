@@ -5,14 +5,14 @@ use crate::conv::band::{lanes, Band, BAND_BYTES};
 use crate::conv::patches::Patches;
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
+use crate::types::{Float, Vector};
 
 /// Channels of `dy` and taps of one tile of `dot_tile`.
 const DOT_ROWS: usize = 4;
 const DOT_TAPS: usize = 6;
 
 /// Whether `filter_grad` is the better way: sums over vectors of pixels pay where rows fill vectors, and panels do not.
-pub fn suits<T: Real>(rows: usize, x: &Patches<T>) -> bool {
+pub fn suits<T: Float>(rows: usize, x: &Patches<T>) -> bool {
     let used = x.grid[2] as f64 / x.grid[2].next_multiple_of(lanes::<T>()) as f64;
     x.taps.len() > 1 && (rows <= 64 && used > 0.8 && x.channels <= 8 || rows <= 16 && used > 0.6)
 }
@@ -143,7 +143,7 @@ crate::by_level! {
 /// # Safety
 /// The patches (of group 0; others `step` elements on) are valid for the extents, `dy` has `groups * rows` planes an
 /// image.
-pub unsafe fn filter_grad<T: Real>(
+pub unsafe fn filter_grad<T: Float>(
     x: &Patches<T>,
     step: usize,
     groups: usize,
@@ -153,8 +153,8 @@ pub unsafe fn filter_grad<T: Real>(
 ) {
     let (k, gh) = (x.depth(), x.grid[1]);
     let plane = x.grid.iter().product::<usize>();
-    let band = Band::of(x);
-    let (size, offsets, row) = (band.size(x, gh), band.offsets(x, gh), band.row(x));
+    let band = Band::new(x);
+    let (size, offsets, row) = (band.elements(x, gh), band.offsets(x, gh), band.row(x));
     let slices = x.slices();
     let fit = (BAND_BYTES / size_of::<T>() / size).max(slices.div_ceil(32)).max(1);
     let parts = slices.div_ceil(fit);

@@ -17,12 +17,12 @@ pub mod winograd;
 use crate::conv::direct::direct;
 use crate::conv::patches::{Patches, PixelRows, PlaneColumns, PlaneTarget, Turned};
 use crate::conv::winograd::tiles::{Filters, Image};
-use crate::conv::winograd::Of;
+use crate::conv::winograd::WinogradOutput;
 use crate::gemm::driver::parallel;
 use crate::gemm::operands::Finish;
 use crate::gemm::pack::{transpose, RowMajor, Strided};
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
+use crate::types::Float;
 
 /// The shape of a convolution. Padding behind each axis follows from the output's size: what lies outside of the input
 /// counts as zero.
@@ -83,7 +83,7 @@ impl Conv {
     }
 
     /// The patches of the input that the output's pixels see.
-    fn patches<T: Real>(&self, x: *const T) -> Patches<T> {
+    fn patches<T: Float>(&self, x: *const T) -> Patches<T> {
         let at = |k: [usize; 3]| std::array::from_fn(|a| (k[a] * self.dilation[a]) as isize - self.pad[a] as isize);
         source(x, self.images, self.in_channels, self.in_size, self.channels_last, self.group_in())
             .with(self.taps().map(at).collect(), self.out_size, self.stride)
@@ -92,7 +92,7 @@ impl Conv {
 
     /// A phase of the input: its pixels `phase + stride * grid`, which filter taps reach them, and the patches of the
     /// output's gradient under those taps.
-    fn phase<T: Real>(&self, dy: *const T, phase: [usize; 3]) -> (Patches<T>, Vec<usize>) {
+    fn phase<T: Float>(&self, dy: *const T, phase: [usize; 3]) -> (Patches<T>, Vec<usize>) {
         let offset = |a: usize, k: usize| {
             let (x, stride) =
                 ((phase[a] + self.pad[a]) as isize - (k * self.dilation[a]) as isize, self.stride[a] as isize);
@@ -113,7 +113,7 @@ impl Conv {
     }
 
     /// Whether tiles of this convolution can and should be transformed for what has images of this size.
-    fn transformed<T: Real>(&self, of: Of, [_, h, w]: [usize; 3]) -> bool {
+    fn transformed<T: Float>(&self, of: WinogradOutput, [_, h, w]: [usize; 3]) -> bool {
         let plain = self.kernel == [1, 3, 3]
             && (self.groups, self.stride, self.dilation) == (1, [1; 3], [1; 3])
             && (self.in_size[0], self.out_size[0], self.pad[0]) == (1, 1, 0);
@@ -163,7 +163,7 @@ impl Conv {
     }
 }
 
-fn source<T: Real>(
+fn source<T: Float>(
     p: *const T,
     images: usize,
     channels: usize,
@@ -187,7 +187,7 @@ impl<T> Patches<T> {
 
 /// Convolutions of f32 and f64, compiled here once: generic functions would be compiled again in every crate that calls
 /// them, with all of their kernels.
-pub trait Convolve: Real {
+pub trait Convolve: Float {
     fn convolve(c: &Conv, x: &[Self], w: &[Self], bias: Option<&[Self]>, relu: bool, y: &mut [Self]);
     fn input_grad(c: &Conv, dy: &[Self], w: &[Self], dx: &mut [Self]);
     fn filter_grad(c: &Conv, x: &[Self], dy: &[Self], dw: &mut [Self]);
@@ -225,13 +225,13 @@ pub fn filter_grad<T: Convolve>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
     T::filter_grad(c, x, dy, dw)
 }
 
-fn convolve_of<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
+fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
     c.check(x.len(), w.len(), y.len());
     assert!(bias.is_none_or(|b| b.len() == c.out_channels), "one bias a channel");
     if y.is_empty() {
         return;
     }
-    if c.transformed::<T>(Of::Images, c.out_size) {
+    if c.transformed::<T>(WinogradOutput::Images, c.out_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
         let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, turned: false, count: [outs, ins] };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
@@ -297,7 +297,7 @@ fn convolve_of<T: Real>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bo
     }
 }
 
-fn input_grad_of<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
+fn input_grad_of<T: Float>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     c.check(dx.len(), w.len(), dy.len());
     if dx.is_empty() {
         return;
@@ -306,7 +306,7 @@ fn input_grad_of<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
         dx.fill(T::ZERO);
         return;
     }
-    if c.transformed::<T>(Of::Images, c.in_size) {
+    if c.transformed::<T>(WinogradOutput::Images, c.in_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
         let w = Filters { p: w.as_ptr(), outs: 9, ins: 9 * ins, turned: true, count: [ins, outs] };
         let (from, to) = (c.output(dy.as_ptr()), c.input(dx.as_mut_ptr()));
@@ -365,7 +365,7 @@ fn input_grad_of<T: Real>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
 const FEW: usize = 2048;
 
 /// Row c, column (o, tap) of the chosen taps of filters [o, c, tap] from filter `first`.
-fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), which: &[usize]) -> Vec<T> {
+fn turn<T: Float>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), which: &[usize]) -> Vec<T> {
     let mut turned = vec![T::ZERO; cg * og * which.len()];
     crate::pool::parts(
         &mut turned,
@@ -388,7 +388,7 @@ fn turn<T: Real>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), w
 }
 
 /// One phase of the input's gradient with channels last.
-unsafe fn input_grad_last<T: Real>(
+unsafe fn input_grad_last<T: Float>(
     c: &Conv,
     patches: &Patches<T>,
     which: &[usize],
@@ -430,7 +430,7 @@ unsafe fn input_grad_last<T: Real>(
 /// Products of at most this many elements are summed over images in parts, as there is too little else to share out.
 const SMALL: usize = 16 << 10;
 
-fn filter_grad_of<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
+fn filter_grad_of<T: Float>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
     c.check(x.len(), dw.len(), dy.len());
     if dw.is_empty() {
         return;
@@ -439,7 +439,7 @@ fn filter_grad_of<T: Real>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
         dw.fill(T::ZERO);
         return;
     }
-    if c.transformed::<T>(Of::Filters, c.out_size) {
+    if c.transformed::<T>(WinogradOutput::Filters, c.out_size) {
         let (from, dy) = (c.input(x.as_ptr()), c.output(dy.as_ptr()));
         // SAFETY: `check` has compared the slices with the shape.
         if unsafe { winograd::filter_grad(c.images, &from, &dy, dw.as_mut_ptr(), c.origin()) } {

@@ -4,7 +4,8 @@
 use crate::gemm::kernel::A_STRIDE;
 use crate::gemm::operands::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::gemm::pack::{clear, transpose};
-use crate::simd::vector::{prefetch, Real, Vector};
+use crate::simd::vector::prefetch;
+use crate::types::{Float, Number, Vector};
 
 /// Which element of a source each (pixel of a grid, channel, tap) reads: slice, row and column `index * step + tap`, zero
 /// outside of the source. An image is a volume of slices (one, where it has two axes). Pixels are counted over all
@@ -41,7 +42,7 @@ struct Segment {
     len: usize,
 }
 
-impl<T: Real> Patches<T> {
+impl<T: Float> Patches<T> {
     pub fn pixels(&self) -> usize {
         self.images * self.grid.iter().product::<usize>()
     }
@@ -244,7 +245,7 @@ crate::by_level! {
 }
 
 /// Pixel `r`, `ds` apart: columns `k..k + kn` of its (tap, channel) patch.
-unsafe fn fill_channels_last<T: Real>(
+unsafe fn fill_channels_last<T: Float>(
     x: &Patches<T>,
     (k, kn): (usize, usize),
     (pixel, count): (usize, usize),
@@ -275,7 +276,7 @@ unsafe fn fill_channels_last<T: Real>(
 }
 
 /// Patches as B: pixels are columns.
-impl<T: Real> RightSide<T> for Patches<T> {
+impl<T: Float> RightSide<T> for Patches<T> {
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
         for s in (0..nc).step_by(width) {
             let cols = width.min(nc - s);
@@ -295,7 +296,7 @@ impl<T: Real> RightSide<T> for Patches<T> {
 }
 
 /// Patches as A, transposed: columns of the patch matrix are rows, pixels are summed over.
-impl<T: Real> LeftSide<T> for Patches<T> {
+impl<T: Float> LeftSide<T> for Patches<T> {
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
         // SAFETY: the caller's range and buffer.
         unsafe {
@@ -316,7 +317,7 @@ impl<T: Real> LeftSide<T> for Patches<T> {
 /// Patches as A with a pixel a row, channels last.
 pub struct PixelRows<'a, T>(pub &'a Patches<T>);
 
-impl<T: Real> LeftSide<T> for PixelRows<'_, T> {
+impl<T: Float> LeftSide<T> for PixelRows<'_, T> {
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
         // SAFETY: the caller's range and buffer.
         unsafe { fill_channels_last(self.0, (p, kc), (i, rows), buf, A_STRIDE) };
@@ -340,7 +341,7 @@ pub struct Turned<'a, T> {
 // SAFETY: only read through, while the call that made it waits.
 unsafe impl<T: Sync> Sync for Turned<'_, T> {}
 
-impl<T: Real> LeftSide<T> for Turned<'_, T> {
+impl<T: Float> LeftSide<T> for Turned<'_, T> {
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
         let mut at = 0;
         while at < kc {
@@ -389,7 +390,7 @@ pub struct PlaneColumns<T> {
 // SAFETY: only read through, while the call that made it waits.
 unsafe impl<T: Sync> Sync for PlaneColumns<T> {}
 
-impl<T: Real> RightSide<T> for PlaneColumns<T> {
+impl<T: Float> RightSide<T> for PlaneColumns<T> {
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
         for s in (0..nc).step_by(width) {
             let cols = width.min(nc - s);
@@ -442,7 +443,7 @@ impl<T> PlaneTarget<T> {
     }
 }
 
-impl<T: Real> Target<T> for PlaneTarget<T> {
+impl<T: Float> Target<T> for PlaneTarget<T> {
     fn row_stride(&self) -> usize {
         self.plane
     }

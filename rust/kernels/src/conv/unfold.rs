@@ -2,7 +2,7 @@
 
 use crate::conv::band::share;
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
+use crate::types::Float;
 
 /// Windows over the planes of one image. A matrix has the entry of (channel, tap, window) at
 /// `(channel * taps + tap) * column + window * row`.
@@ -65,7 +65,7 @@ impl Unfold {
     }
 
     /// Writes the windows of an image to its matrix, zeros outside of the planes.
-    pub fn unfold<T: Real>(&self, x: &[T], matrix: &mut [T]) {
+    pub fn unfold<T: Float>(&self, x: &[T], matrix: &mut [T]) {
         self.check(x.len(), matrix.len());
         let (plane, taps) = (self.size.0 * self.size.1, self.kernel.0 * self.kernel.1);
         let out = SharedPtr(matrix.as_mut_ptr());
@@ -89,7 +89,7 @@ impl Unfold {
     }
 
     /// Each element of an image becomes the sum of its entries in the matrix.
-    pub fn fold<T: Real>(&self, matrix: &[T], x: &mut [T]) {
+    pub fn fold<T: Float>(&self, matrix: &[T], x: &mut [T]) {
         self.check(x.len(), matrix.len());
         let (plane, taps) = (self.size.0 * self.size.1, self.kernel.0 * self.kernel.1);
         if plane == 0 {

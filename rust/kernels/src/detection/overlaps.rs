@@ -1,7 +1,7 @@
 //! Whether a box overlaps with any of those that are kept: their sides and areas lie side by side, a block is compared at once.
 
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 const LANES: usize = 16;
 
@@ -14,7 +14,7 @@ pub struct Kept<T> {
 
 /// What a box covers, `pixel` longer each way than its ends lie apart; nothing if it ends before it begins.
 #[inline(always)]
-fn area<T: Real>(b: &[T; 4], pixel: T) -> T {
+fn area<T: Float>(b: &[T; 4], pixel: T) -> T {
     if b[2] < b[0] || b[3] < b[1] {
         T::ZERO
     } else {
@@ -24,7 +24,7 @@ fn area<T: Real>(b: &[T; 4], pixel: T) -> T {
 
 simd_fn! {
     /// Does `b` share more than `bound` of what it and one of the boxes cover together? NaN counts as more.
-    fn clashes[T: Real](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
+    fn clashes[T: Float](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
         let own = area(b, pixel);
         for (k, [x0, y0, x1, y1, areas]) in blocks.iter().enumerate() {
             let mut shares = [T::ZERO; LANES];
@@ -47,7 +47,7 @@ simd_fn! {
     }
 }
 
-impl<T: Real> Kept<T> {
+impl<T: Float> Kept<T> {
     pub fn clashes(&self, b: &[T; 4], pixel: T, bound: T) -> bool {
         clashes(&self.blocks, self.count, b, pixel, bound)
     }

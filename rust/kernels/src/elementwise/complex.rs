@@ -6,7 +6,7 @@ use crate::types::Plain;
 use num_complex::Complex;
 
 /// The real type of a complex number's parts.
-pub trait Part: Plain + std::ops::Neg<Output = Self> + std::ops::Mul<Output = Self> + PartialOrd {
+pub trait ComplexPart: Plain + std::ops::Neg<Output = Self> + std::ops::Mul<Output = Self> + PartialOrd {
     fn product(a: Complex<Self>, b: Complex<Self>) -> Complex<Self>;
     fn quotient(a: Complex<Self>, b: Complex<Self>) -> Complex<Self>;
     fn modulus(a: Complex<Self>) -> Self;
@@ -14,7 +14,7 @@ pub trait Part: Plain + std::ops::Neg<Output = Self> + std::ops::Mul<Output = Se
 
 macro_rules! part {
     ($($t:ty),*) => {$(
-        impl Part for $t {
+        impl ComplexPart for $t {
             #[inline(always)]
             fn product(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
                 Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
@@ -46,7 +46,7 @@ macro_rules! part {
 }
 part!(f32, f64);
 
-pub fn mul<T: Part>(x: &[Complex<T>], y: &[Complex<T>], out: &mut [Complex<T>])
+pub fn mul<T: ComplexPart>(x: &[Complex<T>], y: &[Complex<T>], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
 {
@@ -54,21 +54,21 @@ where
 }
 
 /// Division by zero gives what numpy gives: infinities and NaN.
-pub fn div<T: Part>(x: &[Complex<T>], y: &[Complex<T>], out: &mut [Complex<T>])
+pub fn div<T: ComplexPart>(x: &[Complex<T>], y: &[Complex<T>], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
 {
     zip(x, y, out, T::quotient)
 }
 
-pub fn conj<T: Part>(x: &[Complex<T>], out: &mut [Complex<T>])
+pub fn conj<T: ComplexPart>(x: &[Complex<T>], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
 {
     map(x, out, |v| Complex::new(v.re, -v.im))
 }
 
-pub fn abs<T: Part>(x: &[Complex<T>], out: &mut [T])
+pub fn abs<T: ComplexPart>(x: &[Complex<T>], out: &mut [T])
 where
     Complex<T>: Plain,
 {
@@ -76,7 +76,7 @@ where
 }
 
 /// out = dout * x / |x|, and 0 where x is 0.
-pub fn abs_grad<T: Part>(x: &[Complex<T>], dout: &[T], out: &mut [Complex<T>])
+pub fn abs_grad<T: ComplexPart>(x: &[Complex<T>], dout: &[T], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
 {
@@ -84,7 +84,7 @@ where
 }
 
 /// The gradient of `abs_grad` towards dout: the part of ddx that points along x.
-pub fn abs_grad_grad<T: Part>(x: &[Complex<T>], ddx: &[Complex<T>], out: &mut [T])
+pub fn abs_grad_grad<T: ComplexPart>(x: &[Complex<T>], ddx: &[Complex<T>], out: &mut [T])
 where
     Complex<T>: Plain,
 {
@@ -93,12 +93,12 @@ where
 
 /// d * x / |x|.
 #[inline(always)]
-fn turn<T: Part>(x: Complex<T>, d: Complex<T>) -> Complex<T> {
+fn turn<T: ComplexPart>(x: Complex<T>, d: Complex<T>) -> Complex<T> {
     T::product(d, T::quotient(x, Complex::new(T::modulus(x), T::default())))
 }
 
 /// The real and the imaginary parts.
-pub fn split<T: Part>(x: &[Complex<T>], re: &mut [T], im: &mut [T])
+pub fn split<T: ComplexPart>(x: &[Complex<T>], re: &mut [T], im: &mut [T])
 where
     Complex<T>: Plain,
 {
@@ -106,7 +106,7 @@ where
     map(x, im, |v| v.im);
 }
 
-pub fn join<T: Part>(re: &[T], im: &[T], out: &mut [Complex<T>])
+pub fn join<T: ComplexPart>(re: &[T], im: &[T], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
 {

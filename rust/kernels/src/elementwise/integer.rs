@@ -6,25 +6,25 @@ use crate::types::Number;
 
 /// |x|; the lowest value stays what it is.
 pub fn abs<T: Number>(x: &[T], out: &mut [T]) {
-    map(x, out, |v| if v < T::zero() { T::zero().sub(v) } else { v });
+    map(x, out, |v| if v < T::ZERO { T::ZERO.sub(v) } else { v });
 }
 
 /// dout * sign(x).
 pub fn abs_grad<T: Number>(x: &[T], dout: &[T], out: &mut [T]) {
     zip(x, dout, out, |x, d| {
-        if x > T::zero() {
+        if x > T::ZERO {
             d
-        } else if x < T::zero() {
-            T::zero().sub(d)
+        } else if x < T::ZERO {
+            T::ZERO.sub(d)
         } else {
-            T::zero()
+            T::ZERO
         }
     });
 }
 
 /// max(x, 0).
 pub fn relu<T: Number>(x: &[T], out: &mut [T]) {
-    map(x, out, |v| if v > T::zero() { v } else { T::zero() });
+    map(x, out, |v| if v > T::ZERO { v } else { T::ZERO });
 }
 
 /// x * x.
@@ -57,7 +57,7 @@ pub fn pow<T: Number>(x: &[T], factor: f64, out: &mut [T]) {
 /// dout * factor * x^(factor - 1).
 pub fn pow_grad<T: Number>(x: &[T], dout: &[T], factor: f64, out: &mut [T]) {
     let factor = T::from_f64(factor);
-    let less = factor.sub(T::one());
+    let less = factor.sub(T::ONE);
     zip(x, dout, out, |x, d| d.mul(factor).mul(x.pow(less)));
 }
 
@@ -82,14 +82,14 @@ pub fn clip<T: Number>(x: &[T], min: T, max: T, out: &mut [T]) {
 
 /// dout where min < x < max, else 0.
 pub fn clip_grad<T: Number>(x: &[T], dout: &[T], min: T, max: T, out: &mut [T]) {
-    zip(x, dout, out, |x, d| if x > min && x < max { d } else { T::zero() });
+    zip(x, dout, out, |x, d| if x > min && x < max { d } else { T::ZERO });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(f: impl Fn(&[i32], &mut [i32])) -> [i32; 4] {
+    fn results(f: impl Fn(&[i32], &mut [i32])) -> [i32; 4] {
         let mut out = [0; 4];
         f(&[i32::MIN, -3, 0, 5], &mut out);
         out
@@ -97,17 +97,17 @@ mod tests {
 
     #[test]
     fn integers() {
-        assert_eq!(of(abs), [i32::MIN, 3, 0, 5]);
-        assert_eq!(of(relu), [0, 0, 0, 5]);
-        assert_eq!(of(square), [0, 9, 0, 25]);
-        assert_eq!(of(|x, o| scale(x, 2.7, 1.0, true, o)), [1, -5, 1, 11]);
-        assert_eq!(of(|x, o| scale(x, 2.0, 1.0, false, o)), [2, -4, 2, 12]);
-        assert_eq!(of(|x, o| clip(x, -1, 2, o)), [-1, -1, 0, 2]);
-        assert_eq!(of(|x, o| clip_grad(x, &[7; 4], -4, 5, o)), [0, 7, 7, 0]);
-        assert_eq!(of(|x, o| abs_grad(x, &[7; 4], o)), [-7, -7, 0, 7]);
-        assert_eq!(of(|x, o| square_grad(x, &[2; 4], o)), [0, -12, 0, 20]);
-        assert_eq!(of(exp), [0, 0, 1, 148]);
-        assert_eq!(of(|x, o| exp_grad(x, &[2; 4], o)), [0, -6, 0, 10]);
+        assert_eq!(results(abs), [i32::MIN, 3, 0, 5]);
+        assert_eq!(results(relu), [0, 0, 0, 5]);
+        assert_eq!(results(square), [0, 9, 0, 25]);
+        assert_eq!(results(|x, o| scale(x, 2.7, 1.0, true, o)), [1, -5, 1, 11]);
+        assert_eq!(results(|x, o| scale(x, 2.0, 1.0, false, o)), [2, -4, 2, 12]);
+        assert_eq!(results(|x, o| clip(x, -1, 2, o)), [-1, -1, 0, 2]);
+        assert_eq!(results(|x, o| clip_grad(x, &[7; 4], -4, 5, o)), [0, 7, 7, 0]);
+        assert_eq!(results(|x, o| abs_grad(x, &[7; 4], o)), [-7, -7, 0, 7]);
+        assert_eq!(results(|x, o| square_grad(x, &[2; 4], o)), [0, -12, 0, 20]);
+        assert_eq!(results(exp), [0, 0, 1, 148]);
+        assert_eq!(results(|x, o| exp_grad(x, &[2; 4], o)), [0, -6, 0, 10]);
         let mut out = [0i64; 3];
         pow(&[-3i64, 2, 10], 3.0, &mut out);
         assert_eq!(out, [-27, 8, 1000]);

@@ -75,7 +75,7 @@ pub fn binary_inplace_right<T: Arithmetic>(
 /// Paddle refuses a zero divisor for integers, and in floor_divide for all types.
 fn check_divisor<T: Number>(op: Binary, b: &[T]) -> Result<(), DivideByZero> {
     let divides = op == Binary::FloorDiv || (T::INTEGER && matches!(op, Binary::Div | Binary::Mod));
-    if divides && b.contains(&T::zero()) {
+    if divides && b.contains(&T::ZERO) {
         return Err(DivideByZero);
     }
     Ok(())

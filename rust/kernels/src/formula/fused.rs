@@ -3,7 +3,7 @@
 //! single operations, so the results are theirs bit for bit.
 
 use crate::elementwise::{Arithmetic, Binary};
-use crate::formula::{Element, Row, GRAIN};
+use crate::formula::{FormulaElement, Row, GRAIN};
 use crate::pool;
 use crate::simd;
 
@@ -73,7 +73,7 @@ impl Chain {
     }
 }
 
-/// An operand in memory. Element `i` of the chain reads element `(i / inner) % data.len()`; with `inner` 1 and as many
+/// An operand in memory. FormulaElement `i` of the chain reads element `(i / inner) % data.len()`; with `inner` 1 and as many
 /// elements as the result has, that is element `i`.
 pub struct Input<'a, T> {
     pub data: &'a [T],
@@ -117,7 +117,7 @@ impl<T> Base<T> {
 /// Runs a chain over results of `n` elements each.
 ///
 /// Panics if an operand is missing or too short, or an output has not `n` elements.
-pub fn run<T: Element + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs: &mut [Output<T>], n: usize) {
+pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs: &mut [Output<T>], n: usize) {
     if n == 0 {
         return;
     }

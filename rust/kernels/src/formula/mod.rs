@@ -127,12 +127,12 @@ all_within!(float, f32);
 all_within!(double, f64);
 
 /// An element type that formulas take.
-pub trait Element: Copy + Default + Send + Sync + 'static {
+pub trait FormulaElement: Copy + Default + Send + Sync + 'static {
     /// Computes `out` from the inputs, both of any length, on this thread.
     fn compute(row: &Row, inputs: &[&[Self]], params: &[f64], out: &mut [Self]);
 }
 
-impl Element for f32 {
+impl FormulaElement for f32 {
     fn compute(row: &Row, inputs: &[&[f32]], params: &[f64], out: &mut [f32]) {
         let mut p = [0.0f32; MOST];
         p.iter_mut().zip(params).for_each(|(a, &b)| *a = b as f32);
@@ -140,7 +140,7 @@ impl Element for f32 {
     }
 }
 
-impl Element for f64 {
+impl FormulaElement for f64 {
     fn compute(row: &Row, inputs: &[&[f64]], params: &[f64], out: &mut [f64]) {
         (row.f64)(inputs, params, out)
     }
@@ -148,7 +148,7 @@ impl Element for f64 {
 
 macro_rules! element_by_f32 {
     ($($t:ty),+) => {$(
-        impl Element for $t {
+        impl FormulaElement for $t {
             fn compute(row: &Row, inputs: &[&[$t]], params: &[f64], out: &mut [$t]) {
                 let mut wide = [[0.0f32; TILE]; 4];
                 let mut result = [0.0f32; TILE];
@@ -175,7 +175,7 @@ impl Row {
     /// last-level cache, the result goes around it.
     ///
     /// Panics if the number of inputs or parameters is not the row's, or a length differs from `out`'s.
-    pub fn run<T: Element>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T]) {
+    pub fn run<T: FormulaElement>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
         let stream = simd::streams(std::mem::size_of_val(out) * (inputs.len() + 1));
@@ -190,7 +190,7 @@ impl Row {
     }
 
     /// The same where the output is one (or several) of the inputs: `None` stands for it.
-    pub fn run_inplace<T: Element>(&self, inputs: &[Option<&[T]>], params: &[f64], out: &mut [T]) {
+    pub fn run_inplace<T: FormulaElement>(&self, inputs: &[Option<&[T]>], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().flatten().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
         pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
@@ -207,7 +207,7 @@ impl Row {
         });
     }
 
-    fn tiles<T: Element>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T], store: impl Fn(&[T], &mut [T])) {
+    fn tiles<T: FormulaElement>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T], store: impl Fn(&[T], &mut [T])) {
         let mut tile = [T::default(); simd::STREAM_TILE];
         for (t, part) in out.chunks_mut(tile.len()).enumerate() {
             let views = views(inputs, t * tile.len()..t * tile.len() + part.len());

@@ -17,8 +17,7 @@ extern "C" {
 }
 
 /// A floating-point type in which formulas are computed.
-pub trait Real: Copy + Send + Sync + PartialOrd + 'static {
-    fn from_f64(v: f64) -> Self;
+pub trait Exponential: Copy + Send + Sync + PartialOrd + 'static {
     fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
     fn exp_<const FMA: bool>(self) -> Self;
     /// exp for arguments within -64..=64 (NaN passes): no ends to guard.
@@ -41,12 +40,7 @@ macro_rules! horner {
 }
 pub(crate) use horner;
 
-impl Real for f32 {
-    #[inline(always)]
-    fn from_f64(v: f64) -> f32 {
-        v as f32
-    }
-
+impl Exponential for f32 {
     #[inline(always)]
     fn fma<const FMA: bool>(self, b: f32, c: f32) -> f32 {
         if FMA {
@@ -232,12 +226,7 @@ pub(crate) fn pow2_32(k: i32) -> f32 {
     f32::from_bits((k.wrapping_add(127) as u32) << 23)
 }
 
-impl Real for f64 {
-    #[inline(always)]
-    fn from_f64(v: f64) -> f64 {
-        v
-    }
-
+impl Exponential for f64 {
     #[inline(always)]
     fn fma<const FMA: bool>(self, b: f64, c: f64) -> f64 {
         if FMA {

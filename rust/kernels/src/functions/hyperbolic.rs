@@ -6,12 +6,12 @@
 
 use crate::functions::exponential::{
     horner, log_cubic32, log_ends32, log_ends64, log_series64, pow2_32, pow2_64, reduce32, reduce64, split32, split64,
-    Real,
+    Exponential,
 };
 use std::f32::consts as c32;
 use std::f64::consts as c64;
 
-pub(crate) trait More: Real {
+pub(crate) trait Hyperbolic: Exponential {
     fn log1p_<const FMA: bool>(self) -> Self;
     fn log2_<const FMA: bool>(self) -> Self;
     fn log10_<const FMA: bool>(self) -> Self;
@@ -139,7 +139,7 @@ mod f32s {
     }
 }
 
-impl More for f32 {
+impl Hyperbolic for f32 {
     alike!(f32, f32s, log_ends32, c32::FRAC_PI_2, HALF_PI_LOW_32,
         sinh: 1.0 / 362880.0f32, 1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);
 
@@ -197,7 +197,7 @@ mod f64s {
     }
 }
 
-impl More for f64 {
+impl Hyperbolic for f64 {
     alike!(f64, f64s, log_ends64, c64::FRAC_PI_2, HALF_PI_LOW,
         sinh: 1.0 / 355687428096000.0f64, 1.0 / 1307674368000.0, 1.0 / 6227020800.0, 1.0 / 39916800.0, 1.0 / 362880.0,
         1.0 / 5040.0, 1.0 / 120.0, 1.0 / 6.0);

@@ -7,9 +7,9 @@ pub(crate) mod hyperbolic;
 mod tests;
 pub(crate) mod trigonometric;
 
-pub use crate::functions::exponential::Real;
-use crate::functions::hyperbolic::More;
-use crate::functions::trigonometric::Trig;
+pub use crate::functions::exponential::Exponential;
+use crate::functions::hyperbolic::Hyperbolic;
+use crate::functions::trigonometric::Trigonometric;
 
 /// The functions that a formula may use, for one type and one kind of `mul_add`. Their C++ twins stand in
 /// `formula::CUDA_PRELUDE`.
@@ -17,7 +17,7 @@ macro_rules! vocabulary {
     ($name:ident, $t:ty, $fma:expr) => {
         #[allow(unused)]
         pub mod $name {
-            use super::{More, Real, Trig};
+            use super::{Exponential, Hyperbolic, Trigonometric};
             pub type T = $t;
 
             #[inline(always)]

@@ -5,7 +5,7 @@
 // Coefficients stand as published, with more digits than the type keeps.
 #![allow(clippy::excessive_precision)]
 
-use crate::functions::exponential::{horner, Real};
+use crate::functions::exponential::{horner, Exponential};
 use std::f64::consts::FRAC_2_PI;
 
 /// Multiples of the first parts of pi / 2 are exact up to here.
@@ -17,7 +17,7 @@ const HALF_PI_REST: f64 = 6.07710050650619224932e-11;
 /// A sum with it is whole, and the number stands in its last bits.
 const MAGIC: f64 = 6755399441055744.0;
 
-pub(crate) trait Trig: Real {
+pub(crate) trait Trigonometric: Exponential {
     /// sin(|x| + quarters * pi / 2).
     fn turned<const FMA: bool>(self, quarters: u32) -> Self;
     fn sin_<const FMA: bool>(self) -> Self;
@@ -34,7 +34,7 @@ fn quarters<const FMA: bool>(x: f64) -> (f64, u32) {
     (t - MAGIC, t.to_bits() as u32)
 }
 
-impl Trig for f32 {
+impl Trigonometric for f32 {
     #[inline(always)]
     fn turned<const FMA: bool>(self, turns: u32) -> f32 {
         let x = self.abs() as f64;
@@ -55,7 +55,7 @@ impl Trig for f32 {
     }
 }
 
-impl Trig for f64 {
+impl Trigonometric for f64 {
     #[inline(always)]
     fn turned<const FMA: bool>(self, turns: u32) -> f64 {
         let x = self.abs();

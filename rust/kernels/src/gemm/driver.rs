@@ -4,12 +4,12 @@
 use crate::gemm::amx;
 use crate::gemm::kernel::{copying, kernel, Beside, Shape, A_STRIDE};
 use crate::gemm::operands::{
-    block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Run, Target, MAX_WIDTH,
+    block_bytes, k_block, with_scratch, Finish, LeftSide, ProductPart, RightSide, Run, Target, MAX_WIDTH,
 };
 use crate::gemm::sweep::{kept, most_rows, rows_kept, sweep};
 use crate::gemm::tile::{between, one_tile, row_tiles, Room};
-use crate::simd::vector::Real;
 use crate::simd::{level, Level};
+use crate::types::Float;
 
 /// Tiles of a row of C whose places a block remembers.
 const PLACES: usize = 128;
@@ -20,7 +20,7 @@ const C_BYTES: usize = 1 << 20;
 ///
 /// # Safety
 /// As for `parallel`.
-pub unsafe fn serial<T: Real>(
+pub unsafe fn serial<T: Float>(
     m: usize,
     n: usize,
     k: usize,
@@ -42,7 +42,7 @@ pub unsafe fn serial<T: Real>(
 ///
 /// # Safety
 /// The ranges lie within the three matrices, and nothing else touches that part of C.
-pub unsafe fn serial_plain<T: Real>(
+pub unsafe fn serial_plain<T: Float>(
     m: std::ops::Range<usize>,
     n: std::ops::Range<usize>,
     k: usize,
@@ -54,7 +54,7 @@ pub unsafe fn serial_plain<T: Real>(
     if m.is_empty() || n.is_empty() {
         return;
     }
-    let shape = Shape::of::<T>(m.len(), n.len());
+    let shape = Shape::for_product::<T>(m.len(), n.len());
     let (width, kb) = (shape.width(), k_block(k));
     let fit = (block_bytes() / size_of::<T>() / kb / width).max(1);
     let block = n.len().div_ceil(width);
@@ -85,7 +85,7 @@ pub unsafe fn serial_plain<T: Real>(
             let mut p = 0;
             loop {
                 let kc = kb.min(k - p);
-                let part = Part { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
+                let part = ProductPart { rows: m.clone(), j: j0, nc, p, kc, last: p + kc == k, shape };
                 // SAFETY: the caller's ranges; the buffer holds rows `m` and columns `j0..j0 + nc` of C.
                 unsafe {
                     match (whole, kept) {
@@ -117,7 +117,7 @@ struct Whole<T> {
 // SAFETY: used by the thread whose buffer it is.
 unsafe impl<T: Send> Sync for Whole<T> {}
 
-impl<T: Real> Target<T> for Whole<T> {
+impl<T: Float> Target<T> for Whole<T> {
     fn row_stride(&self) -> usize {
         self.rs
     }
@@ -128,7 +128,12 @@ impl<T: Real> Target<T> for Whole<T> {
 }
 
 /// Copies rows `m`, columns `n` to where they belong.
-unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>, from: &Whole<T>, to: &impl Target<T>) {
+unsafe fn spread<T: Float>(
+    m: &std::ops::Range<usize>,
+    n: std::ops::Range<usize>,
+    from: &Whole<T>,
+    to: &impl Target<T>,
+) {
     let mut runs = [Run { p: std::ptr::null_mut(), len: 0, step: 1 }; MAX_WIDTH];
     for j in n.clone().step_by(MAX_WIDTH) {
         let count = to.runs(j, MAX_WIDTH.min(n.end - j), &mut runs);
@@ -139,8 +144,8 @@ unsafe fn spread<T: Real>(m: &std::ops::Range<usize>, n: std::ops::Range<usize>,
 }
 
 #[inline]
-unsafe fn one_block<T: Real>(
-    x: &Part,
+unsafe fn one_block<T: Float>(
+    x: &ProductPart,
     a: &impl LeftSide<T>,
     b: &impl RightSide<T>,
     c: &impl Target<T>,
@@ -220,7 +225,7 @@ unsafe fn one_block<T: Real>(
 }
 
 /// How C is cut between threads: (rows, columns) of a tile. Has no influence on the result. `light`: B is packed on the way.
-pub fn grid<T: Real>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize) {
+pub fn grid<T: Float>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize) {
     let threads = crate::pool::threads();
     let work = m as f64 * n as f64 * k as f64 * (size_of::<T>() / 4) as f64;
     if threads < 2 || work < 4e5 {
@@ -281,7 +286,7 @@ fn row_pieces<T>(m: usize, n: usize, k: usize) -> Option<usize> {
 ///
 /// # Safety
 /// As for `serial`, for all rows and columns.
-pub unsafe fn parallel<T: Real>(
+pub unsafe fn parallel<T: Float>(
     m: usize,
     n: usize,
     k: usize,

@@ -2,8 +2,9 @@
 //! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
-use crate::simd::vector::{prefetch, prefetch_near, Real, Vector};
+use crate::simd::vector::{prefetch, prefetch_near};
 use crate::simd::{level, Level};
+use crate::types::{Float, Number, Vector};
 
 /// Longest run of k that a panel of A holds.
 pub const KC: usize = 384;
@@ -230,7 +231,7 @@ macro_rules! wrapper {
     ($name:ident, $vector:ident, $features:literal) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        unsafe fn $name<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+        unsafe fn $name<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
             // SAFETY: the caller's contract.
             unsafe { body::<T::$vector, R, NV, COLUMNS, BESIDE>(t) }
         }
@@ -239,16 +240,16 @@ macro_rules! wrapper {
 wrapper!(avx2, Avx2, "avx2,fma");
 wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
 
-unsafe fn base<T: Real, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+unsafe fn base<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
     // SAFETY: the caller's contract.
     unsafe { body::<T::Base, R, NV, COLUMNS, NOTHING>(t) }
 }
 
 /// The kernel for `rows` rows (8 or 1) of two vectors whose sums are there: they are in `b`.
 #[cfg(target_arch = "x86_64")]
-pub fn finishing<T: Real>(rows: usize) -> Kernel<T> {
+pub fn finishing<T: Float>(rows: usize) -> Kernel<T> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
-    unsafe fn of<T: Real, const R: usize>(t: &Tile<T>) {
+    unsafe fn finish_sums<T: Float, const R: usize>(t: &Tile<T>) {
         // SAFETY: the caller's sums and tile.
         unsafe {
             let at = |i, j| t.b.wrapping_add(i * t.rsb + j * T::Avx512::L);
@@ -257,9 +258,9 @@ pub fn finishing<T: Real>(rows: usize) -> Kernel<T> {
         }
     }
     if rows == 8 {
-        of::<T, 8>
+        finish_sums::<T, 8>
     } else {
-        of::<T, 1>
+        finish_sums::<T, 1>
     }
 }
 
@@ -273,7 +274,7 @@ macro_rules! pick {
 }
 
 /// The kernel for `r` rows and `nv` vectors; `columns`: A lies in the columns layout.
-pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
+pub fn kernel<T: Float>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
     let none = || -> Kernel<T> { unreachable!("no micro-kernel of {r} rows and {nv} vectors") };
     match level() {
         #[cfg(target_arch = "x86_64")]
@@ -287,7 +288,7 @@ pub fn kernel<T: Real>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
 
 /// The kernel that takes B's rows from where they lie and leaves a copy of them, for the panels of rows that a product of
 /// more than a few rows begins with: so B is packed while the first panel is computed.
-pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+pub fn copying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => Some(pick!(avx512, columns, COPIES, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
@@ -299,7 +300,7 @@ pub fn copying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>>
 
 /// The kernel that packs some rows of a later tile of B on its way, one every few steps, and asks for as many of another. Not
 /// with vectors of 64 bytes, with which it has not been measured.
-pub fn carrying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+pub fn carrying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => Some(pick!(avx2, columns, CARRIES, r, nv, return None, 2: 4 5 6)),
@@ -308,7 +309,7 @@ pub fn carrying<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>
 }
 
 /// The kernel that asks for memory elsewhere on its way, for tiles of the heights that `copying` has.
-pub fn asking<T: Real>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+pub fn asking<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => Some(pick!(avx512, columns, ASKS, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
@@ -334,7 +335,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn of<T: Real>(m: usize, n: usize) -> Shape {
+    pub fn for_product<T: Float>(m: usize, n: usize) -> Shape {
         let (lanes, few, most) = match level() {
             Level::Avx512 => (T::Avx512::L, 6, 14),
             Level::Avx2 => (T::Avx2::L, 2, 6),

@@ -3,8 +3,8 @@
 
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
 use crate::simd::{level, Level};
+use crate::types::{Float, Number, Vector};
 
 /// Columns that one call of `combine` covers: the sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
@@ -145,7 +145,7 @@ crate::by_level! {
 ///
 /// # Safety
 /// The pointers are valid for these extents.
-pub unsafe fn matrix_vector<T: Real>(
+pub unsafe fn matrix_vector<T: Float>(
     a: *const T,
     (rs, cs): (usize, usize),
     rows: usize,
@@ -199,7 +199,7 @@ pub unsafe fn matrix_vector<T: Real>(
 ///
 /// # Safety
 /// The pointers are valid for `k` rows of `n` elements, and nothing else touches `out`.
-unsafe fn in_blocks<T: Real>(
+unsafe fn in_blocks<T: Float>(
     (a, cs): (&SharedPtr<T>, usize),
     n: usize,
     k: usize,

@@ -17,7 +17,7 @@ use crate::gemm::driver::{parallel, serial};
 use crate::gemm::matrix_vector::matrix_vector;
 use crate::gemm::operands::Finish;
 use crate::gemm::pack::{BeforeNext, RowMajor, Soon, Strided};
-use crate::simd::vector::Real;
+use crate::types::{Float, Number};
 use half::{bf16, f16};
 
 /// A matrix in a slice: element (i, j) at `i * rs + j * cs`.
@@ -72,14 +72,16 @@ pub struct Problem<T> {
 }
 
 /// Element types that have products.
-pub trait Gemm: Copy + Send + Sync + PartialEq + 'static {
-    const ZERO: Self;
-    const ONE: Self;
+pub trait Gemm: Number {
     /// # Safety
     /// The pointers are valid for the extents, and C overlaps nothing.
     #[doc(hidden)]
     unsafe fn run(p: &Problem<Self>, on_pool: bool);
 }
+
+/// A floating-point type with products.
+pub trait GemmFloat: Float + Gemm {}
+impl<T: Float + Gemm> GemmFloat for T {}
 
 /// `c[i * rsc + j] = act(alpha * sum of a(i, p) * b(p, j) + beta * c + bias)` for `i < m`, `j < n`, `p < k`.
 ///
@@ -204,7 +206,7 @@ impl<T: Gemm> Items<T> {
     }
 }
 
-unsafe fn real<T: Real>(p: &Problem<T>, on_pool: bool) {
+unsafe fn real<T: Float>(p: &Problem<T>, on_pool: bool) {
     let (a, b) = (p.a, p.b);
     if p.m == 1 || p.n == 1 {
         // SAFETY: the caller's.
@@ -224,7 +226,7 @@ unsafe fn real<T: Real>(p: &Problem<T>, on_pool: bool) {
 }
 
 /// One row or one column of C.
-unsafe fn vector<T: Real>(p: &Problem<T>, on_pool: bool) {
+unsafe fn vector<T: Float>(p: &Problem<T>, on_pool: bool) {
     // The matrix, seen so that C is matrix * x, and x with its distance.
     let (matrix, (x, dx), len) =
         if p.n == 1 { (p.a, (p.b.0, p.b.1), p.m) } else { ((p.b.0, p.b.2, p.b.1), (p.a.0, p.a.2), p.n) };
@@ -267,8 +269,6 @@ unsafe fn vector<T: Real>(p: &Problem<T>, on_pool: bool) {
 macro_rules! gemm_real {
     ($($t:ty),*) => {$(
         impl Gemm for $t {
-            const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
             unsafe fn run(p: &Problem<$t>, on_pool: bool) {
                 // SAFETY: the caller's.
                 unsafe { real(p, on_pool) }
@@ -282,8 +282,6 @@ gemm_real!(f32, f64);
 macro_rules! gemm_half {
     ($($t:ty),*) => {$(
         impl Gemm for $t {
-            const ZERO: $t = <$t>::ZERO;
-            const ONE: $t = <$t>::ONE;
             unsafe fn run(p: &Problem<$t>, on_pool: bool) {
                 let wide = |(q, rs, cs): (*const $t, usize, usize), rows: usize, cols: usize| -> Vec<f32> {
                     let at = |i, j| i * rs + j * cs;
@@ -357,8 +355,6 @@ macro_rules! int_row {
 macro_rules! gemm_int {
     ($($t:ty),*) => {$(
         impl Gemm for $t {
-            const ZERO: $t = 0;
-            const ONE: $t = 1;
             unsafe fn run(p: &Problem<$t>, on_pool: bool) {
                 let q = Items(*p);
                 let q = &q;

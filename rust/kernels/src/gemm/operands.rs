@@ -1,7 +1,7 @@
 //! What a blocked product reads and writes: where A and B come from, where C goes, and a part of the work.
 
 use crate::gemm::kernel::{Shape, KC};
-use crate::simd::vector::Real;
+use crate::types::Float;
 use std::cell::Cell;
 
 /// Widest tile of C, in elements.
@@ -108,7 +108,7 @@ pub struct Finish<T> {
     pub relu: bool,
 }
 
-impl<T: Real> Finish<T> {
+impl<T: Float> Finish<T> {
     pub fn plain() -> Self {
         Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
     }
@@ -130,7 +130,7 @@ thread_local! {
 const HUGE: usize = 2 << 20;
 
 /// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
-pub fn with_scratch<T: Real, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
+pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     let bytes = n * size_of::<T>();
     let align = if bytes > HUGE / 2 { HUGE } else { 64 };
     let words = (bytes + align).div_ceil(8);
@@ -166,7 +166,7 @@ pub fn k_block(k: usize) -> usize {
 }
 
 /// Rows and columns `j..j + nc` of C, with the columns `p..p + kc` of A.
-pub struct Part {
+pub struct ProductPart {
     pub rows: std::ops::Range<usize>,
     pub j: usize,
     pub nc: usize,

@@ -2,8 +2,9 @@
 
 use crate::gemm::kernel::{even_panels, A_STRIDE};
 use crate::gemm::operands::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
-use crate::simd::vector::{prefetch, prefetch_near, Real, Vector};
+use crate::simd::vector::{prefetch, prefetch_near};
 use crate::simd::{level, Level};
+use crate::types::{Float, Vector};
 
 /// A matrix of arbitrary row and column distance.
 #[derive(Clone, Copy)]
@@ -18,7 +19,7 @@ pub struct Strided<T> {
 // SAFETY: only read through, while the call that made it waits.
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
-impl<T: Real> LeftSide<T> for Strided<T> {
+impl<T: Float> LeftSide<T> for Strided<T> {
     #[inline]
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
         // SAFETY: the caller's range and buffer.
@@ -132,7 +133,7 @@ pub struct BeforeNext<T> {
 // SAFETY: addresses of `soon` are asked for, never read.
 unsafe impl<T: Sync> Sync for BeforeNext<T> {}
 
-impl<T: Real> RightSide<T> for BeforeNext<T> {
+impl<T: Float> RightSide<T> for BeforeNext<T> {
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
         // SAFETY: the caller's.
         unsafe { self.b.pack(p, kc, j, nc, width, buf) }
@@ -157,7 +158,7 @@ impl<T: Real> RightSide<T> for BeforeNext<T> {
     }
 }
 
-impl<T: Real> RightSide<T> for Strided<T> {
+impl<T: Float> RightSide<T> for Strided<T> {
     #[inline]
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
         // SAFETY: the caller's range and buffer.
@@ -202,7 +203,7 @@ impl<T: Real> RightSide<T> for Strided<T> {
 }
 
 /// Zeros in columns `cols..width` of a panel.
-pub unsafe fn clear<T: Real>(panel: *mut T, kc: usize, cols: usize, width: usize) {
+pub unsafe fn clear<T: Float>(panel: *mut T, kc: usize, cols: usize, width: usize) {
     for q in 0..kc {
         for c in cols..width {
             // SAFETY: the caller's panel of kc * width elements.
@@ -215,7 +216,7 @@ pub unsafe fn clear<T: Real>(panel: *mut T, kc: usize, cols: usize, width: usize
 /// to a page of their own, all of them to one set of the first-level cache.
 const SIDE_BY_SIDE: usize = 4;
 
-unsafe fn pack_rows<T: Real>(src: *const T, rs: usize, kc: usize, nc: usize, width: usize, buf: *mut T) {
+unsafe fn pack_rows<T: Float>(src: *const T, rs: usize, kc: usize, nc: usize, width: usize, buf: *mut T) {
     let whole = nc / width * width;
     for q0 in (0..kc).step_by(SIDE_BY_SIDE) {
         let rows = q0..(q0 + SIDE_BY_SIDE).min(kc);
@@ -257,14 +258,14 @@ unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
 ///
 /// # Safety
 /// The source holds the rows, the panel kc * width elements.
-pub unsafe fn transpose<T: Real>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
+pub unsafe fn transpose<T: Float>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
     let (mut r0, mut q0) = (0, 0);
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 && rows.min(kc) >= 8 {
         (r0, q0) = (rows, kc);
         // What is left at the ends is moved with the eight before it, over what is there already.
         for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
-            // SAFETY: eight rows of the source, eight columns of the panel; T is f32, the only Real of four bytes.
+            // SAFETY: eight rows of the source, eight columns of the panel; T is f32, the only Float of four bytes.
             unsafe { transpose8(src.add(r * stride).cast(), stride, kc, dst.add(r).cast(), width) };
         }
     }
@@ -313,7 +314,7 @@ pub struct RowMajor<T> {
 // SAFETY: threads write disjoint parts of it.
 unsafe impl<T: Send> Sync for RowMajor<T> {}
 
-impl<T: Real> Target<T> for RowMajor<T> {
+impl<T: Float> Target<T> for RowMajor<T> {
     #[inline]
     fn row_stride(&self) -> usize {
         self.rs

@@ -11,10 +11,10 @@
 //! last-level cache: else A would be packed again for each of many narrow blocks of B.
 
 use crate::gemm::kernel::{asking, carrying, copying, kernel, Beside, Kernel, Shape, A_STRIDE};
-use crate::gemm::operands::{block_bytes, k_block, with_scratch, Finish, LeftSide, Part, RightSide, Target};
+use crate::gemm::operands::{block_bytes, k_block, with_scratch, Finish, LeftSide, ProductPart, RightSide, Target};
 use crate::gemm::tile::{one_tile, row_tiles, Room};
-use crate::simd::vector::Real;
 use crate::simd::{cache_size, level, Level};
+use crate::types::Float;
 use std::ops::Range;
 
 /// The most panels of rows that are kept, and the most rows that `sweep` keeps.
@@ -44,7 +44,7 @@ pub fn most_rows<T>() -> usize {
 /// # Safety
 /// As for `driver::serial`.
 #[inline]
-pub unsafe fn sweep<T: Real>(
+pub unsafe fn sweep<T: Float>(
     m: &Range<usize>,
     n: &Range<usize>,
     k: usize,
@@ -73,7 +73,7 @@ pub unsafe fn sweep<T: Real>(
         let mut p = 0;
         while p < k {
             let kc = kb.min(k - p);
-            let part = Part { rows: m.clone(), j: n.start, nc: n.len(), p, kc, last: p + kc == k, shape };
+            let part = ProductPart { rows: m.clone(), j: n.start, nc: n.len(), p, kc, last: p + kc == k, shape };
             // SAFETY: the caller's ranges, and the buffers above.
             unsafe { block(&part, a, b, c, finish, (buf, bbuf), false, &mut room) };
             p += kc;
@@ -104,8 +104,8 @@ pub fn kept((m, n, k): (usize, usize, usize), shape: Shape, block: usize, bytes:
 ///
 /// # Safety
 /// As for `driver::serial`; the buffers hold the packed panels of a block, all of the part's B, and a tile.
-pub unsafe fn rows_kept<T: Real>(
-    x: &Part,
+pub unsafe fn rows_kept<T: Float>(
+    x: &ProductPart,
     height: usize,
     a: &impl LeftSide<T>,
     b: &impl RightSide<T>,
@@ -118,15 +118,15 @@ pub unsafe fn rows_kept<T: Real>(
     unsafe {
         b.pack(x.p, x.kc, x.j, x.nc, x.shape.width(), bbuf);
         for i in x.rows.clone().step_by(height) {
-            let some = Part { rows: i..(i + height).min(x.rows.end), ..*x };
+            let some = ProductPart { rows: i..(i + height).min(x.rows.end), ..*x };
             block(&some, a, b, c, finish, (abuf, bbuf), true, &mut room);
         }
     }
 }
 
 /// `packed`: all of B is, in `bbuf`, which is only read then; else there is room for two tiles.
-unsafe fn block<T: Real>(
-    x: &Part,
+unsafe fn block<T: Float>(
+    x: &ProductPart,
     a: &impl LeftSide<T>,
     b: &impl RightSide<T>,
     c: &impl Target<T>,

@@ -1,8 +1,8 @@
 //! One tile of C: what it reads, where it goes.
 
 use crate::gemm::kernel::{Beside, Kernel, Tile};
-use crate::gemm::operands::{copy_short, Finish, Part, Run, Target, MAX_WIDTH};
-use crate::simd::vector::Real;
+use crate::gemm::operands::{copy_short, Finish, ProductPart, Run, Target, MAX_WIDTH};
+use crate::types::Float;
 
 /// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
 pub struct Room<T> {
@@ -30,7 +30,7 @@ impl<T> Room<T> {
 
 /// What the tiles of a panel of rows from `i` have in common: A, and how their elements are finished.
 #[inline(always)]
-pub fn row_tiles<T: Real>(x: &Part, i: usize, (a, csa): (*const T, usize), finish: &Finish<T>) -> Tile<T> {
+pub fn row_tiles<T: Float>(x: &ProductPart, i: usize, (a, csa): (*const T, usize), finish: &Finish<T>) -> Tile<T> {
     let null = std::ptr::null();
     let biased = x.last && !finish.row_bias.is_null();
     Tile {
@@ -56,8 +56,8 @@ pub fn row_tiles<T: Real>(x: &Part, i: usize, (a, csa): (*const T, usize), finis
 /// # Safety
 /// Rows and columns and the operands' k lie within the matrices, and nothing else touches that part of C.
 #[inline(always)]
-pub unsafe fn one_tile<T: Real>(
-    x: &Part,
+pub unsafe fn one_tile<T: Float>(
+    x: &ProductPart,
     tile: &mut Tile<T>,
     f: Kernel<T>,
     (i, rows): (usize, usize),
@@ -83,7 +83,7 @@ pub unsafe fn one_tile<T: Real>(
 }
 
 /// A tile whose columns are not consecutive in C: through a buffer.
-unsafe fn scattered<T: Real>(
+unsafe fn scattered<T: Float>(
     tile: &Tile<T>,
     f: Kernel<T>,
     rows: usize,
@@ -107,7 +107,7 @@ unsafe fn scattered<T: Real>(
 /// # Safety
 /// The buffer holds `rows` rows, `rsc` apart; the runs of the first begin `row` elements on, those of the next `rs` later.
 #[inline(always)]
-pub unsafe fn between<T: Real, const OUT: bool>(
+pub unsafe fn between<T: Float, const OUT: bool>(
     tbuf: *mut T,
     rsc: usize,
     rows: usize,

@@ -3,9 +3,9 @@
 //! hard label and a loss belong to each (outer, inner).
 
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
 use crate::simd_fn;
 use crate::softmax::{softmax, CHUNK};
+use crate::types::Float;
 
 /// An integer type of hard labels.
 pub trait Label: Copy + Send + Sync {
@@ -50,7 +50,7 @@ fn check<L: Label>((outer, n, inner): Dims, labels: &[L], ignore: i64) -> Result
 
 /// -log(p), infinities as +-1e20.
 #[inline(always)]
-fn surprise<T: Real>(p: T) -> T {
+fn surprise<T: Float>(p: T) -> T {
     let big = T::from_f64(1e20);
     let l = p.log_::<{ crate::simd::BASELINE_FMA }>();
     let l = if l == T::from_f64(f64::INFINITY) { big } else { l };
@@ -58,7 +58,7 @@ fn surprise<T: Real>(p: T) -> T {
 }
 
 /// Calls `f(outer index, out part)` in parallel for parts of `each` elements, one for an outer index.
-fn outer<T: Real>(out: &mut [T], each: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+fn outer<T: Float>(out: &mut [T], each: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if out.is_empty() {
         return;
     }
@@ -72,7 +72,7 @@ fn outer<T: Real>(out: &mut [T], each: usize, f: impl Fn(usize, &mut [T]) + Sync
 }
 
 /// `loss = -log(x[label])` of probabilities; 0 for an ignored label.
-pub fn cross_entropy<T: Real, L: Label>(
+pub fn cross_entropy<T: Float, L: Label>(
     dims: Dims,
     x: &[T],
     labels: &[L],
@@ -93,7 +93,7 @@ pub fn cross_entropy<T: Real, L: Label>(
 }
 
 simd_fn! {
-    fn soft_part[T: Real](x: &[T], labels: &[T], inner: usize, loss: &mut [T]) {
+    fn soft_part[T: Float](x: &[T], labels: &[T], inner: usize, loss: &mut [T]) {
         loss.fill(T::ZERO);
         let big = T::from_f64(1e20);
         if inner == 1 {
@@ -119,7 +119,7 @@ simd_fn! {
 }
 
 /// `loss = -sum(labels * log(x))` of probabilities.
-pub fn cross_entropy_soft<T: Real>(dims: Dims, x: &[T], labels: &[T], loss: &mut [T]) {
+pub fn cross_entropy_soft<T: Float>(dims: Dims, x: &[T], labels: &[T], loss: &mut [T]) {
     let (count, n, inner) = dims;
     assert!(x.len() == count * n * inner && labels.len() == x.len() && loss.len() == count * inner);
     if inner > 0 {
@@ -131,7 +131,7 @@ pub fn cross_entropy_soft<T: Real>(dims: Dims, x: &[T], labels: &[T], loss: &mut
 }
 
 /// Gradient of `cross_entropy`: `-dloss / x` at the label, 0 elsewhere.
-pub fn cross_entropy_grad<T: Real, L: Label>(
+pub fn cross_entropy_grad<T: Float, L: Label>(
     dims: Dims,
     x: &[T],
     labels: &[L],
@@ -153,12 +153,12 @@ pub fn cross_entropy_grad<T: Real, L: Label>(
 }
 
 /// Gradient of `cross_entropy_soft`: `-labels * dloss / x`.
-pub fn cross_entropy_soft_grad<T: Real>(dims: Dims, x: &[T], labels: &[T], dloss: &[T], dx: &mut [T]) {
+pub fn cross_entropy_soft_grad<T: Float>(dims: Dims, x: &[T], labels: &[T], dloss: &[T], dx: &mut [T]) {
     per_class(dims, x, dloss, dx, |at, x, d| T::ZERO - labels[at] * d / x);
 }
 
 /// `dx = f(element, x, dloss)`.
-fn per_class<T: Real>(dims: Dims, x: &[T], dloss: &[T], dx: &mut [T], f: impl Fn(usize, T, T) -> T + Sync) {
+fn per_class<T: Float>(dims: Dims, x: &[T], dloss: &[T], dx: &mut [T], f: impl Fn(usize, T, T) -> T + Sync) {
     let (count, n, inner) = dims;
     assert!(x.len() == count * n * inner && dx.len() == x.len() && dloss.len() == count * inner);
     if dx.is_empty() {
@@ -177,7 +177,7 @@ fn per_class<T: Real>(dims: Dims, x: &[T], dloss: &[T], dx: &mut [T], f: impl Fn
 }
 
 /// `prob = softmax(x)`, `loss = -log(prob[label])`; 0 for an ignored label.
-pub fn softmax_cross_entropy<T: Real, L: Label>(
+pub fn softmax_cross_entropy<T: Float, L: Label>(
     dims: Dims,
     x: &[T],
     labels: &[L],
@@ -191,13 +191,13 @@ pub fn softmax_cross_entropy<T: Real, L: Label>(
 }
 
 /// `prob = softmax(x)`, `loss = -sum(labels * log(prob))`.
-pub fn softmax_cross_entropy_soft<T: Real>(dims: Dims, x: &[T], labels: &[T], prob: &mut [T], loss: &mut [T]) {
+pub fn softmax_cross_entropy_soft<T: Float>(dims: Dims, x: &[T], labels: &[T], prob: &mut [T], loss: &mut [T]) {
     softmax(dims, x, prob);
     cross_entropy_soft(dims, prob, labels, loss);
 }
 
 /// Gradient of `softmax_cross_entropy`: `(prob - one_hot(label)) * dloss`, 0 for an ignored label.
-pub fn softmax_cross_entropy_grad<T: Real, L: Label>(
+pub fn softmax_cross_entropy_grad<T: Float, L: Label>(
     dims: Dims,
     prob: &[T],
     labels: &[L],
@@ -221,12 +221,12 @@ pub fn softmax_cross_entropy_grad<T: Real, L: Label>(
 }
 
 /// Gradient of `softmax_cross_entropy_soft`: `(prob - labels) * dloss`.
-pub fn softmax_cross_entropy_soft_grad<T: Real>(dims: Dims, prob: &[T], labels: &[T], dloss: &[T], dx: &mut [T]) {
+pub fn softmax_cross_entropy_soft_grad<T: Float>(dims: Dims, prob: &[T], labels: &[T], dloss: &[T], dx: &mut [T]) {
     per_class(dims, prob, dloss, dx, |at, p, d| d * (p - labels[at]));
 }
 
 simd_fn! {
-    fn sigmoid_part[T: Real](x: &[T], labels: &[T], ignore: T, scale: T, out: &mut [T]) {
+    fn sigmoid_part[T: Float](x: &[T], labels: &[T], ignore: T, scale: T, out: &mut [T]) {
         for (o, (&x, &y)) in out.iter_mut().zip(x.iter().zip(labels)) {
             let positive = if x > T::ZERO { x } else { T::ZERO };
             let size = if x > T::ZERO { x } else { T::ZERO - x };
@@ -238,7 +238,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn sigmoid_grad_part[T: Real](x: &[T], labels: &[T], dout: &[T], ignore: T, scale: T, dx: &mut [T]) {
+    fn sigmoid_grad_part[T: Float](x: &[T], labels: &[T], dout: &[T], ignore: T, scale: T, dx: &mut [T]) {
         for (o, ((&x, &y), &d)) in dx.iter_mut().zip(x.iter().zip(labels).zip(dout)) {
             let s = T::ONE / (T::ONE + (T::ZERO - x).exp_::<FMA>());
             let v = d * (s - y) * scale;
@@ -248,7 +248,7 @@ simd_fn! {
 }
 
 /// One over the number of labels that count, where asked.
-fn scale<T: Real>(labels: &[T], ignore: i64, normalize: bool) -> T {
+fn scale<T: Float>(labels: &[T], ignore: i64, normalize: bool) -> T {
     if !normalize {
         return T::ONE;
     }
@@ -259,7 +259,7 @@ fn scale<T: Real>(labels: &[T], ignore: i64, normalize: bool) -> T {
 
 /// `out = max(x, 0) - x * labels + log(1 + exp(-|x|))`; 0 where the label is `ignore`; over the number of labels that
 /// count if `normalize`.
-pub fn sigmoid_cross_entropy<T: Real>(x: &[T], labels: &[T], ignore: i64, normalize: bool, out: &mut [T]) {
+pub fn sigmoid_cross_entropy<T: Float>(x: &[T], labels: &[T], ignore: i64, normalize: bool, out: &mut [T]) {
     assert!(labels.len() == x.len() && out.len() == x.len());
     let (skip, scale) = (T::from_f64(ignore as f64), scale(labels, ignore, normalize));
     crate::pool::parts(out, CHUNK, |at, out| {
@@ -269,7 +269,7 @@ pub fn sigmoid_cross_entropy<T: Real>(x: &[T], labels: &[T], ignore: i64, normal
 }
 
 /// Gradient of `sigmoid_cross_entropy`: `dout * (sigmoid(x) - labels)`.
-pub fn sigmoid_cross_entropy_grad<T: Real>(
+pub fn sigmoid_cross_entropy_grad<T: Float>(
     x: &[T],
     labels: &[T],
     ignore: i64,

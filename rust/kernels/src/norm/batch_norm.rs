@@ -1,11 +1,11 @@
 //! Batch normalisation and its gradients. Variances are biased, computed around the mean.
 
 use crate::norm::lanes::{
-    column_sums, plane_linear, plane_sums, row_linear, DoubleGradient, Gradient, Plain, Squares, Terms, TERMS,
+    column_sums, plane_linear, plane_sums, row_linear, DoubleGradient, Gradient, Squares, Terms, Values, TERMS,
 };
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
 use crate::softmax::CHUNK;
+use crate::types::Float;
 
 /// A tensor seen as images of channels of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Channels {
     }
 
     /// The sums of `F`'s terms for each channel: term k of channel c at [k][c].
-    pub(crate) fn sums<T: Real, F: Terms>(&self, v: [&[T]; 3], mean: &[T], inv: &[T]) -> [Vec<T>; TERMS] {
+    pub(crate) fn sums<T: Float, F: Terms>(&self, v: [&[T]; 3], mean: &[T], inv: &[T]) -> [Vec<T>; TERMS] {
         let (c, n) = (self.channels, self.pixels);
         let mut out: [Vec<T>; TERMS] = std::array::from_fn(|k| vec![T::ZERO; if k < F::K { c } else { 0 }]);
         if self.is_empty() {
@@ -73,7 +73,7 @@ impl Channels {
     }
 
     /// `out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3`, all of them by channel, of the first `inputs` inputs.
-    pub(crate) fn linear<T: Real>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
+    pub(crate) fn linear<T: Float>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let (c, n) = (self.channels, self.pixels);
         assert!(out.len() == self.len() && v.iter().all(|v| v.len() == out.len()), "sizes do not fit the channels");
         if out.is_empty() {
@@ -96,33 +96,33 @@ impl Channels {
     }
 }
 
-fn each<T: Real>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
+fn each<T: Float>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
     (0..n).map(f).collect()
 }
 
 /// Mean and variance of each channel. Of nothing they are NaN.
-pub fn batch_stats<T: Real>(d: &Channels, x: &[T], mean: &mut [T], var: &mut [T]) {
+pub fn batch_stats<T: Float>(d: &Channels, x: &[T], mean: &mut [T], var: &mut [T]) {
     let c = d.channels;
     assert!(x.len() == d.len() && mean.len() == c && var.len() == c, "sizes do not fit the channels");
     let count = T::from_f64(d.count() as f64);
     let zeros = vec![T::ZERO; c];
-    let sums = d.sums::<T, Plain>([x; 3], &zeros, &zeros);
+    let sums = d.sums::<T, Values>([x; 3], &zeros, &zeros);
     mean.iter_mut().zip(&sums[0]).for_each(|(m, &s)| *m = s / count);
     let sums = d.sums::<T, Squares>([x; 3], mean, &zeros);
     var.iter_mut().zip(&sums[0]).for_each(|(v, &s)| *v = s / count);
 }
 
-pub(crate) fn inverse_root<T: Real>(var: T, epsilon: f64) -> T {
+pub(crate) fn inverse_sqrt<T: Float>(var: T, epsilon: f64) -> T {
     T::from_f64(1.0 / (var + T::from_f64(epsilon)).to_f64().sqrt())
 }
 
 /// `1 / sqrt(var + epsilon)`.
-pub fn inverse_deviation<T: Real>(var: &[T], epsilon: f64) -> Vec<T> {
-    var.iter().map(|&v| inverse_root(v, epsilon)).collect()
+pub fn inverse_deviation<T: Float>(var: &[T], epsilon: f64) -> Vec<T> {
+    var.iter().map(|&v| inverse_sqrt(v, epsilon)).collect()
 }
 
 /// `y = (x - mean) * inv * scale + bias`: batch normalisation with given statistics, `inv` = 1 / deviation.
-pub fn batch_norm<T: Real>(d: &Channels, x: &[T], mean: &[T], inv: &[T], scale: &[T], bias: &[T], y: &mut [T]) {
+pub fn batch_norm<T: Float>(d: &Channels, x: &[T], mean: &[T], inv: &[T], scale: &[T], bias: &[T], y: &mut [T]) {
     let p = each(d.channels, |c| inv[c] * scale[c]);
     d.linear([x; 3], 1, mean, [&p, &p, &p, &bias[..d.channels]], y);
 }
@@ -133,7 +133,7 @@ const MANY: usize = 16;
 /// `batch_stats`, then `batch_norm` by them, with the same bits; gives 1 / deviation. Where a core's cache holds a channel it
 /// is read from memory once, not three times.
 #[allow(clippy::too_many_arguments)]
-pub fn batch_norm_train<T: Real>(
+pub fn batch_norm_train<T: Float>(
     d: &Channels,
     x: &[T],
     scale: &[T],
@@ -161,9 +161,9 @@ pub fn batch_norm_train<T: Real>(
             let sum = |term: fn([&[T]; 3], T, T) -> [T; TERMS], m: T| {
                 planes().fold(zero, |s, p| s + term([&x[p]; 3], m, zero)[0]) / count
             };
-            let m = sum(plane_sums::<T, Plain>, zero);
+            let m = sum(plane_sums::<T, Values>, zero);
             let v = sum(plane_sums::<T, Squares>, m);
-            let i = inverse_root(v, epsilon);
+            let i = inverse_sqrt(v, epsilon);
             for (value, to) in [m, v, i].into_iter().zip(&out) {
                 // SAFETY: no other part has this channel.
                 unsafe { *to.get().add(ch) = value };
@@ -187,7 +187,7 @@ pub struct BatchNormGrad<'a, T> {
 }
 
 /// The gradient of batch normalisation. `global`: the statistics did not come from `x`.
-pub fn batch_norm_grad<T: Real>(
+pub fn batch_norm_grad<T: Float>(
     d: &Channels,
     x: &[T],
     dy: &[T],
@@ -219,7 +219,7 @@ pub fn batch_norm_grad<T: Real>(
 /// The gradient by `x` of a batch of `count` elements a channel, of which `x` may be a part: `sum` and `product` are the
 /// whole batch's sums of the gradient and of the gradient times what was normalised.
 #[allow(clippy::too_many_arguments)]
-pub fn batch_norm_dx<T: Real>(
+pub fn batch_norm_dx<T: Float>(
     d: &Channels,
     x: &[T],
     dy: &[T],
@@ -246,7 +246,7 @@ pub struct BatchNormSeeds<'a, T> {
 }
 
 /// Gradients of `batch_norm_grad`'s results with respect to `x`, `scale` and `dy`.
-pub fn batch_norm_double_grad<T: Real>(
+pub fn batch_norm_double_grad<T: Float>(
     d: &Channels,
     x: &[T],
     dy: &[T],

@@ -1,9 +1,9 @@
 //! Normalisation over groups of channels of each image, of the parts that batch normalisation is made of: to those each
 //! channel of each image is a channel of its own.
 
-use crate::norm::batch_norm::{batch_norm, batch_stats, inverse_root, BatchNormGrad, Channels};
+use crate::norm::batch_norm::{batch_norm, batch_stats, inverse_sqrt, BatchNormGrad, Channels};
 use crate::norm::lanes::Gradient;
-use crate::simd::vector::Real;
+use crate::types::Float;
 use std::ops::Range;
 
 /// A tensor seen as images of groups of channels of pixels.
@@ -47,12 +47,12 @@ impl Groups {
     }
 
     /// The sum over the channels of a group, for each group of each image.
-    fn gather<T: Real>(&self, of: &[T]) -> Vec<f64> {
+    fn gather<T: Float>(&self, of: &[T]) -> Vec<f64> {
         of.chunks_exact(self.width.max(1)).map(|c| c.iter().map(|v| v.to_f64()).sum()).collect()
     }
 
     /// Mean and biased variance of each group of each image; of nothing they are NaN.
-    fn stats<T: Real>(&self, x: &[T], mean: &mut [T], var: &mut [T]) {
+    fn stats<T: Float>(&self, x: &[T], mean: &mut [T], var: &mut [T]) {
         if !self.last {
             let channels = self.images * self.groups;
             let d = Channels { images: 1, channels, pixels: self.width * self.pixels, last: false };
@@ -80,7 +80,7 @@ impl Groups {
 
 /// `y` = what is normalised, times `scale`, plus `bias` (one value a channel); `mean` and `var` get the statistics of each
 /// group of each image.
-pub fn group_norm<T: Real>(
+pub fn group_norm<T: Float>(
     g: &Groups,
     x: &[T],
     scale: &[T],
@@ -91,7 +91,7 @@ pub fn group_norm<T: Real>(
 ) {
     assert!(x.len() == g.len() && y.len() == g.len(), "sizes do not fit the groups");
     g.stats(x, mean, var);
-    let inv: Vec<T> = var.iter().map(|&v| inverse_root(v, epsilon)).collect();
+    let inv: Vec<T> = var.iter().map(|&v| inverse_sqrt(v, epsilon)).collect();
     let (mean, inv) = (g.spread(mean), g.spread(&inv));
     let (scale, bias) = (scale.repeat(g.images), bias.repeat(g.images));
     for (d, elements, c) in g.parts() {
@@ -108,7 +108,7 @@ pub fn group_norm<T: Real>(
 }
 
 /// The gradient of `group_norm` from its output: what was normalised is (y - bias) / scale, or 0 where scale is.
-pub fn group_norm_grad<T: Real>(
+pub fn group_norm_grad<T: Float>(
     g: &Groups,
     y: &[T],
     dy: &[T],
@@ -131,7 +131,7 @@ pub fn group_norm_grad<T: Real>(
     if let Some(dx) = &mut out.dx {
         let scaled = |of: &[T]| of.iter().zip(&scales).map(|(&v, &s)| v * s).collect::<Vec<T>>();
         let [sum, along] = [&sums, &products].map(|of| g.spread(&g.gather(&scaled(of))));
-        let inv: Vec<T> = var.iter().map(|&v| inverse_root(v, epsilon)).collect();
+        let inv: Vec<T> = var.iter().map(|&v| inverse_sqrt(v, epsilon)).collect();
         let inv = g.spread(&inv);
         let of = |f: &dyn Fn(usize) -> T| (0..scales.len()).map(f).collect::<Vec<T>>();
         let mean = |v: f64| T::from_f64(v / g.count());

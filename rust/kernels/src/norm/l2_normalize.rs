@@ -2,16 +2,16 @@
 //! middle of (outer, n, inner).
 
 use crate::pool::{self, Shared};
-use crate::simd::vector::Real;
 use crate::simd_fn;
 use crate::softmax::{lane_sum, CHUNK, W};
+use crate::types::Float;
 
 /// Columns that are computed side by side where the axis is not the last.
 const COLUMNS: usize = 256;
 
 simd_fn! {
     /// `sums[j]` = sum over k of `a[k * inner + j] * b[k * inner + j]`.
-    fn dots[T: Real](a: &[T], b: &[T], inner: usize, sums: &mut [T]) {
+    fn dots[T: Float](a: &[T], b: &[T], inner: usize, sums: &mut [T]) {
         if inner == 1 {
             let mut lanes = [T::ZERO; W];
             for (a, b) in a.chunks(W).zip(b.chunks(W)) {
@@ -32,7 +32,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn divide[T: Real](x: &[T], norm: &[T], y: &mut [T]) {
+    fn divide[T: Float](x: &[T], norm: &[T], y: &mut [T]) {
         match norm {
             &[norm] => y.iter_mut().zip(x).for_each(|(y, &x)| *y = x / norm),
             _ => y.iter_mut().zip(x).zip(norm).for_each(|((y, &x), &norm)| *y = x / norm),
@@ -42,7 +42,7 @@ simd_fn! {
 
 simd_fn! {
     /// dx = (dy - x * sum(x * dy) / norm^2) / norm.
-    fn grad_row[T: Real](x: &[T], dy: &[T], sums: &[T], norm: &[T], dx: &mut [T]) {
+    fn grad_row[T: Float](x: &[T], dy: &[T], sums: &[T], norm: &[T], dx: &mut [T]) {
         let one = |x: T, dy: T, sum: T, norm: T| (dy - sum * x / (norm * norm)) / norm;
         match (sums, norm) {
             (&[sum], &[norm]) => {
@@ -54,11 +54,6 @@ simd_fn! {
             }
         }
     }
-}
-
-/// Exact for f32, too: a root of 53 bits rounds as one of infinitely many.
-fn root<T: Real>(v: T) -> T {
-    T::from_f64(v.to_f64().sqrt())
 }
 
 /// Calls `f(first, columns, count)` for groups of vectors: the first element of the first vector, the range of their
@@ -77,11 +72,11 @@ fn over((outer, n, inner): (usize, usize, usize), f: impl Fn(usize, std::ops::Ra
 }
 
 /// `y = x / norm`, `norm` = sqrt(sum of squares + epsilon), one of each vector.
-pub fn normalize<T: Real>(extents: (usize, usize, usize), epsilon: T, x: &[T], y: &mut [T], norm: &mut [T]) {
+pub fn normalize<T: Float>(extents: (usize, usize, usize), epsilon: T, x: &[T], y: &mut [T], norm: &mut [T]) {
     let (outer, n, inner) = extents;
     assert!(x.len() == outer * n * inner && y.len() == x.len() && norm.len() == outer * inner);
     if x.is_empty() {
-        return norm.fill(root(epsilon));
+        return norm.fill(epsilon.sqrt());
     }
     let (y, norm) = (Shared::new(y), Shared::new(norm));
     over(extents, |first, columns, reach| {
@@ -90,7 +85,7 @@ pub fn normalize<T: Real>(extents: (usize, usize, usize), epsilon: T, x: &[T], y
         let norm = unsafe { norm.part(columns) };
         let x = &x[first..first + reach];
         dots(x, x, inner, norm);
-        norm.iter_mut().for_each(|s| *s = root(*s + epsilon));
+        norm.iter_mut().for_each(|s| *s = (*s + epsilon).sqrt());
         let step = if inner == 1 { reach } else { inner };
         for (k, x) in x.chunks(step).enumerate() {
             let (at, len) = (first + k * step, if inner == 1 { reach } else { count });
@@ -100,7 +95,7 @@ pub fn normalize<T: Real>(extents: (usize, usize, usize), epsilon: T, x: &[T], y
     });
 }
 
-pub fn normalize_grad<T: Real>(extents: (usize, usize, usize), x: &[T], norm: &[T], dy: &[T], dx: &mut [T]) {
+pub fn normalize_grad<T: Float>(extents: (usize, usize, usize), x: &[T], norm: &[T], dy: &[T], dx: &mut [T]) {
     let (outer, n, inner) = extents;
     assert!(x.len() == outer * n * inner && dy.len() == x.len() && dx.len() == x.len());
     assert_eq!(norm.len(), outer * inner);

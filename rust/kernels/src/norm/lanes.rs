@@ -1,9 +1,9 @@
 //! What the normalisations are made of: sums over a plane, sums down the columns of rows, and linear combinations.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
-use crate::simd::vector::{Real, Vector};
 use crate::simd_fn;
 use crate::softmax::{lane_sum, W};
+use crate::types::{Float, Number, Vector};
 use std::marker::PhantomData;
 
 /// Most sums that are formed in one pass.
@@ -18,8 +18,8 @@ pub trait Terms: 'static {
 }
 
 /// x
-pub struct Plain;
-impl Terms for Plain {
+pub struct Values;
+impl Terms for Values {
     const K: usize = 1;
     #[inline(always)]
     unsafe fn at<V: Vector>([x, ..]: [V; 3], _: V, _: V) -> [V; TERMS] {
@@ -165,7 +165,7 @@ impl<V: Vector, F: Terms> Adds<V, TERMS> for Plane<V, F> {
 }
 
 /// The terms summed over slices of one channel.
-pub fn plane_sums<T: Real, F: Terms>(v: [&[T]; 3], mean: T, inv: T) -> [T; TERMS] {
+pub fn plane_sums<T: Float, F: Terms>(v: [&[T]; 3], mean: T, inv: T) -> [T; TERMS] {
     let n = v[0].len();
     assert!(v.iter().all(|v| v.len() == n), "inputs of a channel are equally long");
     // SAFETY: as long as was asserted.
@@ -187,7 +187,7 @@ pub unsafe fn plane_body<V: Vector, F: Terms>(v: [*const V::T; 3], n: usize, mea
 }
 
 /// `acc[k * channels + c]` += term k of each row's element c.
-pub fn column_sums<T: Real, F: Terms>(v: [&[T]; 3], mean: &[T], inv: &[T], acc: &mut [T]) {
+pub fn column_sums<T: Float, F: Terms>(v: [&[T]; 3], mean: &[T], inv: &[T], acc: &mut [T]) {
     let n = mean.len();
     assert!(v.iter().all(|x| x.len() == v[0].len()), "inputs are equally long");
     assert!(inv.len() >= n && acc.len() >= F::K * n, "one value a channel");
@@ -255,7 +255,7 @@ unsafe fn two_columns<V: Vector, F: Terms>(of: &Columns<V::T>, acc: *mut V::T, i
 
 /// out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3 with the first `K` inputs.
 #[inline(always)]
-fn combine<T: Real, const FMA: bool, const K: usize>(v: [T; 3], shift: T, p: [T; 4]) -> T {
+fn combine<T: Float, const FMA: bool, const K: usize>(v: [T; 3], shift: T, p: [T; 4]) -> T {
     let mut s = (v[0] - shift).fma::<FMA>(p[0], p[3]);
     if K > 1 {
         s = v[1].fma::<FMA>(p[1], s);
@@ -268,7 +268,7 @@ fn combine<T: Real, const FMA: bool, const K: usize>(v: [T; 3], shift: T, p: [T;
 
 simd_fn! {
     /// A linear combination of `inputs` (1 to 3) slices of one channel.
-    pub fn plane_linear[T: Real](v: [&[T]; 3], inputs: usize, shift: T, p: [T; 4], out: &mut [T]) {
+    pub fn plane_linear[T: Float](v: [&[T]; 3], inputs: usize, shift: T, p: [T; 4], out: &mut [T]) {
         let n = out.len();
         let (a, b, c) = (&v[0][..n], &v[1][..n], &v[2][..n]);
         match inputs {
@@ -281,7 +281,7 @@ simd_fn! {
 
 simd_fn! {
     /// The same for rows of channels; `p[k]` has one factor a channel.
-    pub fn row_linear[T: Real](v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
+    pub fn row_linear[T: Float](v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let n = shift.len();
         for (r, out) in out.chunks_exact_mut(n).enumerate() {
             let (a, b, c) = (&v[0][r * n..][..n], &v[1][r * n..][..n], &v[2][r * n..][..n]);

@@ -1,14 +1,14 @@
 //! Layer normalisation and its gradient. Variances are biased, computed around the mean.
 
-use crate::norm::batch_norm::{inverse_deviation, inverse_root};
-use crate::norm::lanes::{lane_sums, plane_body, read, write, Adds, Plain};
+use crate::norm::batch_norm::{inverse_deviation, inverse_sqrt};
+use crate::norm::lanes::{lane_sums, plane_body, read, write, Adds, Values};
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
 use crate::softmax::CHUNK;
+use crate::types::{Float, Number, Vector};
 
-/// Rows of `n` elements that are normalised: what is read.
+/// NormRows of `n` elements that are normalised: what is read.
 #[derive(Clone, Copy)]
-struct Rows<T> {
+struct NormRows<T> {
     x: *const T,
     rows: usize,
     n: usize,
@@ -17,15 +17,15 @@ struct Rows<T> {
     bias: *const T,
 }
 
-impl<T> Rows<T> {
-    fn of(x: &[T], n: usize, scale: Option<&[T]>, bias: Option<&[T]>) -> Self {
+impl<T> NormRows<T> {
+    fn new(x: &[T], n: usize, scale: Option<&[T]>, bias: Option<&[T]>) -> Self {
         let side = |s: Option<&[T]>| s.map_or(std::ptr::null(), |s| s.as_ptr());
-        Rows { x: x.as_ptr(), rows: x.len() / n, n, scale: side(scale), bias: side(bias) }
+        NormRows { x: x.as_ptr(), rows: x.len() / n, n, scale: side(scale), bias: side(bias) }
     }
 }
 
 crate::by_level! {
-    unsafe fn layer_rows<T>(r: Rows<T>, epsilon: T, out: [*mut T; 3]) = layer_rows_body
+    unsafe fn layer_rows<T>(r: NormRows<T>, epsilon: T, out: [*mut T; 3]) = layer_rows_body
 }
 
 /// The squares of a row's elements around a mean, each added in one rounding.
@@ -43,18 +43,18 @@ impl<V: Vector> Adds<V, 1> for Squares<V> {
 }
 
 #[inline(always)]
-unsafe fn layer_rows_body<V: Vector>(r: Rows<V::T>, epsilon: V::T, [y, mean, var]: [*mut V::T; 3]) {
+unsafe fn layer_rows_body<V: Vector>(r: NormRows<V::T>, epsilon: V::T, [y, mean, var]: [*mut V::T; 3]) {
     let (n, head) = (r.n, r.n / V::L * V::L);
-    let count = <V::T as crate::functions::Real>::from_f64(n as f64);
+    let count = V::T::from_f64(n as f64);
     for row in 0..r.rows {
         // SAFETY: rows of `n` elements, by the caller.
         unsafe {
             let (x, y) = (r.x.add(row * n), y.add(row * n));
-            let m = plane_body::<V, Plain>([x; 3], n, V::T::ZERO, V::T::ZERO)[0] / count;
+            let m = plane_body::<V, Values>([x; 3], n, V::T::ZERO, V::T::ZERO)[0] / count;
             let [sum] = lane_sums::<V, 1>(n, Squares(x, V::splat(m)));
             let v = sum / count;
             (*mean.add(row), *var.add(row)) = (m, v);
-            let stats = [V::splat(m), V::splat(inverse_root(v, epsilon.to_f64()))];
+            let stats = [V::splat(m), V::splat(inverse_sqrt(v, epsilon.to_f64()))];
             for i in (0..head).step_by(V::L) {
                 normalised(&r, x, stats, y, (i, V::L));
             }
@@ -68,7 +68,7 @@ unsafe fn layer_rows_body<V: Vector>(r: Rows<V::T>, epsilon: V::T, [y, mean, var
 /// Elements `i..i + len` of a row, of the statistics mean and 1 / deviation.
 #[inline(always)]
 unsafe fn normalised<V: Vector>(
-    r: &Rows<V::T>,
+    r: &NormRows<V::T>,
     x: *const V::T,
     [mean, inv]: [V; 2],
     y: *mut V::T,
@@ -88,7 +88,7 @@ unsafe fn normalised<V: Vector>(
 }
 
 /// Normalises `outer` rows of `n` elements; `mean` and `var` get each row's statistics.
-pub fn layer_norm<T: Real>(
+pub fn layer_norm<T: Float>(
     (outer, n): (usize, usize),
     x: &[T],
     scale: Option<&[T]>,
@@ -107,7 +107,7 @@ pub fn layer_norm<T: Real>(
     }
     let out = [y, mean, var].map(|s| SharedPtr(s.as_mut_ptr()));
     crate::pool::ranges(outer, (CHUNK / n).max(1), |r| {
-        let of = Rows::of(&x[r.start * n..r.end * n], n, scale, bias);
+        let of = NormRows::new(&x[r.start * n..r.end * n], n, scale, bias);
         let at = |k: usize, w: usize| { &out }[k].get().wrapping_add(r.start * w);
         // SAFETY: ranges of rows are disjoint.
         unsafe { layer_rows(of, T::from_f64(epsilon), [at(0, n), at(1, 1), at(2, 1)]) };
@@ -116,7 +116,7 @@ pub fn layer_norm<T: Real>(
 
 crate::by_level! {
     /// `dx` may be null; `sums` are dscale and dbias of these rows, added to.
-    unsafe fn layer_grad_rows<T>(r: Rows<T>, dy: *const T, stats: [*const T; 2], dx: *mut T, sums: *mut T) =
+    unsafe fn layer_grad_rows<T>(r: NormRows<T>, dy: *const T, stats: [*const T; 2], dx: *mut T, sums: *mut T) =
         layer_grad_rows_body
 }
 
@@ -179,14 +179,14 @@ impl<V: Vector> Adds<V, 2> for &GradRow<V> {
 
 #[inline(always)]
 unsafe fn layer_grad_rows_body<V: Vector>(
-    r: Rows<V::T>,
+    r: NormRows<V::T>,
     dy: *const V::T,
     [mean, inv]: [*const V::T; 2],
     dx: *mut V::T,
     sums: *mut V::T,
 ) {
     let (n, head) = (r.n, r.n / V::L * V::L);
-    let count = <V::T as crate::functions::Real>::from_f64(n as f64);
+    let count = V::T::from_f64(n as f64);
     for row in 0..r.rows {
         // SAFETY: rows of `n` elements, by the caller.
         unsafe {
@@ -209,7 +209,7 @@ unsafe fn layer_grad_rows_body<V: Vector>(
 }
 
 /// The gradient of `layer_norm` from its input and saved statistics.
-pub fn layer_norm_grad<T: Real>(
+pub fn layer_norm_grad<T: Float>(
     (outer, n): (usize, usize),
     x: &[T],
     dy: &[T],
@@ -235,7 +235,7 @@ pub fn layer_norm_grad<T: Real>(
             let rows = first..(first + per).min(outer);
             let r = first * n..rows.end * n;
             let dx = to.map_or(std::ptr::null_mut(), |d| d.get().wrapping_add(r.start));
-            let of = Rows::of(&x[r.clone()], n, scale, None);
+            let of = NormRows::new(&x[r.clone()], n, scale, None);
             let stats = [mean, &inv].map(|s| s[rows.clone()].as_ptr());
             // SAFETY: parts are disjoint rows of dx, and `sums` has two rows of their length.
             unsafe { layer_grad_rows(of, dy[r].as_ptr(), stats, dx, sums.as_mut_ptr()) };

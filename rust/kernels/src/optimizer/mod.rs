@@ -5,8 +5,8 @@
 pub mod rules;
 
 use crate::pool::{self, Shared};
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 use half::{bf16, f16};
 use std::ops::Range;
 
@@ -14,32 +14,6 @@ use std::ops::Range;
 pub(crate) const CHUNK: usize = 1 << 14;
 /// So many rows before it is written a row is asked for.
 const AHEAD: usize = 8;
-
-/// A type in which rules compute.
-pub trait Wide: Real {
-    fn root(self) -> Self;
-    fn size(self) -> Self;
-    fn power(self, exponent: Self) -> Self;
-}
-macro_rules! wide {
-    ($($t:ty)*) => {$(
-        impl Wide for $t {
-            #[inline(always)]
-            fn root(self) -> $t {
-                self.sqrt()
-            }
-            #[inline(always)]
-            fn size(self) -> $t {
-                self.abs()
-            }
-            #[inline(always)]
-            fn power(self, exponent: $t) -> $t {
-                self.powf(exponent)
-            }
-        }
-    )*};
-}
-wide! { f32 f64 }
 
 /// A type in which parameters, gradients and states are stored, computed with in `T`.
 pub trait Stored<T>: Copy + Send + Sync + 'static {
@@ -103,7 +77,7 @@ pub struct Sgd<T> {
     pub rate: T,
 }
 
-impl<T: Wide> Rule<T> for Sgd<T> {
+impl<T: Float> Rule<T> for Sgd<T> {
     #[inline(always)]
     fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
         &self,
@@ -131,7 +105,7 @@ pub struct Momentum<T> {
     pub nesterov: bool,
 }
 
-impl<T: Wide> Rule<T> for Momentum<T> {
+impl<T: Float> Rule<T> for Momentum<T> {
     #[inline(always)]
     fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
         &self,
@@ -145,7 +119,7 @@ impl<T: Wide> Rule<T> for Momentum<T> {
 }
 
 #[inline(always)]
-fn momentum_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+fn momentum_run<const FMA: bool, T: Float, M: Stored<T>, G: Stored<T>>(
     rule: Momentum<T>,
     grad: Option<&[G]>,
     param: &mut [M],
@@ -175,12 +149,12 @@ pub struct Adam<T> {
     pub keep: T,
 }
 
-impl<T: Wide> Adam<T> {
-    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). Rows
+impl<T: Float> Adam<T> {
+    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). GradientRows
     /// without a gradient have the plain epsilon, as in Paddle's CPU kernel.
     pub fn new(rate: f64, (beta1, beta2): (f64, f64), epsilon: f64, powers: (f64, f64)) -> Adam<T> {
         let t = T::from_f64;
-        let left = (T::ONE - t(powers.1)).root();
+        let left = (T::ONE - t(powers.1)).sqrt();
         Adam {
             beta1: t(beta1),
             beta2: t(beta2),
@@ -196,7 +170,7 @@ impl<T: Wide> Adam<T> {
     }
 }
 
-impl<T: Wide> Rule<T> for Adam<T> {
+impl<T: Float> Rule<T> for Adam<T> {
     #[inline(always)]
     fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
         &self,
@@ -210,7 +184,7 @@ impl<T: Wide> Rule<T> for Adam<T> {
 }
 
 #[inline(always)]
-fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
+fn adam_run<const FMA: bool, T: Float, M: Stored<T>, G: Stored<T>>(
     rule: Adam<T>,
     grad: Option<&[G]>,
     param: &mut [M],
@@ -225,12 +199,12 @@ fn adam_run<const FMA: bool, T: Wide, M: Stored<T>, G: Stored<T>>(
         let v = beta2.fma::<FMA>(second.wide(), other2 * g * g);
         *first = M::narrow(m);
         *second = M::narrow(v);
-        p * keep - rate * (m / (v.root() + epsilon))
+        p * keep - rate * (m / (v.sqrt() + epsilon))
     });
 }
 
 simd_fn! {
-    fn one_run[T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>](rule: R, grad: Option<&[G]>, param: &mut [M],
+    fn one_run[T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>](rule: R, grad: Option<&[G]>, param: &mut [M],
         states: &mut [&mut [M]]) {
         rule.update::<FMA, M, G>(grad, param, states)
     }
@@ -258,7 +232,7 @@ impl<M: Copy> Table<M> {
     /// # Safety
     /// As [`Shared::part`].
     #[inline(always)]
-    unsafe fn run<T: Wide, G: Stored<T>, R: Rule<T>>(&self, rule: R, grad: Option<&[G]>, r: Range<usize>)
+    unsafe fn run<T: Float, G: Stored<T>, R: Rule<T>>(&self, rule: R, grad: Option<&[G]>, r: Range<usize>)
     where
         M: Stored<T>,
     {
@@ -271,7 +245,7 @@ impl<M: Copy> Table<M> {
 }
 
 /// Updates the whole parameter. Panics where lengths differ.
-pub fn dense<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
+pub fn dense<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     rule: R,
     grad: &[G],
     param: &mut [M],
@@ -287,7 +261,7 @@ pub fn dense<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
 }
 
 /// Updates the whole parameter by its states alone. Panics where lengths differ.
-pub fn idle<T: Wide, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states: &mut [&mut [M]]) {
+pub fn idle<T: Float, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states: &mut [&mut [M]]) {
     let n = param.len();
     let table = Table::new(param, states);
     // SAFETY: ranges are disjoint, and `ranges` returns before the slices can be used again.
@@ -295,13 +269,13 @@ pub fn idle<T: Wide, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states:
 }
 
 /// The rows of a gradient: row `rows[i]` of the parameter gets `grad[i * width..]`; other rows have none.
-struct Rows<'a, G> {
+struct GradientRows<'a, G> {
     rows: &'a [i64],
     grad: &'a [G],
     width: usize,
 }
 
-impl<G> Rows<'_, G> {
+impl<G> GradientRows<'_, G> {
     fn row(&self, i: usize) -> &[G] {
         &self.grad[i * self.width..(i + 1) * self.width]
     }
@@ -309,7 +283,7 @@ impl<G> Rows<'_, G> {
 
 /// Updates by rows that are strictly ascending and lie within the parameter (else it panics). `lazy`: the other rows
 /// stay as they are; otherwise their gradient is zero, which moves them by their states.
-pub fn sparse<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
+pub fn sparse<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     rule: R,
     rows: &[i64],
     grad: &[G],
@@ -325,7 +299,7 @@ pub fn sparse<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     assert!(grad.len() == width * rows.len());
     assert!(rows[0] >= 0 && rows[rows.len() - 1] < height as i64, "a row outside the parameter");
     assert!(rows.is_sorted_by(|a, b| a < b), "rows must ascend");
-    let from = Rows { rows, grad, width };
+    let from = GradientRows { rows, grad, width };
     let table = Table::new(param, states);
     let grain = (CHUNK / width).max(1);
     // SAFETY: rows are distinct, and every row belongs to one chunk.
@@ -357,10 +331,10 @@ pub fn sparse<T: Wide, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
 
 simd_fn! {
     /// The rows of one owner out of `owners`, in their order.
-    fn sgd_rows_of[T: Wide, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
+    fn sgd_rows_of[T: Float, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
         param: &Shared<M>) {
         for (i, (&row, grad)) in rows.iter().zip(grad.chunks_exact(width)).enumerate() {
-            // Rows lie anywhere: those that come soon are on their way already.
+            // GradientRows lie anywhere: those that come soon are on their way already.
             if let Some(&soon) = rows.get(i + AHEAD) {
                 param.prefetch((soon as usize).wrapping_mul(width), width);
             }
@@ -375,7 +349,7 @@ simd_fn! {
 }
 
 /// param[rows[i]] -= rate * grad[i]; rows come in any order and may repeat. Panics for a row outside the parameter.
-pub fn sgd_rows<T: Wide, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param: &mut [M]) {
+pub fn sgd_rows<T: Float, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param: &mut [M]) {
     if rows.is_empty() || grad.is_empty() {
         return;
     }
@@ -387,14 +361,14 @@ pub fn sgd_rows<T: Wide, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param:
 }
 
 /// Copies a master parameter to the narrow one.
-pub fn narrow<T: Wide, M: Stored<T>, P: Stored<T>>(from: &[M], to: &mut [P]) {
+pub fn narrow<T: Float, M: Stored<T>, P: Stored<T>>(from: &[M], to: &mut [P]) {
     assert_eq!(from.len(), to.len());
     pool::parts(to, CHUNK, |at, to| {
         to.iter_mut().zip(&from[at..]).for_each(|(t, f)| *t = P::narrow(f.wide()));
     });
 }
 
-/// The distinct rows in ascending order, and for each given row its place among them. Rows must lie in `0..height`.
+/// The distinct rows in ascending order, and for each given row its place among them. GradientRows must lie in `0..height`.
 pub fn distinct(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
     if height / 64 <= 4 * rows.len() + 1024 {
         return distinct_by_bits(rows, height);

@@ -1,8 +1,9 @@
 //! The rules of further optimizers: what each does to one element of a parameter and its states.
 
-use crate::optimizer::{each, Rule, Stored, Wide, CHUNK};
+use crate::optimizer::{each, Rule, Stored, CHUNK};
 use crate::pool;
 use crate::simd_fn;
+use crate::types::Float;
 
 /// Declares a rule: its numbers, its states, and the new parameter from gradient and parameter. A state stands for its
 /// element, to be read with `wide` and written with `M::narrow`.
@@ -15,7 +16,7 @@ macro_rules! rules {
             $($(#[$of])* pub $field: $ty),*
         }
 
-        impl<T: Wide> Rule<T> for $name<T> {
+        impl<T: Float> Rule<T> for $name<T> {
             #[inline(always)]
             fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
                 &self,
@@ -25,7 +26,7 @@ macro_rules! rules {
             ) {
                 // The slices are arguments, so that the compiler knows them apart.
                 #[inline(always)]
-                fn run<T: Wide, M: Stored<T>, G: Stored<T>>(
+                fn run<T: Float, M: Stored<T>, G: Stored<T>>(
                     rule: $name<T>,
                     grad: Option<&[G]>,
                     param: &mut [M],
@@ -42,7 +43,7 @@ macro_rules! rules {
 }
 
 #[inline(always)]
-fn greater<T: Wide>(a: T, b: T) -> T {
+fn greater<T: Float>(a: T, b: T) -> T {
     if a < b {
         b
     } else {
@@ -52,7 +53,7 @@ fn greater<T: Wide>(a: T, b: T) -> T {
 
 /// -1, 0 or 1.
 #[inline(always)]
-fn sign<T: Wide>(v: T) -> T {
+fn sign<T: Float>(v: T) -> T {
     if v > T::ZERO {
         T::ONE
     } else if v < T::ZERO {
@@ -67,14 +68,14 @@ rules! {
     Adagrad { rate: T, epsilon: T } [squares], |g, p| {
         let s = squares.wide() + g * g;
         *squares = M::narrow(s);
-        p - rate * g / (s.root() + epsilon)
+        p - rate * g / (s.sqrt() + epsilon)
     };
 
     /// Adagrad with a running mean of the squares.
     DecayedAdagrad { rate: T, decay: T, epsilon: T } [squares], |g, p| {
         let s = decay * squares.wide() + (T::ONE - decay) * g * g;
         *squares = M::narrow(s);
-        p - rate * g / (s.root() + epsilon)
+        p - rate * g / (s.sqrt() + epsilon)
     };
 
     /// Steps as large as the former ones were, by running means of squares of gradients and steps.
@@ -82,7 +83,7 @@ rules! {
         let s = rho * gradients.wide() + (T::ONE - rho) * g * g;
         *gradients = M::narrow(s);
         let before = steps.wide();
-        let step = ((before + epsilon) / (s + epsilon)).root() * g;
+        let step = ((before + epsilon) / (s + epsilon)).sqrt() * g;
         *steps = M::narrow(rho * before + (T::ONE - rho) * step * step);
         p - step
     };
@@ -91,7 +92,7 @@ rules! {
     Adamax { rate: T, beta1: T, beta2: T, epsilon: T } [mean, greatest], |g, p| {
         let m = beta1 * mean.wide() + (T::ONE - beta1) * g;
         *mean = M::narrow(m);
-        let n = greater(g.size(), beta2 * greatest.wide() + epsilon);
+        let n = greater(g.abs(), beta2 * greatest.wide() + epsilon);
         *greatest = M::narrow(n);
         p - rate * (m / n)
     };
@@ -100,7 +101,7 @@ rules! {
     RmsProp { rate: T, rho: T, epsilon: T, mu: T } [squares, momentum], |g, p| {
         let s = rho * squares.wide() + (T::ONE - rho) * g * g;
         *squares = M::narrow(s);
-        let m = mu * momentum.wide() + rate * g / (s + epsilon).root();
+        let m = mu * momentum.wide() + rate * g / (s + epsilon).sqrt();
         *momentum = M::narrow(m);
         p - m
     };
@@ -111,21 +112,21 @@ rules! {
         *squares = M::narrow(s);
         let average = rho * mean.wide() + (T::ONE - rho) * g;
         *mean = M::narrow(average);
-        let m = mu * momentum.wide() + rate * g / (s - average * average + epsilon).root();
+        let m = mu * momentum.wide() + rate * g / (s - average * average + epsilon).sqrt();
         *momentum = M::narrow(m);
         p - m
     };
 
-    /// Follow the regularised leader. `root`: the power is -0.5.
-    Ftrl { rate: T, l1: T, l2: T, power: T, root: bool } [squares, linear], |g, p| {
+    /// Follow the regularised leader. `square_root`: the power is -0.5.
+    Ftrl { rate: T, l1: T, l2: T, power: T, square_root: bool } [squares, linear], |g, p| {
         let before = squares.wide();
         let s = before + g * g;
         *squares = M::narrow(s);
-        let raised = |v: T| if root { v.root() } else { v.power(T::ZERO - power) };
+        let raised = |v: T| if square_root { v.sqrt() } else { v.pow(T::ZERO - power) };
         let (old, new) = (raised(before), raised(s));
         let l = linear.wide() + g - (new - old) / rate * p;
         *linear = M::narrow(l);
-        if l.size() > l1 {
+        if l.abs() > l1 {
             (l1 * sign(l) - l) / (new / rate + l2 + l2)
         } else {
             T::ZERO
@@ -139,7 +140,7 @@ rules! {
     ProximalAdagrad { rate: T, l1: T, l2: T } [squares], |g, p| {
         let s = squares.wide() + g * g;
         *squares = M::narrow(s);
-        proximal(p - rate * g / s.root(), rate, l1, l2)
+        proximal(p - rate * g / s.sqrt(), rate, l1, l2)
     };
 
     /// Momentum whose rate comes adapted to the parameter, with weight decay.
@@ -174,16 +175,16 @@ rules! {
 }
 
 #[inline(always)]
-fn proximal<T: Wide>(p: T, rate: T, l1: T, l2: T) -> T {
-    let shrunk = if l1 > T::ZERO { sign(p) * greater(p.size() - rate * l1, T::ZERO) } else { p };
+fn proximal<T: Float>(p: T, rate: T, l1: T, l2: T) -> T {
+    let shrunk = if l1 > T::ZERO { sign(p) * greater(p.abs() - rate * l1, T::ZERO) } else { p };
     shrunk / (T::ONE + rate * l2)
 }
 
-impl<T: Wide> Lamb<T> {
+impl<T: Float> Lamb<T> {
     /// Adam's unbiased step with the weights' decay.
     #[inline(always)]
     fn direction(&self, first: T, second: T, param: T) -> T {
-        (first / self.left1) / ((second / self.left2).root() + self.epsilon) + self.decay * param
+        (first / self.left1) / ((second / self.left2).sqrt() + self.epsilon) + self.decay * param
     }
 
     /// The norm of the direction over all elements. Panics where lengths differ.
@@ -195,7 +196,7 @@ impl<T: Wide> Lamb<T> {
 }
 
 simd_fn! {
-    fn direction_squares[T: Wide, M: Stored<T>](rule: Lamb<T>, param: &[M], first: &[M], second: &[M]) -> f64 {
+    fn direction_squares[T: Float, M: Stored<T>](rule: Lamb<T>, param: &[M], first: &[M], second: &[M]) -> f64 {
         let n = param.len();
         let (first, second) = (&first[..n], &second[..n]);
         sum_of::<T>(n, |i| rule.direction(first[i].wide(), second[i].wide(), param[i].wide()))
@@ -203,14 +204,14 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn squares_of[T: Wide, M: Stored<T>](x: &[M]) -> f64 {
+    fn squares_of[T: Float, M: Stored<T>](x: &[M]) -> f64 {
         sum_of::<T>(x.len(), |i| x[i].wide())
     }
 }
 
 /// The sum of squares in eight lanes of f64, which is the same at every level.
 #[inline(always)]
-fn sum_of<T: Wide>(n: usize, at: impl Fn(usize) -> T) -> f64 {
+fn sum_of<T: Float>(n: usize, at: impl Fn(usize) -> T) -> f64 {
     let mut lanes = [0f64; 8];
     let whole = n - n % 8;
     for i in (0..whole).step_by(8) {
@@ -239,6 +240,6 @@ fn by_chunks(n: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 
 }
 
 /// The norm of all elements.
-pub fn norm<T: Wide, M: Stored<T>>(x: &[M]) -> f64 {
+pub fn norm<T: Float, M: Stored<T>>(x: &[M]) -> f64 {
     by_chunks(x.len(), |r| squares_of::<T, M>(&x[r])).sqrt()
 }

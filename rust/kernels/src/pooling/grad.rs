@@ -9,13 +9,13 @@ use crate::conv::band::{share, Band};
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
 use crate::pooling::{counted, scan, Pool, Window};
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 /// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements.
 /// Where it lies is not to be foreseen: all are looked at, and nothing branches.
 #[inline(always)]
-fn first<T: Real>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
+fn first<T: Float>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
     let (mut found, mut any, mut some) = (0, false, false);
     scan(window, strides, |at| {
         let hit = x[at] == y;
@@ -26,7 +26,7 @@ fn first<T: Real>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> O
 }
 
 /// The gradient of `max_pool`: each output's goes to the first element of its window that equals the output.
-pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]) {
+pub fn max_pool_grad<T: Float>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]) {
     p.check(x.len(), y.len());
     assert!(dx.len() == x.len() && dy.len() == y.len());
     if p.regular() && !x.is_empty() && !y.is_empty() {
@@ -41,7 +41,7 @@ pub fn max_pool_grad<T: Real>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]
 }
 
 /// The gradient of `avg_pool`.
-pub fn avg_pool_grad<T: Real>(p: &Pool, dy: &[T], dx: &mut [T]) {
+pub fn avg_pool_grad<T: Float>(p: &Pool, dy: &[T], dx: &mut [T]) {
     p.check(dx.len(), dy.len());
     if p.regular() && !dx.is_empty() && !dy.is_empty() {
         return regular_grad(p, None, dy, dx);
@@ -58,7 +58,7 @@ const GROUP: usize = 8;
 simd_fn! {
     /// Hands the gradients `left` of a row of outputs `y` to the elements of `x` that equal them; what lies at an output's
     /// tap is `off` behind the output's place, in `x` as in `dx`.
-    fn take_row[T: Real](x: &[T], y: &[T], left: &mut [T], offsets: &[usize], dx: &mut [T]) {
+    fn take_row[T: Float](x: &[T], y: &[T], left: &mut [T], offsets: &[usize], dx: &mut [T]) {
         let (y, _) = y.as_chunks::<GROUP>();
         let (left, _) = left.as_chunks_mut::<GROUP>();
         for &off in offsets {
@@ -76,7 +76,7 @@ simd_fn! {
 
 simd_fn! {
     /// Adds the row `part` at every tap.
-    fn add_row[T: Real](part: &[T], offsets: &[usize], dx: &mut [T]) {
+    fn add_row[T: Float](part: &[T], offsets: &[usize], dx: &mut [T]) {
         let (part, _) = part.as_chunks::<GROUP>();
         for &off in offsets {
             for (dx, part) in dx[off..].as_chunks_mut::<GROUP>().0.iter_mut().zip(part) {
@@ -91,7 +91,7 @@ simd_fn! {
 simd_fn! {
     /// `dx` (plus, if `add`) = a row of a padded copy: each of its `step` parts of `pitch` elements has every `step`th
     /// column, the first `pad` columns are none of `dx`. Columns that no window reaches are zeros.
-    fn join_row[T: Real](row: &[T], step: usize, pad: usize, dx: &mut [T], add: bool) {
+    fn join_row[T: Float](row: &[T], step: usize, pad: usize, dx: &mut [T], add: bool) {
         let pitch = row.len() / step;
         let seen = row.len().saturating_sub(pad).min(dx.len());
         let (dx, beyond) = dx.split_at_mut(seen);
@@ -128,11 +128,11 @@ simd_fn! {
 }
 
 /// The gradient of regular windows: of their averages, or of the maxima `y` of `x`.
-fn regular_grad<T: Real>(p: &Pool, max: Option<(&[T], &[T])>, dy: &[T], dx: &mut [T]) {
+fn regular_grad<T: Float>(p: &Pool, max: Option<(&[T], &[T])>, dy: &[T], dx: &mut [T]) {
     let patches = p.patches(max.map_or(&[][..], |(x, _)| x));
     let ([gd, gh, gw], [id, ih, iw]) = (patches.grid, patches.size);
-    let band = Band::of(&patches);
-    let (size, offsets) = (band.size(&patches, gh), band.offsets(&patches, gh));
+    let band = Band::new(&patches);
+    let (size, offsets) = (band.elements(&patches, gh), band.offsets(&patches, gh));
     let (row, height, pitch) = (band.row(&patches), band.height(&patches, gh), band.pitch);
     let step = p.stride[2];
     let slices = size / (height * step * pitch);
@@ -197,7 +197,7 @@ fn regular_grad<T: Real>(p: &Pool, max: Option<(&[T], &[T])>, dy: &[T], dx: &mut
 /// One plane of an input's gradient.
 struct Sums<T>(*mut T);
 
-impl<T: Real> Sums<T> {
+impl<T: Float> Sums<T> {
     #[inline(always)]
     fn add(&self, e: usize, v: T) {
         // SAFETY: only `grad`'s callers have one, and they pass offsets of a window or of the plane.
@@ -206,7 +206,7 @@ impl<T: Real> Sums<T> {
 }
 
 /// Zeros `dx` and calls `f(strides, plane, output, windows, add)` for every output, planes in parallel.
-fn grad<T: Real>(
+fn grad<T: Float>(
     p: &Pool,
     dx: &mut [T],
     f: impl Fn([usize; 3], (usize, usize, usize), usize, [&Window; 3], &Sums<T>) + Sync,
@@ -233,7 +233,7 @@ fn grad<T: Real>(
 }
 
 /// The gradient of `max_pool_with_index`; indices outside of the plane are passed over.
-pub fn max_pool_with_index_grad<T: Real>(p: &Pool, mask: &[i32], dy: &[T], dx: &mut [T]) {
+pub fn max_pool_with_index_grad<T: Float>(p: &Pool, mask: &[i32], dy: &[T], dx: &mut [T]) {
     p.check(dx.len(), dy.len());
     assert!(mask.len() == dy.len());
     let size = p.in_size.iter().product::<usize>();

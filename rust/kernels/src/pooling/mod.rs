@@ -8,7 +8,7 @@ use crate::conv::band::{lanes, share, Band};
 use crate::conv::patches::Patches;
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::simd::vector::{Real, Vector};
+use crate::types::{Float, Vector};
 
 /// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Pool {
         }
     }
     /// The input as patches of one channel a "image", for pooling of planes and volumes.
-    pub(crate) fn patches<T: Real>(&self, x: &[T]) -> Patches<T> {
+    pub(crate) fn patches<T: Float>(&self, x: &[T]) -> Patches<T> {
         let [d, h, w] = self.in_size;
         let [kd, kh, kw] = self.kernel;
         let at = |k: usize, axis: usize| k as isize - self.pad[axis] as isize;
@@ -168,25 +168,25 @@ pub(crate) fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(
     }
 }
 
-fn lowest<T: Real>() -> T {
+fn lowest<T: Float>() -> T {
     T::from_f64(-f32::MAX as f64)
 }
 
-pub(crate) fn counted<T: Real>(w: [&Window; 3]) -> T {
+pub(crate) fn counted<T: Float>(w: [&Window; 3]) -> T {
     T::from_f64(w.iter().map(|w| w.counted).product::<isize>() as f64)
 }
 
 /// `y` = the maximum of each window.
-pub fn max_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+pub fn max_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T]) {
     pool(p, x, y, true)
 }
 
 /// `y` = the average of each window.
-pub fn avg_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T]) {
+pub fn avg_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T]) {
     pool(p, x, y, false)
 }
 
-fn pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+fn pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     p.check(x.len(), y.len());
     if y.is_empty() {
         return;
@@ -255,11 +255,11 @@ crate::by_level! {
 }
 
 /// Planes and volumes: rows of a padded copy, a vector of outputs at a time.
-fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+fn regular_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     let patches = p.patches(x);
     let [gd, gh, gw] = patches.grid;
-    let band = Band::of(&patches);
-    let (size, offsets) = (band.size(&patches, gh), band.offsets(&patches, gh));
+    let band = Band::new(&patches);
+    let (size, offsets) = (band.elements(&patches, gh), band.offsets(&patches, gh));
     let row = band.row(&patches);
     let [slices, rows, cols] = [p.windows(0), p.windows(1), p.windows(2)];
     let sizes: Vec<T> = cols.iter().map(|w| T::from_f64(w.counted as f64)).collect();
@@ -287,7 +287,7 @@ fn regular_pool<T: Real>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
 
 /// `max_pool` that also says where: `mask` is the element's index in its plane (row-major), -1 where no element is
 /// above -FLT_MAX.
-pub fn max_pool_with_index<T: Real>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
+pub fn max_pool_with_index<T: Float>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
     p.check(x.len(), y.len());
     assert!(mask.len() == y.len());
     if y.is_empty() {

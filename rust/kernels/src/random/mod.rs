@@ -35,7 +35,7 @@ simd_fn! {
 }
 
 /// f32 or f64, the types of libstdc++'s real distributions here.
-pub trait Real: Number {
+pub trait RandomFloat: Number {
     fn canonical(words: &[u64], out: &mut [Self]);
     /// (2u - 1)^2 + (2v - 1)^2 and so on: the polar method's arithmetic, one call per pair.
     fn polar(next: impl FnMut() -> Self) -> (Self, Self);
@@ -45,7 +45,7 @@ pub trait Real: Number {
 
 macro_rules! real {
     ($t:ident, $canonical:ident) => {
-        impl Real for $t {
+        impl RandomFloat for $t {
             fn canonical(words: &[u64], out: &mut [$t]) {
                 $canonical(words, out)
             }
@@ -76,12 +76,12 @@ real!(f32, canonical_f32);
 real!(f64, canonical_f64);
 
 /// `std::uniform_real_distribution<T>(low, high)`.
-pub fn uniform<T: Real>(engine: &mut Mt64, low: T, high: T, out: &mut [T]) {
+pub fn uniform<T: RandomFloat>(engine: &mut Mt64, low: T, high: T, out: &mut [T]) {
     uniform_then(engine, low, high, out, |v| v);
 }
 
 /// The same, and what becomes of each number.
-fn uniform_then<T: Real>(engine: &mut Mt64, low: T, high: T, out: &mut [T], f: impl Fn(T) -> T + Sync) {
+fn uniform_then<T: RandomFloat>(engine: &mut Mt64, low: T, high: T, out: &mut [T], f: impl Fn(T) -> T + Sync) {
     let span = high.sub(low);
     engine.fill(out, |words, part| {
         T::canonical(words, part);
@@ -90,9 +90,9 @@ fn uniform_then<T: Real>(engine: &mut Mt64, low: T, high: T, out: &mut [T], f: i
 }
 
 /// `std::normal_distribution<T>(mean, std)`: the polar method, the second of each pair handed out first.
-pub fn normal<T: Real>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
+pub fn normal<T: RandomFloat>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
     let mut next = || {
-        let mut v = [T::zero()];
+        let mut v = [T::ZERO];
         T::canonical(&[engine.next_u64()], &mut v);
         v[0]
     };
@@ -106,8 +106,8 @@ pub fn normal<T: Real>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
 }
 
 /// Paddle's truncated_gaussian_random: a normal distribution cut at two standard deviations.
-pub fn truncated_normal<T: Real>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
-    uniform_then(engine, T::from_f64(f32::MIN_POSITIVE as f64), T::one(), out, |v| v.truncated(mean, std));
+pub fn truncated_normal<T: RandomFloat>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
+    uniform_then(engine, T::from_f64(f32::MIN_POSITIVE as f64), T::ONE, out, |v| v.truncated(mean, std));
 }
 
 /// `std::uniform_int_distribution<int64_t>(low, high)` (for int32 the numbers are the same); `high` belongs to the range.
@@ -197,7 +197,7 @@ pub fn dropped<T: Number>(x: &[T], mask: &[u8], keep: f32, out: &mut [T]) {
         if m != 0 {
             v
         } else {
-            T::zero()
+            T::ZERO
         }
     });
 }

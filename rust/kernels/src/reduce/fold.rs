@@ -18,7 +18,7 @@ pub struct Min;
 impl<T: Number> Fold<T> for Sum {
     #[inline(always)]
     fn start() -> T {
-        T::zero()
+        T::ZERO
     }
     #[inline(always)]
     fn fold(acc: T, x: T) -> T {
@@ -28,7 +28,7 @@ impl<T: Number> Fold<T> for Sum {
 impl<T: Number> Fold<T> for Prod {
     #[inline(always)]
     fn start() -> T {
-        T::one()
+        T::ONE
     }
     #[inline(always)]
     fn fold(acc: T, x: T) -> T {

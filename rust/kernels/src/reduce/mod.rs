@@ -134,7 +134,7 @@ fn over_axes<T: Number, F: Fold<T>>(x: &[T], shape: &[usize], axes: &[bool], out
         let reduced = groups.remove(g).0;
         let from: &[T] = owned.as_deref().unwrap_or(x);
         if groups.iter().any(|g| g.1) {
-            let mut next = vec![T::zero(); outer * inner];
+            let mut next = vec![T::ZERO; outer * inner];
             pass::<T, F>(from, outer, reduced, inner, &mut next);
             owned = Some(next);
         } else {

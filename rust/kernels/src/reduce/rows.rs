@@ -107,7 +107,7 @@ pub(super) fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: u
             some_rows::<T, F>(first, part, helps, |i| &x[i * reduced..(i + 1) * reduced]);
         });
     }
-    let mut partial = vec![T::zero(); outer * blocks];
+    let mut partial = vec![T::ZERO; outer * blocks];
     pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
         some_rows::<T, F>(first, part, helps, |i| {
             let (o, b) = (i / blocks, i % blocks);

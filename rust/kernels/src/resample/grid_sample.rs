@@ -147,7 +147,7 @@ pub fn sample_grad<T: Number>(
         assert_eq!(dx.len(), x.len());
         // A channel at a time: the pixels are found again for each, which costs less than a table of them.
         pool::parts(dx, from.max(1), |start, dx| {
-            dx.fill(T::zero());
+            dx.fill(T::ZERO);
             let plane = start / from.max(1);
             let (grid, d) = (&grid[plane / c * to * 2..][..to * 2], &d[plane * to..(plane + 1) * to]);
             for (at, &d) in grid.chunks_exact(2).zip(d) {

@@ -3,9 +3,9 @@
 //! both, and no two threads ever add to one element.
 
 use crate::pool::{self, Shared};
-use crate::simd::vector::Real;
 use crate::simd_fn;
 use crate::softmax::CHUNK;
+use crate::types::Float;
 use std::ops::Range;
 
 /// How a result is made of the elements around its place.
@@ -84,7 +84,7 @@ fn room<T>(n: usize) -> Option<Vec<T>> {
     v.try_reserve_exact(n).ok().map(|()| v)
 }
 
-impl<T: Real> Taps<T> {
+impl<T: Float> Taps<T> {
     /// `None`: there is no memory for so many.
     pub fn new(axis: &Axis, method: Method) -> Option<Taps<T>> {
         let each = match method {
@@ -131,7 +131,7 @@ impl<T: Real> Taps<T> {
         self.start.len() - 1
     }
 
-    fn of(&self, i: usize) -> (&[usize], &[T]) {
+    fn taps_of(&self, i: usize) -> (&[usize], &[T]) {
         let r = self.start[i]..self.start[i + 1];
         (&self.index[r.clone()], &self.weight[r])
     }
@@ -144,7 +144,7 @@ impl<T: Real> Taps<T> {
         start.push(0);
         for a in 0..self.output() {
             for b in 0..inner.output() {
-                let (outer, inner_taps) = (self.of(a), inner.of(b));
+                let (outer, inner_taps) = (self.taps_of(a), inner.taps_of(b));
                 for (&i, &v) in outer.0.iter().zip(outer.1) {
                     for (&k, &w) in inner_taps.0.iter().zip(inner_taps.1) {
                         index.push(i * inner.input + k);
@@ -172,7 +172,7 @@ impl<T: Real> Taps<T> {
         index.resize(n, 0);
         weight.resize(n, T::ZERO);
         for i in 0..self.output() {
-            let (from, weights) = self.of(i);
+            let (from, weights) = self.taps_of(i);
             for (&k, &w) in from.iter().zip(weights) {
                 (index[next[k]], weight[next[k]]) = (i, w);
                 next[k] += 1;
@@ -184,7 +184,7 @@ impl<T: Real> Taps<T> {
 
 simd_fn! {
     /// `out` = the sum of `weight * x[at..]`, all as long as `out`.
-    fn combine[T: Real](x: &[T], at: &[usize], weights: &[T], step: usize, out: &mut [T]) {
+    fn combine[T: Float](x: &[T], at: &[usize], weights: &[T], step: usize, out: &mut [T]) {
         let n = out.len();
         let part = |k: usize| &x[at[k] * step..at[k] * step + n];
         match weights.len() {
@@ -204,7 +204,7 @@ simd_fn! {
 
 simd_fn! {
     /// `out[i]` = the sum of `weight * row[at]` over two taps each.
-    fn gather_two[T: Real](row: &[T], taps: &Taps<T>, out: &mut [T]) {
+    fn gather_two[T: Float](row: &[T], taps: &Taps<T>, out: &mut [T]) {
         assert!(row.len() == taps.input && taps.each == Some(2));
         for ((o, at), w) in out.iter_mut().zip(taps.index.chunks_exact(2)).zip(taps.weight.chunks_exact(2)) {
             // SAFETY: every index is less than `input`, which is the row's length.
@@ -216,7 +216,7 @@ simd_fn! {
 
 simd_fn! {
     /// The same over four taps each.
-    fn gather_four[T: Real](row: &[T], taps: &Taps<T>, out: &mut [T]) {
+    fn gather_four[T: Float](row: &[T], taps: &Taps<T>, out: &mut [T]) {
         assert!(row.len() == taps.input && taps.each == Some(4));
         for ((o, at), w) in out.iter_mut().zip(taps.index.chunks_exact(4)).zip(taps.weight.chunks_exact(4)) {
             let mut sum = T::ZERO;
@@ -230,14 +230,14 @@ simd_fn! {
 }
 
 /// One row of results of one row of elements, `inner` numbers each.
-fn along<T: Real>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
+fn along<T: Float>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
     match taps.each {
         Some(2) if inner == 1 => return gather_two(row, taps, out),
         Some(4) if inner == 1 => return gather_four(row, taps, out),
         _ => {}
     }
     for (i, out) in out.chunks_exact_mut(inner).enumerate() {
-        let (at, weights) = taps.of(i);
+        let (at, weights) = taps.taps_of(i);
         if inner == 1 {
             out[0] = at.iter().zip(weights).fold(T::ZERO, |sum, (&k, &w)| sum + w * row[k]);
         } else {
@@ -247,7 +247,7 @@ fn along<T: Real>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
 }
 
 /// `y` = `x` resampled: images of `rows` x `cols` x `inner` numbers.
-pub fn resample<T: Real>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], y: &mut [T]) {
+pub fn resample<T: Float>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], y: &mut [T]) {
     let (wide, width) = (cols.input * inner, cols.output() * inner);
     let (from, to) = (rows.input * wide, rows.output() * width);
     if y.is_empty() {
@@ -263,7 +263,7 @@ pub fn resample<T: Real>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], 
             let image = &x[r / rows.output() * from..][..from];
             // SAFETY: every row of results is one chunk's.
             let out = unsafe { results.part(r * width..(r + 1) * width) };
-            let (at, weights) = rows.of(r % rows.output());
+            let (at, weights) = rows.taps_of(r % rows.output());
             match (at, weights) {
                 (&[k], &[w]) if w == T::from_f64(1.0) => along(&image[k * wide..(k + 1) * wide], cols, inner, out),
                 _ => {
@@ -277,7 +277,7 @@ pub fn resample<T: Real>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], 
 }
 
 /// The same for taps of one element each ([`Method::Nearest`], [`Taps::picked`]): elements of any type are copied.
-pub fn pick<T: Copy + Send + Sync, W: Real>(rows: &Taps<W>, cols: &Taps<W>, inner: usize, x: &[T], y: &mut [T]) {
+pub fn pick<T: Copy + Send + Sync, W: Float>(rows: &Taps<W>, cols: &Taps<W>, inner: usize, x: &[T], y: &mut [T]) {
     let (wide, width) = (cols.input * inner, cols.output() * inner);
     let (from, to) = (rows.input * wide, rows.output() * width);
     if y.is_empty() {
@@ -298,7 +298,7 @@ pub fn pick<T: Copy + Send + Sync, W: Real>(rows: &Taps<W>, cols: &Taps<W>, inne
     pool::parts(y, (CHUNK / width).max(1) * width, |start, y| {
         for (i, y) in y.chunks_exact_mut(width).enumerate() {
             let r = start / width + i;
-            let row = &x[r / rows.output() * from + rows.of(r % rows.output()).0[0] * wide..][..wide];
+            let row = &x[r / rows.output() * from + rows.taps_of(r % rows.output()).0[0] * wide..][..wide];
             let (before, behind) = y.split_at_mut(run.start * inner);
             let (middle, behind) = behind.split_at_mut(run.len() * inner);
             one(row, before, &cols.index[..run.start]);

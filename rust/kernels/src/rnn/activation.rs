@@ -1,8 +1,8 @@
 //! The activations that recurrent operators may be told.
 
 use crate::rnn::gates::sigmoid;
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -14,7 +14,7 @@ pub enum Act {
 
 simd_fn! {
     /// Of arguments within -40 and 13, as Paddle's networks of 1.x have them: above, the result is that of 13.
-    fn sigmoids[T: Real](x: &mut [T]) {
+    fn sigmoids[T: Float](x: &mut [T]) {
         let (low, high) = (T::from_f64(-40.0), T::from_f64(13.0));
         for x in x.iter_mut() {
             let v = if *x < low { low } else { *x };
@@ -24,7 +24,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    fn tanhs[T: Real](x: &mut [T]) {
+    fn tanhs[T: Float](x: &mut [T]) {
         for x in x.iter_mut() {
             *x = x.tanh_::<FMA>();
         }
@@ -32,7 +32,7 @@ simd_fn! {
 }
 
 impl Act {
-    pub fn apply<T: Real>(self, x: &mut [T]) {
+    pub fn apply<T: Float>(self, x: &mut [T]) {
         match self {
             Act::Identity => {}
             Act::Sigmoid => sigmoids(x),
@@ -42,7 +42,7 @@ impl Act {
     }
 
     /// `d` times the derivative, by the activation's result.
-    pub fn grad<T: Real>(self, y: &[T], d: &mut [T]) {
+    pub fn grad<T: Float>(self, y: &[T], d: &mut [T]) {
         let each = d.iter_mut().zip(y);
         match self {
             Act::Identity => {}

@@ -2,8 +2,8 @@
 //! scores of the first tag, row 1 of the last, the others those of what follows each tag. In probabilities, which are
 //! brought back to a sum of 1 at each step.
 
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 const LANES: usize = 16;
 
@@ -30,7 +30,7 @@ pub struct Sequence<'a, T> {
 
 simd_fn! {
     /// The exponentials of rows, less the largest of each, which goes to `tops`.
-    pub fn exps[T: Real](x: &[T], tags: usize, to: &mut [T], tops: &mut [T]) {
+    pub fn exps[T: Float](x: &[T], tags: usize, to: &mut [T], tops: &mut [T]) {
         for ((row, to), top) in x.chunks_exact(tags).zip(to.chunks_exact_mut(tags)).zip(tops) {
             let mut lanes = [T::from_f64(f64::NEG_INFINITY); LANES];
             for part in row.chunks(LANES) {
@@ -47,7 +47,7 @@ simd_fn! {
 }
 
 #[inline(always)]
-fn sum<T: Real>(x: &[T]) -> T {
+fn sum<T: Float>(x: &[T]) -> T {
     let mut lanes = [T::ZERO; LANES];
     for part in x.chunks_exact(LANES) {
         for l in 0..LANES {
@@ -59,7 +59,7 @@ fn sum<T: Real>(x: &[T]) -> T {
 
 /// Divides by the sum; gives the sum, or nothing if it is 0. NaN passes, as it does everywhere.
 #[inline(always)]
-fn normalize<T: Real>(x: &mut [T]) -> Option<T> {
+fn normalize<T: Float>(x: &mut [T]) -> Option<T> {
     let total = sum(x);
     if total <= T::ZERO {
         return None;
@@ -70,7 +70,7 @@ fn normalize<T: Real>(x: &mut [T]) -> Option<T> {
 
 /// `to = a w`, the rows of `w` as long as `to`, which is whole vectors.
 #[inline(always)]
-fn product<T: Real, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
+fn product<T: Float, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
     let stride = to.len();
     for (at, to) in to.chunks_exact_mut(LANES).enumerate() {
         let mut lanes = [T::ZERO; LANES];
@@ -87,7 +87,7 @@ fn product<T: Real, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
 simd_fn! {
     /// The logarithm of the sum over all tags of all steps, less that of `tops`; `alpha` gets the probabilities of what came
     /// before each tag.
-    fn forward[T: Real](c: &mut Chains<T>, x_exps: &[T], steps: usize, alpha: &mut [T]) -> Option<f64> {
+    fn forward[T: Float](c: &mut Chains<T>, x_exps: &[T], steps: usize, alpha: &mut [T]) -> Option<f64> {
         let (n, stride) = (c.tags, c.stride);
         let (now, next) = (&mut c.now[..stride], &mut c.next[..stride]);
         let mut found = 0.0;
@@ -113,7 +113,7 @@ simd_fn! {
 
 simd_fn! {
     /// See [`Chains::grad`].
-    fn backward[T: Real](c: &mut Chains<T>, s: &Sequence<T>, alpha: &[T], d: T, dx: &mut [T]) -> Option<()> {
+    fn backward[T: Float](c: &mut Chains<T>, s: &Sequence<T>, alpha: &[T], d: T, dx: &mut [T]) -> Option<()> {
         let (n, stride, steps) = (c.tags, c.stride, s.labels.len());
         let (now, next) = (&mut c.now[..stride], &mut c.next[..stride]);
         now.copy_from_slice(&c.w[stride..2 * stride]);
@@ -151,7 +151,7 @@ simd_fn! {
     }
 }
 
-impl<T: Real> Chains<T> {
+impl<T: Float> Chains<T> {
     /// `w_exps` are the exponentials of the changes.
     pub fn new(tags: usize, w_exps: &[T]) -> Chains<T> {
         let stride = tags.next_multiple_of(LANES);
@@ -228,7 +228,7 @@ pub struct Viterbi<T> {
 
 simd_fn! {
     /// `best[i] = max(score[j] + w[j, i])`, and the first such `j`.
-    fn step[T: Real](score: &[T], w: &[T], best: &mut [T], from: &mut [u32]) {
+    fn step[T: Float](score: &[T], w: &[T], best: &mut [T], from: &mut [u32]) {
         let stride = best.len();
         for (at, (best, from)) in best.chunks_exact_mut(LANES).zip(from.chunks_exact_mut(LANES)).enumerate() {
             let (mut top, mut which) = ([T::from_f64(f64::MIN); LANES], [0u32; LANES]);
@@ -247,7 +247,7 @@ simd_fn! {
     }
 }
 
-impl<T: Real> Viterbi<T> {
+impl<T: Float> Viterbi<T> {
     pub fn new(tags: usize, w: &[T]) -> Viterbi<T> {
         let padded = Chains::new(tags, w);
         let Chains { stride, w, now: score, next: best, .. } = padded;

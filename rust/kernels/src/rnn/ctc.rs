@@ -2,9 +2,9 @@
 //! blanks between them and repetitions, summed over all alignments forwards and backwards. In logarithms, and in f64
 //! whatever the scores are, as sums of thousands of steps are large numbers of which the differences count.
 
-use crate::functions::Real as _;
-use crate::simd::vector::Real;
+use crate::functions::exponential::Exponential;
 use crate::simd_fn;
+use crate::types::Float;
 
 /// Below every logarithm of a probability, but finite, so that differences with it are numbers.
 const FLOOR: f64 = -1e300;
@@ -29,7 +29,7 @@ simd_fn! {
 
 simd_fn! {
     /// The logarithm of the sum of the exponentials.
-    fn log_sum[T: Real](x: &[T]) -> f64 {
+    fn log_sum[T: Float](x: &[T]) -> f64 {
         const LANES: usize = 16;
         let top = x.iter().fold(T::from_f64(f64::NEG_INFINITY), |m, &v| if v > m { v } else { m });
         let mut lanes = [T::ZERO; LANES];
@@ -49,7 +49,7 @@ simd_fn! {
 
 simd_fn! {
     /// `to = exp(x - log_sum)`
-    fn softmax[T: Real](x: &[T], log_sum: T, to: &mut [T]) {
+    fn softmax[T: Float](x: &[T], log_sum: T, to: &mut [T]) {
         for (o, &v) in to.iter_mut().zip(x) {
             *o = (v - log_sum).exp_::<FMA>();
         }
@@ -63,7 +63,7 @@ fn least(labels: &[usize]) -> usize {
 
 /// Minus the logarithm of the probability of `labels`, where `row(t)` has the scores of step `t` of `steps`. `grad` gets, for
 /// each step, the gradient to the scores. Where no alignment fits the steps both are 0, as in warp-ctc.
-pub fn loss<'a, T: Real>(
+pub fn loss<'a, T: Float>(
     steps: usize,
     row: impl Fn(usize) -> &'a [T],
     labels: &[usize],

@@ -1,10 +1,10 @@
 //! One step of one row of a recurrent network: from the sums of its gates to the new state, and back.
 
-use crate::simd::vector::Real;
 use crate::simd_fn;
+use crate::types::Float;
 
 #[inline(always)]
-pub(crate) fn sigmoid<const FMA: bool, T: Real>(x: T) -> T {
+pub(crate) fn sigmoid<const FMA: bool, T: Float>(x: T) -> T {
     T::ONE / (T::ONE + (T::ZERO - x).exp_::<FMA>())
 }
 
@@ -26,7 +26,7 @@ fn three<T>(gates: &mut [T], h: usize) -> [&mut [T]; 3] {
 
 simd_fn! {
     /// `z` becomes tanh(z).
-    pub(crate) fn tanh_step[T: Real](z: &mut [T]) {
+    pub(crate) fn tanh_step[T: Float](z: &mut [T]) {
         for z in z.iter_mut() {
             *z = z.tanh_::<FMA>();
         }
@@ -35,7 +35,7 @@ simd_fn! {
 
 simd_fn! {
     /// `z` becomes max(z, 0), NaN 0.
-    pub(crate) fn relu_step[T: Real](z: &mut [T]) {
+    pub(crate) fn relu_step[T: Float](z: &mut [T]) {
         for z in z.iter_mut() {
             *z = if *z > T::ZERO { *z } else { T::ZERO };
         }
@@ -44,7 +44,7 @@ simd_fn! {
 
 simd_fn! {
     /// Gates i, f, g, o: from sums to activations; `before` to `cell`, and the hidden state.
-    pub(crate) fn lstm_step[T: Real](gates: &mut [T], before: &[T], cell: &mut [T], hidden: &mut [T]) {
+    pub(crate) fn lstm_step[T: Float](gates: &mut [T], before: &[T], cell: &mut [T], hidden: &mut [T]) {
         let n = hidden.len();
         let [i, f, g, o] = four(gates, n);
         let (before, cell) = (&before[..n], &mut cell[..n]);
@@ -63,7 +63,7 @@ simd_fn! {
 simd_fn! {
     /// Gates r, z, c: from the input's sums, with the state's sums `own`, to activations. `hidden` becomes the new state,
     /// `inner` the state's sum of the candidate.
-    pub(crate) fn gru_step[T: Real](gates: &mut [T], own: &[T], inner: &mut [T], hidden: &mut [T]) {
+    pub(crate) fn gru_step[T: Float](gates: &mut [T], own: &[T], inner: &mut [T], hidden: &mut [T]) {
         let n = hidden.len();
         let [r, z, c] = three(gates, n);
         let (own_r, own_z, own_c) = (&own[..n], &own[n..2 * n], &own[2 * n..3 * n]);
@@ -80,7 +80,7 @@ simd_fn! {
 
 simd_fn! {
     /// `d` is the gradient of the sum behind tanh; `carry` is taken up and left zero.
-    pub(crate) fn tanh_step_grad[T: Real](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
+    pub(crate) fn tanh_step_grad[T: Float](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
         let n = d.len();
         let (y, dout, carry) = (&y[..n], &dout[..n], &mut carry[..n]);
         for k in 0..n {
@@ -92,7 +92,7 @@ simd_fn! {
 
 simd_fn! {
     /// As `tanh_step_grad`, behind relu.
-    pub(crate) fn relu_step_grad[T: Real](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
+    pub(crate) fn relu_step_grad[T: Float](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
         let n = d.len();
         let (y, dout, carry) = (&y[..n], &dout[..n], &mut carry[..n]);
         for k in 0..n {
@@ -105,7 +105,7 @@ simd_fn! {
 simd_fn! {
     /// `d` gets the gradients of the sums of i, f, g, o. `carry` (of the hidden state) is taken up and left zero, `dcell`
     /// becomes the gradient of the cell before.
-    pub(crate) fn lstm_step_grad[T: Real](
+    pub(crate) fn lstm_step_grad[T: Float](
         gates: &[T], before: &[T], cell: &[T], dout: &[T], carry: &mut [T], dcell: &mut [T], d: &mut [T]
     ) {
         let n = carry.len();
@@ -129,7 +129,7 @@ simd_fn! {
 simd_fn! {
     /// `d` gets the gradients of the sums of r, z, c, `dinner` those of the state's part of them. `carry` becomes what the
     /// state before gets directly.
-    pub(crate) fn gru_step_grad[T: Real](
+    pub(crate) fn gru_step_grad[T: Float](
         gates: &[T], inner: &[T], before: &[T], dout: &[T], carry: &mut [T], d: &mut [T], dinner: &mut [T]
     ) {
         let n = carry.len();

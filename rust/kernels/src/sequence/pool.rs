@@ -2,7 +2,7 @@
 //! the matrix.
 
 use crate::pool::{self, Shared};
-use crate::simd::vector::Real;
+use crate::types::Float;
 
 /// Elements of one part of a parallel pass.
 const CHUNK: usize = 1 << 14;
@@ -20,7 +20,7 @@ pub enum Pooling {
 }
 
 impl Pooling {
-    fn scale<T: Real>(self, length: usize) -> T {
+    fn scale<T: Float>(self, length: usize) -> T {
         match self {
             Pooling::Average => T::ONE / T::from_f64(length as f64),
             Pooling::Sqrt => T::ONE / T::from_f64((length as f64).sqrt()),
@@ -37,7 +37,7 @@ fn grain(starts: &[usize], width: usize) -> usize {
 }
 
 /// One row for each sequence; `pad` for empty ones. `index` gets the row of each maximum (-1 for an empty sequence).
-pub fn pool<T: Real>(
+pub fn pool<T: Float>(
     kind: Pooling,
     starts: &[usize],
     width: usize,
@@ -62,7 +62,7 @@ pub fn pool<T: Real>(
     });
 }
 
-fn one<T: Real>(
+fn one<T: Float>(
     kind: Pooling,
     rows: std::ops::Range<usize>,
     width: usize,
@@ -118,7 +118,7 @@ fn one<T: Real>(
 }
 
 /// The gradient of `pool`. `index` is needed for `Max`.
-pub fn pool_grad<T: Real>(
+pub fn pool_grad<T: Float>(
     kind: Pooling,
     starts: &[usize],
     width: usize,

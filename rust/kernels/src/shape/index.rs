@@ -87,7 +87,7 @@ pub fn pick_columns_grad<T: Number>(dout: &[T], width: usize, ids: &[i64], dx: &
     assert_eq!(dx.len() / width * n, dout.len());
     pool::parts(dx, (GRAIN / width.max(n)).max(1) * width, |start, part| {
         for (r, row) in part.chunks_exact_mut(width).enumerate() {
-            row.fill(T::zero());
+            row.fill(T::ZERO);
             let from = &dout[(start / width + r) * n..][..n];
             from.iter().zip(ids).for_each(|(&v, &id)| row[id as usize] = row[id as usize].add(v));
         }
@@ -182,7 +182,7 @@ pub fn gather_grad<T: Number, I: Index>(
     check(ids, height, padding)?;
     let dealt = deal(ids, height, width, padding);
     let stream = simd::streams(std::mem::size_of_val(grad)) && width * std::mem::size_of::<T>() >= 64;
-    let zeros = vec![T::zero(); width];
+    let zeros = vec![T::ZERO; width];
     pool::parts(grad, dealt.rows() * width, |start, part| {
         let groups = dealt.group(start / width, part.len() / width);
         let mut sum = if stream { zeros.clone() } else { Vec::new() };
@@ -196,7 +196,7 @@ pub fn gather_grad<T: Number, I: Index>(
             at = end;
             let line = |p: u32| &dout[p as usize * width..(p as usize + 1) * width];
             match (positions, stream) {
-                ([], false) => row.fill(T::zero()),
+                ([], false) => row.fill(T::ZERO),
                 ([], true) => simd::stream(&zeros, row),
                 ([one], false) => row.copy_from_slice(line(*one)),
                 ([one], true) => simd::stream(line(*one), row),
@@ -252,7 +252,7 @@ pub fn merge_rows<T: Number>(rows: &[i64], values: &[T], width: usize) -> (Vec<i
         }
     }
     starts.push(order.len());
-    let mut sums = vec![T::zero(); merged.len() * width];
+    let mut sums = vec![T::ZERO; merged.len() * width];
     let grain = (GRAIN / width.max(1)).max(1);
     if !sums.is_empty() {
         pool::parts(&mut sums, grain * width, |start, part| {
@@ -296,7 +296,7 @@ pub fn scatter<T: Number, I: Index>(
     // A large table of which little changes is not worth grouping.
     if updates.len() < 4 * GRAIN || height > 4 * ids.len() {
         if mode == Scatter::Replace {
-            ids.iter().for_each(|&id| out[at(id)..at(id) + width].fill(T::zero()));
+            ids.iter().for_each(|&id| out[at(id)..at(id) + width].fill(T::ZERO));
         }
         for (p, &id) in ids.iter().enumerate() {
             let row = &mut out[at(id)..at(id) + width];
@@ -318,7 +318,7 @@ pub fn scatter<T: Number, I: Index>(
                 (Scatter::Overwrite, [.., last]) => row.copy_from_slice(line(*last as usize)),
                 (_, all) => {
                     if mode == Scatter::Replace {
-                        row.fill(T::zero());
+                        row.fill(T::ZERO);
                     }
                     all.iter().for_each(|&p| add_to(row, line(p as usize)));
                 }

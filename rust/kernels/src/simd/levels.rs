@@ -1,17 +1,20 @@
 //! The vectors of f32 and f64 at each level.
 
-use crate::simd::vector::{Lanes, Real};
+use crate::simd::vector::Lanes;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::x86::{F32x16, F32x8, F64x4, F64x8};
+use crate::types::Float;
 
-macro_rules! real {
+macro_rules! float {
     ($t:ty, $base:ty, $avx2:ty, $avx512:ty) => {
-        impl Real for $t {
-            const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
+        impl Float for $t {
             #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
+            fn sqrt(self) -> $t {
+                <$t>::sqrt(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> $t {
+                <$t>::abs(self)
             }
             type Base = $base;
             #[cfg(target_arch = "x86_64")]
@@ -25,5 +28,5 @@ macro_rules! real {
         }
     };
 }
-real!(f32, Lanes<f32, 4>, F32x8, F32x16);
-real!(f64, Lanes<f64, 2>, F64x4, F64x8);
+float!(f32, Lanes<f32, 4>, F32x8, F32x16);
+float!(f64, Lanes<f64, 2>, F64x4, F64x8);

@@ -3,97 +3,7 @@
 //! Every method is `#[inline(always)]` and meant to be inlined into a function that has the vector's
 //! `#[target_feature]`; outside of one it is slow, and without the processor's support undefined.
 
-use std::ops::{Add, Div, Mul, Sub};
-
-/// An element type with vector kernels: f32 and f64.
-pub trait Real:
-    crate::functions::Real
-    + Default
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + std::ops::AddAssign
-{
-    const ZERO: Self;
-    const ONE: Self;
-    fn to_f64(self) -> f64;
-    /// The vector of each level.
-    type Base: Vector<T = Self>;
-    type Avx2: Vector<T = Self>;
-    type Avx512: Vector<T = Self>;
-}
-
-/// A vector of `L` elements.
-///
-/// # Safety
-/// All methods need the instruction set of the implementing type; pointers must be valid for `L` (or `n`) elements.
-#[allow(clippy::missing_safety_doc)]
-pub trait Vector: Copy {
-    type T: Real;
-    const L: usize;
-    unsafe fn splat(x: Self::T) -> Self;
-    unsafe fn load(p: *const Self::T) -> Self;
-    unsafe fn store(self, p: *mut Self::T);
-    /// The first `n <= L` elements, zeros after them; touches nothing else.
-    unsafe fn load_n(p: *const Self::T, n: usize) -> Self;
-    unsafe fn store_n(self, p: *mut Self::T, n: usize);
-    /// The elements `lo..hi` (`hi <= L`), zeros elsewhere; touches nothing else.
-    unsafe fn load_between(p: *const Self::T, lo: usize, hi: usize) -> Self;
-    /// Every second element: `p[0], p[2], ...`; nothing behind the last of them is read.
-    #[inline(always)]
-    unsafe fn load_even(p: *const Self::T) -> Self {
-        let mut t = [Self::T::ZERO; 16];
-        for (i, t) in t[..Self::L].iter_mut().enumerate() {
-            // SAFETY: the caller's `p` is valid for 2 * L - 1 elements.
-            *t = unsafe { *p.add(2 * i) };
-        }
-        // SAFETY: no vector has more than 16 lanes.
-        unsafe { Self::load(t.as_ptr()) }
-    }
-    /// `self * b + c`.
-    unsafe fn fma(self, b: Self, c: Self) -> Self;
-    unsafe fn add(self, b: Self) -> Self;
-    unsafe fn sub(self, b: Self) -> Self;
-    unsafe fn mul(self, b: Self) -> Self;
-    unsafe fn div(self, b: Self) -> Self;
-    /// `self > b ? self : b` per lane: `b` where either is NaN.
-    unsafe fn max(self, b: Self) -> Self;
-    unsafe fn sqrt(self) -> Self;
-    /// 2^self for integral lanes within the exponent range.
-    unsafe fn exp2i(self) -> Self;
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: as the caller's.
-        unsafe { Self::splat(Self::T::ZERO) }
-    }
-    /// The lanes added in a fixed order (pairwise).
-    #[inline(always)]
-    unsafe fn sum(self) -> Self::T {
-        let mut t = [Self::T::ZERO; 16];
-        // SAFETY: no vector has more than 16 lanes.
-        unsafe { self.store(t.as_mut_ptr()) };
-        let mut n = Self::L;
-        while n > 1 {
-            n /= 2;
-            for i in 0..n {
-                t[i] += t[i + n];
-            }
-        }
-        t[0]
-    }
-    #[inline(always)]
-    unsafe fn reduce_max(self) -> Self::T {
-        let mut t = [Self::T::ZERO; 16];
-        // SAFETY: no vector has more than 16 lanes.
-        unsafe { self.store(t.as_mut_ptr()) };
-        let mut m = t[0];
-        for &x in &t[1..Self::L] {
-            m = if x > m { x } else { m };
-        }
-        m
-    }
-}
+use crate::types::Vector;
 
 /// Plain arrays: the level without vector instructions of its own (LLVM uses the baseline's).
 #[derive(Clone, Copy)]
@@ -193,18 +103,18 @@ macro_rules! by_level {
         ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
         $(#[$meta])*
         #[allow(clippy::missing_safety_doc)]
-        $vis unsafe fn $name<$t: $crate::simd::vector::Real $(, const $c: $cty)* $(, $f: $bound)?>(
+        $vis unsafe fn $name<$t: $crate::types::Float $(, const $c: $cty)* $(, $f: $bound)?>(
             $($arg: $ty),*
         ) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx2<$t: $crate::simd::vector::Real $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn avx2<$t: $crate::types::Float $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller's contract; this function has the vector's features.
                 unsafe { $body::<$t::Avx2 $(, $c)* $(, $f)?>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx512<$t: $crate::simd::vector::Real $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn avx512<$t: $crate::types::Float $(, const $c: $cty)* $(, $f: $bound)?>($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller's contract; this function has the vector's features.
                 unsafe { $body::<$t::Avx512 $(, $c)* $(, $f)?>($($arg),*) }
             }

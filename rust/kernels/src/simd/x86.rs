@@ -1,6 +1,6 @@
 //! The vectors of x86-64.
 
-use crate::simd::vector::Vector;
+use crate::types::Vector;
 use std::arch::x86_64::*;
 
 const fn table<const N: usize, const M: usize>() -> [[i32; N]; M] {

@@ -5,7 +5,7 @@ use super::window::{channels_last, split_images, Axis, Geometry, Windows};
 use oar_core::base::{Dims, Result};
 use oar_core::ensure;
 use oar_kernels::conv::{self as kernel, Conv, Convolve};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use smallvec::SmallVec;
 
 /// The arguments of a convolution that are not tensors.
@@ -249,7 +249,7 @@ impl Plan {
         kernel::filter_grad(&self.conv, x, dy, dw);
     }
 
-    fn add_bias<T: Real>(&self, bias: &[T], y: &mut [T]) {
+    fn add_bias<T: Float>(&self, bias: &[T], y: &mut [T]) {
         let channels = self.channels();
         assert_eq!(bias.len(), channels, "one bias a channel");
         if self.conv.channels_last {

@@ -1,6 +1,6 @@
 //! Boxes that lie on a grid before anything is looked at: anchor_generator, prior_box, density_prior_box.
 
-use super::boxes::{clipped, Real};
+use super::boxes::{clipped, BoxFloat};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
@@ -69,7 +69,7 @@ fn steps(op: &str, w: f32, h: f32) -> Result<()> {
 }
 
 /// Every row of the output is the variances.
-fn repeat<T: Real>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
+fn repeat<T: BoxFloat>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
     for row in cx.out_data::<T>(slot)?.chunks_exact_mut(4) {
         row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::of(v.into()));
     }
@@ -77,7 +77,7 @@ fn repeat<T: Real>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> 
 }
 
 /// Writes the boxes of each place of a grid: `place(row, column, boxes)`.
-fn each_place<T: Real>(out: &mut [T], width: usize, boxes: usize, place: impl Fn(usize, usize, &mut [T]) + Sync) {
+fn each_place<T: BoxFloat>(out: &mut [T], width: usize, boxes: usize, place: impl Fn(usize, usize, &mut [T]) + Sync) {
     // An index of a place is one of the second size of this array.
     let mut places: Vec<&mut [T]> = out.chunks_exact_mut((boxes * 4).max(1)).collect();
     pool::parts(&mut places, 256, |at, part| {
@@ -103,7 +103,7 @@ fn infer_anchors(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn anchors<T: Real>(cx: &mut KernelContext, a: &AnchorAttrs) -> Result<()> {
+fn anchors<T: BoxFloat>(cx: &mut KernelContext, a: &AnchorAttrs) -> Result<()> {
     let columns = cx.input(anchor::INPUT)?.dims()[3] as usize;
     let one = |v: f32| T::of(v.into());
     let (stride, half) = ([one(a.stride[0]), one(a.stride[1])], T::of(0.5));
@@ -180,7 +180,7 @@ fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// How far places are apart, in pixels of the image, and the image's width and height.
-fn grid<T: Real>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
+fn grid<T: BoxFloat>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
     let (map, image) = (cx.input(prior::INPUT)?.dims(), cx.input(prior::IMAGE)?.dims());
     let size = [T::of(image[3] as f64), T::of(image[2] as f64)];
     let step = match w == 0.0 || h == 0.0 {
@@ -190,7 +190,7 @@ fn grid<T: Real>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])>
     Ok((step, size))
 }
 
-fn priors<T: Real>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
+fn priors<T: BoxFloat>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     // Half of each box's width and height.
     let mut halves: Vec<[T; 2]> = Vec::new();
@@ -271,7 +271,7 @@ fn infer_density(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn dense<T: Real>(cx: &mut KernelContext, a: &DensityAttrs) -> Result<()> {
+fn dense<T: BoxFloat>(cx: &mut KernelContext, a: &DensityAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     let (step, size) = grid::<T>(cx, a.step_w, a.step_h)?;
     let average = ((step[0] + step[1]).to_f64() * 0.5) as i32;

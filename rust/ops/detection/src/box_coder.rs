@@ -1,6 +1,6 @@
 //! Boxes relative to other boxes, and cut to their images: box_coder, box_clip, box_decoder_and_assign.
 
-use super::boxes::{clipped, Real, Sized};
+use super::boxes::{clipped, BoxFloat, Sized};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_first;
@@ -81,7 +81,7 @@ fn infer_coder(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn code<T: Real>(cx: &mut KernelContext, a: &CoderAttrs) -> Result<()> {
+fn code<T: BoxFloat>(cx: &mut KernelContext, a: &CoderAttrs) -> Result<()> {
     let target = cx.input(coder::TARGET)?;
     let levels = levels::count(target);
     ensure!(
@@ -145,7 +145,7 @@ pub static BOX_CODER: Op = Op {
 
 // box_clip: an image's info is its height and width, and the scale that made it of the original
 
-fn clip_boxes<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn clip_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let input = cx.input(clip::INPUT)?;
     let info = alike(cx, clip::INFO, input)?;
     let level = levels::only("box_clip", "Input", input)?;
@@ -206,7 +206,7 @@ fn infer_assign(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn decode_and_assign<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn decode_and_assign<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let target = cx.input(assign::TARGET)?;
     let prior = alike(cx, assign::PRIOR, target)?.data::<T>();
     let v = alike(cx, assign::VARIANCE, target)?.data::<T>();

@@ -1,7 +1,7 @@
 //! Boxes [xmin, ymin, xmax, ymax], polygons [x1, y1, x2, y2, ...], their order.
 
 use super::polygon;
-pub use super::real::Real;
+pub use super::real::BoxFloat;
 use oar_core::base::{DType, Dims};
 use oar_core::op::infer::Meta;
 use oar_core::op::{OutSlot, ShapeContext};
@@ -26,18 +26,18 @@ pub fn most<T: PartialOrd>(a: T, b: T) -> T {
 }
 
 /// The place within `0..=end`, or 0 where the end is below 0. NaN stays.
-pub fn clipped<T: Real>(x: T, end: T) -> T {
+pub fn clipped<T: BoxFloat>(x: T, end: T) -> T {
     most(least(x, end), T::ZERO)
 }
 
 /// The higher score first, NaN last. Scores are compared in float32 whatever they are, as in Paddle.
-pub fn falling<T: Real>(a: T, b: T) -> Ordering {
+pub fn falling<T: BoxFloat>(a: T, b: T) -> Ordering {
     let (a, b) = (a.to_f64() as f32, b.to_f64() as f32);
     b.partial_cmp(&a).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// What a side of a box is longer than the difference of its ends: a pixel, unless the ends are shares of the image.
-pub fn pixel<T: Real>(normalized: bool) -> T {
+pub fn pixel<T: BoxFloat>(normalized: bool) -> T {
     if normalized {
         T::ZERO
     } else {
@@ -46,7 +46,7 @@ pub fn pixel<T: Real>(normalized: bool) -> T {
 }
 
 /// The area of a box; 0 if it ends before it begins.
-pub fn area<T: Real>(b: &[T], normalized: bool) -> T {
+pub fn area<T: BoxFloat>(b: &[T], normalized: bool) -> T {
     if b[2] < b[0] || b[3] < b[1] {
         return T::ZERO;
     }
@@ -55,7 +55,7 @@ pub fn area<T: Real>(b: &[T], normalized: bool) -> T {
 }
 
 /// What two boxes share, over what they cover together; polygons where they have more than four numbers.
-pub fn overlap<T: Real>(a: &[T], b: &[T], normalized: bool) -> T {
+pub fn overlap<T: BoxFloat>(a: &[T], b: &[T], normalized: bool) -> T {
     if a.len() > 4 {
         return T::of(polygon::overlap(a, b));
     }
@@ -77,7 +77,7 @@ pub struct Sized<T> {
     pub y: T,
 }
 
-impl<T: Real> Sized<T> {
+impl<T: BoxFloat> Sized<T> {
     pub fn of(b: &[T], normalized: bool) -> Sized<T> {
         let (p, two) = (pixel::<T>(normalized), T::of(2.0));
         let (width, height) = (b[2] - b[0] + p, b[3] - b[1] + p);

@@ -1,6 +1,6 @@
 //! detection_map: the mean average precision of detections, over a batch or all batches so far.
 
-use super::boxes::{clipped, falling, least, most, set_rows, Real};
+use super::boxes::{clipped, falling, least, most, set_rows, BoxFloat};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
@@ -72,7 +72,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 type Label<T> = ([T; 4], bool);
 
 /// Other than [`super::boxes::overlap`]: a box that ends before it begins has an area, too.
-fn overlap<T: Real>(a: &[T; 4], b: &[T; 4]) -> T {
+fn overlap<T: BoxFloat>(a: &[T; 4], b: &[T; 4]) -> T {
     if b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1] {
         return T::ZERO;
     }
@@ -90,7 +90,7 @@ struct Tally<T> {
     wrong: BTreeMap<i32, Vec<(T, bool)>>,
 }
 
-impl<T: Real> Tally<T> {
+impl<T: BoxFloat> Tally<T> {
     fn add(&mut self, class: i32, score: T, right: bool) {
         self.found.entry(class).or_default().push((score, right));
         self.wrong.entry(class).or_default().push((score, !right));
@@ -161,7 +161,7 @@ impl<T: Real> Tally<T> {
 }
 
 /// How many were marked up to each, the highest score first.
-fn sums<T: Real>(marked: &[(T, bool)]) -> Vec<f64> {
+fn sums<T: BoxFloat>(marked: &[(T, bool)]) -> Vec<f64> {
     let mut order = marked.to_vec();
     order.sort_by(|a, b| falling(a.0, b.0));
     let mut sum = 0.0;
@@ -175,7 +175,7 @@ fn sums<T: Real>(marked: &[(T, bool)]) -> Vec<f64> {
 }
 
 /// The mean, over 11 recalls, of the best precision at that recall or a higher one.
-fn at_points<T: Real>(precision: &[T], recall: &[T]) -> T {
+fn at_points<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     let mut best = [T::ZERO; 11];
     let mut start = precision.len();
     for j in (0..11).rev() {
@@ -195,7 +195,7 @@ fn at_points<T: Real>(precision: &[T], recall: &[T]) -> T {
 }
 
 /// The area below the precision as a function of the recall, in float32 as in Paddle.
-fn below<T: Real>(precision: &[T], recall: &[T]) -> T {
+fn below<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     let (mut area, mut before) = (0f32, 0f32);
     for (p, r) in precision.iter().zip(recall) {
         let step = (r.to_f64() - f64::from(before)).abs();
@@ -208,7 +208,7 @@ fn below<T: Real>(precision: &[T], recall: &[T]) -> T {
 }
 
 /// The rows of a state, class by class.
-fn state<T: Real>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
+fn state<T: BoxFloat>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
     axis::like(cx, t, &[t.dims().first().copied().unwrap_or(0), 2], T::DTYPE, name)?;
     let level = levels::first(cx.op.name, name, t)?;
@@ -220,7 +220,7 @@ fn state<T: Real>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<
     Ok(found)
 }
 
-fn set_state<T: Real>(
+fn set_state<T: BoxFloat>(
     cx: &mut KernelContext,
     slot: OutSlot,
     found: &BTreeMap<i32, Vec<(T, bool)>>,
@@ -238,7 +238,7 @@ fn set_state<T: Real>(
     Ok(())
 }
 
-fn run<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (detected, label, op) = (cx.input(map::DETECTED)?, cx.input(map::LABEL)?, cx.op.name);
     let a = cx.attrs::<MapAttrs>();
     axis::like(cx, label, label.dims(), T::DTYPE, "Label")?;

@@ -1,6 +1,6 @@
 //! Which prior box stands for which object: bipartite_match, target_assign, mine_hard_examples.
 
-use super::boxes::{falling, set_rows, Real};
+use super::boxes::{falling, set_rows, BoxFloat};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
@@ -52,7 +52,7 @@ const LEAST: f64 = 1e-6;
 const MANY: usize = 130;
 
 /// Pairs up rows and columns, the most alike first. An entry of `row` that is -1 has no row yet.
-fn pair<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+fn pair<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
     if dist.len() / columns >= MANY {
         pair_sorted(dist, columns, row, found);
     } else {
@@ -61,7 +61,7 @@ fn pair<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
 }
 
 /// Of equal pairs the first row comes first.
-fn pair_sorted<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+fn pair_sorted<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
     let mut pairs: Vec<usize> = (0..dist.len()).filter(|&k| dist[k] > T::ZERO).collect();
     pairs.sort_by(|&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
     let mut taken = vec![false; dist.len() / columns];
@@ -74,7 +74,7 @@ fn pair_sorted<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut
 }
 
 /// Of equal pairs the first column comes first. Every row keeps the best column that is left for it.
-fn pair_few<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
+fn pair_few<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
     let least = T::of(LEAST);
     let favourite = |i: usize, row: &[i32]| {
         let mut best: Option<(T, usize)> = None;
@@ -105,7 +105,7 @@ fn pair_few<T: Real>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T
 }
 
 /// Gives each column that has none the row most like it, if it is like enough.
-fn complete<T: Real>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32], found: &mut [T]) {
+fn complete<T: BoxFloat>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32], found: &mut [T]) {
     for j in (0..columns).filter(|&j| row[j] == -1).collect::<Vec<_>>() {
         let mut highest = T::of(-1.0);
         for (i, line) in dist.chunks_exact(columns).enumerate() {
@@ -117,7 +117,7 @@ fn complete<T: Real>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32]
     }
 }
 
-fn match_all<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn match_all<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (x, op, a) = (cx.input(matches::DIST)?, cx.op.name, cx.attrs::<MatchAttrs>());
     let all = all_columns(op, a)?;
     let whole = [0, x.dims()[0] as usize];
@@ -293,7 +293,7 @@ fn infer_mine(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn mine_examples<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn mine_examples<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (loss, op, a) = (cx.input(mine::CLASS)?, cx.op.name, cx.attrs::<MineAttrs>());
     let (unmatched, matched) = (only_unmatched(op, a)?, indices(cx, mine::MATCH)?);
     let dist = cx.input(mine::DIST)?;

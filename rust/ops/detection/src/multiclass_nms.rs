@@ -1,6 +1,6 @@
 //! multiclass_nms and its successors: of each class the boxes that no better one overlaps.
 
-use super::boxes::{set_rows, Real};
+use super::boxes::{set_rows, BoxFloat};
 use super::suppress::{best_by_class, infer_images, ranked, row, suppress, Found, Rows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -67,7 +67,7 @@ struct Boxes<'a, T> {
     per_image: Option<usize>,
 }
 
-impl<T: Real> Boxes<'_, T> {
+impl<T: BoxFloat> Boxes<'_, T> {
     fn score(&self, row: usize, class: usize) -> T {
         self.scores[match self.per_image {
             Some(n) => (row / n * self.classes + class) * n + row % n,
@@ -129,7 +129,7 @@ fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     Ok(levels::offsets(counts.iter().map(|&n| n as usize)))
 }
 
-fn rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
+fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
     let (scores, a) = (cx.input(nms::SCORES)?, cx.attrs::<NmsAttrs>());
     let boxes = cx.input(nms::BOXES)?;
     axis::like(cx, boxes, boxes.dims(), scores.dtype(), "BBoxes")?;

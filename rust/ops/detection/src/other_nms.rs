@@ -1,6 +1,6 @@
 //! Other ways to keep the best of overlapping boxes: matrix_nms, locality_aware_nms, retinanet_detection_output.
 
-use super::boxes::{clipped, least, most, overlap, set_rows, Real, Sized};
+use super::boxes::{clipped, least, most, overlap, set_rows, BoxFloat, Sized};
 use super::suppress::{best, best_by_class, infer_images, ranked, row, suppress, Found, Rows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -52,7 +52,7 @@ fn infer_matrix(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// The boxes of one class with their lower scores, those that are above the second threshold.
-fn decayed<T: Real>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl FnMut(usize, T)) {
+fn decayed<T: BoxFloat>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl FnMut(usize, T)) {
     let of = |v: f32| T::of(v.into());
     let order = ranked(scores.iter().copied().enumerate(), of(a.score_threshold), a.nms_top_k);
     let shared = |i: usize, k: usize| overlap(&boxes[i * 4..i * 4 + 4], &boxes[k * 4..k * 4 + 4], a.normalized);
@@ -64,7 +64,7 @@ fn decayed<T: Real>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl F
             let iou: T = shared(i, k);
             worst = most(worst, iou);
             let factor = match a.use_gaussian {
-                true => Real::exp((of_better * of_better - iou * iou) * of(a.gaussian_sigma)),
+                true => BoxFloat::exp((of_better * of_better - iou * iou) * of(a.gaussian_sigma)),
                 false => T::of((1.0 - iou.to_f64()) / (1.0 - of_better.to_f64())),
             };
             share = least(share, factor);
@@ -77,7 +77,7 @@ fn decayed<T: Real>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl F
     }
 }
 
-fn matrix_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
+fn matrix_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
     let (images, classes, n) = sizes(cx, matrix::BOXES, matrix::SCORES)?;
     let (boxes, scores) = (cx.input(matrix::BOXES)?.data::<T>(), cx.input(matrix::SCORES)?.data::<T>());
     let a = cx.attrs::<MatrixAttrs>();
@@ -127,7 +127,7 @@ fn infer_local(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// Merges neighbours, in place; the boxes that are left.
-fn merge<T: Real>(boxes: &mut [T], scores: &mut [T], size: usize, threshold: T, normalized: bool) -> Vec<usize> {
+fn merge<T: BoxFloat>(boxes: &mut [T], scores: &mut [T], size: usize, threshold: T, normalized: bool) -> Vec<usize> {
     let mut left: Vec<usize> = Vec::new();
     for i in 0..scores.len() {
         let Some(&last) = left.last() else {
@@ -149,7 +149,7 @@ fn merge<T: Real>(boxes: &mut [T], scores: &mut [T], size: usize, threshold: T, 
     left
 }
 
-fn local_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
+fn local_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
     let (images, classes, n) = sizes(cx, local::BOXES, local::SCORES)?;
     let (boxes, scores) = (cx.input(local::BOXES)?, cx.input(local::SCORES)?);
     let size = boxes.dims()[2] as usize;
@@ -231,7 +231,7 @@ fn infer_retina(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn retina_rows<T: Real>(cx: &KernelContext) -> Result<Rows<T>> {
+fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
     let (boxes, scores) = (cx.inputs(retina::BOXES)?, cx.inputs(retina::SCORES)?);
     let (anchors, info, a) = (cx.inputs(retina::ANCHORS)?, cx.input(retina::INFO)?, cx.attrs::<RetinaAttrs>());
     axis::like(cx, info, info.dims(), scores[0].dtype(), "ImInfo")?;

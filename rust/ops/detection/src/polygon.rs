@@ -1,10 +1,10 @@
 //! Polygons given by their corners; of several parts the even-odd rule says what is inside.
 
-use super::real::Real;
+use super::real::BoxFloat;
 
 type Point = [f64; 2];
 
-fn corners<T: Real>(p: &[T]) -> Vec<Point> {
+fn corners<T: BoxFloat>(p: &[T]) -> Vec<Point> {
     p.chunks_exact(2).map(|c| [c[0].to_f64(), c[1].to_f64()]).collect()
 }
 
@@ -60,7 +60,7 @@ fn shared(a: &[Point], b: &[Point]) -> f64 {
 }
 
 /// What two polygons share, over what they cover together; 0 where one of them has no area.
-pub fn overlap<T: Real>(a: &[T], b: &[T]) -> f64 {
+pub fn overlap<T: BoxFloat>(a: &[T], b: &[T]) -> f64 {
     let (a, b) = (corners(a), corners(b));
     if a.iter().chain(&b).flatten().any(|x| !x.is_finite()) {
         return 0.0;

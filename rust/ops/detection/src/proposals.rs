@@ -1,7 +1,7 @@
 //! generate_proposals and its second version: of all anchors, moved by the predicted deltas, those with the best scores
 //! that do not overlap too much with better ones.
 
-use crate::boxes::{clipped, least, pixel, Real};
+use crate::boxes::{clipped, least, pixel, BoxFloat};
 use crate::suppress::suppress;
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -58,7 +58,7 @@ struct Call<'a, R> {
 
 type Corners<R> = [R; 4];
 
-impl<R: Real> Call<'_, R> {
+impl<R: BoxFloat> Call<'_, R> {
     fn all(&self) -> usize {
         self.anchors * self.places
     }
@@ -200,7 +200,7 @@ fn elements<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, count: usize) 
     Ok(t.data::<T>())
 }
 
-fn compute<R: Real>(cx: &mut KernelContext, rule: Rule) -> Result<()> {
+fn compute<R: BoxFloat>(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let d = cx.input(io::SCORES)?.dims();
     let (images, anchors, places) = (d[0] as usize, d[1] as usize, (d[2] * d[3]) as usize);
     let all = anchors * places;

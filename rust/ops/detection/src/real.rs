@@ -1,10 +1,10 @@
 //! The element types of boxes, float32 and float64, as one trait.
 
 use oar_core::base::dtype::Element;
-use oar_kernels::simd::vector;
+use oar_kernels::types::Float;
 
 /// float32 and float64.
-pub trait Real: vector::Real + Element + std::fmt::Display {
+pub trait BoxFloat: Float + Element + std::fmt::Display {
     fn of(v: f64) -> Self {
         Self::from_f64(v)
     }
@@ -19,5 +19,5 @@ pub trait Real: vector::Real + Element + std::fmt::Display {
         Self::of(1.0 / (1.0 + (-self.to_f64()).exp()))
     }
 }
-impl Real for f32 {}
-impl Real for f64 {}
+impl BoxFloat for f32 {}
+impl BoxFloat for f64 {}

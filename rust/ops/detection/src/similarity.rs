@@ -1,6 +1,6 @@
 //! iou_similarity: how much boxes overlap; polygon_box_transform: corners by their distance from a place of the grid.
 
-use super::boxes::{least, most, pixel, Real};
+use super::boxes::{least, most, pixel, BoxFloat};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
@@ -28,14 +28,14 @@ fn infer_iou(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// Other than [`super::boxes::overlap`]: sides may be negative, and nothing is divided by 0.
-fn similarity<T: Real>(a: &[T], b: &[T], p: T) -> T {
+fn similarity<T: BoxFloat>(a: &[T], b: &[T], p: T) -> T {
     let area = |c: &[T]| (c[3] - c[1] + p) * (c[2] - c[0] + p);
     let side = |k: usize| most(least(b[k + 2], a[k + 2]) - most(b[k], a[k]) + p, T::ZERO);
     let shared = side(0) * side(1);
     shared / (area(a) + area(b) - shared + T::of(1e-10))
 }
 
-fn run_iou<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run_iou<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(iou::X)?, cx.input(iou::Y)?);
     axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
     let (a, b) = (x.data::<T>(), y.data::<T>());
@@ -75,7 +75,7 @@ fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-fn run_polygon<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run_polygon<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(polygon::INPUT)?;
     let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
     let x = x.data::<T>();

@@ -1,6 +1,6 @@
 //! What the operators share that keep the best of overlapping boxes: ranking, suppression, and how results are told.
 
-use super::boxes::{falling, overlap, pixel, Real};
+use super::boxes::{falling, overlap, pixel, BoxFloat};
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::{InSlot, ShapeContext};
@@ -14,7 +14,7 @@ fn limit(n: i32) -> usize {
 }
 
 /// The items whose scores are above a threshold (NaN is not), the highest first, at most `top`.
-pub fn ranked<T: Real>(scores: impl Iterator<Item = (usize, T)>, threshold: T, top: i32) -> Vec<usize> {
+pub fn ranked<T: BoxFloat>(scores: impl Iterator<Item = (usize, T)>, threshold: T, top: i32) -> Vec<usize> {
     let found = scores.filter(|s| s.1 > threshold).enumerate().map(|(order, (at, score))| (order, at, score));
     let mut found: Vec<(usize, usize, T)> = found.collect();
     // Equal scores stay in their order.
@@ -29,7 +29,7 @@ pub fn ranked<T: Real>(scores: impl Iterator<Item = (usize, T)>, threshold: T, t
 
 /// Of ranked boxes those that do not overlap with a better one that stays, by `bounds`, which are the threshold and what it
 /// is multiplied with each time that a box stays, as long as it is above a half.
-pub fn suppress<'a, T: Real>(
+pub fn suppress<'a, T: BoxFloat>(
     ranked: impl IntoIterator<Item = usize>,
     bounds: (T, T),
     normalized: bool,
@@ -69,13 +69,13 @@ pub struct Found<T> {
 }
 
 /// The best of an image's boxes, all classes together.
-pub fn best<T: Real>(found: &mut Vec<Found<T>>, most: i32) {
+pub fn best<T: BoxFloat>(found: &mut Vec<Found<T>>, most: i32) {
     found.sort_by(|a, b| falling(a.score, b.score));
     found.truncate(limit(most));
 }
 
 /// As [`best`], but by classes: and in the order of before where no box is left out.
-pub fn best_by_class<T: Real>(found: &mut Vec<Found<T>>, most: i32) {
+pub fn best_by_class<T: BoxFloat>(found: &mut Vec<Found<T>>, most: i32) {
     if found.len() > limit(most) {
         best(found, most);
         found.sort_by_key(|f| f.class);
@@ -90,7 +90,7 @@ pub struct Rows<T> {
     pub level: Vec<usize>,
 }
 
-impl<T: Real> Rows<T> {
+impl<T: BoxFloat> Rows<T> {
     /// `size`: numbers of a box.
     pub fn new(size: usize) -> Rows<T> {
         Rows { width: size + 2, data: Vec::new(), index: Vec::new(), level: vec![0] }

@@ -3,7 +3,7 @@
 //! The output is [images, anchors * (5 + classes), rows, columns]: of each anchor x, y, width, height, whether there is
 //! anything, and the classes.
 
-use super::boxes::Real;
+use super::boxes::BoxFloat;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
@@ -101,12 +101,12 @@ fn infer_boxes(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// Sides of the network's input.
-fn input_size<T: Real>(ratio: i32, size: usize) -> T {
+fn input_size<T: BoxFloat>(ratio: i32, size: usize) -> T {
     T::of(f64::from(ratio) * size as f64)
 }
 
 /// Boxes of one anchor and image: `each(place, box, confidence)` for those that are likely enough.
-fn decode<T: Real>(
+fn decode<T: BoxFloat>(
     x: &[T],
     g: Grid,
     anchor: usize,
@@ -143,7 +143,7 @@ fn decode<T: Real>(
     }
 }
 
-fn run_boxes<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (t, a) = (cx.input(boxes::X)?, cx.attrs::<BoxAttrs>());
     let size = cx.input(boxes::SIZE)?;
     axis::like(cx, size, size.dims(), DType::I32, "ImgSize")?;
@@ -224,7 +224,7 @@ struct Centered<T> {
     h: T,
 }
 
-impl<T: Real> Centered<T> {
+impl<T: BoxFloat> Centered<T> {
     fn iou(&self, o: &Centered<T>) -> T {
         let side = |c1: T, w1: T, c2: T, w2: T| {
             let two = T::of(2.0);
@@ -260,7 +260,7 @@ struct Home<T> {
     label: i32,
 }
 
-impl<'a, T: Real> Truth<'a, T> {
+impl<'a, T: BoxFloat> Truth<'a, T> {
     fn of(cx: &KernelContext<'a>) -> Result<Truth<'a, T>> {
         let (x, boxes, labels) = (cx.input(loss::X)?, cx.input(loss::BOX)?, cx.input(loss::LABEL)?);
         let a = cx.attrs::<LossAttrs>();
@@ -350,17 +350,17 @@ impl<'a, T: Real> Truth<'a, T> {
 }
 
 /// The cross entropy of a score before the sigmoid.
-fn entropy<T: Real>(x: T, label: T) -> T {
+fn entropy<T: BoxFloat>(x: T, label: T) -> T {
     let softened = (-x.to_f64().abs()).exp().ln_1p();
     T::of((if x > T::ZERO { x } else { T::ZERO } - x * label).to_f64() + softened)
 }
 
-fn entropy_slope<T: Real>(x: T, label: T) -> T {
+fn entropy_slope<T: BoxFloat>(x: T, label: T) -> T {
     T::of(1.0 / (1.0 + (-x.to_f64()).exp()) - label.to_f64())
 }
 
 /// What a place counts: its weight and whether there is an object; none where one is seen that is nearly right.
-fn weight_of<T: Real>(mask: T) -> Option<(T, T)> {
+fn weight_of<T: BoxFloat>(mask: T) -> Option<(T, T)> {
     if mask.to_f64() > 1e-5 {
         Some((mask, T::ONE))
     } else {
@@ -368,7 +368,7 @@ fn weight_of<T: Real>(mask: T) -> Option<(T, T)> {
     }
 }
 
-fn run_loss<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let t = Truth::<T>::of(cx)?;
     let [losses, masks, matches] = [loss::LOSS, loss::OBJECT, loss::MATCH];
     let mut mask = Tensor::zeros(T::DTYPE, cx.out(masks)?.dims())?;
@@ -428,7 +428,7 @@ fn run_loss<T: Real>(cx: &mut KernelContext) -> Result<()> {
 }
 
 /// The gradient of what the loss sums up. Paddle keeps that of the last object where several share an anchor and a place.
-fn run_loss_grad<T: Real>(cx: &mut KernelContext) -> Result<()> {
+fn run_loss_grad<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     use loss_grad::{DLOSS, DX, MATCH, OBJECT};
     let t = Truth::<T>::of(cx)?;
     let x = cx.input(loss_grad::X)?;

@@ -11,7 +11,7 @@ use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, Channels};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_net::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use oar_ops_common::given;
 use oar_ops_common::half::in_f32;
@@ -132,7 +132,7 @@ fn add_up(world: &Option<Arc<Group>>, numbers: &mut [f64]) -> Result<()> {
 
 /// Number of elements a channel, mean and variance of the whole batch. The variance is summed around the common mean, so
 /// nothing cancels.
-fn statistics<T: Element + Real>(world: &Option<Arc<Group>>, d: &Channels, x: &[T]) -> Result<(f64, Vec<T>, Vec<T>)> {
+fn statistics<T: Element + Float>(world: &Option<Arc<Group>>, d: &Channels, x: &[T]) -> Result<(f64, Vec<T>, Vec<T>)> {
     let c = d.channels;
     let (mut mean, mut var) = (vec![T::ZERO; c], vec![T::ZERO; c]);
     let mine = d.count() as f64;
@@ -142,14 +142,14 @@ fn statistics<T: Element + Real>(world: &Option<Arc<Group>>, d: &Channels, x: &[
     if world.is_none() {
         return Ok((mine, mean, var));
     }
-    let mut sums: Vec<f64> = mean.iter().map(|&m| Real::to_f64(m) * mine).chain([mine]).collect();
+    let mut sums: Vec<f64> = mean.iter().map(|&m| T::to_f64(m) * mine).chain([mine]).collect();
     add_up(world, &mut sums)?;
     let count = sums[c];
     let means: Vec<f64> = sums[..c].iter().map(|s| s / count.max(1.0)).collect();
-    let around = |(k, &m): (usize, &f64)| mine * (Real::to_f64(var[k]) + (Real::to_f64(mean[k]) - m).powi(2));
+    let around = |(k, &m): (usize, &f64)| mine * (T::to_f64(var[k]) + (T::to_f64(mean[k]) - m).powi(2));
     let mut squares: Vec<f64> = means.iter().enumerate().map(around).collect();
     add_up(world, &mut squares)?;
-    let of = |v: f64| <T as oar_kernels::functions::Real>::from_f64(v);
+    let of = |v: f64| T::from_f64(v);
     let var = squares.iter().map(|s| of(s / count.max(1.0))).collect();
     Ok((count, means.into_iter().map(of).collect(), var))
 }
@@ -159,12 +159,12 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], forward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn forward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use norm::{BIAS, MEAN_OUT, MOMENTUM, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, Y};
     let a = norm_of(cx.op.name, cx.attrs)?;
     let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
     let d = a.layout(cx.op.name, x.dims())?;
-    let of = |v: f64| <T as oar_kernels::functions::Real>::from_f64(v);
+    let of = |v: f64| T::from_f64(v);
     let (mut mean, mut inv, mut unchanged) = (vec![T::ZERO; d.channels], vec![T::ZERO; d.channels], false);
     if a.global {
         mean.copy_from_slice(cx.out(MEAN_OUT)?.data::<T>());
@@ -203,13 +203,13 @@ fn forward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<(
     match a.activation {
         Activation::None => {}
         Activation::Leaky(alpha) => below.for_each(|v| *v = *v * of(alpha)),
-        Activation::Elu(alpha) => below.for_each(|v| *v = of(alpha * Real::to_f64(*v).exp_m1())),
+        Activation::Elu(alpha) => below.for_each(|v| *v = of(alpha * T::to_f64(*v).exp_m1())),
     }
     Ok(())
 }
 
 /// Mean and inverse deviation that the forward operator normalised by.
-fn used<T: Element + Real>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(Vec<T>, Vec<T>)> {
+fn used<T: Element + Float>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(Vec<T>, Vec<T>)> {
     use norm_grad::{MEAN, SAVED_MEAN, SAVED_VARIANCE, VARIANCE};
     let slots = if a.global { [MEAN, VARIANCE] } else { [SAVED_MEAN, SAVED_VARIANCE] };
     check_channel(cx, &slots, c, T::DTYPE)?;
@@ -219,28 +219,28 @@ fn used<T: Element + Real>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(Ve
 }
 
 /// What the forward operator normalised, computed back from its result, and the gradient before the activation.
-fn undone<T: Element + Real>(
+fn undone<T: Element + Float>(
     a: &Norm,
     d: &Channels,
     (y, dy): (&[T], &[T]),
     (mean, inv): (&[T], &[T]),
     (scale, bias): (&[T], &[T]),
 ) -> (Vec<T>, Vec<T>) {
-    let of = |v: f64| <T as oar_kernels::functions::Real>::from_f64(v);
+    let of = |v: f64| T::from_f64(v);
     let channel = |i: usize| if d.last { i % d.channels } else { i / d.pixels % d.channels };
     let (mut x, mut dz) = (Vec::with_capacity(y.len()), Vec::with_capacity(y.len()));
     for (i, (&y, &dy)) in y.iter().zip(dy).enumerate() {
-        let (v, g) = (Real::to_f64(y), Real::to_f64(dy));
+        let (v, g) = (T::to_f64(y), T::to_f64(dy));
         let (z, g) = match a.activation {
             Activation::Leaky(alpha) if v < 0.0 => (v / alpha, g * alpha),
             Activation::Elu(alpha) if v < 0.0 => ((v / alpha).ln_1p(), g * (v + alpha)),
             _ => (v, g),
         };
         let c = channel(i);
-        let (s, n) = (Real::to_f64(scale[c]), Real::to_f64(inv[c]));
+        let (s, n) = (T::to_f64(scale[c]), T::to_f64(inv[c]));
         // A scale of 0 has lost it: the mean stands for it.
-        let back = if s == 0.0 || n == 0.0 { 0.0 } else { (z - Real::to_f64(bias[c])) / s / n };
-        x.push(of(back + Real::to_f64(mean[c])));
+        let back = if s == 0.0 || n == 0.0 { 0.0 } else { (z - T::to_f64(bias[c])) / s / n };
+        x.push(of(back + T::to_f64(mean[c])));
         dz.push(of(g));
     }
     (x, dz)
@@ -251,7 +251,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], backward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn backward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn backward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE};
     let a = norm_of(cx.op.name, cx.attrs)?;
     let (dy, scale, bias) = (cx.input(DY)?, cx.input(SCALE)?, cx.input(BIAS)?);
@@ -272,7 +272,7 @@ fn backward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<
     let (mut dscale, mut dbias) = (vec![T::ZERO; d.channels], vec![T::ZERO; d.channels]);
     let out = BatchNormGrad { dx: None, dscale: Some(&mut dscale[..]), dbias: Some(&mut dbias[..]) };
     kernel::batch_norm_grad(&d, x, dy, &mean, &inv, scale, a.global, out);
-    let mut sums: Vec<f64> = dbias.iter().chain(&dscale).map(|&v| Real::to_f64(v)).chain([d.count() as f64]).collect();
+    let mut sums: Vec<f64> = dbias.iter().chain(&dscale).map(|&v| T::to_f64(v)).chain([d.count() as f64]).collect();
     if !a.global {
         add_up(&a.world(cx.op.name)?, &mut sums)?;
     }
@@ -294,7 +294,7 @@ fn backward_in<T: Element + Real>(cx: &mut KernelContext, x: &Tensor) -> Result<
         let out = BatchNormGrad { dx: Some(dx), dscale: None, dbias: None };
         kernel::batch_norm_grad(&d, x, dy, &mean, &inv, scale, true, out);
     } else if !d.is_empty() {
-        let of = |v: &f64| <T as oar_kernels::functions::Real>::from_f64(*v);
+        let of = |v: &f64| T::from_f64(*v);
         let whole: Vec<T> = sums[..2 * d.channels].iter().map(of).collect();
         let (sum, product) = whole.split_at(d.channels);
         kernel::batch_norm_dx(&d, x, dy, &mean, &inv, scale, (sum, product, count), dx);

@@ -32,13 +32,13 @@ slots! {
 }
 
 /// A type of these kernels.
-trait Real: Element + Reducible + Number {}
-impl Real for f32 {}
-impl Real for f64 {}
+trait NormFloat: Element + Reducible + Number {}
+impl NormFloat for f32 {}
+impl NormFloat for f64 {}
 
 fn abs<T: Number>(v: T) -> T {
-    if v < T::zero() {
-        T::zero().sub(v)
+    if v < T::ZERO {
+        T::ZERO.sub(v)
     } else {
         v
     }
@@ -46,31 +46,31 @@ fn abs<T: Number>(v: T) -> T {
 
 /// 1, 0 or -1.
 fn sign<T: Number>(v: T) -> T {
-    if v > T::zero() {
-        T::one()
-    } else if v < T::zero() {
-        T::zero().sub(T::one())
+    if v > T::ZERO {
+        T::ONE
+    } else if v < T::ZERO {
+        T::ZERO.sub(T::ONE)
     } else {
-        T::zero()
+        T::ZERO
     }
 }
 
 /// `v` to the power of `p`; the usual powers without a call.
 fn raised<T: Number>(v: T, p: T) -> T {
-    if p == T::one() {
+    if p == T::ONE {
         v
-    } else if p == T::zero() {
-        T::one()
+    } else if p == T::ZERO {
+        T::ONE
     } else {
         v.pow(p)
     }
 }
 
 /// The norms along the middle of three dimensions.
-fn norms<T: Real>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
-    let mut terms = vec![T::zero(); x.len()];
+fn norms<T: NormFloat>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
+    let mut terms = vec![T::ZERO; x.len()];
     match p {
-        0.0 => map(x, &mut terms, |v| if v != T::zero() { T::one() } else { T::zero() }),
+        0.0 => map(x, &mut terms, |v| if v != T::ZERO { T::ONE } else { T::ZERO }),
         2.0 => map(x, &mut terms, |v| v.mul(v)),
         _ if p == 1.0 || p.is_infinite() => map(x, &mut terms, abs),
         _ => {
@@ -93,12 +93,12 @@ fn norms<T: Real>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
 }
 
 /// The derivative of a norm by an element, without the gradient of the norm; `epsilon` keeps the divisor from zero.
-fn slope<T: Real>(x: T, norm: T, p: f32, epsilon: T) -> T {
+fn slope<T: NormFloat>(x: T, norm: T, p: f32, epsilon: T) -> T {
     if p == 0.0 {
-        return T::zero();
+        return T::ZERO;
     }
     if p.is_infinite() {
-        return if abs(x) == norm { sign(x) } else { T::zero() };
+        return if abs(x) == norm { sign(x) } else { T::ZERO };
     }
     let power = T::from_f64((p - 1.0) as f64);
     raised(abs(x), power).div(raised(norm, power).add(epsilon)).mul(sign(x))

@@ -9,7 +9,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContex
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 
 attrs! { pub struct RankAttrs { MaxRank: i32 = 3, MaxSize: i32 = 0 } }
 
@@ -243,9 +243,9 @@ fn run_rank(cx: &mut KernelContext) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-fn blocks_grad<T: Real + Gemm + Element>(pairs: &[Vec<Pair>], x: &[T], dout: &[T], features: usize, dw: &mut [T]) {
+fn blocks_grad<T: Float + Gemm + Element>(pairs: &[Vec<Pair>], x: &[T], dout: &[T], features: usize, dw: &mut [T]) {
     let columns = dout.len() / pairs.len().max(1);
-    dw.fill(<T as Real>::ZERO);
+    dw.fill(T::ZERO);
     for (pairs, d) in pairs.iter().zip(dout.chunks_exact(columns.max(1))) {
         for p in pairs {
             let block = &mut dw[p.block * features * columns..][..features * columns];

@@ -94,7 +94,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], forward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn forward_in<T: Element + oar_kernels::simd::vector::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn forward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm::{BIAS, MEAN_OUT, MOMENTUM, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, Y};
     let a = cx.attrs::<BatchNormAttrs>();
     let (scale, bias) = (cx.input(SCALE)?, cx.input(BIAS)?);
@@ -132,7 +132,7 @@ fn forward_in<T: Element + oar_kernels::simd::vector::Real>(cx: &mut KernelConte
 }
 
 /// The statistics that a gradient uses: mean and inverse deviation.
-fn statistics<T: Element + oar_kernels::simd::vector::Real>(
+fn statistics<T: Element + oar_kernels::types::Float>(
     cx: &KernelContext,
     a: &BatchNormAttrs,
     saved: [InSlot; 2],
@@ -162,7 +162,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], backward_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn backward_in<T: Element + oar_kernels::simd::vector::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn backward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm_grad::{DBIAS, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE};
     let a = cx.attrs::<BatchNormAttrs>();
     let (dy, scale) = (cx.input(DY)?, cx.input(SCALE)?);
@@ -232,7 +232,7 @@ fn second(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], second_in::<T>(cx, x), other => cx.unsupported(other))
 }
 
-fn second_in<T: Element + oar_kernels::simd::vector::Real>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn second_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use batch_norm_grad_grad::{
         DDBIAS, DDSCALE, DDX, DDY, DSCALE, DX, DY, MEAN, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE,
     };

@@ -6,7 +6,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
 
@@ -79,7 +79,7 @@ struct Operands<'a, T> {
     w: &'a [T],
 }
 
-impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
+impl<'a, T: Element + Gemm + Float> Operands<'a, T> {
     fn of(x: &'a Tensor, y: &'a Tensor, w: &'a Tensor) -> Self {
         let [size, m, n] = [0, 1, 2].map(|i| w.dims()[i] as usize);
         Operands { batch: x.dims()[0] as usize, m, n, size, x: x.data(), y: y.data(), w: w.data() }
@@ -91,14 +91,14 @@ impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
 
     fn forward(&self, bias: Option<&[T]>, out: &mut [T]) {
         let (m, n, size) = (self.m, self.n, self.size);
-        let mut part = vec![<T as Real>::ZERO; self.batch * n];
+        let mut part = vec![T::ZERO; self.batch * n];
         for k in 0..size {
             let (a, b) = (View::rows(self.x, m, false), View::rows(self.matrix(k), n, false));
-            gemm((self.batch, n, m), <T as Real>::ONE, a, b, <T as Real>::ZERO, &mut part, n, Epilogue::NONE);
+            gemm((self.batch, n, m), T::ONE, a, b, T::ZERO, &mut part, n, Epilogue::NONE);
             for i in 0..self.batch {
                 let terms = part[i * n..][..n].iter().zip(&self.y[i * n..][..n]);
-                let sum = terms.fold(<T as Real>::ZERO, |s, (&a, &b)| s + a * b);
-                out[i * size + k] = sum + bias.map_or(<T as Real>::ZERO, |b| b[k]);
+                let sum = terms.fold(T::ZERO, |s, (&a, &b)| s + a * b);
+                out[i * size + k] = sum + bias.map_or(T::ZERO, |b| b[k]);
             }
         }
     }
@@ -115,8 +115,8 @@ impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
     fn backward(&self, dout: &[T], dx: Option<&mut [T]>, dy: Option<&mut [T]>, dw: Option<&mut [T]>) {
         let (batch, m, n) = (self.batch, self.m, self.n);
         let (mut dx, mut dy, mut dw) = (dx, dy, dw);
-        [&mut dx, &mut dy].into_iter().flatten().for_each(|d| d.fill(<T as Real>::ZERO));
-        let mut part = vec![<T as Real>::ZERO; batch * m.max(n)];
+        [&mut dx, &mut dy].into_iter().flatten().for_each(|d| d.fill(T::ZERO));
+        let mut part = vec![T::ZERO; batch * m.max(n)];
         for k in 0..self.size {
             let w = self.matrix(k);
             if dx.is_some() || dw.is_some() {
@@ -124,35 +124,17 @@ impl<'a, T: Element + Gemm + Real> Operands<'a, T> {
             }
             let scaled = View::rows(&part[..batch * n], n, false);
             if let Some(dx) = &mut dx {
-                gemm(
-                    (batch, m, n),
-                    <T as Real>::ONE,
-                    scaled,
-                    View::rows(w, n, true),
-                    <T as Real>::ONE,
-                    dx,
-                    m,
-                    Epilogue::NONE,
-                );
+                gemm((batch, m, n), T::ONE, scaled, View::rows(w, n, true), T::ONE, dx, m, Epilogue::NONE);
             }
             if let Some(dw) = &mut dw {
                 let (a, to) = (View::rows(self.x, m, true), &mut dw[k * m * n..][..m * n]);
                 let scaled = View::rows(&part[..batch * n], n, false);
-                gemm((m, n, batch), <T as Real>::ONE, a, scaled, <T as Real>::ZERO, to, n, Epilogue::NONE);
+                gemm((m, n, batch), T::ONE, a, scaled, T::ZERO, to, n, Epilogue::NONE);
             }
             if let Some(dy) = &mut dy {
                 self.scaled(self.x, m, dout, k, &mut part);
                 let scaled = View::rows(&part[..batch * m], m, false);
-                gemm(
-                    (batch, n, m),
-                    <T as Real>::ONE,
-                    scaled,
-                    View::rows(w, n, false),
-                    <T as Real>::ONE,
-                    dy,
-                    n,
-                    Epilogue::NONE,
-                );
+                gemm((batch, n, m), T::ONE, scaled, View::rows(w, n, false), T::ONE, dy, n, Epilogue::NONE);
             }
         }
     }

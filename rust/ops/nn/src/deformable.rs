@@ -10,7 +10,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::conv::deformable::Deform;
 use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::conv::Convolution;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
@@ -167,10 +167,10 @@ impl Call<'_> {
         ((rows, depth, windows), [rows * depth, depth * windows, rows * windows])
     }
 
-    fn forward<T: Element + Gemm + Real>(&self, y: &mut [T]) {
+    fn forward<T: Element + Gemm + Float>(&self, y: &mut [T]) {
         let ((rows, depth, windows), [of_w, of_matrix, of_y]) = self.extents();
         let (w, images) = (self.w.data::<T>(), self.images());
-        let mut matrix = vec![<T as Real>::ZERO; self.deform.matrix_len()];
+        let mut matrix = vec![T::ZERO; self.deform.matrix_len()];
         for n in 0..images {
             let samples = self.deform.samples(image::<T>(self.offset, n), self.mask.map(|m| image::<T>(m, n)));
             samples.unfold(image::<T>(self.x, n), &mut matrix);
@@ -179,25 +179,25 @@ impl Call<'_> {
                 let a = View::rows(&w[g * of_w..][..of_w], depth, false);
                 let b = View::rows(&matrix[g * of_matrix..][..of_matrix], windows, false);
                 let y = &mut y[g * of_y..][..of_y];
-                gemm((rows, windows, depth), <T as Real>::ONE, a, b, <T as Real>::ZERO, y, windows, Epilogue::NONE);
+                gemm((rows, windows, depth), T::ONE, a, b, T::ZERO, y, windows, Epilogue::NONE);
             }
         }
     }
 
     /// The gradients of (input, filter, offset, mask) that are asked for.
-    fn backward<T: Element + Gemm + Real>(&self, dy: &Tensor, outs: [Option<&mut Tensor>; 4]) -> Result<()> {
+    fn backward<T: Element + Gemm + Float>(&self, dy: &Tensor, outs: [Option<&mut Tensor>; 4]) -> Result<()> {
         let ((rows, depth, windows), [of_w, of_matrix, of_y]) = self.extents();
         let (w, images) = (self.w.data::<T>(), self.images());
         let mut grads: [Option<&mut [T]>; 4] = [const { None }; 4];
         for (to, out) in grads.iter_mut().zip(outs) {
             if let Some(t) = out {
                 let data = t.data_mut::<T>()?;
-                data.fill(<T as Real>::ZERO);
+                data.fill(T::ZERO);
                 *to = Some(data);
             }
         }
         let [dx, dw, doffset, dmask] = &mut grads;
-        let mut matrix = vec![<T as Real>::ZERO; self.deform.matrix_len()];
+        let mut matrix = vec![T::ZERO; self.deform.matrix_len()];
         for n in 0..images {
             let (x, dy) = (image::<T>(self.x, n), image::<T>(dy, n));
             let samples = self.deform.samples(image::<T>(self.offset, n), self.mask.map(|m| image::<T>(m, n)));
@@ -207,7 +207,7 @@ impl Call<'_> {
                     let a = View::rows(&dy[g * of_y..][..of_y], windows, false);
                     let b = View::rows(&matrix[g * of_matrix..][..of_matrix], windows, true);
                     let dw = &mut dw[g * of_w..][..of_w];
-                    gemm((rows, depth, windows), <T as Real>::ONE, a, b, <T as Real>::ONE, dw, depth, Epilogue::NONE);
+                    gemm((rows, depth, windows), T::ONE, a, b, T::ONE, dw, depth, Epilogue::NONE);
                 }
             }
             if dx.is_none() && doffset.is_none() && dmask.is_none() {
@@ -217,7 +217,7 @@ impl Call<'_> {
                 let a = View::rows(&w[g * of_w..][..of_w], depth, true);
                 let b = View::rows(&dy[g * of_y..][..of_y], windows, false);
                 let to = &mut matrix[g * of_matrix..][..of_matrix];
-                gemm((depth, windows, rows), <T as Real>::ONE, a, b, <T as Real>::ZERO, to, windows, Epilogue::NONE);
+                gemm((depth, windows, rows), T::ONE, a, b, T::ZERO, to, windows, Epilogue::NONE);
             }
             if let Some(dx) = dx {
                 samples.fold(&matrix, image_mut(dx, n, images));

@@ -6,7 +6,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Number;
 use oar_ops_common::axis;
 
 slots! {

@@ -8,7 +8,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::BatchNormGrad;
 use oar_kernels::norm::group_norm::{self as kernel, Groups};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::window::split_images;
 
 attrs! {
@@ -55,7 +55,7 @@ fn groups(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
 }
 
 /// One value a channel, `or` where the slot is absent.
-fn per_channel<T: Real + Element>(cx: &KernelContext, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
+fn per_channel<T: Float + Element>(cx: &KernelContext, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
     let Some(t) = cx.opt(slot) else {
         let mut all = Vec::new();
         let there = all.try_reserve_exact(channels).is_ok();
@@ -74,7 +74,7 @@ fn per_channel<T: Real + Element>(cx: &KernelContext, slot: InSlot, channels: us
     Ok(t.data::<T>().to_vec())
 }
 
-fn forward<T: Real + Element>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
+fn forward<T: Float + Element>(cx: &mut KernelContext, x: &Tensor) -> Result<()> {
     use group_norm::{BIAS, MEAN, SCALE, VARIANCE, Y};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = groups(cx.op.name, a, x.dims())?;
@@ -90,7 +90,7 @@ fn forward<T: Real + Element>(cx: &mut KernelContext, x: &Tensor) -> Result<()> 
     Ok(())
 }
 
-fn backward<T: Real + Element>(cx: &mut KernelContext, y: &Tensor) -> Result<()> {
+fn backward<T: Float + Element>(cx: &mut KernelContext, y: &Tensor) -> Result<()> {
     use group_norm_grad::{BIAS, DBIAS, DSCALE, DX, DY, SCALE, VARIANCE};
     let a = cx.attrs::<GroupNormAttrs>();
     let g = groups(cx.op.name, a, y.dims())?;

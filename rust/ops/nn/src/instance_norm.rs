@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics, SECOND_GRAD};
 
@@ -53,7 +53,7 @@ fn for_each_image<T: Element>(t: Option<&Tensor>, all: usize, absent: T) -> Vec<
 }
 
 /// Adds up what belongs to the same channel of all images.
-fn over_images<T: Element + Real>(all: &[T], out: &mut [T]) {
+fn over_images<T: Element + Float>(all: &[T], out: &mut [T]) {
     out.fill(T::ZERO);
     for image in all.chunks_exact(out.len().max(1)) {
         out.iter_mut().zip(image).for_each(|(o, &v)| *o += v);

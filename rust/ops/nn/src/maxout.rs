@@ -70,7 +70,7 @@ fn forward<T: Element + Number>(groups: usize, inner: usize, x: &[T], y: &mut [T
 fn backward<T: Element + Number>(groups: usize, inner: usize, (x, y, dy): (&[T], &[T], &[T]), dx: &mut [T]) {
     let grain = (CHUNK / (groups * inner).max(1)).max(1) * groups * inner;
     pool::parts(dx, grain, |start, dx| {
-        dx.fill(T::zero());
+        dx.fill(T::ZERO);
         for (i, dx) in dx.chunks_exact_mut(groups * inner).enumerate() {
             let group = start / (groups * inner) + i;
             let x = &x[group * groups * inner..][..groups * inner];

@@ -86,14 +86,14 @@ fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T])
         let n = alpha.len();
         return pool::parts(out, (CHUNK / n).max(1) * n, |start, out| {
             for (i, (o, &v)) in out.iter_mut().zip(&x[start..]).enumerate() {
-                *o = if v > T::zero() { v } else { alpha[i % n].mul(v) };
+                *o = if v > T::ZERO { v } else { alpha[i % n].mul(v) };
             }
         });
     }
     with_slopes(out, run, alpha.len(), |slope, at, out| {
         let a = alpha[slope];
         for (o, &v) in out.iter_mut().zip(&x[at..]) {
-            *o = if v > T::zero() { v } else { a.mul(v) };
+            *o = if v > T::ZERO { v } else { a.mul(v) };
         }
     });
 }
@@ -101,7 +101,7 @@ fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T])
 /// The slopes' gradients, summed in f64 one slope after the other, whatever the threads.
 fn slopes<T: Element + Number>(x: &[T], d: &[T], run: usize, out: &mut [T]) {
     let n = out.len();
-    let below = |(&x, &d): (&T, &T)| if x > T::zero() { 0.0 } else { x.to_f64() * d.to_f64() };
+    let below = |(&x, &d): (&T, &T)| if x > T::ZERO { 0.0 } else { x.to_f64() * d.to_f64() };
     if n == 1 {
         let mut sums = vec![0.0; x.len().div_ceil(CHUNK)];
         pool::parts(&mut sums, 1, |k, sum| {

@@ -8,7 +8,7 @@ use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Op, ShapeContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::resample::resize::{self as kernel, Axis, Method, Taps};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::given::{given, Given, Inputs, Way};
 use oar_ops_common::half::in_f32;
 use oar_ops_common::window::split_images;
@@ -217,7 +217,7 @@ struct Plan<T> {
     inner: usize,
 }
 
-fn plan<T: Real>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<Plan<T>> {
+fn plan<T: Float>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<Plan<T>> {
     let (_, channels, axes) = split_images(x, r.last);
     let mut taps = Vec::new();
     for (i, (&input, &output)) in axes.iter().zip(&w.sizes).enumerate() {
@@ -286,7 +286,7 @@ fn resize(cx: &mut KernelContext) -> Result<()> {
 }
 
 /// Elements of `T`, weights of `W`. Integers are cut from what is computed exactly.
-fn run<T: Element + oar_kernels::types::Number, W: Element + Real>(
+fn run<T: Element + oar_kernels::types::Number, W: Element + Float>(
     op: &str,
     r: &Resize,
     x: &Tensor,
@@ -300,14 +300,11 @@ fn run<T: Element + oar_kernels::types::Number, W: Element + Real>(
         kernel::resample(&p.rows, &p.cols, p.inner, x.data::<W>(), out.data_mut::<W>()?);
     } else {
         let mut wide = Tensor::empty(W::DTYPE, x.dims())?;
-        wide.data_mut::<W>()?
-            .iter_mut()
-            .zip(x.data::<T>())
-            .for_each(|(w, v)| *w = <W as oar_kernels::functions::Real>::from_f64(v.to_f64()));
+        wide.data_mut::<W>()?.iter_mut().zip(x.data::<T>()).for_each(|(w, v)| *w = W::from_f64(v.to_f64()));
         let mut made = Tensor::empty(W::DTYPE, out.dims())?;
         kernel::resample(&p.rows, &p.cols, p.inner, wide.data::<W>(), made.data_mut::<W>()?);
         let results = made.data::<W>().iter();
-        out.data_mut::<T>()?.iter_mut().zip(results).for_each(|(o, &v)| *o = T::from_f64(Real::to_f64(v)));
+        out.data_mut::<T>()?.iter_mut().zip(results).for_each(|(o, &v)| *o = T::from_f64(v.to_f64()));
     }
     Ok(())
 }

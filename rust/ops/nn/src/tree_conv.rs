@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{matmul, Gemm};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 
 attrs! { pub struct TreeAttrs { max_depth: i32 = 2 } }
 
@@ -142,7 +142,7 @@ impl Call<'_> {
     }
 
     /// What each root reads of each feature, as rows that the filter is multiplied with.
-    fn patch<T: Real>(&self, reads: &[Read], nodes: &[T]) -> Vec<T> {
+    fn patch<T: Float>(&self, reads: &[Read], nodes: &[T]) -> Vec<T> {
         let mut patch = vec![T::ZERO; self.count * self.features * KINDS];
         for r in reads {
             let from = &nodes[r.node * self.features..][..self.features];
@@ -162,7 +162,7 @@ fn part<T>(all: &[T], i: usize, parts: usize) -> &[T] {
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, c) = (cx.op.name, look(cx, [fwd::NODES, fwd::EDGES, fwd::FILTER])?);
-    fn compute<T: Real + Gemm + oar_core::base::dtype::Element>(op: &str, c: &Call, out: &mut [T]) -> Result<()> {
+    fn compute<T: Float + Gemm + oar_core::base::dtype::Element>(op: &str, c: &Call, out: &mut [T]) -> Result<()> {
         let (each, depth) = (c.count * c.columns, c.features * KINDS);
         for tree in 0..c.trees {
             let patch = c.patch(&c.reads(op, tree)?, part(c.nodes.data::<T>(), tree, c.trees));
@@ -185,7 +185,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         c.nodes.dtype()
     );
     let outs = cx.each_out([grad::DNODES, grad::DFILTER]);
-    fn compute<T: Real + Gemm + oar_core::base::dtype::Element>(
+    fn compute<T: Float + Gemm + oar_core::base::dtype::Element>(
         op: &str,
         c: &Call,
         dout: &[T],
@@ -194,9 +194,9 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         let depth = c.features * KINDS;
         let mut dnodes = dnodes.map(|t| t.data_mut::<T>()).transpose()?;
         let mut dw = dw.map(|t| t.data_mut::<T>()).transpose()?;
-        dnodes.iter_mut().chain(&mut dw).for_each(|d| d.fill(<T as Real>::ZERO));
-        let mut both = vec![<T as Real>::ZERO; depth * c.columns];
-        let mut dpatch = vec![<T as Real>::ZERO; c.count * depth];
+        dnodes.iter_mut().chain(&mut dw).for_each(|d| d.fill(T::ZERO));
+        let mut both = vec![T::ZERO; depth * c.columns];
+        let mut dpatch = vec![T::ZERO; c.count * depth];
         for tree in 0..c.trees {
             let (reads, d) = (c.reads(op, tree)?, part(dout, tree, c.trees));
             if let Some(dw) = &mut dw {

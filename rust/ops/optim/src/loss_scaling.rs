@@ -134,7 +134,7 @@ fn run_scaling(cx: &mut KernelContext) -> Result<()> {
         for i in 0..cx.n_outs(OUT) {
             let t = cx.out_nth(OUT, i)?;
             dispatch!(t.dtype(), T in [f32, f64, f16, bf16], {
-                t.data_mut::<T>()?.fill(<T as Number>::zero());
+                t.data_mut::<T>()?.fill(T::ZERO);
             }, other => return cx.unsupported(other));
         }
     }

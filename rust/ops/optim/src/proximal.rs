@@ -44,7 +44,7 @@ fn ftrl_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
             l1: a.l1 as T + LITTLE as T,
             l2: a.l2 as T + LITTLE as T,
             power: a.lr_power as T,
-            root: a.lr_power == -0.5,
+            square_root: a.lr_power == -0.5,
         }
     })
 }

@@ -7,7 +7,8 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure};
-use oar_kernels::optimizer::{self as kernel, Rule, Stored, Wide};
+use oar_kernels::optimizer::{self as kernel, Rule, Stored};
+use oar_kernels::types::Float;
 use oar_ops_common::rows::ascending;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -117,7 +118,7 @@ pub(crate) struct Places<const N: usize> {
 
 /// Applies a rule to what is stored as `M` by a gradient of type `G`.
 pub(crate) fn update<
-    T: Wide,
+    T: Float,
     M: Stored<T> + Element,
     G: Stored<T> + Element + std::ops::AddAssign,
     R: Rule<T>,

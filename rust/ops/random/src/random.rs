@@ -422,7 +422,7 @@ pub static DROPOUT_GRAD: Op = Op {
             let keep = <T as Number>::from_f64(keep as f64);
             zip(d.data::<T>(), mask.data::<u8>(), cx.out_data::<T>(dropout_grad::DX)?, |d, m| {
                 // As the mask's product, where that is NaN, too.
-                let none = d.mul(<T as Number>::zero());
+                let none = d.mul(T::ZERO);
                 (if m != 0 { d } else { none }).div(keep)
             });
         }, other => return cx.unsupported(other));

@@ -6,7 +6,7 @@ use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::random::{uniform, Mt64, Real};
+use oar_kernels::random::{uniform, Mt64, RandomFloat};
 use std::hash::{BuildHasher, Hasher};
 
 attrs! {
@@ -39,21 +39,16 @@ fn bernoulli(cx: &mut KernelContext) -> Result<()> {
 // multinomial
 
 /// The running sums of the probabilities, of which the last is 1.
-fn running_sums<T: Real>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<T>> {
-    let mut sum = T::zero();
+fn running_sums<T: RandomFloat>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<T>> {
+    let mut sum = T::ZERO;
     let mut sums = Vec::with_capacity(p.len());
     for &v in p {
-        ensure!(
-            v >= T::zero(),
-            InvalidArgument,
-            "operator {op}: probabilities must not be negative, got {}",
-            v.to_f64()
-        );
+        ensure!(v >= T::ZERO, InvalidArgument, "operator {op}: probabilities must not be negative, got {}", v.to_f64());
         sum = sum.add(v);
         sums.push(sum);
     }
-    ensure!(sum > T::zero(), InvalidArgument, "operator {op}: the sum of the probabilities must be above 0");
-    let possible = p.iter().filter(|&&v| v != T::zero()).count();
+    ensure!(sum > T::ZERO, InvalidArgument, "operator {op}: the sum of the probabilities must be above 0");
+    let possible = p.iter().filter(|&&v| v != T::ZERO).count();
     ensure!(
         a.replacement || possible >= a.num_samples as usize,
         InvalidArgument,
@@ -65,12 +60,12 @@ fn running_sums<T: Real>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<
 }
 
 /// Draws categories; a drawn one is taken out of the running sums where there is no replacement.
-fn sample<T: Real>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &mut [i64]) {
-    let mut draws = vec![T::zero(); out.len()];
-    uniform(engine, T::zero(), T::one(), &mut draws);
+fn sample<T: RandomFloat>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &mut [i64]) {
+    let mut draws = vec![T::ZERO; out.len()];
+    uniform(engine, T::ZERO, T::ONE, &mut draws);
     let (last, count) = (sums.len() - 1, out.len());
     for (s, (o, draw)) in out.iter_mut().zip(draws).enumerate() {
-        sums[last] = T::one();
+        sums[last] = T::ONE;
         let (mut left, mut right) = (0, sums.len());
         while right > left {
             let middle = left + (right - left) / 2;
@@ -82,7 +77,7 @@ fn sample<T: Real>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &m
         }
         *o = left as i64;
         if !replacement && s + 1 < count {
-            let before = if left == 0 { T::zero() } else { sums[left - 1] };
+            let before = if left == 0 { T::ZERO } else { sums[left - 1] };
             let taken = sums[left].sub(before);
             // In double, then in the type of the probabilities: as Paddle rounds.
             let rest = T::from_f64(1.0 - taken.to_f64());

@@ -8,10 +8,9 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::gemm::{gemm, Epilogue, View};
+use oar_kernels::gemm::{gemm, Epilogue, GemmFloat, View};
 use oar_kernels::rnn::activation::Act;
 use oar_kernels::rnn::lod::batches::Batches;
-use oar_kernels::rnn::recurrent::Number;
 use oar_kernels::{rnn::lod::gru, rnn::lod::lstm};
 use oar_ops_common::index::index_of;
 
@@ -172,7 +171,7 @@ fn infer_embedded(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// `x * w`, and `bias` where there is one.
-fn product<T: Number>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Option<&[T]>) -> Vec<T> {
+fn product<T: GemmFloat>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Option<&[T]>) -> Vec<T> {
     let mut out = vec![T::default(); rows * cols];
     let k = w.len() / cols.max(1);
     let (one, zero) = (T::from_f64(1.0), T::from_f64(0.0));
@@ -182,7 +181,7 @@ fn product<T: Number>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Option<&
 }
 
 /// The network over sums of inputs in the order of sequences, to hidden states and cells.
-fn run_lstm<T: Number + Element>(
+fn run_lstm<T: GemmFloat + Element>(
     cx: &mut KernelContext,
     at: &[usize],
     x: &[T],
@@ -274,7 +273,7 @@ struct Gru<'a> {
 }
 
 impl Gru<'_> {
-    fn run<T: Number + Element>(&self, op: &str, batches: &Batches, x: &[T], h0: Option<&Tensor>) -> Result<Vec<T>> {
+    fn run<T: GemmFloat + Element>(&self, op: &str, batches: &Batches, x: &[T], h0: Option<&Tensor>) -> Result<Vec<T>> {
         let n = self.wh.dims()[0] as usize;
         let rows = batches.rows.len();
         let h = first::<T>(op, batches, h0, n)?;

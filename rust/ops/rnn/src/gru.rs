@@ -8,10 +8,10 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::gemm::GemmFloat;
 use oar_kernels::rnn::activation::Act;
 use oar_kernels::rnn::lod::batches::Batches;
 use oar_kernels::rnn::lod::gru::{Grads, Net};
-use oar_kernels::rnn::recurrent::Number;
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -135,7 +135,7 @@ fn infer_unit(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// Calls `f` with the network that the tensors and attributes make.
-fn with_net<T: Number + Element, R>(
+fn with_net<T: GemmFloat + Element, R>(
     op: &str,
     told: &Told,
     batches: &Batches,

@@ -5,9 +5,9 @@ use oar_core::base::{DType, Result};
 use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
+use oar_kernels::gemm::GemmFloat;
 use oar_kernels::rnn::activation::Act;
 use oar_kernels::rnn::lod::batches::Batches;
-use oar_kernels::rnn::recurrent::Number;
 
 /// The offsets of the sequences of the first level, counted in rows: they begin at 0, ascend, and end at the first size.
 pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {
@@ -87,7 +87,7 @@ pub fn first<T: Element + Default>(op: &str, b: &Batches, t: Option<&Tensor>, wi
 }
 
 /// `x + bias` in the order of steps.
-pub fn sums<T: Number>(b: &Batches, x: &[T], bias: Option<&[T]>, width: usize, to: &mut [T]) {
+pub fn sums<T: GemmFloat>(b: &Batches, x: &[T], bias: Option<&[T]>, width: usize, to: &mut [T]) {
     b.gather(x, width, to);
     if let Some(bias) = bias {
         to.chunks_exact_mut(width).for_each(|row| row.iter_mut().zip(bias).for_each(|(x, &b)| *x += b));

@@ -8,10 +8,10 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::gemm::GemmFloat;
 use oar_kernels::rnn::activation::Act;
 use oar_kernels::rnn::lod::batches::Batches;
 use oar_kernels::rnn::lod::lstm::{Came, Grads, Left, Net, Projection};
-use oar_kernels::rnn::recurrent::Number;
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -174,7 +174,7 @@ struct Given<'a> {
 
 impl<'a> Given<'a> {
     /// Calls `f` with the network that the tensors and attributes make.
-    fn net<T: Number + Element, R>(
+    fn net<T: GemmFloat + Element, R>(
         &self,
         op: &str,
         told: &Told,

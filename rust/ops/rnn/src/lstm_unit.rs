@@ -4,8 +4,8 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::gemm::GemmFloat;
 use oar_kernels::rnn::activation::Act;
-use oar_kernels::rnn::recurrent::Number;
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -42,7 +42,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// The activated gates of a row.
-fn activated<T: Number>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
+fn activated<T: GemmFloat>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
     to.clear();
     to.extend_from_slice(x);
     to[n..2 * n].iter_mut().for_each(|f| *f += forget_bias);
@@ -50,7 +50,7 @@ fn activated<T: Number>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
     Act::Tanh.apply(&mut to[3 * n..]);
 }
 
-fn rows<T: Number + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize, (c, h): (&mut [T], &mut [T])) {
+fn rows<T: GemmFloat + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize, (c, h): (&mut [T], &mut [T])) {
     let mut gates = Vec::new();
     for (i, x) in x.chunks_exact(4 * n).enumerate() {
         activated(x, forget_bias, n, &mut gates);

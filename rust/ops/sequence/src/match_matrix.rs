@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::levels;
 
 attrs! { pub struct MatchAttrs { dim_t: i32 = 1 } }
@@ -94,36 +94,36 @@ impl Call<'_> {
     }
 
     /// X times W: for each row of X as many vectors as there are forms.
-    fn turned<T: Element + Gemm + Real>(&self) -> Vec<T> {
+    fn turned<T: Element + Gemm + Float>(&self) -> Vec<T> {
         let (rows, (inner, outer)) = (self.x.dims()[0] as usize, self.columns);
-        let mut turned = vec![<T as Real>::ZERO; rows * self.forms * outer];
+        let mut turned = vec![T::ZERO; rows * self.forms * outer];
         matmul((rows, self.forms * outer, inner), self.x.data::<T>(), false, self.w.data::<T>(), false, &mut turned);
         turned
     }
 
-    fn forward<T: Element + Gemm + Real>(&self, turned: &[T]) -> Vec<T> {
+    fn forward<T: Element + Gemm + Float>(&self, turned: &[T]) -> Vec<T> {
         let (width, y) = (self.columns.1, self.y.data::<T>());
-        let mut out = vec![<T as Real>::ZERO; self.ends.last().copied().unwrap_or(0)];
+        let mut out = vec![T::ZERO; self.ends.last().copied().unwrap_or(0)];
         for p in self.pairs() {
             let (m, n) = (p.x.len(), p.y.len());
             for t in 0..self.forms {
                 let a = View::new(&turned[(p.x.start * self.forms + t) * width..], self.forms * width, 1);
                 let b = View::rows(&y[p.y.start * width..p.y.end * width], width, true);
                 let out = &mut out[p.at + t * m * n..][..m * n];
-                gemm((m, n, width), <T as Real>::ONE, a, b, <T as Real>::ZERO, out, n, Epilogue::NONE);
+                gemm((m, n, width), T::ONE, a, b, T::ZERO, out, n, Epilogue::NONE);
             }
         }
         out
     }
 
-    fn backward<T: Element + Gemm + Real>(&self, dout: &[T], outs: [Option<&mut Tensor>; 3]) -> Result<()> {
+    fn backward<T: Element + Gemm + Float>(&self, dout: &[T], outs: [Option<&mut Tensor>; 3]) -> Result<()> {
         let (rows, (inner, width)) = (self.x.dims()[0] as usize, self.columns);
         let (turned, y) = (self.turned::<T>(), self.y.data::<T>());
-        let mut dturned = vec![<T as Real>::ZERO; turned.len()];
+        let mut dturned = vec![T::ZERO; turned.len()];
         let [dx, dy, dw] = outs;
         let mut dy = dy.map(|t| t.data_mut::<T>()).transpose()?;
         if let Some(dy) = &mut dy {
-            dy.fill(<T as Real>::ZERO);
+            dy.fill(T::ZERO);
         }
         for p in self.pairs() {
             let (m, n) = (p.x.len(), p.y.len());
@@ -133,11 +133,11 @@ impl Call<'_> {
                 let to = &mut dturned[from..];
                 let step = self.forms * width;
                 let none = Epilogue::NONE;
-                gemm((m, width, n), <T as Real>::ONE, View::rows(d, n, false), b, <T as Real>::ZERO, to, step, none);
+                gemm((m, width, n), T::ONE, View::rows(d, n, false), b, T::ZERO, to, step, none);
                 if let Some(dy) = &mut dy {
                     let to = &mut dy[p.y.start * width..p.y.end * width];
                     let b = View::new(&turned[from..], step, 1);
-                    gemm((n, width, m), <T as Real>::ONE, View::rows(d, n, true), b, <T as Real>::ONE, to, width, none);
+                    gemm((n, width, m), T::ONE, View::rows(d, n, true), b, T::ONE, to, width, none);
                 }
             }
         }

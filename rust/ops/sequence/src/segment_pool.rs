@@ -119,7 +119,7 @@ fn spread<T: Element + Number>(
             *d = match pool {
                 Pool::Sum | Pool::Mean => dout[i].div(share),
                 _ if x[i] == y[i] => dout[i],
-                _ => T::zero(),
+                _ => T::ZERO,
             };
         }
     }

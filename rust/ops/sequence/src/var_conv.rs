@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::levels;
 
 attrs! {
@@ -146,7 +146,7 @@ impl Call<'_> {
         }
     }
 
-    fn unfolded<T: Element + Real>(&self) -> Vec<T> {
+    fn unfolded<T: Element + Float>(&self) -> Vec<T> {
         let mut windows = vec![T::ZERO; self.window_ends.last().copied().unwrap_or(0)];
         let x = self.x.data::<T>();
         for image in &self.images {
@@ -156,8 +156,8 @@ impl Call<'_> {
         windows
     }
 
-    fn forward<T: Element + Gemm + Real>(&self, windows: &[T]) -> Vec<T> {
-        let mut out = vec![<T as Real>::ZERO; self.out_ends.last().copied().unwrap_or(0)];
+    fn forward<T: Element + Gemm + Float>(&self, windows: &[T]) -> Vec<T> {
+        let mut out = vec![T::ZERO; self.out_ends.last().copied().unwrap_or(0)];
         for i in &self.images {
             let (n, m) = (i.windows.0 * i.windows.1, self.a.OutputChannel as usize);
             if n > 0 {
@@ -168,11 +168,11 @@ impl Call<'_> {
         out
     }
 
-    fn backward<T: Element + Gemm + Real>(&self, dout: &[T], [dx, dw]: [Option<&mut Tensor>; 2]) -> Result<()> {
+    fn backward<T: Element + Gemm + Float>(&self, dout: &[T], [dx, dw]: [Option<&mut Tensor>; 2]) -> Result<()> {
         let windows = self.unfolded::<T>();
         let mut dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
         let mut dw = dw.map(|t| t.data_mut::<T>()).transpose()?;
-        dx.iter_mut().chain(&mut dw).for_each(|d| d.fill(<T as Real>::ZERO));
+        dx.iter_mut().chain(&mut dw).for_each(|d| d.fill(T::ZERO));
         let m = self.a.OutputChannel as usize;
         for i in &self.images {
             let n = i.windows.0 * i.windows.1;
@@ -182,11 +182,11 @@ impl Call<'_> {
             let d = &dout[i.out_at..][..m * n];
             if let Some(dw) = &mut dw {
                 let b = View::rows(&windows[i.windows_at..][..n * self.depth], n, true);
-                let (a, one) = (View::rows(d, n, false), <T as Real>::ONE);
+                let (a, one) = (View::rows(d, n, false), T::ONE);
                 gemm((m, self.depth, n), one, a, b, one, dw, self.depth, Epilogue::NONE);
             }
             if let Some(dx) = &mut dx {
-                let mut dwindows = vec![<T as Real>::ZERO; n * self.depth];
+                let mut dwindows = vec![T::ZERO; n * self.depth];
                 matmul((self.depth, n, m), self.w.data::<T>(), true, d, false, &mut dwindows);
                 self.each(i, |at, to| dx[to] += dwindows[at]);
             }

@@ -389,7 +389,7 @@ fn steps<T: Steps>(cx: &KernelContext) -> Result<Tensor> {
         Ok(t.data::<T>()[0])
     };
     let (start, end, step) = (get(range::START)?, get(range::END)?, get(range::STEP)?);
-    let zero = T::zero();
+    let zero = T::ZERO;
     ensure!(step != zero, InvalidArgument, "operator range: the step must not be 0");
     ensure!(
         start >= end || start.is_nan() || end.is_nan() || step > zero,

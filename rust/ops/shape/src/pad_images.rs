@@ -9,7 +9,7 @@ use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::resample::resize::{self as kernel, Taps};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 use oar_ops_common::fill::{set_all, Scalar};
@@ -152,7 +152,7 @@ impl Border<'_> {
     }
 
     /// The taps of rows (the axes before the last) and columns.
-    fn taps<T: Real>(&self, op: &str, x: &[i64], paddings: &[[i64; 2]]) -> Result<(Taps<T>, Taps<T>)> {
+    fn taps<T: Float>(&self, op: &str, x: &[i64], paddings: &[[i64; 2]]) -> Result<(Taps<T>, Taps<T>)> {
         let too_large = || err!(ResourceExhausted, "operator {op}: there is no memory for paddings {paddings:?}");
         let (_, _, axes) = split_images(x, self.last);
         let mut all = Vec::new();

@@ -17,7 +17,7 @@ use crate::gemm::kernel::{kernel, Beside, Shape, Tile, A_STRIDE, KC};
 use crate::gemm::operands::with_scratch;
 use crate::pool;
 use crate::pool::SharedPtr;
-use crate::simd::vector::Real;
+use crate::types::Float;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -31,7 +31,7 @@ pub fn enable(on: bool) {
 /// Bytes of the transformed filters, and of the tiles that are multiplied by them together.
 const FILTER_BYTES: usize = 5 << 20;
 const TILE_BYTES: usize = 8 << 20;
-/// Of few tiles, the filters' for each thread: they are written and read about once then, and should not leave its cache.
+/// WinogradOutput few tiles, the filters' for each thread: they are written and read about once then, and should not leave its cache.
 const FEW_TILES_BYTES: usize = 5 << 18;
 /// More bytes of transformed filters come and go by way of memory.
 const FAR_BYTES: usize = 16 << 20;
@@ -47,13 +47,13 @@ const VECTORS: usize = 64;
 
 /// What a convolution gives: images (its result, or the gradient of its input), or the gradient of its filters.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Of {
+pub enum WinogradOutput {
     Images,
     Filters,
 }
 
 /// Whether this is the faster way for `images` of `outputs` each, between so many channels.
-pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usize; 2]) -> bool {
+pub fn suits<T: Float>(output: WinogradOutput, images: usize, channels: [usize; 2], outputs: [usize; 2]) -> bool {
     let [ins, outs] = channels.map(|c| c as f64);
     let pixels = (images * outputs[0] * outputs[1]) as f64;
     let across = outputs[1].div_ceil(SIDE);
@@ -61,9 +61,9 @@ pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usi
     // Multiplications, and in their units what the transforms of a tile and a filter cost beside them, and what a filter costs
     // that is used as it is (both wait for memory).
     let far = POINTS * channels[0] * channels[1] * size_of::<T>() > FAR_BYTES;
-    let (filter, plain) = match of {
-        Of::Images => (if far { 1500.0 } else { 800.0 }, 400.0),
-        Of::Filters => (900.0, 1800.0),
+    let (filter, plain) = match output {
+        WinogradOutput::Images => (if far { 1500.0 } else { 800.0 }, 400.0),
+        WinogradOutput::Filters => (900.0, 1800.0),
     };
     let direct = 9.0 * ins * outs * pixels;
     let tiled = 36.0 * ins * outs * tiles + 400.0 * (ins + outs) * tiles + filter * ins * outs;
@@ -76,20 +76,20 @@ pub fn suits<T: Real>(of: Of, images: usize, channels: [usize; 2], outputs: [usi
 }
 
 /// Rows of tiles of the images, and how many of them are in the cache together.
-struct Plan {
+struct TilePlan {
     down: usize,
     across: usize,
     strips: usize,
     block: usize,
 }
 
-impl Plan {
+impl TilePlan {
     /// `bytes`: what a tile takes.
-    fn of(images: usize, [h, w]: [usize; 2], bytes: usize) -> Plan {
+    fn new(images: usize, [h, w]: [usize; 2], bytes: usize) -> TilePlan {
         let (down, across) = (h.div_ceil(SIDE), w.div_ceil(SIDE));
         let strips = images * down;
         let most = (TILE_BYTES / (bytes * across)).max(1);
-        Plan { down, across, strips, block: strips.div_ceil(strips.div_ceil(most)) }
+        TilePlan { down, across, strips, block: strips.div_ceil(strips.div_ceil(most)) }
     }
     fn tiles(&self) -> usize {
         self.block * self.across
@@ -116,7 +116,7 @@ impl Plan {
             })
         });
     }
-    fn read<T: Real, const GRADIENT: bool>(
+    fn read<T: Float, const GRADIENT: bool>(
         &self,
         x: &Image<T>,
         rows: &Range<usize>,
@@ -146,7 +146,7 @@ fn even(n: usize, most: usize, unit: usize) -> usize {
 ///
 /// # Safety
 /// Images and filters are valid for their extents and `count` images, bias for y's channels (or null).
-pub unsafe fn convolve<T: Real>(
+pub unsafe fn convolve<T: Float>(
     count: usize,
     x: &Image<T>,
     w: &Filters<T>,
@@ -164,8 +164,8 @@ pub unsafe fn convolve<T: Real>(
     let few = count * y.size[0].div_ceil(SIDE) * y.size[1].div_ceil(SIDE) * POINTS * ins * bytes <= FEW_TILES_BYTES;
     let most = if few { FILTER_BYTES.min(FEW_TILES_BYTES * pool::threads()) } else { FILTER_BYTES };
     let some = even(outs, most / (POINTS * ins * bytes) / 16 * 16, 16).min(outs);
-    let plan = Plan::of(count, y.size, (lines * A_STRIDE + POINTS * some) * bytes);
-    let shape = Shape::of::<T>(plan.tiles(), some);
+    let plan = TilePlan::new(count, y.size, (lines * A_STRIDE + POINTS * some) * bytes);
+    let shape = Shape::for_product::<T>(plan.tiles(), some);
     let width = shape.width();
     let padded = some.next_multiple_of(width);
     let (v_size, u_size, m_size) =
@@ -239,7 +239,7 @@ pub unsafe fn convolve<T: Real>(
 }
 
 /// A tile without anything but its product.
-fn plain<T: Real>(cols: usize) -> Tile<T> {
+fn plain<T: Float>(cols: usize) -> Tile<T> {
     Tile {
         k: 0,
         a: std::ptr::null(),
@@ -262,16 +262,16 @@ fn plain<T: Real>(cols: usize) -> Tile<T> {
 ///
 /// # Safety
 /// As `convolve`; `dw` has as many filters as the images have channels.
-pub unsafe fn filter_grad<T: Real>(count: usize, x: &Image<T>, dy: &Image<T>, dw: *mut T, origin: [isize; 2]) -> bool {
+pub unsafe fn filter_grad<T: Float>(count: usize, x: &Image<T>, dy: &Image<T>, dw: *mut T, origin: [isize; 2]) -> bool {
     let (l, bytes) = (lanes::<T>(), size_of::<T>());
     let (ins, outs) = (x.channels, dy.channels);
-    let shape = Shape::of::<T>(outs, ins);
+    let shape = Shape::for_product::<T>(outs, ins);
     let width = shape.width();
     let padded = ins.next_multiple_of(width);
     // An odd number of lines: rows of a power of two would evict each other from the cache.
     let row = (outs.div_ceil(16) | 1) * 16;
     let some = even(outs, FILTER_BYTES / (POINTS * padded * bytes), shape.rows).min(outs);
-    let plan = Plan::of(count, dy.size, POINTS * (padded + row) * bytes);
+    let plan = TilePlan::new(count, dy.size, POINTS * (padded + row) * bytes);
     let (v_size, g_size, m_size) =
         (POINTS * plan.tiles() * padded, POINTS * plan.tiles() * row, POINTS * some * padded);
     let (finite, dw) = (AtomicBool::new(true), SharedPtr(dw));

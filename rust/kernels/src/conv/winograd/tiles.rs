@@ -4,7 +4,8 @@
 #![allow(clippy::needless_range_loop)] // rows and columns of small matrices are counted, not iterated
 
 use crate::gemm::pack::transpose;
-use crate::simd::vector::{prefetch_near, Real, Vector};
+use crate::simd::vector::prefetch_near;
+use crate::types::{Number, Vector};
 use std::f64::consts::{FRAC_1_SQRT_2 as A, SQRT_2 as B};
 
 /// Elements of a transformed tile.
@@ -62,7 +63,7 @@ impl Strips {
 #[inline(always)]
 unsafe fn c<V: Vector>(x: f64) -> V {
     // SAFETY: the caller has the vector's instruction set.
-    unsafe { V::splat(crate::functions::Real::from_f64(x)) }
+    unsafe { V::splat(V::T::from_f64(x)) }
 }
 
 /// A window of the input to six points.

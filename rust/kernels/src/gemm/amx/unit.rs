@@ -12,11 +12,12 @@
 use super::pack::{split_left, split_right, Seen, PARTS, SIDE, STEP};
 use crate::gemm::driver::serial_plain;
 use crate::gemm::kernel::{finishing, Shape, A_STRIDE};
-use crate::gemm::operands::{with_scratch, Finish, LeftSide, Part, RightSide, Target};
+use crate::gemm::operands::{with_scratch, Finish, LeftSide, ProductPart, RightSide, Target};
 use crate::gemm::pack::transpose;
 use crate::gemm::tile::{one_tile, row_tiles, Room};
-use crate::simd::vector::{prefetch, Real};
+use crate::simd::vector::prefetch;
 use crate::simd::{level, Level};
+use crate::types::Float;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -88,7 +89,7 @@ fn present() -> bool {
 
 /// Whether this is the faster way for a product of this size whose operands are plain matrices.
 #[inline]
-pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
+pub fn suits<T: Float>(m: usize, n: usize, k: usize) -> bool {
     let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
     let padded = work(m.next_multiple_of(SIDE), n.next_multiple_of(SIDE));
     // In units of 1/1000 of a cycle: multiplications either way, both sides taken apart, and C finished.
@@ -100,7 +101,7 @@ pub fn suits<T: Real>(m: usize, n: usize, k: usize) -> bool {
 }
 
 /// Cuts `n` into so many pieces of about the same size, whole tiles each.
-fn cut(n: usize, pieces: usize) -> usize {
+fn piece_len(n: usize, pieces: usize) -> usize {
     n.div_ceil(pieces).next_multiple_of(SIDE)
 }
 
@@ -114,14 +115,14 @@ fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
         }
         *(if wide { &mut across } else { &mut down }) += 1;
     }
-    (cut(m, down), cut(n, across))
+    (piece_len(m, down), piece_len(n, across))
 }
 
 /// The whole product.
 ///
 /// # Safety
 /// As for `driver::parallel`; `suits` is true for the size.
-pub unsafe fn product<T: Real>(
+pub unsafe fn product<T: Float>(
     m: usize,
     n: usize,
     k: usize,
@@ -147,7 +148,7 @@ pub unsafe fn product<T: Real>(
     }
 }
 
-unsafe fn block<T: Real>(
+unsafe fn block<T: Float>(
     rows: Range<usize>,
     columns: Range<usize>,
     k: usize,
@@ -238,7 +239,7 @@ struct Sums<T> {
     k: usize,
 }
 
-impl<T: Real> Sums<T> {
+impl<T: Float> Sums<T> {
     fn at(&self, [s, t]: [usize; 2]) -> *const T {
         self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
     }
@@ -277,7 +278,7 @@ impl<T: Real> Sums<T> {
             return false;
         }
         let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
-        let x = Part { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+        let x = ProductPart { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
         let mut r = if copied { high.len() } else { 0 };
         while r < high.len() {
             let some = if high.len() - r >= 8 { 8 } else { 1 };
@@ -308,7 +309,7 @@ unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
 }
 
 /// Rows of a part of A, and their distance: in place, or in `buf`.
-unsafe fn left_rows<T: Real>(
+unsafe fn left_rows<T: Float>(
     a: &impl LeftSide<T>,
     i: usize,
     rows: usize,

@@ -1,13 +1,12 @@
 //! The GRU over sequences of different lengths. Gates are in the order update, reset, candidate; rows are those of steps
 //! (`Batches`). The reset gate acts on the state before its product.
 
-use crate::gemm::{gemm, Epilogue, View};
+use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::activation::Act;
 use crate::rnn::lod::batches::Batches;
 use crate::rnn::recurrent::grad::sum_rows;
-use crate::rnn::recurrent::{part, Number};
-use crate::simd::vector::Real;
+use crate::rnn::recurrent::part;
 
 pub struct Net<'a, T> {
     pub batches: &'a Batches,
@@ -32,12 +31,12 @@ fn grain(width: usize) -> usize {
     2048usize.div_ceil(width.max(1))
 }
 
-impl<T: Number> Net<'_, T> {
+impl<T: GemmFloat> Net<'_, T> {
     /// `gates` holds the sums of the inputs and gets activations; `reset` gets the states behind the reset gate.
     pub fn forward(&self, gates: &mut [T], reset: &mut [T], hidden: &mut [T]) {
-        let (n, one) = (self.width, <T as Real>::ONE);
+        let (n, one) = (self.width, T::ONE);
         let (both, own) = self.weight.split_at(2 * n * n);
-        let zeros = vec![<T as Real>::ZERO; if self.first.is_none() { self.batches.order.len() * n } else { 0 }];
+        let zeros = vec![T::ZERO; if self.first.is_none() { self.batches.order.len() * n } else { 0 }];
         for s in 0..self.batches.steps() {
             let (at, rows, before) = self.batches.step(s);
             let (earlier, now) = hidden.split_at_mut(at * n);
@@ -92,7 +91,7 @@ impl<T: Number> Net<'_, T> {
         d: &mut [T],
         mut grads: Grads<T>,
     ) {
-        let (n, one, zero) = (self.width, <T as Real>::ONE, <T as Real>::ZERO);
+        let (n, one, zero) = (self.width, T::ONE, T::ZERO);
         let (both, own) = self.weight.split_at(2 * n * n);
         let total = self.batches.rows.len();
         let mut befores = vec![zero; total * n];

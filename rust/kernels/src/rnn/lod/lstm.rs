@@ -1,13 +1,12 @@
 //! The LSTM over sequences of different lengths, with peepholes and a projection of the hidden state where they are wanted.
 //! Gates are in the order candidate, input, forget, output; rows are those of steps (`Batches`).
 
-use crate::gemm::{gemm, Epilogue, View};
+use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::activation::Act;
 use crate::rnn::lod::batches::Batches;
 use crate::rnn::recurrent::grad::sum_rows;
-use crate::rnn::recurrent::{part, Number};
-use crate::simd::vector::Real;
+use crate::rnn::recurrent::part;
 
 pub struct Net<'a, T> {
     pub batches: &'a Batches,
@@ -70,8 +69,8 @@ fn grain(width: usize) -> usize {
     2048usize.div_ceil(width.max(1))
 }
 
-fn clip<T: Number>(x: &mut [T], to: T) {
-    let low = <T as Real>::ZERO - to;
+fn clip<T: GemmFloat>(x: &mut [T], to: T) {
+    let low = T::ZERO - to;
     x.iter_mut().for_each(|x| {
         *x = if *x < low {
             low
@@ -83,11 +82,11 @@ fn clip<T: Number>(x: &mut [T], to: T) {
     });
 }
 
-fn is_cut<T: Number>(x: T, by: T) -> bool {
-    by > <T as Real>::ZERO && (x >= by || x <= <T as Real>::ZERO - by)
+fn is_cut<T: GemmFloat>(x: T, by: T) -> bool {
+    by > T::ZERO && (x >= by || x <= T::ZERO - by)
 }
 
-impl<T: Number> Net<'_, T> {
+impl<T: GemmFloat> Net<'_, T> {
     /// Elements of the state that goes from step to step.
     pub fn state(&self) -> usize {
         self.projection.as_ref().map_or(self.width, |p| p.state)
@@ -118,7 +117,7 @@ impl<T: Number> Net<'_, T> {
         if let Some(before) = before {
             cell.iter_mut().zip(before.iter().zip(&*forget)).for_each(|(c, (&b, &f))| *c += b * f);
         }
-        if self.cell_clip > <T as Real>::ZERO {
+        if self.cell_clip > T::ZERO {
             clip(cell, self.cell_clip);
         }
         if let Some(w) = self.peephole(2) {
@@ -131,7 +130,7 @@ impl<T: Number> Net<'_, T> {
     }
 
     pub fn forward(&self, left: Left<T>) {
-        let (n, state, one, zero) = (self.width, self.state(), <T as Real>::ONE, <T as Real>::ZERO);
+        let (n, state, one, zero) = (self.width, self.state(), T::ONE, T::ZERO);
         let w = View::rows(self.weight, 4 * n, false);
         for s in 0..self.batches.steps() {
             let (at, rows, before) = self.batches.step(s);
@@ -180,7 +179,7 @@ impl<T: Number> Net<'_, T> {
 
     /// `dh` is the gradient of the hidden row; `dc` that of the cell, and becomes that of the cell before.
     fn row_grad(&self, came: [&[T]; 4], dh: &[T], dc: &mut [T], d: &mut [T]) {
-        let (n, one) = (self.width, <T as Real>::ONE);
+        let (n, one) = (self.width, T::ONE);
         let [gates, before, cell, act] = came;
         let [candidate, input, forget, output] = [0, 1, 2, 3].map(|i| &gates[part(i, n)]);
         let (d_candidate, rest) = d.split_at_mut(n);
@@ -199,7 +198,7 @@ impl<T: Number> Net<'_, T> {
             dc.iter_mut().zip(d_output.iter().zip(w)).for_each(|(c, (&d, &w))| *c += d * w);
         }
         for k in 0..n {
-            let own = if is_cut(cell[k], self.cell_clip) { <T as Real>::ZERO } else { dc[k] * one };
+            let own = if is_cut(cell[k], self.cell_clip) { T::ZERO } else { dc[k] * one };
             d_candidate[k] = own * input[k];
             d_input[k] = own * candidate[k];
             d_forget[k] = own * before[k];
@@ -218,7 +217,7 @@ impl<T: Number> Net<'_, T> {
     /// `dstates` is the gradient of what goes from step to step (hidden states or projections), and is used up. `d` gets the
     /// gradients of the sums.
     pub fn backward(&self, came: &Came<T>, dstates: &mut [T], d: &mut [T], grads: Grads<T>) {
-        let (n, state, one, zero) = (self.width, self.state(), <T as Real>::ONE, <T as Real>::ZERO);
+        let (n, state, one, zero) = (self.width, self.state(), T::ONE, T::ZERO);
         let total = self.batches.rows.len();
         let mut cells_before = vec![zero; total * n];
         self.batches.befores(came.cells, self.first.1, n, zero, &mut cells_before);

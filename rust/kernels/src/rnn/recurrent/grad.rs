@@ -1,11 +1,10 @@
 //! The gradient of one direction of one layer: the steps from the last to the first, then one product for each of the
 //! input, and the two weights.
 
-use crate::gemm::{gemm, Epilogue, View};
+use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::gates;
-use crate::rnn::recurrent::{part, Cell, Number, Pass, Weights};
-use crate::simd::vector::Real;
+use crate::rnn::recurrent::{part, Cell, Pass, Weights};
 
 /// What the forward pass had and left.
 pub struct Came<'a, T> {
@@ -32,9 +31,9 @@ pub struct Grads<'a, T> {
 const COLUMNS: usize = 256;
 
 /// The sum of the rows.
-pub(crate) fn sum_rows<T: Number>(x: &[T], width: usize, to: &mut [T]) {
+pub(crate) fn sum_rows<T: GemmFloat>(x: &[T], width: usize, to: &mut [T]) {
     pool::parts(to, COLUMNS, |at, to| {
-        to.fill(<T as Real>::ZERO);
+        to.fill(T::ZERO);
         for row in x.chunks_exact(width) {
             to.iter_mut().zip(&row[at..]).for_each(|(o, &v)| *o += v);
         }
@@ -49,7 +48,7 @@ impl Pass<'_> {
 }
 
 /// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
-pub fn backward<T: Number>(
+pub fn backward<T: GemmFloat>(
     p: &Pass,
     w: &Weights<T>,
     came: &Came<T>,
@@ -66,7 +65,7 @@ pub fn backward<T: Number>(
     let (inner, rest) = rest.split_at_mut(if p.cell == Cell::Gru { d.len() } else { 0 });
     let befores = &mut rest[..p.rows() * n];
     states_before(p, came, befores);
-    let (one, zero) = (<T as Real>::ONE, <T as Real>::ZERO);
+    let (one, zero) = (T::ONE, T::ZERO);
     for s in (0..p.steps).rev() {
         let t = p.step(s);
         let rows = t * batch;
@@ -139,7 +138,7 @@ pub fn backward<T: Number>(
 
 /// For each row of each step the state that it began with. Rows of ended sequences get something, which nobody multiplies
 /// by anything but zero.
-fn states_before<T: Number>(p: &Pass, came: &Came<T>, to: &mut [T]) {
+fn states_before<T: GemmFloat>(p: &Pass, came: &Came<T>, to: &mut [T]) {
     let n = p.hidden;
     pool::parts(to, p.batch.max(1) * n.max(1), |at, to| {
         let t = at / (p.batch * n);

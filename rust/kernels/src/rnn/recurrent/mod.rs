@@ -5,15 +5,9 @@
 
 pub mod grad;
 
-use crate::gemm::{gemm, Epilogue, Gemm, View};
+use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::gates;
-use crate::simd::vector::Real;
-
-/// An element type of recurrent networks.
-pub trait Number: Real + Gemm {}
-impl Number for f32 {}
-impl Number for f64 {}
 
 /// What a step computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +114,7 @@ pub(crate) fn part(i: usize, width: usize) -> std::ops::Range<usize> {
 }
 
 /// [rows, cols] with rows and columns exchanged.
-fn transposed<T: Number>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
+fn transposed<T: GemmFloat>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
     const TILE: usize = 16;
     let shared = Shared::new(to);
     pool::ranges(cols.div_ceil(TILE), (CHUNK * 4 / (rows * TILE).max(1)).max(1), |tiles| {
@@ -146,7 +140,7 @@ pub fn scratch(p: &Pass) -> usize {
 
 /// From `x` to `out`. `h` and `c` (of an LSTM) hold the first states and get the last ones; `gates` and `extra` get what
 /// the gradient needs.
-pub fn forward<T: Number>(
+pub fn forward<T: GemmFloat>(
     p: &Pass,
     x: &[T],
     w: &Weights<T>,
@@ -168,7 +162,7 @@ pub fn forward<T: Number>(
         false => w.bias_ih.iter().zip(w.bias_hh).map(|(&a, &b)| a + b).collect(),
     };
     let bias = Epilogue { col_bias: Some(&both), ..Epilogue::NONE };
-    let (one, zero) = (<T as Real>::ONE, <T as Real>::ZERO);
+    let (one, zero) = (T::ONE, T::ZERO);
     let (xs, ih) = (View::rows(x, p.input, false), View::rows(w.ih, p.input, true));
     gemm((p.rows(), width, p.input), one, xs, ih, zero, gates, width, bias);
 

@@ -438,10 +438,10 @@ pub fn one_hot<T: Number>(ids: &[i64], depth: usize, lenient: bool, out: &mut [T
     }
     let rows = (GRAIN / depth).max(1);
     pool::parts(out, rows * depth, |start, part| {
-        part.fill(T::zero());
+        part.fill(T::ZERO);
         for (row, &id) in part.chunks_exact_mut(depth).zip(&ids[start / depth..]) {
             if id >= 0 && (id as usize) < depth {
-                row[id as usize] = T::one();
+                row[id as usize] = T::ONE;
             }
         }
     });

@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use std::ops::Range;
 
 attrs! {
@@ -51,7 +51,7 @@ struct Side<R> {
     size: usize,
 }
 
-impl<R: Real> Side<R> {
+impl<R: Float> Side<R> {
     fn new<T: Feature<W = R>>(a: &RoiAlignAttrs, (from, to): (T, T), pooled: i32, size: usize) -> Side<R> {
         let cut = |v: R| if T::WHOLE { rois::real(v.to_f64().trunc()) } else { v };
         let (scale, offset) = (rois::real::<R>(a.spatial_scale as f64), rois::real(if a.aligned { 0.5 } else { 0.0 }));

@@ -11,7 +11,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool::{self, Shared};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 
 attrs! {
     pub struct DeformRoiAttrs {
@@ -116,7 +116,7 @@ struct Side<R> {
     size: usize,
 }
 
-impl<R: Real> Side<R> {
+impl<R: Float> Side<R> {
     fn new(a: &DeformRoiAttrs, from: R, to: R, pooled: i32, size: usize) -> Side<R> {
         let (scale, half) = (rois::real::<R>(a.spatial_scale as f64), rois::real::<R>(0.5));
         let start = rois::round(from) * scale - half;
@@ -172,7 +172,7 @@ struct Call<'a, T> {
     classes: usize,
 }
 
-impl<T: rois::Feature<W = T> + Real> Call<'_, T> {
+impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
     fn sides(&self, roi: usize) -> (Side<T>, Side<T>) {
         let (a, r) = (self.a, &self.rois[roi * 4..][..4]);
         let down = Side::new(a, r[1], r[3], a.pooled_height, self.p.size.0);

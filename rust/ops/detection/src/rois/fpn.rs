@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use oar_ops_common::levels;
 
 attrs! {
@@ -78,7 +78,7 @@ fn infer_distribute(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// The level that a region of this size fits.
-fn level_of<R: Real>(a: &DistributeAttrs, b: &[R]) -> i64 {
+fn level_of<R: Float>(a: &DistributeAttrs, b: &[R]) -> i64 {
     let more = if a.pixel_offset { R::ONE } else { R::ZERO };
     let empty = b[2] < b[0] || b[3] < b[1];
     let area = if empty { R::ZERO } else { (b[2] - b[0] + more) * (b[3] - b[1] + more) };

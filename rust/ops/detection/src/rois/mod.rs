@@ -16,8 +16,7 @@ use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, err};
 use oar_kernels::pool::{self, Shared};
-use oar_kernels::simd::vector::Real;
-use oar_kernels::types::Plain;
+use oar_kernels::types::{Float, Number, Plain};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
@@ -27,7 +26,7 @@ pub const MOST_BINS: i64 = 1 << 24;
 
 /// An element of feature maps, and the type in which its places and weights are computed.
 pub trait Feature: Element + Plain {
-    type W: Real;
+    type W: Float;
     /// Integers: places are cut to whole numbers, and sums once at the end.
     const WHOLE: bool;
     fn wide(self) -> Self::W;
@@ -49,17 +48,17 @@ macro_rules! features {
 }
 features! { f32, f32, false; f64, f64, false; i32, f64, true; i64, f64, true; }
 
-pub fn real<R: Real>(v: f64) -> R {
+pub fn real<R: Float>(v: f64) -> R {
     R::from_f64(v)
 }
-pub fn floor<R: Real>(v: R) -> i64 {
+pub fn floor<R: Float>(v: R) -> i64 {
     v.to_f64().floor() as i64
 }
-pub fn ceil<R: Real>(v: R) -> i64 {
+pub fn ceil<R: Float>(v: R) -> i64 {
     v.to_f64().ceil() as i64
 }
 /// Halves away from zero.
-pub fn round<R: Real>(v: R) -> R {
+pub fn round<R: Float>(v: R) -> R {
     real(v.to_f64().round())
 }
 // Shapes
@@ -194,7 +193,7 @@ struct Bin<R> {
     divisor: R,
 }
 
-impl<R: Real> Bins<R> {
+impl<R: Float> Bins<R> {
     pub fn clear(&mut self) {
         self.taps.clear();
         self.bins.clear();
@@ -236,7 +235,7 @@ pub struct Line<'a, R> {
     from: usize,
 }
 
-impl<R: Real> Line<'_, R> {
+impl<R: Float> Line<'_, R> {
     pub fn push(&mut self, at: usize, weight: R) {
         self.taps.push((at, weight));
     }
@@ -251,7 +250,7 @@ impl<R: Real> Line<'_, R> {
 }
 
 /// The elements around a place and how far it is from the first; none of an empty map.
-pub fn between<R: Real>(place: R, size: usize) -> Option<(usize, usize, R)> {
+pub fn between<R: Float>(place: R, size: usize) -> Option<(usize, usize, R)> {
     let last = size.checked_sub(1)?;
     let place = if place <= R::ZERO { R::ZERO } else { place };
     let low = floor(place).max(0) as usize;

@@ -9,7 +9,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::{Float, Number};
 
 attrs! {
     pub struct PrRoiAttrs { spatial_scale: f32 = 1.0, pooled_height: i32 = 1, pooled_width: i32 = 1 }
@@ -50,7 +50,7 @@ struct Side<R> {
     size: usize,
 }
 
-impl<R: Real> Side<R> {
+impl<R: Float> Side<R> {
     fn new<T: Feature<W = R>>(a: &PrRoiAttrs, (from, to): (T, T), pooled: i32, size: usize) -> Side<R> {
         let scale = rois::real(a.spatial_scale as f64);
         let start = from.wide() * scale;

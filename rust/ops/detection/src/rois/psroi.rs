@@ -7,7 +7,7 @@ use oar_core::base::{DTypes, Kind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::Float;
 use std::ops::Range;
 
 attrs! {
@@ -40,7 +40,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 }
 
 /// The elements of each bin along one axis, of which the smallest RoI has a tenth.
-fn side<R: Real>(from: R, to: R, scale: R, pooled: i32, size: usize) -> Vec<Range<usize>> {
+fn side<R: Float>(from: R, to: R, scale: R, pooled: i32, size: usize) -> Vec<Range<usize>> {
     let start = rois::round(from) * scale;
     let end = rois::real::<R>(rois::round(to).to_f64() + 1.0) * scale;
     let bin = most(end - start, rois::real(0.1)) / rois::real(pooled as f64);
@@ -49,7 +49,7 @@ fn side<R: Real>(from: R, to: R, scale: R, pooled: i32, size: usize) -> Vec<Rang
     (0..pooled).map(|p| clip(rois::floor(place(p)))..clip(rois::ceil(place(p + 1)))).collect()
 }
 
-fn bins<R: Real>(a: &PsRoiAttrs, roi: &[R], (height, width): (usize, usize), to: &mut Bins<R>) {
+fn bins<R: Float>(a: &PsRoiAttrs, roi: &[R], (height, width): (usize, usize), to: &mut Bins<R>) {
     let scale = rois::real(a.spatial_scale as f64);
     let rows = side(roi[1], roi[3], scale, a.pooled_height, height);
     let cols = side(roi[0], roi[2], scale, a.pooled_width, width);

@@ -9,7 +9,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, slots};
 use oar_kernels::pool;
-use oar_kernels::simd::vector::Real;
+use oar_kernels::types::{Float, Number};
 
 attrs! {
     pub struct PerspectiveAttrs { spatial_scale: f32 = 1.0, transformed_height: i32 = 1, transformed_width: i32 = 1 }
@@ -29,13 +29,13 @@ slots! {
 /// Places that are nearer to each other are one place.
 const NEAR: f64 = 1e-4;
 
-fn same<R: Real>(a: R, b: R) -> bool {
+fn same<R: Float>(a: R, b: R) -> bool {
     (a - b).to_f64().abs() < NEAR
 }
-fn at_least<R: Real>(a: R, b: R) -> bool {
+fn at_least<R: Float>(a: R, b: R) -> bool {
     a > b || same(a, b)
 }
-fn at_most<R: Real>(a: R, b: R) -> bool {
+fn at_most<R: Float>(a: R, b: R) -> bool {
     at_least(b, a)
 }
 
@@ -60,7 +60,7 @@ struct Quad<R> {
     matrix: [R; 9],
 }
 
-impl<R: Real> Quad<R> {
+impl<R: Float> Quad<R> {
     fn new<T: Feature<W = R>>(a: &PerspectiveAttrs, roi: &[T]) -> Quad<R> {
         let scale = rois::real(a.spatial_scale as f64);
         let x = [0, 2, 4, 6].map(|k| roi[k].wide() * scale);
@@ -116,7 +116,7 @@ impl<R: Real> Quad<R> {
 
 /// The matrix of the perspective that takes (0, 0), (w, 0), (w, h), (0, h) to the corners, with as wide a rectangle as
 /// keeps the quadrangle's proportions.
-fn transform<R: Real>(x: &[R; 4], y: &[R; 4], (height, width): (i64, i64)) -> [R; 9] {
+fn transform<R: Float>(x: &[R; 4], y: &[R; 4], (height, width): (i64, i64)) -> [R; 9] {
     let length = |i: usize| {
         let (dx, dy) = (x[i] - x[(i + 1) % 4], y[i] - y[(i + 1) % 4]);
         rois::real::<R>((dx * dx + dy * dy).to_f64().sqrt())

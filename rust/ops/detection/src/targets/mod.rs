@@ -5,7 +5,7 @@ mod outline;
 pub mod rcnn;
 pub mod rpn;
 
-use crate::boxes::{least, most, Real};
+use crate::boxes::{least, most, BoxFloat};
 use oar_core::base::dtype::Element;
 use oar_core::base::Result;
 use oar_core::ensure;
@@ -74,12 +74,12 @@ fn sizes<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, images: usize) ->
 
 type Corners<R> = [R; 4];
 
-fn corners<R: Real>(boxes: &[R]) -> impl Iterator<Item = Corners<R>> + '_ {
+fn corners<R: BoxFloat>(boxes: &[R]) -> impl Iterator<Item = Corners<R>> + '_ {
     boxes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]])
 }
 
 /// What two boxes share of what they cover together.
-fn overlap<R: Real>(a: &Corners<R>, b: &Corners<R>) -> R {
+fn overlap<R: BoxFloat>(a: &Corners<R>, b: &Corners<R>) -> R {
     let area = |b: &Corners<R>| (b[2] - b[0] + R::ONE) * (b[3] - b[1] + R::ONE);
     let side = |k: usize| most(least(a[k + 2], b[k + 2]) - most(a[k], b[k]) + R::ONE, R::ZERO);
     let shared = side(0) * side(1);
@@ -90,7 +90,7 @@ fn overlap<R: Real>(a: &Corners<R>, b: &Corners<R>) -> R {
 }
 
 /// What turns a box into the true one: its center by parts of the sides, the logarithms of how much longer the sides are.
-fn delta<R: Real>(from: &Corners<R>, to: &Corners<R>, weights: Option<&[f32]>) -> [R; 4] {
+fn delta<R: BoxFloat>(from: &Corners<R>, to: &Corners<R>, weights: Option<&[f32]>) -> [R; 4] {
     let half = R::from_f64(0.5);
     let side = |b: &Corners<R>, k: usize| b[k + 2] - b[k] + R::ONE;
     let center = |b: &Corners<R>, k: usize| b[k] + half * side(b, k);

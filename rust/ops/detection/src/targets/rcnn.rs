@@ -1,7 +1,7 @@
 //! generate_proposal_labels: proposals and true boxes drawn for training, with their classes and the deltas to aim at.
 
 use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, Draws};
-use crate::boxes::Real;
+use crate::boxes::BoxFloat;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
@@ -73,7 +73,7 @@ struct Drawn {
     background: Vec<usize>,
 }
 
-fn draw<R: Real>(a: &LabelAttrs, overlaps: &[R], shared: &dyn Fn(usize, usize) -> R, crowd: &[bool]) -> Drawn {
+fn draw<R: BoxFloat>(a: &LabelAttrs, overlaps: &[R], shared: &dyn Fn(usize, usize) -> R, crowd: &[bool]) -> Drawn {
     let mut drawn = Drawn { objects: Vec::new(), background: Vec::new() };
     let at_least = |v: R, bound: f32| v >= R::from_f64(bound as f64);
     for (i, &most) in overlaps.iter().enumerate() {
@@ -117,7 +117,7 @@ struct Image<'a, R> {
     scale: R,
 }
 
-impl<R: Real> Image<'_, R> {
+impl<R: BoxFloat> Image<'_, R> {
     /// The proposals in the coordinates of the true boxes; a cascade leaves out what is empty or a true box.
     fn proposals(&self) -> Vec<Corners<R>> {
         let all = corners(self.rois).map(|b| b.map(|v| v / self.scale));
@@ -162,7 +162,7 @@ impl<R: Real> Image<'_, R> {
     }
 }
 
-fn compute<R: Real>(cx: &mut KernelContext) -> Result<()> {
+fn compute<R: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LabelAttrs>());
     let rois_of = images(cx, io::ROIS, None)?;
     let boxes_of: Vec<Range<usize>> = images(cx, io::BOXES, Some(rois_of.len()))?;

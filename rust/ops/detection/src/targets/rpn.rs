@@ -1,7 +1,7 @@
 //! rpn_target_assign, retinanet_target_assign: which anchors show objects, which background, and where the objects are.
 
 use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, Draws};
-use crate::boxes::Real;
+use crate::boxes::BoxFloat;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
@@ -52,7 +52,7 @@ struct Chosen {
     best: Vec<usize>,
 }
 
-fn choose<R: Real>(rule: &Rule, anchors: &[Corners<R>], boxes: &[Corners<R>], draws: &Draws) -> Chosen {
+fn choose<R: BoxFloat>(rule: &Rule, anchors: &[Corners<R>], boxes: &[Corners<R>], draws: &Draws) -> Chosen {
     let mut most = vec![R::from_f64(f64::NEG_INFINITY); anchors.len()];
     let mut of_box = vec![R::from_f64(f64::NEG_INFINITY); boxes.len()];
     let mut best = vec![0; anchors.len()];
@@ -124,7 +124,7 @@ struct Results<R> {
     scored: Vec<usize>,
 }
 
-impl<'a, R: Real> Call<'a, R> {
+impl<'a, R: BoxFloat> Call<'a, R> {
     fn new(
         cx: &KernelContext<'a>,
         [anchor, boxes, crowd, info]: [InSlot; 4],
@@ -202,7 +202,7 @@ impl<'a, R: Real> Call<'a, R> {
     }
 }
 
-fn finish<R: Real>(cx: &mut KernelContext, all: &Results<R>) -> Result<()> {
+fn finish<R: BoxFloat>(cx: &mut KernelContext, all: &Results<R>) -> Result<()> {
     put(cx, rpn::LOCATION, &all.location, 0, &all.located)?;
     put(cx, rpn::SCORE, &all.score, 0, &all.scored)?;
     put(cx, rpn::TARGET, &all.target, 4, &all.located)?;

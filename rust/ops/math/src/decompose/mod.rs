@@ -1,12 +1,11 @@
 //! cholesky and inverse of matrices in batches.
 
-mod kernel;
-
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::decompose as kernel;
 use oar_kernels::gemm::{self, strided_batch, Epilogue, View};
 use oar_kernels::pool;
 use oar_ops_common::axis::like;

@@ -48,7 +48,7 @@ fn with_group<T: Element + Reducible>(
     });
 }
 
-trait Logs: Element + Reducible + Number + formula::Element {
+trait Logs: Element + Reducible + Number + formula::FormulaElement {
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
 }
@@ -62,9 +62,9 @@ logs!(f32 f64);
 
 /// The greatest element is taken out first, so that nothing overflows.
 fn logsumexp_of<T: Logs>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
-    let mut greatest = vec![T::zero(); out.len()];
+    let mut greatest = vec![T::ZERO; out.len()];
     reduce::reduce(Reduce::Max, x, shape, axes, &mut greatest);
-    let mut powers = vec![T::zero(); x.len()];
+    let mut powers = vec![T::ZERO; x.len()];
     with_group((x, shape, axes), &greatest, &mut powers, Number::sub);
     rows::exp.run_inplace(&[None], &[], &mut powers);
     reduce::reduce(Reduce::Sum, &powers, shape, axes, out);
@@ -96,7 +96,7 @@ fn logsumexp_grad(cx: &mut KernelContext) -> Result<()> {
 }
 
 fn norm_of<T: Logs>(x: &Tensor, shape: &[usize], axes: &[bool], out: &mut [T]) {
-    let mut squares = vec![T::zero(); x.numel()];
+    let mut squares = vec![T::ZERO; x.numel()];
     map(x.data::<T>(), &mut squares, |v| Number::mul(v, v));
     reduce::reduce(Reduce::Sum, &squares, shape, axes, out);
     out.iter_mut().for_each(|o| *o = o.sqrt());

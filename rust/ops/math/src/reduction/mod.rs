@@ -324,7 +324,7 @@ where
     T: oar_core::base::dtype::Element + Reducible + Number,
 {
     let x = s.x.data::<T>();
-    let (zero, one) = (T::zero(), T::one());
+    let (zero, one) = (T::ZERO, T::ONE);
     // `out` is the scratch space of both reductions: a fresh one this large costs more than they do.
     let (mut products, mut zeros) = (vec![one; dout.len()], vec![zero; dout.len()]);
     map(x, out, |v| if v == zero { one } else { v });

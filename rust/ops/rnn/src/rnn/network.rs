@@ -4,10 +4,10 @@ use oar_core::base::dtype::Element;
 use oar_core::base::Result;
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
+use oar_kernels::gemm::GemmFloat;
 use oar_kernels::random as draw;
 use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Came, Grads};
-use oar_kernels::rnn::recurrent::{self as kernel, Cell, Number, Pass, Weights};
-use oar_kernels::types::Number as Scalar;
+use oar_kernels::rnn::recurrent::{self as kernel, Cell, Pass, Weights};
 
 pub struct Network {
     pub cell: Cell,
@@ -94,7 +94,7 @@ impl Network {
 
     /// `h` and `c` hold the first states and get the last ones. `mask` is drawn here where anything is dropped: one for all
     /// layers, as in Paddle.
-    pub fn forward<T: Number + Element + Scalar>(
+    pub fn forward<T: GemmFloat + Element>(
         &self,
         x: &[T],
         list: &[&[T]],
@@ -142,12 +142,12 @@ impl Network {
     }
 
     /// `x` without what the mask drops, the rest scaled up. Serves the gradient, too.
-    fn drop<T: Number + Scalar>(&self, x: &[T], mask: &[u8], to: &mut [T]) {
+    fn drop<T: GemmFloat>(&self, x: &[T], mask: &[u8], to: &mut [T]) {
         draw::dropped(x, mask, 1.0 - self.dropout, to);
     }
 
     /// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
-    pub fn backward<T: Number + Element + Scalar>(
+    pub fn backward<T: GemmFloat + Element>(
         &self,
         x: &[T],
         params: &Params<T>,

@@ -1,4 +1,15 @@
-//! Element types of kernels, and what each family needs to know of them.
+//! The hierarchy of element types.
+//!
+//! - [`Plain`]: any element, copied as bytes; [`Word`]: a plain type of which every bit pattern is a value.
+//! - [`Number`]: integers and floating-point numbers with arithmetic.
+//! - [`Half`]: float16 and bfloat16, which compute in f32.
+//! - [`Float`]: f32 and f64, with operators, functions and vectors ([`Vector`]).
+//!
+//! Complex numbers and bool are `Plain` only.
+
+mod float;
+
+pub use float::{Float, Vector};
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
@@ -12,12 +23,12 @@ pub unsafe trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
 
 /// A number of any type. Arithmetic on integers wraps; float16 and bfloat16 compute in f32.
 pub trait Number: Plain + PartialOrd {
+    const ZERO: Self;
+    const ONE: Self;
     /// Integers, for which division by zero is an error.
     const INTEGER: bool;
     /// Worth a variant of hot loops per SIMD level (f32 and f64).
     const HOT: bool = false;
-    fn zero() -> Self;
-    fn one() -> Self;
     fn add(self, o: Self) -> Self;
     fn sub(self, o: Self) -> Self;
     fn mul(self, o: Self) -> Self;
@@ -65,9 +76,9 @@ plain!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f
 macro_rules! integers {
     ($($t:ty),*) => {$(
         impl Number for $t {
+            const ZERO: $t = 0;
+            const ONE: $t = 1;
             const INTEGER: bool = true;
-            #[inline(always)] fn zero() -> $t { 0 }
-            #[inline(always)] fn one() -> $t { 1 }
             #[inline(always)] fn add(self, o: $t) -> $t { self.wrapping_add(o) }
             #[inline(always)] fn sub(self, o: $t) -> $t { self.wrapping_sub(o) }
             #[inline(always)] fn mul(self, o: $t) -> $t { self.wrapping_mul(o) }
@@ -94,10 +105,10 @@ integers!(u8, i8, i16, i32, i64);
 macro_rules! floats {
     ($($t:ty),*) => {$(
         impl Number for $t {
+            const ZERO: $t = 0.0;
+            const ONE: $t = 1.0;
             const INTEGER: bool = false;
             const HOT: bool = true;
-            #[inline(always)] fn zero() -> $t { 0.0 }
-            #[inline(always)] fn one() -> $t { 1.0 }
             #[inline(always)] fn add(self, o: $t) -> $t { self + o }
             #[inline(always)] fn sub(self, o: $t) -> $t { self - o }
             #[inline(always)] fn mul(self, o: $t) -> $t { self * o }
@@ -120,9 +131,9 @@ floats!(f32, f64);
 macro_rules! halves {
     ($($t:ty),*) => {$(
         impl Number for $t {
+            const ZERO: $t = <$t>::ZERO;
+            const ONE: $t = <$t>::ONE;
             const INTEGER: bool = false;
-            #[inline(always)] fn zero() -> $t { <$t>::ZERO }
-            #[inline(always)] fn one() -> $t { <$t>::ONE }
             #[inline(always)] fn add(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() + o.to_f32()) }
             #[inline(always)] fn sub(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() - o.to_f32()) }
             #[inline(always)] fn mul(self, o: $t) -> $t { <$t>::from_f32(self.to_f32() * o.to_f32()) }

@@ -1,0 +1,91 @@
+//! Floating-point types with operators, functions and vectors (f32 and f64), and the interface of their vectors.
+//!
+//! Every method of [`Vector`] is `#[inline(always)]` and is meant to be inlined into a function that has the vector's
+//! `#[target_feature]` (`by_level!`, `simd_fn!`); elsewhere it is slow, and undefined where the processor lacks the feature.
+
+use super::Number;
+use crate::functions::exponential::Exponential;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+
+/// f32 or f64.
+pub trait Float:
+    Number + Exponential + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + AddAssign
+{
+    fn sqrt(self) -> Self;
+    fn abs(self) -> Self;
+    /// The vector of each instruction-set level.
+    type Base: Vector<T = Self>;
+    type Avx2: Vector<T = Self>;
+    type Avx512: Vector<T = Self>;
+}
+
+/// A vector of `L` elements.
+///
+/// # Safety
+/// All methods need the instruction set of the implementing type; pointers must be valid for `L` (or `n`) elements.
+#[allow(clippy::missing_safety_doc)]
+pub trait Vector: Copy {
+    type T: Float;
+    const L: usize;
+    unsafe fn splat(x: Self::T) -> Self;
+    unsafe fn load(p: *const Self::T) -> Self;
+    unsafe fn store(self, p: *mut Self::T);
+    /// The first `n <= L` elements, zeros after them; touches nothing else.
+    unsafe fn load_n(p: *const Self::T, n: usize) -> Self;
+    unsafe fn store_n(self, p: *mut Self::T, n: usize);
+    /// The elements `lo..hi` (`hi <= L`), zeros elsewhere; touches nothing else.
+    unsafe fn load_between(p: *const Self::T, lo: usize, hi: usize) -> Self;
+    /// Every second element: `p[0], p[2], ...`; nothing behind the last of them is read.
+    #[inline(always)]
+    unsafe fn load_even(p: *const Self::T) -> Self {
+        let mut t = [Self::T::ZERO; 16];
+        for (i, t) in t[..Self::L].iter_mut().enumerate() {
+            // SAFETY: the caller's `p` is valid for 2 * L - 1 elements.
+            *t = unsafe { *p.add(2 * i) };
+        }
+        // SAFETY: no vector has more than 16 lanes.
+        unsafe { Self::load(t.as_ptr()) }
+    }
+    /// `self * b + c`.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    unsafe fn add(self, b: Self) -> Self;
+    unsafe fn sub(self, b: Self) -> Self;
+    unsafe fn mul(self, b: Self) -> Self;
+    unsafe fn div(self, b: Self) -> Self;
+    /// `self > b ? self : b` per lane: `b` where either is NaN.
+    unsafe fn max(self, b: Self) -> Self;
+    unsafe fn sqrt(self) -> Self;
+    /// 2^self for integral lanes within the exponent range.
+    unsafe fn exp2i(self) -> Self;
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: as the caller's.
+        unsafe { Self::splat(Self::T::ZERO) }
+    }
+    /// The lanes added in a fixed order (pairwise).
+    #[inline(always)]
+    unsafe fn sum(self) -> Self::T {
+        let mut t = [Self::T::ZERO; 16];
+        // SAFETY: no vector has more than 16 lanes.
+        unsafe { self.store(t.as_mut_ptr()) };
+        let mut n = Self::L;
+        while n > 1 {
+            n /= 2;
+            for i in 0..n {
+                t[i] += t[i + n];
+            }
+        }
+        t[0]
+    }
+    #[inline(always)]
+    unsafe fn reduce_max(self) -> Self::T {
+        let mut t = [Self::T::ZERO; 16];
+        // SAFETY: no vector has more than 16 lanes.
+        unsafe { self.store(t.as_mut_ptr()) };
+        let mut m = t[0];
+        for &x in &t[1..Self::L] {
+            m = if x > m { x } else { m };
+        }
+        m
+    }
+}
