@@ -1,4 +1,4 @@
-//! Kernels bound by memory, on the shapes of the peers' `mem/*` workloads. OMP_NUM_THREADS sets the threads.
+//! Benchmarks of kernels that are bound by memory bandwidth. OMP_NUM_THREADS sets the number of threads.
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion};
 use oar_kernels::elementwise::{binary, Binary};
@@ -10,7 +10,7 @@ use std::time::Duration;
 const WIDE: usize = 4096 * 1024;
 const SQUARE: usize = 4096 * 4096;
 
-/// Zeros on huge pages, as the engine's allocator hands them out; never freed.
+/// Zeroed memory on huge pages, as from the engine's allocator; never freed.
 fn zeros<T>(n: usize) -> &'static mut [T] {
     let bytes = (n * std::mem::size_of::<T>()).next_multiple_of(2 << 20) + (2 << 20);
     // SAFETY: a fresh anonymous mapping of `bytes`, aligned up to 2 MiB within it; zero bytes are a value of the plain

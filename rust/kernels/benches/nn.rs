@@ -1,5 +1,5 @@
-//! Products, convolutions, pooling, softmax and normalisations on the shapes that the peers are measured with.
-//! `OMP_NUM_THREADS=1 cargo bench -p oar-kernels --bench nn -- gemm`
+//! Benchmarks of products, convolutions, pooling, softmax and normalisations, on the shapes of the comparison with
+//! other libraries. `OMP_NUM_THREADS=1 cargo bench -p oar-kernels --bench nn -- gemm`
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use oar_kernels::conv::winograd::enable;
@@ -16,7 +16,7 @@ fn values(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7919 % 1013) as f32 / 506.0) - 1.0).collect()
 }
 
-/// m, k, n, whether A and B are given transposed.
+/// m, k, n, whether A and B are transposed.
 const PRODUCTS: [(usize, usize, usize, bool, bool); 9] = [
     (64, 64, 64, false, false),
     (256, 256, 256, false, false),
@@ -86,7 +86,7 @@ fn convolutions(c: &mut Criterion) {
         g.bench_function(format!("{name}/input_grad"), |b| b.iter(|| input_grad(&shape, &dy, &w, &mut dx)));
         g.bench_function(format!("{name}/filter_grad"), |b| b.iter(|| filter_grad(&shape, &x, &dy, &mut dw)));
         if name.starts_with("3x3") {
-            // The same without transformed tiles.
+            // The same without Winograd transforms.
             enable(false);
             g.bench_function(format!("{name}/plain/forward"), |b| {
                 b.iter(|| convolve(&shape, &x, &w, None, false, &mut y))

@@ -1,4 +1,4 @@
-//! Kernels about order along an axis: argmax and argmin, top-k, sorting.
+//! Argmax and argmin, top-k and sorting along an axis.
 //!
 //! Equal values keep the order of their positions everywhere. NaN counts as the greatest value.
 
@@ -10,8 +10,8 @@ use half::{bf16, f16};
 /// Elements per chunk.
 const GRAIN: usize = 16 * 1024;
 
-/// Positions of the greatest (or least) values of x = [outer, n, inner] along n: the first of equal ones, the first NaN
-/// where there is one. `n` is not zero.
+/// Positions of the greatest (or least) values of x = [outer, n, inner] along n: the first of equal values, or the
+/// first NaN. `n` is not zero.
 pub fn arg_extreme<T: Number>(greatest: bool, x: &[T], n: usize, inner: usize, out: &mut [i64]) {
     assert!(n > 0 && x.len() == out.len() * n);
     if out.is_empty() {
@@ -26,7 +26,7 @@ pub fn arg_extreme<T: Number>(greatest: bool, x: &[T], n: usize, inner: usize, o
             }
         });
     }
-    // Columns: the best value of each so far, strip by strip.
+    // Columns, strip by strip: the best value of each column so far.
     let width = inner.min(if n * inner > GRAIN { 256 } else { 1024 });
     let strips = inner.div_ceil(width);
     let outer = out.len() / inner;
@@ -36,7 +36,7 @@ pub fn arg_extreme<T: Number>(greatest: bool, x: &[T], n: usize, inner: usize, o
         for at in range {
             let (o, first) = (at / strips, at % strips * width);
             let w = width.min(inner - first);
-            // SAFETY: each (outer, strip) is a part of `out` of its own.
+            // SAFETY: parts of `out` of different (outer, strip) are disjoint.
             let best_at = unsafe { shared.part(o * inner + first..o * inner + first + w) };
             let row = |r: usize| &x[(o * n + r) * inner + first..][..w];
             let mut best = row(0).to_vec();
@@ -59,7 +59,7 @@ simd_fn! {
     }
 }
 
-/// The extreme value first (vectorised), then where it is (a second look at a row that is in the cache).
+/// Finds the extreme value first (vectorised), then its position, in a second pass over the cached row.
 #[inline(always)]
 fn first_body<T: Number>(greatest: bool, x: &[T]) -> usize {
     const LANES: usize = 64;
@@ -116,7 +116,7 @@ pub fn topk<T: Number>(largest: bool, x: &[T], n: usize, k: usize, values: &mut 
         let mut best: Vec<(T, u32)> = Vec::with_capacity(k + 1);
         for r in range {
             let row = &x[r * n..(r + 1) * n];
-            // SAFETY: every row has parts of its own.
+            // SAFETY: parts of different rows are disjoint.
             let (v, i) = unsafe { (values.part(r * k..(r + 1) * k), indices.part(r * k..(r + 1) * k)) };
             if k <= 128 {
                 best.clear();
@@ -151,7 +151,7 @@ simd_fn! {
     }
 }
 
-/// Keeps the `k` best, sorted; blocks without anything better than the worst of them are passed over.
+/// Keeps the `k` best values, sorted; skips blocks without a value better than the worst of them.
 #[inline(always)]
 fn scan_body<T: Number>(largest: bool, row: &[T], k: usize, best: &mut Vec<(T, u32)>) {
     const BLOCK: usize = 64;
@@ -185,9 +185,9 @@ fn scan_body<T: Number>(largest: bool, row: &[T], k: usize, best: &mut Vec<(T, u
     }
 }
 
-/// A type whose order is that of an unsigned number.
+/// A type whose order maps to that of unsigned integers.
 pub trait Sortable: Plain {
-    /// Bits of the key that may be set.
+    /// Number of bits of the key.
     const BITS: u32;
     fn key(self) -> u64;
 }
@@ -215,7 +215,8 @@ macro_rules! sortable_floats {
     ($($t:ty, $u:ty, $zero:expr);*) => {$(
         impl Sortable for $t {
             const BITS: u32 = <$u>::BITS;
-            /// Negative numbers with all bits turned, others with the sign set; both zeros alike; NaN last.
+            /// Negative numbers with all bits inverted, others with the sign bit set; both zeros are equal; NaN is
+            /// last.
             #[inline(always)]
             fn key(self) -> u64 {
                 if self.is_nan() {
@@ -229,7 +230,7 @@ macro_rules! sortable_floats {
 }
 sortable_floats!(f32, u32, 0.0; f64, u64, 0.0; f16, u16, f16::ZERO; bf16, u16, bf16::ZERO);
 
-/// Sorts each row of x = [rows, n], stably: the sorted values and where they stood.
+/// Sorts each row of x = [rows, n], stably: the sorted values and their positions in the row.
 pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], indices: &mut [i64]) {
     assert!(x.len() == values.len() && x.len() == indices.len());
     if x.is_empty() {
@@ -242,7 +243,7 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
         let mut wide: Vec<(u64, u32)> = Vec::new();
         for r in range {
             let row = &x[r * n..(r + 1) * n];
-            // SAFETY: every row has parts of its own.
+            // SAFETY: parts of different rows are disjoint.
             let (v, at) = unsafe { (values.part(r * n..(r + 1) * n), indices.part(r * n..(r + 1) * n)) };
             if T::BITS > 32 {
                 wide.clear();
@@ -250,9 +251,9 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
                 wide.sort_unstable();
                 at.iter_mut().zip(&wide).for_each(|(o, w)| *o = w.1 as i64);
             } else {
-                let turn = if descending { u32::MAX } else { 0 };
+                let order = if descending { u32::MAX } else { 0 };
                 a.clear();
-                a.extend(row.iter().zip(0u64..).map(|(&v, i)| ((v.key() as u32 ^ turn) as u64) << 32 | i));
+                a.extend(row.iter().zip(0u64..).map(|(&v, i)| ((v.key() as u32 ^ order) as u64) << 32 | i));
                 if n < 512 {
                     a.sort_unstable();
                 } else {
@@ -278,7 +279,7 @@ fn radix(a: &mut Vec<u64>, b: &mut Vec<u64>) {
     }
     for (pass, counts) in counts.iter_mut().enumerate() {
         if counts.iter().any(|&c| c as usize == a.len()) {
-            continue; // all alike in this digit
+            continue; // equal in this digit
         }
         let mut at = 0;
         for c in counts.iter_mut() {

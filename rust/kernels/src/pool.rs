@@ -1,9 +1,9 @@
-//! The thread pool. Work is cut into chunks whose number depends on the size of the work alone, never on
-//! the number of threads, so a result never depends on it either.
+//! The thread pool. Work is divided into chunks whose number depends on the size of the work alone, so that results do
+//! not depend on the number of threads.
 //!
-//! One call runs on the pool at a time: a call made from inside a chunk, or while another thread's call is
-//! running, does all its chunks itself. Waking a sleeping worker costs microseconds, so work below some 30 us
-//! should be one chunk; it then runs inline and touches nothing shared.
+//! One call runs on the pool at a time: a call from inside a chunk, or during a call of another thread, runs all its
+//! chunks on the calling thread. Unparking a worker costs microseconds: work below about 30 us should be one chunk,
+//! which runs inline.
 
 use crate::simd::prefetch_at;
 use std::any::Any;
@@ -15,48 +15,48 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering:
 use std::sync::{Condvar, Mutex, Once};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker, and a caller that waits for the last chunk, watches for what it waits for before it sleeps: a
-/// wake-up costs some 50 us where an idle processor is halted, which would be a good part of every short call.
-const WATCH: Duration = Duration::from_millis(2);
-/// How long it does so without offering the processor to others.
-const ALONE: Duration = Duration::from_micros(60);
-/// An offer that took this long was accepted: somebody else needs the processor.
-const ACCEPTED: Duration = Duration::from_micros(100);
-/// More threads than this are never started, whatever the environment says.
+/// Spinning time of an idle worker, and of a caller that waits for the last chunk, before parking: unparking costs
+/// about 50 us on a halted processor.
+const SPIN: Duration = Duration::from_millis(2);
+/// Spinning time without yielding the processor.
+const SPIN_WITHOUT_YIELD: Duration = Duration::from_micros(60);
+/// A yield of this duration means that another thread needs the processor: spinning ends.
+const YIELDED: Duration = Duration::from_micros(100);
+/// Largest number of threads.
 const MOST: usize = 1024;
 
-/// Threads wanted (0: not decided yet).
+/// Configured number of threads (0: not decided yet).
 static WANTED: AtomicUsize = AtomicUsize::new(0);
-/// The pool of this process; a fork's child starts without one, since the workers do not exist there.
+/// The pool of this process; null in the child of a fork, where the workers do not exist.
 static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
 static AT_FORK: Once = Once::new();
-/// Calls that ran on the team so far.
+/// Number of calls that ran on the team.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// This thread is inside a parallel call (as caller or worker).
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// This thread's last call went through its chunks from the end.
+    /// This thread's last call processed its chunks from the end.
     static BACKWARD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this call goes through its chunks from the end: every second one does. What the call before it touched last is
-/// still in the cache, so a tensor larger than the cache is not read from memory as a whole each time.
-fn turn_round() -> bool {
+/// Whether this call processes its chunks from the end; every second call does. The data that the call before accessed
+/// last is still in the cache, so that a tensor larger than the cache is partly read from the cache.
+fn alternate_direction() -> bool {
     BACKWARD.replace(!BACKWARD.get())
 }
 
-/// The next call of this thread begins at the front: what is read once, and is much larger than the cache, gains nothing from
-/// turning round.
+/// Makes the next call of this thread begin at the first chunk: data much larger than the cache does not profit from
+/// alternating directions.
 pub fn from_front() {
     BACKWARD.set(false);
 }
 
-/// Lanes that a call's chunks are dealt into.
+/// Number of lanes into which the chunks of a call are divided.
 const LANES: usize = 16;
 
-/// A run of neighbouring chunks. Every thread begins with the lane of its own number, so that over a sequence of calls it
-/// meets the same part of the data, in its own caches; then it helps with the others.
+/// A run of adjacent chunks. Each thread begins with the lane of its index, so that in a sequence of calls it processes
+/// the same part of the data, which is in its caches; then it takes chunks of other lanes.
 #[repr(align(64))]
 struct Lane {
     next: AtomicUsize,
@@ -84,7 +84,7 @@ impl Job {
         Job { f, lanes, used, backward, panic: Mutex::new(None) }
     }
 
-    /// Takes chunks until there are none left. The first panic is kept for the caller and ends the call.
+    /// Runs chunks until none are left. The first panic is stored for the caller and ends the call.
     fn work(&self, thread: usize) {
         let outer = INSIDE.replace(true);
         // SAFETY: `f` outlives the job: the caller of `chunks` leaves only after every worker has left the job.
@@ -109,16 +109,16 @@ impl Job {
     }
 }
 
-/// The workers and what they share. Leaked: workers may look at it at any time.
+/// The workers and their shared state. Leaked: workers may read it at any time.
 struct Team {
     busy: AtomicBool,
     /// The running job, or null.
     job: AtomicPtr<Job>,
-    /// Changes with every job, so that a worker joins each one only once.
+    /// Changes with every job, so that a worker joins each job at most once.
     epoch: AtomicU32,
-    /// Workers that may be looking at `job`.
+    /// Number of workers that may access `job`.
     active: AtomicUsize,
-    /// Workers with an index below this take part.
+    /// Workers with a lower index take part.
     limit: AtomicUsize,
     started: AtomicUsize,
     spin: AtomicBool,
@@ -167,8 +167,8 @@ impl Team {
             if index >= self.limit.load(SeqCst) {
                 continue;
             }
-            // Announce first, look second; the caller hides the job first and looks at `active` second.
-            // Either this worker sees no job, or the caller sees it and waits.
+            // Raise `active`, then read `job`; the caller clears `job`, then reads `active`. Either this worker sees no
+            // job, or the caller sees this worker and waits.
             self.active.fetch_add(1, SeqCst);
             let job = self.job.load(SeqCst);
             if !job.is_null() {
@@ -184,7 +184,7 @@ impl Team {
 
     /// Waits until the epoch is not `seen`.
     fn next_epoch(&self, seen: u32) -> u32 {
-        if self.spin.load(Relaxed) && watch(|| self.epoch.load(SeqCst) != seen) {
+        if self.spin.load(Relaxed) && spin(|| self.epoch.load(SeqCst) != seen) {
             return self.epoch.load(SeqCst);
         }
         let mut guard = self.wake.0.lock().unwrap_or_else(|e| e.into_inner());
@@ -215,7 +215,7 @@ impl Team {
 
     /// Waits until no worker holds the job.
     fn wait(&self) {
-        if self.spin.load(Relaxed) && watch(|| self.active.load(SeqCst) == 0) {
+        if self.spin.load(Relaxed) && spin(|| self.active.load(SeqCst) == 0) {
             return;
         }
         let mut guard = self.done.0.lock().unwrap_or_else(|e| e.into_inner());
@@ -227,24 +227,24 @@ impl Team {
     }
 }
 
-/// Waits for `come` without sleeping, as long as that is cheap: for some time, and while nobody else wants the processor.
-fn watch(come: impl Fn() -> bool) -> bool {
+/// Spins until `ready` is true, for a limited time and while no other thread needs the processor; returns whether it is.
+fn spin(ready: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
         for _ in 0..64 {
-            if come() {
+            if ready() {
                 return true;
             }
             std::hint::spin_loop();
         }
         let before = start.elapsed();
-        if before >= WATCH {
+        if before >= SPIN {
             return false;
         }
-        if before >= ALONE {
+        if before >= SPIN_WITHOUT_YIELD {
             std::thread::yield_now();
-            if start.elapsed() - before >= ACCEPTED {
-                return come();
+            if start.elapsed() - before >= YIELDED {
+                return ready();
             }
         }
     }
@@ -255,7 +255,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-/// As `cores`, asked for once.
+/// As `cores`, determined once.
 pub fn processors() -> usize {
     static COUNT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *COUNT.get_or_init(cores)
@@ -273,7 +273,8 @@ extern "C" fn forked() {
     WANTED.store(1, SeqCst);
 }
 
-/// How many calls of this process ran on more than one thread so far: a plan learns from it which operators do.
+/// Number of calls of this process that ran on more than one thread; execution plans learn from it which operators are
+/// parallel.
 pub fn calls() -> usize {
     CALLS.load(Relaxed)
 }
@@ -290,13 +291,13 @@ pub fn threads() -> usize {
     }
 }
 
-/// Sets the number of threads (0: what the environment says). In the child of a fork, which is serial, this
-/// is what gives it a pool of its own. Calls that are running keep the threads they have.
+/// Sets the number of threads (0: from the environment). The child of a fork is serial until it calls this. Running
+/// calls keep their threads.
 pub fn set_threads(n: usize) {
     WANTED.store(if n == 0 { from_environment() } else { n.min(MOST) }, SeqCst);
 }
 
-/// The team of `wanted` threads with its `busy` flag taken, or None when another call has it.
+/// The team of `wanted` threads with its `busy` flag acquired, or None if another call holds it.
 fn take_team(wanted: usize) -> Option<&'static Team> {
     let mut team = TEAM.load(Acquire);
     if team.is_null() {
@@ -308,14 +309,14 @@ fn take_team(wanted: usize) -> Option<&'static Team> {
         let fresh = Team::new() as *const Team as *mut Team;
         team = match TEAM.compare_exchange(null_mut(), fresh, SeqCst, SeqCst) {
             Ok(_) => fresh,
-            // SAFETY: `fresh` came from Box::leak just now and nobody else has seen it.
+            // SAFETY: `fresh` came from Box::leak and has not been shared.
             Err(other) => unsafe {
                 drop(Box::from_raw(fresh));
                 other
             },
         };
     }
-    // SAFETY: a team is never freed once it stands in TEAM.
+    // SAFETY: a team is never freed once it is stored in TEAM.
     let team: &'static Team = unsafe { &*team };
     team.busy.compare_exchange(false, true, Acquire, Relaxed).ok()?;
     if team.limit.load(Relaxed) + 1 != wanted || team.started.load(Relaxed) + 1 < wanted {
@@ -324,24 +325,24 @@ fn take_team(wanted: usize) -> Option<&'static Team> {
     Some(team)
 }
 
-/// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller
-/// after every thread has left the call; chunks not begun by then are dropped.
+/// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller after
+/// every thread has left the call; chunks that have not begun are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
     run_chunks(threads(), chunks, &f)
 }
 
-/// As `chunks`, on so many threads: for work that is cut into as many parts as its user asks for.
+/// As `chunks`, on `threads` threads: for work whose number of parts is a parameter.
 pub fn chunks_on(threads: usize, chunks: usize, f: impl Fn(usize) + Sync) {
     run_chunks(threads, chunks, &f)
 }
 
-/// Not generic, and neither is `run_ranges`: a caller's loop stands in the module once, not in each branch below.
+/// Not generic, as `run_ranges`: a caller's loop is compiled once, not for each branch below.
 #[inline(never)]
 fn run_chunks(threads: usize, chunks: usize, f: &(dyn Fn(usize) + Sync)) {
     if chunks <= 1 || INSIDE.get() {
         return (0..chunks).for_each(f);
     }
-    let backward = turn_round();
+    let backward = alternate_direction();
     let team = if threads == 1 { None } else { take_team(threads) };
     let Some(team) = team else {
         return match backward {
@@ -359,8 +360,8 @@ fn run_chunks(threads: usize, chunks: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Runs `f` with all parallel calls of this thread serial: where as many threads as there are processors do the same.
-pub fn alone<R>(f: impl FnOnce() -> R) -> R {
+/// Runs `f` with all parallel calls of this thread serial: for callers that run one such thread per processor.
+pub fn serially<R>(f: impl FnOnce() -> R) -> R {
     struct Back(bool);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -386,17 +387,17 @@ fn run_ranges(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
     chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
 }
 
-/// Elements per chunk for `n` elements that are read or written once each: at least `least` (which stays inline), more for
-/// large `n`, so that a thread moves through memory in long runs. Depends on nothing but its arguments.
+/// Elements per chunk for `n` elements that are read or written once each: at least `least` (one such chunk runs
+/// inline), more for large `n`, so that threads read memory in long runs. It depends on its arguments only.
 pub fn grain(n: usize, least: usize) -> usize {
     (n / 64).clamp(least, 16 * least)
 }
 
-/// A pointer that chunks may share: each chunk writes a part of its own.
+/// A slice that chunks share: chunks write disjoint parts.
 #[derive(Clone, Copy)]
 pub struct Shared<T>(*mut T, usize);
 
-// SAFETY: `Shared` is only a pointer and a length; `part` is unsafe and asks that parts do not overlap.
+// SAFETY: `Shared` is only a pointer and a length; `part` is unsafe and requires disjoint parts.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -409,15 +410,15 @@ impl<T> Shared<T> {
     /// The elements `range`.
     ///
     /// # Safety
-    /// No two parts that are alive together may overlap, and none may outlive the slice.
+    /// Parts that exist at the same time do not overlap, and no part outlives the slice.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.1);
-        // SAFETY: in bounds by the assertion; alone by the caller's promise.
+        // SAFETY: in bounds by the assertion; disjoint by the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.end - range.start) }
     }
 
-    /// Asks for the cache lines of `n` elements, which will be needed soon, whoever has them now.
+    /// Prefetches the cache lines of `n` elements, which other threads may be writing.
     #[inline(always)]
     pub fn prefetch(&self, at: usize, n: usize) {
         prefetch_at(self.0.wrapping_add(at), n);

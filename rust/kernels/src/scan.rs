@@ -8,7 +8,7 @@ use crate::types::Number;
 
 /// Elements per chunk.
 const GRAIN: usize = 16 * 1024;
-/// Columns that are summed at a time in a large matrix.
+/// Columns of a strip of a large matrix.
 const STRIP: usize = 256;
 
 /// Cumulative sums of x = [outer, n, inner] along n. `exclusive`: without the element itself; `reverse`: from the end.
@@ -48,11 +48,11 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
             for step in 0..n {
                 let r = if reverse { n - 1 - step } else { step };
                 let row = slab + r * inner + first;
-                // Pieces of rows that lie far apart: the hardware does not see a stream in them.
+                // Pieces of rows that are far apart: the hardware prefetcher does not detect a stream.
                 let next = if reverse { row.wrapping_sub(4 * inner) } else { row + 4 * inner };
                 simd::prefetch(x.get(next..next.wrapping_add(sum.len())).unwrap_or(&[]));
                 let x = &x[row..row + sum.len()];
-                // SAFETY: each (slab, strip) has columns of its own.
+                // SAFETY: columns of different (slab, strip) are disjoint.
                 let out = unsafe { shared.part(row..row + sum.len()) };
                 for ((o, &v), s) in out.iter_mut().zip(x).zip(sum.iter_mut()) {
                     let next = s.add(v);
@@ -64,8 +64,8 @@ pub fn cumsum<T: Number>(x: &[T], n: usize, inner: usize, exclusive: bool, rever
     });
 }
 
-/// R rows at a time: their sums do not wait for each other. Through a small buffer, since rows a power of two apart would
-/// push each other out of the cache.
+/// R rows at a time, whose sums are independent chains. They pass through a small buffer: rows a power of two apart
+/// would evict each other from the cache.
 fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
     const STEP: usize = 64;
     assert!(x.len() == R * n && out.len() == R * n);
@@ -74,10 +74,10 @@ fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reve
     for block in 0..n.div_ceil(STEP) {
         let width = STEP.min(n - block * STEP);
         let first = if reverse { n - block * STEP - width } else { block * STEP };
-        let turned = turn::<T, R>(&x[first..], n, buffer.as_flattened_mut(), width);
+        let transposed = transpose_in::<T, R>(&x[first..], n, buffer.as_flattened_mut(), width);
         for r in 0..R {
             let row = &x[r * n + first..r * n + first + width];
-            row.iter().zip(&mut buffer).skip(turned).for_each(|(&v, b)| b[r] = v);
+            row.iter().zip(&mut buffer).skip(transposed).for_each(|(&v, b)| b[r] = v);
         }
         for step in 0..width {
             let line = &mut buffer[if reverse { width - 1 - step } else { step }];
@@ -87,16 +87,17 @@ fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reve
                 sum[r] = next;
             }
         }
-        let turned = turn_back::<T, R>(buffer.as_flattened(), &mut out[first..], n, width);
+        let transposed = transpose_out::<T, R>(buffer.as_flattened(), &mut out[first..], n, width);
         for r in 0..R {
             let row = &mut out[r * n + first..r * n + first + width];
-            row.iter_mut().zip(&buffer).skip(turned).for_each(|(o, b)| *o = b[r]);
+            row.iter_mut().zip(&buffer).skip(transposed).for_each(|(o, b)| *o = b[r]);
         }
     }
 }
 
-/// to[c * R + r] = x[r * n + c] for as many of the first `width` columns as can be done in registers; says how many.
-fn turn<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width: usize) -> usize {
+/// to[c * R + r] = x[r * n + c] for the first `width` columns, as far as they can be transposed in registers; returns
+/// their number.
+fn transpose_in<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {
         let whole = width / 8 * 8;
@@ -112,13 +113,13 @@ fn turn<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width: usize) 
 }
 
 /// The reverse: out[r * n + c] = from[c * R + r].
-fn turn_back<T: Copy, const R: usize>(from: &[T], out: &mut [T], n: usize, width: usize) -> usize {
+fn transpose_out<T: Copy, const R: usize>(from: &[T], out: &mut [T], n: usize, width: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {
         let whole = width / 8 * 8;
         assert!(whole <= n && out.len() >= 7 * n + whole && from.len() >= 8 * whole);
         for c in (0..whole).step_by(8) {
-            // SAFETY: as in `turn`, with the sides exchanged.
+            // SAFETY: as in `transpose_in`, with the sides exchanged.
             unsafe { transpose8(from.as_ptr().add(8 * c).cast(), 8, out.as_mut_ptr().add(c).cast(), n) };
         }
         return whole;

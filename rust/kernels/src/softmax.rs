@@ -1,19 +1,19 @@
 //! Softmax and log-softmax over one axis, and their gradients. The axis is the middle of (outer, n, inner).
 //!
-//! As in Paddle's CPU kernels what lies more than 64 below the maximum counts as 64 below it.
+//! As in Paddle's CPU kernels, values more than 64 below the maximum count as 64 below it.
 
 use crate::pool::SharedPtr;
 use crate::simd_fn;
 use crate::types::Float;
 
-/// Elements that are computed side by side, whatever the instruction set: sums do not depend on it.
+/// Elements per step, for every instruction set: sums do not depend on it.
 pub(crate) const W: usize = 16;
 /// Elements of one chunk of work.
 pub(crate) const CHUNK: usize = 1 << 15;
-/// Columns that are computed side by side where the axis is not the last.
+/// Columns that are computed together where the axis is not the last.
 const COLUMNS: usize = 256;
 
-/// Pairwise, in a fixed order.
+/// The sum of the lanes, pairwise, in a fixed order.
 #[inline(always)]
 pub(crate) fn lane_sum<T: Float>(mut lanes: [T; W]) -> T {
     let mut n = W;
@@ -26,7 +26,7 @@ pub(crate) fn lane_sum<T: Float>(mut lanes: [T; W]) -> T {
     lanes[0]
 }
 
-/// `y = f(x)`, W elements at a time: the tail exactly as the rest.
+/// `y = f(x)`, W elements at a time; the tail is computed the same way.
 #[inline(always)]
 fn map<T: Float>(x: &[T], y: &mut [T], fill: T, f: impl Fn(T) -> T) {
     if x.len() < W {
@@ -69,9 +69,9 @@ fn at<T: Copy>(x: &[T], from: usize) -> [T; W] {
     v
 }
 
-/// A row of W or more is cut into pieces of W: `(rest, last, fresh)` says whether a shorter piece is left, where the W
-/// elements begin that end with the row, and which of their lanes the pieces before have had. (Short pieces copied out
-/// and filled up would cost as much as the rest of a short row.)
+/// Division of a row of at least W elements into pieces of W: `(rest, last, fresh)` are whether a shorter piece
+/// remains, the start of the last W elements of the row, and the first of their lanes that earlier pieces do not cover.
+/// (Copying and padding a short piece would cost as much as the rest of a short row.)
 #[inline(always)]
 fn tail(n: usize) -> (bool, usize, usize) {
     let rest = n % W;
@@ -97,7 +97,7 @@ fn row_max<T: Float>(x: &[T]) -> T {
         }
         m = larger(at(x, x.len() - W), m);
     }
-    // Pairwise: a chain over the lanes would cost more than a short row.
+    // Pairwise: a serial chain over the lanes would cost more than a short row.
     let mut n = W;
     while n > 1 {
         n /= 2;
@@ -116,7 +116,7 @@ fn exps<T: Float, const FMA: bool>(mut v: [T; W], max: T) -> [T; W] {
     v
 }
 
-/// `y = exp(x - max)` and the sum of it, in one pass; the tail exactly as the rest.
+/// `y = exp(x - max)` and its sum, in one pass; the tail is computed the same way.
 #[inline(always)]
 fn exp_sum<T: Float, const FMA: bool>(x: &[T], y: &mut [T], max: T) -> T {
     let n = x.len();
@@ -156,10 +156,10 @@ fn scale<T: Float>(y: &mut [T], by: T) {
         y.iter_mut().for_each(|v| *v = *v * by);
         return;
     }
-    // Of the last piece, which overlaps the one before, what was there before it was scaled.
+    // The last piece overlaps the one before: its values are loaded before they are scaled.
     let last = y.len() - W;
     let mut end = at(y, last);
-    // A plain loop: pieces of W make the compiler work on several at once, with gathers.
+    // A plain loop: for pieces of W the compiler would generate gathers.
     let head = y.len() / W * W;
     for v in &mut y[..head] {
         *v = *v * by;
@@ -200,13 +200,13 @@ impl<T> Columns<T> {
     /// Row `k` of an operand.
     #[inline(always)]
     unsafe fn row<'a>(&self, p: *const T, k: usize) -> &'a [T] {
-        // SAFETY: the maker's extents.
+        // SAFETY: within the extents of `Columns`.
         unsafe { std::slice::from_raw_parts(p.add(k * self.inner), self.cols) }
     }
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     unsafe fn out<'a>(&self, k: usize) -> &'a mut [T] {
-        // SAFETY: the maker's extents; only this call writes these columns.
+        // SAFETY: within the extents of `Columns`; only this call writes these columns.
         unsafe { std::slice::from_raw_parts_mut(self.out.add(k * self.inner), self.cols) }
     }
 }
@@ -215,7 +215,7 @@ simd_fn! {
     fn softmax_columns[T: Float](c: &Columns<T>, log: bool) {
         let (mut max, mut sum) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
         let (max, sum) = (&mut max[..c.cols], &mut sum[..c.cols]);
-        // SAFETY: rows of the columns that this call was given.
+        // SAFETY: rows of this call's columns.
         unsafe {
             max.copy_from_slice(c.row(c.x, 0));
             for k in 1..c.n {
@@ -288,7 +288,7 @@ simd_fn! {
     fn grad_columns[T: Float](c: &Columns<T>, log: bool) {
         let mut sum = [T::ZERO; COLUMNS];
         let sum = &mut sum[..c.cols];
-        // SAFETY: rows of the columns that this call was given.
+        // SAFETY: rows of this call's columns.
         unsafe {
             for k in 0..c.n {
                 for ((s, &a), &b) in sum.iter_mut().zip(c.row(c.x, k)).zip(c.row(c.y, k)) {

@@ -200,7 +200,7 @@ fn empty_batches_and_nan() {
     let mut dw = vec![1.0f32; c.filter_len()];
     filter_grad(&c, &[], &[], &mut dw);
     assert!(dw.iter().all(|&v| v == 0.0));
-    // A NaN in the input reaches the outputs whose window holds it, and no others.
+    // A NaN in the input reaches exactly the outputs whose window contains it.
     for c in shapes() {
         let (mut x, w) = (vec![1.0f32; c.in_len()], vec![1.0f32; c.filter_len()]);
         let (at, dy) = (c.in_len() - 1, vec![1.0f32; c.out_len()]);
@@ -218,7 +218,8 @@ fn empty_batches_and_nan() {
     }
 }
 
-/// Convolutions that `winograd` takes: edges within tiles, channels that fill no vector, deep ones, several blocks.
+/// Convolutions that use `winograd`: edges within tiles, channels that do not fill a vector, many channels, several
+/// blocks.
 #[rustfmt::skip]
 fn tiled() -> Vec<Conv> {
     vec![
@@ -259,7 +260,7 @@ fn tiles_are_as_exact_as_they_should_be() {
             let unit = amx::enabled();
             let all = |on: bool| {
                 winograd::enable(on);
-                amx::enable(on && unit); // which is more exact than the direct kernel
+                amx::enable(on && unit); // the unit is more exact than the direct kernel
                 let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
                 convolve(&c, &x, &w, None, false, &mut y);
                 input_grad(&c, &dy, &w, &mut dx);

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use oar_kernels::gemm::{batched, gemm, matmul, strided_batch, Epilogue, View};
 use oar_kernels::{gemm::amx, pool};
 
-/// Entry (i, j) of the product of two row-major matrices, each maybe given transposed.
+/// The product of two row-major matrices, each of which may be transposed.
 fn naive((m, n, k): (usize, usize, usize), a: &[f32], ta: bool, b: &[f32], tb: bool) -> Vec<f64> {
     let mut c = vec![0.0; m * n];
     for i in 0..m {
@@ -147,10 +147,10 @@ fn threads_do_not_show() {
     pool::set_threads(before);
 }
 
-/// Few rows with a large B go another way than many (`gemm_sweep`): the same bits, at every level, from any layout of A.
+/// Few rows with a large B use `sweep`: equal bit for bit to many rows, at every level, for any layout of A.
 #[test]
 fn few_rows_are_the_rows_of_a_larger_product() {
-    let unit = amx::enabled(); // the matrix unit adds up in another order
+    let unit = amx::enabled(); // the matrix unit adds in a different order
     amx::enable(false);
     let (most, n, k) = (300, 1043, 1001);
     let (a, b) = (narrow(&noise(most * k, 12)), narrow(&noise(k * n, 13)));
@@ -194,7 +194,7 @@ fn few_rows_are_the_rows_of_a_larger_product() {
     amx::enable(unit);
 }
 
-/// A vector times a matrix so long that blocks of its rows are summed apart: wide, narrow, and transposed.
+/// A vector times a long matrix, which is summed in blocks of rows: wide, narrow, and transposed.
 #[test]
 fn long_sums_are_blocks_of_rows() {
     let before = pool::threads();

@@ -1,10 +1,10 @@
-//! Products on the matrix unit beside chains of fused multiply-adds and f64. On a machine without one both are the same.
+//! Products on the matrix unit against chains of fused multiply-adds and f64. Without the unit both are equal.
 mod common;
 use common::{errors, narrow, noise};
 use oar_kernels::gemm::{gemm, matmul, Epilogue, View};
 use oar_kernels::{gemm::amx, pool};
 
-/// What `f` gives with the unit and without it.
+/// The results of `f` with and without the unit.
 fn both<R>(mut f: impl FnMut() -> R) -> [R; 2] {
     let was = amx::enabled();
     let each = [was, false].map(|on| {
@@ -45,7 +45,7 @@ fn as_exact_as_chains_of_multiply_adds() {
     }
 }
 
-/// All positive: errors that point to one side would show.
+/// All operands positive: biased errors would accumulate.
 #[test]
 fn sums_of_one_sign_are_not_biased() {
     let size = (96, 96, 1500);
@@ -95,7 +95,7 @@ fn scales_biases_and_what_was_there() {
     }
 }
 
-/// What the parts of a float do not hold is computed without the unit, and nothing else is.
+/// Exactly the tiles that three bf16 parts cannot represent are computed without the unit.
 #[test]
 fn what_is_not_finite_or_very_large_stays_in_its_rows() {
     let (m, n, k) = (128, 160, 200);
@@ -115,7 +115,7 @@ fn what_is_not_finite_or_very_large_stays_in_its_rows() {
     }
 }
 
-/// Denormal numbers are nothing to the unit: a result that would miss something by that is computed without it.
+/// The unit treats denormal numbers as zero: results that would change are computed without it.
 #[test]
 fn very_small_numbers_keep_their_digits() {
     let size = (160, 192, 384);

@@ -347,7 +347,7 @@ fn threads_do_not_show() {
     pool::set_threads(before);
 }
 
-/// Rows that end within a vector, beside a row of NaN.
+/// Rows that end within a vector, followed by a row of NaN.
 #[test]
 fn norms_of_any_length_at_every_level() {
     at_every_level(|level| {

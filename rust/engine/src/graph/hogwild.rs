@@ -60,7 +60,7 @@ pub fn train(work: &Work, root: &Arc<Scope>, threads: Vec<(Arc<Scope>, Next)>) -
             let thread = move || {
                 let body = || one_thread(work, number == 0, &local, next, stop);
                 let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match many {
-                    true => pool::alone(body),
+                    true => pool::serially(body),
                     false => body(),
                 }));
                 match result {

@@ -1,5 +1,5 @@
-//! Padded copies of rows of planes, for the kernels that read each tap of a filter or window in place. Of a volume a copy
-//! holds the slices that the taps of one slice of the grid reach: they count slices of the grid over all images.
+//! Padded copies of bands of rows, for kernels that read each tap of a filter or window in place. For a volume, a copy
+//! holds the slices that the taps of one slice of the grid reach; slices are counted over all images.
 
 use crate::conv::patches::{take_even, Patches};
 use crate::gemm::operands::copy_short;
@@ -17,8 +17,8 @@ pub fn lanes<T: Float>() -> usize {
     }
 }
 
-/// The padded copy (`fill` outside of the source): rows of the source under the taps of a band, each row cut into
-/// `step[2]` rows of every `step[2]`th column, so that whatever the stride consecutive pixels read consecutive elements.
+/// The padded copy (`fill` outside of the source): rows of the source under the taps of a band. Each row is split into
+/// `step[2]` rows of every `step[2]`th column, so that consecutive pixels read consecutive elements for every stride.
 pub struct Band {
     front: isize,
     top: isize,
@@ -40,18 +40,18 @@ impl Band {
         let (thick, span) = ((back - front) as usize + 1, (bottom - top) as usize + 1);
         Band { front, top, left, pitch: width.div_ceil(x.step[2]), thick, span }
     }
-    /// Rows of the copy for `rows` of the grid.
+    /// Rows of the copy for `rows` rows of the grid.
     pub fn height<T>(&self, x: &Patches<T>, rows: usize) -> usize {
         (rows - 1) * x.step[1] + self.span
     }
-    /// Distance of the copy's rows for consecutive rows of the grid.
+    /// Distance between the rows of the copy for consecutive rows of the grid.
     pub fn row<T>(&self, x: &Patches<T>) -> usize {
         x.step[1] * x.step[2] * self.pitch
     }
     pub fn elements<T>(&self, x: &Patches<T>, rows: usize) -> usize {
         x.channels * self.thick * self.height(x, rows) * x.step[2] * self.pitch
     }
-    /// Where each column of the patch matrix begins in the copy.
+    /// Offset of each column of the patch matrix in the copy.
     pub fn offsets<T>(&self, x: &Patches<T>, rows: usize) -> Vec<usize> {
         let height = self.height(x, rows);
         let mut out = Vec::with_capacity(x.channels * x.taps.len());
@@ -64,7 +64,7 @@ impl Band {
         }
         out
     }
-    /// Copies what `rows` rows of the grid see, in the layout of a band of `of` rows.
+    /// Copies the elements under `rows` rows of the grid, in the layout of a band of `of` rows.
     ///
     /// # Safety
     /// `dst` holds `size` elements, slice `n` (over all images) exists, the rows lie within the grid.
@@ -95,7 +95,7 @@ unsafe fn copy_rows_body<V: Vector>(
     let (h, s) = (x.size[1] as isize, step as isize);
     let (n, slice) = (n / x.grid[0], (n % x.grid[0] * x.step[0]) as isize + band.front);
     for b in 0..step {
-        // Which columns of the copy's rows lie within the source.
+        // Columns of the copy that lie within the source.
         let start = band.left + b as isize;
         let clip = |v: isize| v.clamp(0, pitch as isize) as usize;
         let lo = clip((s - 1 - start).div_euclid(s));
@@ -135,7 +135,7 @@ crate::by_level! {
         fill: T) = copy_rows_body
 }
 
-/// `f` for every index, several to a chunk where one is little work (`each` multiply-adds).
+/// Calls `f` for every index on the pool; a chunk has several indices where one is little work (`each` multiply-adds).
 pub fn share(count: usize, each: usize, f: impl Fn(usize) + Sync) {
     let grain = ((1 << 18) / each.max(1)).max(1);
     if count <= grain {

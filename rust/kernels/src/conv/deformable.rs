@@ -1,4 +1,5 @@
-//! Windows whose elements stand anywhere: each is interpolated between the four pixels around it, and scaled.
+//! Deformable convolution: windows whose elements have fractional positions. Each element is interpolated between the
+//! four pixels around its position, and scaled.
 
 use crate::conv::band::share;
 use crate::pool::SharedPtr;
@@ -15,11 +16,12 @@ pub struct Deform {
     pub stride: (usize, usize),
     pub dilation: (usize, usize),
     pub pad: (usize, usize),
-    /// Channels that are displaced alike come in so many groups.
+    /// Number of groups of channels with common displacements.
     pub groups: usize,
 }
 
-/// Where an element stands: up to four pixels, their weights, and how the weights change with the row and the column.
+/// The interpolation of an element: up to four pixels, their weights, and the derivatives of the weights by row and
+/// column.
 #[derive(Clone, Copy)]
 struct Sample<T> {
     count: usize,
@@ -30,7 +32,7 @@ struct Sample<T> {
     scale: T,
 }
 
-/// The samples of an image, one for each (group, tap, window).
+/// The samples of an image: one per (group, tap, window).
 pub struct Samples<T> {
     d: Deform,
     all: Vec<Sample<T>>,
@@ -57,7 +59,7 @@ impl Deform {
         self.groups * self.taps() * self.windows()
     }
 
-    /// Displacements [group, tap, (row, column), window], scales [group, tap, window] or none.
+    /// Samples for displacements [group, tap, (row, column), window] and optional scales [group, tap, window].
     pub fn samples<T: Float>(&self, offset: &[T], mask: Option<&[T]>) -> Samples<T> {
         assert!(self.groups > 0 && self.channels.is_multiple_of(self.groups));
         assert!(offset.len() == 2 * self.mask_len() && mask.is_none_or(|m| m.len() == self.mask_len()));
@@ -95,7 +97,7 @@ impl Deform {
         Samples { d: *self, all }
     }
 
-    /// The pixels around (y, x); none for a place a pixel or more beside the image, and for NaN.
+    /// Sets the pixels around (y, x); none for a position a pixel or more outside the image, and for NaN.
     fn place<T: Float>(&self, s: &mut Sample<T>, y: T, x: T) {
         let (h, w) = (self.size.0 as f64, self.size.1 as f64);
         let (fy, fx) = (y.to_f64(), x.to_f64());
@@ -164,7 +166,7 @@ impl<T: Float> Samples<T> {
         });
     }
 
-    /// Adds the gradient of the image, given that of the matrix.
+    /// Adds the gradient of the image, from the gradient of the matrix.
     pub fn fold(&self, dmatrix: &[T], dx: &mut [T]) {
         self.check(dx.len(), dmatrix.len());
         let (d, taps, windows, plane) = (&self.d, self.d.taps(), self.d.windows(), self.d.plane());
@@ -187,7 +189,7 @@ impl<T: Float> Samples<T> {
         });
     }
 
-    /// The gradients of displacements and scales, given that of the matrix.
+    /// Computes the gradients of displacements and scales from the gradient of the matrix.
     pub fn places_grad(&self, x: &[T], dmatrix: &[T], doffset: Option<&mut [T]>, dmask: Option<&mut [T]>) {
         self.check(x.len(), dmatrix.len());
         let (d, taps, windows, plane) = (&self.d, self.d.taps(), self.d.windows(), self.d.plane());
@@ -206,7 +208,7 @@ impl<T: Float> Samples<T> {
                     by_col += s.sum(&s.by_col, x) * v * s.scale;
                     by_scale += s.sum(&s.weight, x) * v;
                 }
-                // SAFETY: every (group, tap) has entries of its own; the lengths have been compared.
+                // SAFETY: entries of different (group, tap) are disjoint; the lengths have been checked.
                 unsafe {
                     if let Some(o) = &doffset {
                         *o.get().add(2 * unit * windows + p) = by_row;

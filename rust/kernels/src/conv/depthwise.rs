@@ -45,7 +45,7 @@ crate::by_level! {
         relu: bool, out: *mut T, col: usize) = last_row_body
 }
 
-/// Depthwise with channels last: weight [tap][channel], the target's `plane` is not used.
+/// Depthwise convolution with channels last: weight [tap][channel]; the target's `plane` is not used.
 ///
 /// # Safety
 /// The patches (of channel 0), weights, bias (null for none) and target are valid for the extents.
@@ -62,12 +62,12 @@ pub unsafe fn depthwise_last<T: Float>(
     share(x.slices() * gh, channels * x.taps.len() * gw, |index| {
         let (n, z, i) = (index / (gd * gh), index / gh % gd, index % gh);
         let at = out.get().wrapping_add(n * to.image + z * to.slice + i * to.row);
-        // SAFETY: the caller's; every index writes its own row of pixels.
+        // SAFETY: the caller's; each index writes a different row of pixels.
         unsafe { last_row(x, (n, z, i), w.as_ptr(), channels, bias.get(), relu, at, to.col) }
     });
 }
 
-/// Taps that one pass of `tap_sums` covers.
+/// Taps of one pass of `tap_sums`.
 const TAPS: usize = 9;
 
 /// `sums[s] += dy . x shifted by tap s` over the rows of one plane.
@@ -97,7 +97,7 @@ unsafe fn tap_sums_body<V: Vector>(
             if whole < gw {
                 let d = V::load_n(to.add(whole), gw - whole);
                 for s in 0..TAPS {
-                    // Masked, as what lies behind the row may be NaN.
+                    // Masked: elements after the row may be NaN.
                     acc[s] = V::load_n(from.add(whole + offs[s]), gw - whole).fma(d, acc[s]);
                 }
             }
@@ -133,7 +133,7 @@ pub unsafe fn depthwise_filter_grad<T: Float>(
         let all = SharedPtr(sums.as_mut_ptr());
         crate::pool::chunks(parts, |part| {
             for n in part * per..((part + 1) * per).min(x.images) {
-                // SAFETY: each part has a block of its own.
+                // SAFETY: blocks of different parts are disjoint.
                 unsafe { last_sums(x, n, dy.as_ptr(), channels, all.get().add(part * taps * channels)) };
             }
         });
@@ -149,7 +149,7 @@ pub unsafe fn depthwise_filter_grad<T: Float>(
     share(channels, x.slices() * taps * gh * gw, |c| {
         let x = x.moved(c * x.plane);
         with_scratch::<T, _>(band.elements(&x, gh) + 16, |buf| {
-            // SAFETY: the caller's extents; each channel has its own sums.
+            // SAFETY: the caller's extents; sums of different channels are disjoint.
             unsafe {
                 let sums = out.get().add(c * taps);
                 for t in 0..taps {

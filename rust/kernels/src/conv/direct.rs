@@ -1,5 +1,5 @@
-//! Convolutions with few output channels a group, where panels would cost more than the sums: rows of a padded copy of
-//! a band of the image are read in place, each tap at its offset.
+//! Direct convolution for few output channels per group, where packing panels would cost more than the sums: each tap
+//! reads rows of a padded band of the image in place, at its offset.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::conv::band::{lanes, share, Band, BAND_BYTES};
@@ -12,7 +12,7 @@ use crate::types::{Float, Number, Vector};
 const ROWS: usize = 6;
 const VECTORS: usize = 4;
 
-/// Whether `direct` is the better way for `rows` output channels a group.
+/// Whether `direct` is faster for `rows` output channels per group.
 pub fn suits<T: Float>(rows: usize, x: &Patches<T>) -> bool {
     let (width, lanes) = (x.grid[2], lanes::<T>());
     let used = width as f64 / width.next_multiple_of(lanes) as f64;
@@ -39,12 +39,12 @@ struct Call<T> {
     relu: bool,
 }
 
-/// A vector of sums with the bias added, cut at zero where there is a ReLU.
+/// Adds the bias to a vector of sums and applies the ReLU.
 #[inline(always)]
 unsafe fn finished<V: Vector>(sum: V, bias: Option<V>, relu: bool) -> V {
-    // SAFETY: the caller has the vector's instructions.
+    // SAFETY: the caller has the vector's instruction set.
     unsafe {
-        // No closures: they would not have the instructions.
+        // No closures: they would be compiled without the instruction set.
         let s = if let Some(bias) = bias { sum.add(bias) } else { sum };
         if relu {
             s.max(V::zero())
@@ -95,8 +95,7 @@ unsafe fn tile<V: Vector, const R: usize, const NV: usize>(t: &Call<V::T>) {
 
 #[inline(always)]
 unsafe fn calls_body<V: Vector>(r: usize, t: &Call<V::T>) {
-    // Half the vectors where there are sixteen registers, and two channels would leave too few.
-    // SAFETY: the caller's.
+    // Half the vectors where there are 16 registers: two channels would leave too few. SAFETY: the caller's.
     unsafe {
         macro_rules! rows {
             ($($r:literal)*) => {
@@ -121,8 +120,8 @@ crate::by_level! {
     unsafe fn calls<T>(r: usize, t: &Call<T>) = calls_body
 }
 
-/// One output channel whose pixels lie side by side: `count` rows of `width` pixels, `row` apart in the copy and
-/// `to_row` in the target. As `tile` would, without a call for every few vectors.
+/// One output channel with contiguous pixels: `count` rows of `width` pixels, `row` apart in the copy and `to_row`
+/// apart in the target. Same results as `tile`, without a call for every few vectors.
 struct OneChannel<'a, T> {
     offsets: &'a [usize],
     w: *const T,
@@ -132,7 +131,7 @@ struct OneChannel<'a, T> {
     to_row: usize,
     count: usize,
     width: usize,
-    /// Null: none.
+    /// Null if there is none.
     bias: *const T,
     relu: bool,
 }
@@ -224,8 +223,8 @@ pub unsafe fn direct<T: Float>(
         let (out, w, bias) = (shared.0.get(), shared.1.get(), shared.2.get());
         with_scratch::<T, _>(band.elements(&x, height) + 4 * lanes, |buf| {
             let count = height.min(gh - first);
-            // SAFETY: the caller's extents; the buffer has the size of a whole band (a last band that is short leaves
-            // rows unread, as its copy still has the layout of `height` rows); slack for a vector at its end.
+            // SAFETY: the caller's extents; the buffer has the size of a whole band plus slack for a vector at its end.
+            // The copy of a short last band has the layout of `height` rows, some of them unread.
             unsafe {
                 band.copy(&x, slice, first, (count, height), buf, T::ZERO);
                 let row = band.row(&x);
@@ -261,7 +260,7 @@ pub unsafe fn direct<T: Float>(
                         relu,
                     };
                     for v in 0..VECTORS {
-                        // The last slot again where there are no four: the same values written twice.
+                        // With fewer than four slots the last one is repeated: it writes the same values twice.
                         let slot = (s + v).min(slots - 1);
                         let (i, j) = (slot / pieces, slot % pieces * lanes);
                         t.base[v] = buf.add(i * row + j);

@@ -11,13 +11,14 @@ use crate::types::{Float, Vector};
 const DOT_ROWS: usize = 4;
 const DOT_TAPS: usize = 6;
 
-/// Whether `filter_grad` is the better way: sums over vectors of pixels pay where rows fill vectors, and panels do not.
+/// Whether `filter_grad` is faster than panels: it is where rows fill vectors and channels are few.
 pub fn suits<T: Float>(rows: usize, x: &Patches<T>) -> bool {
     let used = x.grid[2] as f64 / x.grid[2].next_multiple_of(lanes::<T>()) as f64;
     x.taps.len() > 1 && (rows <= 64 && used > 0.8 && x.channels <= 8 || rows <= 16 && used > 0.6)
 }
 
-/// Slices of the output's gradient, from number `first` over all images on, and the padded copies of what they see.
+/// Slices of the output's gradient from number `first`, counted over all images, and padded copies of the input under
+/// them.
 struct Dots<T> {
     first: usize,
     slices: usize,
@@ -26,12 +27,12 @@ struct Dots<T> {
     dy_image: usize,
     copy: *const T,
     copy_image: usize,
-    /// Distance between the copy's rows for the grid.
+    /// Distance between the copy's rows for consecutive rows of the grid.
     row: usize,
 }
 
 impl<T> Dots<T> {
-    /// Slice `n` of these, of the first plane.
+    /// Slice `n` of the first plane.
     #[inline(always)]
     fn slice(&self, n: usize) -> *const T {
         let [gd, gh, gw] = self.grid;
@@ -55,7 +56,7 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
         let offs: [usize; S] = std::array::from_fn(|s| offs[s]);
         let (full, left) = (gw / V::L * V::L, gw % V::L);
         let mut acc = [[V::zero(); S]; R];
-        // Two passes, as accumulators that two loops share end up in memory.
+        // Two passes: accumulators shared by two loops would be spilled to memory.
         for n in 0..if full > 0 { d.slices } else { 0 } {
             let slice = d.slice(n);
             for i in 0..gh {
@@ -75,7 +76,7 @@ unsafe fn dot_tile<V: Vector, const R: usize, const S: usize>(
         for n in 0..if left > 0 { d.slices } else { 0 } {
             let slice = d.slice(n);
             for i in 0..gh {
-                // Masked on both sides, as what lies behind a row may be NaN.
+                // Both operands are masked: elements after a row may be NaN.
                 let dy = slice.add(i * gw + full);
                 let x = d.copy.add(n * d.copy_image + i * d.row + full);
                 let y: [V; R] = std::array::from_fn(|r| V::load_n(dy.add(r * plane), left));
@@ -137,11 +138,11 @@ crate::by_level! {
     unsafe fn dot_tiles<T>(d: &Dots<T>, rows: usize, offs: &[usize], out: *mut T) = dot_tiles_body
 }
 
-/// The filter's gradient, [out][channel][tap], of planes: each entry a sum of products over vectors of pixels, slices
-/// in parts of a fixed number, the parts in order.
+/// The filter's gradient, [out][channel][tap], of planes: each entry is a sum of products over vectors of pixels.
+/// Slices are summed in a fixed number of parts, which are added in order.
 ///
 /// # Safety
-/// The patches (of group 0; others `step` elements on) are valid for the extents, `dy` has `groups * rows` planes an
+/// The patches (of group 0; others `step` elements on) are valid for the extents, `dy` has `groups * rows` planes per
 /// image.
 pub unsafe fn filter_grad<T: Float>(
     x: &Patches<T>,
@@ -166,7 +167,7 @@ pub unsafe fn filter_grad<T: Float>(
         let some = fit.min(slices - first);
         let x = x.moved(g * step);
         with_scratch::<T, _>(some * size + 16, |buf| {
-            // SAFETY: the caller's extents; each (part, group) has sums of its own.
+            // SAFETY: the caller's extents; sums of different (part, group) are disjoint.
             unsafe {
                 for n in 0..some {
                     band.copy(&x, first + n, 0, (gh, gh), buf.add(n * size), T::ZERO);

@@ -1,9 +1,10 @@
 //! Convolution along one to three axes, its input gradient and its filter gradient, for planes (NCHW, NCDHW) and channels
 //! last (NHWC, NDHWC), with groups, strides, dilations and any padding. Filters are [out, in / groups, axes..] in both
-//! layouts. What has fewer axes is an image with first axes of size 1.
+//! layouts. Inputs with fewer axes have leading axes of size 1.
 //!
-//! A convolution is a product with the patches of an image (`patches`); few output channels go without panels
-//! (`conv_direct`). An input gradient is one convolution of the output's gradient for each phase of the stride.
+//! A convolution is a matrix product with the patches of an image (`patches`), direct for few output channels
+//! (`direct`), or Winograd's for 3 x 3 filters (`winograd`). An input gradient is one convolution of the output's
+//! gradient per phase of the stride.
 
 pub(crate) mod band;
 pub mod deformable;
@@ -15,7 +16,7 @@ pub mod unfold;
 pub mod winograd;
 
 use crate::conv::direct::direct;
-use crate::conv::patches::{Patches, PixelRows, PlaneColumns, PlaneTarget, Turned};
+use crate::conv::patches::{Patches, PixelRows, PlaneColumns, PlaneTarget, TransposedFilters};
 use crate::conv::winograd::tiles::{Filters, Image};
 use crate::conv::winograd::WinogradOutput;
 use crate::gemm::driver::parallel;
@@ -24,8 +25,8 @@ use crate::gemm::pack::{transpose, RowMajor, Strided};
 use crate::pool::SharedPtr;
 use crate::types::Float;
 
-/// The shape of a convolution. Padding behind each axis follows from the output's size: what lies outside of the input
-/// counts as zero.
+/// The shape of a convolution. Padding after each axis follows from the output's size; elements outside the input count
+/// as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv {
     pub images: usize,
@@ -36,7 +37,7 @@ pub struct Conv {
     pub kernel: [usize; 3],
     pub stride: [usize; 3],
     pub dilation: [usize; 3],
-    /// Elements before each axis.
+    /// Padding before each axis.
     pub pad: [usize; 3],
     pub groups: usize,
     pub channels_last: bool,
@@ -62,7 +63,7 @@ impl Conv {
     fn group_out(&self) -> usize {
         self.out_channels / self.groups
     }
-    /// One input and one output channel a group.
+    /// Whether each group has one input and one output channel.
     fn depthwise(&self) -> bool {
         self.in_channels == self.groups && self.out_channels == self.groups && self.groups > 1
     }
@@ -82,7 +83,7 @@ impl Conv {
         (0..product(self.kernel)).map(move |t| [t / (kh * kw), t / kw % kh, t % kw])
     }
 
-    /// The patches of the input that the output's pixels see.
+    /// The patches of the input under the output's pixels.
     fn patches<T: Float>(&self, x: *const T) -> Patches<T> {
         let at = |k: [usize; 3]| std::array::from_fn(|a| (k[a] * self.dilation[a]) as isize - self.pad[a] as isize);
         source(x, self.images, self.in_channels, self.in_size, self.channels_last, self.group_in())
@@ -90,8 +91,8 @@ impl Conv {
             .flattened()
     }
 
-    /// A phase of the input: its pixels `phase + stride * grid`, which filter taps reach them, and the patches of the
-    /// output's gradient under those taps.
+    /// A phase of the input, its pixels `phase + stride * grid`: the patches of the output's gradient under the filter
+    /// taps that reach them, and these taps.
     fn phase<T: Float>(&self, dy: *const T, phase: [usize; 3]) -> (Patches<T>, Vec<usize>) {
         let offset = |a: usize, k: usize| {
             let (x, stride) =
@@ -108,11 +109,11 @@ impl Conv {
         let grid = std::array::from_fn(|a| self.in_size[a].saturating_sub(phase[a]).div_ceil(self.stride[a]));
         let patches = source(dy, self.images, self.out_channels, self.out_size, self.channels_last, self.group_out())
             .with(taps, grid, [1; 3]);
-        // With a stride the target's rows do not touch, so the grid must keep its own.
+        // With a stride the rows of the target are not contiguous: the grid keeps its rows.
         (if self.stride == [1; 3] { patches.flattened() } else { patches }, which)
     }
 
-    /// Whether tiles of this convolution can and should be transformed for what has images of this size.
+    /// Whether Winograd's algorithm applies to this convolution and is faster, for outputs of this size.
     fn transformed<T: Float>(&self, of: WinogradOutput, [_, h, w]: [usize; 3]) -> bool {
         let plain = self.kernel == [1, 3, 3]
             && (self.groups, self.stride, self.dilation) == (1, [1; 3], [1; 3])
@@ -125,7 +126,7 @@ impl Conv {
         Image { p: p as *mut T, image: channels * h * w, plane, row: w * col, col, channels, size: [h, w] }
     }
 
-    /// Where the window of output 0 begins.
+    /// Start of the window of output 0.
     fn origin(&self) -> [isize; 2] {
         [-(self.pad[1] as isize), -(self.pad[2] as isize)]
     }
@@ -148,7 +149,7 @@ impl Conv {
     fn phase_target<T>(&self, dx: *mut T, phase: [usize; 3], grid: [usize; 3]) -> PlaneTarget<T> {
         let [_, h, w] = self.in_size;
         let (pixels, col) = (product(self.in_size), if self.channels_last { self.in_channels } else { 1 });
-        // A flattened grid has rows of its own, all of which touch.
+        // The rows of a flattened grid are contiguous.
         let (row, slice) = if self.stride == [1; 3] { (grid[2], grid[1] * grid[2]) } else { (w, h * w) };
         let at = (phase[0] * h + phase[1]) * w + phase[2];
         PlaneTarget {
@@ -185,8 +186,8 @@ impl<T> Patches<T> {
     }
 }
 
-/// Convolutions of f32 and f64, compiled here once: generic functions would be compiled again in every crate that calls
-/// them, with all of their kernels.
+/// Convolutions of f32 and f64, compiled once, in this crate: generic functions would be compiled again in every
+/// calling crate, with all their kernels.
 pub trait Convolve: Float {
     fn convolve(c: &Conv, x: &[Self], w: &[Self], bias: Option<&[Self]>, relu: bool, y: &mut [Self]);
     fn input_grad(c: &Conv, dy: &[Self], w: &[Self], dx: &mut [Self]);
@@ -210,7 +211,7 @@ macro_rules! convolve_for {
 }
 convolve_for!(f32 f64);
 
-/// `y = act(x * w + bias)`, one bias a channel. Panics if a slice does not fit the shape.
+/// `y = act(x * w + bias)`, one bias per channel. Panics if a slice does not fit the shape.
 pub fn convolve<T: Convolve>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
     T::convolve(c, x, w, bias, relu, y)
 }
@@ -233,7 +234,7 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     }
     if c.transformed::<T>(WinogradOutput::Images, c.out_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
-        let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, turned: false, count: [outs, ins] };
+        let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, flipped: false, count: [outs, ins] };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
         let (from, to) = (c.input(x.as_ptr()), c.output(y.as_mut_ptr()));
         // SAFETY: `check` has compared the slices with the shape.
@@ -255,12 +256,12 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     };
     let (cg, og, depth) = (c.group_in(), c.group_out(), patches.depth());
     if c.channels_last && c.depthwise() {
-        let turned: Vec<T> = (0..w.len()).map(|e| w[e % c.groups * depth + e / c.groups]).collect();
+        let transposed: Vec<T> = (0..w.len()).map(|e| w[e % c.groups * depth + e / c.groups]).collect();
         let (slice, row) = (target.slice * c.groups, target.row * c.groups);
         let to = PlaneTarget { slice, row, col: c.groups, ..target };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
         // SAFETY: `check` has compared the slices with the shape.
-        return unsafe { depthwise::depthwise_last(&patches, c.groups, &turned, bias, relu, &to) };
+        return unsafe { depthwise::depthwise_last(&patches, c.groups, &transposed, bias, relu, &to) };
     }
     let bias_of = |g: usize| bias.map_or(std::ptr::null(), |b| b[g * og..].as_ptr());
     if !c.channels_last && direct::suits::<T>(og, &patches) {
@@ -276,13 +277,13 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
             let patches = patches.moved(g * cg);
             let taps = patches.taps.len();
             // [(tap, channel), out]
-            let mut turned = vec![T::ZERO; w.len()];
+            let mut transposed = vec![T::ZERO; w.len()];
             for (e, &v) in w.iter().enumerate() {
                 let (o, ch, t) = (e / depth, e % depth / taps, e % taps);
-                turned[(t * cg + ch) * og + o] = v;
+                transposed[(t * cg + ch) * og + o] = v;
             }
             finish.col_bias = bias_of(g);
-            let b = Strided { p: turned.as_ptr(), rs: og, cs: 1, rows: depth };
+            let b = Strided { p: transposed.as_ptr(), rs: og, cs: 1, rows: depth };
             let to = RowMajor { p: out.get().wrapping_add(g * og), rs: c.out_channels };
             // SAFETY: as above.
             unsafe { parallel(patches.pixels(), og, depth, &PixelRows(&patches), &b, &to, &finish) };
@@ -308,7 +309,7 @@ fn input_grad_of<T: Float>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     }
     if c.transformed::<T>(WinogradOutput::Images, c.in_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
-        let w = Filters { p: w.as_ptr(), outs: 9, ins: 9 * ins, turned: true, count: [ins, outs] };
+        let w = Filters { p: w.as_ptr(), outs: 9, ins: 9 * ins, flipped: true, count: [ins, outs] };
         let (from, to) = (c.output(dy.as_ptr()), c.input(dx.as_mut_ptr()));
         let origin = c.origin().map(|before| -2 - before);
         // SAFETY: `check` has compared the slices with the shape.
@@ -344,16 +345,16 @@ fn input_grad_of<T: Float>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
             // SAFETY: as above.
             unsafe {
                 if taps == 1 {
-                    // One tap: the filters are a plain matrix, used transposed.
+                    // One tap: the filters are a plain matrix, read transposed.
                     let a = Strided { p: filters, rs: 1, cs: cg, rows: cg };
                     parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
                 } else if patches.pixels() <= FEW {
                     let in_order = which.iter().enumerate().all(|(i, &t)| i == t);
-                    let a = Turned { w: filters, channels: cg, taps, which: &which, in_order };
+                    let a = TransposedFilters { w: filters, channels: cg, taps, which: &which, in_order };
                     parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
                 } else {
-                    let turned = turn(w, g * og, (og, cg, taps), &which);
-                    let a = Strided { p: turned.as_ptr(), rs: depth, cs: 1, rows: cg };
+                    let transposed = transpose_filters(w, g * og, (og, cg, taps), &which);
+                    let a = Strided { p: transposed.as_ptr(), rs: depth, cs: 1, rows: cg };
                     parallel(cg, patches.pixels(), depth, &a, &patches, &to, &Finish::plain());
                 }
             }
@@ -361,19 +362,24 @@ fn input_grad_of<T: Float>(c: &Conv, dy: &[T], w: &[T], dx: &mut [T]) {
     }
 }
 
-/// Up to so many pixels filters are turned around panel by panel, which is done anew for every block of pixels.
+/// Up to this many pixels, filters are transposed panel by panel, again for every block of pixels.
 const FEW: usize = 2048;
 
-/// Row c, column (o, tap) of the chosen taps of filters [o, c, tap] from filter `first`.
-fn turn<T: Float>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), which: &[usize]) -> Vec<T> {
-    let mut turned = vec![T::ZERO; cg * og * which.len()];
+/// Transposes the chosen taps of filters [o, c, tap] from filter `first` to rows c and columns (o, tap).
+fn transpose_filters<T: Float>(
+    w: &[T],
+    first: usize,
+    (og, cg, taps): (usize, usize, usize),
+    which: &[usize],
+) -> Vec<T> {
+    let mut transposed = vec![T::ZERO; cg * og * which.len()];
     crate::pool::parts(
-        &mut turned,
+        &mut transposed,
         (1usize << 15).div_ceil(og * which.len().max(1)) * og * which.len(),
         |start, part| {
             let (row, chosen) = (og * which.len(), which.len());
             let first_ch = start / row;
-            // Filters outermost: what a part reads of one filter is consecutive.
+            // Filters outermost: each iteration reads consecutive elements of one filter.
             for o in 0..og {
                 for (ch, out) in part.chunks_exact_mut(row).enumerate() {
                     let from = &w[((first + o) * cg + first_ch + ch) * taps..][..taps];
@@ -384,7 +390,7 @@ fn turn<T: Float>(w: &[T], first: usize, (og, cg, taps): (usize, usize, usize), 
             }
         },
     );
-    turned
+    transposed
 }
 
 /// One phase of the input's gradient with channels last.
@@ -398,24 +404,24 @@ unsafe fn input_grad_last<T: Float>(
 ) {
     let (cg, og, taps, depth) = (c.group_in(), c.group_out(), product(c.kernel), patches.depth());
     if c.depthwise() {
-        let turned: Vec<T> =
+        let transposed: Vec<T> =
             (0..which.len() * c.groups).map(|e| w[e % c.groups * taps + which[e / c.groups]]).collect();
         // SAFETY: the caller's.
-        return unsafe { depthwise::depthwise_last(patches, c.groups, &turned, std::ptr::null(), false, to) };
+        return unsafe { depthwise::depthwise_last(patches, c.groups, &transposed, std::ptr::null(), false, to) };
     }
     let (pixels, [gd, gh, gw]) = (patches.pixels(), patches.grid);
     let mut rows = vec![T::ZERO; if c.stride == [1; 3] { 0 } else { pixels * cg }];
     for g in 0..c.groups {
         let at = |ch: usize, k: usize| w[((g * og + k % og) * cg + ch) * taps + which[k / og]];
-        let turned: Vec<T> = (0..depth * cg).map(|e| at(e % cg, e / cg)).collect();
-        let b_side = Strided { p: turned.as_ptr(), rs: cg, cs: 1, rows: depth };
+        let transposed: Vec<T> = (0..depth * cg).map(|e| at(e % cg, e / cg)).collect();
+        let b_side = Strided { p: transposed.as_ptr(), rs: cg, cs: 1, rows: depth };
         let patches = patches.moved(g * og);
         let product = if rows.is_empty() {
             RowMajor { p: out.get().wrapping_add(g * cg), rs: c.in_channels }
         } else {
             RowMajor { p: rows.as_mut_ptr(), rs: cg }
         };
-        // SAFETY: the caller's; `rows` has one row a pixel.
+        // SAFETY: the caller's; `rows` has one row per pixel.
         unsafe {
             parallel(pixels, cg, depth, &PixelRows(&patches), &b_side, &product, &Finish::plain());
             for (e, row) in rows.chunks_exact(cg).enumerate() {
@@ -427,7 +433,8 @@ unsafe fn input_grad_last<T: Float>(
     }
 }
 
-/// Products of at most this many elements are summed over images in parts, as there is too little else to share out.
+/// Results of at most this many elements are summed over images in parts: there is too little other work to
+/// parallelise.
 const SMALL: usize = 16 << 10;
 
 fn filter_grad_of<T: Float>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
@@ -471,7 +478,7 @@ fn filter_grad_of<T: Float>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
             let image = c.out_channels * plane;
             let to = RowMajor { p: all.get().wrapping_add(part * size), rs: og };
             let finish = Finish::plain();
-            // SAFETY: as above; each part has a block of `sums` of its own.
+            // SAFETY: as above; blocks of `sums` of different parts are disjoint.
             unsafe {
                 if c.channels_last {
                     let p = dy.as_ptr().wrapping_add(n * image + g * og);

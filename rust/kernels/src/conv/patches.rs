@@ -1,5 +1,5 @@
-//! The patches of an image as one side of a product: panels are filled straight from the image, so that the matrix of
-//! all patches never exists.
+//! The patches of an image as an operand of a product (implicit im2col): panels are filled directly from the image,
+//! without a matrix of all patches.
 
 use crate::gemm::kernel::A_STRIDE;
 use crate::gemm::operands::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
@@ -7,10 +7,10 @@ use crate::gemm::pack::{clear, transpose};
 use crate::simd::vector::prefetch;
 use crate::types::{Float, Number, Vector};
 
-/// Which element of a source each (pixel of a grid, channel, tap) reads: slice, row and column `index * step + tap`, zero
-/// outside of the source. An image is a volume of slices (one, where it has two axes). Pixels are counted over all
-/// images. Columns of the patch matrix are (channel, tap) for planes, (tap, channel) where a pixel's channels are
-/// consecutive.
+/// The element of a source that each (pixel of a grid, channel, tap) reads: slice, row and column `index * step + tap`,
+/// zero outside the source. An image is a volume of slices (one slice if it has two axes). Pixels are counted over all
+/// images. Columns of the patch matrix are (channel, tap) for planes, (tap, channel) if the channels of a pixel are
+/// contiguous.
 #[derive(Clone)]
 pub struct Patches<T> {
     pub p: *const T,
@@ -28,10 +28,11 @@ pub struct Patches<T> {
     pub step: [usize; 3],
 }
 
-// SAFETY: only read through, while the call that made it waits.
+// SAFETY: only read, until the call that created it returns.
 unsafe impl<T: Sync> Sync for Patches<T> {}
 
-/// `len` pixels of row `i` of slice `z` of image `n`, from column `j`; the first of them is number `at` of those asked for.
+/// `len` pixels of row `i` of slice `z` of image `n`, from column `j`; the first is number `at` of the requested
+/// pixels.
 #[derive(Clone, Copy)]
 struct Segment {
     at: usize,
@@ -53,12 +54,13 @@ impl<T: Float> Patches<T> {
     pub fn depth(&self) -> usize {
         self.channels * self.taps.len()
     }
-    /// The same for another group of channels or other images.
+    /// The same patches of another group of channels or of other images, `elements` further on.
     pub fn moved(&self, elements: usize) -> Self {
         Patches { p: self.p.wrapping_add(elements), ..self.clone() }
     }
 
-    /// Where a grid covers its source and taps lie apart along the first axes only, rows that touch become one long row.
+    /// If a grid covers its source and taps differ along the first axes only, contiguous rows are merged into one long
+    /// row.
     pub fn flattened(mut self) -> Self {
         for outer in [1, 0] {
             let last = self.size[2];
@@ -97,7 +99,7 @@ impl<T: Float> Patches<T> {
         }
     }
 
-    /// Where in its image the element is that a pixel reads under a tap; `None` outside of the source.
+    /// Offset in the image of the element that a pixel reads under a tap; `None` outside the source.
     #[inline(always)]
     pub fn inside(&self, pixel: [usize; 3], tap: [isize; 3]) -> Option<usize> {
         let mut at = 0;
@@ -111,7 +113,8 @@ impl<T: Float> Patches<T> {
         Some(at)
     }
 
-    /// The source's element of a segment's first pixel under a tap, and which of its pixels lie within the source.
+    /// The source's element of a segment's first pixel under a tap, and the range of its pixels that lie within the
+    /// source.
     #[inline(always)]
     fn window(&self, s: &Segment, tap: [isize; 3]) -> (*const T, usize, usize) {
         let z = (s.z * self.step[0]) as isize + tap[0];
@@ -139,7 +142,7 @@ impl<T: Float> Patches<T> {
     }
 }
 
-/// Segments that are filled together, so that what depends on a tap alone is computed once for them.
+/// Segments that are filled together, so that values that depend only on the tap are computed once.
 const BATCH: usize = 16;
 
 #[inline(always)]
@@ -184,7 +187,7 @@ unsafe fn fill_segments<V: Vector>(
         for s in segments {
             let (src, lo, hi) = x.window(s, tap);
             let len = s.len;
-            // SAFETY: lanes lo..hi lie within the source; the destination holds count pixels a row.
+            // SAFETY: lanes lo..hi lie within the source; the destination holds count pixels per row.
             unsafe {
                 let src = src.wrapping_add(first * x.plane);
                 let out = dst.add((first * taps + t - k) * ds + s.at);
@@ -197,7 +200,7 @@ unsafe fn fill_segments<V: Vector>(
                         let (mut from, mut to) = (src.wrapping_add(e), out.add(e));
                         if b - a.min(b) == V::L {
                             for _ in 0..rows {
-                                // The planes are too many streams for the hardware to foresee.
+                                // The planes are more streams than the hardware prefetcher follows.
                                 if taps == 1 {
                                     prefetch(from.wrapping_add(2 * V::L));
                                 }
@@ -259,7 +262,7 @@ unsafe fn fill_channels_last<T: Float>(
             let (src, lo, hi) = x.window(&s, x.taps[t]);
             let src = src.wrapping_add(c0);
             for e in 0..s.len {
-                // SAFETY: pixels lo..hi lie within the source; the destination holds kn elements a pixel.
+                // SAFETY: pixels lo..hi lie within the source; the destination holds kn elements per pixel.
                 unsafe {
                     let out = dst.add((s.at + e) * ds + t * ch + c0 - k);
                     if e >= lo && e < hi {
@@ -314,7 +317,7 @@ impl<T: Float> LeftSide<T> for Patches<T> {
     }
 }
 
-/// Patches as A with a pixel a row, channels last.
+/// Patches as A with one row per pixel, channels last.
 pub struct PixelRows<'a, T>(pub &'a Patches<T>);
 
 impl<T: Float> LeftSide<T> for PixelRows<'_, T> {
@@ -329,19 +332,19 @@ impl<T: Float> LeftSide<T> for PixelRows<'_, T> {
 }
 
 /// Filters [o, c, tap] as A of an input gradient: row c, column (o, chosen tap).
-pub struct Turned<'a, T> {
+pub struct TransposedFilters<'a, T> {
     pub w: *const T,
     pub channels: usize,
     pub taps: usize,
     pub which: &'a [usize],
-    /// Whether `which` counts from 0.
+    /// Whether `which` is 0, 1, 2, ...
     pub in_order: bool,
 }
 
-// SAFETY: only read through, while the call that made it waits.
-unsafe impl<T: Sync> Sync for Turned<'_, T> {}
+// SAFETY: only read, until the call that created it returns.
+unsafe impl<T: Sync> Sync for TransposedFilters<'_, T> {}
 
-impl<T: Float> LeftSide<T> for Turned<'_, T> {
+impl<T: Float> LeftSide<T> for TransposedFilters<'_, T> {
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)> {
         let mut at = 0;
         while at < kc {
@@ -365,11 +368,11 @@ impl<T: Float> LeftSide<T> for Turned<'_, T> {
         }
         None
     }
-    fn far(&self) -> bool {
+    fn needs_prefetch(&self) -> bool {
         true
     }
-    fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
-        let chosen = self.which.len().max(1); // where the stride is longer than the filter, no tap reaches some phases
+    fn prefetch(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
+        let chosen = self.which.len().max(1); // no tap reaches some phases if the stride exceeds the filter
         for o in p / chosen..(p + kc).div_ceil(chosen) {
             let from = self.w.wrapping_add((o * self.channels + rows.start) * self.taps);
             for e in (0..rows.len() * self.taps).step_by(64 / size_of::<T>()) {
@@ -379,15 +382,15 @@ impl<T: Float> LeftSide<T> for Turned<'_, T> {
     }
 }
 
-/// Images of planes as B with pixels summed over: channel `j` is a column.
+/// Images of planes as B, summed over pixels: channel `j` is a column.
 pub struct PlaneColumns<T> {
     pub p: *const T,
     pub image: usize,
-    /// Pixels of a plane, which are consecutive.
+    /// Pixels of a plane, which are contiguous.
     pub plane: usize,
 }
 
-// SAFETY: only read through, while the call that made it waits.
+// SAFETY: only read, until the call that created it returns.
 unsafe impl<T: Sync> Sync for PlaneColumns<T> {}
 
 impl<T: Float> RightSide<T> for PlaneColumns<T> {
@@ -429,7 +432,7 @@ pub struct PlaneTarget<T> {
 unsafe impl<T: Send> Sync for PlaneTarget<T> {}
 
 impl<T> PlaneTarget<T> {
-    /// The grid with rows that touch as one.
+    /// The grid with contiguous rows merged.
     #[inline(always)]
     fn joined(&self) -> [usize; 3] {
         let [gd, gh, gw] = self.grid;
@@ -447,7 +450,7 @@ impl<T: Float> Target<T> for PlaneTarget<T> {
     fn row_stride(&self) -> usize {
         self.plane
     }
-    fn together(&self, j: usize, cols: usize) -> bool {
+    fn contiguous(&self, j: usize, cols: usize) -> bool {
         let run = self.joined()[2];
         self.col == 1 && j % run + cols <= run
     }
@@ -474,7 +477,7 @@ impl<T: Float> Target<T> for PlaneTarget<T> {
     }
 }
 
-/// `to[e] = from[2 * e]` for `n` elements; nothing behind the last is read.
+/// `to[e] = from[2 * e]` for `n` elements; nothing after the last is read.
 #[inline(always)]
 pub unsafe fn take_even<V: Vector>(from: *const V::T, to: *mut V::T, n: usize) {
     let mut e = 0;

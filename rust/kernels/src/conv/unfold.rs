@@ -1,11 +1,11 @@
-//! Windows of planes laid out as a matrix (columns of taps, one entry a window), and the sums back into planes.
+//! im2col and col2im: windows of planes as a matrix, and the sums of such a matrix back into planes.
 
 use crate::conv::band::share;
 use crate::pool::SharedPtr;
 use crate::types::Float;
 
-/// Windows over the planes of one image. A matrix has the entry of (channel, tap, window) at
-/// `(channel * taps + tap) * column + window * row`.
+/// Windows over the planes of one image. The entry of (channel, tap, window) in a matrix is at `(channel * taps + tap)
+/// * column + window * row`.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfold {
     pub channels: usize,
@@ -37,14 +37,14 @@ impl Unfold {
         assert!(self.stride.0 > 0 && self.stride.1 > 0);
     }
 
-    /// Calls `f(entry of the matrix, element of the plane or none, distances of the next entry and element, how many)` for
-    /// the entries of a tap that one row of windows has: those before, inside and behind the plane.
+    /// Calls `f(entry of the matrix, element of the plane or none, distances to the next entry and element, count)` for
+    /// the entries of a tap in one row of windows: those before, inside and after the plane.
     #[inline(always)]
     fn runs(&self, tap: (usize, usize), mut f: impl FnMut(usize, Option<usize>, usize)) {
         let (h, w) = self.size;
         let first = (tap.1 * self.dilation.1) as isize - self.pad.1 as isize;
         let step = self.stride.1 as isize;
-        // Windows lo..hi see the plane's columns.
+        // Windows lo..hi lie over the plane's columns.
         let lo = (if first < 0 { (-first + step - 1) / step } else { 0 }).min(self.out.1 as isize);
         let hi = (w as isize - first + step - 1).div_euclid(step).clamp(lo, self.out.1 as isize);
         let (lo, hi) = (lo as usize, hi as usize);
@@ -73,7 +73,7 @@ impl Unfold {
             let (x, tap) = (&x[k / taps * plane..][..plane], k % taps);
             let (base, stride, row) = (k * self.column, self.stride.1, self.row);
             self.runs((tap / self.kernel.1, tap % self.kernel.1), |at, from, count| {
-                // SAFETY: `check` has compared the lengths; every (channel, tap) has entries of its own.
+                // SAFETY: `check` has compared the lengths; entries of different (channel, tap) are disjoint.
                 unsafe {
                     let to = out.get().add(base + at);
                     match from {

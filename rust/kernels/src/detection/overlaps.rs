@@ -1,18 +1,18 @@
-//! Whether a box overlaps with any of those that are kept: their sides and areas lie side by side, a block is compared at once.
+//! Overlap test of a box against a set of kept boxes (non-maximum suppression), vectorised over blocks of boxes.
 
 use crate::simd_fn;
 use crate::types::Float;
 
 const LANES: usize = 16;
 
-/// Boxes [xmin, ymin, xmax, ymax] by blocks of `LANES`: of each block the four sides, then the areas.
+/// Boxes [xmin, ymin, xmax, ymax] in blocks of `LANES`: the four sides, then the areas of each block.
 #[derive(Default)]
 pub struct Kept<T> {
     blocks: Vec<[[T; LANES]; 5]>,
     count: usize,
 }
 
-/// What a box covers, `pixel` longer each way than its ends lie apart; nothing if it ends before it begins.
+/// The area of a box whose sides are max - min + `pixel`; 0 if a side is negative.
 #[inline(always)]
 fn area<T: Float>(b: &[T; 4], pixel: T) -> T {
     if b[2] < b[0] || b[3] < b[1] {
@@ -23,7 +23,7 @@ fn area<T: Float>(b: &[T; 4], pixel: T) -> T {
 }
 
 simd_fn! {
-    /// Does `b` share more than `bound` of what it and one of the boxes cover together? NaN counts as more.
+    /// Whether the intersection over union of `b` and one of the boxes exceeds `bound`, or is NaN.
     fn clashes[T: Float](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
         let own = area(b, pixel);
         for (k, [x0, y0, x1, y1, areas]) in blocks.iter().enumerate() {
@@ -38,7 +38,7 @@ simd_fn! {
             }
             let within = |shares: &[T]| shares.iter().fold(0, |n, &share| n + i32::from(share <= bound));
             let valid = LANES.min(count - k * LANES);
-            // Whole blocks are counted without a branch.
+            // Whole blocks are compared without a branch.
             if if valid == LANES { within(&shares) } else { within(&shares[..valid]) } < valid as i32 {
                 return true;
             }
@@ -85,7 +85,7 @@ mod tests {
                 kept.push(&b, 0.0);
                 assert!(kept.clashes(&b, 0.0, 0.3) && !kept.clashes(&b, 0.0, 1.0));
             }
-            // Half of each of two neighbours; NaN; an empty box beside them.
+            // Overlaps of half of two adjacent boxes; NaN; an empty box next to them.
             assert!(kept.clashes(&[184.5, 0.0, 194.5, 9.0], 0.0, 0.2));
             assert!(kept.clashes(&[f32::NAN; 4], 0.0, 0.9));
             assert!(!kept.clashes(&[400.0, 50.0, 300.0, 60.0], 0.0, 0.0));

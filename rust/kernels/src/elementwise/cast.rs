@@ -4,23 +4,24 @@ use crate::pool;
 use crate::types::{Half, Plain};
 use half::{bf16, f16};
 
-/// Elements per chunk of a parallel run, and the most that run inline.
+/// Elements per chunk of a parallel run; up to this many run inline.
 const GRAIN: usize = 16 * 1024;
 
-/// A type that others can be cast to: as numpy does it. A float that an integer type cannot hold gives what x86 gives
-/// there (the lowest value of int32 and int64, their low bits for the smaller types); a boolean is whether it is not 0.
+/// A target type of casts, with the semantics of numpy. A float outside the range of an integer type becomes the result
+/// of x86 instructions (the lowest value of int32 and int64, its low bits for smaller types); a boolean is true for all
+/// values but 0.
 pub trait Cast: Plain {
     fn from_bool(v: bool) -> Self;
     fn from_i64(v: i64) -> Self;
     fn from_f32(v: f32) -> Self;
     fn from_f64(v: f64) -> Self;
-    /// A whole slice, where that has instructions of its own.
+    /// Casts a whole slice; types with vector instructions for it override this.
     fn from_f32s(x: &[f32], out: &mut [Self]) {
         out.iter_mut().zip(x).for_each(|(o, &v)| *o = Self::from_f32(v));
     }
 }
 
-/// cvttss2si and its kin: NaN and everything out of range become the lowest value.
+/// As cvttss2si and similar instructions: NaN and values out of range become the lowest value.
 #[inline(always)]
 fn truncate_i32(v: f64) -> i32 {
     if v > -2147483649.0 && v < 2147483648.0 {
@@ -70,7 +71,7 @@ cast_floats!(
     bool: |v| v, |v| v != 0, |v| v != 0.0, |v| v != 0.0
 );
 
-/// A type that can be cast to another.
+/// A source type of casts.
 pub trait CastFrom: Plain {
     fn cast<U: Cast>(self) -> U;
     fn casts<U: Cast>(x: &[Self], out: &mut [U]) {
@@ -78,7 +79,7 @@ pub trait CastFrom: Plain {
     }
 }
 
-/// Half to anything by way of f32, tile by tile.
+/// Casts a half type through f32, tile by tile.
 fn widened<H: Half, U: Cast>(x: &[H], out: &mut [U]) {
     let mut tile = [0.0f32; 512];
     for (x, out) in x.chunks(512).zip(out.chunks_mut(512)) {

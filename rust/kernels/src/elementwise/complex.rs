@@ -1,5 +1,5 @@
-//! Complex arithmetic as plain loops over both precisions. What is linear in the parts (sums, scaling by a real number)
-//! runs on the kernels of real numbers instead, over twice as many elements.
+//! Complex arithmetic of both precisions. Operations that are linear in the parts (sums, scaling by a real number) use
+//! the kernels of real numbers, on twice as many elements.
 
 use crate::elementwise::{map, zip};
 use crate::types::Plain;
@@ -20,7 +20,7 @@ macro_rules! part {
                 Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
             }
 
-            /// Smith's way, which squares nothing: the plain formula overflows for half of the range.
+            /// Smith's algorithm, without squares: the textbook formula overflows for half of the range.
             #[inline(always)]
             fn quotient(a: Complex<$t>, b: Complex<$t>) -> Complex<$t> {
                 if b.re.abs() >= b.im.abs() {
@@ -53,7 +53,7 @@ where
     zip(x, y, out, T::product)
 }
 
-/// Division by zero gives what numpy gives: infinities and NaN.
+/// Division by zero yields infinities and NaN, as in numpy.
 pub fn div<T: ComplexPart>(x: &[Complex<T>], y: &[Complex<T>], out: &mut [Complex<T>])
 where
     Complex<T>: Plain,
@@ -80,20 +80,31 @@ pub fn abs_grad<T: ComplexPart>(x: &[Complex<T>], dout: &[T], out: &mut [Complex
 where
     Complex<T>: Plain,
 {
-    zip(x, dout, out, |x, d| if x == Complex::default() { x } else { turn(x, Complex::new(d, T::default())) })
+    zip(
+        x,
+        dout,
+        out,
+        |x, d| if x == Complex::default() { x } else { scaled_direction(x, Complex::new(d, T::default())) },
+    )
 }
 
-/// The gradient of `abs_grad` towards dout: the part of ddx that points along x.
+/// The gradient of `abs_grad` with respect to dout: the component of ddx along x.
 pub fn abs_grad_grad<T: ComplexPart>(x: &[Complex<T>], ddx: &[Complex<T>], out: &mut [T])
 where
     Complex<T>: Plain,
 {
-    zip(x, ddx, out, |x, d| if x == Complex::default() { T::default() } else { turn(Complex::new(x.re, -x.im), d).re })
+    zip(x, ddx, out, |x, d| {
+        if x == Complex::default() {
+            T::default()
+        } else {
+            scaled_direction(Complex::new(x.re, -x.im), d).re
+        }
+    })
 }
 
 /// d * x / |x|.
 #[inline(always)]
-fn turn<T: ComplexPart>(x: Complex<T>, d: Complex<T>) -> Complex<T> {
+fn scaled_direction<T: ComplexPart>(x: Complex<T>, d: Complex<T>) -> Complex<T> {
     T::product(d, T::quotient(x, Complex::new(T::modulus(x), T::default())))
 }
 

@@ -1,10 +1,10 @@
-//! The unary operators that Paddle's CPU kernels also take on integers. Parameters arrive as f64 and are cut to the element
-//! type first, as there; arithmetic wraps.
+//! Unary operators on integers, as far as Paddle's CPU kernels have them. Parameters are f64 and are truncated to the
+//! element type first, as in Paddle; arithmetic wraps.
 
 use crate::elementwise::{map, zip};
 use crate::types::Number;
 
-/// |x|; the lowest value stays what it is.
+/// |x|; the lowest value stays unchanged.
 pub fn abs<T: Number>(x: &[T], out: &mut [T]) {
     map(x, out, |v| if v < T::ZERO { T::ZERO.sub(v) } else { v });
 }
@@ -38,7 +38,7 @@ pub fn square_grad<T: Number>(x: &[T], dout: &[T], out: &mut [T]) {
     zip(x, dout, out, |x, d| d.mul(two).mul(x));
 }
 
-/// e^x in double, cut to the type.
+/// e^x in double, truncated to the type.
 pub fn exp<T: Number>(x: &[T], out: &mut [T]) {
     map(x, out, |v| T::from_f64(v.to_f64().exp()));
 }
@@ -48,7 +48,7 @@ pub fn exp_grad<T: Number>(y: &[T], dout: &[T], out: &mut [T]) {
     zip(y, dout, out, |y, d| d.mul(y));
 }
 
-/// x to the power `factor` cut to the type.
+/// x to the power `factor`, which is truncated to the type.
 pub fn pow<T: Number>(x: &[T], factor: f64, out: &mut [T]) {
     let factor = T::from_f64(factor);
     map(x, out, |v| v.pow(factor));

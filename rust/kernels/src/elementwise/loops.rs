@@ -1,4 +1,4 @@
-//! The inner loops of the binary operators, comparisons and logic, for every element type.
+//! Inner loops of binary operators, comparisons and logic, for every element type.
 
 use crate::simd;
 use crate::simd_fn;
@@ -35,9 +35,10 @@ pub enum Logic {
     Xor,
 }
 
-/// Elements that go through a buffer at a time.
+/// Elements of a tile that is computed in a buffer.
 pub(crate) const TILE: usize = 1024;
-/// Elements between two requests for memory ahead, and how many bytes ahead: the hardware alone stops at each page's end.
+/// Elements between two prefetches, and the distance of prefetches in bytes: the hardware prefetcher stops at the end
+/// of each page.
 const BLOCK: usize = 64;
 const AHEAD: usize = 2048;
 
@@ -46,12 +47,12 @@ pub struct Loops<T, U> {
     pub(crate) both: fn(&[T], &[T], &mut [U]),
     pub(crate) right: fn(&[T], T, &mut [U]),
     pub(crate) left: fn(T, &[T], &mut [U]),
-    /// `both`, written around the caches; `None` where that has no loop of its own.
+    /// `both` with streaming stores; `None` if there is no such loop.
     pub(crate) stream: Option<fn(&[T], &[T], &mut [U])>,
 }
 
 impl<T, U> Loops<T, U> {
-    /// out = a (op) b, element by element, on this thread.
+    /// out = a (op) b, elementwise, on the calling thread.
     #[inline]
     pub fn pair(&self, a: &[T], b: &[T], out: &mut [U]) {
         (self.both)(a, b, out)
@@ -100,7 +101,7 @@ macro_rules! predicates {
     )*};
 }
 
-/// Equality as Paddle has it: floating-point numbers are equal from 1e-8 on.
+/// Equality as in Paddle: floating-point numbers are equal if they differ by less than 1e-8.
 pub trait Equal: Plain + PartialOrd {
     fn equal(self, o: Self) -> bool;
 }
@@ -111,7 +112,7 @@ macro_rules! equal {
         impl Equal for $t {
             #[inline(always)]
             fn equal(self, o: $t) -> bool {
-                // The second test alone would hold infinities to be unequal.
+                // The first test is for infinities: their difference is NaN.
                 self == o || Number::to_f64(Number::sub(self, o)).abs() < 1e-8
             }
         }
@@ -182,7 +183,7 @@ fn both_body<T: Copy, U, O: Op<T, U>>(a: &[T], b: &[T], out: &mut [U]) {
     }
 }
 
-/// `both_body` with stores that go around the caches.
+/// `both_body` with streaming stores.
 #[inline(always)]
 fn stream_body<T: Copy, U: Plain, O: Op<T, U>>(a: &[T], b: &[T], out: &mut [U]) {
     let n = out.len();
@@ -249,7 +250,7 @@ fn hot<T: Number, U: Plain, O: Op<T, U>>() -> Loops<T, U> {
     simple::<T, U, O>()
 }
 
-/// Loops of a half type: tiles through f32.
+/// Loops of a half type: each tile is computed in f32.
 fn half<H: Half, O: Op<f32, f32>>() -> Loops<H, H> {
     fn tiles<H: Half>(out: &mut [H], f: impl Fn(usize, &mut [f32])) {
         let mut result = [0.0f32; TILE];
@@ -275,7 +276,7 @@ fn half<H: Half, O: Op<f32, f32>>() -> Loops<H, H> {
     }
 }
 
-/// A number type with its loops.
+/// A number type with binary operators.
 pub trait Arithmetic: Number {
     fn loops(op: Binary) -> Loops<Self, Self>;
 }

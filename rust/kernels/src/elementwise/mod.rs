@@ -1,8 +1,8 @@
 //! Binary operators, comparisons and logic over broadcast operands, and maps over one or two slices.
 //!
-//! An operand is a slice and its strides over the result's shape (`shape::broadcast_strides`). Equal axes merge, so that
-//! equal shapes, a scalar, a row and a column each end in one of three inner loops; a short repeated operand (a bias of
-//! ten) is first unrolled into a pattern.
+//! An operand is a slice and its strides over the result's shape (`shape::strides::broadcast_strides`). Adjacent axes
+//! merge where possible, so that equal shapes, a scalar, a row and a column use one of three inner loops; a short
+//! repeated operand is first unrolled into a pattern.
 
 pub mod cast;
 pub mod complex;
@@ -19,23 +19,23 @@ use crate::simd;
 use crate::simd_fn;
 use crate::types::{Number, Plain};
 
-/// Elements per chunk of a parallel run, and the most that run inline.
+/// Elements per chunk of a parallel run; up to this many run inline.
 pub const GRAIN: usize = 16 * 1024;
 
-/// An integer was to be divided by zero; the result is not written.
+/// Integer division by zero; the result is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivideByZero;
 
-/// Where an operand's elements come from.
+/// The source of an operand's elements.
 enum Source<'a, T> {
     Slice(&'a [T], &'a [isize]),
-    /// The output itself, element by element.
+    /// The output itself (in place).
     Output,
 }
 
 /// out = op(a, b) over `shape`; `out` is contiguous.
 ///
-/// Panics if an operand would be read out of bounds or `out` has another number of elements.
+/// Panics if an operand would be read out of bounds or the length of `out` differs.
 pub fn binary<T: Arithmetic>(
     op: Binary,
     shape: &[usize],
@@ -48,7 +48,7 @@ pub fn binary<T: Arithmetic>(
     Ok(())
 }
 
-/// a = op(a, b): the result in place of the left operand.
+/// a = op(a, b): the result replaces the left operand.
 pub fn binary_inplace<T: Arithmetic>(
     op: Binary,
     shape: &[usize],
@@ -60,7 +60,7 @@ pub fn binary_inplace<T: Arithmetic>(
     Ok(())
 }
 
-/// b = op(a, b): the result in place of the right operand.
+/// b = op(a, b): the result replaces the right operand.
 pub fn binary_inplace_right<T: Arithmetic>(
     op: Binary,
     shape: &[usize],
@@ -72,7 +72,7 @@ pub fn binary_inplace_right<T: Arithmetic>(
     Ok(())
 }
 
-/// Paddle refuses a zero divisor for integers, and in floor_divide for all types.
+/// A zero divisor is an error for integers, and in floor_divide for all types, as in Paddle.
 fn check_divisor<T: Number>(op: Binary, b: &[T]) -> Result<(), DivideByZero> {
     let divides = op == Binary::FloorDiv || (T::INTEGER && matches!(op, Binary::Div | Binary::Mod));
     if divides && b.contains(&T::ZERO) {
@@ -81,7 +81,7 @@ fn check_divisor<T: Number>(op: Binary, b: &[T]) -> Result<(), DivideByZero> {
     Ok(())
 }
 
-/// out = a (op) b, element by element, as booleans.
+/// out = a (op) b as booleans, elementwise.
 pub fn compare<T: Equal>(
     op: Compare,
     shape: &[usize],
@@ -133,7 +133,7 @@ simd_fn! {
     }
 }
 
-/// out[i] = f(x[i]), in parallel where it pays, and with the processor's vectors where `f` allows them.
+/// out[i] = f(x[i]), in parallel for large slices, vectorised if `f` allows it.
 pub fn map<T: Plain, U: Plain>(x: &[T], out: &mut [U], f: impl Fn(T) -> U + Sync) {
     assert_eq!(x.len(), out.len());
     pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| map_run(&x[start..start + part.len()], part, &f));
@@ -148,13 +148,13 @@ pub fn zip<T: Plain, S: Plain, U: Plain>(x: &[T], y: &[S], out: &mut [U], f: imp
     });
 }
 
-/// A short operand that repeats along the result, written out often enough that inner loops are long.
+/// A short operand that repeats along the result, repeated in a buffer so that inner loops are long.
 struct Pattern<T> {
     period: usize,
     data: Vec<T>,
 }
 
-/// The pattern of operand `t` where the other walks straight on and inner runs would be short.
+/// The pattern of operand `t`, if the other operand is contiguous and inner runs would be short.
 fn pattern<T: Plain>(walk: &Walk<2>, t: usize, x: &[T]) -> Option<Pattern<T>> {
     let axes = walk.shape.len();
     let other = 1 - t;
@@ -180,7 +180,7 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
     let (Source::Slice(a, a_strides), Source::Slice(b, b_strides)) = (a, b) else { unreachable!("slices only") };
     let n = numel(shape);
     assert_eq!(out.len(), n);
-    // Small calls of the common kinds: nothing to set up.
+    // Small calls of the common kinds need no setup.
     if n <= GRAIN {
         let (x, y) = (contiguous(shape, a_strides), contiguous(shape, b_strides));
         if x && y {
@@ -195,7 +195,7 @@ fn run<T: Plain, U: Plain>(loops: &Loops<T, U>, shape: &[usize], a: Source<T>, b
         return;
     }
     let walk = Walk::new(shape, [a_strides, b_strides]);
-    // Together with what is read: a result that fits the cache alone would still be pushed out of it.
+    // Operands count too: they would evict a result that fits the cache alone.
     let stream = simd::streams(std::mem::size_of_val(out) + std::mem::size_of_val(a) + std::mem::size_of_val(b));
     if let Some(p) = pattern(&walk, 1, b) {
         return pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {

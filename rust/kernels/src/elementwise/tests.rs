@@ -1,4 +1,4 @@
-//! Tests of elementwise.rs against plain loops, at every SIMD level.
+//! Tests of elementwise operators against plain loops, at every SIMD level.
 
 use crate::elementwise::*;
 use crate::shape::strides::{broadcast_strides, numel, strides_of};

@@ -1,6 +1,6 @@
-//! Chains of elementwise operations in one pass: each tile goes through all of them while it lies in the first-level
-//! cache, so that what stands between them never goes to memory. A tile is computed by the very loops that compute the
-//! single operations, so the results are theirs bit for bit.
+//! Fused chains of elementwise operations: each tile passes through all operations while it is in the first-level
+//! cache, so that intermediate results never reach memory. Tiles are computed by the loops of the single operations:
+//! results are equal bit for bit.
 
 use crate::elementwise::{Arithmetic, Binary};
 use crate::formula::{FormulaElement, Row, GRAIN};
@@ -9,7 +9,7 @@ use crate::simd;
 
 /// Elements of a tile.
 pub const TILE: usize = 1024;
-/// No chain has more operations, inputs or outputs.
+/// Largest number of operations, of inputs and of outputs of a chain.
 pub const MOST: usize = 32;
 
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub enum Code {
     Binary(Binary),
 }
 
-/// What an operation reads.
+/// An operand of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     Input(u16),
@@ -35,7 +35,7 @@ pub struct Lane {
     pub params: Vec<f64>,
 }
 
-/// A chain, and where its results may lie meanwhile.
+/// A chain, and the assignment of its intermediate results to scratch tiles.
 #[derive(Clone, Default)]
 pub struct Chain {
     lanes: Vec<Lane>,
@@ -58,7 +58,7 @@ impl Chain {
         }
         let (mut slots, mut free, mut used) = (Vec::new(), Vec::new(), 0);
         for i in 0..lanes.len() {
-            // Its own place first: a result never lies where an operand of it does.
+            // The result takes its slot first: it never shares a slot with one of its operands.
             slots.push(free.pop().unwrap_or_else(|| {
                 used += 1;
                 used as u16 - 1
@@ -73,37 +73,37 @@ impl Chain {
     }
 }
 
-/// An operand in memory. FormulaElement `i` of the chain reads element `(i / inner) % data.len()`; with `inner` 1 and as many
+/// An operand in memory. Element `i` of the chain reads element `(i / inner) % data.len()`; with `inner` 1 and as many
 /// elements as the result has, that is element `i`.
 pub struct Input<'a, T> {
     pub data: &'a [T],
     pub inner: usize,
 }
 
-/// Where a result goes; no two for one lane.
+/// Destination of a result; a lane has at most one.
 pub struct Output<'a, T> {
     pub lane: u16,
     pub data: &'a mut [T],
-    /// The input that `data` holds when the chain begins; its own `data` is empty.
+    /// The input that `data` holds at the start (in place); the `data` of that input is empty.
     pub over: Option<u16>,
 }
 
-/// How a tile of an input comes to be read.
+/// How tiles of an input are read.
 enum Read<T> {
     Straight,
-    /// Written out: as long as a period and a tile.
+    /// Repeated in a buffer: as long as a period and a tile.
     Pattern(Vec<T>),
-    /// Copied, or repeated, into the scratch tile of this number.
+    /// Copied or repeated into the scratch tile with this number.
     Tile(usize),
-    /// The same, from the output of this number.
+    /// The same, from the output with this number.
     Over(usize, usize),
 }
 
-/// The start of an output, for all threads.
+/// The start of an output, shared by all threads.
 #[derive(Clone, Copy)]
 struct Base<T>(*mut T);
 
-// SAFETY: only a pointer; each thread follows it to the elements of its own range.
+// SAFETY: only a pointer; threads access disjoint ranges of it.
 unsafe impl<T: Send> Send for Base<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Base<T> {}
@@ -116,7 +116,7 @@ impl<T> Base<T> {
 
 /// Runs a chain over results of `n` elements each.
 ///
-/// Panics if an operand is missing or too short, or an output has not `n` elements.
+/// Panics if an operand is missing or too short, or an output does not have `n` elements.
 pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], outputs: &mut [Output<T>], n: usize) {
     if n == 0 {
         return;
@@ -149,7 +149,7 @@ pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], o
     }
     let reads = &reads[..inputs.len()];
     let zero = tile();
-    // A result that will not stay in the cache is written around it, unless it lies over an operand.
+    // Results that exceed the cache are written with streaming stores, unless they are in place.
     let (mut places, mut streamed) = ([None; MOST], [false; MOST]);
     for (k, o) in outputs.iter().enumerate() {
         streamed[k] = o.over.is_none() && simd::streams(std::mem::size_of_val(&*o.data));
@@ -166,11 +166,11 @@ pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], o
         let size = TILE.min(range.len());
         let mut scratch = vec![T::default(); scratch_tiles * size];
         let scratch = scratch.as_mut_ptr();
-        // SAFETY: every tile lies within `scratch`, which outlives the closure's use of it.
+        // SAFETY: every tile lies within `scratch`, which outlives the closure.
         let tile_at = |t: usize| unsafe { scratch.add(t * size) };
         for (i, read) in reads.iter().enumerate() {
             if let (Read::Tile(t), [value]) = (read, inputs[i].data) {
-                // SAFETY: tile `t` has `size` elements and is this input's alone.
+                // SAFETY: tile `t` has `size` elements and belongs to this input only.
                 unsafe { std::slice::from_raw_parts_mut(tile_at(*t), size) }.fill(*value);
             }
         }
@@ -185,14 +185,14 @@ pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], o
                     Read::Pattern(pattern) => pattern[at % data.len()..][..len].as_ptr(),
                     Read::Tile(t) => {
                         if data.len() > 1 {
-                            // SAFETY: tile `t` has `size >= len` elements and is this input's alone.
+                            // SAFETY: tile `t` has `size >= len` elements and belongs to this input only.
                             repeat(data, inner, at, unsafe { std::slice::from_raw_parts_mut(tile_at(*t), len) });
                         }
                         tile_at(*t)
                     }
                     Read::Over(t, o) => {
-                        // SAFETY: `at..at + len` lies within output `o`, which no other thread touches there, and
-                        // tile `t` is this input's alone.
+                        // SAFETY: `at..at + len` lies within output `o`, no other thread accesses it, and tile `t`
+                        // belongs to this input only.
                         unsafe { std::ptr::copy_nonoverlapping(bases[*o].at(at), tile_at(*t), len) };
                         tile_at(*t)
                     }
@@ -209,12 +209,12 @@ pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], o
                         Operand::Lane(l) => place(l as usize),
                         Operand::Zero => tile_at(zero),
                     };
-                    // SAFETY: each place holds `len` initialised elements: scratch tiles are made of defaults, inputs
-                    // were brought above, and results of earlier lanes were written in this tile.
+                    // SAFETY: each place holds `len` initialised elements: scratch tiles are initialised with defaults,
+                    // inputs were loaded above, and results of earlier lanes were written in this tile.
                     unsafe { std::slice::from_raw_parts(p, len) }
                 };
-                // SAFETY: the place of a result has `len` elements and is none of its operands': scratch tiles of
-                // lanes are assigned so, those of inputs and the outputs are others.
+                // SAFETY: the place of a result has `len` elements and differs from the places of its operands: by the
+                // assignment of scratch tiles to lanes; tiles of inputs and outputs are separate.
                 let out = unsafe { std::slice::from_raw_parts_mut(place(l), len) };
                 match lane.code {
                     Code::Binary(op) => T::loops(op).pair(slice(&lane.args[0]), slice(&lane.args[1]), out),
@@ -225,8 +225,8 @@ pub fn run<T: FormulaElement + Arithmetic>(chain: &Chain, inputs: &[Input<T>], o
                     }
                 }
                 for (k, _) in lanes.iter().enumerate().filter(|(k, at)| streamed[*k] && **at as usize == l) {
-                    // SAFETY: `at..at + len` lies within output `k`, is touched by no other thread, and is no lane's
-                    // place.
+                    // SAFETY: `at..at + len` lies within output `k`, no other thread accesses it, and it is not the
+                    // place of a lane.
                     simd::stream(out, unsafe { std::slice::from_raw_parts_mut(bases[k].at(at), len) });
                 }
             }

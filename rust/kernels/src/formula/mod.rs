@@ -1,8 +1,8 @@
-//! Elementwise families as rows of one table. A row is written once, as an expression in the common subset of Rust
-//! and C: rustc compiles it for f32 and f64 at every SIMD level (float16 and bfloat16 pass through f32 tile by tile), and
-//! `Row::cuda_source` renders the same text as CUDA C++. The rows stand in `rows.rs`. A row may say that its
-//! expression holds up to a limit of its first input, and which one (with functions of libm) holds `beyond` it and for NaN:
-//! those elements are computed a second time.
+//! Elementwise formulas as rows of one table. A row is one expression in the common subset of Rust and C: rustc
+//! compiles it for f32 and f64 at every SIMD level (float16 and bfloat16 are computed in f32, tile by tile), and
+//! `Row::cuda_source` renders the same text as CUDA C++. The rows are in `rows.rs`. An expression may be valid up to a
+//! limit of its first input only, with a second expression (on libm functions) for inputs `beyond` it and for NaN:
+//! those elements are computed again.
 
 pub mod fused;
 pub mod rows;
@@ -11,7 +11,7 @@ use crate::pool;
 use crate::simd;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-/// One formula: `inputs` are read elementwise, `params` are the same for all elements.
+/// One formula: `inputs` vary by element, `params` are constant.
 pub struct Row {
     pub name: &'static str,
     pub inputs: &'static [&'static str],
@@ -26,11 +26,11 @@ pub struct Row {
 /// `(inputs, params, out)`; every input is at least as long as `out`.
 pub type Kernel<T> = fn(&[&[T]], &[T], &mut [T]);
 
-/// Elements per chunk of a parallel run, and the most that run inline.
+/// Elements per chunk of a parallel run; up to this many run inline.
 pub const GRAIN: usize = 16 * 1024;
-/// Elements that are computed at a time where the result cannot go straight to its place.
+/// Elements of a tile, where results are computed in a buffer.
 const TILE: usize = 1024;
-/// No row has more inputs or parameters.
+/// Largest number of inputs and of parameters of a row.
 const MOST: usize = 8;
 
 #[macro_export]
@@ -126,9 +126,9 @@ macro_rules! all_within {
 all_within!(float, f32);
 all_within!(double, f64);
 
-/// An element type that formulas take.
+/// An element type of formulas.
 pub trait FormulaElement: Copy + Default + Send + Sync + 'static {
-    /// Computes `out` from the inputs, both of any length, on this thread.
+    /// Computes `out` from the inputs, of any length, on the calling thread.
     fn compute(row: &Row, inputs: &[&[Self]], params: &[f64], out: &mut [Self]);
 }
 
@@ -171,8 +171,8 @@ macro_rules! element_by_f32 {
 element_by_f32!(f16, bf16);
 
 impl Row {
-    /// out[i] = formula(inputs[..][i]; params), on the pool where it pays. Where all of it together does not fit the
-    /// last-level cache, the result goes around it.
+    /// out[i] = formula(inputs[..][i]; params), in parallel for large slices, with streaming stores if operands and
+    /// result exceed the last-level cache.
     ///
     /// Panics if the number of inputs or parameters is not the row's, or a length differs from `out`'s.
     pub fn run<T: FormulaElement>(&self, inputs: &[&[T]], params: &[f64], out: &mut [T]) {
@@ -189,7 +189,7 @@ impl Row {
         });
     }
 
-    /// The same where the output is one (or several) of the inputs: `None` stands for it.
+    /// The same with the output as one or several of the inputs, given as `None`.
     pub fn run_inplace<T: FormulaElement>(&self, inputs: &[Option<&[T]>], params: &[f64], out: &mut [T]) {
         self.check(inputs.len(), params.len());
         assert!(inputs.iter().flatten().all(|x| x.len() == out.len()), "{}: lengths differ", self.name);
@@ -265,7 +265,7 @@ fn typed_literals(expression: &str) -> String {
     out
 }
 
-/// What a rendered row needs before it: the vocabulary of `functions.rs` in C++. Outside CUDA define OAR_DEVICE first.
+/// The functions that rendered rows call: the vocabulary of `functions` in C++. Outside CUDA define OAR_DEVICE first.
 pub const CUDA_PRELUDE: &str = "\
 #ifndef OAR_DEVICE
 #define OAR_DEVICE __device__ __forceinline__

@@ -1,8 +1,9 @@
-//! The formulas. `x` and `out` are the operator's input and result, `dout` the gradient that comes in, `ddx` the one of a
-//! second pass; an argument list names exactly what the formula reads. Follows Paddle 2.0.2's CPU kernels, corner cases
-//! included (relu(NaN) is 0, log(1 + exp(x)) is not log1p; piecewise gradients are dout times 0 or 1, so that NaN and inf
-//! do not vanish). Only where e^x overflows are the gradients of elu those of the formula, not NaN; infinities outside a
-//! piece of softshrink and thresholded_relu are not multiplied by its 0; log1p is exact near 0.
+//! The formulas. `x` and `out` are the operator's input and result, `dout` the gradient of the result, `ddx` the
+//! gradient of dx in a second pass; an argument list names exactly the values that the formula reads. Results are those
+//! of Paddle 2.0.2's CPU kernels, corner cases included (relu(NaN) is 0, log(1 + exp(x)) is not log1p; piecewise
+//! gradients are dout times 0 or 1, so that NaN and inf propagate). Exceptions: where e^x overflows, gradients of elu
+//! are those of the formula, not NaN; infinities outside a piece of softshrink and thresholded_relu are not multiplied
+//! by its 0; log1p is exact near 0.
 
 use crate::formula;
 
@@ -94,7 +95,8 @@ formula! {
     swish(x; beta) => x / (1.0 + exp(-beta * x));
     swish_grad(x, dout; beta) s = 1.0 / (1.0 + exp(-beta * x)), y = x * s,
         => dout * (beta * y + s * (1.0 - beta * y));
-    /// tanh(log(1 + e^x)) is that of x itself from the threshold on, of e^x below minus it; 0 or less is no threshold.
+    /// log(1 + e^x) is replaced by x above the threshold, and by e^x below minus the threshold; 0 or less means no
+    /// threshold.
     mish(x; threshold) big = select(threshold > 0.0, select(x > threshold, 1.0, 0.0), 0.0),
         small = select(threshold > 0.0, select(x < -threshold, 1.0, 0.0), 0.0),
         e = exp(x), => x * tanh(select(big > 0.0, x, select(small > 0.0, e, log1p(e))));
@@ -141,7 +143,7 @@ formula! {
     clip(x; min, max) => select(x < min, min, select(x > max, max, x));
     clip_grad(x, dout; min, max) => select(x > min, select(x < max, dout, 0.0), 0.0);
 
-    // Gradients of the binary operators, on operands already brought to one shape.
+    // Gradients of the binary operators, on operands broadcast to one shape.
     div_grad_y(y, out, dout) => -dout * out / y;
     max_grad_x(x, y, dout) => dout * select(x > y, 1.0, 0.0);
     max_grad_y(x, y, dout) => dout * select(x <= y, 1.0, 0.0);

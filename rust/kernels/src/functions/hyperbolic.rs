@@ -1,7 +1,7 @@
-//! Further logarithms, hyperbolic and inverse trigonometric functions, branch-free like those of `exponential.rs`. Largest errors
-//! found by `tests.rs`: f32 asin 2.3 ulp, atan 2.1, log10 1.7 (without FMA), the others 1.5; f64 2 (against libm).
+//! log1p, log2, log10, hyperbolic and inverse trigonometric functions, branch-free. Largest errors found by `tests.rs`:
+//! f32 asin 2.3 ulp, atan 2.1, log10 1.7 (without FMA), the others 1.5; f64 2 (against libm).
 
-// Coefficients stand as published, with more digits than the type keeps.
+// Coefficients have the published digits, more than the type keeps.
 #![allow(clippy::excessive_precision)]
 
 use crate::functions::exponential::{
@@ -22,7 +22,7 @@ pub(crate) trait Hyperbolic: Exponential {
     fn atan_<const FMA: bool>(self) -> Self;
 }
 
-// log10(2) and log10(e) in two parts: the first has so few bits that its products are exact.
+// log10(2) and log10(e) in two parts: the first has few enough bits for exact products.
 const LOG10_2: f64 = 3.0078125E-1;
 const LOG10_2_LOW: f64 = 2.48745663981195213739E-4;
 const LOG10_E: f64 = 4.3359375E-1;
@@ -30,7 +30,7 @@ const LOG10_E_LOW: f64 = 7.00731903251827651129E-4;
 /// log2(e) - 1.
 const LOG2_E: f64 = 0.44269504088896340735992;
 
-/// What `pi / 2` as a double (as a float) leaves out.
+/// The rounding error of pi / 2 as a double, and as a float.
 const HALF_PI_LOW: f64 = 6.12323399573676603587e-17;
 const HALF_PI_LOW_32: f32 = -4.371139e-8;
 
@@ -47,7 +47,7 @@ macro_rules! by_halves {
     };
 }
 
-/// log(1 + x) from the logarithm of the rounded sum, with what the sum lost put back.
+/// log(1 + x) from the logarithm of the rounded sum, corrected by the rounding error of the sum.
 macro_rules! log1p {
     ($x:expr) => {{
         let x = $x;
@@ -63,7 +63,7 @@ macro_rules! log1p {
     }};
 }
 
-/// What is written alike for both types: `m` has its series.
+/// The functions, for both types: module `$m` has the series of the type.
 macro_rules! alike {
     ($t:ident, $m:ident, $ends:ident, $half_pi:expr, $half_pi_low:expr, sinh: $($sinh:expr),+) => {
         #[inline(always)]

@@ -1,4 +1,4 @@
-//! The vocabulary that formulas are written in, for f32 and f64, each with and without `mul_add` as one instruction.
+//! Mathematical functions: the vocabulary of formulas, for f32 and f64, with and without `mul_add` as one instruction.
 
 pub(crate) mod erfinv;
 pub(crate) mod exponential;
@@ -11,8 +11,8 @@ pub use crate::functions::exponential::Exponential;
 use crate::functions::hyperbolic::Hyperbolic;
 use crate::functions::trigonometric::Trigonometric;
 
-/// The functions that a formula may use, for one type and one kind of `mul_add`. Their C++ twins stand in
-/// `formula::CUDA_PRELUDE`.
+/// The functions that formulas may use, for one type and one kind of `mul_add`. `formula::CUDA_PRELUDE` has the same
+/// functions in C++.
 macro_rules! vocabulary {
     ($name:ident, $t:ty, $fma:expr) => {
         #[allow(unused)]
@@ -72,7 +72,7 @@ macro_rules! vocabulary {
             pub fn ceil(x: T) -> T {
                 x.ceil()
             }
-            /// Halves go away from zero.
+            /// Rounds half away from zero.
             #[inline(always)]
             pub fn round(x: T) -> T {
                 x.round()
@@ -109,7 +109,7 @@ macro_rules! vocabulary {
             pub fn atan(x: T) -> T {
                 x.atan_::<{ $fma }>()
             }
-            /// Up to `trigonometric::LIMIT`; `sin_far` and `cos_far` take any number.
+            /// For arguments up to `trigonometric::LIMIT`; `sin_far` and `cos_far` take any number.
             #[inline(always)]
             pub fn sin(x: T) -> T {
                 x.sin_::<{ $fma }>()

@@ -8,7 +8,7 @@ fn ulps32(got: f32, want: f64) -> f64 {
     let near = want as f32;
     if near.is_nan() || near.is_infinite() || got.is_nan() || got.is_infinite() {
         let same = (near.is_nan() && got.is_nan()) || near == got;
-        // A value that rounds to the largest finite number or to infinity may do either.
+        // A value at the boundary of overflow may round to the largest finite number or to infinity.
         return if same || (near.abs() >= f32::MAX && got.abs() >= f32::MAX) { 0.0 } else { f64::INFINITY };
     }
     let a = near.abs();
@@ -57,7 +57,7 @@ fn sweep64(f: impl Fn(f64) -> f64, g: impl Fn(f64) -> f64) -> f64 {
     worst
 }
 
-/// What `formula::rows` makes of a function that holds up to a limit.
+/// The function of a row with a limit: `f` up to the limit, `far` beyond it.
 fn near32(f: impl Fn(f32) -> f32, far: impl Fn(f64) -> f64) -> impl Fn(f32) -> f32 {
     move |x| if x.abs() as f64 <= LIMIT { f(x) } else { far(x as f64) as f32 }
 }
@@ -69,7 +69,7 @@ fn near64(f: impl Fn(f64) -> f64, far: impl Fn(f64) -> f64) -> impl Fn(f64) -> f
 #[test]
 fn errors_are_as_documented() {
     let erf = |x: f64| x.erf_::<true>();
-    // Below -87 the result is denormal, and exp(-x) infinite: zero will do, as in Paddle.
+    // Below -87 the result is denormal, and exp(-x) infinite: zero is accepted, as in Paddle.
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x.max(-87.0)).exp()) + x * 0.0;
     let fma_sigmoid = |x: f32| f32_fma::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
     let plain_sigmoid = |x: f32| f32_plain::sigmoid(if x < -87.0 { -87.0 } else { x }) + x * 0.0;
@@ -157,7 +157,7 @@ fn signs_of_zero_stay() {
     }
 }
 
-/// One huge number among small ones: each element is what it would be alone.
+/// One huge number among small ones does not change the results of the others.
 #[test]
 fn sines_of_any_number() {
     let x: Vec<f64> = (0..1000)

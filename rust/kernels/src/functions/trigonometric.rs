@@ -1,33 +1,33 @@
-//! sin and cos within [`LIMIT`], branch-free: |x| less its multiple of pi / 2, which is taken off in doubles or in three
-//! parts, then both polynomials and a choice. Largest errors found by `functions_tests.rs`: f32 1.5 ulp, f64 2 (against
-//! libm). Beyond the limit, and for NaN, the rows of the table go to libm.
+//! sin and cos within [`LIMIT`], branch-free: |x| is reduced modulo pi / 2 (in doubles for f32, in three parts for
+//! f64), both polynomials are evaluated, and one is selected. Largest errors found by `tests.rs`: f32 1.5 ulp, f64 2
+//! (against libm). Beyond the limit, and for NaN, formulas call libm.
 
-// Coefficients stand as published, with more digits than the type keeps.
+// Coefficients have the published digits, more than the type keeps.
 #![allow(clippy::excessive_precision)]
 
 use crate::functions::exponential::{horner, Exponential};
 use std::f64::consts::FRAC_2_PI;
 
-/// Multiples of the first parts of pi / 2 are exact up to here.
+/// Largest argument for which multiples of the first parts of pi / 2 are exact.
 pub const LIMIT: f64 = 1.0e6;
 
-/// pi / 2: its first 33 bits, the next 33, and what they leave; what the first 33 leave.
+/// pi / 2: its first 33 bits, the next 33, and the rest; below, the rest after the first 33.
 const HALF_PI: [f64; 3] = [1.57079632673412561417e+00, 6.07710050630396597660e-11, 2.02226624879595063154e-21];
 const HALF_PI_REST: f64 = 6.07710050650619224932e-11;
-/// A sum with it is whole, and the number stands in its last bits.
+/// Adding it rounds to an integer, which is in the last bits of the sum.
 const MAGIC: f64 = 6755399441055744.0;
 
 pub(crate) trait Trigonometric: Exponential {
     /// sin(|x| + quarters * pi / 2).
-    fn turned<const FMA: bool>(self, quarters: u32) -> Self;
+    fn sin_after_quarter_turns<const FMA: bool>(self, quarters: u32) -> Self;
     fn sin_<const FMA: bool>(self) -> Self;
     #[inline(always)]
     fn cos_<const FMA: bool>(self) -> Self {
-        self.turned::<FMA>(1)
+        self.sin_after_quarter_turns::<FMA>(1)
     }
 }
 
-/// The nearest multiple of pi / 2 as a number of quarter turns, which is also in the last bits of the second value.
+/// The nearest number of quarter turns, and the sum with `MAGIC` whose last bits are this number.
 #[inline(always)]
 fn quarters<const FMA: bool>(x: f64) -> (f64, u32) {
     let t = x.fma::<FMA>(FRAC_2_PI, MAGIC);
@@ -36,7 +36,7 @@ fn quarters<const FMA: bool>(x: f64) -> (f64, u32) {
 
 impl Trigonometric for f32 {
     #[inline(always)]
-    fn turned<const FMA: bool>(self, turns: u32) -> f32 {
+    fn sin_after_quarter_turns<const FMA: bool>(self, turns: u32) -> f32 {
         let x = self.abs() as f64;
         let (n, q) = quarters::<FMA>(x);
         let r = n.fma::<FMA>(-HALF_PI_REST, n.fma::<FMA>(-HALF_PI[0], x)) as f32;
@@ -50,14 +50,14 @@ impl Trigonometric for f32 {
     }
     #[inline(always)]
     fn sin_<const FMA: bool>(self) -> f32 {
-        let v = self.turned::<FMA>(0);
+        let v = self.sin_after_quarter_turns::<FMA>(0);
         f32::from_bits(v.to_bits() ^ (self.to_bits() & (1 << 31)))
     }
 }
 
 impl Trigonometric for f64 {
     #[inline(always)]
-    fn turned<const FMA: bool>(self, turns: u32) -> f64 {
+    fn sin_after_quarter_turns<const FMA: bool>(self, turns: u32) -> f64 {
         let x = self.abs();
         let (n, q) = quarters::<FMA>(x);
         let r = n.fma::<FMA>(-HALF_PI[1], n.fma::<FMA>(-HALF_PI[0], x));
@@ -75,7 +75,7 @@ impl Trigonometric for f64 {
     }
     #[inline(always)]
     fn sin_<const FMA: bool>(self) -> f64 {
-        let v = self.turned::<FMA>(0);
+        let v = self.sin_after_quarter_turns::<FMA>(0);
         f64::from_bits(v.to_bits() ^ (self.to_bits() & (1 << 63)))
     }
 }

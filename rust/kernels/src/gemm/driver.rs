@@ -1,22 +1,22 @@
-//! The blocked product over packed panels, generic in where A and B come from and where C goes: plain matrices,
-//! patches of an image, images of a batch.
+//! The blocked matrix product over packed panels, generic over the operands: plain matrices, patches of an image,
+//! images of a batch.
 
 use crate::gemm::amx;
-use crate::gemm::kernel::{copying, kernel, Beside, Shape, A_STRIDE};
+use crate::gemm::kernel::{copying, kernel, Shape, SideWork, A_STRIDE};
 use crate::gemm::operands::{
     block_bytes, k_block, with_scratch, Finish, LeftSide, ProductPart, RightSide, Run, Target, MAX_WIDTH,
 };
 use crate::gemm::sweep::{kept, most_rows, rows_kept, sweep};
-use crate::gemm::tile::{between, one_tile, row_tiles, Room};
+use crate::gemm::tile::{between, one_tile, row_tiles, TileScratch};
 use crate::simd::{level, Level};
 use crate::types::Float;
 
-/// Tiles of a row of C whose places a block remembers.
+/// Tiles of a row of C whose addresses a block caches.
 const PLACES: usize = 128;
-/// The most bytes of C that are summed up in a buffer.
+/// Largest part of C, in bytes, that is accumulated in a buffer.
 const C_BYTES: usize = 1 << 20;
 
-/// The whole product, by one thread.
+/// Computes the whole product on the calling thread.
 ///
 /// # Safety
 /// As for `parallel`.
@@ -38,7 +38,7 @@ pub unsafe fn serial<T: Float>(
     }
 }
 
-/// Rows `m` and columns `n` of C, by one thread, in vectors.
+/// Computes rows `m` and columns `n` of C with vector kernels, on the calling thread.
 ///
 /// # Safety
 /// The ranges lie within the three matrices, and nothing else touches that part of C.
@@ -60,11 +60,11 @@ pub unsafe fn serial_plain<T: Float>(
     let block = n.len().div_ceil(width);
     let block = block.div_ceil(block.div_ceil(fit)) * width;
     let tail = width * shape.rows;
-    // Where most tiles of C lie in pieces, and k has many parts, C is summed up in a buffer.
-    let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.together(j, nc);
+    // Where most tiles of C are not contiguous and k has many parts, C is accumulated in a buffer.
+    let gathers = |j: usize, nc: usize| k > 2 * kb && finish.beta == T::ZERO && !c.contiguous(j, nc);
     let fits = |block: usize| m.len() * block * size_of::<T>() <= C_BYTES;
     let kept = kept((m.len(), n.len(), k), shape, block, size_of::<T>());
-    // A wider block is no gain where it is too large for such a buffer.
+    // A block that is too wide for the buffer is not used.
     let kept = kept.filter(|&(_, wide)| fits(wide) || !fits(block) || !gathers(n.start, n.len()));
     let (height, block) = kept.unwrap_or((shape.rows, block));
     let b_size = kb * block;
@@ -77,7 +77,7 @@ pub unsafe fn serial_plain<T: Float>(
     with_scratch::<T, _>(a_size + b_size + tail + c_size, |buf| {
         for j0 in n.clone().step_by(block) {
             let nc = block.min(n.end - j0);
-            // SAFETY: the buffer's parts are as large as the traits ask.
+            // SAFETY: the parts of the buffer have the sizes that the traits require.
             let [bbuf, tbuf, cbuf] =
                 unsafe { [buf.add(a_size), buf.add(a_size + b_size), buf.add(a_size + b_size + tail)] };
             let whole = Whole { p: cbuf.wrapping_sub(m.start * block).wrapping_sub(j0), rs: block };
@@ -108,13 +108,13 @@ pub unsafe fn serial_plain<T: Float>(
     });
 }
 
-/// Rows and columns of C in one piece; `p` is where row 0 and column 0 would be.
+/// A contiguous buffer for rows and columns of C; `p` points to where row 0, column 0 would be.
 struct Whole<T> {
     p: *mut T,
     rs: usize,
 }
 
-// SAFETY: used by the thread whose buffer it is.
+// SAFETY: only the thread that owns the buffer uses it.
 unsafe impl<T: Send> Sync for Whole<T> {}
 
 impl<T: Float> Target<T> for Whole<T> {
@@ -127,7 +127,7 @@ impl<T: Float> Target<T> for Whole<T> {
     }
 }
 
-/// Copies rows `m`, columns `n` to where they belong.
+/// Copies rows `m`, columns `n` of the buffer to C.
 unsafe fn spread<T: Float>(
     m: &std::ops::Range<usize>,
     n: std::ops::Range<usize>,
@@ -154,17 +154,17 @@ unsafe fn one_block<T: Float>(
 ) {
     let (width, lanes) = (x.shape.width(), x.shape.lanes);
     let direct = b.in_place(x.p, x.j, x.rows.len(), lanes);
-    // In place only whole vectors can be read: what is left of the columns is packed.
+    // Only whole vectors can be read in place: the remaining columns are packed.
     let packed_from = if direct.is_some() { x.nc / lanes * lanes } else { 0 };
     let rows = x.shape.panels(x.rows.clone()).next().map_or(0, |(_, rows)| rows);
-    // Whole panels of B that the first panel of rows packs on its way. Where many panels of rows follow, and the rows of B lie
-    // far away, it is better to read them in long runs.
+    // Whole panels of B that are packed while the first panel of rows is computed. Where many panels of rows follow and
+    // rows of B are far apart, long sequential reads are faster.
     let few = x.rows.len() <= 16 * x.shape.rows;
     let near = |b: &(*const T, usize)| few || x.kc * b.1 * size_of::<T>() <= block_bytes();
     let copied = if direct.is_none() { b.rows(x.p, x.j).filter(near) } else { None };
     let can = copied.is_some() && copying::<T>(rows, x.shape.nv, false).is_some();
     let copied_to = if can { x.nc / width * width } else { 0 };
-    let mut room = Room::new(tbuf);
+    let mut scratch = TileScratch::new(tbuf);
     // SAFETY: the caller's ranges and buffers.
     unsafe {
         let from = packed_from.max(copied_to);
@@ -177,7 +177,7 @@ unsafe fn one_block<T: Float>(
             lines => lines.div_ceil(tiles * x.rows.len().div_ceil(x.shape.rows)),
         };
         let mut asked = 0;
-        // Where tiles of C lie: finding out takes as long as a good part of a small tile.
+        // Addresses of tiles of C: computing one takes a large part of the time of a small tile.
         let mut places = [std::ptr::null_mut::<T>(); PLACES];
         let rs = c.row_stride();
         for (i, rows) in x.shape.panels(x.rows.clone()) {
@@ -194,10 +194,10 @@ unsafe fn one_block<T: Float>(
                     _ => (bbuf.add((j - packed_from) * x.kc) as *const T, width),
                 };
                 let nv = cols.div_ceil(lanes);
-                if a.far() {
-                    // The next panel a few rows at a time: all of it at once would hold up this one.
+                if a.needs_prefetch() {
+                    // The next panel is packed a few rows at a time: packing all of it at once would stall this panel.
                     let part = |t: usize| i + rows + next * t.min(tiles) / tiles;
-                    a.announce(part(t)..part(t + 1), x.p, x.kc);
+                    a.prefetch(part(t)..part(t + 1), x.p, x.kc);
                 }
                 if quota > 0 {
                     b.ahead(asked..asked + quota);
@@ -207,16 +207,16 @@ unsafe fn one_block<T: Float>(
                 let mut f = if nv == x.shape.nv { whole } else { kernel::<T>(rows, nv, place.is_some()) };
                 if let (Some((pb, rsb)), true) = (copied, i == x.rows.start && j < copied_to) {
                     // A copy that no other panel of rows will read may overwrite itself.
-                    tile.beside = Beside::on(tile.b.cast_mut(), if x.rows.len() > rows { width } else { 0 });
+                    tile.side_work = SideWork::on(tile.b.cast_mut(), if x.rows.len() > rows { width } else { 0 });
                     (tile.b, tile.rsb) = (pb.add(j), rsb);
                     f = copying::<T>(rows, nv, place.is_some()).unwrap_or(f);
                 }
                 let known = i > x.rows.start && t < PLACES && !places[t].is_null();
-                let place = if known { places[t] } else { room.find(c, x.j + j, cols) };
+                let place = if known { places[t] } else { scratch.find(c, x.j + j, cols) };
                 if t < PLACES {
                     places[t] = place;
                 }
-                one_tile(x, &mut tile, f, (i, rows), (j, cols), (place, rs), finish, &room);
+                one_tile(x, &mut tile, f, (i, rows), (j, cols), (place, rs), finish, &scratch);
                 j += cols;
                 t += 1;
             }
@@ -224,19 +224,20 @@ unsafe fn one_block<T: Float>(
     }
 }
 
-/// How C is cut between threads: (rows, columns) of a tile. Has no influence on the result. `light`: B is packed on the way.
+/// The tile (rows, columns) by which C is divided among threads. The result does not depend on it. `light`: B is packed
+/// while the first panel is computed.
 pub fn grid<T: Float>(m: usize, n: usize, k: usize, light: bool) -> (usize, usize) {
     let threads = crate::pool::threads();
     let work = m as f64 * n as f64 * k as f64 * (size_of::<T>() / 4) as f64;
     if threads < 2 || work < 4e5 {
         return (m.max(1), n.max(1));
     }
-    // More tiles than threads where they stay large, as threads may be late: every one packs its rows of A again.
+    // More tiles than threads where they stay large, to balance the load: each tile packs its rows of A again.
     let pieces = (threads * if work > 4e9 { 2 } else { 1 }).min((work / 2e5) as usize).max(1);
     let (mut tm, mut tn) = (m, n);
     while m.div_ceil(tm) * n.div_ceil(tn) < pieces {
-        // A piece of columns packs its own B once; a piece of rows packs all of B again, which costs less than A where it is
-        // done on the way: else cut columns while wide.
+        // A piece of columns packs its own B once; a piece of rows packs all of B again, which costs less than packing
+        // A where B is packed during the first panel. Otherwise columns are cut while they are wide.
         if light && tm >= 128 {
             tm = tm.div_ceil(2);
         } else if tn >= 128 && tn * 2 >= tm {
@@ -255,8 +256,8 @@ pub fn grid<T: Float>(m: usize, n: usize, k: usize, light: bool) -> (usize, usiz
     (tm, tn)
 }
 
-/// Columns of a piece: `tn`, or so many that the threads end together where `tn` lets one work much longer (13 panels in
-/// pieces of 4, 4, 4 and 1 take two threads as long as 8; 7 and 6 take 7).
+/// Columns of a piece: `tn`, or the number with which the threads end together where `tn` would leave one thread
+/// working much longer (13 panels as 4, 4, 4 and 1 take two threads the time of 8; 7 and 6 take 7).
 fn even(n: usize, tn: usize, threads: usize) -> usize {
     const PANEL: usize = 16;
     let panels = n.div_ceil(PANEL);
@@ -272,8 +273,8 @@ fn even(n: usize, tn: usize, threads: usize) -> usize {
     }
 }
 
-/// Rows of a piece, for the next thread that is free, where B lies in rows and no thread would get many of its columns: `sweep`
-/// packs B on its way, where a piece of columns packs all of A.
+/// Rows of a dynamically scheduled piece, where B is row-major and a thread would get few of its columns: `sweep` packs
+/// B while it computes, and a piece of columns would pack all of A.
 fn row_pieces<T>(m: usize, n: usize, k: usize) -> Option<usize> {
     const NARROW: usize = 1024;
     let (threads, most) = (crate::pool::threads(), most_rows::<T>());
@@ -282,7 +283,7 @@ fn row_pieces<T>(m: usize, n: usize, k: usize) -> Option<usize> {
     (suits && m / pieces >= most / 2).then(|| m.div_ceil(pieces))
 }
 
-/// The whole product on the pool.
+/// Computes the whole product on the thread pool.
 ///
 /// # Safety
 /// As for `serial`, for all rows and columns.

@@ -1,17 +1,18 @@
-//! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused
-//! multiply-adds over k, whatever the tile's shape: so the way C is cut never shows in the result.
+//! The micro-kernel: an R x (NV vectors) tile of C in registers. Every element of C is one chain of fused multiply-adds
+//! over k, for every shape of tile: the result does not depend on how C is divided.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::simd::vector::{prefetch, prefetch_near};
 use crate::simd::{level, Level};
 use crate::types::{Float, Number, Vector};
 
-/// Longest run of k that a panel of A holds.
+/// Largest number of columns k in a panel of A.
 pub const KC: usize = 384;
-/// Distance between the rows of a packed panel of A: not a multiple of 4 KiB, and known to the compiler.
+/// Distance between the rows of a packed panel of A: a constant, and not a multiple of 4 KiB (rows would share cache
+/// sets).
 pub const A_STRIDE: usize = KC + 16;
 
-/// Rows of B that a kernel of `copying` asks for ahead of itself.
+/// Rows of B by which a `copying` kernel prefetches ahead.
 const AHEAD: usize = 16;
 
 /// One call of the micro-kernel: C = act(alpha * A * B + beta * C + bias) on `cols` columns.
@@ -27,57 +28,57 @@ pub struct Tile<T> {
     pub rsc: usize,
     pub cols: usize,
     pub alpha: T,
-    /// C is not read where this is 0.
+    /// C is not read if this is 0.
     pub beta: T,
-    /// One value a row, or null.
+    /// One value per row, or null.
     pub row_bias: *const T,
-    /// One value a column, or null.
+    /// One value per column, or null.
     pub col_bias: *const T,
     pub relu: bool,
-    pub beside: Beside<T>,
+    pub side_work: SideWork<T>,
 }
 
-/// What a kernel does beside its product, and where.
+/// Memory work that a kernel does in addition to its product.
 #[derive(Clone, Copy)]
-pub struct Beside<T> {
-    /// A kernel of `copying` leaves row p of B here, at `p * step`; one of `asking` asks for what is here beside row p; one of
-    /// `carrying` reads `rows` rows of a later tile, `step` apart.
+pub struct SideWork<T> {
+    /// A `copying` kernel writes row p of B here, at `p * step`; a `prefetching` kernel prefetches `p * step` from here
+    /// with row p; a `carrying` kernel reads `rows` rows of a later tile from here, `step` apart.
     pub at: *mut T,
     pub step: usize,
     pub rows: usize,
-    /// Where one of `carrying` leaves them, one after the other.
+    /// Where a `carrying` kernel writes these rows, consecutively.
     pub to: *mut T,
-    /// How far beyond each of them lies the row that it asks for.
+    /// Distance from each of these rows to the row that is prefetched with it.
     pub ahead: usize,
 }
 
-impl<T> Beside<T> {
-    pub fn nothing() -> Self {
-        Beside::on(std::ptr::null_mut(), 0)
+impl<T> SideWork<T> {
+    pub fn none() -> Self {
+        SideWork::on(std::ptr::null_mut(), 0)
     }
 
     pub fn on(at: *mut T, step: usize) -> Self {
-        Beside { at, step, rows: 0, to: std::ptr::null_mut(), ahead: 0 }
+        SideWork { at, step, rows: 0, to: std::ptr::null_mut(), ahead: 0 }
     }
 }
 
-const NOTHING: u8 = 0;
-const COPIES: u8 = 1;
-const ASKS: u8 = 2;
-const CARRIES: u8 = 3;
+const NO_WORK: u8 = 0;
+const COPY: u8 = 1;
+const PREFETCH: u8 = 2;
+const CARRY: u8 = 3;
 
 pub type Kernel<T> = unsafe fn(&Tile<T>);
 
-/// Where in A and B a tile is, and in what its kernel copies or asks for.
+/// The position of a tile in A, in B, and in the memory that its kernel copies or prefetches.
 struct At<T> {
     a: *const T,
     b: *const T,
-    beside: *mut T,
+    side_work: *mut T,
 }
 
-/// One column of A by one row of B.
+/// One column of A times one row of B.
 #[inline(always)]
-unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const WORK: u8>(
     t: &Tile<V::T>,
     at: &mut At<V::T>,
     acc: &mut [[V; NV]; R],
@@ -87,16 +88,16 @@ unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
         let mut bv = [V::zero(); NV];
         for j in 0..NV {
             bv[j] = V::load(at.b.add(j * V::L));
-            if BESIDE == COPIES {
-                bv[j].store(at.beside.add(j * V::L));
+            if WORK == COPY {
+                bv[j].store(at.side_work.add(j * V::L));
                 prefetch(at.b.wrapping_add(AHEAD * t.rsb + j * V::L));
             }
         }
-        if BESIDE == ASKS {
-            prefetch(at.beside);
+        if WORK == PREFETCH {
+            prefetch(at.side_work);
         }
-        if BESIDE == COPIES || BESIDE == ASKS {
-            at.beside = at.beside.wrapping_add(t.beside.step);
+        if WORK == COPY || WORK == PREFETCH {
+            at.side_work = at.side_work.wrapping_add(t.side_work.step);
         }
         for i in 0..R {
             let av = V::splat(*at.a.add(if COLUMNS { i } else { i * A_STRIDE }));
@@ -109,9 +110,9 @@ unsafe fn step<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
     }
 }
 
-/// Two steps a turn: what counts them takes turns from the multiplications.
+/// Unrolled twice: loop counters take issue slots from the multiplications.
 #[inline(always)]
-unsafe fn steps<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(
+unsafe fn steps<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const WORK: u8>(
     t: &Tile<V::T>,
     at: &mut At<V::T>,
     acc: &mut [[V; NV]; R],
@@ -120,22 +121,22 @@ unsafe fn steps<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool,
     for _ in 0..turns {
         // SAFETY: as for `step`.
         unsafe {
-            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
-            step::<V, R, NV, COLUMNS, BESIDE>(t, at, acc);
+            step::<V, R, NV, COLUMNS, WORK>(t, at, acc);
+            step::<V, R, NV, COLUMNS, WORK>(t, at, acc);
         }
     }
 }
 
 #[inline(always)]
-unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<V::T>) {
+unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, const WORK: u8>(t: &Tile<V::T>) {
     // SAFETY: the caller's tile is valid for the rows, columns and k that it names.
     unsafe {
         let mut acc = [[V::zero(); NV]; R];
-        // C comes from far while A and B are multiplied.
+        // C is prefetched while A and B are multiplied.
         for i in 0..R {
             let row = t.c.wrapping_add(i * t.rsc);
             if NV * V::L * size_of::<V::T>() == 64 {
-                // Of one line, or two.
+                // A row of the tile spans one or two cache lines.
                 prefetch_near(row);
                 prefetch_near(row.wrapping_add(NV * V::L - 1));
             } else {
@@ -144,24 +145,24 @@ unsafe fn body<V: Vector, const R: usize, const NV: usize, const COLUMNS: bool, 
                 }
             }
         }
-        let mut at = At { a: t.a, b: t.b, beside: t.beside.at };
+        let mut at = At { a: t.a, b: t.b, side_work: t.side_work.at };
         let mut turns = t.k / 2;
-        if BESIDE == CARRIES {
-            let each = turns / t.beside.rows;
-            turns -= each * t.beside.rows;
-            let mut to = t.beside.to;
-            for _ in 0..t.beside.rows {
+        if WORK == CARRY {
+            let each = turns / t.side_work.rows;
+            turns -= each * t.side_work.rows;
+            let mut to = t.side_work.to;
+            for _ in 0..t.side_work.rows {
                 for j in 0..NV {
-                    V::load(at.beside.add(j * V::L)).store(to.add(j * V::L));
+                    V::load(at.side_work.add(j * V::L)).store(to.add(j * V::L));
                 }
-                prefetch(at.beside.wrapping_add(t.beside.ahead));
-                (at.beside, to) = (at.beside.wrapping_add(t.beside.step), to.wrapping_add(NV * V::L));
-                steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, each);
+                prefetch(at.side_work.wrapping_add(t.side_work.ahead));
+                (at.side_work, to) = (at.side_work.wrapping_add(t.side_work.step), to.wrapping_add(NV * V::L));
+                steps::<V, R, NV, COLUMNS, WORK>(t, &mut at, &mut acc, each);
             }
         }
-        steps::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc, turns);
+        steps::<V, R, NV, COLUMNS, WORK>(t, &mut at, &mut acc, turns);
         if t.k % 2 == 1 {
-            step::<V, R, NV, COLUMNS, BESIDE>(t, &mut at, &mut acc);
+            step::<V, R, NV, COLUMNS, WORK>(t, &mut at, &mut acc);
         }
         finish::<V, R, NV>(t, acc);
     }
@@ -231,21 +232,21 @@ macro_rules! wrapper {
     ($name:ident, $vector:ident, $features:literal) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        unsafe fn $name<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+        unsafe fn $name<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const WORK: u8>(t: &Tile<T>) {
             // SAFETY: the caller's contract.
-            unsafe { body::<T::$vector, R, NV, COLUMNS, BESIDE>(t) }
+            unsafe { body::<T::$vector, R, NV, COLUMNS, WORK>(t) }
         }
     };
 }
 wrapper!(avx2, Avx2, "avx2,fma");
 wrapper!(avx512, Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma");
 
-unsafe fn base<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const BESIDE: u8>(t: &Tile<T>) {
+unsafe fn base<T: Float, const R: usize, const NV: usize, const COLUMNS: bool, const WORK: u8>(t: &Tile<T>) {
     // SAFETY: the caller's contract.
-    unsafe { body::<T::Base, R, NV, COLUMNS, NOTHING>(t) }
+    unsafe { body::<T::Base, R, NV, COLUMNS, NO_WORK>(t) }
 }
 
-/// The kernel for `rows` rows (8 or 1) of two vectors whose sums are there: they are in `b`.
+/// The kernel that finishes `rows` rows (8 or 1) of two vectors whose sums are already computed, in `b`.
 #[cfg(target_arch = "x86_64")]
 pub fn finishing<T: Float>(rows: usize) -> Kernel<T> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma")]
@@ -265,68 +266,69 @@ pub fn finishing<T: Float>(rows: usize) -> Kernel<T> {
 }
 
 macro_rules! pick {
-    ($f:ident, $columns:ident, $beside:ident, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
+    ($f:ident, $columns:ident, $side_work:ident, $r:ident, $nv:ident, $none:expr, $($n:literal: $($i:literal)*),*) => {
         match ($nv, $r) {
-            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $beside> } else { $f::<T, $i, $n, false, $beside> },)*)*
+            $($(($n, $i) => if $columns { $f::<T, $i, $n, true, $side_work> } else { $f::<T, $i, $n, false, $side_work> },)*)*
             _ => $none,
         }
     };
 }
 
-/// The kernel for `r` rows and `nv` vectors; `columns`: A lies in the columns layout.
+/// The kernel for `r` rows and `nv` vectors; `columns`: A is in the columns layout.
 pub fn kernel<T: Float>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
     let none = || -> Kernel<T> { unreachable!("no micro-kernel of {r} rows and {nv} vectors") };
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => pick!(avx512, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
+        Level::Avx512 => pick!(avx512, columns, NO_WORK, r, nv, none(), 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14,
             2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14, 3: 1 2 3 4 5 6, 4: 1 2 3 4 5 6),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => pick!(avx2, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
-        _ => pick!(base, columns, NOTHING, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        Level::Avx2 => pick!(avx2, columns, NO_WORK, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
+        _ => pick!(base, columns, NO_WORK, r, nv, none(), 1: 1 2 3 4 5 6, 2: 1 2 3 4 5 6, 3: 1 2, 4: 1 2),
     }
 }
 
-/// The kernel that takes B's rows from where they lie and leaves a copy of them, for the panels of rows that a product of
-/// more than a few rows begins with: so B is packed while the first panel is computed.
+/// The kernel that reads rows of B in place and writes a packed copy of them: for the first panel of rows of a product,
+/// so that B is packed while that panel is computed.
 pub fn copying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => Some(pick!(avx512, columns, COPIES, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        Level::Avx512 => Some(pick!(avx512, columns, COPY, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => Some(pick!(avx2, columns, COPIES, r, nv, return None, 2: 4 5 6)),
+        Level::Avx2 => Some(pick!(avx2, columns, COPY, r, nv, return None, 2: 4 5 6)),
         _ => None,
     }
 }
 
-/// The kernel that packs some rows of a later tile of B on its way, one every few steps, and asks for as many of another. Not
-/// with vectors of 64 bytes, with which it has not been measured.
+/// The kernel that also packs some rows of a later tile of B, one every few steps, and prefetches as many of another
+/// tile. None for vectors of 64 bytes (not measured).
 pub fn carrying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => Some(pick!(avx2, columns, CARRIES, r, nv, return None, 2: 4 5 6)),
+        Level::Avx2 => Some(pick!(avx2, columns, CARRY, r, nv, return None, 2: 4 5 6)),
         _ => None,
     }
 }
 
-/// The kernel that asks for memory elsewhere on its way, for tiles of the heights that `copying` has.
-pub fn asking<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
+/// The kernel that also prefetches other memory, for the tile heights that `copying` has.
+pub fn prefetching<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => Some(pick!(avx512, columns, ASKS, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
+        Level::Avx512 => Some(pick!(avx512, columns, PREFETCH, r, nv, return None, 2: 7 8 9 10 11 12 13 14)),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => Some(pick!(avx2, columns, ASKS, r, nv, return None, 2: 4 5 6)),
+        Level::Avx2 => Some(pick!(avx2, columns, PREFETCH, r, nv, return None, 2: 4 5 6)),
         _ => None,
     }
 }
 
-/// `n` rows as panels of `height` or one less: a last panel of one or two would wait for each sum before the next.
+/// Divides `n` rows into panels of `height` rows or one less: a last panel of one or two rows would be bound by the
+/// latency of its sums.
 pub fn even_panels(n: usize, height: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = n.div_ceil(height);
     let (least, more) = (n / count.max(1), n % count.max(1));
     (0..count).map(move |s| (s * least + s.min(more), least + usize::from(s < more)))
 }
 
-/// How a product is cut: the vector's lanes, vectors and rows of a tile.
+/// The shape of a tile: lanes of a vector, vectors and rows.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub lanes: usize,
@@ -350,7 +352,7 @@ impl Shape {
     pub fn width(self) -> usize {
         self.lanes * self.nv
     }
-    /// First row and height of each panel that `rows` are cut into.
+    /// First row and height of each panel of `rows`.
     pub fn panels(self, rows: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> {
         even_panels(rows.len(), self.rows).map(move |(i, n)| (rows.start + i, n))
     }

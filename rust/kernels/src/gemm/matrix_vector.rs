@@ -1,4 +1,4 @@
-//! Matrix-vector products: bound by reading the matrix, so they read it once, in long runs, and copy nothing.
+//! Matrix-vector products. They are bound by memory bandwidth: the matrix is read once, sequentially, without copies.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::gemm::operands::with_scratch;
@@ -6,17 +6,17 @@ use crate::pool::SharedPtr;
 use crate::simd::{level, Level};
 use crate::types::{Float, Number, Vector};
 
-/// Columns that one call of `combine` covers: the sums stay in the first-level cache.
+/// Columns of one call of `combine`: the sums stay in the first-level cache.
 const COLUMNS: usize = 1024;
-/// The same where blocks of rows are combined: whole rows are read at the speed of memory, short pieces of them are not.
+/// The same where blocks of rows are combined: short pieces of rows would not reach the memory bandwidth.
 const WIDE: usize = 4096;
-/// At 512 bits the next few rows of so many elements are asked for while these are added. (Without AVX-512, on an AMD EPYC of
-/// the third generation, eight rows that nobody asks for are read at 34 GB/s, four that are at 28.)
+/// With AVX-512, rows of at least this many elements are prefetched while the rows before are added. (Without AVX-512
+/// prefetching is slower: AMD Zen 3 reads eight rows without it at 34 GB/s, four with it at 28.)
 const LONG: usize = 512;
-/// Elements of such a block, and its fewest rows.
+/// Elements of a block of rows, and its least number of rows.
 const BLOCK: usize = 1 << 21;
 const LEAST_ROWS: usize = 64;
-/// Elements of the matrix that one chunk of work covers.
+/// Elements of the matrix in one chunk of work.
 const CHUNK: usize = 1 << 17;
 
 #[inline(always)]
@@ -38,7 +38,7 @@ unsafe fn dots_body<V: Vector>(a: *const V::T, rs: usize, rows: usize, x: *const
     }
 }
 
-/// R rows at once; each row's sum is formed alike whatever R is.
+/// R rows at once; the order of each row's sum does not depend on R.
 #[inline(always)]
 unsafe fn dot_rows<V: Vector, const R: usize>(a: *const V::T, rs: usize, x: *const V::T, k: usize) -> [V::T; R] {
     // SAFETY: the caller's rows.
@@ -72,9 +72,9 @@ crate::by_level! {
     /// `out[i] = a[i, ..] . x` for rows of consecutive elements.
     unsafe fn dots<T>(a: *const T, rs: usize, rows: usize, x: *const T, k: usize, out: *mut T) = dots_body
 }
-/// `out += x[0] * row 0`, then row 1 and so on; ASKS for the R rows after these.
+/// `out += x[0] * row 0`, then row 1 and so on; with PREFETCH the next R rows are prefetched.
 #[inline(always)]
-unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
+unsafe fn add_rows<V: Vector, const R: usize, const PREFETCH: bool>(
     b: *const V::T,
     rs: usize,
     x: *const V::T,
@@ -88,7 +88,7 @@ unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
         while j + V::L <= n {
             let mut s = V::load(out.add(j));
             for r in 0..R {
-                if ASKS {
+                if PREFETCH {
                     crate::simd::vector::prefetch(b.wrapping_add((R + r) * rs + j));
                 }
                 s = V::load(b.add(r * rs + j)).fma(times[r], s);
@@ -108,9 +108,9 @@ unsafe fn add_rows<V: Vector, const R: usize, const ASKS: bool>(
     R
 }
 
-/// Every sum is one chain over the rows, however many are added at a time.
+/// Every sum is one chain over the rows; it does not depend on how many rows are added at a time.
 #[inline(always)]
-unsafe fn sum_rows<V: Vector, const ASKS: bool>(
+unsafe fn sum_rows<V: Vector, const PREFETCH: bool>(
     b: *const V::T,
     rs: usize,
     k: usize,
@@ -125,18 +125,19 @@ unsafe fn sum_rows<V: Vector, const ASKS: bool>(
         while p < k {
             let (b, x) = (b.add(p * rs), x.add(p));
             p += match k - p {
-                8.. if !ASKS => add_rows::<V, 8, ASKS>(b, rs, x, n, out),
-                4.. => add_rows::<V, 4, ASKS>(b, rs, x, n, out),
-                2.. => add_rows::<V, 2, ASKS>(b, rs, x, n, out),
-                _ => add_rows::<V, 1, ASKS>(b, rs, x, n, out),
+                8.. if !PREFETCH => add_rows::<V, 8, PREFETCH>(b, rs, x, n, out),
+                4.. => add_rows::<V, 4, PREFETCH>(b, rs, x, n, out),
+                2.. => add_rows::<V, 2, PREFETCH>(b, rs, x, n, out),
+                _ => add_rows::<V, 1, PREFETCH>(b, rs, x, n, out),
             };
         }
     }
 }
 
 crate::by_level! {
-    /// `out[j] = sum of x[p] * b[p, j]` for rows of consecutive elements. ASKS: for long rows that are not in the caches.
-    unsafe fn combine<T, const ASKS: bool>(
+    /// `out[j] = sum of x[p] * b[p, j]` for rows of consecutive elements. PREFETCH: for long rows that are not in the
+    /// caches.
+    unsafe fn combine<T, const PREFETCH: bool>(
         b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T
     ) = sum_rows
 }
@@ -195,7 +196,7 @@ pub unsafe fn matrix_vector<T: Float>(
     }
 }
 
-/// `out[j] = sum of x[p] * a[p, j]`, the rows `cs` apart: blocks of the sum, whose results are added in order.
+/// `out[j] = sum of x[p] * a[p, j]`, the rows `cs` apart: partial sums over blocks of rows, added in order.
 ///
 /// # Safety
 /// The pointers are valid for `k` rows of `n` elements, and nothing else touches `out`.
@@ -214,8 +215,8 @@ unsafe fn in_blocks<T: Float>(
         each(blocks * wide, 1, &|r| {
             for (i, j) in r.map(|t| (t / wide, t % wide * WIDE)) {
                 let (first, many, width) = (i * block, block.min(k - i * block), WIDE.min(n - j));
-                let asks = width >= LONG && level() == Level::Avx512;
-                let add = if asks { combine::<T, true> } else { combine::<T, false> };
+                let prefetches = width >= LONG && level() == Level::Avx512;
+                let add = if prefetches { combine::<T, true> } else { combine::<T, false> };
                 // SAFETY: the caller's extents; block i has row i of `partial` for itself.
                 unsafe {
                     let (a, sums) = (a.get().add(first * cs + j), partial.get().add(i * n + j));
@@ -224,7 +225,7 @@ unsafe fn in_blocks<T: Float>(
             }
         });
         each(n, COLUMNS, &|r| {
-            // SAFETY: these elements belong to this call, and every block has been summed.
+            // SAFETY: only this call accesses these elements, and every block has been summed.
             unsafe {
                 let out = std::slice::from_raw_parts_mut(out.get().add(r.start), r.len());
                 let sums = |i: usize| std::slice::from_raw_parts(partial.get().add(i * n + r.start), r.len());

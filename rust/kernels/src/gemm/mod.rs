@@ -1,5 +1,5 @@
-//! Matrix products C = act(alpha * A * B + beta * C + bias), on operands of arbitrary row and column distance, so
-//! that transposes cost no copy.
+//! Matrix products C = act(alpha * A * B + beta * C + bias) (GEMM), on operands of arbitrary row and column strides, so
+//! that transposes need no copy.
 //!
 //! Floating point runs on the blocked driver (`driver`) or, for a vector, on `matrix_vector`; f16 and bf16 are computed
 //! in f32; integers wrap. Results do not depend on the number of threads.
@@ -16,7 +16,7 @@ pub(crate) mod tile;
 use crate::gemm::driver::{parallel, serial};
 use crate::gemm::matrix_vector::matrix_vector;
 use crate::gemm::operands::Finish;
-use crate::gemm::pack::{BeforeNext, RowMajor, Soon, Strided};
+use crate::gemm::pack::{PrefetchRange, PrefetchingNext, RowMajor, Strided};
 use crate::types::{Float, Number};
 use half::{bf16, f16};
 
@@ -32,7 +32,7 @@ impl<'a, T> View<'a, T> {
     pub fn new(data: &'a [T], rs: usize, cs: usize) -> Self {
         View { data, rs, cs }
     }
-    /// Rows of `cols` consecutive elements, transposed if asked: then `data` holds the transpose's rows.
+    /// Rows of `cols` consecutive elements; with `transposed`, `data` holds the rows of the transpose.
     pub fn rows(data: &'a [T], cols: usize, transposed: bool) -> Self {
         if transposed {
             View { data, rs: 1, cs: cols }
@@ -42,12 +42,12 @@ impl<'a, T> View<'a, T> {
     }
 }
 
-/// What is added to a product while it is still in registers.
+/// Operations on a product while it is still in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Epilogue<'a, T> {
-    /// One value a row of C.
+    /// One value per row of C.
     pub row_bias: Option<&'a [T]>,
-    /// One value a column of C.
+    /// One value per column of C.
     pub col_bias: Option<&'a [T]>,
     /// Negative values and NaN become 0.
     pub relu: bool,
@@ -57,7 +57,7 @@ impl<T> Epilogue<'_, T> {
     pub const NONE: Self = Epilogue { row_bias: None, col_bias: None, relu: false };
 }
 
-/// One product by pointers: what the typed drivers take.
+/// One product by pointers: the argument of the typed drivers.
 #[derive(Clone, Copy)]
 pub struct Problem<T> {
     m: usize,
@@ -67,8 +67,8 @@ pub struct Problem<T> {
     b: (*const T, usize, usize),
     c: (*mut T, usize),
     finish: Finish<T>,
-    /// A and B of the product that this thread computes next.
-    soon: [Soon; 2],
+    /// A and B of the product that this thread computes next, to be prefetched.
+    next: [PrefetchRange; 2],
 }
 
 /// Element types that have products.
@@ -106,7 +106,7 @@ pub fn matmul<T: Gemm>((m, n, k): (usize, usize, usize), a: &[T], ta: bool, b: &
     gemm((m, n, k), T::ONE, a, b, T::ZERO, c, n, Epilogue::NONE)
 }
 
-/// `gemm` for each item of `offsets`: where its A, B and C begin. Several items may share an A or a B, none a C.
+/// `gemm` for each item of `offsets`, which holds the starts of its A, B and C. Items may share A or B, but not C.
 pub fn batched<T: Gemm>(
     (m, n, k): (usize, usize, usize),
     alpha: T,
@@ -144,10 +144,10 @@ pub fn batched<T: Gemm>(
             col_bias: epilogue.col_bias.map_or(null, |x| x.as_ptr()),
             relu: epilogue.relu,
         },
-        soon: [Soon::NOTHING; 2],
+        next: [PrefetchRange::EMPTY; 2],
     };
     let each = Items(problem);
-    // The method keeps the closures below from taking the pointers one by one, which are not Sync.
+    // A method call makes the closures below capture `Items` as a whole: the pointers alone are not Sync.
     let items = |range: std::ops::Range<usize>, on_pool: bool| {
         for i in range.clone() {
             each.run(offsets[i], offsets[..range.end].get(i + 1), on_pool);
@@ -161,7 +161,7 @@ pub fn batched<T: Gemm>(
     if least >= all {
         items(0..all, false);
     } else {
-        // A few items in a row, where enough of them are left for every thread.
+        // Several items per chunk, where enough chunks remain for every thread.
         let grain = ((1 << 23) / work).min(all / (4 * threads)).max(least);
         crate::pool::ranges(all, grain, |r| items(r, false));
     }
@@ -172,7 +172,7 @@ pub fn strided_batch(n: usize, a: usize, b: usize, c: usize) -> Vec<(usize, usiz
     (0..n).map(|i| (i * a, i * b, i * c)).collect()
 }
 
-/// The largest operand that is asked for before its product begins: both have to find room in the second-level cache.
+/// The largest operand that is prefetched before its product begins: both operands have to fit the second-level cache.
 const SOON_BYTES: usize = 128 << 10;
 
 struct Items<T>(Problem<T>);
@@ -189,17 +189,17 @@ impl<T: Gemm> Items<T> {
         p.b.0 = b.0.wrapping_add(ob);
         p.c.0 = p.c.0.wrapping_add(oc);
         if let Some(&(na, nb, _)) = next {
-            let soon = |(q, rs, cs): (*const T, usize, usize), (now, next): (usize, usize), rows, cols| {
+            let next = |(q, rs, cs): (*const T, usize, usize), (now, next): (usize, usize), rows, cols| {
                 let dense = (rs, cs) == (cols, 1) || (rs, cs) == (1, rows);
                 let bytes = rows * cols * size_of::<T>();
                 let asked = now != next && dense && bytes <= SOON_BYTES;
                 if asked {
-                    Soon { p: q.wrapping_add(next).cast(), bytes }
+                    PrefetchRange { p: q.wrapping_add(next).cast(), bytes }
                 } else {
-                    Soon::NOTHING
+                    PrefetchRange::EMPTY
                 }
             };
-            p.soon = [soon(a, (oa, na), p.m, p.k), soon(b, (ob, nb), p.k, p.n)];
+            p.next = [next(a, (oa, na), p.m, p.k), next(b, (ob, nb), p.k, p.n)];
         }
         // SAFETY: `batched` has checked the slices against the extents.
         unsafe { T::run(&p, on_pool) }
@@ -213,7 +213,7 @@ unsafe fn real<T: Float>(p: &Problem<T>, on_pool: bool) {
         return unsafe { vector(p, on_pool) };
     }
     let a = Strided { p: a.0, rs: a.1, cs: a.2, rows: p.m };
-    let b = BeforeNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, soon: p.soon };
+    let b = PrefetchingNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, next: p.next };
     let c = RowMajor { p: p.c.0, rs: p.c.1 };
     // SAFETY: the caller's.
     unsafe {
@@ -227,7 +227,7 @@ unsafe fn real<T: Float>(p: &Problem<T>, on_pool: bool) {
 
 /// One row or one column of C.
 unsafe fn vector<T: Float>(p: &Problem<T>, on_pool: bool) {
-    // The matrix, seen so that C is matrix * x, and x with its distance.
+    // The matrix oriented so that C is matrix * x, and x with its stride.
     let (matrix, (x, dx), len) =
         if p.n == 1 { (p.a, (p.b.0, p.b.1), p.m) } else { ((p.b.0, p.b.2, p.b.1), (p.a.0, p.a.2), p.n) };
     let step = if p.n == 1 { p.c.1 } else { 1 };
@@ -240,7 +240,7 @@ unsafe fn vector<T: Float>(p: &Problem<T>, on_pool: bool) {
         copy.as_ptr()
     };
     let f = &p.finish;
-    // SAFETY: the caller's extents; `out` has one element a row of the matrix.
+    // SAFETY: the caller's extents; `out` has one element per row of the matrix.
     unsafe {
         let plain = step == 1 && f.is_plain();
         if plain {
@@ -291,7 +291,7 @@ macro_rules! gemm_half {
                 let (m, n, k) = (p.m, p.n, p.k);
                 let (a, b) = (wide(p.a, m, k), wide(p.b, k, n));
                 let bias = |q: *const $t, len: usize| -> Option<Vec<f32>> {
-                    // SAFETY: a bias that is not null has one value a row or column.
+                    // SAFETY: a bias that is not null has one value per row or column.
                     (!q.is_null()).then(|| (0..len).map(|i| unsafe { *q.add(i) }.to_f32()).collect())
                 };
                 let (row, col) = (bias(p.finish.row_bias, m), bias(p.finish.col_bias, n));
@@ -310,7 +310,7 @@ macro_rules! gemm_half {
                     row_bias: row.as_ref().map_or(null, |x| x.as_ptr()),
                     col_bias: col.as_ref().map_or(null, |x| x.as_ptr()) };
                 let wide = Problem { m, n, k, a: (a.as_ptr(), k, 1), b: (b.as_ptr(), n, 1),
-                    c: (c.as_mut_ptr(), n), finish, soon: [Soon::NOTHING; 2] };
+                    c: (c.as_mut_ptr(), n), finish, next: [PrefetchRange::EMPTY; 2] };
                 // SAFETY: the copies are as large as the extents say.
                 unsafe { real(&wide, on_pool) };
                 for (e, &c) in c.iter().enumerate() {
@@ -358,7 +358,7 @@ macro_rules! gemm_int {
             unsafe fn run(p: &Problem<$t>, on_pool: bool) {
                 let q = Items(*p);
                 let q = &q;
-                // SAFETY: the caller's extents; every row of C belongs to one call.
+                // SAFETY: the caller's extents; each row of C is written by one call.
                 let row = |i: usize| unsafe { int_row!(q.get(), i) };
                 let grain = (1usize << 16).div_ceil(p.n * p.k.max(1));
                 if on_pool && p.m > grain {

@@ -1,4 +1,4 @@
-//! What a blocked product reads and writes: where A and B come from, where C goes, and a part of the work.
+//! The operands of a blocked product: sources of A and B, the target C, the epilogue, and a part of the work.
 
 use crate::gemm::kernel::{Shape, KC};
 use crate::types::Float;
@@ -6,12 +6,12 @@ use std::cell::Cell;
 
 /// Widest tile of C, in elements.
 pub const MAX_WIDTH: usize = 64;
-/// Bytes of the packed block of B: what fits into the second-level cache with room to spare.
+/// Bytes of the packed block of B: half of the second-level cache.
 pub fn block_bytes() -> usize {
     crate::simd::core_cache_size() / 2
 }
 
-/// Where panels of A come from.
+/// A source of panels of A.
 pub trait LeftSide<T>: Sync {
     /// Rows `i..i + rows`, columns `p..p + kc`, either in place in the columns layout (pointer, distance) or written to
     /// `buf` in the rows layout (`None`).
@@ -19,8 +19,8 @@ pub trait LeftSide<T>: Sync {
     /// # Safety
     /// `buf` holds `rows * A_STRIDE` elements; the range lies within the matrix.
     unsafe fn panel(&self, i: usize, rows: usize, p: usize, kc: usize, buf: *mut T) -> Option<(*const T, usize)>;
-    /// All panels of `rows`, `height` of them each, in the columns layout with that distance, `height * A_STRIDE` apart; false,
-    /// and nothing done, where it is as well to ask for one panel after the other.
+    /// Writes all panels of `rows`, `height` rows each, in the columns layout with that distance, `height * A_STRIDE`
+    /// apart. Returns false, and does nothing, if `panel` is as fast.
     ///
     /// # Safety
     /// `buf` holds the panels; the range lies within the matrix.
@@ -34,23 +34,23 @@ pub trait LeftSide<T>: Sync {
     ) -> bool {
         false
     }
-    /// Element `p` of row `i`, and the distance of rows, where the elements of a row are neighbours.
-    fn neighbours(&self, _i: usize, _p: usize) -> Option<(*const T, usize)> {
+    /// Element `p` of row `i` and the distance of rows, if the elements of a row are contiguous.
+    fn contiguous_row(&self, _i: usize, _p: usize) -> Option<(*const T, usize)> {
         None
     }
     /// Whether its elements are gathered from so many places that the matrix unit would wait for them.
     fn gathered(&self) -> bool {
         false
     }
-    /// Whether `announce` does anything.
-    fn far(&self) -> bool {
+    /// Whether `prefetch` does anything.
+    fn needs_prefetch(&self) -> bool {
         false
     }
-    /// Says that this range is wanted soon: short rows far apart are more than the processor foresees.
-    fn announce(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
+    /// Prefetches this range: the hardware does not predict short rows that are far apart.
+    fn prefetch(&self, _rows: std::ops::Range<usize>, _p: usize, _kc: usize) {}
 }
 
-/// Where blocks of B come from.
+/// A source of blocks of B.
 pub trait RightSide<T>: Sync {
     /// Rows `p..p + kc`, columns `j..j + nc`, written to `buf` as panels of `width` columns (row `q` of panel `s` at
     /// `(s * kc + q) * width`, zeros after the last column).
@@ -58,11 +58,12 @@ pub trait RightSide<T>: Sync {
     /// # Safety
     /// `buf` holds `kc * nc` elements with nc rounded up to `width`; the range lies within the matrix.
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T);
-    /// The same range in place (pointer, distance of rows), where that is possible and better for `m` rows of A.
+    /// The same range in place (pointer, distance of rows), if that is possible and faster for `m` rows of A.
     fn in_place(&self, _p: usize, _j: usize, _m: usize, _lanes: usize) -> Option<(*const T, usize)> {
         None
     }
-    /// The same range in place wherever its rows' elements are neighbours: what is packed while the first panel is computed.
+    /// The same range in place if the elements of its rows are contiguous: it is packed while the first panel is
+    /// computed.
     fn rows(&self, _p: usize, _j: usize) -> Option<(*const T, usize)> {
         None
     }
@@ -70,15 +71,15 @@ pub trait RightSide<T>: Sync {
     fn gathered(&self) -> bool {
         false
     }
-    /// Cache lines that the product after this one begins with.
+    /// Number of cache lines to prefetch for the next product.
     fn lines_ahead(&self) -> usize {
         0
     }
-    /// Asks for some of them.
+    /// Prefetches some of these lines.
     fn ahead(&self, _lines: std::ops::Range<usize>) {}
 }
 
-/// Elements of a row of C at even distance.
+/// Elements of a row of C at equal distances.
 #[derive(Clone, Copy)]
 pub struct Run<T> {
     pub p: *mut T,
@@ -86,19 +87,19 @@ pub struct Run<T> {
     pub step: usize,
 }
 
-/// Where C lies.
+/// The location of C.
 pub trait Target<T>: Sync {
     /// Distance between rows.
     fn row_stride(&self) -> usize;
-    /// Where the first row's columns from `j` lie, and how many of these runs there are.
+    /// Writes the runs of the first row's columns from `j` to `out` and returns their number.
     fn runs(&self, j: usize, cols: usize, out: &mut [Run<T>; MAX_WIDTH]) -> usize;
-    /// Whether these columns are neighbours.
-    fn together(&self, _j: usize, _cols: usize) -> bool {
+    /// Whether these columns are contiguous.
+    fn contiguous(&self, _j: usize, _cols: usize) -> bool {
         true
     }
 }
 
-/// What is done to a finished element: biases are null or one value a row, a column.
+/// The epilogue of an element; a bias is null or has one value per row or column.
 #[derive(Clone, Copy)]
 pub struct Finish<T> {
     pub alpha: T,
@@ -113,28 +114,28 @@ impl<T: Float> Finish<T> {
         Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
     }
 
-    /// Whether it leaves elements as they are.
+    /// Whether elements are left unchanged.
     pub fn is_plain(&self) -> bool {
         self.alpha == T::ONE && self.beta == T::ZERO && self.row_bias.is_null() && self.col_bias.is_null() && !self.relu
     }
 }
 
-// SAFETY: the pointers are only read, and stay valid while the call that made them waits.
+// SAFETY: the pointers are only read, and stay valid until the call that created them returns.
 unsafe impl<T: Sync> Sync for Finish<T> {}
 
 thread_local! {
     static SCRATCH: Cell<Vec<Vec<u64>>> = const { Cell::new(Vec::new()) };
 }
 
-/// A large buffer asks for pages of this size: small ones, wherever they lie, share sets of the second-level cache unevenly.
+/// A large buffer requests pages of this size: scattered small pages use the sets of the second-level cache unevenly.
 const HUGE: usize = 2 << 20;
 
-/// Calls `f` with a 64-byte aligned buffer of this thread of at least `n` elements of arbitrary content.
+/// Calls `f` with a thread-local, 64-byte aligned buffer of at least `n` elements of arbitrary content.
 pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     let bytes = n * size_of::<T>();
     let align = if bytes > HUGE / 2 { HUGE } else { 64 };
     let words = (bytes + align).div_ceil(8);
-    // Taken, not borrowed: a nested call gets a buffer of its own.
+    // Taken, not borrowed: a nested call allocates another buffer.
     let mut free = SCRATCH.take();
     let mut buf = free.pop().unwrap_or_default();
     SCRATCH.set(free);
@@ -145,7 +146,7 @@ pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
             const PAGE: usize = 4096;
             let p = buf.as_mut_ptr().cast::<u8>();
             let skip = p.align_offset(PAGE);
-            // SAFETY: whole pages of the buffer; an advice changes nothing in them, and may be refused.
+            // SAFETY: whole pages of the buffer; advice does not change their contents, and may fail.
             unsafe { libc::madvise(p.add(skip).cast(), (buf.len() * 8 - skip) / PAGE * PAGE, libc::MADV_HUGEPAGE) };
         }
     }
@@ -160,7 +161,7 @@ pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     result
 }
 
-/// How k is cut: by k alone, so that a result depends on nothing else.
+/// The block size of k. It depends on k alone, so that results depend on nothing else.
 pub fn k_block(k: usize) -> usize {
     k.div_ceil(k.div_ceil(KC).max(1)).max(1)
 }
@@ -176,7 +177,7 @@ pub struct ProductPart {
     pub shape: Shape,
 }
 
-/// A copy of a few elements, without a call.
+/// Copies a few elements without a call of memcpy.
 #[inline(always)]
 pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
     // SAFETY: both hold n elements.
@@ -187,7 +188,7 @@ pub unsafe fn copy_short<T: Copy>(src: *const T, dst: *mut T, n: usize) {
             i += 8;
         }
         if n >= 8 && i < n {
-            // The last eight again, over what is there already.
+            // The last eight elements overlap those copied before.
             dst.add(n - 8).cast::<[T; 8]>().write(src.add(n - 8).cast::<[T; 8]>().read());
             return;
         }

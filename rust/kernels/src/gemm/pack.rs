@@ -1,4 +1,4 @@
-//! Panels of plain matrices.
+//! Packing of plain (strided) matrices into panels.
 
 use crate::gemm::kernel::{even_panels, A_STRIDE};
 use crate::gemm::operands::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
@@ -6,17 +6,17 @@ use crate::simd::vector::{prefetch, prefetch_near};
 use crate::simd::{level, Level};
 use crate::types::{Float, Vector};
 
-/// A matrix of arbitrary row and column distance.
+/// A matrix of arbitrary row and column strides.
 #[derive(Clone, Copy)]
 pub struct Strided<T> {
     pub p: *const T,
     pub rs: usize,
     pub cs: usize,
-    /// All rows and columns, to judge what fits the caches.
+    /// Numbers of all rows and columns, to estimate what fits the caches.
     pub rows: usize,
 }
 
-// SAFETY: only read through, while the call that made it waits.
+// SAFETY: only read, until the call that created it returns.
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
 impl<T: Float> LeftSide<T> for Strided<T> {
@@ -26,7 +26,7 @@ impl<T: Float> LeftSide<T> for Strided<T> {
         unsafe {
             let src = self.p.add(i * self.rs + p * self.cs);
             if self.rs == 1 {
-                // Far apart, columns would evict each other from the cache while they are used again and again.
+                // Columns that are far apart would evict each other from the cache while they are reused.
                 if self.cs * size_of::<T>() < 1024 {
                     return Some((src, self.cs));
                 }
@@ -52,7 +52,7 @@ impl<T: Float> LeftSide<T> for Strided<T> {
         if self.rs != 1 || self.cs * size_of::<T>() < 1024 {
             return false;
         }
-        // Columns that lie on a page each: what is read of one is consecutive here.
+        // Each column is on a page of its own: read consecutive elements of one column.
         for q in 0..kc {
             let column = self.p.wrapping_add((p + q) * self.cs + rows.start);
             for r in (0..rows.len()).step_by(64 / size_of::<T>()) {
@@ -69,16 +69,16 @@ impl<T: Float> LeftSide<T> for Strided<T> {
         true
     }
     #[inline]
-    fn neighbours(&self, i: usize, p: usize) -> Option<(*const T, usize)> {
+    fn contiguous_row(&self, i: usize, p: usize) -> Option<(*const T, usize)> {
         (self.cs == 1).then(|| (self.p.wrapping_add(i * self.rs + p), self.rs))
     }
     #[inline]
-    fn far(&self) -> bool {
+    fn needs_prefetch(&self) -> bool {
         self.cs == 1 && self.rows * self.rs * size_of::<T>() >= 256 << 10
     }
     #[inline]
-    fn announce(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
-        if !self.far() {
+    fn prefetch(&self, rows: std::ops::Range<usize>, p: usize, kc: usize) {
+        if !self.needs_prefetch() {
             return;
         }
         for r in rows {
@@ -91,7 +91,7 @@ impl<T: Float> LeftSide<T> for Strided<T> {
 }
 
 crate::by_level! {
-    /// Rows of `kc` elements, `rs` apart, to a panel: of a small product the calls that copy a row each are a good part.
+    /// Copies rows of `kc` elements, `rs` apart, to a panel: for small products one call per row would dominate.
     unsafe fn copy_panel<T>(src: *const T, rs: usize, rows: usize, kc: usize, buf: *mut T) = copied_rows
 }
 
@@ -113,27 +113,28 @@ unsafe fn copied_rows<V: Vector>(src: *const V::T, rs: usize, rows: usize, kc: u
     }
 }
 
-/// Bytes that will be read soon.
+/// A memory range to prefetch.
 #[derive(Clone, Copy)]
-pub struct Soon {
+pub struct PrefetchRange {
     pub p: *const u8,
     pub bytes: usize,
 }
 
-impl Soon {
-    pub const NOTHING: Soon = Soon { p: std::ptr::null(), bytes: 0 };
+impl PrefetchRange {
+    pub const EMPTY: PrefetchRange = PrefetchRange { p: std::ptr::null(), bytes: 0 };
 }
 
-/// A matrix B, and what the product after this one reads: of many small products each would else wait for its operands.
-pub struct BeforeNext<T> {
+/// A matrix B that also prefetches the operands of the next product: otherwise each of many small products would wait
+/// for its operands.
+pub struct PrefetchingNext<T> {
     pub b: Strided<T>,
-    pub soon: [Soon; 2],
+    pub next: [PrefetchRange; 2],
 }
 
-// SAFETY: addresses of `soon` are asked for, never read.
-unsafe impl<T: Sync> Sync for BeforeNext<T> {}
+// SAFETY: addresses of `next` are prefetched, never read.
+unsafe impl<T: Sync> Sync for PrefetchingNext<T> {}
 
-impl<T: Float> RightSide<T> for BeforeNext<T> {
+impl<T: Float> RightSide<T> for PrefetchingNext<T> {
     unsafe fn pack(&self, p: usize, kc: usize, j: usize, nc: usize, width: usize, buf: *mut T) {
         // SAFETY: the caller's.
         unsafe { self.b.pack(p, kc, j, nc, width, buf) }
@@ -145,11 +146,11 @@ impl<T: Float> RightSide<T> for BeforeNext<T> {
         self.b.rows(p, j)
     }
     fn lines_ahead(&self) -> usize {
-        self.soon.iter().map(|s| s.bytes.div_ceil(64)).sum()
+        self.next.iter().map(|s| s.bytes.div_ceil(64)).sum()
     }
     #[inline]
     fn ahead(&self, lines: std::ops::Range<usize>) {
-        let [a, b] = &self.soon;
+        let [a, b] = &self.next;
         let first = a.bytes.div_ceil(64);
         for line in lines.start..lines.end.min(first + b.bytes.div_ceil(64)) {
             let (of, line) = if line < first { (a, line) } else { (b, line - first) };
@@ -188,7 +189,8 @@ impl<T: Float> RightSide<T> for Strided<T> {
     }
     #[inline]
     fn in_place(&self, p: usize, j: usize, m: usize, lanes: usize) -> Option<(*const T, usize)> {
-        // Rows that are read once or twice, or a matrix that takes a third or half of the first-level cache, are not worth a copy.
+        // A copy does not pay for rows that are read once or twice, or for a matrix of at most half of the first-level
+        // cache.
         let small = self.rows * self.rs * size_of::<T>() <= 16 << 10;
         if m <= lanes.min(6) || small {
             self.rows(p, j)
@@ -202,7 +204,7 @@ impl<T: Float> RightSide<T> for Strided<T> {
     }
 }
 
-/// Zeros in columns `cols..width` of a panel.
+/// Zeroes columns `cols..width` of a panel.
 pub unsafe fn clear<T: Float>(panel: *mut T, kc: usize, cols: usize, width: usize) {
     for q in 0..kc {
         for c in cols..width {
@@ -212,8 +214,8 @@ pub unsafe fn clear<T: Float>(panel: *mut T, kc: usize, cols: usize, width: usiz
     }
 }
 
-/// Rows of B that are packed side by side: what goes to one panel is a run of some lines then, where lines of a row each go
-/// to a page of their own, all of them to one set of the first-level cache.
+/// Rows of B that are packed together: each panel then receives several consecutive lines. One row at a time would
+/// write one line to each of many pages, all in one set of the first-level cache.
 const SIDE_BY_SIDE: usize = 4;
 
 unsafe fn pack_rows<T: Float>(src: *const T, rs: usize, kc: usize, nc: usize, width: usize, buf: *mut T) {
@@ -225,7 +227,7 @@ unsafe fn pack_rows<T: Float>(src: *const T, rs: usize, kc: usize, nc: usize, wi
             for j in (0..whole).step_by(width) {
                 for q in rows.clone() {
                     let from = src.add(q * rs + j);
-                    // The rows may lie on a page each, where the hardware foresees nothing.
+                    // Rows on different pages are not predicted by the hardware prefetcher.
                     for c in (0..width).step_by(64 / size_of::<T>()) {
                         prefetch(from.wrapping_add(SIDE_BY_SIDE * rs + c));
                     }
@@ -243,7 +245,7 @@ unsafe fn pack_rows<T: Float>(src: *const T, rs: usize, kc: usize, nc: usize, wi
     }
 }
 
-/// `n` is a multiple of 4: short fixed moves, as a call of memcpy costs more than the row.
+/// `n` is a multiple of 4: short fixed moves, as a call of memcpy costs more than the copy.
 #[inline(always)]
 unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
     let mut i = 0;
@@ -263,7 +265,7 @@ pub unsafe fn transpose<T: Float>(src: *const T, stride: usize, rows: usize, kc:
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 && rows.min(kc) >= 8 {
         (r0, q0) = (rows, kc);
-        // What is left at the ends is moved with the eight before it, over what is there already.
+        // The rest at each end is moved in a block of eight that overlaps the block before.
         for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
             // SAFETY: eight rows of the source, eight columns of the panel; T is f32, the only Float of four bytes.
             unsafe { transpose8(src.add(r * stride).cast(), stride, kc, dst.add(r).cast(), width) };
@@ -286,7 +288,7 @@ unsafe fn transpose8(src: *const f32, ss: usize, kc: usize, dst: *mut f32, ds: u
     for q in (0..kc).step_by(8).map(|q| q.min(kc - 8)) {
         // SAFETY: the caller's rows and panel.
         unsafe {
-            // Halves of rows i and i + 4 side by side, so that no lane has to be crossed later.
+            // Halves of rows i and i + 4 in one register, so that later steps stay within 128-bit lanes.
             let half = |i: usize, o: usize| {
                 let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * ss + q + o)));
                 _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * ss + q + o)))

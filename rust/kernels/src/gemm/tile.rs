@@ -1,22 +1,23 @@
-//! One tile of C: what it reads, where it goes.
+//! Computation of one tile of C: operands of the micro-kernel, and the store to C.
 
-use crate::gemm::kernel::{Beside, Kernel, Tile};
+use crate::gemm::kernel::{Kernel, SideWork, Tile};
 use crate::gemm::operands::{copy_short, Finish, ProductPart, Run, Target, MAX_WIDTH};
 use crate::types::Float;
 
-/// Where `one_tile` works: the runs of C that it asks for, and a buffer of a tile's size.
-pub struct Room<T> {
+/// Scratch of `one_tile`: the runs of C, and a buffer of the size of a tile.
+pub struct TileScratch<T> {
     runs: [Run<T>; MAX_WIDTH],
     count: usize,
     buf: *mut T,
 }
 
-impl<T> Room<T> {
+impl<T> TileScratch<T> {
     pub fn new(buf: *mut T) -> Self {
-        Room { runs: [const { Run { p: std::ptr::null_mut(), len: 0, step: 1 } }; MAX_WIDTH], count: 0, buf }
+        TileScratch { runs: [const { Run { p: std::ptr::null_mut(), len: 0, step: 1 } }; MAX_WIDTH], count: 0, buf }
     }
 
-    /// Where columns `j..j + cols` of the first row of C begin; null where they lie in pieces, which this remembers.
+    /// The address of columns `j..j + cols` of the first row of C, or null if they are not contiguous; then their runs
+    /// are stored.
     #[inline(always)]
     pub fn find(&mut self, c: &impl Target<T>, j: usize, cols: usize) -> *mut T {
         self.count = c.runs(j, cols, &mut self.runs);
@@ -28,7 +29,7 @@ impl<T> Room<T> {
     }
 }
 
-/// What the tiles of a panel of rows from `i` have in common: A, and how their elements are finished.
+/// The common part of the tiles of a panel of rows from `i`: A and the epilogue.
 #[inline(always)]
 pub fn row_tiles<T: Float>(x: &ProductPart, i: usize, (a, csa): (*const T, usize), finish: &Finish<T>) -> Tile<T> {
     let null = std::ptr::null();
@@ -47,14 +48,14 @@ pub fn row_tiles<T: Float>(x: &ProductPart, i: usize, (a, csa): (*const T, usize
         row_bias: if biased { finish.row_bias.wrapping_add(i) } else { null },
         col_bias: null,
         relu: x.last && finish.relu,
-        beside: Beside::nothing(),
+        side_work: SideWork::none(),
     }
 }
 
-/// Rows `i..i + rows`, columns `j..j + cols` of a part. C's rows are `rs` apart, the first is where `room` has found it.
+/// Rows `i..i + rows`, columns `j..j + cols` of a part. The rows of C are `rs` apart; `scratch` has found the first.
 ///
 /// # Safety
-/// Rows and columns and the operands' k lie within the matrices, and nothing else touches that part of C.
+/// Rows, columns and k lie within the matrices, and nothing else accesses that part of C.
 #[inline(always)]
 pub unsafe fn one_tile<T: Float>(
     x: &ProductPart,
@@ -64,7 +65,7 @@ pub unsafe fn one_tile<T: Float>(
     (j, cols): (usize, usize),
     (place, rs): (*mut T, usize),
     finish: &Finish<T>,
-    room: &Room<T>,
+    scratch: &TileScratch<T>,
 ) {
     tile.cols = cols;
     // SAFETY: the caller's tile.
@@ -73,8 +74,8 @@ pub unsafe fn one_tile<T: Float>(
             tile.col_bias = finish.col_bias.add(x.j + j);
         }
         if place.is_null() {
-            (tile.c, tile.rsc) = (room.buf, x.shape.width());
-            scattered(tile, f, rows, &room.runs[..room.count], i * rs, rs, room.buf);
+            (tile.c, tile.rsc) = (scratch.buf, x.shape.width());
+            scattered(tile, f, rows, &scratch.runs[..scratch.count], i * rs, rs, scratch.buf);
         } else {
             (tile.c, tile.rsc) = (place.add(i * rs), rs);
             f(tile);
@@ -82,7 +83,7 @@ pub unsafe fn one_tile<T: Float>(
     }
 }
 
-/// A tile whose columns are not consecutive in C: through a buffer.
+/// Computes a tile whose columns are not contiguous in C, through a buffer.
 unsafe fn scattered<T: Float>(
     tile: &Tile<T>,
     f: Kernel<T>,
@@ -105,7 +106,8 @@ unsafe fn scattered<T: Float>(
 /// Copies rows between a buffer and the runs of C: to C if `OUT`, else from there.
 ///
 /// # Safety
-/// The buffer holds `rows` rows, `rsc` apart; the runs of the first begin `row` elements on, those of the next `rs` later.
+/// The buffer holds `rows` rows, `rsc` apart; the runs of the first row begin at offset `row`, those of each next row
+/// `rs` later.
 #[inline(always)]
 pub unsafe fn between<T: Float, const OUT: bool>(
     tbuf: *mut T,

@@ -1,6 +1,6 @@
 //! Cross entropies of probabilities, of logits (through softmax) and of single logits (through a sigmoid), and their
-//! gradients. Hard labels are class numbers, soft labels a distribution. Axes are the middle of (outer, n, inner); a
-//! hard label and a loss belong to each (outer, inner).
+//! gradients. Hard labels are class numbers, soft labels a distribution. The class axis is the middle of (outer, n,
+//! inner); each (outer, inner) has a hard label and a loss.
 
 use crate::pool::SharedPtr;
 use crate::simd_fn;
@@ -22,7 +22,7 @@ macro_rules! label {
 }
 label!(i8 u8 i16 i32 i64);
 
-/// A label that names no class and is not the one to ignore.
+/// A label that is neither a class nor the ignored label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLabel {
     pub label: i64,
@@ -39,7 +39,7 @@ impl std::error::Error for BadLabel {}
 
 type Dims = (usize, usize, usize);
 
-/// Checks all labels, so that nothing is written where one is bad.
+/// Checks all labels before anything is written.
 fn check<L: Label>((outer, n, inner): Dims, labels: &[L], ignore: i64) -> Result<(), BadLabel> {
     assert!(labels.len() == outer * inner, "one label for each loss");
     match labels.iter().map(|l| l.class()).find(|&l| l != ignore && !(0..n as i64).contains(&l)) {
@@ -48,7 +48,7 @@ fn check<L: Label>((outer, n, inner): Dims, labels: &[L], ignore: i64) -> Result
     }
 }
 
-/// -log(p), infinities as +-1e20.
+/// -log(p), with infinities replaced by +-1e20.
 #[inline(always)]
 fn surprise<T: Float>(p: T) -> T {
     let big = T::from_f64(1e20);
@@ -57,7 +57,7 @@ fn surprise<T: Float>(p: T) -> T {
     T::ZERO - if l == T::from_f64(f64::NEG_INFINITY) { T::ZERO - big } else { l }
 }
 
-/// Calls `f(outer index, out part)` in parallel for parts of `each` elements, one for an outer index.
+/// Calls `f(outer index, part of out)` in parallel, with parts of `each` elements.
 fn outer<T: Float>(out: &mut [T], each: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if out.is_empty() {
         return;
@@ -247,7 +247,7 @@ simd_fn! {
     }
 }
 
-/// One over the number of labels that count, where asked.
+/// 1 / (number of labels that are not ignored) if `normalize`, else 1.
 fn scale<T: Float>(labels: &[T], ignore: i64, normalize: bool) -> T {
     if !normalize {
         return T::ONE;
@@ -257,8 +257,8 @@ fn scale<T: Float>(labels: &[T], ignore: i64, normalize: bool) -> T {
     T::ONE / T::from_f64((count as f64).max(1e-5))
 }
 
-/// `out = max(x, 0) - x * labels + log(1 + exp(-|x|))`; 0 where the label is `ignore`; over the number of labels that
-/// count if `normalize`.
+/// `out = max(x, 0) - x * labels + log(1 + exp(-|x|))`; 0 where the label is `ignore`; divided by the number of labels
+/// that are not ignored if `normalize`.
 pub fn sigmoid_cross_entropy<T: Float>(x: &[T], labels: &[T], ignore: i64, normalize: bool, out: &mut [T]) {
     assert!(labels.len() == x.len() && out.len() == x.len());
     let (skip, scale) = (T::from_f64(ignore as f64), scale(labels, ignore, normalize));

@@ -1,4 +1,4 @@
-//! Batch normalisation and its gradients. Variances are biased, computed around the mean.
+//! Batch normalisation and its gradients. Variances are biased, and computed around the mean.
 
 use crate::norm::lanes::{
     column_sums, plane_linear, plane_sums, row_linear, DoubleGradient, Gradient, Squares, Terms, Values, TERMS,
@@ -7,7 +7,7 @@ use crate::pool::SharedPtr;
 use crate::softmax::CHUNK;
 use crate::types::Float;
 
-/// A tensor seen as images of channels of pixels.
+/// A tensor as images of channels of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
     pub images: usize,
@@ -28,7 +28,7 @@ impl Channels {
     pub fn count(&self) -> usize {
         self.images * self.pixels
     }
-    /// Rows of one part of a sum over rows: a fixed number of parts, whatever the threads.
+    /// Rows of one part of a sum over rows; the number of parts does not depend on threads.
     fn part(&self) -> usize {
         (CHUNK / self.channels.max(1)).max(self.count().div_ceil(64)).max(1)
     }
@@ -72,7 +72,7 @@ impl Channels {
         out
     }
 
-    /// `out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3`, all of them by channel, of the first `inputs` inputs.
+    /// `out = (v0 - shift) * p0 + v1 * p1 + v2 * p2 + p3` with one factor per channel, for the first `inputs` inputs.
     pub(crate) fn linear<T: Float>(&self, v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let (c, n) = (self.channels, self.pixels);
         assert!(out.len() == self.len() && v.iter().all(|v| v.len() == out.len()), "sizes do not fit the channels");
@@ -100,7 +100,7 @@ fn each<T: Float>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
     (0..n).map(f).collect()
 }
 
-/// Mean and variance of each channel. Of nothing they are NaN.
+/// Mean and variance of each channel; NaN for channels without elements.
 pub fn batch_stats<T: Float>(d: &Channels, x: &[T], mean: &mut [T], var: &mut [T]) {
     let c = d.channels;
     assert!(x.len() == d.len() && mean.len() == c && var.len() == c, "sizes do not fit the channels");
@@ -127,11 +127,11 @@ pub fn batch_norm<T: Float>(d: &Channels, x: &[T], mean: &[T], inv: &[T], scale:
     d.linear([x; 3], 1, mean, [&p, &p, &p, &bias[..d.channels]], y);
 }
 
-/// Channels from which on they are dealt to threads one by one.
+/// Number of channels from which each channel is a chunk of its own.
 const MANY: usize = 16;
 
-/// `batch_stats`, then `batch_norm` by them, with the same bits; gives 1 / deviation. Where a core's cache holds a channel it
-/// is read from memory once, not three times.
+/// `batch_stats`, then `batch_norm` with these statistics, equal bit for bit; returns 1 / deviation. A channel that
+/// fits a core's cache is read from memory once instead of three times.
 #[allow(clippy::too_many_arguments)]
 pub fn batch_norm_train<T: Float>(
     d: &Channels,
@@ -165,7 +165,7 @@ pub fn batch_norm_train<T: Float>(
             let v = sum(plane_sums::<T, Squares>, m);
             let i = inverse_sqrt(v, epsilon);
             for (value, to) in [m, v, i].into_iter().zip(&out) {
-                // SAFETY: no other part has this channel.
+                // SAFETY: each channel belongs to one part.
                 unsafe { *to.get().add(ch) = value };
             }
             let a = i * scale[ch];
@@ -179,14 +179,14 @@ pub fn batch_norm_train<T: Float>(
     inv
 }
 
-/// Where `batch_norm_grad` puts its results.
+/// Results of `batch_norm_grad`.
 pub struct BatchNormGrad<'a, T> {
     pub dx: Option<&'a mut [T]>,
     pub dscale: Option<&'a mut [T]>,
     pub dbias: Option<&'a mut [T]>,
 }
 
-/// The gradient of batch normalisation. `global`: the statistics did not come from `x`.
+/// The gradient of batch normalisation. `global`: the statistics are constants, not those of `x`.
 pub fn batch_norm_grad<T: Float>(
     d: &Channels,
     x: &[T],
@@ -216,8 +216,8 @@ pub fn batch_norm_grad<T: Float>(
     }
 }
 
-/// The gradient by `x` of a batch of `count` elements a channel, of which `x` may be a part: `sum` and `product` are the
-/// whole batch's sums of the gradient and of the gradient times what was normalised.
+/// The gradient with respect to `x` of a batch of `count` elements per channel, of which `x` may be a part: `sum` and
+/// `product` are the sums of dy and dy * xhat over the whole batch.
 #[allow(clippy::too_many_arguments)]
 pub fn batch_norm_dx<T: Float>(
     d: &Channels,
@@ -236,8 +236,8 @@ pub fn batch_norm_dx<T: Float>(
     d.linear([x, dy, dy], 2, mean, [&p0, &a, &a, &p3], dx);
 }
 
-/// What flows into the double gradient of batch normalisation, besides `x` and `dy`: the gradients of `dx`, `dscale`
-/// and `dbias`, zeros where there is none.
+/// Inputs of the double gradient of batch normalisation: the gradients of `dx`, `dscale` and `dbias`; zeros if there is
+/// none.
 #[derive(Clone, Copy)]
 pub struct BatchNormSeeds<'a, T> {
     pub ddx: &'a [T],
@@ -266,7 +266,7 @@ pub fn batch_norm_double_grad<T: Float>(
     // Means of dy, dy * xhat, ddx, ddx * xhat, ddx * dy.
     let m = |k: usize, c: usize| sums[k][c] / n;
     let zeros = vec![T::ZERO; c];
-    // The mean of ddx * (dy - its projections): zero mean and no part along xhat, where statistics are the batch's.
+    // The mean of ddx * dy, with the projections of dy on 1 and xhat removed if the statistics are the batch's.
     let inner = |c: usize| {
         if global {
             m(4, c)

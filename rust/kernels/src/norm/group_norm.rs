@@ -1,12 +1,11 @@
-//! Normalisation over groups of channels of each image, of the parts that batch normalisation is made of: to those each
-//! channel of each image is a channel of its own.
+//! Group normalisation, built on the passes of batch normalisation: each channel of each image is one channel there.
 
 use crate::norm::batch_norm::{batch_norm, batch_stats, inverse_sqrt, BatchNormGrad, Channels};
 use crate::norm::lanes::Gradient;
 use crate::types::Float;
 use std::ops::Range;
 
-/// A tensor seen as images of groups of channels of pixels.
+/// A tensor as images of groups of channels of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub images: usize,
@@ -32,7 +31,8 @@ impl Groups {
         (self.width * self.pixels) as f64
     }
 
-    /// What is computed at once, its elements and its channels: all images, or, where pixels lie between their channels, one.
+    /// The parts that are computed at once, with their elements and channels: all images, or one image at a time with
+    /// channels last.
     fn parts(&self) -> impl Iterator<Item = (Channels, Range<usize>, Range<usize>)> {
         let (times, of, pixels, last) =
             if self.last { (self.images, 1, self.pixels, true) } else { (1, self.images, self.pixels, false) };
@@ -41,17 +41,17 @@ impl Groups {
         (0..times).map(move |i| (d, i * d.len()..(i + 1) * d.len(), i * channels..(i + 1) * channels))
     }
 
-    /// One value a group, for each channel of each image.
+    /// Repeats one value per group for each channel of each image.
     fn spread<T: Copy>(&self, of: &[T]) -> Vec<T> {
         of.iter().flat_map(|&v| std::iter::repeat_n(v, self.width)).collect()
     }
 
-    /// The sum over the channels of a group, for each group of each image.
+    /// Sums over the channels of each group of each image.
     fn gather<T: Float>(&self, of: &[T]) -> Vec<f64> {
         of.chunks_exact(self.width.max(1)).map(|c| c.iter().map(|v| v.to_f64()).sum()).collect()
     }
 
-    /// Mean and biased variance of each group of each image; of nothing they are NaN.
+    /// Mean and biased variance of each group of each image; NaN for groups without elements.
     fn stats<T: Float>(&self, x: &[T], mean: &mut [T], var: &mut [T]) {
         if !self.last {
             let channels = self.images * self.groups;
@@ -72,14 +72,14 @@ impl Groups {
                 each.iter().map(|e| f(e.map(|v| v.to_f64()))).sum::<f64>() / self.width as f64
             };
             let middle = over(&|[m, _]| m);
-            // Within the channels, and between them.
+            // The variance within channels plus the variance between them.
             (*m, *v) = (T::from_f64(middle), T::from_f64(over(&|[m, v]| v + (m - middle) * (m - middle))));
         }
     }
 }
 
-/// `y` = what is normalised, times `scale`, plus `bias` (one value a channel); `mean` and `var` get the statistics of each
-/// group of each image.
+/// `y = xhat * scale + bias` (one value per channel); writes the statistics of each group of each image to `mean` and
+/// `var`.
 pub fn group_norm<T: Float>(
     g: &Groups,
     x: &[T],
@@ -107,7 +107,7 @@ pub fn group_norm<T: Float>(
     }
 }
 
-/// The gradient of `group_norm` from its output: what was normalised is (y - bias) / scale, or 0 where scale is.
+/// The gradient of `group_norm` from its output: xhat is (y - bias) / scale, or 0 where scale is 0.
 pub fn group_norm_grad<T: Float>(
     g: &Groups,
     y: &[T],

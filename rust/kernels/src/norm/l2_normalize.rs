@@ -1,12 +1,12 @@
-//! Vectors along one axis divided by their length, sqrt(sum of squares + epsilon), and the gradient. The axis is the
-//! middle of (outer, n, inner).
+//! L2 normalisation along one axis: vectors divided by sqrt(sum of squares + epsilon), and the gradient. The axis is
+//! the middle of (outer, n, inner).
 
 use crate::pool::{self, Shared};
 use crate::simd_fn;
 use crate::softmax::{lane_sum, CHUNK, W};
 use crate::types::Float;
 
-/// Columns that are computed side by side where the axis is not the last.
+/// Columns that are computed together where the axis is not the last.
 const COLUMNS: usize = 256;
 
 simd_fn! {
@@ -56,8 +56,8 @@ simd_fn! {
     }
 }
 
-/// Calls `f(first, columns, count)` for groups of vectors: the first element of the first vector, the range of their
-/// numbers, and how many elements from `first` on reach to the last vector's end.
+/// Calls `f(first, columns, count)` for groups of vectors: the first element of the first vector, the indices of the
+/// vectors, and the number of elements from `first` to the end of the last vector.
 fn over((outer, n, inner): (usize, usize, usize), f: impl Fn(usize, std::ops::Range<usize>, usize) + Sync) {
     let width = inner.min(COLUMNS);
     let strips = inner.div_ceil(width.max(1));
@@ -71,7 +71,7 @@ fn over((outer, n, inner): (usize, usize, usize), f: impl Fn(usize, std::ops::Ra
     });
 }
 
-/// `y = x / norm`, `norm` = sqrt(sum of squares + epsilon), one of each vector.
+/// `y = x / norm` with `norm = sqrt(sum of squares + epsilon)`, one per vector.
 pub fn normalize<T: Float>(extents: (usize, usize, usize), epsilon: T, x: &[T], y: &mut [T], norm: &mut [T]) {
     let (outer, n, inner) = extents;
     assert!(x.len() == outer * n * inner && y.len() == x.len() && norm.len() == outer * inner);
@@ -81,7 +81,7 @@ pub fn normalize<T: Float>(extents: (usize, usize, usize), epsilon: T, x: &[T], 
     let (y, norm) = (Shared::new(y), Shared::new(norm));
     over(extents, |first, columns, reach| {
         let count = columns.len();
-        // SAFETY: every group has vectors, and so columns, of its own.
+        // SAFETY: vectors of different groups are disjoint.
         let norm = unsafe { norm.part(columns) };
         let x = &x[first..first + reach];
         dots(x, x, inner, norm);
@@ -112,7 +112,7 @@ pub fn normalize_grad<T: Float>(extents: (usize, usize, usize), x: &[T], norm: &
         let step = if inner == 1 { reach } else { inner };
         for (k, (x, dy)) in x.chunks(step).zip(dy.chunks(step)).enumerate() {
             let (at, len) = (first + k * step, if inner == 1 { reach } else { count });
-            // SAFETY: every group has vectors of its own.
+            // SAFETY: vectors of different groups are disjoint.
             grad_row(&x[..len], &dy[..len], sums, norm, unsafe { dx.part(at..at + len) });
         }
     });

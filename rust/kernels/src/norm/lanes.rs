@@ -1,4 +1,4 @@
-//! What the normalisations are made of: sums over a plane, sums down the columns of rows, and linear combinations.
+//! Passes that normalisations share: sums over a plane, sums down columns, and linear combinations.
 #![allow(clippy::needless_range_loop)] // registers are counted, not iterated
 
 use crate::simd_fn;
@@ -6,10 +6,11 @@ use crate::softmax::{lane_sum, W};
 use crate::types::{Float, Number, Vector};
 use std::marker::PhantomData;
 
-/// Most sums that are formed in one pass.
+/// Largest number of sums in one pass.
 pub const TERMS: usize = 5;
 
-/// What is summed: `K` terms of elements of up to three inputs, given their channels' mean and 1 / deviation.
+/// The terms of a sum: up to `TERMS` terms of elements of up to three inputs, and their channel's mean and 1 /
+/// deviation.
 pub trait Terms: 'static {
     const K: usize;
     /// # Safety
@@ -80,7 +81,7 @@ pub unsafe fn read<V: Vector>(p: *const V::T, n: usize) -> V {
     }
 }
 
-/// `v`'s first `n <= L` elements to `p`.
+/// Stores the first `n <= L` elements of `v` to `p`.
 #[inline(always)]
 pub unsafe fn write<V: Vector>(v: V, p: *mut V::T, n: usize) {
     // SAFETY: the caller's.
@@ -93,21 +94,21 @@ pub unsafe fn write<V: Vector>(v: V, p: *mut V::T, n: usize) {
     }
 }
 
-/// What `lane_sums` adds up. (Not a closure, which is not sure to be inlined into a function of the instruction set.)
+/// The summands of `lane_sums`. (A closure might not be inlined into a function with the target features.)
 pub trait Adds<V: Vector, const K: usize> {
-    /// Adds elements `i..i + len`, no more than a vector of them.
+    /// Adds elements `i..i + len`, at most one vector.
     ///
     /// # Safety
-    /// As for `Vector`; the elements are there.
+    /// As for `Vector`; the elements are readable.
     unsafe fn add(&self, sums: [V; K], i: usize, len: usize) -> [V; K];
 }
 
-/// `K` sums over `n` elements in W lanes, whatever the vectors.
+/// `K` sums over `n` elements in W lanes, for every width of vectors.
 #[inline(always)]
 pub unsafe fn lane_sums<V: Vector, const K: usize>(n: usize, of: impl Adds<V, K>) -> [V::T; K] {
     // SAFETY: the caller's instruction set and elements.
     unsafe {
-        // By vectors, of which W elements take W / 2 at most.
+        // One accumulator per vector: W elements are at most W / 2 vectors.
         let mut sums = [[V::zero(); K]; W / 2];
         let head = n / W * W;
         for i in (0..head).step_by(W) {
@@ -115,14 +116,14 @@ pub unsafe fn lane_sums<V: Vector, const K: usize>(n: usize, of: impl Adds<V, K>
                 sums[j] = of.add(sums[j], i + j * V::L, V::L);
             }
         }
-        // Vectors are numbered by constants, so that they stay in registers.
+        // Constant indices keep the vectors in registers.
         for j in 0..W / V::L {
             let from = head + j * V::L;
             if from < n {
                 let len = V::L.min(n - from);
                 let more = of.add(sums[j], from, len);
                 for k in 0..K {
-                    // Lanes after the last element keep what they had.
+                    // Lanes after the last element stay unchanged.
                     let mut lanes = [V::T::ZERO; W];
                     sums[j][k].store(lanes.as_mut_ptr());
                     more[k].store_n(lanes.as_mut_ptr(), len);
@@ -164,7 +165,7 @@ impl<V: Vector, F: Terms> Adds<V, TERMS> for Plane<V, F> {
     }
 }
 
-/// The terms summed over slices of one channel.
+/// Sums of the terms over slices of one channel.
 pub fn plane_sums<T: Float, F: Terms>(v: [&[T]; 3], mean: T, inv: T) -> [T; TERMS] {
     let n = v[0].len();
     assert!(v.iter().all(|v| v.len() == n), "inputs of a channel are equally long");
@@ -176,7 +177,7 @@ crate::by_level! {
     unsafe fn plane<T; F: Terms>(v: [*const T; 3], n: usize, mean: T, inv: T) -> [T; TERMS] = plane_body
 }
 
-/// The same for `n` elements by pointers, at the vector's level.
+/// As `plane_sums`, for `n` elements by pointers, at the level of the vector.
 #[inline(always)]
 pub unsafe fn plane_body<V: Vector, F: Terms>(v: [*const V::T; 3], n: usize, mean: V::T, inv: V::T) -> [V::T; TERMS] {
     // SAFETY: `n` elements each, by the caller.
@@ -186,7 +187,7 @@ pub unsafe fn plane_body<V: Vector, F: Terms>(v: [*const V::T; 3], n: usize, mea
     }
 }
 
-/// `acc[k * channels + c]` += term k of each row's element c.
+/// `acc[k * channels + c]` += the sum over rows of term k of element c.
 pub fn column_sums<T: Float, F: Terms>(v: [&[T]; 3], mean: &[T], inv: &[T], acc: &mut [T]) {
     let n = mean.len();
     assert!(v.iter().all(|x| x.len() == v[0].len()), "inputs are equally long");
@@ -211,7 +212,7 @@ crate::by_level! {
 
 #[inline(always)]
 unsafe fn columns_body<V: Vector, F: Terms>(of: Columns<V::T>, acc: *mut V::T) {
-    // Two vectors of columns at a time, whose sums stay in registers.
+    // Two vectors of columns at a time: their sums stay in registers.
     let head = of.n / (2 * V::L) * (2 * V::L);
     // SAFETY: columns of the caller's.
     unsafe {
@@ -225,7 +226,7 @@ unsafe fn columns_body<V: Vector, F: Terms>(of: Columns<V::T>, acc: *mut V::T) {
     }
 }
 
-/// The sums of two vectors of columns, the first from column `i` on, of so many columns each.
+/// The sums of two vectors of columns from column `i`, with the given numbers of columns.
 #[inline(always)]
 unsafe fn two_columns<V: Vector, F: Terms>(of: &Columns<V::T>, acc: *mut V::T, i: usize, lens: [usize; 2]) {
     let (at, [a, b, c], [mean, inv]) = ([i, i + lens[0]], of.v, of.stats);
@@ -280,7 +281,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// The same for rows of channels; `p[k]` has one factor a channel.
+    /// The same for rows of channels; `p[k]` has one factor per channel.
     pub fn row_linear[T: Float](v: [&[T]; 3], inputs: usize, shift: &[T], p: [&[T]; 4], out: &mut [T]) {
         let n = shift.len();
         for (r, out) in out.chunks_exact_mut(n).enumerate() {

@@ -1,4 +1,4 @@
-//! Layer normalisation and its gradient. Variances are biased, computed around the mean.
+//! Layer normalisation and its gradient. Variances are biased, and computed around the mean.
 
 use crate::norm::batch_norm::{inverse_deviation, inverse_sqrt};
 use crate::norm::lanes::{lane_sums, plane_body, read, write, Adds, Values};
@@ -6,13 +6,13 @@ use crate::pool::SharedPtr;
 use crate::softmax::CHUNK;
 use crate::types::{Float, Number, Vector};
 
-/// NormRows of `n` elements that are normalised: what is read.
+/// The inputs of a normalisation: rows of `n` elements, scale and bias.
 #[derive(Clone, Copy)]
 struct NormRows<T> {
     x: *const T,
     rows: usize,
     n: usize,
-    /// Null where there is none.
+    /// Null if there is none.
     scale: *const T,
     bias: *const T,
 }
@@ -28,7 +28,7 @@ crate::by_level! {
     unsafe fn layer_rows<T>(r: NormRows<T>, epsilon: T, out: [*mut T; 3]) = layer_rows_body
 }
 
-/// The squares of a row's elements around a mean, each added in one rounding.
+/// Sums the squares of a row's elements around a mean, each by one fused multiply-add.
 struct Squares<V: Vector>(*const V::T, V);
 
 impl<V: Vector> Adds<V, 1> for Squares<V> {
@@ -65,7 +65,7 @@ unsafe fn layer_rows_body<V: Vector>(r: NormRows<V::T>, epsilon: V::T, [y, mean,
     }
 }
 
-/// Elements `i..i + len` of a row, of the statistics mean and 1 / deviation.
+/// Normalises elements `i..i + len` of a row by mean and 1 / deviation.
 #[inline(always)]
 unsafe fn normalised<V: Vector>(
     r: &NormRows<V::T>,
@@ -87,7 +87,7 @@ unsafe fn normalised<V: Vector>(
     }
 }
 
-/// Normalises `outer` rows of `n` elements; `mean` and `var` get each row's statistics.
+/// Normalises `outer` rows of `n` elements; writes each row's statistics to `mean` and `var`.
 pub fn layer_norm<T: Float>(
     (outer, n): (usize, usize),
     x: &[T],
@@ -115,19 +115,19 @@ pub fn layer_norm<T: Float>(
 }
 
 crate::by_level! {
-    /// `dx` may be null; `sums` are dscale and dbias of these rows, added to.
+    /// `dx` may be null; dscale and dbias of these rows are added to `sums`.
     unsafe fn layer_grad_rows<T>(r: NormRows<T>, dy: *const T, stats: [*const T; 2], dx: *mut T, sums: *mut T) =
         layer_grad_rows_body
 }
 
-/// A row of the gradient.
+/// The gradient of one row.
 struct GradRow<V: Vector> {
     x: *const V::T,
     dy: *const V::T,
     scale: *const V::T,
     mean: V,
     inv: V,
-    /// dscale, and dbias after it.
+    /// dscale, followed by dbias.
     sums: *mut V::T,
     n: usize,
 }
@@ -161,7 +161,7 @@ impl<V: Vector> GradRow<V> {
     }
 }
 
-/// The sums of dy * scale, and of that along what was normalised; dscale and dbias on the way.
+/// Sums dy * scale and dy * scale * xhat, and accumulates dscale and dbias in the same pass.
 impl<V: Vector> Adds<V, 2> for &GradRow<V> {
     #[inline(always)]
     unsafe fn add(&self, [plain, along]: [V; 2], i: usize, len: usize) -> [V; 2] {
@@ -224,7 +224,7 @@ pub fn layer_norm_grad<T: Float>(
     assert!(x.len() == outer * n && dy.len() == x.len() && mean.len() == outer && var.len() == outer);
     assert!(dx.as_ref().is_none_or(|d| d.len() == x.len()) && scale.is_none_or(|s| s.len() == n));
     let inv = inverse_deviation(var, epsilon);
-    // A fixed number of parts, whatever the threads; their sums are added in order.
+    // A number of parts that does not depend on threads; their sums are added in order.
     let per = (CHUNK / n.max(1)).max(outer.div_ceil(32)).max(1);
     let parts = outer.div_ceil(per);
     let mut sums = vec![T::ZERO; parts.max(1) * 2 * n];
@@ -237,7 +237,7 @@ pub fn layer_norm_grad<T: Float>(
             let dx = to.map_or(std::ptr::null_mut(), |d| d.get().wrapping_add(r.start));
             let of = NormRows::new(&x[r.clone()], n, scale, None);
             let stats = [mean, &inv].map(|s| s[rows.clone()].as_ptr());
-            // SAFETY: parts are disjoint rows of dx, and `sums` has two rows of their length.
+            // SAFETY: parts are disjoint rows of dx, and `sums` has two rows of `n` elements.
             unsafe { layer_grad_rows(of, dy[r].as_ptr(), stats, dx, sums.as_mut_ptr()) };
         });
     }

@@ -1,6 +1,6 @@
-//! Updates of parameters by their gradients: one pass over parameter, gradient and states, in place.
+//! Optimizer updates of parameters: one pass over parameter, gradient and states, in place.
 //!
-//! A rule says what happens to one run of elements; dense, sparse and lazy updates are written once for all rules.
+//! A rule updates one run of elements; dense, sparse and lazy updates are generic over rules.
 
 pub mod rules;
 
@@ -12,10 +12,10 @@ use std::ops::Range;
 
 /// Elements of one part of a parallel pass.
 pub(crate) const CHUNK: usize = 1 << 14;
-/// So many rows before it is written a row is asked for.
+/// Rows by which sparse updates prefetch ahead.
 const AHEAD: usize = 8;
 
-/// A type in which parameters, gradients and states are stored, computed with in `T`.
+/// A storage type of parameters, gradients and states; updates are computed in `T`.
 pub trait Stored<T>: Copy + Send + Sync + 'static {
     fn wide(self) -> T;
     fn narrow(v: T) -> Self;
@@ -37,9 +37,9 @@ stored! {
     bf16 as f32: v => v.to_f32(), n => bf16::from_f32(n);
 }
 
-/// How one optimizer changes a parameter and its states.
+/// The update of a parameter and its states by one optimizer.
 pub trait Rule<T>: Copy + Send + Sync {
-    /// Updates a run of elements; no gradient stands for zeros. As many states as the rule has.
+    /// Updates a run of elements. A missing gradient is zero. `states` has the states of the rule.
     fn update<const FMA: bool, M: Stored<T>, G: Stored<T>>(
         &self,
         grad: Option<&[G]>,
@@ -48,8 +48,8 @@ pub trait Rule<T>: Copy + Send + Sync {
     );
 }
 
-/// The loop of a rule: `|g, p| new p`, in which each state stands for its element. It stands in a function whose
-/// arguments are the slices, so that the compiler knows them apart; a closure would not be compiled with the vector
+/// The loop of a rule: `|g, p| new p`, where each state names its element. The loop is in a function with the slices as
+/// arguments, so that the compiler knows that they do not alias; a closure would be compiled without the vector
 /// instructions of its caller.
 macro_rules! each {
     ($grad:ident, $param:ident, [$($s:ident),*], |$g:ident, $p:ident| $body:expr) => {{
@@ -101,7 +101,7 @@ pub struct Momentum<T> {
     pub mu: T,
     pub scale: T,
     pub decay: T,
-    /// The step looks ahead: param -= rate * (g + mu * velocity).
+    /// Nesterov momentum: param -= rate * (g + mu * velocity).
     pub nesterov: bool,
 }
 
@@ -136,22 +136,22 @@ fn momentum_run<const FMA: bool, T: Float, M: Stored<T>, G: Stored<T>>(
     });
 }
 
-/// The moments of the gradient and of its square; `rate` and `epsilon` come corrected for the number of steps.
+/// Adam; `rate` and `epsilon` are corrected for the number of steps.
 #[derive(Clone, Copy)]
 pub struct Adam<T> {
     pub beta1: T,
     pub beta2: T,
     pub rate: T,
     pub epsilon: T,
-    /// That of rows without a gradient.
+    /// Epsilon of rows without a gradient.
     pub idle_epsilon: T,
-    /// What the parameter is multiplied by before its step.
+    /// Factor of the parameter before its step (decoupled weight decay).
     pub keep: T,
 }
 
 impl<T: Float> Adam<T> {
-    /// From the powers of the betas so far: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). GradientRows
-    /// without a gradient have the plain epsilon, as in Paddle's CPU kernel.
+    /// With the powers beta1^t and beta2^t: rate * sqrt(1 - beta2^t) / (1 - beta1^t), epsilon * sqrt(1 - beta2^t). Rows
+    /// without a gradient use the uncorrected epsilon, as in Paddle's CPU kernel.
     pub fn new(rate: f64, (beta1, beta2): (f64, f64), epsilon: f64, powers: (f64, f64)) -> Adam<T> {
         let t = T::from_f64;
         let left = (T::ONE - t(powers.1)).sqrt();
@@ -210,10 +210,10 @@ simd_fn! {
     }
 }
 
-/// The most states that a rule may have.
+/// Largest number of states of a rule.
 pub const STATES: usize = 4;
 
-/// Parameter and states, of which threads write different parts.
+/// Parameter and states; threads write disjoint parts.
 struct Table<M> {
     param: Shared<M>,
     states: [Shared<M>; STATES],
@@ -237,14 +237,14 @@ impl<M: Copy> Table<M> {
         M: Stored<T>,
     {
         let of = |k: usize| if k < self.count { r.clone() } else { 0..0 };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         let (param, mut states): (&mut [M], [&mut [M]; STATES]) =
             unsafe { (self.param.part(r.clone()), std::array::from_fn(|k| self.states[k].part(of(k)))) };
         one_run::<T, M, G, R>(rule, grad, param, &mut states[..self.count]);
     }
 }
 
-/// Updates the whole parameter. Panics where lengths differ.
+/// Updates the whole parameter. Panics if lengths differ.
 pub fn dense<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     rule: R,
     grad: &[G],
@@ -260,7 +260,7 @@ pub fn dense<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     pool::ranges(grad.len(), CHUNK, |r| unsafe { table.run(rule, Some(&grad[r.clone()]), r) });
 }
 
-/// Updates the whole parameter by its states alone. Panics where lengths differ.
+/// Updates the whole parameter with a zero gradient. Panics if lengths differ.
 pub fn idle<T: Float, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states: &mut [&mut [M]]) {
     let n = param.len();
     let table = Table::new(param, states);
@@ -268,7 +268,7 @@ pub fn idle<T: Float, M: Stored<T>, R: Rule<T>>(rule: R, param: &mut [M], states
     pool::ranges(n, CHUNK, |r| unsafe { table.run::<T, M, R>(rule, None, r) });
 }
 
-/// The rows of a gradient: row `rows[i]` of the parameter gets `grad[i * width..]`; other rows have none.
+/// The rows of a gradient: row `rows[i]` of the parameter has gradient `grad[i * width..]`; other rows have none.
 struct GradientRows<'a, G> {
     rows: &'a [i64],
     grad: &'a [G],
@@ -281,8 +281,8 @@ impl<G> GradientRows<'_, G> {
     }
 }
 
-/// Updates by rows that are strictly ascending and lie within the parameter (else it panics). `lazy`: the other rows
-/// stay as they are; otherwise their gradient is zero, which moves them by their states.
+/// Updates by the gradients of some rows. Panics unless rows are strictly ascending and within the parameter. `lazy`:
+/// other rows stay unchanged; otherwise they are updated with a zero gradient.
 pub fn sparse<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     rule: R,
     rows: &[i64],
@@ -302,7 +302,7 @@ pub fn sparse<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
     let from = GradientRows { rows, grad, width };
     let table = Table::new(param, states);
     let grain = (CHUNK / width).max(1);
-    // SAFETY: rows are distinct, and every row belongs to one chunk.
+    // SAFETY: rows are distinct, and each belongs to one chunk.
     let run = |r: Range<usize>, grad: Option<&[G]>| unsafe { table.run(rule, grad, r) };
     if lazy {
         return pool::ranges(rows.len(), grain, |r| {
@@ -330,17 +330,17 @@ pub fn sparse<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
 }
 
 simd_fn! {
-    /// The rows of one owner out of `owners`, in their order.
+    /// Updates the rows of one owner out of `owners`, in order.
     fn sgd_rows_of[T: Float, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
         param: &Shared<M>) {
         for (i, (&row, grad)) in rows.iter().zip(grad.chunks_exact(width)).enumerate() {
-            // GradientRows lie anywhere: those that come soon are on their way already.
+            // Rows are in random order: the next ones are prefetched.
             if let Some(&soon) = rows.get(i + AHEAD) {
                 param.prefetch((soon as usize).wrapping_mul(width), width);
             }
             if row & (owners - 1) == owner {
                 let at = row as usize * width;
-                // SAFETY: a row has one owner, and parts of one owner do not live together.
+                // SAFETY: a row has one owner, and parts of one owner do not exist at the same time.
                 let param = unsafe { param.part(at..at + width) };
                 Sgd { rate }.update::<FMA, M, M>(Some(grad), param, &mut []);
             }
@@ -348,19 +348,20 @@ simd_fn! {
     }
 }
 
-/// param[rows[i]] -= rate * grad[i]; rows come in any order and may repeat. Panics for a row outside the parameter.
+/// param[rows[i]] -= rate * grad[i]; rows are in any order and may repeat. Panics if a row is outside the parameter.
 pub fn sgd_rows<T: Float, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param: &mut [M]) {
     if rows.is_empty() || grad.is_empty() {
         return;
     }
     let width = grad.len() / rows.len();
-    // Who owns a row adds what comes to it in order, so no result depends on how many there are. Each reads all numbers of rows.
+    // The owner of a row applies its updates in order, so that results do not depend on the number of owners. Each
+    // owner reads all row indices.
     let owners: usize = if grad.len() > 4 * CHUNK && pool::threads() > 1 { 8 } else { 1 };
     let shared = Shared::new(param);
     pool::chunks(owners, |k| sgd_rows_of::<T, M>(rate, rows, grad, width, k as i64, owners as i64, &shared));
 }
 
-/// Copies a master parameter to the narrow one.
+/// Copies a master parameter to its narrow type.
 pub fn narrow<T: Float, M: Stored<T>, P: Stored<T>>(from: &[M], to: &mut [P]) {
     assert_eq!(from.len(), to.len());
     pool::parts(to, CHUNK, |at, to| {
@@ -368,7 +369,7 @@ pub fn narrow<T: Float, M: Stored<T>, P: Stored<T>>(from: &[M], to: &mut [P]) {
     });
 }
 
-/// The distinct rows in ascending order, and for each given row its place among them. GradientRows must lie in `0..height`.
+/// The distinct rows in ascending order, and the index of each given row among them. Rows must be in `0..height`.
 pub fn distinct(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
     if height / 64 <= 4 * rows.len() + 1024 {
         return distinct_by_bits(rows, height);
@@ -380,7 +381,7 @@ pub fn distinct(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
     (sorted, place)
 }
 
-/// One bit a row, and the number of bits before each word.
+/// As `distinct`, by a bitmap of rows and the number of bits before each word.
 fn distinct_by_bits(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
     let mut bits = vec![0u64; height.div_ceil(64)];
     for &r in rows {
@@ -409,7 +410,7 @@ fn distinct_by_bits(rows: &[i64], height: usize) -> (Vec<i64>, Vec<u32>) {
     (sorted, place.collect())
 }
 
-/// out[place[i]] = the sum of the values of that place, added in order. Every row of `out` has a value.
+/// out[r] = the sum of the rows `values[i]` with place[i] = r, added in order. Every r occurs in `place`.
 pub fn sum_rows<T: Copy + Send + Sync + std::ops::AddAssign>(place: &[u32], values: &[T], width: usize, out: &mut [T]) {
     if width == 0 {
         return;

@@ -1,12 +1,12 @@
-//! The rules of further optimizers: what each does to one element of a parameter and its states.
+//! Update rules of optimizers other than SGD, Momentum and Adam.
 
 use crate::optimizer::{each, Rule, Stored, CHUNK};
 use crate::pool;
 use crate::simd_fn;
 use crate::types::Float;
 
-/// Declares a rule: its numbers, its states, and the new parameter from gradient and parameter. A state stands for its
-/// element, to be read with `wide` and written with `M::narrow`.
+/// Declares a rule: hyperparameters, states, and the new parameter as a function of gradient and parameter. A state
+/// names its element, which is read with `wide` and written with `M::narrow`.
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $field:ident: $ty:ty),* $(,)? } [$($state:ident),*],
         |$g:ident, $p:ident| $body:expr;)*) => {$(
@@ -24,7 +24,7 @@ macro_rules! rules {
                 param: &mut [M],
                 states: &mut [&mut [M]],
             ) {
-                // The slices are arguments, so that the compiler knows them apart.
+                // The slices are arguments, so that the compiler knows that they do not alias.
                 #[inline(always)]
                 fn run<T: Float, M: Stored<T>, G: Stored<T>>(
                     rule: $name<T>,
@@ -64,21 +64,21 @@ fn sign<T: Float>(v: T) -> T {
 }
 
 rules! {
-    /// The step is divided by the root of the sum of all squares so far.
+    /// Adagrad: the step is divided by the square root of the sum of all squared gradients.
     Adagrad { rate: T, epsilon: T } [squares], |g, p| {
         let s = squares.wide() + g * g;
         *squares = M::narrow(s);
         p - rate * g / (s.sqrt() + epsilon)
     };
 
-    /// Adagrad with a running mean of the squares.
+    /// Adagrad with a running mean of squared gradients.
     DecayedAdagrad { rate: T, decay: T, epsilon: T } [squares], |g, p| {
         let s = decay * squares.wide() + (T::ONE - decay) * g * g;
         *squares = M::narrow(s);
         p - rate * g / (s.sqrt() + epsilon)
     };
 
-    /// Steps as large as the former ones were, by running means of squares of gradients and steps.
+    /// Adadelta: the step is scaled by the ratio of running means of squared steps and squared gradients.
     Adadelta { rho: T, epsilon: T } [gradients, steps], |g, p| {
         let s = rho * gradients.wide() + (T::ONE - rho) * g * g;
         *gradients = M::narrow(s);
@@ -88,7 +88,7 @@ rules! {
         p - step
     };
 
-    /// Adam with the greatest of the decayed gradients; `rate` comes corrected for the number of steps.
+    /// Adamax: Adam with the infinity norm of decayed gradients; `rate` is corrected for the number of steps.
     Adamax { rate: T, beta1: T, beta2: T, epsilon: T } [mean, greatest], |g, p| {
         let m = beta1 * mean.wide() + (T::ONE - beta1) * g;
         *mean = M::narrow(m);
@@ -97,7 +97,7 @@ rules! {
         p - rate * (m / n)
     };
 
-    /// The gradient over the root of the running mean of its square, with momentum.
+    /// RMSProp: the gradient divided by the square root of the running mean of its square, with momentum.
     RmsProp { rate: T, rho: T, epsilon: T, mu: T } [squares, momentum], |g, p| {
         let s = rho * squares.wide() + (T::ONE - rho) * g * g;
         *squares = M::narrow(s);
@@ -106,7 +106,7 @@ rules! {
         p - m
     };
 
-    /// RmsProp by the variance: the squared running mean is subtracted.
+    /// Centered RMSProp: the running mean of the gradient is squared and subtracted.
     CenteredRmsProp { rate: T, rho: T, epsilon: T, mu: T } [squares, momentum, mean], |g, p| {
         let s = rho * squares.wide() + (T::ONE - rho) * g * g;
         *squares = M::narrow(s);
@@ -117,7 +117,7 @@ rules! {
         p - m
     };
 
-    /// Follow the regularised leader. `square_root`: the power is -0.5.
+    /// FTRL (follow the regularised leader). `square_root`: the power is -0.5.
     Ftrl { rate: T, l1: T, l2: T, power: T, square_root: bool } [squares, linear], |g, p| {
         let before = squares.wide();
         let s = before + g * g;
@@ -143,24 +143,24 @@ rules! {
         proximal(p - rate * g / s.sqrt(), rate, l1, l2)
     };
 
-    /// Momentum whose rate comes adapted to the parameter, with weight decay.
+    /// LARS: momentum with a rate adapted to the parameter, and weight decay.
     Lars { rate: T, mu: T, decay: T } [velocity], |g, p| {
         let v = mu * velocity.wide() + rate * (g + decay * p);
         *velocity = M::narrow(v);
         p - v
     };
 
-    /// The gradient divided by `scale`, plus noise.
+    /// SGD on the gradient divided by `scale` plus noise (differential privacy).
     Noisy { rate: T, scale: T, noise: T } [], |g, p| p - rate * (g / scale + noise);
 
-    /// The moments of Adam; the parameter stays.
+    /// Updates the moments of Adam only.
     Moments { beta1: T, beta2: T } [first, second], |g, p| {
         *first = M::narrow(beta1 * first.wide() + (T::ONE - beta1) * g);
         *second = M::narrow(beta2 * second.wide() + (T::ONE - beta2) * g * g);
         p
     };
 
-    /// The step along [`Lamb::direction`]; it reads no gradient.
+    /// LAMB: the step along [`Lamb::direction`]; the gradient is not read.
     Lamb {
         rate: T,
         /// 1 - beta^t of both moments.
@@ -181,13 +181,13 @@ fn proximal<T: Float>(p: T, rate: T, l1: T, l2: T) -> T {
 }
 
 impl<T: Float> Lamb<T> {
-    /// Adam's unbiased step with the weights' decay.
+    /// The bias-corrected step of Adam plus weight decay.
     #[inline(always)]
     fn direction(&self, first: T, second: T, param: T) -> T {
         (first / self.left1) / ((second / self.left2).sqrt() + self.epsilon) + self.decay * param
     }
 
-    /// The norm of the direction over all elements. Panics where lengths differ.
+    /// The L2 norm of the direction over all elements. Panics if lengths differ.
     pub fn norm<M: Stored<T>>(&self, param: &[M], first: &[M], second: &[M]) -> f64 {
         let n = param.len();
         assert!(first.len() == n && second.len() == n, "parameter and moments differ in size");
@@ -209,7 +209,7 @@ simd_fn! {
     }
 }
 
-/// The sum of squares in eight lanes of f64, which is the same at every level.
+/// The sum of squares in eight lanes of f64, equal at every SIMD level.
 #[inline(always)]
 fn sum_of<T: Float>(n: usize, at: impl Fn(usize) -> T) -> f64 {
     let mut lanes = [0f64; 8];
@@ -227,7 +227,7 @@ fn sum_of<T: Float>(n: usize, at: impl Fn(usize) -> T) -> f64 {
     lanes.iter().sum()
 }
 
-/// Adds what the parts give, in their order.
+/// Adds the results of chunks in order.
 fn by_chunks(n: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 {
     let mut sums = vec![0f64; n.div_ceil(CHUNK)];
     pool::parts(&mut sums, 1, |at, sums| {
@@ -239,7 +239,7 @@ fn by_chunks(n: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 
     sums.iter().sum()
 }
 
-/// The norm of all elements.
+/// The L2 norm.
 pub fn norm<T: Float, M: Stored<T>>(x: &[M]) -> f64 {
     by_chunks(x.len(), |r| squares_of::<T, M>(&x[r])).sqrt()
 }

@@ -1,9 +1,9 @@
 //! Gradients of pooling.
 //!
-//! As in Paddle's CPU kernels the gradient of a maximum goes to the first element of its window that equals it. Regular
-//! windows go tap by tap over a whole row of outputs: the tap takes the gradients of the outputs that equal its element,
-//! and leaves the others to the next tap. Element and sum lie in padded copies, where a row's elements are neighbours
-//! whatever the stride.
+//! As in Paddle's CPU kernels, the gradient of a maximum goes to the first element of its window that equals it.
+//! Regular windows are processed tap by tap for a whole row of outputs: a tap takes the gradients of the outputs that
+//! equal its element, and leaves the others to the next taps. Elements and sums are in padded copies, where the
+//! elements of a row are contiguous for every stride.
 
 use crate::conv::band::{share, Band};
 use crate::gemm::operands::with_scratch;
@@ -12,8 +12,8 @@ use crate::pooling::{counted, scan, Pool, Window};
 use crate::simd_fn;
 use crate::types::Float;
 
-/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without elements.
-/// Where it lies is not to be foreseen: all are looked at, and nothing branches.
+/// The offset of a window's first element that equals `y`, and whether there is one; `None` for a window without
+/// elements. Branch-free over all elements: the position is unpredictable.
 #[inline(always)]
 fn first<T: Float>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> Option<(usize, bool)> {
     let (mut found, mut any, mut some) = (0, false, false);
@@ -25,7 +25,7 @@ fn first<T: Float>(x: &[T], y: T, window: [&Window; 3], strides: [usize; 3]) -> 
     some.then_some((found, any))
 }
 
-/// The gradient of `max_pool`: each output's goes to the first element of its window that equals the output.
+/// The gradient of `max_pool`: the gradient of an output goes to the first element of its window that equals it.
 pub fn max_pool_grad<T: Float>(p: &Pool, x: &[T], y: &[T], dy: &[T], dx: &mut [T]) {
     p.check(x.len(), y.len());
     assert!(dx.len() == x.len() && dy.len() == y.len());
@@ -52,12 +52,12 @@ pub fn avg_pool_grad<T: Float>(p: &Pool, dy: &[T], dx: &mut [T]) {
     });
 }
 
-/// A row of outputs is filled up to whole groups of so many.
+/// Rows of outputs are padded to a multiple of this number.
 const GROUP: usize = 8;
 
 simd_fn! {
-    /// Hands the gradients `left` of a row of outputs `y` to the elements of `x` that equal them; what lies at an output's
-    /// tap is `off` behind the output's place, in `x` as in `dx`.
+    /// Adds the gradients `left` of a row of outputs `y` to the first elements of `x` that equal them. The element of a
+    /// tap is at the tap's offset from the output's position, in `x` and in `dx`.
     fn take_row[T: Float](x: &[T], y: &[T], left: &mut [T], offsets: &[usize], dx: &mut [T]) {
         let (y, _) = y.as_chunks::<GROUP>();
         let (left, _) = left.as_chunks_mut::<GROUP>();
@@ -89,8 +89,8 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `dx` (plus, if `add`) = a row of a padded copy: each of its `step` parts of `pitch` elements has every `step`th
-    /// column, the first `pad` columns are none of `dx`. Columns that no window reaches are zeros.
+    /// `dx = ` (or, if `add`, `dx +=`) a row of a padded copy: each of its `step` parts of `pitch` elements has every
+    /// `step`th column; the first `pad` columns are padding. Columns that no window reaches are zeros.
     fn join_row[T: Float](row: &[T], step: usize, pad: usize, dx: &mut [T], add: bool) {
         let pitch = row.len() / step;
         let seen = row.len().saturating_sub(pad).min(dx.len());
@@ -107,7 +107,7 @@ simd_fn! {
         }
         let mut at = 0;
         if step == 2 {
-            // An odd padding's first column is the second part's.
+            // With odd padding the first column belongs to the second part.
             if pad % 2 == 1 {
                 put(&mut dx[0], row[pitch + pad / 2]);
                 at = 1;
@@ -139,16 +139,16 @@ fn regular_grad<T: Float>(p: &Pool, max: Option<(&[T], &[T])>, dy: &[T], dx: &mu
     let [deep, high, wide] = [p.windows(0), p.windows(1), p.windows(2)];
     let (whole, slack) = (gw.next_multiple_of(GROUP), size + GROUP);
     let out = SharedPtr(dx.as_mut_ptr());
-    // Where one slice is all there is, each element is one row's of one copy.
+    // With a single slice, each element belongs to one row of one copy.
     let alone = id == 1 && gd == 1;
     share(p.images * p.channels, gd * (2 * size + gh * gw * offsets.len() / 2), |index| {
-        // SAFETY: plane `index`, which no other call has.
+        // SAFETY: only this call accesses plane `index`.
         let dx = unsafe { std::slice::from_raw_parts_mut(out.get().add(index * id * ih * iw), id * ih * iw) };
         if !alone {
             dx.fill(T::ZERO);
         }
         with_scratch::<T, _>(2 * slack + 2 * whole, |buf| {
-            // SAFETY: as much was asked for, and this thread's alone; a buffer's content is arbitrary, not uninitialised.
+            // SAFETY: the buffer has this size and belongs to this thread; its content is arbitrary but initialised.
             let buf = unsafe { std::slice::from_raw_parts_mut(buf, 2 * slack + 2 * whole) };
             buf[size..].fill(T::ZERO);
             let (x, buf) = buf.split_at_mut(slack);
@@ -156,8 +156,8 @@ fn regular_grad<T: Float>(p: &Pool, max: Option<(&[T], &[T])>, dy: &[T], dx: &mu
             let (left, tops) = buf.split_at_mut(whole);
             for (z, wd) in deep.iter().enumerate() {
                 if max.is_some() {
-                    // SAFETY: `x` has room for the copy of the slices that slice `z` of the outputs sees. Padding equals
-                    // nothing.
+                    // SAFETY: `x` has room for the copy of the slices under slice `z` of the outputs. Padding is NaN,
+                    // which equals nothing.
                     unsafe { band.copy(&patches, index * gd + z, 0, (gh, gh), x.as_mut_ptr(), T::from_f64(f64::NAN)) };
                 }
                 if z > 0 {
@@ -200,12 +200,12 @@ struct Sums<T>(*mut T);
 impl<T: Float> Sums<T> {
     #[inline(always)]
     fn add(&self, e: usize, v: T) {
-        // SAFETY: only `grad`'s callers have one, and they pass offsets of a window or of the plane.
+        // SAFETY: only callbacks of `grad` have one, and they pass offsets of a window or of the plane.
         unsafe { *self.0.add(e) += v }
     }
 }
 
-/// Zeros `dx` and calls `f(strides, plane, output, windows, add)` for every output, planes in parallel.
+/// Zeroes `dx` and calls `f(strides, plane, output, windows, add)` for every output, planes in parallel.
 fn grad<T: Float>(
     p: &Pool,
     dx: &mut [T],
@@ -221,7 +221,7 @@ fn grad<T: Float>(
     share(p.images * p.channels, 4 * size, |index| {
         let plane = p.plane(index);
         let sums = Sums(out.get().wrapping_add(plane.0));
-        // SAFETY: within this plane, which no other call touches; bytes of 0 are zeros.
+        // SAFETY: within this plane, which no other call accesses; all bits zero are 0.0.
         unsafe {
             match strides[2] {
                 1 => sums.0.write_bytes(0, size),
@@ -232,7 +232,7 @@ fn grad<T: Float>(
     });
 }
 
-/// The gradient of `max_pool_with_index`; indices outside of the plane are passed over.
+/// The gradient of `max_pool_with_index`; indices outside the plane are ignored.
 pub fn max_pool_with_index_grad<T: Float>(p: &Pool, mask: &[i32], dy: &[T], dx: &mut [T]) {
     p.check(dx.len(), dy.len());
     assert!(mask.len() == dy.len());

@@ -1,6 +1,6 @@
-//! Maximum and average pooling over two or three axes. Their gradients are in `pooling_grad`.
+//! Maximum and average pooling over two or three axes. Gradients are in `grad`.
 //!
-//! As in Paddle's CPU kernels: a maximum starts from -FLT_MAX and goes through its window in order.
+//! As in Paddle's CPU kernels, a maximum starts from -FLT_MAX and compares the elements of its window in order.
 
 pub mod grad;
 
@@ -20,15 +20,15 @@ pub struct Pool {
     pub kernel: [usize; 3],
     pub stride: [usize; 3],
     pub pad: [usize; 3],
-    /// Windows divide the axis evenly; kernel, stride and padding are not used.
+    /// Windows divide the axis evenly; kernel, stride and padding are ignored.
     pub adaptive: bool,
     /// An average counts only the elements within the input.
     pub exclusive: bool,
     pub channels_last: bool,
 }
 
-/// The elements of a window along one axis, and how many an average counts. Beside the input Paddle counts a window's end
-/// less its start: zero or less, so that the average there is 0 / 0 or minus zero.
+/// The elements of a window along one axis, and the count of an average. For windows outside the input Paddle counts
+/// end minus start, zero or less: the average is 0 / 0 or minus zero.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     start: usize,
@@ -90,7 +90,7 @@ impl Pool {
         let c = if self.channels_last { self.channels } else { 1 };
         ([h * w * c, w * c, c], self.in_size.iter().product::<usize>())
     }
-    /// Where channel `c` of image `n` begins, in the input and in the output, and the distance of output elements.
+    /// Start of channel `c` of image `n` in the input and in the output, and the distance between output elements.
     pub(crate) fn plane(&self, index: usize) -> (usize, usize, usize) {
         let (n, c) = (index / self.channels, index % self.channels);
         let (pi, po) = (self.in_size.iter().product::<usize>(), self.out_size.iter().product::<usize>());
@@ -100,7 +100,7 @@ impl Pool {
             (index * pi, index * po, 1)
         }
     }
-    /// The input as patches of one channel a "image", for pooling of planes and volumes.
+    /// The input as patches with each channel as an image, for pooling of planes and volumes.
     pub(crate) fn patches<T: Float>(&self, x: &[T]) -> Patches<T> {
         let [d, h, w] = self.in_size;
         let [kd, kh, kw] = self.kernel;
@@ -120,11 +120,11 @@ impl Pool {
             step: self.stride,
         }
     }
-    /// Whether windows are small enough and regular, so that vectors of outputs are formed at once.
+    /// Whether windows are regular and small enough to compute vectors of outputs.
     pub(crate) fn regular(&self) -> bool {
-        // A copy of the rows is made, strides apart.
+        // Rows are copied, split by stride.
         let near = self.stride.iter().all(|&s| s <= 64);
-        // How often each slice of the input is copied.
+        // Number of copies of each slice of the input.
         let copies = self.kernel[0].div_ceil(self.stride[0]);
         near && copies <= 4 && !self.adaptive && !self.channels_last && self.kernel.iter().product::<usize>() <= 49
     }
@@ -143,14 +143,14 @@ impl Pool {
     }
 }
 
-/// The first offset, and the distance of rows, of a window of K x K neighbours.
+/// The first offset and the row distance of a window of K x K contiguous columns.
 #[inline(always)]
 fn square<const K: usize>([d, h, w]: [&Window; 3], [sd, sh, sw]: [usize; 3]) -> Option<(usize, usize)> {
     let is = sw == 1 && d.end - d.start == 1 && h.end - h.start == K && w.end - w.start == K;
     is.then_some((d.start * sd + h.start * sh + w.start, sh))
 }
 
-/// Elements of a window in order: `f(offset)`. The usual sizes are known to the compiler.
+/// Calls `f(offset)` for the elements of a window in order. Common sizes are compile-time constants.
 #[inline(always)]
 pub(crate) fn scan(window: [&Window; 3], strides: [usize; 3], mut f: impl FnMut(usize)) {
     if let Some((at, row)) = square::<2>(window, strides) {
@@ -215,7 +215,7 @@ fn pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
             if !max {
                 s = s / counted(w);
             }
-            // SAFETY: within `y`, each element belongs to one plane.
+            // SAFETY: within `y`; each element belongs to one plane.
             unsafe { *out.get().add(o + at * step) = s };
         });
     });
@@ -267,7 +267,7 @@ fn regular_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     let fill = if max { lowest() } else { T::ZERO };
     share(patches.slices(), size + gh * gw * offsets.len() / 4, |n| {
         with_scratch::<T, _>(size + 2 * lanes::<T>(), |buf| {
-            // SAFETY: the buffer holds the copy of a plane with slack; every plane of `y` belongs to one call.
+            // SAFETY: the buffer holds the copy of a plane with slack; each plane of `y` belongs to one call.
             unsafe {
                 band.copy(&patches, n, 0, (gh, gh), buf, fill);
                 let deep = slices[n % gd].counted;
@@ -285,8 +285,8 @@ fn regular_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     });
 }
 
-/// `max_pool` that also says where: `mask` is the element's index in its plane (row-major), -1 where no element is
-/// above -FLT_MAX.
+/// `max_pool` with positions: `mask` is the index of the maximum in its plane (row-major), -1 if no element is above
+/// -FLT_MAX.
 pub fn max_pool_with_index<T: Float>(p: &Pool, x: &[T], y: &mut [T], mask: &mut [i32]) {
     p.check(x.len(), y.len());
     assert!(mask.len() == y.len());
@@ -307,7 +307,7 @@ pub fn max_pool_with_index<T: Float>(p: &Pool, x: &[T], y: &mut [T], mask: &mut 
                     (s, which) = (x[e], (e / strides[2]) as i32);
                 }
             });
-            // SAFETY: within both, each element belongs to one plane.
+            // SAFETY: within both; each element belongs to one plane.
             unsafe {
                 *out.get().add(o + at * step) = s;
                 *mask.get().add(o + at * step) = which;

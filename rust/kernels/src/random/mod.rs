@@ -1,10 +1,10 @@
-//! Paddle's CPU random numbers: std::mt19937_64 and libstdc++'s distributions, number for number.
+//! Paddle's CPU random numbers: std::mt19937_64 and libstdc++'s distributions, with equal sequences.
 //!
-//! A distribution object lives as long as one operator call, as in Paddle: the second value of a normal pair is dropped at
-//! the end of a call. What makes each number of one word (uniform, dropout) runs on all threads, beside the generator's
-//! steps; the rest is sequential by nature.
+//! A distribution object lives for one operator call, as in Paddle: the second value of a normal pair is dropped at the
+//! end of a call. Distributions that use one word per number (uniform, dropout) run on all threads; the others are
+//! sequential.
 
-// Coefficients stand as published, with more digits than f32 keeps.
+// Coefficients have the published digits, more than f32 keeps.
 #![allow(clippy::excessive_precision)]
 
 pub(crate) mod mt64;
@@ -16,7 +16,7 @@ use crate::simd_fn;
 use crate::types::Number;
 
 simd_fn! {
-    /// Uniform numbers of [0, 1), as std::generate_canonical makes them of one word each.
+    /// Uniform numbers in [0, 1), as std::generate_canonical computes them from one word each.
     fn canonical_f32(words: &[u64], out: &mut [f32]) {
         for (o, &w) in out.iter_mut().zip(words) {
             let v = w as f32 * (1.0 / 18446744073709551616.0);
@@ -34,10 +34,10 @@ simd_fn! {
     }
 }
 
-/// f32 or f64, the types of libstdc++'s real distributions here.
+/// f32 or f64: the result types of real distributions.
 pub trait RandomFloat: Number {
     fn canonical(words: &[u64], out: &mut [Self]);
-    /// (2u - 1)^2 + (2v - 1)^2 and so on: the polar method's arithmetic, one call per pair.
+    /// A pair of normal numbers by the polar method.
     fn polar(next: impl FnMut() -> Self) -> (Self, Self);
     /// The inverse of the standard normal distribution between -2 and 2, scaled (Paddle's TruncatedNormal).
     fn truncated(self, mean: Self, std: Self) -> Self;
@@ -80,7 +80,7 @@ pub fn uniform<T: RandomFloat>(engine: &mut Mt64, low: T, high: T, out: &mut [T]
     uniform_then(engine, low, high, out, |v| v);
 }
 
-/// The same, and what becomes of each number.
+/// As `uniform`, with `f` applied to each number.
 fn uniform_then<T: RandomFloat>(engine: &mut Mt64, low: T, high: T, out: &mut [T], f: impl Fn(T) -> T + Sync) {
     let span = high.sub(low);
     engine.fill(out, |words, part| {
@@ -89,7 +89,7 @@ fn uniform_then<T: RandomFloat>(engine: &mut Mt64, low: T, high: T, out: &mut [T
     });
 }
 
-/// `std::normal_distribution<T>(mean, std)`: the polar method, the second of each pair handed out first.
+/// `std::normal_distribution<T>(mean, std)`: the polar method; the second of each pair comes first.
 pub fn normal<T: RandomFloat>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
     let mut next = || {
         let mut v = [T::ZERO];
@@ -105,18 +105,18 @@ pub fn normal<T: RandomFloat>(engine: &mut Mt64, mean: T, std: T, out: &mut [T])
     }
 }
 
-/// Paddle's truncated_gaussian_random: a normal distribution cut at two standard deviations.
+/// Paddle's truncated_gaussian_random: a normal distribution truncated at two standard deviations.
 pub fn truncated_normal<T: RandomFloat>(engine: &mut Mt64, mean: T, std: T, out: &mut [T]) {
     uniform_then(engine, T::from_f64(f32::MIN_POSITIVE as f64), T::ONE, out, |v| v.truncated(mean, std));
 }
 
-/// `std::uniform_int_distribution<int64_t>(low, high)` (for int32 the numbers are the same); `high` belongs to the range.
+/// `std::uniform_int_distribution<int64_t>(low, high)` (for int32 the numbers are the same); `high` is included.
 pub fn uniform_int(engine: &mut Mt64, low: i64, high: i64) -> i64 {
     assert!(low <= high, "an empty range");
     low.wrapping_add(below(engine, (high.wrapping_sub(low)) as u64) as i64)
 }
 
-/// A number of 0..=most without bias (Lemire's method, as in libstdc++ from version 11 on).
+/// An unbiased number in 0..=most (Lemire's method, as in libstdc++ from version 11).
 fn below(engine: &mut Mt64, most: u64) -> u64 {
     let Some(range) = most.checked_add(1) else { return engine.next_u64() };
     let mut product = engine.next_u64() as u128 * range as u128;
@@ -129,7 +129,7 @@ fn below(engine: &mut Mt64, most: u64) -> u64 {
     (product >> 64) as u64
 }
 
-/// `std::shuffle`: two positions come from one number while their product fits.
+/// `std::shuffle`: two positions are drawn from one number while their product fits.
 pub fn shuffle<T>(engine: &mut Mt64, data: &mut [T]) {
     let n = data.len() as u64;
     if n == 0 {
@@ -157,7 +157,7 @@ pub fn shuffle<T>(engine: &mut Mt64, data: &mut [T]) {
     }
 }
 
-/// The least word of which `canonical_f32` makes a number of at least `p`, which is below 1: numbers grow with their words.
+/// The least word for which `canonical_f32` is at least `p`, for `p` below 1: numbers are monotonic in their words.
 fn least_word(p: f32) -> u64 {
     let (mut low, mut high) = (0, u64::MAX);
     while low < high {
@@ -180,7 +180,7 @@ simd_fn! {
     }
 }
 
-/// Dropout's draw: mask[i] = 0 where the next number is below `p`, else 1. `p` = 1 draws nothing.
+/// The mask of dropout: mask[i] = 0 if the next number is below `p`, else 1. With `p` = 1 no number is drawn.
 pub fn dropout_mask(engine: &mut Mt64, p: f32, mask: &mut [u8]) {
     if p >= 1.0 {
         return mask.fill(0);
@@ -189,7 +189,7 @@ pub fn dropout_mask(engine: &mut Mt64, p: f32, mask: &mut [u8]) {
     engine.fill(mask, |words, part| at_least(words, least, part));
 }
 
-/// out = x / `keep` where the mask is not 0, else 0, whatever x is there.
+/// out = x / `keep` where the mask is not 0, else 0, for any x.
 pub fn dropped<T: Number>(x: &[T], mask: &[u8], keep: f32, out: &mut [T]) {
     let keep = T::from_f64(keep as f64);
     zip(x, mask, out, |x, m| {
@@ -214,7 +214,7 @@ mod tests {
         (0..9999).for_each(|_| {
             e.next_u64();
         });
-        assert_eq!(e.next_u64(), 9981545732273789042); // the C++ standard's own check value
+        assert_eq!(e.next_u64(), 9981545732273789042); // the check value of the C++ standard
         let mut e = Mt64::new(7);
         assert_eq!([e.next_u64(), e.next_u64()], [13915952638675311015, 17511516338625233250]);
         let mut e = Mt64::from_paddle_seed(42);
@@ -284,7 +284,7 @@ mod tests {
             -1.7834418618950232,
         ];
         assert_eq!(d, want);
-        // 100,000 numbers of each kind in a row, as Paddle gives them after paddle.seed(5).
+        // 100,000 numbers of each kind in sequence, as in Paddle after paddle.seed(5).
         let mut e = Mt64::from_paddle_seed(5);
         let (mut f, mut d) = (vec![0.0f32; 100_000], vec![0.0f64; 100_000]);
         truncated_normal(&mut e, 0.1, 2.0, &mut f);

@@ -1,7 +1,8 @@
 //! The 64-bit Mersenne twister (Matsumoto and Nishimura, "Mersenne Twister", 1998; its 64-bit variant, 2000), as
-//! std::mt19937_64 has it, and std::seed_seq.
+//! std::mt19937_64, and std::seed_seq.
 //!
-//! Its steps follow each other; what is made of their words need not. A step, and tempering, are vectorised.
+//! Steps are sequential; threads convert the words of different steps in parallel. A step and its tempering are
+//! vectorised.
 
 use crate::pool;
 use crate::simd_fn;
@@ -13,9 +14,9 @@ const WORDS: usize = 312;
 const HALF: usize = 156;
 const UPPER: u64 = !0 << 31;
 const MATRIX: u64 = 0xb502_6f5a_a966_19e9;
-/// Steps that a thread takes at a time: their words are well within its second-level cache.
+/// Steps that a thread takes at a time: their words fit its second-level cache.
 const STEPS: usize = 24;
-/// So many numbers are worth more than one thread.
+/// Count of numbers from which several threads are used.
 const MANY: usize = 1 << 15;
 
 thread_local! {
@@ -26,9 +27,9 @@ thread_local! {
 #[derive(Clone)]
 pub struct Mt64 {
     state: Box<[u64; WORDS]>,
-    /// Where the next state is made: the two change places then.
-    former: Box<[u64; WORDS]>,
-    /// The state's words as they are handed out.
+    /// Buffer for the next state; the two are swapped.
+    spare: Box<[u64; WORDS]>,
+    /// The tempered words of the state.
     ready: [u64; WORDS],
     index: usize,
 }
@@ -66,10 +67,10 @@ simd_fn! {
 
 impl Mt64 {
     fn at(state: [u64; WORDS], ready: [u64; WORDS], index: usize) -> Self {
-        Mt64 { state: Box::new(state), former: Box::new([0; WORDS]), ready, index }
+        Mt64 { state: Box::new(state), spare: Box::new([0; WORDS]), ready, index }
     }
 
-    /// `std::mt19937_64(seed)`: what an operator with a seed of its own uses.
+    /// `std::mt19937_64(seed)`: for operators with a seed attribute.
     pub fn new(seed: u64) -> Self {
         let mut state = [seed; WORDS];
         for i in 1..WORDS {
@@ -93,8 +94,8 @@ impl Mt64 {
     }
 
     fn refill(&mut self) {
-        std::mem::swap(&mut self.state, &mut self.former);
-        advance(&self.former, &mut self.state);
+        std::mem::swap(&mut self.state, &mut self.spare);
+        advance(&self.spare, &mut self.state);
         temper(&self.state, &mut self.ready);
         self.index = 0;
     }
@@ -107,11 +108,11 @@ impl Mt64 {
         self.ready[self.index - 1]
     }
 
-    /// Makes every element of `out` of the next number: `f(numbers, part)` makes as many as there are numbers. Thread after
-    /// thread takes some of the generator's steps, which follow each other, and makes elements of them while others take theirs.
+    /// Fills `out`: `f(numbers, part)` converts as many numbers as `part` has elements. Threads take turns at the
+    /// sequential steps of the generator, and convert the numbers of their steps in parallel.
     pub fn fill<T: Send>(&mut self, out: &mut [T], f: impl Fn(&[u64], &mut [T]) + Sync) {
         let (head, rest) = out.split_at_mut(out.len().min(WORDS - self.index));
-        self.hand_out(head, &f);
+        self.take(head, &f);
         let threads = if rest.len() < MANY { 1 } else { pool::threads() };
         let many = if threads > 1 { rest.len() / WORDS * WORDS } else { 0 };
         let (many, few) = rest.split_at_mut(many);
@@ -122,12 +123,12 @@ impl Mt64 {
         }
         for part in few.chunks_mut(WORDS) {
             self.refill();
-            self.hand_out(part, &f);
+            self.take(part, &f);
         }
     }
 
-    /// Of words that are ready.
-    fn hand_out<T>(&mut self, out: &mut [T], f: impl Fn(&[u64], &mut [T])) {
+    /// Fills `out` from the words that are ready.
+    fn take<T>(&mut self, out: &mut [T], f: impl Fn(&[u64], &mut [T])) {
         if !out.is_empty() {
             f(&self.ready[self.index..self.index + out.len()], out);
             self.index += out.len();
@@ -139,7 +140,7 @@ impl Mt64 {
         (self.state.to_vec(), self.index)
     }
 
-    /// Restores what `state` gave; None when it is not a state.
+    /// Restores the result of `state`; None if it is not a valid state.
     pub fn from_state(words: &[u64], index: usize) -> Option<Self> {
         let state: [u64; WORDS] = words.try_into().ok()?;
         if index > WORDS {
@@ -153,7 +154,7 @@ impl Mt64 {
 
 type Turn<'a, 'b, T> = (&'a mut [u64; WORDS], &'a mut ChunksMut<'b, T>);
 
-/// Takes the steps for the next part of a fill, and then, while others take theirs, fills it.
+/// Takes the steps of the next part of a fill; then fills the part while other threads take the next steps.
 fn some_steps<T>(next: &Mutex<Turn<T>>, f: &impl Fn(&[u64], &mut [T])) {
     let mut states = STATES.take();
     states.resize(STEPS + 1, [0; WORDS]);
@@ -216,7 +217,7 @@ fn seed_seq(seeds: &[u32], n: usize) -> Vec<u32> {
     out
 }
 
-/// Its turn comes within microseconds: to sleep would cost more.
+/// Spins for the lock: the wait is microseconds, less than parking costs.
 fn at_once<T>(turn: &Mutex<T>) -> MutexGuard<'_, T> {
     for _ in 0..1000 {
         if let Ok(guard) = turn.try_lock() {

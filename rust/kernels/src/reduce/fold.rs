@@ -1,8 +1,8 @@
-//! What a reduction computes: a start and an associative function of two values.
+//! The operations of reductions: a start value and an associative function.
 
 use crate::types::Number;
 
-/// Elements of one block of a long row, and about as many as a chunk should have.
+/// Elements of one block of a long row, and of a chunk.
 pub const BLOCK: usize = 16 * 1024;
 
 pub trait Fold<T> {
@@ -35,7 +35,7 @@ impl<T: Number> Fold<T> for Prod {
         acc.mul(x)
     }
 }
-// NaN wins: it is taken when it comes, and no comparison with it is true afterwards.
+// NaN propagates: it replaces the accumulator, and no comparison with it is true afterwards.
 impl<T: Number> Fold<T> for Max {
     #[inline(always)]
     fn start() -> T {

@@ -1,8 +1,8 @@
 //! Reductions over any set of axes of a contiguous tensor.
 //!
 //! The axes merge into alternating kept and reduced groups; each reduced group is one pass over [outer, reduced, inner].
-//! Sums run in fixed blocks whose results are added in a fixed order, so that they are the same for any number of threads
-//! and at every SIMD level, and more exact than one running sum.
+//! Sums of fixed blocks are added in a fixed order: results are equal for any number of threads and at every SIMD
+//! level, and more exact than one running sum.
 
 mod fold;
 mod rows;
@@ -14,7 +14,7 @@ use fold::{Fold, Max, Min, Prod, Sum, BLOCK};
 use half::{bf16, f16};
 use rows::rows_pass;
 
-/// Columns that a chunk accumulates at a time: their sums stay in the first-level cache.
+/// Columns that are accumulated together: their sums stay in the first-level cache.
 const COLUMNS: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +71,13 @@ fn pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, inner: usi
 }
 
 fn columns_pass<T: Number, F: Fold<T>>(x: &[T], reduced: usize, inner: usize, out: &mut [T]) {
-    // Row blocks of a fixed size, so many that a chunk has enough to do.
+    // Blocks of rows of a fixed size, large enough for a chunk.
     let width = inner.min(COLUMNS);
     let rows = (8 * BLOCK / width).clamp(32, 1024);
     let blocks = reduced.div_ceil(rows).max(1);
     let strips = inner.div_ceil(width);
     if blocks == 1 {
-        // Short columns: whole slabs [reduced, inner] or strips of them, as many as make a chunk.
+        // Short columns: whole slabs [reduced, inner] or strips of them, several per chunk.
         let grain = (BLOCK / (reduced * width).max(1)).max(1);
         let outer = out.len() / inner;
         let shared = pool::Shared::new(out);
@@ -85,7 +85,7 @@ fn columns_pass<T: Number, F: Fold<T>>(x: &[T], reduced: usize, inner: usize, ou
             for at in range {
                 let (o, first) = (at / strips, at % strips * width);
                 let n = width.min(inner - first);
-                // SAFETY: each (o, strip) is a part of `out` of its own.
+                // SAFETY: parts of `out` of different (o, strip) are disjoint.
                 let acc = unsafe { shared.part(o * inner + first..o * inner + first + n) };
                 acc.fill(F::start());
                 columns::<T, F>(&x[o * reduced * inner + first..], inner, reduced, acc);
@@ -99,7 +99,7 @@ fn columns_pass<T: Number, F: Fold<T>>(x: &[T], reduced: usize, inner: usize, ou
         pool::chunks(blocks * strips, |at| {
             let (b, first) = (at / strips, at % strips * width);
             let n = width.min(inner - first);
-            // SAFETY: each (block, strip) is a part of `partial` of its own.
+            // SAFETY: parts of `partial` of different (block, strip) are disjoint.
             let acc = unsafe { shared.part(b * inner + first..b * inner + first + n) };
             columns::<T, F>(&x[b * rows * inner + first..], inner, rows.min(reduced - b * rows), acc);
         });
@@ -108,7 +108,8 @@ fn columns_pass<T: Number, F: Fold<T>>(x: &[T], reduced: usize, inner: usize, ou
     }
 }
 
-/// The shape as groups of neighbouring axes that are alike: (length, reduced). Axes of length one vanish.
+/// The shape as groups of adjacent axes that are all kept or all reduced: (length, reduced). Axes of length one are
+/// dropped.
 fn groups(shape: &[usize], axes: &[bool]) -> Vec<(usize, bool)> {
     let mut groups: Vec<(usize, bool)> = Vec::new();
     for (&d, &reduced) in shape.iter().zip(axes) {
@@ -127,7 +128,7 @@ fn over_axes<T: Number, F: Fold<T>>(x: &[T], shape: &[usize], axes: &[bool], out
     }
     let mut groups = groups(shape, axes);
     let mut owned: Option<Vec<T>> = None;
-    // Innermost group first: it shrinks the most for the least traffic.
+    // Innermost group first: it reduces the data with the least memory traffic.
     while let Some(g) = groups.iter().rposition(|g| g.1) {
         let outer: usize = groups[..g].iter().map(|g| g.0).product();
         let inner: usize = groups[g + 1..].iter().map(|g| g.0).product();
@@ -145,7 +146,7 @@ fn over_axes<T: Number, F: Fold<T>>(x: &[T], shape: &[usize], axes: &[bool], out
     out.copy_from_slice(x); // nothing was reduced
 }
 
-/// A type with its reductions.
+/// A type with reductions.
 pub trait Reducible: Plain {
     fn reduce(op: Reduce, x: &[Self], shape: &[usize], axes: &[bool], out: &mut [Self]);
 }
@@ -191,8 +192,8 @@ fn check(len: usize, shape: &[usize], axes: &[bool], out: usize) -> usize {
     reduced
 }
 
-/// Reduces the axes marked in `axes`; `out` holds the kept ones, contiguous. Over no elements a sum is 0, a product 1, a
-/// maximum the lowest value.
+/// Reduces the axes marked in `axes`; `out` holds the kept ones, contiguous. Without elements a sum is 0, a product 1,
+/// a maximum the lowest value.
 pub fn reduce<T: Reducible>(op: Reduce, x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
     check(x.len(), shape, axes, out.len());
     if out.is_empty() {
@@ -201,7 +202,7 @@ pub fn reduce<T: Reducible>(op: Reduce, x: &[T], shape: &[usize], axes: &[bool],
     T::reduce(op, x, shape, axes, out)
 }
 
-/// The arithmetic mean; integers are divided as Paddle does, truncating. Over no elements: NaN (0 for integers).
+/// The arithmetic mean; integer division truncates, as in Paddle. NaN without elements (0 for integers).
 pub fn mean<T: Reducible + Number>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
     let n = check(x.len(), shape, axes, out.len());
     reduce(Reduce::Sum, x, shape, axes, out);
@@ -216,7 +217,7 @@ pub fn all_any(all: bool, x: &[bool], shape: &[usize], axes: &[bool], out: &mut 
     let mut result = vec![0u8; out.len()];
     let op = if all { Reduce::Min } else { Reduce::Max };
     reduce(op, bytes, shape, axes, &mut result);
-    // Over no elements a minimum is 255 and a maximum 0: true and false, as they should be.
+    // Without elements a minimum is 255 and a maximum 0: true and false.
     out.iter_mut().zip(&result).for_each(|(o, &v)| *o = v != 0);
 }
 
@@ -311,7 +312,7 @@ mod tests {
         pool::set_threads(0);
     }
 
-    /// Larger than the caches, with rows and blocks of unequal lengths: row by row the same as each alone, in parts.
+    /// Inputs larger than the caches, with rows and blocks of unequal lengths: each row equals its reduction alone.
     #[test]
     fn size_does_not_change_a_row() {
         for (height, width) in [(1100, 1001), (3, 1_600_003), (1, 5_000_011)] {

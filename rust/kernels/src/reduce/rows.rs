@@ -1,4 +1,4 @@
-//! Reductions along rows: 64 running values a block, folded in pairs. From memory four rows are read at once.
+//! Reductions along rows: 64 accumulators per block, folded in pairs. Rows in memory are read four at once.
 
 use super::fold::{Fold, BLOCK};
 use crate::pool;
@@ -6,22 +6,22 @@ use crate::simd::{self, Level};
 use crate::simd_fn;
 use crate::types::Number;
 
-/// Running values of a row's inner loop.
+/// Accumulators of a row's inner loop.
 const LANES: usize = 64;
-/// Bytes by which a row's loop asks for memory ahead of itself at 512 bits, where the hardware stops at the end of each page.
-/// (Without AVX-512, on an AMD EPYC of the third generation, asking takes a quarter more time than it saves.)
+/// Bytes by which a row's loop prefetches ahead with AVX-512: the hardware prefetcher stops at the end of each page.
+/// (Without AVX-512 prefetching is slower, measured on AMD Zen 3.)
 const AHEAD: usize = 4096;
-/// Rows that are read in turns where memory is what they wait for, and elements a turn: the hardware asks only so far ahead
-/// in one run (AMD Zen 3: 64 MiB at 21 GB/s in one run, 25 in four).
+/// Rows that are read interleaved where memory bandwidth is the limit, and elements per turn: one sequential stream
+/// does not reach it (AMD Zen 3: 21 GB/s with one, 25 with four).
 const RUNS: usize = 4;
 const TURN: usize = 4 * LANES;
 
 #[inline(always)]
-fn fold_in<T: Number, F: Fold<T>>(lanes: &mut [T; LANES], x: &[T], asks: bool) {
+fn fold_in<T: Number, F: Fold<T>>(lanes: &mut [T; LANES], x: &[T], prefetches: bool) {
     let mut sums = *lanes;
     let mut chunks = x.chunks_exact(LANES);
     for c in &mut chunks {
-        if asks {
+        if prefetches {
             simd::prefetch_far(c, AHEAD);
         }
         for i in 0..LANES {
@@ -59,7 +59,7 @@ simd_fn! {
     }
 }
 simd_fn! {
-    /// Each of `rows`, which are equally long, to the same bits as `row_simd`.
+    /// Folds each of `rows`, which are equally long; equal to `row_simd` bit for bit.
     fn rows_simd[T: Number, F: Fold<T>](rows: [&[T]; RUNS]) -> [T; RUNS] {
         let mut lanes = [[F::start(); LANES]; RUNS];
         for at in (0..rows[0].len()).step_by(TURN) {
@@ -79,9 +79,9 @@ pub(super) fn row<T: Number, F: Fold<T>>(x: &[T]) -> T {
     }
 }
 
-/// The rows from number `first` on into `out`, where `at` says where each lies; in `RUNS` runs if that `helps`.
-fn some_rows<'a, T: Number, F: Fold<T>>(first: usize, out: &mut [T], helps: bool, at: impl Fn(usize) -> &'a [T]) {
-    let apart = if helps { out.len() / RUNS } else { 0 };
+/// The rows from number `first` on into `out`, where `at` says where each lies; in `RUNS` runs if that `interleave`.
+fn fold_rows<'a, T: Number, F: Fold<T>>(first: usize, out: &mut [T], interleave: bool, at: impl Fn(usize) -> &'a [T]) {
+    let apart = if interleave { out.len() / RUNS } else { 0 };
     for i in 0..apart {
         let rows: [&[T]; RUNS] = std::array::from_fn(|r| at(first + i + r * apart));
         let alike = rows.iter().all(|r| r.len() == rows[0].len());
@@ -93,23 +93,23 @@ fn some_rows<'a, T: Number, F: Fold<T>>(first: usize, out: &mut [T], helps: bool
     }
 }
 
-/// out[o] = fold of row o of `x`, in blocks of a long row.
+/// out[o] = the fold of row o of `x`; long rows are folded in blocks.
 pub(super) fn rows_pass<T: Number, F: Fold<T>>(x: &[T], outer: usize, reduced: usize, out: &mut [T]) {
     let blocks = reduced.div_ceil(BLOCK).max(1);
     let far = simd::streams(std::mem::size_of_val(x));
     if far {
         pool::from_front();
     }
-    let helps = far && T::HOT && reduced >= TURN && simd::level() == Level::Avx2;
+    let interleave = far && T::HOT && reduced >= TURN && simd::level() == Level::Avx2;
     if blocks == 1 {
         let grain = (pool::grain(x.len(), BLOCK) / reduced.max(1)).max(1);
         return pool::parts(out, grain, |first, part| {
-            some_rows::<T, F>(first, part, helps, |i| &x[i * reduced..(i + 1) * reduced]);
+            fold_rows::<T, F>(first, part, interleave, |i| &x[i * reduced..(i + 1) * reduced]);
         });
     }
     let mut partial = vec![T::ZERO; outer * blocks];
     pool::parts(&mut partial, pool::grain(x.len(), BLOCK) / BLOCK, |first, part| {
-        some_rows::<T, F>(first, part, helps, |i| {
+        fold_rows::<T, F>(first, part, interleave, |i| {
             let (o, b) = (i / blocks, i % blocks);
             let start = o * reduced + b * BLOCK;
             &x[start..(start + BLOCK).min((o + 1) * reduced)]

@@ -1,11 +1,11 @@
-//! Images read at places that a grid names, by the nearest pixel or linearly between four, and the gradients.
+//! Sampling of images at the positions of a grid, nearest or bilinear, and the gradients.
 
 use crate::pool::{self, Shared};
 use crate::types::Number;
 
-/// What there is beyond the border.
+/// The values outside the border (padding mode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beyond {
+pub enum Padding {
     Zeros,
     Border,
     Mirror,
@@ -13,10 +13,10 @@ pub enum Beyond {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Sampling {
-    /// -1 and 1 are the centres of the outermost pixels; else the image's borders.
+    /// -1 and 1 are the centres of the outermost pixels; otherwise the image's borders.
     pub align_corners: bool,
     pub nearest: bool,
-    pub beyond: Beyond,
+    pub beyond: Padding,
 }
 
 /// Sizes of images (images, channels, height, width) and of grids (images, height, width, 2).
@@ -29,7 +29,7 @@ pub struct Sizes {
 }
 
 impl Sampling {
-    /// The place among `n` pixels that a coordinate of the grid means, and the derivative by the coordinate.
+    /// The pixel position of a grid coordinate along an axis of `n` pixels, and its derivative by the coordinate.
     fn place(&self, at: f64, n: usize) -> (f64, f64) {
         let last = n as f64 - 1.0;
         let (factor, place) = match self.align_corners {
@@ -37,13 +37,13 @@ impl Sampling {
             false => (n as f64 * 0.5, (at + 1.0) * (n as f64 * 0.5) - 0.5),
         };
         match self.beyond {
-            Beyond::Zeros => (place, factor),
-            Beyond::Border => clipped(place, factor, last),
-            Beyond::Mirror if self.align_corners => match n {
+            Padding::Zeros => (place, factor),
+            Padding::Border => clipped(place, factor, last),
+            Padding::Mirror if self.align_corners => match n {
                 1 => (place * 0.0, 0.0),
                 _ => mirrored(place, factor, last),
             },
-            Beyond::Mirror => {
+            Padding::Mirror => {
                 let (place, factor) = mirrored(place + 0.5, factor, n as f64);
                 clipped(place - 0.5, factor, last)
             }
@@ -70,7 +70,7 @@ fn mirrored(place: f64, factor: f64, border: f64) -> (f64, f64) {
     (beyond.min(period - beyond), factor * sign)
 }
 
-/// The pixels that a value is made of: their places in a channel and weights, and the weights' derivatives by x and y.
+/// A pixel of an interpolated value: its offset in a channel, its weight, and the weight's derivatives by x and y.
 #[derive(Clone, Copy, Default)]
 struct Corner {
     at: usize,
@@ -79,7 +79,7 @@ struct Corner {
     by_y: f64,
 }
 
-/// Up to four pixels around a place. A place that is no number has none but leaves its mark in the weight.
+/// Up to four pixels around a position. A NaN position has no pixels and a NaN weight.
 fn corners(s: &Sampling, sizes: &Sizes, x: f64, y: f64) -> ([Corner; 4], usize) {
     let (h, w) = sizes.input;
     let ((x, dx), (y, dy)) = (s.place(x, w), s.place(y, h));
@@ -122,16 +122,17 @@ pub fn sample<T: Number>(s: &Sampling, sizes: &Sizes, x: &[T], grid: &[T], out: 
             for ch in image * c..(image + 1) * c {
                 let plane = &x[ch * from..(ch + 1) * from];
                 let value: f64 = found[..n].iter().map(|k| plane[k.at].to_f64() * k.weight).sum();
-                // What no number names has no value.
+                // A NaN position has a NaN value.
                 let value = if at_x.is_nan() || at_y.is_nan() { f64::NAN } else { value };
-                // SAFETY: every pixel of the output is one chunk's.
+                // SAFETY: each pixel of the output belongs to one chunk.
                 unsafe { out.part(ch * to + pixel..ch * to + pixel + 1)[0] = T::from_f64(value) };
             }
         }
     });
 }
 
-/// Gradients by (x, grid, gradient of the output). Each image's is one chunk's, so nobody adds to what another adds to.
+/// Gradients from (x, grid, gradient of the output). Each image belongs to one chunk, so that threads never add to the
+/// same element.
 pub fn sample_grad<T: Number>(
     s: &Sampling,
     sizes: &Sizes,
@@ -145,7 +146,7 @@ pub fn sample_grad<T: Number>(
     assert_eq!(grid.len(), sizes.images * to * 2);
     if let Some(dx) = dx {
         assert_eq!(dx.len(), x.len());
-        // A channel at a time: the pixels are found again for each, which costs less than a table of them.
+        // One channel at a time: recomputing the pixels for each costs less than a table of them.
         pool::parts(dx, from.max(1), |start, dx| {
             dx.fill(T::ZERO);
             let plane = start / from.max(1);

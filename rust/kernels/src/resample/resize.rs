@@ -1,6 +1,6 @@
-//! Images in another size. Along every axis a result is a weighted sum of a few elements ([`Taps`]); a whole image is that
-//! along all of its axes, rows first. The gradient is the same computation with the taps turned round, so one loop serves
-//! both, and no two threads ever add to one element.
+//! Resizing of images. Along an axis a result is a weighted sum of a few elements ([`Taps`]); an image is resized along
+//! all axes, rows first. The gradient is the same computation with transposed taps, so that threads never add to the
+//! same element.
 
 use crate::pool::{self, Shared};
 use crate::simd_fn;
@@ -8,7 +8,7 @@ use crate::softmax::CHUNK;
 use crate::types::Float;
 use std::ops::Range;
 
-/// How a result is made of the elements around its place.
+/// The interpolation method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Nearest,
@@ -23,9 +23,9 @@ pub struct Axis {
     pub output: usize,
     /// Elements of the input per element of the output.
     pub ratio: f32,
-    /// The first and the last elements of input and output lie at the same places.
+    /// The first and last elements of input and output are aligned.
     pub align_corners: bool,
-    /// Places are those of the centres of elements (linear; cubic unless corners are aligned).
+    /// Positions are centres of elements (linear; cubic unless corners are aligned).
     pub centres: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Axis {
 const CUBIC: f64 = -0.75;
 
 impl Axis {
-    /// Elements and weights of result `i`. Places are rounded as Paddle rounds them: in f32 where it does.
+    /// Calls `tap(element, weight)` for the taps of result `i`. Positions are rounded as in Paddle, partly in f32.
     fn taps(&self, method: Method, i: usize, mut tap: impl FnMut(usize, f64)) {
         let clamp = |at: i64| at.clamp(0, self.input as i64 - 1) as usize;
         let plain = self.ratio * i as f32;
@@ -64,28 +64,28 @@ impl Axis {
     }
 }
 
-/// For every result along an axis the elements that it is a weighted sum of.
+/// For every result along an axis, the elements and weights of its sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taps<T> {
     /// Elements along the axis.
     input: usize,
-    /// Where the taps of each result begin; one more for the end.
+    /// Start of the taps of each result, and the end of the last.
     start: Vec<usize>,
     /// Every one is less than `input`.
     index: Vec<usize>,
     weight: Vec<T>,
-    /// How many taps every result has, if they have equally many.
+    /// The number of taps per result, if it is the same for all.
     each: Option<usize>,
 }
 
-/// Room for `n` elements, if there is so much.
-fn room<T>(n: usize) -> Option<Vec<T>> {
+/// An empty vector with capacity `n`; `None` if memory is exhausted.
+fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
     let mut v = Vec::new();
     v.try_reserve_exact(n).ok().map(|()| v)
 }
 
 impl<T: Float> Taps<T> {
-    /// `None`: there is no memory for so many.
+    /// `None` if memory is exhausted.
     pub fn new(axis: &Axis, method: Method) -> Option<Taps<T>> {
         let each = match method {
             Method::Nearest => 1,
@@ -93,7 +93,8 @@ impl<T: Float> Taps<T> {
             Method::Cubic => 4,
         };
         let n = axis.output.checked_mul(each)?;
-        let (mut start, mut index, mut weight) = (room(axis.output + 1)?, room(n)?, room(n)?);
+        let (mut start, mut index, mut weight) =
+            (try_with_capacity(axis.output + 1)?, try_with_capacity(n)?, try_with_capacity(n)?);
         start.push(0);
         for i in 0..axis.output {
             axis.taps(method, i, |at, w| {
@@ -105,9 +106,10 @@ impl<T: Float> Taps<T> {
         Some(Taps { input: axis.input, start, index, weight, each: Some(each) })
     }
 
-    /// Results that are elements of the axis (of `input` elements), or nothing.
+    /// Taps of results that are each one element of the axis (of `input` elements) or zero.
     pub fn picked(input: usize, n: usize, place: impl Fn(usize) -> Option<usize>) -> Option<Taps<T>> {
-        let (mut start, mut index, mut weight) = (room(n.checked_add(1)?)?, room(n)?, room(n)?);
+        let (mut start, mut index, mut weight) =
+            (try_with_capacity(n.checked_add(1)?)?, try_with_capacity(n)?, try_with_capacity(n)?);
         start.push(0);
         for i in 0..n {
             if let Some(at) = place(i) {
@@ -121,7 +123,7 @@ impl<T: Float> Taps<T> {
         Some(Taps { input, start, index, weight, each })
     }
 
-    /// An axis that stays as it is, of one element.
+    /// The identity on an axis of one element.
     pub fn single() -> Taps<T> {
         Taps { input: 1, start: vec![0, 1], index: vec![0], weight: vec![T::from_f64(1.0)], each: Some(1) }
     }
@@ -136,11 +138,12 @@ impl<T: Float> Taps<T> {
         (&self.index[r.clone()], &self.weight[r])
     }
 
-    /// Two axes, `inner` the faster one, as one.
+    /// The taps of two axes merged into one; `inner` varies faster.
     pub fn times(&self, inner: &Taps<T>) -> Option<Taps<T>> {
         let n = self.index.len().checked_mul(inner.index.len())?;
         let outputs = self.output().checked_mul(inner.output())?;
-        let (mut start, mut index, mut weight) = (room(outputs.checked_add(1)?)?, room(n)?, room(n)?);
+        let (mut start, mut index, mut weight) =
+            (try_with_capacity(outputs.checked_add(1)?)?, try_with_capacity(n)?, try_with_capacity(n)?);
         start.push(0);
         for a in 0..self.output() {
             for b in 0..inner.output() {
@@ -158,16 +161,17 @@ impl<T: Float> Taps<T> {
         Some(Taps { input: self.input * inner.input, start, index, weight, each })
     }
 
-    /// For every element the results that it is part of: the taps of the gradient.
+    /// The transposed taps, of the gradient: for every element, the results that it contributes to.
     pub fn transposed(&self) -> Option<Taps<T>> {
         let n = self.index.len();
-        let (mut start, mut index, mut weight) = (room(self.input.checked_add(1)?)?, room(n)?, room(n)?);
+        let (mut start, mut index, mut weight) =
+            (try_with_capacity(self.input.checked_add(1)?)?, try_with_capacity(n)?, try_with_capacity(n)?);
         start.resize(self.input + 1, 0);
         self.index.iter().for_each(|&i| start[i + 1] += 1);
         for i in 0..self.input {
             start[i + 1] += start[i];
         }
-        let mut next: Vec<usize> = room(self.input)?;
+        let mut next: Vec<usize> = try_with_capacity(self.input)?;
         next.extend_from_slice(&start[..self.input]);
         index.resize(n, 0);
         weight.resize(n, T::ZERO);
@@ -246,7 +250,7 @@ fn along<T: Float>(row: &[T], taps: &Taps<T>, inner: usize, out: &mut [T]) {
     }
 }
 
-/// `y` = `x` resampled: images of `rows` x `cols` x `inner` numbers.
+/// Resamples `x` to `y`: images of `rows` x `cols` x `inner` numbers.
 pub fn resample<T: Float>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T], y: &mut [T]) {
     let (wide, width) = (cols.input * inner, cols.output() * inner);
     let (from, to) = (rows.input * wide, rows.output() * width);
@@ -261,7 +265,7 @@ pub fn resample<T: Float>(rows: &Taps<T>, cols: &Taps<T>, inner: usize, x: &[T],
         let mut sum = Vec::new();
         for r in range {
             let image = &x[r / rows.output() * from..][..from];
-            // SAFETY: every row of results is one chunk's.
+            // SAFETY: each row of results belongs to one chunk.
             let out = unsafe { results.part(r * width..(r + 1) * width) };
             let (at, weights) = rows.taps_of(r % rows.output());
             match (at, weights) {
@@ -310,7 +314,7 @@ pub fn pick<T: Copy + Send + Sync, W: Float>(rows: &Taps<W>, cols: &Taps<W>, inn
     });
 }
 
-/// The longest range of an index whose elements follow each other, as between two borders.
+/// The longest range of consecutive elements in an index, such as between two borders.
 fn neighbours(index: &[usize]) -> Range<usize> {
     let (mut start, mut longest) = (0, 0..0);
     for i in 1..=index.len() {

@@ -1,11 +1,11 @@
-//! The activations that recurrent operators may be told.
+//! The activations of recurrent operators.
 
 use crate::rnn::gates::sigmoid;
 use crate::simd_fn;
 use crate::types::Float;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Activation {
     Identity,
     Sigmoid,
     Tanh,
@@ -13,7 +13,7 @@ pub enum Act {
 }
 
 simd_fn! {
-    /// Of arguments within -40 and 13, as Paddle's networks of 1.x have them: above, the result is that of 13.
+    /// Sigmoid of arguments clipped to -40..=13, as in Paddle 1.x.
     fn sigmoids[T: Float](x: &mut [T]) {
         let (low, high) = (T::from_f64(-40.0), T::from_f64(13.0));
         for x in x.iter_mut() {
@@ -31,24 +31,24 @@ simd_fn! {
     }
 }
 
-impl Act {
+impl Activation {
     pub fn apply<T: Float>(self, x: &mut [T]) {
         match self {
-            Act::Identity => {}
-            Act::Sigmoid => sigmoids(x),
-            Act::Tanh => tanhs(x),
-            Act::Relu => x.iter_mut().for_each(|x| *x = if *x > T::ZERO { *x } else { T::ZERO }),
+            Activation::Identity => {}
+            Activation::Sigmoid => sigmoids(x),
+            Activation::Tanh => tanhs(x),
+            Activation::Relu => x.iter_mut().for_each(|x| *x = if *x > T::ZERO { *x } else { T::ZERO }),
         }
     }
 
-    /// `d` times the derivative, by the activation's result.
+    /// Multiplies `d` by the derivative, computed from the result `y` of the activation.
     pub fn grad<T: Float>(self, y: &[T], d: &mut [T]) {
         let each = d.iter_mut().zip(y);
         match self {
-            Act::Identity => {}
-            Act::Sigmoid => each.for_each(|(d, &y)| *d = *d * y * (T::ONE - y)),
-            Act::Tanh => each.for_each(|(d, &y)| *d = *d * (T::ONE - y * y)),
-            Act::Relu => each.for_each(|(d, &y)| *d = *d * if y > T::ZERO { T::ONE } else { T::ZERO }),
+            Activation::Identity => {}
+            Activation::Sigmoid => each.for_each(|(d, &y)| *d = *d * y * (T::ONE - y)),
+            Activation::Tanh => each.for_each(|(d, &y)| *d = *d * (T::ONE - y * y)),
+            Activation::Relu => each.for_each(|(d, &y)| *d = *d * if y > T::ZERO { T::ONE } else { T::ZERO }),
         }
     }
 }

@@ -1,27 +1,28 @@
-//! Sequences of a linear chain: scores of tags for each step, and of the changes from tag to tag. Row 0 of the changes are
-//! scores of the first tag, row 1 of the last, the others those of what follows each tag. In probabilities, which are
-//! brought back to a sum of 1 at each step.
+//! Linear-chain conditional random fields: emission scores of tags per step, and transition scores. Row 0 of the
+//! transitions has the scores of the first tag, row 1 of the last tag, row 2 + i of the transitions from tag i.
+//! Computed with probabilities that are normalised to a sum of 1 at each step.
 
 use crate::simd_fn;
 use crate::types::Float;
 
 const LANES: usize = 16;
 
-/// The exponentials of the changes, rows of whole vectors, and the vectors of a step: made once for all sequences of a call.
+/// The exponentials of the transitions, in rows padded to whole vectors, and buffers of a step; shared by all sequences
+/// of a call.
 pub struct Chains<T> {
     tags: usize,
     stride: usize,
-    /// As they are: [2 + tags, stride].
+    /// The exponentials, [2 + tags, stride].
     w: Vec<T>,
-    /// Those of the changes by the tag that follows: [tags, stride].
+    /// The transitions transposed, by the following tag: [tags, stride].
     back: Vec<T>,
-    /// What the changes' gradient is a multiple of: [tags, stride].
+    /// The gradient of the transitions, before the multiplication by their exponentials: [tags, stride].
     sums: Vec<T>,
     now: Vec<T>,
     next: Vec<T>,
 }
 
-/// One sequence: what it scores, and the exponentials of that, less the largest of each row; its tags.
+/// One sequence: exponentials of its scores minus the largest of each row, and its tags.
 pub struct Sequence<'a, T> {
     pub x: &'a [T],
     pub x_exps: &'a [T],
@@ -29,7 +30,7 @@ pub struct Sequence<'a, T> {
 }
 
 simd_fn! {
-    /// The exponentials of rows, less the largest of each, which goes to `tops`.
+    /// Exponentials of rows minus the largest value of each row, which is written to `tops`.
     pub fn exps[T: Float](x: &[T], tags: usize, to: &mut [T], tops: &mut [T]) {
         for ((row, to), top) in x.chunks_exact(tags).zip(to.chunks_exact_mut(tags)).zip(tops) {
             let mut lanes = [T::from_f64(f64::NEG_INFINITY); LANES];
@@ -57,7 +58,7 @@ fn sum<T: Float>(x: &[T]) -> T {
     lanes.iter().fold(T::ZERO, |a, &b| a + b)
 }
 
-/// Divides by the sum; gives the sum, or nothing if it is 0. NaN passes, as it does everywhere.
+/// Divides by the sum and returns the sum; `None` if it is 0. NaN propagates.
 #[inline(always)]
 fn normalize<T: Float>(x: &mut [T]) -> Option<T> {
     let total = sum(x);
@@ -68,7 +69,7 @@ fn normalize<T: Float>(x: &mut [T]) -> Option<T> {
     Some(total)
 }
 
-/// `to = a w`, the rows of `w` as long as `to`, which is whole vectors.
+/// `to = a w`; rows of `w` are as long as `to`, which is whole vectors.
 #[inline(always)]
 fn product<T: Float, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
     let stride = to.len();
@@ -85,8 +86,7 @@ fn product<T: Float, const FMA: bool>(a: &[T], w: &[T], to: &mut [T]) {
 }
 
 simd_fn! {
-    /// The logarithm of the sum over all tags of all steps, less that of `tops`; `alpha` gets the probabilities of what came
-    /// before each tag.
+    /// The logarithm of the partition function, without the sum of `tops`; `alpha` becomes the forward probabilities.
     fn forward[T: Float](c: &mut Chains<T>, x_exps: &[T], steps: usize, alpha: &mut [T]) -> Option<f64> {
         let (n, stride) = (c.tags, c.stride);
         let (now, next) = (&mut c.now[..stride], &mut c.next[..stride]);
@@ -152,7 +152,7 @@ simd_fn! {
 }
 
 impl<T: Float> Chains<T> {
-    /// `w_exps` are the exponentials of the changes.
+    /// `w_exps` are the exponentials of the transitions.
     pub fn new(tags: usize, w_exps: &[T]) -> Chains<T> {
         let stride = tags.next_multiple_of(LANES);
         let padded = |rows: usize| vec![T::ZERO; rows * stride];
@@ -163,7 +163,7 @@ impl<T: Float> Chains<T> {
         Chains { tags, stride, w, back: Vec::new(), sums: Vec::new(), now: padded(1), next: padded(1) }
     }
 
-    /// Makes what [`Chains::grad`] needs beyond that.
+    /// Prepares the transposed transitions for [`Chains::grad`].
     pub fn backwards(mut self) -> Chains<T> {
         let (n, stride) = (self.tags, self.stride);
         self.sums = vec![T::ZERO; n * stride];
@@ -176,8 +176,8 @@ impl<T: Float> Chains<T> {
         self
     }
 
-    /// Minus the log likelihood of the labels, of which there are some. `tops` are the largest scores of the steps, `w` the
-    /// scores of the changes; `alpha` gets the normalized probabilities of what came before each tag. Nothing if all are 0.
+    /// Minus the log likelihood of the labels (at least one). `tops` are the largest scores of the steps, `w` the
+    /// transition scores; `alpha` becomes the normalised forward probabilities. `None` if all are 0.
     pub fn cost(&mut self, s: &Sequence<T>, tops: &[T], w: &[T], alpha: &mut [T]) -> Option<T> {
         let (n, steps) = (self.tags, s.labels.len());
         let log_z = forward(self, s.x_exps, steps, alpha)? + tops.iter().map(|top| top.to_f64()).sum::<f64>();
@@ -188,8 +188,9 @@ impl<T: Float> Chains<T> {
         Some(T::from_f64(log_z - score))
     }
 
-    /// `dx` gets the gradient of the scores, for `d` of the cost; `dw` has that of the first and last tag and of the labels'
-    /// changes added, [`Chains::finish`] adds the rest. Nothing if all probabilities of a step are 0.
+    /// `dx` becomes the gradient of the scores for gradient `d` of the cost. The gradients of the first and last tag
+    /// and of the transitions between labels are added to `dw`; [`Chains::finish`] adds the rest. `None` if all
+    /// probabilities of a step are 0.
     pub fn grad(&mut self, s: &Sequence<T>, alpha: &[T], d: T, dx: &mut [T], dw: Option<&mut [T]>) -> Option<()> {
         backward(self, s, alpha, d, dx)?;
         let (n, steps) = (self.tags, s.labels.len());
@@ -205,7 +206,7 @@ impl<T: Float> Chains<T> {
         Some(())
     }
 
-    /// Adds the changes' gradients of all sequences.
+    /// Adds the gradients of the transitions of all sequences.
     pub fn finish(&self, dw: &mut [T]) {
         let (n, stride) = (self.tags, self.stride);
         let rows = self.w[2 * stride..].chunks_exact(stride).zip(self.sums.chunks_exact(stride));
@@ -215,14 +216,14 @@ impl<T: Float> Chains<T> {
     }
 }
 
-/// Scores of the changes, rows of whole vectors, and what the search for the best sequence of tags remembers.
+/// Viterbi decoding: transition scores in rows padded to whole vectors, and the back pointers of the search.
 pub struct Viterbi<T> {
     tags: usize,
     stride: usize,
     w: Vec<T>,
     score: Vec<T>,
     best: Vec<T>,
-    /// For each step and tag, the tag before it.
+    /// For each step and tag, the best previous tag.
     from: Vec<u32>,
 }
 
@@ -254,7 +255,7 @@ impl<T: Float> Viterbi<T> {
         Viterbi { tags, stride, w, score, best, from: Vec::new() }
     }
 
-    /// The best sequence of tags for the scores of some steps: of equal scores the first.
+    /// The best sequence of tags for the scores of a sequence; the first of equal scores.
     pub fn path(&mut self, x: &[T], path: &mut [i64]) {
         let (n, stride, steps) = (self.tags, self.stride, path.len());
         self.from.resize(steps * stride, 0);
@@ -319,7 +320,7 @@ mod tests {
             assert!((dw[3 * 3 + 1] - share(&changes)).abs() < 1e-9);
             let mut path = [0; 4];
             Viterbi::new(n, &w).path(&x, &mut path);
-            // Others may be as good.
+            // Other sequences may have the same score.
             let path = path.map(|tag| tag as usize);
             assert!((score(&x, &w, n, &path) - score(&x, &w, n, best)).abs() < 1e-9);
         });

@@ -1,14 +1,14 @@
-//! Connectionist temporal classification: the probability that a sequence of scores stands for a sequence of labels, with
-//! blanks between them and repetitions, summed over all alignments forwards and backwards. In logarithms, and in f64
-//! whatever the scores are, as sums of thousands of steps are large numbers of which the differences count.
+//! The loss of connectionist temporal classification (CTC): the probability of a sequence of labels, with blanks and
+//! repetitions, summed over all alignments by the forward-backward algorithm. Computed in logarithms and in f64 for
+//! every type of scores: sums over thousands of steps are large, and their differences matter.
 
 use crate::functions::exponential::Exponential;
 use crate::simd_fn;
 use crate::types::Float;
 
-/// Below every logarithm of a probability, but finite, so that differences with it are numbers.
+/// Lower than every logarithm of a probability, but finite, so that differences are not NaN.
 const FLOOR: f64 = -1e300;
-/// Elements before the first and behind the last state, from which nothing comes.
+/// Padding before the first and after the last state, with probability zero.
 const EDGE: usize = 2;
 
 simd_fn! {
@@ -56,13 +56,13 @@ simd_fn! {
     }
 }
 
-/// The steps that an alignment of the labels takes at least: one each, and one between equal neighbours.
+/// Least number of steps of an alignment: one per label, and a blank between equal adjacent labels.
 fn least(labels: &[usize]) -> usize {
     labels.len() + labels.windows(2).filter(|w| w[0] == w[1]).count()
 }
 
-/// Minus the logarithm of the probability of `labels`, where `row(t)` has the scores of step `t` of `steps`. `grad` gets, for
-/// each step, the gradient to the scores. Where no alignment fits the steps both are 0, as in warp-ctc.
+/// Minus the logarithm of the probability of `labels`, where `row(t)` has the scores of step `t` of `steps`. `grad`
+/// receives the gradient of the scores of each step. Without a valid alignment both are 0, as in warp-ctc.
 pub fn loss<'a, T: Float>(
     steps: usize,
     row: impl Fn(usize) -> &'a [T],
@@ -78,7 +78,7 @@ pub fn loss<'a, T: Float>(
     let padded = states + 2 * EDGE;
     let inside = EDGE..EDGE + states;
     let none = f64::NEG_INFINITY;
-    // Whether a state may follow the one two before it: past a blank between different labels.
+    // Whether a state may follow the one two before it: skipping a blank between different labels.
     let skip: Vec<f64> =
         (0..states).map(|s| if s % 2 == 1 && s > 1 && of(s) != of(s - 2) { 0.0 } else { none }).collect();
     let sums: Vec<f64> = (0..steps).map(|t| log_sum(row(t))).collect();
@@ -105,14 +105,14 @@ pub fn loss<'a, T: Float>(
     let total = top + ((a - top).exp() + (b - top).exp()).ln();
     let Some(grad) = grad.as_mut() else { return -total };
 
-    // What comes behind each state: the sum over its followers, their own probability included.
+    // The backward probability of each state: the sum over its successors, their own probability included.
     let mut behind = vec![none; padded];
     let mut next = vec![none; padded];
     behind[EDGE + states - 1] = 0.0;
     if states > 1 {
         behind[EDGE + states - 2] = 0.0;
     }
-    // Seen from a state the follower two behind it tells whether it may be reached.
+    // From a state, the flag of the successor two after it says whether it may be reached.
     let mut jump = vec![none; states];
     jump[..states.saturating_sub(2)].copy_from_slice(skip.get(2..).unwrap_or(&[]));
     let nothing = vec![0.0; states];

@@ -1,4 +1,4 @@
-//! One step of one row of a recurrent network: from the sums of its gates to the new state, and back.
+//! One step of one row of a recurrent network, from the sums of its gates to the new state, and its gradient.
 
 use crate::simd_fn;
 use crate::types::Float;
@@ -8,7 +8,7 @@ pub(crate) fn sigmoid<const FMA: bool, T: Float>(x: T) -> T {
     T::ONE / (T::ONE + (T::ZERO - x).exp_::<FMA>())
 }
 
-/// Four gates of `h` elements each, one behind the other.
+/// Splits four consecutive gates of `h` elements each.
 #[inline(always)]
 fn four<T>(gates: &mut [T], h: usize) -> [&mut [T]; 4] {
     let (a, rest) = gates.split_at_mut(h);
@@ -25,7 +25,7 @@ fn three<T>(gates: &mut [T], h: usize) -> [&mut [T]; 3] {
 }
 
 simd_fn! {
-    /// `z` becomes tanh(z).
+    /// `z = tanh(z)`.
     pub(crate) fn tanh_step[T: Float](z: &mut [T]) {
         for z in z.iter_mut() {
             *z = z.tanh_::<FMA>();
@@ -34,7 +34,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `z` becomes max(z, 0), NaN 0.
+    /// `z = max(z, 0)`; NaN becomes 0.
     pub(crate) fn relu_step[T: Float](z: &mut [T]) {
         for z in z.iter_mut() {
             *z = if *z > T::ZERO { *z } else { T::ZERO };
@@ -43,7 +43,8 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// Gates i, f, g, o: from sums to activations; `before` to `cell`, and the hidden state.
+    /// LSTM with gates i, f, g, o: replaces sums by activations, and computes `cell` from `before`, and the hidden
+    /// state.
     pub(crate) fn lstm_step[T: Float](gates: &mut [T], before: &[T], cell: &mut [T], hidden: &mut [T]) {
         let n = hidden.len();
         let [i, f, g, o] = four(gates, n);
@@ -61,8 +62,8 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// Gates r, z, c: from the input's sums, with the state's sums `own`, to activations. `hidden` becomes the new state,
-    /// `inner` the state's sum of the candidate.
+    /// GRU with gates r, z, c: replaces the input's sums by activations, with the state's sums `own`. `hidden` becomes
+    /// the new state, `inner` the state's sum of the candidate.
     pub(crate) fn gru_step[T: Float](gates: &mut [T], own: &[T], inner: &mut [T], hidden: &mut [T]) {
         let n = hidden.len();
         let [r, z, c] = three(gates, n);
@@ -79,7 +80,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `d` is the gradient of the sum behind tanh; `carry` is taken up and left zero.
+    /// `d` becomes the gradient of the argument of tanh; `carry` is added and then zeroed.
     pub(crate) fn tanh_step_grad[T: Float](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
         let n = d.len();
         let (y, dout, carry) = (&y[..n], &dout[..n], &mut carry[..n]);
@@ -91,7 +92,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// As `tanh_step_grad`, behind relu.
+    /// As `tanh_step_grad`, for relu.
     pub(crate) fn relu_step_grad[T: Float](y: &[T], dout: &[T], carry: &mut [T], d: &mut [T]) {
         let n = d.len();
         let (y, dout, carry) = (&y[..n], &dout[..n], &mut carry[..n]);
@@ -103,8 +104,8 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `d` gets the gradients of the sums of i, f, g, o. `carry` (of the hidden state) is taken up and left zero, `dcell`
-    /// becomes the gradient of the cell before.
+    /// `d` becomes the gradients of the sums of i, f, g, o. `carry` (of the hidden state) is added and then zeroed;
+    /// `dcell` becomes the gradient of the previous cell.
     pub(crate) fn lstm_step_grad[T: Float](
         gates: &[T], before: &[T], cell: &[T], dout: &[T], carry: &mut [T], dcell: &mut [T], d: &mut [T]
     ) {
@@ -127,8 +128,8 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// `d` gets the gradients of the sums of r, z, c, `dinner` those of the state's part of them. `carry` becomes what the
-    /// state before gets directly.
+    /// `d` becomes the gradients of the sums of r, z, c, `dinner` those of the state's part of them. `carry` becomes
+    /// the direct part of the gradient of the previous state.
     pub(crate) fn gru_step_grad[T: Float](
         gates: &[T], inner: &[T], before: &[T], dout: &[T], carry: &mut [T], d: &mut [T], dinner: &mut [T]
     ) {

@@ -1,18 +1,18 @@
-//! Sequences of rows: row `starts[i]..starts[i + 1]` of a matrix are sequence `i`. Offsets must ascend and lie within
-//! the matrix.
+//! Pooling and expansion of sequences of rows: rows `starts[i]..starts[i + 1]` of a matrix are sequence `i`. Offsets
+//! must ascend and lie within the matrix.
 
 use crate::pool::{self, Shared};
 use crate::types::Float;
 
-/// Elements of one part of a parallel pass.
+/// Elements per chunk.
 const CHUNK: usize = 1 << 14;
 
-/// What becomes of a sequence.
+/// The kind of pooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
     Average,
     Sum,
-    /// The sum over the square root of the length.
+    /// The sum divided by the square root of the length.
     Sqrt,
     Last,
     First,
@@ -29,14 +29,15 @@ impl Pooling {
     }
 }
 
-/// Sequences that make up one part of a pass.
+/// Sequences per chunk.
 fn grain(starts: &[usize], width: usize) -> usize {
     let sequences = starts.len() - 1;
     let elements = (starts[sequences] - starts[0]) * width;
     (CHUNK * sequences / elements.max(1)).max(1)
 }
 
-/// One row for each sequence; `pad` for empty ones. `index` gets the row of each maximum (-1 for an empty sequence).
+/// One row per sequence; `pad` for empty sequences. `index` receives the row of each maximum (-1 for an empty
+/// sequence).
 pub fn pool<T: Float>(
     kind: Pooling,
     starts: &[usize],
@@ -55,7 +56,7 @@ pub fn pool<T: Float>(
     pool::ranges(sequences, grain(starts, width), |r| {
         for i in r {
             let at = i * width..(i + 1) * width;
-            // SAFETY: every sequence has a row of its own.
+            // SAFETY: rows of different sequences are disjoint.
             let (out, index) = unsafe { (out.part(at.clone()), index.map(|x| x.part(at))) };
             one(kind, starts[i]..starts[i + 1], width, pad, x, out, index);
         }
@@ -167,7 +168,7 @@ pub fn pool_grad<T: Float>(
     });
 }
 
-/// Writes each sequence as often as `times` says, one after the other. `width` and the slices count bytes.
+/// Writes sequence `i` `times(i)` times, consecutively. `width` and the slices are in bytes.
 pub fn expand(starts: &[usize], times: impl Fn(usize) -> usize, width: usize, x: &[u8], out: &mut [u8]) {
     let mut at = 0;
     for i in 0..starts.len().saturating_sub(1) {
@@ -179,7 +180,7 @@ pub fn expand(starts: &[usize], times: impl Fn(usize) -> usize, width: usize, x:
     }
 }
 
-/// The gradient of `expand`: each sequence gets the sum over its copies, zeros where there is none.
+/// The gradient of `expand`: the sum over the copies of each sequence, zeros without copies.
 pub fn expand_grad<T: Copy + Default + std::ops::AddAssign>(
     starts: &[usize],
     times: impl Fn(usize) -> usize,

@@ -1,14 +1,14 @@
-//! Rows by index: gather, embedding lookup and its gradient, scatter, and the merge of SelectedRows.
+//! Gather, embedding lookup and its gradient, scatter, and the merge of SelectedRows: operations on rows by index.
 //!
-//! Sums over rows with equal indices are taken in the order of the positions, on one thread each, so that results do not
-//! depend on the number of threads and equal those of a plain loop.
+//! Rows with equal indices are summed in the order of positions, on one thread each: results equal those of a plain
+//! loop for any number of threads.
 
 use crate::pool;
 pub use crate::shape::copy::OutOfRange;
 use crate::simd;
 use crate::types::{Number, Plain};
 
-/// Elements that a chunk moves.
+/// Elements per chunk.
 const GRAIN: usize = 16 * 1024;
 
 /// int32 or int64.
@@ -27,8 +27,8 @@ fn check<I: Index>(ids: &[I], limit: usize, padding: Option<i64>) -> Result<(), 
     }
 }
 
-/// out[i] = table[ids[i]], rows of `width` elements; a row whose index is `padding` becomes zero. Nothing is written when
-/// an index is out of range.
+/// out[i] = table[ids[i]], rows of `width` elements; zeros where ids[i] is `padding`. Nothing is written if an index is
+/// out of range.
 pub fn gather<T: Plain, I: Index>(
     table: &[T],
     width: usize,
@@ -69,7 +69,7 @@ pub fn gather<T: Plain, I: Index>(
     Ok(())
 }
 
-/// out[r][i] = x[r][ids[i]], rows of `width` elements. Panics where an index lies outside.
+/// out[r][i] = x[r][ids[i]], rows of `width` elements. Panics if an index is out of range.
 pub fn pick_columns<T: Plain>(x: &[T], width: usize, ids: &[i64], out: &mut [T]) {
     let n = ids.len().max(1);
     assert_eq!(out.len() / n * width, x.len());
@@ -81,7 +81,7 @@ pub fn pick_columns<T: Plain>(x: &[T], width: usize, ids: &[i64], out: &mut [T])
     });
 }
 
-/// The gradient of `pick_columns`: each row's elements are added up where they came from, in order.
+/// The gradient of `pick_columns`: dx[r][ids[i]] += dout[r][i], in order of i.
 pub fn pick_columns_grad<T: Number>(dout: &[T], width: usize, ids: &[i64], dx: &mut [T]) {
     let (n, width) = (ids.len(), width.max(1));
     assert_eq!(dx.len() / width * n, dout.len());
@@ -94,7 +94,7 @@ pub fn pick_columns_grad<T: Number>(dout: &[T], width: usize, ids: &[i64], dx: &
     });
 }
 
-/// Asks for a row that will be read soon; the hardware cannot guess random rows.
+/// Prefetches a row: the hardware does not predict random rows.
 #[inline(always)]
 fn prefetch<T>(table: &[T], at: usize, width: usize) {
     if let Some(row) = table.get(at..at.saturating_add(width)) {
@@ -102,20 +102,21 @@ fn prefetch<T>(table: &[T], at: usize, width: usize) {
     }
 }
 
-/// Positions dealt to chunks of `1 << shift` neighbouring rows, in ascending order each; a chunk then groups its own by row.
-/// So what one thread does is a matter of the indices alone, not of the table's height.
-struct Dealt {
+/// Positions partitioned by chunks of `1 << shift` adjacent rows, ascending within each; a chunk then groups its
+/// positions by row. The work of a thread depends on the indices, not on the height of the table.
+struct Partitioned {
     shift: u32,
     starts: Vec<u32>,
     /// Row within the chunk, position.
     entries: Vec<(u32, u32)>,
 }
 
-fn deal<I: Index>(ids: &[I], height: usize, width: usize, padding: Option<i64>) -> Dealt {
+fn deal<I: Index>(ids: &[I], height: usize, width: usize, padding: Option<i64>) -> Partitioned {
     assert!(ids.len() < u32::MAX as usize, "more than 2^32 indices");
     let shift = (GRAIN / width).max(1).ilog2();
     let valid = |id: i64| Some(id) != padding && id >= 0 && (id as u64) < height as u64;
-    // Two places ahead: what is counted here begins one place ahead while positions are dealt, and in its place afterwards.
+    // Counts are stored two places ahead: after the prefix sum, starts are one place ahead while positions are
+    // assigned, and in place afterwards.
     let mut starts = vec![0u32; (height >> shift) + 3];
     for &id in ids {
         let id: i64 = id.into();
@@ -133,7 +134,7 @@ fn deal<I: Index>(ids: &[I], height: usize, width: usize, padding: Option<i64>) 
             *at += 1;
         }
     }
-    Dealt { shift, starts, entries }
+    Partitioned { shift, starts, entries }
 }
 
 /// Positions grouped by row: those of row r are `order[starts[r]..starts[r + 1]]`, in ascending order.
@@ -142,7 +143,7 @@ struct Grouped {
     order: Vec<u32>,
 }
 
-impl Dealt {
+impl Partitioned {
     fn rows(&self) -> usize {
         1 << self.shift
     }
@@ -164,8 +165,8 @@ impl Dealt {
     }
 }
 
-/// The gradient of a lookup as a dense table: grad[r] = sum of dout[i] over ids[i] = r, in order of i, zero where r is
-/// not named or is `padding`. `grad` is overwritten as a whole.
+/// The gradient of a lookup as a dense table: grad[r] = sum of dout[i] over ids[i] = r, in order of i; zero if r does
+/// not occur or is `padding`. All of `grad` is overwritten.
 pub fn gather_grad<T: Number, I: Index>(
     ids: &[I],
     dout: &[T],
@@ -180,11 +181,11 @@ pub fn gather_grad<T: Number, I: Index>(
     let height = grad.len() / width;
     assert_eq!(grad.len(), height * width);
     check(ids, height, padding)?;
-    let dealt = deal(ids, height, width, padding);
+    let partitioned = deal(ids, height, width, padding);
     let stream = simd::streams(std::mem::size_of_val(grad)) && width * std::mem::size_of::<T>() >= 64;
     let zeros = vec![T::ZERO; width];
-    pool::parts(grad, dealt.rows() * width, |start, part| {
-        let groups = dealt.group(start / width, part.len() / width);
+    pool::parts(grad, partitioned.rows() * width, |start, part| {
+        let groups = partitioned.group(start / width, part.len() / width);
         let mut sum = if stream { zeros.clone() } else { Vec::new() };
         let mut at = 0;
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
@@ -238,7 +239,7 @@ fn add_to<T: Number>(to: &mut [T], x: &[T]) {
     }
 }
 
-/// Sums rows with equal indices: the distinct indices in ascending order, and their sums [count, width].
+/// Sums rows with equal indices: returns the distinct indices in ascending order and their sums [count, width].
 pub fn merge_rows<T: Number>(rows: &[i64], values: &[T], width: usize) -> (Vec<i64>, Vec<T>) {
     assert_eq!(values.len(), rows.len() * width);
     let mut order: Vec<(i64, usize)> = rows.iter().copied().zip(0..).collect();
@@ -269,15 +270,15 @@ pub fn merge_rows<T: Number>(rows: &[i64], values: &[T], width: usize) -> (Vec<i
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scatter {
-    /// The last update of a row stays.
+    /// The last update of a row wins.
     Overwrite,
     /// Updates are added to the row.
     Add,
-    /// Rows that are named start from zero, then updates are added (Paddle's scatter with overwrite=False).
+    /// Rows with updates start from zero, then updates are added (Paddle's scatter with overwrite=False).
     Replace,
 }
 
-/// out[ids[i]] (=, +=) updates[i], rows of `width` elements. Nothing is written when an index is out of range.
+/// out[ids[i]] (=, +=) updates[i], rows of `width` elements. Nothing is written if an index is out of range.
 pub fn scatter<T: Number, I: Index>(
     mode: Scatter,
     ids: &[I],
@@ -293,7 +294,7 @@ pub fn scatter<T: Number, I: Index>(
     check(ids, height, None)?;
     let line = |p: usize| &updates[p * width..(p + 1) * width];
     let at = |id: I| id.into() as usize * width;
-    // A large table of which little changes is not worth grouping.
+    // Grouping does not pay for a large table with few updates.
     if updates.len() < 4 * GRAIN || height > 4 * ids.len() {
         if mode == Scatter::Replace {
             ids.iter().for_each(|&id| out[at(id)..at(id) + width].fill(T::ZERO));
@@ -307,10 +308,10 @@ pub fn scatter<T: Number, I: Index>(
         }
         return Ok(());
     }
-    let dealt = deal(ids, height, width, None);
+    let partitioned = deal(ids, height, width, None);
     let whole = height * width;
-    pool::parts(&mut out[..whole], dealt.rows() * width, |start, part| {
-        let groups = dealt.group(start / width, part.len() / width);
+    pool::parts(&mut out[..whole], partitioned.rows() * width, |start, part| {
+        let groups = partitioned.group(start / width, part.len() / width);
         for (i, row) in part.chunks_exact_mut(width).enumerate() {
             let positions = &groups.order[groups.starts[i] as usize..groups.starts[i + 1] as usize];
             match (mode, positions) {

@@ -1,4 +1,4 @@
-//! Index arithmetic that strided kernels share: merging axes, walking them, checking that they stay in bounds.
+//! Index arithmetic of strided kernels: merging and walking of axes, checks of bounds.
 
 /// Product of the dimensions.
 pub fn numel(shape: &[usize]) -> usize {
@@ -16,7 +16,7 @@ pub fn strides_of(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// Whether the strides are those of a contiguous tensor (those of axes of length one do not matter).
+/// Whether the strides are those of a contiguous tensor (strides of axes of length one are ignored).
 pub fn contiguous(shape: &[usize], strides: &[isize]) -> bool {
     let mut step = 1;
     shape.iter().zip(strides).rev().all(|(&d, &s)| {
@@ -27,10 +27,10 @@ pub fn contiguous(shape: &[usize], strides: &[isize]) -> bool {
 }
 
 /// Strides with which a contiguous tensor of shape `from` is read as one of shape `to`, numpy-style when `axis` is
-/// `None`; otherwise `from`'s first dimension stands at `to`'s dimension `axis` (Paddle's `axis` attribute). `None` when
-/// the shapes do not fit.
+/// `None`; otherwise `from`'s first dimension is aligned with `to`'s dimension `axis` (Paddle's `axis` attribute).
+/// `None` if the shapes do not fit.
 pub fn broadcast_strides(from: &[usize], to: &[usize], axis: Option<usize>) -> Option<Vec<isize>> {
-    // With an explicit axis, trailing ones of the smaller operand mean nothing.
+    // With an explicit axis, trailing dimensions of one in the smaller operand are ignored.
     let mut from = from;
     let axis = match axis {
         Some(axis) => {
@@ -56,12 +56,12 @@ pub fn broadcast_strides(from: &[usize], to: &[usize], axis: Option<usize>) -> O
     Some(strides)
 }
 
-/// The axes along which an operand with these strides over `shape` repeats: those that its gradient is summed over.
+/// The axes along which an operand with these strides over `shape` repeats; its gradient is summed over them.
 pub fn repeated_axes(strides: &[isize], shape: &[usize]) -> Vec<bool> {
     strides.iter().zip(shape).map(|(&s, &d)| s == 0 && d != 1).collect()
 }
 
-/// Whether every index of `shape` under `strides` from `offset` on lies within `len` elements.
+/// Whether every index of `shape`, with `strides` from `offset`, is within `len` elements.
 pub fn in_bounds(shape: &[usize], strides: &[isize], offset: isize, len: usize) -> bool {
     if shape.contains(&0) {
         return true;
@@ -78,8 +78,8 @@ pub fn in_bounds(shape: &[usize], strides: &[isize], offset: isize, len: usize) 
     low >= 0 && high < len as i128
 }
 
-/// A shape with the strides of `N` tensors that walk it together, axes of length one dropped and neighbours merged
-/// where all tensors allow. Never empty.
+/// A shape with the strides of `N` tensors that are walked together. Axes of length one are dropped, adjacent axes are
+/// merged if all tensors allow. At least one axis.
 #[derive(Clone, Debug)]
 pub struct Walk<const N: usize> {
     pub shape: Vec<usize>,
@@ -116,7 +116,7 @@ impl<const N: usize> Walk<N> {
         self.strides[self.strides.len() - 1]
     }
 
-    /// Calls `f(position, offsets, length)` for the pieces of innermost runs that make up flat positions `range`.
+    /// Calls `f(position, offsets, length)` for the pieces of innermost runs within flat positions `range`.
     #[inline]
     #[allow(clippy::needless_range_loop)] // `t` indexes two arrays
     pub fn runs(&self, range: std::ops::Range<usize>, mut f: impl FnMut(usize, [isize; N], usize)) {
@@ -125,7 +125,7 @@ impl<const N: usize> Walk<N> {
         if range.is_empty() {
             return;
         }
-        // The index of the first run, from its flat number.
+        // The multi-dimensional index of the first run.
         let mut index = [0usize; 16];
         let index = &mut index[..axes.min(16)];
         assert!(axes <= 16, "tensors of more than 16 unmergeable axes");

@@ -1,4 +1,4 @@
-//! The vectors of f32 and f64 at each level.
+//! The vector types of f32 and f64 at each instruction-set level.
 
 use crate::simd::vector::Lanes;
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
-//! Which vector instructions to use, decided at run time: one build runs on every machine.
+//! Vector instruction sets, chosen at run time, streaming stores and prefetching: one build runs on every machine.
 //!
-//! `simd_fn!` compiles one body for every level. The body is `#[inline(always)]`, so that inside the wrapper with
-//! `#[target_feature]` LLVM vectorises it with that level's registers. What the body calls must be
-//! `#[inline(always)]` too. Its `FMA` parameter says whether `mul_add` is one instruction there.
+//! `simd_fn!` compiles one body for every level. The body is `#[inline(always)]`, so that LLVM vectorises it inside a
+//! wrapper with the `#[target_feature]` of that level. Functions that the body calls must be `#[inline(always)]` too.
+//! Its `FMA` parameter is true if `mul_add` is one instruction.
 
 mod levels;
 pub mod vector;
@@ -27,7 +27,7 @@ pub const BASELINE_FMA: bool = cfg!(target_arch = "aarch64");
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The best level that this machine has.
+/// The best level of this machine.
 pub fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
@@ -48,7 +48,7 @@ pub fn best() -> Level {
     Level::Baseline
 }
 
-/// The level in use: `OAR_SIMD` (baseline, avx2, avx512) if set, never more than the machine has.
+/// The level in use: `OAR_SIMD` (baseline, avx2, avx512) if set, but at most the best of this machine.
 #[inline]
 pub fn level() -> Level {
     match LEVEL.load(Relaxed) {
@@ -69,17 +69,18 @@ fn decide() -> Level {
     set_level(wanted)
 }
 
-/// Uses `wanted`, or the best level below it that the machine has; returns which.
+/// Selects `wanted`, or the best lower level of this machine; returns the selected level.
 fn set_level(wanted: Level) -> Level {
     let level = wanted.min(best());
     LEVEL.store(level as u8, Relaxed);
     level
 }
 
-/// Runs `f` at every level that the machine has, for tests.
+/// Runs `f` at every level of this machine, for tests.
 ///
 /// # Safety
-/// Nobody else calls a kernel meanwhile: the parts of a call size their buffers by the level and have to agree on it.
+/// No other thread calls a kernel at the same time: the level must not change within a call, as buffers are sized by
+/// it.
 pub unsafe fn each_level(mut f: impl FnMut(Level)) {
     let before = level();
     for wanted in LEVELS {
@@ -90,8 +91,8 @@ pub unsafe fn each_level(mut f: impl FnMut(Level)) {
     set_level(before);
 }
 
-/// Bytes of the processor's cache of this level, if the system says.
-fn told(level: u32) -> Option<usize> {
+/// Bytes of the processor's cache of this level, if the system reports it.
+fn reported_cache_size(level: u32) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
     let text = text.trim();
     let unit = match text.bytes().last()? {
@@ -102,37 +103,38 @@ fn told(level: u32) -> Option<usize> {
     Some(text.trim_end_matches(['K', 'M']).parse::<usize>().ok()? * unit)
 }
 
-/// Size of the last-level cache in bytes (32 MiB where the system does not say).
+/// Size of the last-level cache in bytes (32 MiB if unknown).
 pub fn cache_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
-    // A guest may be told of a cache that it shares with many others.
-    *SIZE.get_or_init(|| told(3).or_else(|| told(2)).unwrap_or(32 << 20).clamp(1 << 20, 64 << 20))
+    // Bounded: a virtual machine may report a cache that it shares with many others.
+    *SIZE.get_or_init(|| {
+        reported_cache_size(3).or_else(|| reported_cache_size(2)).unwrap_or(32 << 20).clamp(1 << 20, 64 << 20)
+    })
 }
 
-/// Size of a core's second-level cache in bytes (1 MiB where the system does not say).
+/// Size of a core's second-level cache in bytes (1 MiB if unknown).
 pub fn core_cache_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
-    *SIZE.get_or_init(|| told(2).unwrap_or(1 << 20).clamp(256 << 10, 4 << 20))
+    *SIZE.get_or_init(|| reported_cache_size(2).unwrap_or(1 << 20).clamp(256 << 10, 4 << 20))
 }
 
-/// Whether a result of so many bytes is better written around the caches: it would not stay there anyhow, and a plain
-/// store would first read what it overwrites.
+/// Whether a result of `bytes` bytes should use streaming stores: it exceeds the caches, and plain stores would read
+/// the lines that they overwrite.
 pub fn streams(bytes: usize) -> bool {
     cfg!(target_arch = "x86_64") && bytes > cache_size()
 }
 
-/// The same for plain copies, which have nothing to compute meanwhile: from half the cache on (a copy of 16 MiB takes half
-/// the time, where an addition of such operands would take longer).
+/// The same for plain copies, which profit from half the cache size on (a copy of 16 MiB takes half the time).
 pub fn copy_streams(bytes: usize) -> bool {
     streams(2 * bytes + 1)
 }
 
-/// Elements that a kernel computes before it streams them: long enough that the hardware sees its reads as streams, short
-/// enough that they overlap with the writes.
+/// Elements that a kernel computes before it streams them: long enough for the hardware to detect sequential reads,
+/// short enough for reads and writes to overlap.
 pub const STREAM_TILE: usize = 512;
 
-/// Copies `from` to `to` (equally long) with stores that go around the caches, as wide as the machine has them: a cache
-/// line written piece by piece may leave its buffer half full. `stream_end` must follow before another thread reads.
+/// Copies `from` to `to` (equally long) with the widest streaming stores of the machine: a cache line written in pieces
+/// may leave its write-combining buffer half full. `stream_end` must follow before another thread reads.
 pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     assert_eq!(from.len(), to.len());
     #[cfg(target_arch = "x86_64")]
@@ -148,8 +150,8 @@ pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
         let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
         let head = dst.align_offset(width).min(bytes);
         let end = head + (bytes - head) / width * width;
-        // SAFETY: all offsets lie within `bytes`; the streamed addresses are aligned to the width, which the machine has
-        // (`level`); T is Copy, so its bytes may be copied, and the two slices cannot overlap.
+        // SAFETY: all offsets lie within `bytes`; the streamed addresses are aligned to the width, which the machine
+        // supports (`level`); T is Copy, so its bytes may be copied, and the two slices cannot overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(src, dst, head);
             match level {
@@ -166,7 +168,7 @@ pub fn stream<T: Copy>(from: &[T], to: &mut [T]) {
     to.copy_from_slice(from);
 }
 
-/// As `stream`, for a block of whole cache lines that begins at one: little enough to be inlined behind what computes it.
+/// As `stream`, for an aligned block of whole cache lines; small enough to be inlined after the computation.
 #[inline(always)]
 pub fn stream_block<T: Copy, const N: usize>(from: &[T; N], to: &mut [T]) {
     let bytes = std::mem::size_of_val(from);
@@ -174,7 +176,7 @@ pub fn stream_block<T: Copy, const N: usize>(from: &[T; N], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {
         let (src, dst) = (from.as_ptr() as *const u8, to.as_mut_ptr() as *mut u8);
-        // SAFETY: whole vectors, aligned, within both blocks by the assertion; the machine has them, as `level` says.
+        // SAFETY: whole vectors, aligned, within both blocks by the assertion; the machine supports them (`level`).
         unsafe {
             match level() {
                 Level::Avx512 => stream_avx512(src, dst, 0, bytes),
@@ -213,13 +215,13 @@ unsafe fn stream_avx2(src: *const u8, dst: *mut u8, from: usize, end: usize) {
     }
 }
 
-/// Asks for the cache lines of `x`, which will be read soon.
+/// Prefetches the cache lines of `x`.
 #[inline(always)]
 pub fn prefetch<T>(x: &[T]) {
     prefetch_at(x.as_ptr(), x.len());
 }
 
-/// The same for `n` elements that others may be writing.
+/// Prefetches the cache lines of `n` elements, which other threads may be writing.
 #[inline(always)]
 pub fn prefetch_at<T>(x: *const T, n: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -234,8 +236,8 @@ pub fn prefetch_at<T>(x: *const T, n: usize) {
     let _ = (x, n);
 }
 
-/// Asks for the cache lines `ahead` bytes behind those of `x`, whether they exist or not: into the second-level cache, from
-/// where the hardware fetches them in time (into the first they would come too early or hold up what is needed now).
+/// Prefetches the cache lines `ahead` bytes after those of `x`, at any address, into the second-level cache: in the
+/// first-level cache they would evict data in use.
 #[inline(always)]
 pub fn prefetch_far<T>(x: &[T], ahead: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -250,7 +252,7 @@ pub fn prefetch_far<T>(x: &[T], ahead: usize) {
     let _ = (x, ahead);
 }
 
-/// Makes what this thread streamed visible before anything it writes later.
+/// Orders streaming stores of this thread before its later stores.
 pub fn stream_end() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a fence has no precondition, and SSE is part of x86-64.
@@ -288,7 +290,7 @@ macro_rules! simd_fn {
                 body::<true, $($($g),*)?>($($arg),*)
             }
             match $crate::simd::level() {
-                // SAFETY: `level` never exceeds what the processor was found to have.
+                // SAFETY: `level` never exceeds the features of the processor.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx512 => unsafe { avx512 $(::<$($g),*>)? ($($arg),*) },
                 // SAFETY: as above.

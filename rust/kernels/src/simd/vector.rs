@@ -1,11 +1,9 @@
-//! Vectors of f32 and f64 at the three instruction-set levels, for the kernels where the number of registers decides.
-//!
-//! Every method is `#[inline(always)]` and meant to be inlined into a function that has the vector's
-//! `#[target_feature]`; outside of one it is slow, and without the processor's support undefined.
+//! Portable vectors of f32 and f64, dispatch by instruction-set level (`by_level!`), and prefetching, for kernels that
+//! are written with explicit registers.
 
 use crate::types::Vector;
 
-/// Plain arrays: the level without vector instructions of its own (LLVM uses the baseline's).
+/// Arrays as vectors: the baseline level, vectorised by LLVM.
 #[derive(Clone, Copy)]
 pub struct Lanes<T, const N: usize>([T; N]);
 
@@ -95,8 +93,8 @@ macro_rules! lanes {
 lanes!(f32, 4, u32, 23, 127u32);
 lanes!(f64, 2, u64, 52, 1023u64);
 
-/// Compiles a generic function over `Vector` once per level: `unsafe fn name<T, const C: u8; F: Bound>(args) = body` calls
-/// `body::<V, C, F>(args)` for the level in use; constants and the last type are there if named.
+/// Compiles a generic function over `Vector` once per level: `unsafe fn name<T, const C: u8; F: Bound>(args) = body`
+/// calls `body::<V, C, F>(args)` for the level in use; constants and the last type are optional.
 #[macro_export]
 macro_rules! by_level {
     ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident<$t:ident $(, const $c:ident: $cty:ty)* $(; $f:ident: $bound:path)?>
@@ -118,7 +116,7 @@ macro_rules! by_level {
                 // SAFETY: the caller's contract; this function has the vector's features.
                 unsafe { $body::<$t::Avx512 $(, $c)* $(, $f)?>($($arg),*) }
             }
-            // SAFETY: `level` never exceeds what the processor was found to have; the rest is the caller's contract.
+            // SAFETY: `level` never exceeds the features of the processor; the rest is the caller's contract.
             unsafe {
                 match $crate::simd::level() {
                     #[cfg(target_arch = "x86_64")]
@@ -132,11 +130,11 @@ macro_rules! by_level {
     };
 }
 
-/// Asks for the cache line of `p` in the second-level cache; any address will do.
+/// Prefetches the cache line of `p`, at any address, into the second-level cache.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which does not read.
+    // SAFETY: a prefetch is a hint and does not access memory.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
     };
@@ -144,11 +142,11 @@ pub fn prefetch<T>(p: *const T) {
     let _ = p;
 }
 
-/// The same in the first-level cache, for what is read within tens of cycles.
+/// Prefetches the cache line of `p`, at any address, into the first-level cache: for reads within tens of cycles.
 #[inline(always)]
 pub fn prefetch_near<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which does not read.
+    // SAFETY: a prefetch is a hint and does not access memory.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast())
     };

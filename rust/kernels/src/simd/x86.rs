@@ -1,4 +1,4 @@
-//! The vectors of x86-64.
+//! Vectors of AVX2 and AVX-512.
 
 use crate::types::Vector;
 use std::arch::x86_64::*;
@@ -96,7 +96,7 @@ macro_rules! vector {
     };
 }
 
-// The masked and integer pieces are functions with the feature, so that they inline where it is on.
+// Masked and integer operations are functions with the target feature, so that they inline where it is enabled.
 macro_rules! piece {
     ($feature:literal, fn $name:ident($($a:ident: $ty:ty),*) $(-> $r:ty)? $body:block) => {
         #[target_feature(enable = $feature)]
@@ -150,7 +150,7 @@ piece!(
 piece!(
     "avx2,fma",
     fn store_n_f32x8(p: *mut f32, n: usize, v: __m256) {
-        // In pieces: a masked store is dozens of steps on many processors without AVX-512.
+        // Stored in pieces: a masked store is slow on many processors without AVX-512.
         unsafe {
             if n >= 8 {
                 return _mm256_storeu_ps(p, v);

@@ -35,7 +35,7 @@ pub trait Vector: Copy {
     unsafe fn store_n(self, p: *mut Self::T, n: usize);
     /// The elements `lo..hi` (`hi <= L`), zeros elsewhere; touches nothing else.
     unsafe fn load_between(p: *const Self::T, lo: usize, hi: usize) -> Self;
-    /// Every second element: `p[0], p[2], ...`; nothing behind the last of them is read.
+    /// Every second element: `p[0], p[2], ...`; nothing after the last of them is read.
     #[inline(always)]
     unsafe fn load_even(p: *const Self::T) -> Self {
         let mut t = [Self::T::ZERO; 16];

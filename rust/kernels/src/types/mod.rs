@@ -14,11 +14,11 @@ pub use float::{Float, Vector};
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
 
-/// A type whose elements are plain bytes, which kernels copy as words of their size.
+/// An element type without padding or pointers, which kernels copy as words of its size.
 ///
 /// # Safety
-/// The type has no padding, no pointers and no drop; its alignment divides its size and is 16 at most; and the bytes of one
-/// value are a value wherever they are copied to. All bits zero are a value, too.
+/// The type has no padding, no pointers and no drop; its alignment divides its size and is at most 16; copied bytes of
+/// a value are a value; all bits zero are a value.
 pub unsafe trait Plain: Copy + Default + Send + Sync + PartialEq + 'static {}
 
 /// A number of any type. Arithmetic on integers wraps; float16 and bfloat16 compute in f32.
@@ -27,7 +27,7 @@ pub trait Number: Plain + PartialOrd {
     const ONE: Self;
     /// Integers, for which division by zero is an error.
     const INTEGER: bool;
-    /// Worth a variant of hot loops per SIMD level (f32 and f64).
+    /// Whether hot loops are compiled per SIMD level (f32 and f64).
     const HOT: bool = false;
     fn add(self, o: Self) -> Self;
     fn sub(self, o: Self) -> Self;
@@ -36,12 +36,12 @@ pub trait Number: Plain + PartialOrd {
     fn div(self, o: Self) -> Self;
     /// The remainder with the divisor's sign.
     fn modulo(self, o: Self) -> Self;
-    /// The quotient cut to an integer (towards zero, as Paddle 2.0.2 does).
+    /// The quotient truncated to an integer (towards zero, as in Paddle 2.0.2).
     fn floordiv(self, o: Self) -> Self;
     fn pow(self, o: Self) -> Self;
     fn to_f64(self) -> f64;
     fn from_f64(v: f64) -> Self;
-    /// The least and the greatest value (infinities where there are any).
+    /// The least and the greatest value (infinities, for floating point).
     fn lowest() -> Self;
     fn highest() -> Self;
     #[inline(always)]
@@ -55,10 +55,10 @@ macro_rules! plain {
     // SAFETY: numbers, arrays and pairs of numbers, and bool, whose bytes are copied from bools.
     ($($t:ty),*) => { $(unsafe impl Plain for $t {})* };
 }
-/// A [`Plain`] of which every bit pattern is a value: what elements of any type may be read as.
+/// A [`Plain`] type of which every bit pattern is a value: elements of any type may be read as words.
 ///
 /// # Safety
-/// As it says, and the law of [`Plain`].
+/// Every bit pattern is a value; and the contract of [`Plain`].
 pub unsafe trait Word: Plain {}
 // SAFETY: integers and a pair of them.
 unsafe impl Word for u8 {}
@@ -150,7 +150,7 @@ macro_rules! halves {
 }
 halves!(f16, bf16);
 
-/// Slices of float16 or bfloat16 to f32 and back.
+/// float16 and bfloat16: conversion of slices to f32 and back.
 pub trait Half: Number {
     fn widen(from: &[Self], to: &mut [f32]);
     fn narrow(from: &[f32], to: &mut [Self]);

@@ -1,7 +1,7 @@
-//! What the tests of kernels share.
+//! Helpers of the kernel tests.
 #![allow(dead_code)] // each test crate uses some of it
 
-/// Runs `f` at every level of SIMD that the machine has.
+/// Runs `f` at every SIMD level of the machine.
 pub fn at_every_level(f: impl FnMut(oar_kernels::simd::Level)) {
     // SAFETY: tests run one at a time (.cargo/config.toml).
     unsafe { oar_kernels::simd::each_level(f) }

@@ -9,7 +9,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::pool;
-use oar_kernels::resample::grid_sample::{self as kernel, Beyond, Sampling};
+use oar_kernels::resample::grid_sample::{self as kernel, Padding, Sampling};
 use oar_ops_common::axis::like;
 use oar_ops_common::given::{given, Given, Inputs, Way};
 
@@ -181,9 +181,9 @@ fn sampling(op: &str, a: &SamplerAttrs) -> Result<Sampling> {
             other => bail!(InvalidArgument, "operator {op}: mode must be bilinear or nearest, got '{other}'"),
         },
         beyond: match &a.padding_mode[..] {
-            "zeros" => Beyond::Zeros,
-            "border" => Beyond::Border,
-            "reflection" => Beyond::Mirror,
+            "zeros" => Padding::Zeros,
+            "border" => Padding::Border,
+            "reflection" => Padding::Mirror,
             other => {
                 bail!(InvalidArgument, "operator {op}: padding_mode must be zeros, border or reflection, got '{other}'")
             }

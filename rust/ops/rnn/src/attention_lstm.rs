@@ -8,7 +8,7 @@ use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::gemm::matmul;
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 
 attrs! {
     pub struct AttentionLstmAttrs {
@@ -130,7 +130,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
                     c[k] = gates[k] * before_c[k] + gates[n + k] * new[k];
                 }
                 h.copy_from_slice(c);
-                Act::apply(cell_act, h);
+                Activation::apply(cell_act, h);
                 h.iter_mut().zip(&gates[2 * n..]).for_each(|(h, &o)| *h *= o);
                 before_c.copy_from_slice(c);
                 before_h = Some(h.to_vec());

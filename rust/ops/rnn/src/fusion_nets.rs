@@ -9,7 +9,7 @@ use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP}
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, GemmFloat, View};
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
 use oar_kernels::{rnn::lod::gru, rnn::lod::lstm};
 use oar_ops_common::index::index_of;
@@ -129,7 +129,7 @@ fn check_lstm(cx: &ShapeContext, dtype: DType, peepholes: bool, [wh, bias, h0, c
     Ok(n)
 }
 
-fn acts(op: &str, a: &FusionLstmAttrs) -> Result<[Act; 3]> {
+fn acts(op: &str, a: &FusionLstmAttrs) -> Result<[Activation; 3]> {
     Ok([
         activation(op, "gate_activation", &a.gate_activation)?,
         activation(op, "cell_activation", &a.cell_activation)?,
@@ -211,7 +211,7 @@ fn run_lstm<T: GemmFloat + Element>(
         cell_clip: T::default(),
         first: (h.as_deref(), c.as_deref()),
     };
-    net.forward(lstm::Left {
+    net.forward(lstm::ForwardResults {
         gates: &mut gates,
         cells: &mut cells,
         acts: &mut acts,
@@ -267,8 +267,8 @@ struct Gru<'a> {
     wx: &'a Tensor,
     wh: &'a Tensor,
     bias: Option<&'a Tensor>,
-    gate: Act,
-    candidate: Act,
+    gate: Activation,
+    candidate: Activation,
     origin: bool,
 }
 

@@ -9,7 +9,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContex
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::GemmFloat;
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
 use oar_kernels::rnn::lod::gru::{Grads, Net};
 use oar_ops_common::axis::like;
@@ -47,8 +47,8 @@ slots! {
 
 /// What the attributes of both operators say.
 struct Told {
-    gate: Act,
-    candidate: Act,
+    gate: Activation,
+    candidate: Activation,
     origin: bool,
 }
 
@@ -63,10 +63,10 @@ fn told(op: &str, a: &GruAttrs) -> Result<Told> {
 fn told_unit(op: &str, a: &GruUnitAttrs) -> Result<Told> {
     let act = |attr: &str, n: i32| {
         Ok(match n {
-            0 => Act::Identity,
-            1 => Act::Sigmoid,
-            2 => Act::Tanh,
-            3 => Act::Relu,
+            0 => Activation::Identity,
+            1 => Activation::Sigmoid,
+            2 => Activation::Tanh,
+            3 => Activation::Relu,
             other => bail!(
                 InvalidArgument,
                 "operator {op}: {attr} must be 0 (identity), 1 (sigmoid), 2 (tanh) or 3 (relu), got {other}"

@@ -6,7 +6,7 @@ use oar_core::op::{InSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err};
 use oar_kernels::gemm::GemmFloat;
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
 
 /// The offsets of the sequences of the first level, counted in rows: they begin at 0, ascend, and end at the first size.
@@ -44,12 +44,12 @@ pub fn lengths(op: &str, name: &str, t: &Tensor, count: usize, most: usize) -> R
 }
 
 /// The activation of this name.
-pub fn activation(op: &str, attr: &str, name: &str) -> Result<Act> {
+pub fn activation(op: &str, attr: &str, name: &str) -> Result<Activation> {
     Ok(match name {
-        "identity" | "" => Act::Identity,
-        "sigmoid" => Act::Sigmoid,
-        "tanh" => Act::Tanh,
-        "relu" => Act::Relu,
+        "identity" | "" => Activation::Identity,
+        "sigmoid" => Activation::Sigmoid,
+        "tanh" => Activation::Tanh,
+        "relu" => Activation::Relu,
         other => {
             bail!(InvalidArgument, "operator {op}: {attr} must be sigmoid, tanh, relu or identity, got '{other}'")
         }

@@ -9,9 +9,9 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContex
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::GemmFloat;
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
-use oar_kernels::rnn::lod::lstm::{Came, Grads, Left, Net, Projection};
+use oar_kernels::rnn::lod::lstm::{ForwardResults, Grads, Net, Projection, Saved};
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -55,11 +55,11 @@ slots! {
 struct Told {
     peepholes: bool,
     reverse: bool,
-    gate: Act,
-    cell: Act,
-    candidate: Act,
+    gate: Activation,
+    cell: Activation,
+    candidate: Activation,
     cell_clip: f64,
-    projection: Act,
+    projection: Activation,
     proj_clip: f64,
 }
 
@@ -71,7 +71,7 @@ fn told(op: &str, a: &LstmAttrs) -> Result<Told> {
         cell: activation(op, "cell_activation", &a.cell_activation)?,
         candidate: activation(op, "candidate_activation", &a.candidate_activation)?,
         cell_clip: 0.0,
-        projection: Act::Identity,
+        projection: Activation::Identity,
         proj_clip: 0.0,
     })
 }
@@ -87,7 +87,7 @@ fn told_projected(op: &str, a: &LstmpAttrs) -> Result<Told> {
         candidate: activation(op, "candidate_activation", &a.candidate_activation)?,
         cell_clip: limit(a.cell_clip),
         // Paddle's kernel asks only whether there is an activation; what it applies is the cell's.
-        projection: if projection == Act::Identity { projection } else { cell },
+        projection: if projection == Activation::Identity { projection } else { cell },
         proj_clip: limit(a.proj_clip),
     })
 }
@@ -222,7 +222,7 @@ fn forward(cx: &mut KernelContext, x: &Tensor, given: &Given, told: &Told, outs:
         let mut cells = vec![0.0 as T; rows as usize * n];
         let mut states = vec![0.0 as T; if given.projection.is_some() { rows as usize * state } else { 0 }];
         given.net::<T, _>(op, told, &batches, |net| {
-            net.forward(Left {
+            net.forward(ForwardResults {
                 gates: gates.data_mut::<T>()?,
                 cells: &mut cells,
                 acts: acts.data_mut::<T>()?,
@@ -294,7 +294,7 @@ fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wa
             to
         };
         let (out, mut dstates, cell) = (gathered(back.out, state), gathered(back.dout, state), gathered(back.cell, n));
-        let came = Came {
+        let came = Saved {
             gates: back.gates.data::<T>(),
             cells: &cell,
             acts: back.acts.data::<T>(),

@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::gemm::GemmFloat;
-use oar_kernels::rnn::activation::Act;
+use oar_kernels::rnn::activation::Activation;
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -46,8 +46,8 @@ fn activated<T: GemmFloat>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
     to.clear();
     to.extend_from_slice(x);
     to[n..2 * n].iter_mut().for_each(|f| *f += forget_bias);
-    Act::Sigmoid.apply(&mut to[..3 * n]);
-    Act::Tanh.apply(&mut to[3 * n..]);
+    Activation::Sigmoid.apply(&mut to[..3 * n]);
+    Activation::Tanh.apply(&mut to[3 * n..]);
 }
 
 fn rows<T: GemmFloat + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize, (c, h): (&mut [T], &mut [T])) {
@@ -59,7 +59,7 @@ fn rows<T: GemmFloat + Element>((x, before): (&[T], &[T]), forget_bias: T, n: us
             c[k] = gates[n + k] * before[k] + gates[k] * gates[3 * n + k];
         }
         h.copy_from_slice(c);
-        Act::Tanh.apply(h);
+        Activation::Tanh.apply(h);
         h.iter_mut().zip(&gates[2 * n..]).for_each(|(h, &o)| *h = *h * o);
     }
 }
@@ -121,7 +121,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
                 &dc.data::<T>()[own.clone()],
             );
             tanh.copy_from_slice(&c.data::<T>()[own.clone()]);
-            Act::Tanh.apply(&mut tanh);
+            Activation::Tanh.apply(&mut tanh);
             let (to, dbefore) = (&mut dx[row * 4 * n..][..4 * n], &mut dbefore[own]);
             for k in 0..n {
                 let [i, f, o, g] = [0, 1, 2, 3].map(|gate| gates[gate * n + k]);

@@ -1,10 +1,10 @@
-//! Convolutions of 3 x 3 filters with stride 1 by Winograd's F(4 x 4, 3 x 3): a quarter of the multiplications. Tiles of
-//! the input and filters are transformed (`tiles`), multiplied in 36 products over the channels, and the sums
-//! transformed back, a block of tiles and of output channels at a time, so that all of it stays in the cache. Blocks are cut by size alone:
-//! threads do not show in the result.
+//! Convolutions of 3 x 3 filters with stride 1 by Winograd's F(4 x 4, 3 x 3): a quarter of the multiplications. Tiles
+//! of the input and filters are transformed (`tiles`), multiplied in 36 products over the channels, and the sums are
+//! transformed back, a block of tiles and of output channels at a time, so that a block stays in the cache. Blocks
+//! depend on sizes alone: results do not depend on the number of threads.
 //!
-//! A result that is not finite is not given out: sums and differences of what overflows, or of infinite inputs, would
-//! reach outputs that do not see them. The caller computes those without tiles.
+//! Results that are not finite are refused: the transforms would spread overflow and infinite inputs to outputs whose
+//! windows do not contain them. The caller then computes the convolution another way.
 
 pub(crate) mod tiles;
 
@@ -13,7 +13,7 @@ use crate::conv::winograd::tiles::{
     filter_buffer, filter_sums, filter_tiles, read_tiles, sums_buffer, write_tiles, Filters, Image, Strips, Tiles,
     POINTS, SIDE,
 };
-use crate::gemm::kernel::{kernel, Beside, Shape, Tile, A_STRIDE, KC};
+use crate::gemm::kernel::{kernel, Shape, SideWork, Tile, A_STRIDE, KC};
 use crate::gemm::operands::with_scratch;
 use crate::pool;
 use crate::pool::SharedPtr;
@@ -23,43 +23,43 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 
-/// Whether convolutions may be computed this way (they may, unless this says otherwise).
+/// Allows or forbids Winograd's algorithm; it is allowed by default.
 pub fn enable(on: bool) {
     ENABLED.store(on, Relaxed);
 }
 
-/// Bytes of the transformed filters, and of the tiles that are multiplied by them together.
+/// Bytes of the transformed filters of a block, and of the tiles that are multiplied by them.
 const FILTER_BYTES: usize = 5 << 20;
 const TILE_BYTES: usize = 8 << 20;
-/// WinogradOutput few tiles, the filters' for each thread: they are written and read about once then, and should not leave its cache.
+/// Bytes of filters per thread where there are few tiles: they are written and read about once, and stay in its cache.
 const FEW_TILES_BYTES: usize = 5 << 18;
-/// More bytes of transformed filters come and go by way of memory.
+/// Transformed filters of more bytes exceed the caches.
 const FAR_BYTES: usize = 16 << 20;
-/// Channels, and tiles of the filter's gradient, that are summed up in one chain: short ones, as the transforms multiply the
+/// Channels, and tiles of the filter's gradient, in one chain of additions: short, as the transforms amplify the
 /// rounding errors of the sums.
 const CHAIN: usize = 96;
 const SUMMED: usize = 128;
-/// Elements between what belongs to one of the 36 products and to the next: distances of powers of two would put all that a
-/// transform writes into one set of the caches.
+/// Elements between the operands of the 36 products: with distances of powers of two, all writes of a transform would
+/// share one cache set.
 const APART: usize = 16;
-/// Least work that a chunk of a transform has, in vectors of 36.
+/// Least work of a chunk of a transform, in vectors of 36.
 const VECTORS: usize = 64;
 
-/// What a convolution gives: images (its result, or the gradient of its input), or the gradient of its filters.
+/// The output of a convolution: images (its result or the gradient of its input), or the gradient of its filters.
 #[derive(Clone, Copy, PartialEq)]
 pub enum WinogradOutput {
     Images,
     Filters,
 }
 
-/// Whether this is the faster way for `images` of `outputs` each, between so many channels.
+/// Whether Winograd's algorithm is faster for `images` of `outputs` each, with these input and output channels.
 pub fn suits<T: Float>(output: WinogradOutput, images: usize, channels: [usize; 2], outputs: [usize; 2]) -> bool {
     let [ins, outs] = channels.map(|c| c as f64);
     let pixels = (images * outputs[0] * outputs[1]) as f64;
     let across = outputs[1].div_ceil(SIDE);
     let tiles = (images * outputs[0].div_ceil(SIDE) * across) as f64;
-    // Multiplications, and in their units what the transforms of a tile and a filter cost beside them, and what a filter costs
-    // that is used as it is (both wait for memory).
+    // Estimates in multiplications: the costs of transforming a tile and a filter, and of reading a filter
+    // untransformed (both are bound by memory).
     let far = POINTS * channels[0] * channels[1] * size_of::<T>() > FAR_BYTES;
     let (filter, plain) = match output {
         WinogradOutput::Images => (if far { 1500.0 } else { 800.0 }, 400.0),
@@ -75,7 +75,7 @@ pub fn suits<T: Float>(output: WinogradOutput, images: usize, channels: [usize; 
         && POINTS * across * (channels[0] + channels[1]) * size_of::<T>() <= TILE_BYTES
 }
 
-/// Rows of tiles of the images, and how many of them are in the cache together.
+/// The tiles of the images, and the number of rows of tiles in a block that fits the cache.
 struct TilePlan {
     down: usize,
     across: usize,
@@ -84,7 +84,7 @@ struct TilePlan {
 }
 
 impl TilePlan {
-    /// `bytes`: what a tile takes.
+    /// `bytes`: memory of a tile.
     fn new(images: usize, [h, w]: [usize; 2], bytes: usize) -> TilePlan {
         let (down, across) = (h.div_ceil(SIDE), w.div_ceil(SIDE));
         let strips = images * down;
@@ -97,7 +97,7 @@ impl TilePlan {
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         (0..self.strips).step_by(self.block).map(|s| s..self.strips.min(s + self.block))
     }
-    /// `f` for pieces of these rows of tiles and `groups` groups of lanes.
+    /// Calls `f` on the pool for pieces of these rows of tiles and of `groups` groups of lanes.
     fn pieces(&self, rows: &Range<usize>, groups: usize, f: impl Fn(Strips) + Sync) {
         let some = VECTORS.div_ceil(self.across).min(groups);
         let parts = groups.div_ceil(some);
@@ -131,18 +131,18 @@ impl TilePlan {
     }
 }
 
-/// For each of `groups` groups of lanes, where its 36 elements are.
+/// Offsets of the 36 elements of each of `groups` groups of lanes.
 fn places(groups: usize, lanes: usize, at: impl Fn(usize, usize) -> usize) -> Vec<[usize; POINTS]> {
     (0..groups).map(|g| std::array::from_fn(|f| at(f, g * lanes))).collect()
 }
 
-/// Cuts `n` into pieces of at most `most` (a multiple of `unit`) and about the same size.
+/// The size of nearly equal pieces of `n`, multiples of `unit` of at most `most`.
 fn even(n: usize, most: usize, unit: usize) -> usize {
     n.div_ceil(n.div_ceil(most.max(unit))).next_multiple_of(unit)
 }
 
-/// `y = act(x * w + bias)` with the window of output 0 beginning at `origin` of the input; false where that has to be
-/// computed another way.
+/// `y = act(x * w + bias)` with the window of output 0 beginning at `origin` of the input. Returns false if the
+/// convolution must be computed another way.
 ///
 /// # Safety
 /// Images and filters are valid for their extents and `count` images, bias for y's channels (or null).
@@ -157,7 +157,7 @@ pub unsafe fn convolve<T: Float>(
 ) -> bool {
     let (l, bytes) = (lanes::<T>(), size_of::<T>());
     let (ins, outs) = (x.channels, y.channels);
-    // A row of the left side has room for KC elements: of a few channels it holds several of the 36 products.
+    // A row of the left operand has room for KC elements: with few channels it holds several of the 36 products.
     let kb = ins.div_ceil(ins.div_ceil(CHAIN)).next_multiple_of(16);
     let (cuts, slots) = (ins.div_ceil(kb), KC / kb);
     let lines = (POINTS * cuts).div_ceil(slots);
@@ -188,7 +188,7 @@ pub unsafe fn convolve<T: Float>(
             let inputs = Tiles { p: v, step: A_STRIDE, at: places(ins.div_ceil(l), l, slot) };
             plan.read::<T, false>(x, &rows, origin, &inputs);
             for first in (0..outs).step_by(some) {
-                // Where all filters fit, they stay for the blocks to come.
+                // If all filters fit, they are kept for the next blocks.
                 if some < outs || rows.start == 0 {
                     pool::ranges(padded / l, (VECTORS / ins).max(1), |groups| {
                         with_scratch::<T, _>(filter_buffer(l), |buf| {
@@ -238,7 +238,7 @@ pub unsafe fn convolve<T: Float>(
     finite.into_inner()
 }
 
-/// A tile without anything but its product.
+/// A tile without an epilogue.
 fn plain<T: Float>(cols: usize) -> Tile<T> {
     Tile {
         k: 0,
@@ -254,7 +254,7 @@ fn plain<T: Float>(cols: usize) -> Tile<T> {
         row_bias: std::ptr::null(),
         col_bias: std::ptr::null(),
         relu: false,
-        beside: Beside::nothing(),
+        side_work: SideWork::none(),
     }
 }
 
@@ -268,7 +268,7 @@ pub unsafe fn filter_grad<T: Float>(count: usize, x: &Image<T>, dy: &Image<T>, d
     let shape = Shape::for_product::<T>(outs, ins);
     let width = shape.width();
     let padded = ins.next_multiple_of(width);
-    // An odd number of lines: rows of a power of two would evict each other from the cache.
+    // An odd number of cache lines: rows of a power of two would evict each other from the cache.
     let row = (outs.div_ceil(16) | 1) * 16;
     let some = even(outs, FILTER_BYTES / (POINTS * padded * bytes), shape.rows).min(outs);
     let plan = TilePlan::new(count, dy.size, POINTS * (padded + row) * bytes);

@@ -1,6 +1,6 @@
-//! The transforms of Winograd's F(4 x 4, 3 x 3): tiles of images, filters and sums of products, a vector of channels at a
-//! time. The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity: their powers stay near 1, and so do the rounding errors
-//! (half of those of the usual 0, +-1, +-2).
+//! The transforms of Winograd's F(4 x 4, 3 x 3): tiles of images, filters and sums of products, a vector of channels at
+//! a time. The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity: their powers stay near 1, which halves the rounding
+//! errors of the usual 0, +-1, +-2.
 #![allow(clippy::needless_range_loop)] // rows and columns of small matrices are counted, not iterated
 
 use crate::gemm::pack::transpose;
@@ -13,7 +13,7 @@ pub const POINTS: usize = 36;
 /// Side of a tile of outputs.
 pub const SIDE: usize = 4;
 
-/// One side of a convolution: `channels` of images of `size` rows and columns, with the distances of each.
+/// The images on one side of a convolution: `channels` channels of `size` rows and columns, and their strides.
 #[derive(Clone, Copy)]
 pub struct Image<T> {
     pub p: *mut T,
@@ -28,8 +28,8 @@ pub struct Image<T> {
 // SAFETY: threads write disjoint parts of it.
 unsafe impl<T: Send> Sync for Image<T> {}
 
-/// Transformed tiles: where each group of lanes has its 36 elements of tile 0, and the distance of tiles. Of transformed
-/// filters the filter's input channels take the place of tiles, of summed products the output channels.
+/// Transformed tiles: offsets of the 36 elements of tile 0 of each group of lanes, and the distance between tiles. For
+/// filters, input channels take the place of tiles; for sums of products, output channels do.
 pub struct Tiles<T> {
     pub p: *mut T,
     pub step: usize,
@@ -39,16 +39,16 @@ pub struct Tiles<T> {
 // SAFETY: threads write disjoint parts of it.
 unsafe impl<T: Send> Sync for Tiles<T> {}
 
-/// Rows of tiles, `down` of them an image with `across` tiles each; tile 0 is the first of row `first`.
+/// Rows of tiles: `down` rows per image of `across` tiles each; tile 0 is the first of row `first`.
 #[derive(Clone)]
 pub struct Strips {
     pub rows: std::ops::Range<usize>,
     pub first: usize,
     pub down: usize,
     pub across: usize,
-    /// Which groups of lanes.
+    /// The groups of lanes.
     pub groups: std::ops::Range<usize>,
-    /// Where the first tile's window begins in the source, or the channel of group 0 in the target.
+    /// Start of the first tile's window in the source, or the channel of group 0 in the target.
     pub origin: [isize; 2],
     pub channel: usize,
 }
@@ -66,10 +66,10 @@ unsafe fn c<V: Vector>(x: f64) -> V {
     unsafe { V::splat(V::T::from_f64(x)) }
 }
 
-/// A window of the input to six points.
+/// Transforms a window of the input to six points.
 #[inline(always)]
 unsafe fn window<V: Vector>(d: [V; 6]) -> [V; 6] {
-    // SAFETY: the caller has the vector's instruction set, here and below.
+    // SAFETY: the caller has the vector's instruction set.
     unsafe {
         let (u, v) = (d[2].fma(c(-2.0), d[4]), d[1].fma(c(-2.0), d[3]));
         let (w, z) = (d[2].fma(c(-0.5), d[4]), d[1].fma(c(-0.5), d[3]));
@@ -84,7 +84,7 @@ unsafe fn window<V: Vector>(d: [V; 6]) -> [V; 6] {
     }
 }
 
-/// Six points to four outputs.
+/// Transforms six points to four outputs.
 #[inline(always)]
 unsafe fn outputs<V: Vector>(m: [V; 6]) -> [V; 4] {
     // SAFETY: as above.
@@ -100,7 +100,7 @@ unsafe fn outputs<V: Vector>(m: [V; 6]) -> [V; 4] {
     }
 }
 
-/// Four gradients of outputs to six points: the transpose of `outputs`.
+/// Transforms four gradients of outputs to six points: the transpose of `outputs`.
 #[inline(always)]
 unsafe fn gradients<V: Vector>(y: [V; 4]) -> [V; 6] {
     // SAFETY: as above.
@@ -111,7 +111,7 @@ unsafe fn gradients<V: Vector>(y: [V; 4]) -> [V; 6] {
     }
 }
 
-/// Three taps to six points.
+/// Transforms three taps to six points.
 #[inline(always)]
 unsafe fn taps<V: Vector>(g: [V; 3]) -> [V; 6] {
     // SAFETY: as above.
@@ -122,7 +122,7 @@ unsafe fn taps<V: Vector>(g: [V; 3]) -> [V; 6] {
     }
 }
 
-/// Six points to the gradients of three taps: the transpose of `taps`.
+/// Transforms six points to the gradients of three taps: the transpose of `taps`.
 #[inline(always)]
 unsafe fn tap_gradients<V: Vector>(m: [V; 6]) -> [V; 3] {
     // SAFETY: as above.
@@ -137,7 +137,7 @@ unsafe fn tap_gradients<V: Vector>(m: [V; 6]) -> [V; 3] {
     }
 }
 
-/// Copies `lanes` channels of `len` pixels of a row, a pixel's channels together.
+/// Copies `lanes` channels of `len` pixels of a row, with the channels of a pixel contiguous.
 #[inline(always)]
 unsafe fn gather<V: Vector>(x: &Image<V::T>, from: *const V::T, lanes: usize, len: usize, to: *mut V::T) {
     // SAFETY: the caller's row and buffer.
@@ -152,8 +152,8 @@ unsafe fn gather<V: Vector>(x: &Image<V::T>, from: *const V::T, lanes: usize, le
 }
 
 crate::by_level! {
-    /// Tiles of an input (windows of 6 x 6), or where GRADIENT of an output's gradient (4 x 4), transformed. What lies
-    /// outside of the image, and channels that it lacks, count as zeros.
+    /// Transforms tiles of an input (windows of 6 x 6) or, if GRADIENT, of an output's gradient (4 x 4). Pixels outside
+    /// the image and missing channels count as zeros.
     pub unsafe fn read_tiles<T, const GRADIENT: bool>(x: &Image<T>, s: &Strips, to: &Tiles<T>, buf: *mut T) = read_body
 }
 
@@ -214,21 +214,21 @@ unsafe fn read_body<V: Vector, const GRADIENT: bool>(x: &Image<V::T>, s: &Strips
     }
 }
 
-/// Filters of 3 x 3: the distance of output channels and of input channels; `turned` ones are read from the last tap on.
+/// Filters of 3 x 3: strides of output and input channels; `flipped` filters are read from the last tap backwards.
 #[derive(Clone, Copy)]
 pub struct Filters<T> {
     pub p: *const T,
     pub outs: usize,
     pub ins: usize,
-    pub turned: bool,
-    /// How many of each.
+    pub flipped: bool,
+    /// Numbers of output and input channels.
     pub count: [usize; 2],
 }
 
-// SAFETY: only read through, while the call that made it waits.
+// SAFETY: only read, until the call that created it returns.
 unsafe impl<T: Sync> Sync for Filters<T> {}
 
-/// Input channels whose filters are brought into the order of lanes together.
+/// Input channels whose filters are transposed to lanes together.
 const TOGETHER: usize = 16;
 
 /// Elements of the buffer that `filter_tiles` needs.
@@ -237,7 +237,7 @@ pub fn filter_buffer(lanes: usize) -> usize {
 }
 
 crate::by_level! {
-    /// Filters transformed, lanes along the output channels from `channel` on; channels that are not there are zeros.
+    /// Transforms filters, lanes along the output channels from `channel`; missing channels are zeros.
     pub unsafe fn filter_tiles<T>(w: &Filters<T>, channel: usize, groups: std::ops::Range<usize>, to: &Tiles<T>,
         buf: *mut T) = filter_body
 }
@@ -266,7 +266,7 @@ unsafe fn filter_body<V: Vector>(
                 let some = TOGETHER.min(ins - c0);
                 if lanes > 0 {
                     let from = w.p.add(first * w.outs + c0 * w.ins);
-                    // What comes next are short rows far apart, which the hardware does not foresee.
+                    // The next rows are short and far apart: the hardware prefetcher does not predict them.
                     let (rows, apart) = if w.ins == 9 { (lanes, w.outs) } else { (TOGETHER, w.ins) };
                     for r in 0..if c0 + some < ins { rows } else { 0 } {
                         let row = from.wrapping_add(TOGETHER * w.ins + r * apart);
@@ -283,7 +283,7 @@ unsafe fn filter_body<V: Vector>(
                 for e in 0..some {
                     let tap = |i: usize, j: usize| {
                         let t = 3 * i + j;
-                        V::load(buf.add((9 * e + if w.turned { 8 - t } else { t }) * l))
+                        V::load(buf.add((9 * e + if w.flipped { 8 - t } else { t }) * l))
                     };
                     let mut m = [[V::zero(); 3]; 6];
                     for j in 0..3 {
@@ -306,7 +306,8 @@ unsafe fn filter_body<V: Vector>(
 }
 
 crate::by_level! {
-    /// Sums of products to outputs, with one bias a channel (or null); whether all of them are finite.
+    /// Transforms sums of products to outputs, with one bias per channel (or null); returns whether all outputs are
+    /// finite.
     pub unsafe fn write_tiles<T>(from: &Tiles<T>, s: &Strips, y: &Image<T>, bias: *const T, relu: bool, buf: *mut T)
         -> bool = write_body
 }
@@ -347,7 +348,7 @@ unsafe fn write_body<V: Vector>(
                         let row = outputs(m[i]);
                         for j in 0..4 {
                             let v = row[j].add(add);
-                            // Stays zero while all are finite.
+                            // Zero as long as all outputs are finite, then NaN.
                             all = v.fma(V::zero(), all);
                             let v = if relu { v.max(V::zero()) } else { v };
                             v.store(buf.add((i * wide + SIDE * t + j) * l));
@@ -379,7 +380,7 @@ pub fn sums_buffer(lanes: usize) -> usize {
 
 crate::by_level! {
     /// Sums of products of output channels `rows` (`channel` is that of row 0, `ins` input channels) to the gradient of
-    /// their filters, added to what is there where `more`; whether all are finite.
+    /// their filters, added if `more`, else overwritten; returns whether all are finite.
     pub unsafe fn filter_sums<T>(from: &Tiles<T>, rows: std::ops::Range<usize>, channel: usize, ins: usize, dw: *mut T,
         more: bool, buf: *mut T) -> bool = sums_body
 }
@@ -416,10 +417,10 @@ unsafe fn sums_body<V: Vector>(
                         row[j].store(buf.add((3 * i + j) * l));
                     }
                 }
-                let (turned, to) = (buf.add(9 * l), dw.add(((channel + o) * ins + g * l) * 9));
-                transpose(buf, l, 9, lanes, 9, turned);
+                let (flipped, to) = (buf.add(9 * l), dw.add(((channel + o) * ins + g * l) * 9));
+                transpose(buf, l, 9, lanes, 9, flipped);
                 for e in 0..9 * lanes {
-                    *to.add(e) = if more { *to.add(e) + *turned.add(e) } else { *turned.add(e) };
+                    *to.add(e) = if more { *to.add(e) + *flipped.add(e) } else { *flipped.add(e) };
                 }
             }
         }

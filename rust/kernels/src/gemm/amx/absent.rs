@@ -1,4 +1,4 @@
-//! What `amx` is where no processor has the unit.
+//! Stubs for architectures without AMX: `suits` is always false.
 
 use crate::gemm::operands::{Finish, LeftSide, RightSide, Target};
 

@@ -1,4 +1,4 @@
-//! Panels of f32 as three parts of bf16 each, in the layout that the matrix unit reads.
+//! Packing of f32 panels as three bf16 parts each, in the layout of AMX tiles.
 //!
 //! A step of a panel is 32 values of k for 32 rows of A or columns of B: six tiles of 16 x 16 pairs, the high, middle and low
 //! parts of the first 16 rows or columns and of the others. A pair is (k, k + 16) on both sides, so that no lanes move.
@@ -13,11 +13,11 @@ pub const STEP: usize = 32;
 /// Parts of a float.
 pub const PARTS: usize = 3;
 const TILE: usize = 1024;
-/// Rows that are asked for ahead.
+/// Rows by which packing prefetches ahead.
 const AHEAD: usize = 4;
 
-/// High, middle and low part of each float, as floats whose lower halves are (nearly) nothing: the first two are rounded to 8
-/// bits, the rest has no more.
+/// High, middle and low part of each float, as floats with (nearly) zero lower halves: the first two are rounded to 8
+/// bits, the rest has at most 8.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn parts(x: __m512) -> [__m512i; PARTS] {
@@ -29,7 +29,7 @@ fn parts(x: __m512) -> [__m512i; PARTS] {
     [high, middle, _mm512_castps_si512(_mm512_sub_ps(x, _mm512_castsi512_ps(middle)))]
 }
 
-/// Writes the parts of 16 pairs, the later of each pair in the upper half; `tiles` is where the row of the high tile is.
+/// Writes the parts of 16 pairs, the second of each pair in the upper half; `tiles` points to the row of the high tile.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 unsafe fn write(first: __m512, second: __m512, tiles: *mut u8) {
@@ -43,11 +43,11 @@ unsafe fn write(first: __m512, second: __m512, tiles: *mut u8) {
     }
 }
 
-/// A row of 16 lanes, of which `n` are there.
+/// Loads `n` of 16 lanes, zeros elsewhere.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 unsafe fn some(p: *const f32, n: usize) -> __m512 {
-    // SAFETY: only lanes that are there are read.
+    // SAFETY: only the `n` lanes are read.
     unsafe {
         if n >= 16 {
             _mm512_loadu_ps(p)
@@ -57,21 +57,22 @@ unsafe fn some(p: *const f32, n: usize) -> __m512 {
     }
 }
 
-/// The magnitudes in a panel: the bits of the largest (of a NaN, if there is one), and those of the smallest but zero, less 1.
+/// The range of magnitudes in a panel: the bits of the largest (a NaN if there is one), and the bits of the smallest
+/// nonzero one, less 1.
 #[derive(Clone, Copy)]
-pub struct Seen {
+pub struct Magnitudes {
     pub largest: u32,
     pub smallest: u32,
 }
 
-impl Seen {
-    pub const NOTHING: Seen = Seen { largest: 0, smallest: u32::MAX };
-    pub fn and(self, other: Seen) -> Seen {
-        Seen { largest: self.largest.max(other.largest), smallest: self.smallest.min(other.smallest) }
+impl Magnitudes {
+    pub const EMPTY: Magnitudes = Magnitudes { largest: 0, smallest: u32::MAX };
+    pub fn and(self, other: Magnitudes) -> Magnitudes {
+        Magnitudes { largest: self.largest.max(other.largest), smallest: self.smallest.min(other.smallest) }
     }
 }
 
-/// The same lane by lane.
+/// The same for each lane.
 #[derive(Clone, Copy)]
 struct Lanes {
     largest: __m512i,
@@ -89,22 +90,22 @@ impl Lanes {
     fn see(&mut self, x: __m512) {
         let magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fff_ffff));
         self.largest = _mm512_max_epu32(self.largest, magnitude);
-        // Zero becomes the largest number.
+        // Less 1, zero becomes the largest unsigned number.
         self.smallest = _mm512_min_epu32(self.smallest, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
     }
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    fn seen(self) -> Seen {
-        Seen { largest: _mm512_reduce_max_epu32(self.largest), smallest: _mm512_reduce_min_epu32(self.smallest) }
+    fn seen(self) -> Magnitudes {
+        Magnitudes { largest: _mm512_reduce_max_epu32(self.largest), smallest: _mm512_reduce_min_epu32(self.smallest) }
     }
 }
 
-/// `rows` rows of `kc` floats, `rs` apart, to a panel; what magnitudes there are.
+/// Packs `rows` rows of `kc` floats, `rs` apart, and returns the range of their magnitudes.
 ///
 /// # Safety
-/// The processor has AVX-512; the rows are there, and the panel has room for whole steps.
+/// The processor has AVX-512; the rows are readable, and the panel has room for whole steps.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub unsafe fn split_left(from: *const f32, rs: usize, rows: usize, kc: usize, to: *mut u8) -> Seen {
+pub unsafe fn split_left(from: *const f32, rs: usize, rows: usize, kc: usize, to: *mut u8) -> Magnitudes {
     let mut seen = Lanes::new();
     for r in 0..SIDE {
         let row = from.wrapping_add(r * rs);
@@ -127,8 +128,8 @@ pub unsafe fn split_left(from: *const f32, rs: usize, rows: usize, kc: usize, to
     seen.seen()
 }
 
-/// `kc` rows of `columns` floats, `rs` apart, to panels that lie `distance` bytes apart; to `seen` is added what
-/// magnitudes each panel has.
+/// Packs `kc` rows of `columns` floats, `rs` apart, to panels that are `distance` bytes apart; `seen` is extended by
+/// the magnitudes of each panel.
 ///
 /// # Safety
 /// As for `split_left`.
@@ -140,10 +141,10 @@ pub unsafe fn split_right(
     kc: usize,
     to: *mut u8,
     distance: usize,
-    seen: &mut [Seen],
+    seen: &mut [Magnitudes],
 ) {
     const MOST: usize = 16;
-    // A few panels at a time, whose largest values are in registers or near.
+    // A few panels at a time, whose magnitudes stay in registers.
     for (j, seen) in (0..columns).step_by(MOST * SIDE).zip(seen.chunks_mut(MOST)) {
         let mut lanes_seen = [Lanes::new(); MOST];
         let end = columns.min(j + MOST * SIDE);

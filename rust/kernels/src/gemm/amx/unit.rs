@@ -1,20 +1,20 @@
-//! Large products of f32 on the matrix unit (AMX) that Xeons have since 2023.
+//! Large products of f32 on the matrix unit of Intel Xeons (AMX).
 //!
 //! The unit multiplies bf16 and adds up f32. A float is the sum of three bf16 numbers of 8 bits each, high, middle and low;
-//! of the nine products of two such sums six count (the others are below 2^-26 of the whole). The six are more exact than a
-//! chain of fused multiply-adds, and with taking the operands apart need three quarters of its time. What the parts of a
-//! float cannot hold is computed without the unit, tile by tile of 32 x 32: NaN and infinities, very large values, and
-//! results so small that the unit, which takes denormal numbers for zero, would miss a part of them (`Sums::write`).
+//! six of the nine products of two such sums are computed (the others are below 2^-26 of the result). The six are more
+//! exact than a chain of fused multiply-adds and, splitting included, take three quarters of its time. Tiles of 32 x 32
+//! that three bf16 parts cannot represent are computed without the unit: NaN and infinities, very large values, and
+//! results so small that denormal parts, which the unit treats as zero, would matter (`Sums::write`).
 //!
-//! A block of C is summed up in a buffer, `DEPTH` columns of A at a time, whose panels are in the caches. Neither blocks nor
-//! threads show in the result.
+//! A block of C is accumulated in a buffer, `DEPTH` columns of A at a time, so that panels stay in the caches. The
+//! result depends neither on blocks nor on threads.
 
-use super::pack::{split_left, split_right, Seen, PARTS, SIDE, STEP};
+use super::pack::{split_left, split_right, Magnitudes, PARTS, SIDE, STEP};
 use crate::gemm::driver::serial_plain;
 use crate::gemm::kernel::{finishing, Shape, A_STRIDE};
 use crate::gemm::operands::{with_scratch, Finish, LeftSide, ProductPart, RightSide, Target};
 use crate::gemm::pack::transpose;
-use crate::gemm::tile::{one_tile, row_tiles, Room};
+use crate::gemm::tile::{one_tile, row_tiles, TileScratch};
 use crate::simd::vector::prefetch;
 use crate::simd::{level, Level};
 use crate::types::Float;
@@ -23,11 +23,11 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Columns of A that are multiplied at a time: a panel of each side fits into half of the first-level cache.
+/// Columns of A per step: a panel of each operand fits half of the first-level cache.
 const DEPTH: usize = 128;
-/// Columns of A that are summed up in one chain: longer ones would be less exact.
+/// Columns of A in one chain of additions: longer chains would be less exact.
 const CHAIN: usize = 4 * DEPTH;
-/// The most rows and columns of a block.
+/// Largest numbers of rows and columns of a block.
 const ROWS: usize = 512;
 const COLUMNS: usize = 512;
 
@@ -37,14 +37,14 @@ const OFF: u8 = 2;
 const ON: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether products may be computed on the unit (they may, unless this or `OAR_SIMD` says otherwise).
+/// Allows or forbids the unit. It is allowed by default, unless `OAR_SIMD` names a lower level.
 pub fn enable(on: bool) {
     if state() != ABSENT {
         STATE.store(if on { ON } else { OFF }, Relaxed);
     }
 }
 
-/// Whether products are.
+/// Whether products use the unit.
 pub fn enabled() -> bool {
     state() == ON && level() == Level::Avx512
 }
@@ -71,7 +71,7 @@ fn find() -> u8 {
     state
 }
 
-/// Whether the processor has the unit and Linux lets this process use it.
+/// Whether the processor has the unit and Linux permits its use to this process.
 fn present() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -79,7 +79,7 @@ fn present() -> bool {
         const TILE_DATA: libc::c_long = 18;
         let (bf16, tile) = (1 << 22, 1 << 24);
         let leaf = __cpuid_count(7, 0);
-        // SAFETY: asks for a permission; what it changes is the size of this process's signal frames.
+        // SAFETY: requests a permission; its only effect is the size of this process's signal frames.
         leaf.edx & (bf16 | tile) == bf16 | tile
             && unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) } == 0
     }
@@ -87,12 +87,13 @@ fn present() -> bool {
     false
 }
 
-/// Whether this is the faster way for a product of this size whose operands are plain matrices.
+/// Whether the unit is faster for a product of this size of plain matrices.
 #[inline]
 pub fn suits<T: Float>(m: usize, n: usize, k: usize) -> bool {
     let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
     let padded = work(m.next_multiple_of(SIDE), n.next_multiple_of(SIDE));
-    // In units of 1/1000 of a cycle: multiplications either way, both sides taken apart, and C finished.
+    // Estimates in 1/1000 of a cycle: the multiplications of both methods, splitting of both operands, and the epilogue
+    // of C.
     let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
     size_of::<T>() == 4
         && m.min(n).min(k) >= 16
@@ -100,12 +101,12 @@ pub fn suits<T: Float>(m: usize, n: usize, k: usize) -> bool {
         && enabled()
 }
 
-/// Cuts `n` into so many pieces of about the same size, whole tiles each.
+/// The size of each of `pieces` nearly equal parts of `n`, in whole tiles.
 fn piece_len(n: usize, pieces: usize) -> usize {
     n.div_ceil(pieces).next_multiple_of(SIDE)
 }
 
-/// Rows and columns of the blocks that C is cut into for so many threads.
+/// Rows and columns of the blocks of C for this number of threads.
 fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
     let (mut down, mut across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
     while (down * across) % threads != 0 && down * across < 4 * threads {
@@ -118,7 +119,7 @@ fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
     (piece_len(m, down), piece_len(n, across))
 }
 
-/// The whole product.
+/// Computes the whole product.
 ///
 /// # Safety
 /// As for `driver::parallel`; `suits` is true for the size.
@@ -159,7 +160,7 @@ unsafe fn block<T: Float>(
 ) {
     let (down, across) = (rows.len().div_ceil(SIDE), columns.len().div_ceil(SIDE));
     let panel = PARTS * SIDE * DEPTH * 2 / size_of::<T>();
-    // A line more: rows of a power of two would share sets of the caches.
+    // One cache line more: rows of a power of two would share cache sets.
     let distance = across * SIDE + 16;
     let plain = SIDE * (A_STRIDE + DEPTH);
     let area = down * SIDE * distance;
@@ -168,11 +169,11 @@ unsafe fn block<T: Float>(
         let (right, sums) = (left.wrapping_add(parts[0]), left.wrapping_add(parts[0] + parts[1]));
         let plain = sums.wrapping_add(parts[2]);
         let before = plain.wrapping_add(parts[3]);
-        let seen = ([Seen::NOTHING; ROWS / SIDE], [Seen::NOTHING; COLUMNS / SIDE]);
+        let seen = ([Magnitudes::EMPTY; ROWS / SIDE], [Magnitudes::EMPTY; COLUMNS / SIDE]);
         let mut sums = Sums { p: sums, distance, seen, k };
-        // SAFETY: the caller's ranges; the buffer has these parts. The unit is there (`suits`).
+        // SAFETY: the caller's ranges; the buffer has these parts. The processor has the unit (`suits`).
         unsafe {
-            let mut room = Room::new(plain);
+            let mut scratch = TileScratch::new(plain);
             with_tiles(|| {
                 for p in (0..k).step_by(DEPTH) {
                     let (kc, steps) = (DEPTH.min(k - p), DEPTH.min(k - p).div_ceil(STEP));
@@ -199,10 +200,10 @@ unsafe fn block<T: Float>(
                     for (t, j) in columns.clone().step_by(SIDE).enumerate() {
                         let wide = j..columns.end.min(j + SIDE);
                         let last = p + kc == k;
-                        let place = if last { room.find(c, j, wide.len()) } else { std::ptr::null_mut() };
+                        let place = if last { scratch.find(c, j, wide.len()) } else { std::ptr::null_mut() };
                         for (s, i) in rows.clone().step_by(SIDE).enumerate() {
                             let high = i..rows.end.min(i + SIDE);
-                            // C comes from far while its tile is computed.
+                            // C is prefetched while its tile is computed.
                             for r in if place.is_null() { 0..0 } else { high.clone() } {
                                 let row = place.wrapping_add(r * c.row_stride());
                                 prefetch(row);
@@ -220,7 +221,7 @@ unsafe fn block<T: Float>(
                                     add(to.add(r * distance).cast(), before.add(r * distance).cast(), SIDE, true);
                                 }
                             }
-                            if !sums.write([s, t], high.clone(), wide.clone(), place, c, finish, &room) {
+                            if !sums.write([s, t], high.clone(), wide.clone(), place, c, finish, &scratch) {
                                 serial_plain(high, wide.clone(), k, a, b, c, finish);
                             }
                         }
@@ -231,11 +232,11 @@ unsafe fn block<T: Float>(
     });
 }
 
-/// A block's tiles of sums, `distance` from row to row, and the magnitudes that they were made of; chains are `k` long.
+/// The sums of a block, rows `distance` apart, and the magnitudes of their operands; chains have `k` terms.
 struct Sums<T> {
     p: *mut T,
     distance: usize,
-    seen: ([Seen; ROWS / SIDE], [Seen; COLUMNS / SIDE]),
+    seen: ([Magnitudes; ROWS / SIDE], [Magnitudes; COLUMNS / SIDE]),
     k: usize,
 }
 
@@ -244,8 +245,9 @@ impl<T: Float> Sums<T> {
         self.p.wrapping_add(s * SIDE * self.distance + t * SIDE)
     }
 
-    /// A tile's rows `high` and columns `wide` of C, which begin at `place` or where `room` says; false where it is not what chains of fused multiply-adds would give, up
-    /// to rounding, and has to be computed so.
+    /// Writes the tile of rows `high` and columns `wide` to C, at `place` or, if null, at the runs of `scratch`. Returns
+    /// false if the sums may differ from chains of fused multiply-adds by more than rounding: the tile must be computed
+    /// without the unit.
     unsafe fn write(
         &self,
         tile: [usize; 2],
@@ -254,24 +256,25 @@ impl<T: Float> Sums<T> {
         place: *mut T,
         c: &impl Target<T>,
         finish: &Finish<T>,
-        room: &Room<T>,
+        scratch: &TileScratch<T>,
     ) -> bool {
         const LARGE: f32 = (1u64 << 50) as f32;
         let seen = [self.seen.0[tile[0]], self.seen.1[tile[1]]];
         let largest = seen.map(|seen| f32::from_bits(seen.largest));
-        // A NaN is not below.
+        // False for NaN.
         if !largest.iter().all(|v| *v < LARGE) {
             return false;
         }
-        // As they are, sums go where they belong while they are looked at.
+        // Sums without an epilogue are copied to C while they are checked.
         let copied = finish.is_plain() && !place.is_null();
         let to = if copied { place.wrapping_add(high.start * c.row_stride()) } else { std::ptr::null_mut() };
         // Parts of operands and of products below 2^-126 are lost: at most this much of a sum, times 2^-22.
         let least = f32::MIN_POSITIVE * (1 << 22) as f32 * self.k as f32 * largest[0].max(largest[1]).max(1.0);
         let (from, size) = (self.at(tile), [high.len(), wide.len()]);
         // SAFETY: the caller's tile and C; the processor has AVX-512, too.
-        let (small, nothing) = unsafe { look(least, from.cast(), self.distance, size, to.cast(), c.row_stride()) };
-        // Nothing is right where no product of two numbers was lost.
+        let (small, nothing) =
+            unsafe { small_or_zero(least, from.cast(), self.distance, size, to.cast(), c.row_stride()) };
+        // A zero is exact if no product of two nonzero numbers underflowed.
         let smallest = seen.map(|seen| f32::from_bits(seen.smallest.saturating_add(1).min(f32::MAX.to_bits())));
         let lost = nothing && !largest.contains(&0.0) && smallest[0] * smallest[1] < 64.0 * f32::MIN_POSITIVE;
         if small || lost {
@@ -288,7 +291,7 @@ impl<T: Float> Sums<T> {
                 let to = (place, c.row_stride());
                 let mut tile = row_tiles(&x, i, (std::ptr::null(), 0), finish);
                 (tile.b, tile.rsb) = (from.wrapping_add(r * self.distance), self.distance);
-                one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, room)
+                one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, scratch)
             };
             r += some;
         }
@@ -296,7 +299,7 @@ impl<T: Float> Sums<T> {
     }
 }
 
-/// `to[i] = from[i]`, added to what is there where `more`; `n` is a multiple of 16.
+/// `to[i] = from[i]`, or `to[i] += from[i]` if `more`; `n` is a multiple of 16.
 #[target_feature(enable = "avx512f")]
 unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
     for i in (0..n).step_by(16) {
@@ -308,7 +311,7 @@ unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
     }
 }
 
-/// Rows of a part of A, and their distance: in place, or in `buf`.
+/// Rows of a part of A and their distance, in place or packed to `buf`.
 unsafe fn left_rows<T: Float>(
     a: &impl LeftSide<T>,
     i: usize,
@@ -319,12 +322,12 @@ unsafe fn left_rows<T: Float>(
 ) -> (*const T, usize) {
     // SAFETY: the caller's range; the buffer holds a panel.
     unsafe {
-        if let Some(there) = a.neighbours(i, p) {
+        if let Some(there) = a.contiguous_row(i, p) {
             return there;
         }
-        let aside = buf.add(SIDE * DEPTH);
-        match a.panel(i, rows, p, kc, aside) {
-            None => (aside, A_STRIDE),
+        let padded_rows = buf.add(SIDE * DEPTH);
+        match a.panel(i, rows, p, kc, padded_rows) {
+            None => (padded_rows, A_STRIDE),
             Some((columns, distance)) => {
                 transpose(columns, distance, kc, rows, DEPTH, buf);
                 (buf, DEPTH)
@@ -333,9 +336,10 @@ unsafe fn left_rows<T: Float>(
     }
 }
 
-/// Whether a tile has magnitudes below `least`, and whether it has zeros. It is copied to `to`, if that is not null.
+/// Whether a tile has nonzero magnitudes below `least`, and whether it has zeros. It is copied to `to` unless that is
+/// null.
 #[target_feature(enable = "avx512f,avx512dq")]
-unsafe fn look(
+unsafe fn small_or_zero(
     least: f32,
     sums: *const f32,
     distance: usize,
@@ -361,7 +365,7 @@ unsafe fn look(
     (small != 0, nothing != 0)
 }
 
-/// Calls `f` with the unit set up: eight tiles of 16 rows of 64 bytes.
+/// Calls `f` with the unit configured for eight tiles of 16 rows of 64 bytes.
 unsafe fn with_tiles(f: impl FnOnce()) {
     #[repr(align(64))]
     struct Layout([u8; 64]);
@@ -371,10 +375,10 @@ unsafe fn with_tiles(f: impl FnOnce()) {
         layout.0[16 + 2 * t] = 64;
         layout.0[48 + t] = 16;
     }
-    // SAFETY: the caller has found the unit; the compiler never uses it.
+    // SAFETY: the caller has detected the unit; the compiler never uses it.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &layout, options(nostack)) };
     f();
-    // SAFETY: as above; without contents it costs nothing when threads take turns.
+    // SAFETY: as above; released tiles cost nothing in context switches.
     unsafe { asm!("tilerelease", options(nostack)) };
 }
 
@@ -385,7 +389,8 @@ macro_rules! four {
     };
 }
 
-/// A tile of sums, `distance` bytes from row to row: begun, or added to; `steps` of both panels (`split_left`, `split_right`).
+/// Multiplies `steps` steps of both panels (`split_left`, `split_right`) into a tile of sums with rows `distance` bytes
+/// apart: overwritten if `begin`, else added to.
 unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool) {
     let below = c.wrapping_byte_add(16 * distance);
     // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.

@@ -1,18 +1,18 @@
-//! Sequences of different lengths step by step: the longest first, so that at each step those that still run are the first
-//! rows of the step before.
+//! The order of rows of sequences of different lengths for step-wise computation: longest sequence first, so that the
+//! rows of a step continue the first rows of the step before.
 
-/// Rows of sequences in the order in which steps take them.
+/// Rows of sequences in the order of steps.
 pub struct Batches {
-    /// The sequences, the longest first; equally long ones as they come.
+    /// The sequences by descending length; equal lengths keep their order.
     pub order: Vec<usize>,
-    /// Step `s` has the rows `starts[s]..starts[s + 1]`.
+    /// Rows `starts[s]..starts[s + 1]` belong to step `s`.
     pub starts: Vec<usize>,
-    /// For each row the one of the sequences' matrix that it is.
+    /// For each row, its index in the matrix of sequences.
     pub rows: Vec<usize>,
 }
 
 impl Batches {
-    /// Of the sequences between ascending offsets; `reverse`: each from its end.
+    /// For sequences between ascending offsets; `reverse`: each from its end.
     pub fn new(offsets: &[usize], reverse: bool) -> Batches {
         let length = |i: &usize| offsets[i + 1] - offsets[*i];
         let mut order: Vec<usize> = (0..offsets.len().saturating_sub(1)).collect();
@@ -37,33 +37,33 @@ impl Batches {
         self.starts.len() - 1
     }
 
-    /// The first row of a step and the number of its rows; and the first row of the step before, if there is one.
+    /// The first row of a step, its number of rows, and the first row of the step before, if any.
     pub fn step(&self, s: usize) -> (usize, usize, Option<usize>) {
         (self.starts[s], self.starts[s + 1] - self.starts[s], s.checked_sub(1).map(|p| self.starts[p]))
     }
 
-    /// Rows of `width` elements from the sequences' order to that of steps.
+    /// Reorders rows of `width` elements from sequences to steps.
     pub fn gather<T: Copy>(&self, x: &[T], width: usize, to: &mut [T]) {
         for (to, &row) in to.chunks_exact_mut(width).zip(&self.rows) {
             to.copy_from_slice(&x[row * width..(row + 1) * width]);
         }
     }
 
-    /// The way back.
+    /// The inverse of `gather`.
     pub fn scatter<T: Copy>(&self, x: &[T], width: usize, to: &mut [T]) {
         for (from, &row) in x.chunks_exact(width).zip(&self.rows) {
             to[row * width..(row + 1) * width].copy_from_slice(from);
         }
     }
 
-    /// A row for each sequence, in the order of sequences: those that steps take first are first.
+    /// Reorders one row per sequence to the order of steps (longest first).
     pub fn gather_first<T: Copy>(&self, x: &[T], width: usize, to: &mut [T]) {
         for (to, &i) in to.chunks_exact_mut(width).zip(&self.order) {
             to.copy_from_slice(&x[i * width..(i + 1) * width]);
         }
     }
 
-    /// The way back; `to` gets zeros where a sequence has no steps (`x` may have rows for those that have).
+    /// The inverse of `gather_first`; rows of empty sequences become zeros (`x` may lack their rows).
     pub fn scatter_first<T: Copy>(&self, x: &[T], width: usize, zero: T, to: &mut [T]) {
         to.fill(zero);
         for (from, &i) in x.chunks_exact(width).zip(&self.order) {
@@ -71,7 +71,7 @@ impl Batches {
         }
     }
 
-    /// For each row the state that its step began with: that of the step before, or the first one (zeros where there is none).
+    /// The state before each row: that of the step before, or the initial state (zeros if there is none).
     pub fn befores<T: Copy>(&self, states: &[T], first: Option<&[T]>, width: usize, zero: T, to: &mut [T]) {
         for s in 0..self.steps() {
             let (at, n, before) = self.step(s);

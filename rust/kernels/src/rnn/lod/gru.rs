@@ -1,9 +1,9 @@
 //! The GRU over sequences of different lengths. Gates are in the order update, reset, candidate; rows are those of steps
-//! (`Batches`). The reset gate acts on the state before its product.
+//! (`Batches`). The reset gate multiplies the state before the product.
 
 use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
-use crate::rnn::activation::Act;
+use crate::rnn::activation::Activation;
 use crate::rnn::lod::batches::Batches;
 use crate::rnn::recurrent::grad::sum_rows;
 use crate::rnn::recurrent::part;
@@ -11,13 +11,13 @@ use crate::rnn::recurrent::part;
 pub struct Net<'a, T> {
     pub batches: &'a Batches,
     pub width: usize,
-    /// [width, 2 * width] of update and reset gate, then [width, width] of the candidate.
+    /// [width, 2 * width] of the update and reset gates, then [width, width] of the candidate.
     pub weight: &'a [T],
-    pub gate: Act,
-    pub candidate: Act,
-    /// h = u * before + (1 - u) * c, as first published, instead of h = (1 - u) * before + u * c.
+    pub gate: Activation,
+    pub candidate: Activation,
+    /// h = u * before + (1 - u) * c (the original paper) instead of h = (1 - u) * before + u * c.
     pub origin: bool,
-    /// The first state of each sequence, in the order of steps.
+    /// The initial state of each sequence, in the order of steps.
     pub first: Option<&'a [T]>,
 }
 
@@ -32,7 +32,8 @@ fn grain(width: usize) -> usize {
 }
 
 impl<T: GemmFloat> Net<'_, T> {
-    /// `gates` holds the sums of the inputs and gets activations; `reset` gets the states behind the reset gate.
+    /// `gates` holds the sums of the inputs and becomes activations; `reset` becomes the states multiplied by the reset
+    /// gate.
     pub fn forward(&self, gates: &mut [T], reset: &mut [T], hidden: &mut [T]) {
         let (n, one) = (self.width, T::ONE);
         let (both, own) = self.weight.split_at(2 * n * n);
@@ -53,7 +54,7 @@ impl<T: GemmFloat> Net<'_, T> {
             let (g, r) = (Shared::new(&mut *step), Shared::new(&mut *reset));
             pool::ranges(rows, grain(n), |range| {
                 for i in range {
-                    // SAFETY: every row has a part of its own of each.
+                    // SAFETY: parts of different rows are disjoint.
                     let (g, to) = unsafe { (g.part(i * 3 * n..i * 3 * n + 2 * n), r.part(part(i, n))) };
                     self.gate.apply(g);
                     let from = from[part(i, n)].iter();
@@ -81,7 +82,7 @@ impl<T: GemmFloat> Net<'_, T> {
         }
     }
 
-    /// `dhidden` is the gradient of the states, and is used up. `d` gets the gradients of the sums.
+    /// `dhidden` is the gradient of the states, and is overwritten. `d` becomes the gradients of the sums.
     pub fn backward(
         &self,
         gates: &[T],
@@ -106,7 +107,7 @@ impl<T: GemmFloat> Net<'_, T> {
                 for i in range {
                     let row = at + i;
                     let (g, dh, from) = (&gates[part(row, 3 * n)], &dhidden[part(row, n)], &befores[part(row, n)]);
-                    // SAFETY: every row has a part of its own of each.
+                    // SAFETY: parts of different rows are disjoint.
                     let (d, out) = unsafe { (to.part(part(i, 3 * n)), out.part(part(i, n))) };
                     for k in 0..n {
                         let (u, c) = (g[k], g[2 * n + k]);

@@ -1,9 +1,9 @@
-//! The LSTM over sequences of different lengths, with peepholes and a projection of the hidden state where they are wanted.
-//! Gates are in the order candidate, input, forget, output; rows are those of steps (`Batches`).
+//! The LSTM over sequences of different lengths, with optional peepholes and projection of the hidden state. Gates are
+//! in the order candidate, input, forget, output; rows are those of steps (`Batches`).
 
 use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
-use crate::rnn::activation::Act;
+use crate::rnn::activation::Activation;
 use crate::rnn::lod::batches::Batches;
 use crate::rnn::recurrent::grad::sum_rows;
 use crate::rnn::recurrent::part;
@@ -14,15 +14,15 @@ pub struct Net<'a, T> {
     pub width: usize,
     /// [state, 4 * width]
     pub weight: &'a [T],
-    /// What the cell adds to input, forget and output gate, one after the other.
+    /// Peephole weights of the input, forget and output gates, consecutively.
     pub peepholes: Option<&'a [T]>,
     pub projection: Option<Projection<'a, T>>,
-    pub gate: Act,
-    pub cell: Act,
-    pub candidate: Act,
-    /// The cell stays within plus and minus this, where it is above 0.
+    pub gate: Activation,
+    pub cell: Activation,
+    pub candidate: Activation,
+    /// Bound of the absolute value of the cell, if above 0.
     pub cell_clip: T,
-    /// The first state and cell of each sequence, in the order of steps.
+    /// The initial state and cell of each sequence, in the order of steps.
     pub first: (Option<&'a [T]>, Option<&'a [T]>),
 }
 
@@ -30,24 +30,24 @@ pub struct Projection<'a, T> {
     /// [width, state]
     pub weight: &'a [T],
     pub state: usize,
-    pub act: Act,
+    pub act: Activation,
     pub clip: T,
 }
 
-/// What the forward pass leaves, a row for each step of a sequence.
-pub struct Left<'a, T> {
-    /// Sums of the inputs before, activations after.
+/// Results of the forward pass, one row per step of a sequence.
+pub struct ForwardResults<'a, T> {
+    /// In: sums of the inputs; out: activations.
     pub gates: &'a mut [T],
     pub cells: &'a mut [T],
-    /// The cells behind their activation.
+    /// The activations of the cells.
     pub acts: &'a mut [T],
     pub hidden: &'a mut [T],
-    /// The projection; empty without one.
+    /// The projections; empty if there is none.
     pub states: &'a mut [T],
 }
 
-/// The same to read.
-pub struct Came<'a, T> {
+/// Saved results of the forward pass.
+pub struct Saved<'a, T> {
     pub gates: &'a [T],
     pub cells: &'a [T],
     pub acts: &'a [T],
@@ -58,13 +58,13 @@ pub struct Came<'a, T> {
 pub struct Grads<'a, T> {
     pub weight: Option<&'a mut [T]>,
     pub projection: Option<&'a mut [T]>,
-    /// Of the sums: 4 * width, then the peepholes' where there are some.
+    /// Gradients of the sums, 4 * width, then of the peepholes, if any.
     pub bias: Option<&'a mut [T]>,
     pub first_state: Option<&'a mut [T]>,
     pub first_cell: Option<&'a mut [T]>,
 }
 
-/// Rows that one part of a parallel pass takes.
+/// Rows per chunk.
 fn grain(width: usize) -> usize {
     2048usize.div_ceil(width.max(1))
 }
@@ -82,12 +82,12 @@ fn clip<T: GemmFloat>(x: &mut [T], to: T) {
     });
 }
 
-fn is_cut<T: GemmFloat>(x: T, by: T) -> bool {
+fn is_clipped<T: GemmFloat>(x: T, by: T) -> bool {
     by > T::ZERO && (x >= by || x <= T::ZERO - by)
 }
 
 impl<T: GemmFloat> Net<'_, T> {
-    /// Elements of the state that goes from step to step.
+    /// Elements of the recurrent state.
     pub fn state(&self) -> usize {
         self.projection.as_ref().map_or(self.width, |p| p.state)
     }
@@ -129,31 +129,31 @@ impl<T: GemmFloat> Net<'_, T> {
         hidden.iter_mut().zip(output.iter().zip(&*act)).for_each(|(h, (&o, &a))| *h = o * a);
     }
 
-    pub fn forward(&self, left: Left<T>) {
+    pub fn forward(&self, results: ForwardResults<T>) {
         let (n, state, one, zero) = (self.width, self.state(), T::ONE, T::ZERO);
         let w = View::rows(self.weight, 4 * n, false);
         for s in 0..self.batches.steps() {
             let (at, rows, before) = self.batches.step(s);
             let all = at..at + rows;
-            let states = if self.projection.is_some() { &*left.states } else { &*left.hidden };
+            let states = if self.projection.is_some() { &*results.states } else { &*results.hidden };
             let from = match before {
                 Some(b) => Some(&states[b * state..(b + rows) * state]),
                 None => self.first.0.map(|h| &h[..rows * state]),
             };
-            let gates = &mut left.gates[all.start * 4 * n..all.end * 4 * n];
+            let gates = &mut results.gates[all.start * 4 * n..all.end * 4 * n];
             if let Some(from) = from {
                 gemm((rows, 4 * n, state), one, View::rows(from, state, false), w, one, gates, 4 * n, Epilogue::NONE);
             }
-            let (earlier, cells) = left.cells.split_at_mut(at * n);
+            let (earlier, cells) = results.cells.split_at_mut(at * n);
             let cell_before = |i: usize| match before {
                 Some(b) => Some(&earlier[part(b + i, n)]),
                 None => self.first.1.map(|c| &c[part(i, n)]),
             };
             let (gates, cells) = (Shared::new(gates), Shared::new(cells));
-            let (acts, hidden) = (Shared::new(&mut *left.acts), Shared::new(&mut *left.hidden));
+            let (acts, hidden) = (Shared::new(&mut *results.acts), Shared::new(&mut *results.hidden));
             pool::ranges(rows, grain(n), |r| {
                 for i in r {
-                    // SAFETY: every row has a part of its own of each.
+                    // SAFETY: parts of different rows are disjoint.
                     let (g, c, a, h) = unsafe {
                         (
                             gates.part(part(i, 4 * n)),
@@ -166,8 +166,8 @@ impl<T: GemmFloat> Net<'_, T> {
                 }
             });
             if let Some(p) = &self.projection {
-                let to = &mut left.states[all.start * state..all.end * state];
-                let h = View::rows(&left.hidden[all.start * n..all.end * n], n, false);
+                let to = &mut results.states[all.start * state..all.end * state];
+                let h = View::rows(&results.hidden[all.start * n..all.end * n], n, false);
                 gemm((rows, state, n), one, h, View::rows(p.weight, state, false), zero, to, state, Epilogue::NONE);
                 p.act.apply(to);
                 if p.clip > zero {
@@ -177,17 +177,17 @@ impl<T: GemmFloat> Net<'_, T> {
         }
     }
 
-    /// `dh` is the gradient of the hidden row; `dc` that of the cell, and becomes that of the cell before.
-    fn row_grad(&self, came: [&[T]; 4], dh: &[T], dc: &mut [T], d: &mut [T]) {
+    /// `dh` is the gradient of the hidden row; `dc` is that of the cell, and becomes that of the previous cell.
+    fn row_grad(&self, saved: [&[T]; 4], dh: &[T], dc: &mut [T], d: &mut [T]) {
         let (n, one) = (self.width, T::ONE);
-        let [gates, before, cell, act] = came;
+        let [gates, before, cell, act] = saved;
         let [candidate, input, forget, output] = [0, 1, 2, 3].map(|i| &gates[part(i, n)]);
         let (d_candidate, rest) = d.split_at_mut(n);
         let (d_input, rest) = rest.split_at_mut(n);
         let (d_forget, d_output) = rest.split_at_mut(n);
         for k in 0..n {
             d_output[k] = dh[k] * act[k];
-            d_input[k] = dh[k] * output[k]; // the way through the cell's activation, for now
+            d_input[k] = dh[k] * output[k]; // the gradient through the cell's activation
         }
         self.gate.grad(output, d_output);
         self.cell.grad(act, d_input);
@@ -198,7 +198,7 @@ impl<T: GemmFloat> Net<'_, T> {
             dc.iter_mut().zip(d_output.iter().zip(w)).for_each(|(c, (&d, &w))| *c += d * w);
         }
         for k in 0..n {
-            let own = if is_cut(cell[k], self.cell_clip) { T::ZERO } else { dc[k] * one };
+            let own = if is_clipped(cell[k], self.cell_clip) { T::ZERO } else { dc[k] * one };
             d_candidate[k] = own * input[k];
             d_input[k] = own * candidate[k];
             d_forget[k] = own * before[k];
@@ -214,14 +214,14 @@ impl<T: GemmFloat> Net<'_, T> {
         }
     }
 
-    /// `dstates` is the gradient of what goes from step to step (hidden states or projections), and is used up. `d` gets the
-    /// gradients of the sums.
-    pub fn backward(&self, came: &Came<T>, dstates: &mut [T], d: &mut [T], grads: Grads<T>) {
+    /// `dstates` is the gradient of the recurrent states (hidden states or projections), and is overwritten. `d`
+    /// becomes the gradients of the sums.
+    pub fn backward(&self, saved: &Saved<T>, dstates: &mut [T], d: &mut [T], grads: Grads<T>) {
         let (n, state, one, zero) = (self.width, self.state(), T::ONE, T::ZERO);
         let total = self.batches.rows.len();
         let mut cells_before = vec![zero; total * n];
-        self.batches.befores(came.cells, self.first.1, n, zero, &mut cells_before);
-        // The gradient of each step's cells, and behind it that of the first cells.
+        self.batches.befores(saved.cells, self.first.1, n, zero, &mut cells_before);
+        // The gradient of each step's cells, followed by that of the initial cells.
         let mut dcells = vec![zero; total * n];
         let mut dfirst = vec![zero; self.batches.order.len() * n];
         let mut dhidden = vec![zero; if self.projection.is_some() { self.batches.order.len() * n } else { 0 }];
@@ -233,8 +233,8 @@ impl<T: GemmFloat> Net<'_, T> {
             let dh: &[T] = match &self.projection {
                 None => &dstates[own.clone()],
                 Some(p) => {
-                    let (d, y) = (&mut dstates[own.clone()], &came.states[own.clone()]);
-                    d.iter_mut().zip(y).filter(|(_, &y)| is_cut(y, p.clip)).for_each(|(d, _)| *d = zero);
+                    let (d, y) = (&mut dstates[own.clone()], &saved.states[own.clone()]);
+                    d.iter_mut().zip(y).filter(|(_, &y)| is_clipped(y, p.clip)).for_each(|(d, _)| *d = zero);
                     p.act.grad(y, d);
                     let (d, to) = (View::rows(&*d, state, false), &mut dhidden[..rows * n]);
                     gemm((rows, n, state), one, d, View::rows(p.weight, state, true), zero, to, n, Epilogue::NONE);
@@ -247,15 +247,15 @@ impl<T: GemmFloat> Net<'_, T> {
             pool::ranges(rows, grain(n), |r| {
                 for i in r {
                     let row = part(at + i, n);
-                    let came = [
-                        &came.gates[part(at + i, 4 * n)],
+                    let saved = [
+                        &saved.gates[part(at + i, 4 * n)],
                         &cells_before[row.clone()],
-                        &came.cells[row.clone()],
-                        &came.acts[row],
+                        &saved.cells[row.clone()],
+                        &saved.acts[row],
                     ];
-                    // SAFETY: every row has a part of its own of each.
+                    // SAFETY: parts of different rows are disjoint.
                     let (dc, to) = unsafe { (dc.part(part(i, n)), to.part(part(i, 4 * n))) };
-                    self.row_grad(came, &dh[part(i, n)], dc, to);
+                    self.row_grad(saved, &dh[part(i, n)], dc, to);
                 }
             });
             let step = View::rows(&*step, 4 * n, false);
@@ -282,14 +282,14 @@ impl<T: GemmFloat> Net<'_, T> {
         }
         let dx = View::rows(&*d, 4 * n, false);
         if let Some(to) = grads.weight {
-            let states = if self.projection.is_some() { came.states } else { came.hidden };
+            let states = if self.projection.is_some() { saved.states } else { saved.hidden };
             let mut befores = vec![zero; total * state];
             self.batches.befores(states, self.first.0, state, zero, &mut befores);
             let extents = (state, 4 * n, total);
             gemm(extents, one, View::rows(&befores, state, true), dx, zero, to, 4 * n, Epilogue::NONE);
         }
         if let Some(to) = grads.projection {
-            let (h, d) = (View::rows(came.hidden, n, true), View::rows(&*dstates, state, false));
+            let (h, d) = (View::rows(saved.hidden, n, true), View::rows(&*dstates, state, false));
             gemm((n, state, total), one, h, d, zero, to, state, Epilogue::NONE);
         }
         if let Some(to) = grads.bias {
@@ -302,7 +302,7 @@ impl<T: GemmFloat> Net<'_, T> {
             for row in 0..total {
                 let d = &d[part(row, 4 * n)];
                 let pairs = [(1, &cells_before), (2, &cells_before)].map(|(g, c)| (g, &c[part(row, n)]));
-                for (i, (g, c)) in [pairs[0], pairs[1], (3, &came.cells[part(row, n)])].into_iter().enumerate() {
+                for (i, (g, c)) in [pairs[0], pairs[1], (3, &saved.cells[part(row, n)])].into_iter().enumerate() {
                     let hole = holes[part(i, n)].iter_mut();
                     hole.zip(d[part(g, n)].iter().zip(c)).for_each(|(h, (&d, &c))| *h += d * c);
                 }

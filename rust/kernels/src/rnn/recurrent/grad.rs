@@ -1,25 +1,25 @@
-//! The gradient of one direction of one layer: the steps from the last to the first, then one product for each of the
-//! input, and the two weights.
+//! The gradient of one direction of one layer: steps from last to first, then one product each for the input and the
+//! two weights.
 
 use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::gates;
 use crate::rnn::recurrent::{part, Cell, Pass, Weights};
 
-/// What the forward pass had and left.
-pub struct Came<'a, T> {
+/// Inputs and saved results of the forward pass.
+pub struct Saved<'a, T> {
     pub x: &'a [T],
     pub gates: &'a [T],
     pub extra: &'a [T],
     pub out: &'a [T],
     pub h: &'a [T],
-    /// The first cell of an LSTM.
+    /// The initial cell of an LSTM.
     pub c: &'a [T],
 }
 
-/// Gradients that are wanted.
+/// The requested gradients.
 pub struct Grads<'a, T> {
-    /// With whether it holds a sum already that this one is added to.
+    /// The flag says whether the gradient is added to the content.
     pub x: Option<(&'a mut [T], bool)>,
     pub ih: Option<&'a mut [T]>,
     pub hh: Option<&'a mut [T]>,
@@ -27,10 +27,10 @@ pub struct Grads<'a, T> {
     pub bias_hh: Option<&'a mut [T]>,
 }
 
-/// Columns of one part of a sum over rows.
+/// Columns of one chunk of a sum over rows.
 const COLUMNS: usize = 256;
 
-/// The sum of the rows.
+/// `to` = the sum of the rows of `x`.
 pub(crate) fn sum_rows<T: GemmFloat>(x: &[T], width: usize, to: &mut [T]) {
     pool::parts(to, COLUMNS, |at, to| {
         to.fill(T::ZERO);
@@ -41,30 +41,30 @@ pub(crate) fn sum_rows<T: GemmFloat>(x: &[T], width: usize, to: &mut [T]) {
 }
 
 impl Pass<'_> {
-    /// Scratch that [`backward`] asks for.
+    /// Elements of scratch that [`backward`] needs.
     pub fn scratch_back(&self) -> usize {
         self.rows() * (self.width() * if self.cell == Cell::Gru { 2 } else { 1 } + self.hidden)
     }
 }
 
-/// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
+/// `dh` and `dc` hold the gradients of the final states, and become those of the initial states.
 pub fn backward<T: GemmFloat>(
     p: &Pass,
     w: &Weights<T>,
-    came: &Came<T>,
+    saved: &Saved<T>,
     dout: &[T],
     (dh, dc): (&mut [T], &mut [T]),
     grads: Grads<T>,
     scratch: &mut [T],
 ) {
     let (batch, n, width) = (p.batch, p.hidden, p.width());
-    assert!(came.gates.len() == p.rows() * width && dh.len() == batch * n && scratch.len() >= p.scratch_back());
-    assert!(came.extra.len() == p.rows() * n * p.cell.extra() && (p.cell != Cell::Lstm || dc.len() == dh.len()));
+    assert!(saved.gates.len() == p.rows() * width && dh.len() == batch * n && scratch.len() >= p.scratch_back());
+    assert!(saved.extra.len() == p.rows() * n * p.cell.extra() && (p.cell != Cell::Lstm || dc.len() == dh.len()));
     let (d, rest) = scratch.split_at_mut(p.rows() * width);
-    // The GRU's sums of input and state have different gradients.
+    // The GRU's input and state sums have different gradients.
     let (inner, rest) = rest.split_at_mut(if p.cell == Cell::Gru { d.len() } else { 0 });
     let befores = &mut rest[..p.rows() * n];
-    states_before(p, came, befores);
+    states_before(p, saved, befores);
     let (one, zero) = (T::ONE, T::ZERO);
     for s in (0..p.steps).rev() {
         let t = p.step(s);
@@ -73,9 +73,9 @@ pub fn backward<T: GemmFloat>(
         let (d_all, inner_all) = (Shared::new(d), Shared::new(inner));
         p.each_row(|b| {
             let row = rows + b;
-            // SAFETY: every row has a part of its own of each.
+            // SAFETY: parts of different rows are disjoint.
             let (dh, d) = unsafe { (dh_all.part(part(b, n)), d_all.part(part(row, width))) };
-            let (gates, dout) = (&came.gates[part(row, width)], &dout[p.place(t, b)]);
+            let (gates, dout) = (&saved.gates[part(row, width)], &dout[p.place(t, b)]);
             // SAFETY: as above.
             let inner = (p.cell == Cell::Gru).then(|| unsafe { inner_all.part(part(row, width)) });
             if !p.is_on(t, b) {
@@ -88,15 +88,15 @@ pub fn backward<T: GemmFloat>(
                 (Cell::Relu, _) => gates::relu_step_grad(gates, dout, dh, d),
                 (Cell::Lstm, _) => {
                     let before = match p.before(t).filter(|&t| p.is_on(t, b)) {
-                        Some(t) => &came.extra[part(t * batch + b, n)],
-                        None => &came.c[part(b, n)],
+                        Some(t) => &saved.extra[part(t * batch + b, n)],
+                        None => &saved.c[part(b, n)],
                     };
                     // SAFETY: as above.
                     let dc = unsafe { dc_all.part(part(b, n)) };
-                    gates::lstm_step_grad(gates, before, &came.extra[part(row, n)], dout, dh, dc, d);
+                    gates::lstm_step_grad(gates, before, &saved.extra[part(row, n)], dout, dh, dc, d);
                 }
                 (Cell::Gru, Some(inner)) => {
-                    gates::gru_step_grad(gates, &came.extra[part(row, n)], &befores[part(row, n)], dout, dh, d, inner)
+                    gates::gru_step_grad(gates, &saved.extra[part(row, n)], &befores[part(row, n)], dout, dh, d, inner)
                 }
                 (Cell::Gru, None) => unreachable!("a GRU has both"),
             }
@@ -117,7 +117,7 @@ pub fn backward<T: GemmFloat>(
         gemm((width, cols, all), one, d, x, zero, to, cols, Epilogue::NONE);
     };
     if let Some(to) = grads.ih {
-        by(d, came.x, p.input, to);
+        by(d, saved.x, p.input, to);
     }
     if let Some(to) = grads.hh {
         by(own, befores, n, to);
@@ -136,16 +136,16 @@ pub fn backward<T: GemmFloat>(
     }
 }
 
-/// For each row of each step the state that it began with. Rows of ended sequences get something, which nobody multiplies
-/// by anything but zero.
-fn states_before<T: GemmFloat>(p: &Pass, came: &Came<T>, to: &mut [T]) {
+/// The state before each step, for each row. Rows of ended sequences have arbitrary finite values: their gradients are
+/// zero.
+fn states_before<T: GemmFloat>(p: &Pass, saved: &Saved<T>, to: &mut [T]) {
     let n = p.hidden;
     pool::parts(to, p.batch.max(1) * n.max(1), |at, to| {
         let t = at / (p.batch * n);
         for (b, to) in to.chunks_exact_mut(n).enumerate() {
             to.copy_from_slice(match p.before(t).filter(|&t| p.is_on(t, b)) {
-                Some(before) => &came.out[p.place(before, b)],
-                None => &came.h[part(b, n)],
+                Some(before) => &saved.out[p.place(before, b)],
+                None => &saved.h[part(b, n)],
             });
         }
     });

@@ -1,7 +1,8 @@
-//! One direction of one layer of a recurrent network. The products of all steps with the input are one product; a step is
-//! the product of the state and what the gates make of it.
+//! One direction of one layer of a recurrent network. The input products of all steps are one product; a step
+//! multiplies the state and applies the gates.
 //!
-//! Steps are outermost: x is [steps, batch, input]. A row whose sequence has ended keeps its state and gives zeros.
+//! Steps are outermost: x is [steps, batch, input]. After the end of its sequence, a row keeps its state and outputs
+//! zeros.
 
 pub mod grad;
 
@@ -9,7 +10,7 @@ use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::gates;
 
-/// What a step computes.
+/// The kind of cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     Tanh,
@@ -28,14 +29,14 @@ impl Cell {
         }
     }
 
-    /// Elements for each hidden unit and step that the gradient needs besides the gates: the LSTM's cell, the state's sum
-    /// in the GRU's candidate.
+    /// Elements per hidden unit and step that the gradient needs in addition to the gates: the LSTM's cell, or the
+    /// state's sum in the GRU's candidate.
     pub fn extra(self) -> usize {
         matches!(self, Cell::Lstm | Cell::Gru) as usize
     }
 }
 
-/// A direction of a layer: `out` has rows of `stride` elements, of which those from `at` on are this direction's.
+/// A direction of a layer: `out` has rows of `stride` elements; those from `at` belong to this direction.
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
     pub cell: Cell,
@@ -44,13 +45,13 @@ pub struct Pass<'a> {
     pub input: usize,
     pub hidden: usize,
     pub reverse: bool,
-    /// Steps of each sequence, at most `steps`; all of them where `None`.
+    /// Steps of each sequence, at most `steps`; `None`: all.
     pub lengths: Option<&'a [usize]>,
     pub stride: usize,
     pub at: usize,
 }
 
-/// [gates * hidden, input], [gates * hidden, hidden], and a bias for each row of both.
+/// [gates * hidden, input], [gates * hidden, hidden], and a bias per row of each.
 #[derive(Clone, Copy)]
 pub struct Weights<'a, T> {
     pub ih: &'a [T],
@@ -59,7 +60,7 @@ pub struct Weights<'a, T> {
     pub bias_hh: &'a [T],
 }
 
-/// Elements of a step that one part of a parallel pass takes.
+/// Elements of a step per chunk.
 const CHUNK: usize = 2048;
 
 impl Pass<'_> {
@@ -67,7 +68,7 @@ impl Pass<'_> {
         self.steps * self.batch
     }
 
-    /// Elements of the gates of a step of a row.
+    /// Elements of the gates of one row in one step.
     pub fn width(&self) -> usize {
         self.cell.gates() * self.hidden
     }
@@ -77,7 +78,7 @@ impl Pass<'_> {
         self.rows() * (self.width() + self.cell.extra() * self.hidden)
     }
 
-    /// The step that is computed as number `s`.
+    /// The step at position `s` of the order of computation.
     pub(crate) fn step(&self, s: usize) -> usize {
         if self.reverse {
             self.steps - 1 - s
@@ -90,7 +91,7 @@ impl Pass<'_> {
         self.lengths.is_none_or(|l| step < l[row])
     }
 
-    /// The step computed before `step`, whose state that one began with.
+    /// The step computed before `step`, if any: its state is the initial state of `step`.
     pub(crate) fn before(&self, step: usize) -> Option<usize> {
         let before = if self.reverse { step + 1 } else { step.wrapping_sub(1) };
         (before < self.steps).then_some(before)
@@ -101,7 +102,7 @@ impl Pass<'_> {
         pool::ranges(self.batch, CHUNK.div_ceil(self.hidden), |r| r.for_each(&f));
     }
 
-    /// Where in `out` the row of a step lies.
+    /// The range in `out` of the row of a step.
     pub(crate) fn place(&self, step: usize, row: usize) -> std::ops::Range<usize> {
         let at = (step * self.batch + row) * self.stride + self.at;
         at..at + self.hidden
@@ -113,14 +114,14 @@ pub(crate) fn part(i: usize, width: usize) -> std::ops::Range<usize> {
     i * width..(i + 1) * width
 }
 
-/// [rows, cols] with rows and columns exchanged.
+/// Transposes [rows, cols].
 fn transposed<T: GemmFloat>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
     const TILE: usize = 16;
     let shared = Shared::new(to);
     pool::ranges(cols.div_ceil(TILE), (CHUNK * 4 / (rows * TILE).max(1)).max(1), |tiles| {
         for j0 in tiles.map(|t| t * TILE) {
             let j1 = (j0 + TILE).min(cols);
-            // SAFETY: every tile of columns becomes rows of its own.
+            // SAFETY: rows of different tiles are disjoint.
             let to = unsafe { shared.part(j0 * rows..j1 * rows) };
             for i0 in (0..rows).step_by(TILE) {
                 for i in i0..(i0 + TILE).min(rows) {
@@ -133,13 +134,13 @@ fn transposed<T: GemmFloat>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
     });
 }
 
-/// Scratch that [`forward`] asks for.
+/// Elements of scratch that [`forward`] needs.
 pub fn scratch(p: &Pass) -> usize {
     p.width() * p.hidden + if p.cell == Cell::Gru { p.batch * p.width() } else { 0 }
 }
 
-/// From `x` to `out`. `h` and `c` (of an LSTM) hold the first states and get the last ones; `gates` and `extra` get what
-/// the gradient needs.
+/// Computes `out` from `x`. `h` and `c` (of an LSTM) hold the initial states and become the final ones; values for the
+/// gradient are written to `gates` and `extra`.
 pub fn forward<T: GemmFloat>(
     p: &Pass,
     x: &[T],
@@ -156,7 +157,7 @@ pub fn forward<T: GemmFloat>(
         return;
     }
     let gru = p.cell == Cell::Gru;
-    // The GRU's reset gate comes between the state's sum and the input's, so that its state's bias stays there.
+    // The GRU's reset gate multiplies the state's sum, bias included: that bias is not merged into the input's.
     let both: Vec<T> = match gru {
         true => w.bias_ih.to_vec(),
         false => w.bias_ih.iter().zip(w.bias_hh).map(|(&a, &b)| a + b).collect(),
@@ -167,7 +168,7 @@ pub fn forward<T: GemmFloat>(
     gemm((p.rows(), width, p.input), one, xs, ih, zero, gates, width, bias);
 
     let (weights, own) = scratch.split_at_mut(width * n);
-    // Rows of the transpose are packed on the way; a single row of states takes products with the weights' rows instead.
+    // The product packs rows of the transpose; a single row of states is multiplied by rows of the weights instead.
     let weights = if batch > 1 {
         transposed(w.hh, width, n, weights);
         View::rows(&*weights, width, false)
@@ -187,7 +188,7 @@ pub fn forward<T: GemmFloat>(
         let inner = if p.cell.extra() > 0 { &mut extra[part(t, batch * n)] } else { &mut extra[..] };
         let (inner, h, c, out) = (Shared::new(inner), Shared::new(h), Shared::new(c), Shared::new(out));
         p.each_row(|b| {
-            // SAFETY: every row has a part of its own of each.
+            // SAFETY: parts of different rows are disjoint.
             let (out, h, g) = unsafe { (out.part(p.place(t, b)), h.part(part(b, n)), step.part(part(b, width))) };
             let on = p.is_on(t, b);
             match p.cell {

@@ -1,6 +1,6 @@
-//! Moving elements: strided copies and transposes, concat and split, tiling, select, one-hot, fill.
+//! Strided copies and transposes, concat and split, tile, select, one-hot and fill.
 //!
-//! Large copies go around the caches (`simd::stream`).
+//! Large copies use streaming stores (`simd::stream`).
 
 #[cfg(test)]
 mod tests;
@@ -10,13 +10,13 @@ use crate::shape::strides::{in_bounds, numel, Walk};
 use crate::simd;
 use crate::types::{Number, Plain};
 
-/// Elements per chunk of a parallel run, and the most that run inline.
+/// Elements per chunk of a parallel run; up to this many run inline.
 const GRAIN: usize = 16 * 1024;
-/// Side of the square that a transpose moves at a time: two such squares of 4-byte elements fit the first-level cache.
+/// Side of a square of a blocked transpose: two squares of 4-byte elements fit the first-level cache.
 const SQUARE: usize = 64;
 
-/// out = x read from `offset` on with `strides` (negative ones too) over `shape`; `out` is contiguous. Covers slices,
-/// strided slices, flips, expand and transpose.
+/// out = x read from `offset` with `strides` (which may be negative) over `shape`; `out` is contiguous. Implements
+/// slices, strided slices, flips, expand and transpose.
 ///
 /// Panics if `x` would be read out of bounds.
 pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: isize, out: &mut [T]) {
@@ -57,7 +57,7 @@ pub fn strided<T: Plain>(x: &[T], shape: &[usize], strides: &[isize], offset: is
     });
 }
 
-/// A copy that does not call memcpy for a handful of elements.
+/// Copies without a call of memcpy for few elements.
 #[inline(always)]
 fn copy_short<T: Copy>(x: &[T], to: &mut [T]) {
     if x.len() < 16 {
@@ -67,14 +67,14 @@ fn copy_short<T: Copy>(x: &[T], to: &mut [T]) {
     }
 }
 
-/// out = x, in parallel where it pays.
+/// out = x, in parallel for large slices.
 pub fn copy<T: Plain>(x: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len());
     strided(x, &[x.len()], &[1], 0, out);
 }
 
-/// x read contiguously, out[offset + index . strides] = x: the reverse of `strided`. Each place of `out` must be written
-/// at most once.
+/// out[offset + index . strides] = x[index], with contiguous x: the inverse of `strided`. Each element of `out` must be
+/// written at most once.
 pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides: &[isize], offset: isize) {
     assert_eq!(x.len(), numel(shape));
     assert!(in_bounds(shape, strides, offset, out.len()), "a strided write out of bounds");
@@ -83,14 +83,14 @@ pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides:
     }
     let walk = Walk::new(shape, [strides]);
     let step = walk.inner()[0];
-    // Places that could meet are written one after the other.
+    // Elements that may coincide are written sequentially.
     let grain = if distinct(&walk) { pool::grain(x.len(), GRAIN) } else { x.len() };
     let shared = pool::Shared::new(out);
     pool::ranges(x.len(), grain, |range| {
         walk.runs(range, |at, [to], n| {
             let (to, x) = (to + offset, &x[at..at + n]);
             match step {
-                // SAFETY: in bounds by the assertion above, and no place belongs to two runs of different chunks.
+                // SAFETY: in bounds by the assertion above, and runs of different chunks are disjoint.
                 1 => copy_short(x, unsafe { shared.part(to as usize..to as usize + n) }),
                 step => x.iter().enumerate().for_each(|(i, &v)| {
                     let at = (to + i as isize * step) as usize;
@@ -102,7 +102,7 @@ pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides:
     });
 }
 
-/// Whether different indices surely name different places: each stride reaches past all that the smaller ones span.
+/// Whether different indices certainly have different offsets: each stride exceeds the span of the smaller ones.
 fn distinct(walk: &Walk<1>) -> bool {
     let mut axes: Vec<(usize, usize)> =
         walk.shape.iter().zip(&walk.strides).map(|(&d, s)| (s[0].unsigned_abs(), d)).collect();
@@ -115,7 +115,7 @@ fn distinct(walk: &Walk<1>) -> bool {
     })
 }
 
-/// Whether the innermost axis jumps while another one is contiguous: then squares are moved instead of runs.
+/// Whether the innermost axis is strided while another one is contiguous: then squares are copied instead of runs.
 fn transposes(walk: &Walk<1>) -> bool {
     let axes = walk.shape.len();
     let inner = walk.inner()[0];
@@ -125,7 +125,7 @@ fn transposes(walk: &Walk<1>) -> bool {
         && walk.strides[..axes - 1].iter().any(|s| s[0] == 1)
 }
 
-/// out[.., i, .., j] with x contiguous along axis i: for every pair of the other axes, a transpose in squares.
+/// out[.., i, .., j] with x contiguous along axis i: a blocked transpose for every index of the other axes.
 fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T]) {
     let axes = walk.shape.len();
     let fast = walk.strides.iter().position(|s| s[0] == 1).expect("an axis with stride one");
@@ -159,7 +159,7 @@ fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T
                 square(x, base, x_step, height, width, &mut buffer);
                 for r in 0..height {
                     let start = to + (first + r) * out_step + left;
-                    // SAFETY: (slab, row, column range) names elements of `out` that no other chunk writes.
+                    // SAFETY: elements of `out` of different (slab, row, column range) are disjoint.
                     let row = unsafe { shared.part(start..start + width) };
                     let line = &buffer[r * SQUARE..r * SQUARE + width];
                     if stream {
@@ -176,7 +176,7 @@ fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T
     });
 }
 
-/// buffer[r][c] = x[base + r + c * step], in blocks that stay in registers where they are whole.
+/// buffer[r][c] = x[base + r + c * step]; whole blocks are transposed in registers.
 #[inline]
 fn square<T: Plain>(x: &[T], base: isize, step: isize, height: usize, width: usize, buffer: &mut [T; SQUARE * SQUARE]) {
     #[cfg(target_arch = "x86_64")]
@@ -186,7 +186,7 @@ fn square<T: Plain>(x: &[T], base: isize, step: isize, height: usize, width: usi
         let (h, w) = (height / 8 * 8, width / 8 * 8);
         for c in (0..w).step_by(8) {
             for r in (0..h).step_by(8) {
-                // SAFETY: the level says AVX2 is there; T is four plain bytes; x holds rows r..r+8 of columns c..c+8 (the
+                // SAFETY: the level includes AVX2; T is four plain bytes; x holds rows r..r+8 of columns c..c+8 (the
                 // assertion checks the far corner), and so does the buffer.
                 unsafe {
                     let from = (x.as_ptr() as *const f32).offset(base + r as isize + c as isize * step);
@@ -224,12 +224,13 @@ fn rest<T: Plain>(
 /// An 8 x 8 transpose of 4-byte elements in registers.
 ///
 /// # Safety
-/// AVX2 must be there; 8 elements must be readable at each of `from + i * from_step`, and writable at `to + i * to_step`.
+/// The processor has AVX2; 8 elements must be readable at each of `from + i * from_step`, and writable at `to + i *
+/// to_step`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 pub(crate) unsafe fn transpose8(from: *const f32, from_step: isize, to: *mut f32, to_step: usize) {
     use std::arch::x86_64::*;
-    // SAFETY: the caller's promise covers every address below.
+    // SAFETY: the caller's contract covers every address.
     unsafe {
         let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(from.offset(i as isize * from_step)));
         let lo = |a, b| _mm256_unpacklo_ps(a, b);
@@ -269,7 +270,7 @@ pub fn transpose<T: Plain>(x: &[T], shape: &[usize], perm: &[usize], out: &mut [
     strided(x, &to, &strides, 0, out);
 }
 
-/// Joins parts along an axis. All are [outer, len, inner] with lens[i] their own lengths; `out` is [outer, sum, inner].
+/// Concatenates parts along an axis. Part i is [outer, lens[i], inner]; `out` is [outer, sum of lens, inner].
 pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usize, out: &mut [T]) {
     assert_eq!(parts.len(), lens.len());
     assert!(parts.iter().zip(lens).all(|(p, &l)| p.len() == outer * l * inner));
@@ -284,7 +285,7 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
         })
         .collect();
     if outer > 1 && line <= GRAIN {
-        // Some rows at a time: long runs of reads, and writes that stay together.
+        // Several rows at a time: long sequential reads, and writes close together.
         let rows = (2 * GRAIN / line.max(1)).max(1);
         return pool::parts(out, rows * line, |start, to| {
             let few = (2048 / line.max(1)).max(1);
@@ -308,7 +309,7 @@ pub fn concat<T: Plain>(parts: &[&[T]], lens: &[usize], outer: usize, inner: usi
             }
         });
     }
-    // In the order of `out`: one stream of writes, as many of reads as there are parts.
+    // In the order of `out`: one stream of writes, one stream of reads per part.
     pool::parts(out, 2 * GRAIN, |start, to| {
         let (mut done, mut row, mut column) = (0, start / line, start % line);
         let mut p = ends.partition_point(|&end| end <= column);
@@ -373,7 +374,7 @@ pub fn select<T: Plain>(mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
     pool::parts(out, pool::grain(out.len(), GRAIN), |start, part| {
         let range = start..start + part.len();
         let (mask, a, b) = (&mask[range.clone()], &a[range.clone()], &b[range]);
-        // SAFETY: the words are as wide as T and its bytes are plain; each result is the bytes of one operand.
+        // SAFETY: words have the size of T, and T is plain; each result has the bytes of one operand.
         unsafe {
             match std::mem::size_of::<T>() {
                 1 => select_u8(mask, words(a), words(b), words_mut(part)),
@@ -390,18 +391,18 @@ pub fn select<T: Plain>(mask: &[bool], a: &[T], b: &[T], out: &mut [T]) {
 /// W must be as large as T and no more aligned, and any bytes of a T must be a W.
 unsafe fn words<T, W>(x: &[T]) -> &[W] {
     debug_assert!(std::mem::size_of::<T>() == std::mem::size_of::<W>());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts(x.as_ptr() as *const W, x.len()) }
 }
 
 /// # Safety
 /// As for `words`; what is written must be the bytes of a T.
 unsafe fn words_mut<T, W>(x: &mut [T]) -> &mut [W] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr() as *mut W, x.len()) }
 }
 
-/// By masks of bits: a condition per element would be a branch for LLVM.
+/// Selects by bit masks: LLVM would compile a condition per element to a branch.
 macro_rules! select_words {
     ($($name:ident: $w:ty),*) => {$(
         crate::simd_fn! {
@@ -418,14 +419,14 @@ macro_rules! select_words {
 }
 select_words!(select_u8: u8, select_u16: u16, select_u32: u32, select_u64: u64);
 
-/// An index lay outside 0..limit.
+/// An index is outside 0..limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
     pub index: i64,
     pub limit: usize,
 }
 
-/// out[i, ids[i]] = 1, all else 0; with `lenient`, indices outside 0..depth give a row of zeros.
+/// out[i, ids[i]] = 1, all else 0; with `lenient`, indices outside 0..depth result in rows of zeros.
 pub fn one_hot<T: Number>(ids: &[i64], depth: usize, lenient: bool, out: &mut [T]) -> Result<(), OutOfRange> {
     assert_eq!(out.len(), ids.len() * depth);
     if !lenient {

@@ -1,4 +1,4 @@
-//! Tests of copy.rs against plain index arithmetic.
+//! Tests of copies against plain index arithmetic.
 
 use crate::elementwise::cast::cast;
 use crate::shape::copy::*;

@@ -6,7 +6,7 @@ use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_kernels::gemm::GemmFloat;
 use oar_kernels::random as draw;
-use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Came, Grads};
+use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Grads, Saved};
 use oar_kernels::rnn::recurrent::{self as kernel, Cell, Pass, Weights};
 
 pub struct Network {
@@ -182,7 +182,7 @@ impl Network {
                 let state = self.state(layer, direction);
                 let lstm = self.cell == Cell::Lstm;
                 let c = if lstm { &params.c[state.clone()] } else { &params.c[..0] };
-                let came = Came { x: input, gates, extra, out, h: &params.h[state.clone()], c };
+                let came = Saved { x: input, gates, extra, out, h: &params.h[state.clone()], c };
                 let dc = if lstm { &mut dc[state.clone()] } else { &mut dc[..0] };
                 let biases = 2 * self.layers * self.directions;
                 let [ih, hh] = [2 * at, 2 * at + 1].map(|i| wanted.list[i].take());
