@@ -128,7 +128,7 @@ def test_families_take_nothing_from_each_other():
     """What families share is in rust/ops/common; a family of several files is a folder."""
     for group in GROUPS:
         own = {"fused": {"compose"}, "loss": {"elements", "label"}, "optim": {"update"}, "rnn": {"lod"}}
-        own["detection"] = {"boxes", "polygon", "real", "suppress"}
+        own["detection"] = {"boxes", "real", "suppress"}
         shared = own.get(group, set())
         families = {p.stem for p in (source(group)).glob("*.rs")} - {"lib"} - shared
         for path in rust_files(f"ops/{group}"):

@@ -7,7 +7,7 @@ const LANES: usize = 16;
 
 /// Boxes [xmin, ymin, xmax, ymax] in blocks of `LANES`: the four sides, then the areas of each block.
 #[derive(Default)]
-pub struct Kept<T> {
+pub struct KeptBoxes<T> {
     blocks: Vec<[[T; LANES]; 5]>,
     count: usize,
 }
@@ -24,7 +24,7 @@ fn area<T: Float>(b: &[T; 4], pixel: T) -> T {
 
 simd_fn! {
     /// Whether the intersection over union of `b` and one of the boxes exceeds `bound`, or is NaN.
-    fn clashes[T: Float](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
+    fn overlaps[T: Float](blocks: &[[[T; LANES]; 5]], count: usize, b: &[T; 4], pixel: T, bound: T) -> bool {
         let own = area(b, pixel);
         for (k, [x0, y0, x1, y1, areas]) in blocks.iter().enumerate() {
             let mut shares = [T::ZERO; LANES];
@@ -47,9 +47,9 @@ simd_fn! {
     }
 }
 
-impl<T: Float> Kept<T> {
-    pub fn clashes(&self, b: &[T; 4], pixel: T, bound: T) -> bool {
-        clashes(&self.blocks, self.count, b, pixel, bound)
+impl<T: Float> KeptBoxes<T> {
+    pub fn overlaps(&self, b: &[T; 4], pixel: T, bound: T) -> bool {
+        overlaps(&self.blocks, self.count, b, pixel, bound)
     }
 
     pub fn push(&mut self, b: &[T; 4], pixel: T) {
@@ -78,19 +78,19 @@ mod tests {
     #[test]
     fn every_box_is_compared_with_every_kept_one() {
         at_every_level(|_| {
-            let mut kept = Kept::<f32>::default();
+            let mut kept = KeptBoxes::<f32>::default();
             for i in 0..37 {
                 let b = [10.0 * i as f32, 0.0, 10.0 * i as f32 + 9.0, 9.0];
-                assert!(!kept.clashes(&b, 0.0, 0.3));
+                assert!(!kept.overlaps(&b, 0.0, 0.3));
                 kept.push(&b, 0.0);
-                assert!(kept.clashes(&b, 0.0, 0.3) && !kept.clashes(&b, 0.0, 1.0));
+                assert!(kept.overlaps(&b, 0.0, 0.3) && !kept.overlaps(&b, 0.0, 1.0));
             }
             // Overlaps of half of two adjacent boxes; NaN; an empty box next to them.
-            assert!(kept.clashes(&[184.5, 0.0, 194.5, 9.0], 0.0, 0.2));
-            assert!(kept.clashes(&[f32::NAN; 4], 0.0, 0.9));
-            assert!(!kept.clashes(&[400.0, 50.0, 300.0, 60.0], 0.0, 0.0));
+            assert!(kept.overlaps(&[184.5, 0.0, 194.5, 9.0], 0.0, 0.2));
+            assert!(kept.overlaps(&[f32::NAN; 4], 0.0, 0.9));
+            assert!(!kept.overlaps(&[400.0, 50.0, 300.0, 60.0], 0.0, 0.0));
             kept.clear();
-            assert!(!kept.clashes(&[0.0, 0.0, 9.0, 9.0], 1.0, 0.0));
+            assert!(!kept.overlaps(&[0.0, 0.0, 9.0, 9.0], 1.0, 0.0));
         });
     }
 }

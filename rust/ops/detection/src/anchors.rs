@@ -1,11 +1,11 @@
 //! Boxes that lie on a grid before anything is looked at: anchor_generator, prior_box, density_prior_box.
 
-use super::boxes::{clipped, BoxFloat};
+use super::boxes::BoxFloat;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::detection::anchors::{self as kernel, PriorGrid};
 
 attrs! {
     pub struct AnchorAttrs {
@@ -71,20 +71,9 @@ fn steps(op: &str, w: f32, h: f32) -> Result<()> {
 /// Every row of the output is the variances.
 fn repeat<T: BoxFloat>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
     for row in cx.out_data::<T>(slot)?.chunks_exact_mut(4) {
-        row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::of(v.into()));
+        row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::from_f64(v.into()));
     }
     Ok(())
-}
-
-/// Writes the boxes of each place of a grid: `place(row, column, boxes)`.
-fn each_place<T: BoxFloat>(out: &mut [T], width: usize, boxes: usize, place: impl Fn(usize, usize, &mut [T]) + Sync) {
-    // An index of a place is one of the second size of this array.
-    let mut places: Vec<&mut [T]> = out.chunks_exact_mut((boxes * 4).max(1)).collect();
-    pool::parts(&mut places, 256, |at, part| {
-        for (i, to) in part.iter_mut().enumerate() {
-            place((at + i) / width, (at + i) % width, to);
-        }
-    });
 }
 
 fn infer_anchors(cx: &mut ShapeContext) -> Result<()> {
@@ -105,25 +94,10 @@ fn infer_anchors(cx: &mut ShapeContext) -> Result<()> {
 
 fn anchors<T: BoxFloat>(cx: &mut KernelContext, a: &AnchorAttrs) -> Result<()> {
     let columns = cx.input(anchor::INPUT)?.dims()[3] as usize;
-    let one = |v: f32| T::of(v.into());
-    let (stride, half) = ([one(a.stride[0]), one(a.stride[1])], T::of(0.5));
-    let mut sizes = Vec::with_capacity(a.aspect_ratios.len() * a.anchor_sizes.len());
-    for &ratio in &a.aspect_ratios {
-        let width = T::of((stride[0] * stride[1] / one(ratio)).to_f64().sqrt()).round();
-        let height = (width * one(ratio)).round();
-        for &size in &a.anchor_sizes {
-            sizes.push([one(size) / stride[0] * width, one(size) / stride[1] * height]);
-        }
-    }
-    let shift = stride.map(|s| one(a.offset) * (s - T::ONE));
-    each_place(cx.out_data::<T>(anchor::ANCHORS)?, columns, sizes.len(), |row, column, to| {
-        let x = T::of(column as f64) * stride[0] + shift[0];
-        let y = T::of(row as f64) * stride[1] + shift[1];
-        for (to, [width, height]) in to.chunks_exact_mut(4).zip(&sizes) {
-            let (w, h) = (half * (*width - T::ONE), half * (*height - T::ONE));
-            to.copy_from_slice(&[x - w, y - h, x + w, y + h]);
-        }
-    });
+    let one = |v: f32| T::from_f64(v.into());
+    let stride = [one(a.stride[0]), one(a.stride[1])];
+    let sizes = kernel::anchor_sizes(&a.aspect_ratios, &a.anchor_sizes, stride);
+    kernel::anchors(&sizes, stride, one(a.offset), columns, cx.out_data::<T>(anchor::ANCHORS)?);
     repeat::<T>(cx, anchor::VARIANCES, &a.variances)
 }
 
@@ -182,10 +156,10 @@ fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
 /// How far places are apart, in pixels of the image, and the image's width and height.
 fn grid<T: BoxFloat>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
     let (map, image) = (cx.input(prior::INPUT)?.dims(), cx.input(prior::IMAGE)?.dims());
-    let size = [T::of(image[3] as f64), T::of(image[2] as f64)];
+    let size = [T::from_f64(image[3] as f64), T::from_f64(image[2] as f64)];
     let step = match w == 0.0 || h == 0.0 {
-        true => [size[0] / T::of(map[3] as f64), size[1] / T::of(map[2] as f64)],
-        false => [T::of(w.into()), T::of(h.into())],
+        true => [size[0] / T::from_f64(map[3] as f64), size[1] / T::from_f64(map[2] as f64)],
+        false => [T::from_f64(w.into()), T::from_f64(h.into())],
     };
     Ok((step, size))
 }
@@ -194,8 +168,9 @@ fn priors<T: BoxFloat>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     // Half of each box's width and height.
     let mut halves: Vec<[T; 2]> = Vec::new();
-    let square = |side: f32| [T::of(f64::from(side) / 2.0); 2];
-    let of_ratio = |least: f32, r: f32| [least * r.sqrt(), least / r.sqrt()].map(|side| T::of(f64::from(side) / 2.0));
+    let square = |side: f32| [T::from_f64(f64::from(side) / 2.0); 2];
+    let of_ratio =
+        |least: f32, r: f32| [least * r.sqrt(), least / r.sqrt()].map(|side| T::from_f64(f64::from(side) / 2.0));
     let ratios = ratios(a);
     for (i, &least) in a.min_sizes.iter().enumerate() {
         let greater = a.max_sizes.get(i).map(|&most| square((least * most).sqrt()));
@@ -210,18 +185,10 @@ fn priors<T: BoxFloat>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
         }
     }
     let (step, size) = grid::<T>(cx, a.step_w, a.step_h)?;
-    let (offset, clip) = (T::of(a.offset.into()), a.clip);
+    // Ratios that are almost but not exactly 1 have no box in the order with the squares first: their boxes are zeros.
     let count = cx.out(prior::BOXES)?.dims()[2] as usize;
-    each_place(cx.out_data::<T>(prior::BOXES)?, columns, count, |row, column, to| {
-        let x = (T::of(column as f64) + offset) * step[0];
-        let y = (T::of(row as f64) + offset) * step[1];
-        for (to, [w, h]) in to.chunks_exact_mut(4).zip(&halves) {
-            let edges = [(x - *w) / size[0], (y - *h) / size[1], (x + *w) / size[0], (y + *h) / size[1]];
-            to.copy_from_slice(&if clip { edges.map(|e| clipped(e, T::ONE)) } else { edges });
-        }
-        // Ratios that are almost 1, but not 1, leave places of the order with the squares first empty.
-        to.iter_mut().skip(halves.len() * 4).for_each(|v| *v = T::ZERO);
-    });
+    let grid = PriorGrid { columns, step, size, offset: T::from_f64(a.offset.into()), clip: a.clip };
+    kernel::priors(&grid, &halves, count, cx.out_data::<T>(prior::BOXES)?);
     repeat::<T>(cx, prior::VARIANCES, &a.variances)
 }
 
@@ -275,34 +242,9 @@ fn dense<T: BoxFloat>(cx: &mut KernelContext, a: &DensityAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
     let (step, size) = grid::<T>(cx, a.step_w, a.step_h)?;
     let average = ((step[0] + step[1]).to_f64() * 0.5) as i32;
-    // Each box: how far its center is from that of its place (in two steps, each rounded to float32 as in Paddle), and
-    // half of its width and height.
-    let mut boxes = Vec::new();
-    for (&fixed, &density) in a.fixed_sizes.iter().zip(&a.densities) {
-        let shift = average / density;
-        for &ratio in &a.fixed_ratios {
-            let sides = [fixed * ratio.sqrt(), fixed / ratio.sqrt()].map(|s| f64::from(s) / 2.0);
-            let first = f64::from(shift) / 2.0 - f64::from(average) / 2.0;
-            for k in 0..density * density {
-                boxes.push((first, [k % density, k / density].map(|i| (i * shift) as f32), sides));
-            }
-        }
-    }
-    let size = size.map(|s| s.to_f64());
-    let offset = T::of(a.offset.into());
-    each_place(cx.out_data::<T>(prior::BOXES)?, columns, boxes.len(), |row, column, to| {
-        let center = [(column, step[0]), (row, step[1])].map(|(i, s)| ((T::of(i as f64) + offset) * s).to_f64());
-        for (to, (first, shift, sides)) in to.chunks_exact_mut(4).zip(&boxes) {
-            for k in 0..2 {
-                let middle = f64::from((center[k] + first) as f32 + shift[k]);
-                to[k] = T::of(((middle - sides[k]) / size[k]).max(0.0));
-                to[k + 2] = T::of(((middle + sides[k]) / size[k]).min(1.0));
-            }
-            if a.clip {
-                to.iter_mut().for_each(|v| *v = clipped(*v, T::ONE));
-            }
-        }
-    });
+    let boxes = kernel::dense_boxes(&a.fixed_sizes, &a.densities, &a.fixed_ratios, average);
+    let grid = PriorGrid { columns, step, size, offset: T::from_f64(a.offset.into()), clip: a.clip };
+    kernel::dense_priors(&grid, &boxes, cx.out_data::<T>(prior::BOXES)?);
     repeat::<T>(cx, prior::VARIANCES, &a.variances)
 }
 

@@ -1,13 +1,13 @@
 //! Boxes relative to other boxes, and cut to their images: box_coder, box_clip, box_decoder_and_assign.
 
-use super::boxes::{clipped, BoxFloat, Sized};
+use super::boxes::BoxFloat;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_first;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::detection::box_coder::{best_class, clip as clip_image, decode, decode_classes, encode, Priors};
 use oar_ops_common::{axis, levels};
 
 attrs! {
@@ -94,38 +94,19 @@ fn code<T: BoxFloat>(cx: &mut KernelContext, a: &CoderAttrs) -> Result<()> {
         Some(_) => Some(alike(cx, coder::VARIANCE, target)?.data::<T>()),
         None => None,
     };
-    let common: Vec<T> = match a.variance.is_empty() {
-        true => vec![T::ONE; 4],
-        false => a.variance.iter().map(|&v| T::of(v.into())).collect(),
+    let variance = match a.variance[..] {
+        [x, y, w, h] => [x, y, w, h].map(|v| T::from_f64(v.into())),
+        _ => [T::ONE; 4],
     };
-    let variance = |k: usize| each.map_or(&common[..], |v| &v[k * 4..k * 4 + 4]);
-    let (encode, data) = (encodes(cx.op.name, a)?, target.data::<T>());
-    let (normalized, by_row) = (a.box_normalized, a.axis == 1);
+    let priors = Priors { boxes: prior, variances: each, variance, normalized: a.box_normalized };
+    let (encodes, data) = (encodes(cx.op.name, a)?, target.data::<T>());
     let out = cx.out(coder::OUT)?;
     let columns = out.dims()[1] as usize;
-    let mut rows: Vec<&mut [T]> = out.data_mut::<T>()?.chunks_exact_mut(4).collect();
-    pool::parts(&mut rows, 1 << 10, |at, part| {
-        for (k, to) in part.iter_mut().enumerate() {
-            let (i, j) = ((at + k) / columns, (at + k) % columns);
-            let of = if by_row && !encode { i } else { j };
-            let (own, v) = (Sized::of(&prior[of * 4..of * 4 + 4], normalized), variance(of));
-            if !encode {
-                let d = &data[(at + k) * 4..];
-                let delta = [v[0] * d[0], v[1] * d[1], v[2] * d[2], v[3] * d[3]];
-                to.copy_from_slice(&own.moved(delta, normalized));
-                continue;
-            }
-            let t = &data[i * 4..i * 4 + 4];
-            let (size, two) = (Sized::of(t, normalized), T::of(2.0));
-            // Centers of targets are halfway between the ends, whatever a pixel is.
-            let middle = [(t[2] + t[0]) / two, (t[3] + t[1]) / two];
-            let ln = |share: T| T::of(share.to_f64().abs().ln());
-            to[0] = (middle[0] - own.x) / own.width / v[0];
-            to[1] = (middle[1] - own.y) / own.height / v[1];
-            to[2] = ln(size.width / own.width) / v[2];
-            to[3] = ln(size.height / own.height) / v[3];
-        }
-    });
+    if encodes {
+        encode(&priors, data, out.data_mut::<T>()?);
+    } else {
+        decode(&priors, data, columns, a.axis == 1, out.data_mut::<T>()?);
+    }
     Ok(())
 }
 
@@ -158,10 +139,8 @@ fn clip_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (x, info, width) = (input.data::<T>(), info.data::<T>(), levels::width(input));
     let out = cx.out_data::<T>(clip::OUT)?;
     for (image, ends) in info.chunks_exact(3).zip(level.windows(2)) {
-        let end = [1, 0].map(|k| (image[k] / image[2]).round() - T::ONE);
-        for i in ends[0] * width..ends[1] * width {
-            out[i] = clipped(x[i], end[i % 2]);
-        }
+        let own = ends[0] * width..ends[1] * width;
+        clip_image(image, &x[own.clone()], &mut out[own]);
     }
     Ok(())
 }
@@ -212,7 +191,7 @@ fn decode_and_assign<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let v = alike(cx, assign::VARIANCE, target)?.data::<T>();
     let score = alike(cx, assign::SCORE, target)?;
     let (classes, score) = (score.dims()[1] as usize, score.data::<T>());
-    let most = T::of(cx.attrs::<AssignAttrs>().box_clip.into());
+    let most = T::from_f64(cx.attrs::<AssignAttrs>().box_clip.into());
     let data = target.data::<T>();
     let [boxes, assigned] = cx.each_out([assign::BOX, assign::ASSIGNED]);
     let mut decoded = vec![T::ZERO; classes * 4];
@@ -224,21 +203,8 @@ fn decode_and_assign<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         outs[1] = Some(t.data_mut::<T>()?);
     }
     for (i, own) in prior.chunks_exact(4).enumerate() {
-        let size = Sized::of(own, false);
-        let deltas = &data[i * classes * 4..(i + 1) * classes * 4];
-        for (to, d) in decoded.chunks_exact_mut(4).zip(deltas.chunks_exact(4)) {
-            let log = |k: usize| super::boxes::least(v[k] * d[k], most);
-            to.copy_from_slice(&size.moved([v[0] * d[0], v[1] * d[1], log(2), log(3)], false));
-        }
-        // The best class but the first, which is the background.
-        let mut best = None;
-        let mut highest = T::of(-1.0);
-        for j in 1..classes {
-            let s = score[i * classes + j];
-            if s > highest {
-                (best, highest) = (Some(j), s);
-            }
-        }
+        decode_classes(own, v, &data[i * classes * 4..(i + 1) * classes * 4], most, &mut decoded);
+        let best = best_class(&score[i * classes..(i + 1) * classes]);
         if let Some(to) = &mut outs[0] {
             to[i * classes * 4..(i + 1) * classes * 4].copy_from_slice(&decoded);
         }

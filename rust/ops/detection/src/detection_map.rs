@@ -1,6 +1,6 @@
 //! detection_map: the mean average precision of detections, over a batch or all batches so far.
 
-use super::boxes::{clipped, falling, least, most, set_rows, BoxFloat};
+use super::boxes::{clipped, descending, least, most, set_rows, BoxFloat};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
@@ -71,7 +71,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 /// A label's box and whether it is a difficult one.
 type Label<T> = ([T; 4], bool);
 
-/// Other than [`super::boxes::overlap`]: a box that ends before it begins has an area, too.
+/// Intersection over union, where a box with max less than min has an area, too.
 fn overlap<T: BoxFloat>(a: &[T; 4], b: &[T; 4]) -> T {
     if b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1] {
         return T::ZERO;
@@ -115,11 +115,11 @@ impl<T: BoxFloat> Tally<T> {
                 all.iter().for_each(|d| self.add(class, d.0, false));
                 continue;
             };
-            all.sort_by(|x, y| falling(x.0, y.0));
+            all.sort_by(|x, y| descending(x.0, y.0));
             let mut taken = vec![false; known.len()];
             for (score, place) in all.iter() {
                 let place = place.map(|v| clipped(v, T::ONE));
-                let (mut best, mut highest) = (0, T::of(-1.0));
+                let (mut best, mut highest) = (0, T::from_f64(-1.0));
                 for (k, label) in known.iter().enumerate() {
                     let shared = overlap(&place, &label.0);
                     if shared > highest {
@@ -148,12 +148,13 @@ impl<T: BoxFloat> Tally<T> {
             classes += 1;
             let Some(found) = self.found.get(class) else { continue };
             let (right, wrong) = (sums(found), sums(self.wrong.get(class).map_or(&[][..], |w| w)));
-            let recall: Vec<T> = right.iter().map(|&r| T::of(r) / T::of(count.into())).collect();
-            let precision: Vec<T> = right.iter().zip(&wrong).map(|(&r, &w)| T::of(r) / T::of(r + w)).collect();
+            let recall: Vec<T> = right.iter().map(|&r| T::from_f64(r) / T::from_f64(count.into())).collect();
+            let precision: Vec<T> =
+                right.iter().zip(&wrong).map(|(&r, &w)| T::from_f64(r) / T::from_f64(r + w)).collect();
             sum += if by_points { at_points(&precision, &recall) } else { below(&precision, &recall) };
         }
         if classes > 0 {
-            sum / T::of(classes.into())
+            sum / T::from_f64(classes.into())
         } else {
             sum
         }
@@ -163,7 +164,7 @@ impl<T: BoxFloat> Tally<T> {
 /// How many were marked up to each, the highest score first.
 fn sums<T: BoxFloat>(marked: &[(T, bool)]) -> Vec<f64> {
     let mut order = marked.to_vec();
-    order.sort_by(|a, b| falling(a.0, b.0));
+    order.sort_by(|a, b| descending(a.0, b.0));
     let mut sum = 0.0;
     order
         .iter()
@@ -191,7 +192,7 @@ fn at_points<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
             }
         }
     }
-    best.iter().rev().fold(T::ZERO, |sum, &p| sum + p / T::of(11.0))
+    best.iter().rev().fold(T::ZERO, |sum, &p| sum + p / T::from_f64(11.0))
 }
 
 /// The area below the precision as a function of the recall, in float32 as in Paddle.
@@ -204,7 +205,7 @@ fn below<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
         }
         before = r.to_f64() as f32;
     }
-    T::of(area.into())
+    T::from_f64(area.into())
 }
 
 /// The rows of a state, class by class.
@@ -229,7 +230,7 @@ fn set_state<T: BoxFloat>(
     let (mut level, mut rows) = (vec![0], Vec::new());
     for class in 0..classes {
         for (score, mark) in found.get(&class).into_iter().flatten() {
-            rows.extend([*score, T::of(f64::from(*mark as u8))]);
+            rows.extend([*score, T::from_f64(f64::from(*mark as u8))]);
         }
         level.push(rows.len() / 2);
     }

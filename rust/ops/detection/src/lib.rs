@@ -7,7 +7,6 @@ pub mod detection_map;
 pub mod matching;
 pub mod multiclass_nms;
 pub mod other_nms;
-mod polygon;
 pub mod proposals;
 mod real;
 pub mod rois;

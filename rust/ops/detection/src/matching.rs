@@ -1,12 +1,13 @@
 //! Which prior box stands for which object: bipartite_match, target_assign, mine_hard_examples.
 
-use super::boxes::{falling, set_rows, BoxFloat};
+use super::boxes::{set_rows, BoxFloat};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::detection::matching::{bipartite, mine as mine_image, per_prediction, Mining};
 use oar_kernels::pool;
 use oar_ops_common::{axis, levels};
 
@@ -46,77 +47,6 @@ fn all_columns(op: &str, a: &MatchAttrs) -> Result<bool> {
     })
 }
 
-/// What is below counts as no likeness.
-const LEAST: f64 = 1e-6;
-/// From so many rows on Paddle sorts all pairs, and takes whatever is above 0.
-const MANY: usize = 130;
-
-/// Pairs up rows and columns, the most alike first. An entry of `row` that is -1 has no row yet.
-fn pair<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
-    if dist.len() / columns >= MANY {
-        pair_sorted(dist, columns, row, found);
-    } else {
-        pair_few(dist, columns, row, found);
-    }
-}
-
-/// Of equal pairs the first row comes first.
-fn pair_sorted<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
-    let mut pairs: Vec<usize> = (0..dist.len()).filter(|&k| dist[k] > T::ZERO).collect();
-    pairs.sort_by(|&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
-    let mut taken = vec![false; dist.len() / columns];
-    for k in pairs {
-        let (i, j) = (k / columns, k % columns);
-        if !taken[i] && row[j] == -1 {
-            (row[j], found[j], taken[i]) = (i as i32, dist[k], true);
-        }
-    }
-}
-
-/// Of equal pairs the first column comes first. Every row keeps the best column that is left for it.
-fn pair_few<T: BoxFloat>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
-    let least = T::of(LEAST);
-    let favourite = |i: usize, row: &[i32]| {
-        let mut best: Option<(T, usize)> = None;
-        for (j, &d) in dist[i * columns..(i + 1) * columns].iter().enumerate() {
-            if row[j] == -1 && d >= least && best.is_none_or(|b| d > b.0) {
-                best = Some((d, j));
-            }
-        }
-        best
-    };
-    let mut best: Vec<_> = (0..dist.len() / columns).map(|i| favourite(i, row)).collect();
-    loop {
-        let mut next: Option<(T, usize, usize)> = None;
-        for (i, own) in best.iter().enumerate() {
-            let Some((d, j)) = *own else { continue };
-            if next.is_none_or(|n| d > n.0 || d == n.0 && j < n.1) {
-                next = Some((d, j, i));
-            }
-        }
-        let Some((d, j, i)) = next else { return };
-        (row[j], found[j], best[i]) = (i as i32, d, None);
-        for (i, own) in best.iter_mut().enumerate() {
-            if own.is_some_and(|b| b.1 == j) {
-                *own = favourite(i, row);
-            }
-        }
-    }
-}
-
-/// Gives each column that has none the row most like it, if it is like enough.
-fn complete<T: BoxFloat>(dist: &[T], columns: usize, threshold: f32, row: &mut [i32], found: &mut [T]) {
-    for j in (0..columns).filter(|&j| row[j] == -1).collect::<Vec<_>>() {
-        let mut highest = T::of(-1.0);
-        for (i, line) in dist.chunks_exact(columns).enumerate() {
-            let d = line[j];
-            if d.to_f64() >= T::of(LEAST).to_f64() && d >= T::of(threshold.into()) && d > highest {
-                (row[j], found[j], highest) = (i as i32, d, d);
-            }
-        }
-    }
-}
-
 fn match_all<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (x, op, a) = (cx.input(matches::DIST)?, cx.op.name, cx.attrs::<MatchAttrs>());
     let all = all_columns(op, a)?;
@@ -132,9 +62,9 @@ fn match_all<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         pool::parts(&mut parts, 1, |at, part| {
             for (k, (row, dist)) in part.iter_mut().enumerate() {
                 let own = &x.data::<T>()[level[at + k] * columns..level[at + k + 1] * columns];
-                pair(own, columns, row, dist);
+                bipartite(own, columns, row, dist);
                 if all {
-                    complete(own, columns, a.dist_threshold, row, dist);
+                    per_prediction(own, columns, a.dist_threshold, row, dist);
                 }
             }
         });
@@ -307,30 +237,18 @@ fn mine_examples<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let mut updated = cx.take_out(mine::UPDATED)?;
     let to = updated.data_mut::<i32>()?;
     to.copy_from_slice(matched);
+    let mining = match unmatched {
+        true => Mining::MaxNegative { ratio: a.neg_pos_ratio, threshold: a.neg_dist_threshold },
+        false => Mining::HardExample { count: a.sample_size as usize },
+    };
     let (mut negative, mut level) = (Vec::new(), vec![0]);
     for image in 0..images {
         let own = image * columns..(image + 1) * columns;
-        let far = |k: &usize| matched[*k] == -1 && (dist[*k].to_f64() as f32) < a.neg_dist_threshold;
-        let mut hard: Vec<(usize, T)> = own
-            .clone()
-            .filter(|k| !unmatched || far(k))
-            .map(|k| (k, place.map_or(loss[k], |place| loss[k] + place[k])))
-            .collect();
-        let most = match unmatched {
-            true => (own.clone().filter(|&k| matched[k] != -1).count() as f32 * a.neg_pos_ratio) as usize,
-            false => a.sample_size as usize,
+        let loss = |k: usize| {
+            let k = own.start + k;
+            place.map_or(loss[k], |place| loss[k] + place[k])
         };
-        hard.sort_by(|a, b| falling(a.1, b.1));
-        hard.truncate(most);
-        let mut taken = vec![false; columns];
-        hard.iter().for_each(|(k, _)| taken[k - own.start] = true);
-        for k in own.clone() {
-            match (taken[k - own.start], matched[k] > -1 && !unmatched) {
-                (true, false) => negative.push((k - own.start) as i32),
-                (false, true) => to[k] = -1,
-                _ => {}
-            }
-        }
+        mine_image(mining, &matched[own.clone()], &dist[own.clone()], loss, &mut to[own.clone()], &mut negative);
         level.push(negative.len());
     }
     cx.set(mine::UPDATED, updated);

@@ -1,12 +1,13 @@
 //! multiclass_nms and its successors: of each class the boxes that no better one overlaps.
 
 use super::boxes::{set_rows, BoxFloat};
-use super::suppress::{best_by_class, infer_images, ranked, row, suppress, Found, Rows};
+use super::suppress::{infer_images, row, DetectionRows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::detection::nms::{best_by_class, ranked, suppress, Found};
 use oar_kernels::pool;
 use oar_ops_common::{axis, levels};
 use std::ops::Range;
@@ -90,7 +91,7 @@ impl<T: BoxFloat> Boxes<'_, T> {
 
     /// The rows that stay of one class of an image.
     fn of_class(&self, image: Range<usize>, class: usize, a: &NmsAttrs) -> Vec<usize> {
-        let of = |v: f32| T::of(v.into());
+        let of = |v: f32| T::from_f64(v.into());
         let (threshold, top) = (of(a.score_threshold), a.nms_top_k);
         let candidates = match self.per_image {
             // They lie side by side.
@@ -129,7 +130,7 @@ fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     Ok(levels::offsets(counts.iter().map(|&n| n as usize)))
 }
 
-fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
+fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (scores, a) = (cx.input(nms::SCORES)?, cx.attrs::<NmsAttrs>());
     let boxes = cx.input(nms::BOXES)?;
     axis::like(cx, boxes, boxes.dims(), scores.dtype(), "BBoxes")?;
@@ -155,7 +156,7 @@ fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
             }
         }
     });
-    let mut rows = Rows::new(all.size);
+    let mut rows = DetectionRows::new(all.size);
     for image in 0..level.len() - 1 {
         let of_image = kept[image * classes..(image + 1) * classes].iter().enumerate();
         let mut found: Vec<Found<T>> = of_image

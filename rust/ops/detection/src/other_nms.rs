@@ -1,11 +1,12 @@
 //! Other ways to keep the best of overlapping boxes: matrix_nms, locality_aware_nms, retinanet_detection_output.
 
-use super::boxes::{clipped, least, most, overlap, set_rows, BoxFloat, Sized};
-use super::suppress::{best, best_by_class, infer_images, ranked, row, suppress, Found, Rows};
+use super::boxes::{clipped, set_rows, BoxFloat, CenterSize};
+use super::suppress::{infer_images, row, DetectionRows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::detection::nms::{best, best_by_class, decayed, merge_neighbors, ranked, suppress, Decay, Found};
 use oar_ops_common::axis;
 
 attrs! {
@@ -51,43 +52,25 @@ fn infer_matrix(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The boxes of one class with their lower scores, those that are above the second threshold.
-fn decayed<T: BoxFloat>(boxes: &[T], scores: &[T], a: &MatrixAttrs, mut keep: impl FnMut(usize, T)) {
-    let of = |v: f32| T::of(v.into());
-    let order = ranked(scores.iter().copied().enumerate(), of(a.score_threshold), a.nms_top_k);
-    let shared = |i: usize, k: usize| overlap(&boxes[i * 4..i * 4 + 4], &boxes[k * 4..k * 4 + 4], a.normalized);
-    // The most that a better box overlaps with each box so far.
-    let mut highest: Vec<T> = Vec::with_capacity(order.len());
-    for (n, &i) in order.iter().enumerate() {
-        let (mut share, mut worst) = (T::ONE, T::ZERO);
-        for (&k, &of_better) in order[..n].iter().zip(&highest) {
-            let iou: T = shared(i, k);
-            worst = most(worst, iou);
-            let factor = match a.use_gaussian {
-                true => BoxFloat::exp((of_better * of_better - iou * iou) * of(a.gaussian_sigma)),
-                false => T::of((1.0 - iou.to_f64()) / (1.0 - of_better.to_f64())),
-            };
-            share = least(share, factor);
-        }
-        highest.push(worst);
-        let score = share * scores[i];
-        if score > of(a.post_threshold) {
-            keep(i, score);
-        }
-    }
-}
-
-fn matrix_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
+fn matrix_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (images, classes, n) = sizes(cx, matrix::BOXES, matrix::SCORES)?;
     let (boxes, scores) = (cx.input(matrix::BOXES)?.data::<T>(), cx.input(matrix::SCORES)?.data::<T>());
     let a = cx.attrs::<MatrixAttrs>();
-    let mut rows = Rows::new(4);
+    let of = |v: f32| T::from_f64(v.into());
+    let decay = Decay {
+        score_threshold: of(a.score_threshold),
+        post_threshold: of(a.post_threshold),
+        top: a.nms_top_k,
+        normalized: a.normalized,
+        gaussian: a.use_gaussian.then(|| of(a.gaussian_sigma)),
+    };
+    let mut rows = DetectionRows::new(4);
     for image in 0..images {
         let own = &boxes[image * n * 4..(image + 1) * n * 4];
         let mut found = Vec::new();
         for class in (0..classes).filter(|&c| c as i64 != i64::from(a.background_label)) {
             let of_class = &scores[(image * classes + class) * n..][..n];
-            decayed(own, of_class, a, |at, score| found.push(Found { class, at, score }));
+            decayed(own, of_class, &decay, |at, score| found.push(Found { class, at, score }));
         }
         best(&mut found, a.keep_top_k);
         for f in found {
@@ -126,44 +109,21 @@ fn infer_local(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Merges neighbours, in place; the boxes that are left.
-fn merge<T: BoxFloat>(boxes: &mut [T], scores: &mut [T], size: usize, threshold: T, normalized: bool) -> Vec<usize> {
-    let mut left: Vec<usize> = Vec::new();
-    for i in 0..scores.len() {
-        let Some(&last) = left.last() else {
-            left.push(i);
-            continue;
-        };
-        let (head, tail) = boxes.split_at_mut(i * size);
-        let (to, from) = (&mut head[last * size..(last + 1) * size], &tail[..size]);
-        if overlap(from, to, normalized) > threshold {
-            let (own, other) = (scores[last], scores[i]);
-            for (to, &from) in to.iter_mut().zip(from) {
-                *to = (from * other + *to * own) / (other + own);
-            }
-            scores[last] += other;
-        } else {
-            left.push(i);
-        }
-    }
-    left
-}
-
-fn local_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
+fn local_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (images, classes, n) = sizes(cx, local::BOXES, local::SCORES)?;
     let (boxes, scores) = (cx.input(local::BOXES)?, cx.input(local::SCORES)?);
     let size = boxes.dims()[2] as usize;
     let (mut boxes, mut scores) = (boxes.data::<T>().to_vec(), scores.data::<T>().to_vec());
     let a = cx.attrs::<LocalAttrs>();
-    let of = |v: f32| T::of(v.into());
-    let mut rows = Rows::new(size);
+    let of = |v: f32| T::from_f64(v.into());
+    let mut rows = DetectionRows::new(size);
     for image in 0..images {
         let own = &mut boxes[image * n * size..(image + 1) * n * size];
         let mut found = Vec::new();
         // Boxes are common to all classes: a class finds them as those before it have merged them.
         for class in (0..classes).filter(|&c| c as i64 != i64::from(a.background_label)) {
             let scores = &mut scores[(image * classes + class) * n..][..n];
-            let left = merge(own, scores, size, of(a.nms_threshold), a.normalized);
+            let left = merge_neighbors(own, scores, size, of(a.nms_threshold), a.normalized);
             let order = ranked(left.iter().map(|&i| (i, scores[i])), of(a.score_threshold), a.nms_top_k);
             let bounds = (of(a.nms_threshold), of(a.nms_eta));
             let kept = suppress(order, bounds, a.normalized, |i| &own[i * size..(i + 1) * size]);
@@ -231,13 +191,13 @@ fn infer_retina(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
+fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (boxes, scores) = (cx.inputs(retina::BOXES)?, cx.inputs(retina::SCORES)?);
     let (anchors, info, a) = (cx.inputs(retina::ANCHORS)?, cx.input(retina::INFO)?, cx.attrs::<RetinaAttrs>());
     axis::like(cx, info, info.dims(), scores[0].dtype(), "ImInfo")?;
-    let of = |v: f32| T::of(v.into());
+    let of = |v: f32| T::from_f64(v.into());
     let classes = scores[0].dims()[2] as usize;
-    let mut rows = Rows::new(4);
+    let mut rows = DetectionRows::new(4);
     for (image, info) in info.data::<T>().chunks_exact(3).enumerate() {
         let end = [1, 0].map(|k| (info[k] / info[2]).round() - T::ONE);
         let mut decoded: Vec<Vec<([T; 4], T)>> = vec![Vec::new(); classes];
@@ -250,7 +210,8 @@ fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
             for k in ranked(own.iter().copied().enumerate(), threshold, a.nms_top_k) {
                 let (i, class) = (k / classes * 4, k % classes);
                 let d = &deltas[i..i + 4];
-                let place = Sized::of(&anchors[l].data::<T>()[i..i + 4], false).moved([d[0], d[1], d[2], d[3]], false);
+                let place =
+                    CenterSize::new(&anchors[l].data::<T>()[i..i + 4], false).moved([d[0], d[1], d[2], d[3]], false);
                 let mut edge = 0;
                 let place = place.map(|v| {
                     edge += 1;
@@ -261,7 +222,7 @@ fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<Rows<T>> {
         }
         let mut found = Vec::new();
         for (class, all) in decoded.iter().enumerate() {
-            let order = ranked(all.iter().map(|b| b.1).enumerate(), T::of(f64::NEG_INFINITY), -1);
+            let order = ranked(all.iter().map(|b| b.1).enumerate(), T::from_f64(f64::NEG_INFINITY), -1);
             let kept = suppress(order, (of(a.nms_threshold), of(a.nms_eta)), false, |i| &all[i].0);
             found.extend(kept.into_iter().map(|at| Found { class, at, score: all[at].1 }));
         }

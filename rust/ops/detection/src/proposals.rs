@@ -2,13 +2,13 @@
 //! that do not overlap too much with better ones.
 
 use crate::boxes::{clipped, least, pixel, BoxFloat};
-use crate::suppress::suppress;
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::detection::nms::suppress;
 use oar_ops_common::levels;
 
 attrs! {
@@ -126,7 +126,7 @@ impl<R: BoxFloat> Call<'_, R> {
             // Of equal scores the last one is looked at first.
             found.reverse();
             found.sort_by(|a, b| falling(&a.0, &b.0));
-            let (bound, eta) = (R::of(self.rule.threshold as f64), R::of(self.rule.eta as f64));
+            let (bound, eta) = (R::from_f64(self.rule.threshold as f64), R::from_f64(self.rule.eta as f64));
             let mut kept = suppress(0..found.len(), (bound, eta), !self.rule.pixels, |i| &found[i].1);
             kept.truncate(usize::try_from(self.rule.after).ok().filter(|&n| n > 0).unwrap_or(usize::MAX));
             found = kept.into_iter().map(|i| found[i]).collect();

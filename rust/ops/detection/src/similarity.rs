@@ -1,10 +1,11 @@
 //! iou_similarity: how much boxes overlap; polygon_box_transform: corners by their distance from a place of the grid.
 
-use super::boxes::{least, most, pixel, BoxFloat};
+use super::boxes::{pixel, BoxFloat};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::detection::boxes::similarity;
 use oar_kernels::pool;
 use oar_ops_common::axis;
 
@@ -25,14 +26,6 @@ fn infer_iou(cx: &mut ShapeContext) -> Result<()> {
     cx.set(iou::OUT, &dims, dtype);
     cx.share_lod(iou::OUT, iou::X);
     Ok(())
-}
-
-/// Other than [`super::boxes::overlap`]: sides may be negative, and nothing is divided by 0.
-fn similarity<T: BoxFloat>(a: &[T], b: &[T], p: T) -> T {
-    let area = |c: &[T]| (c[3] - c[1] + p) * (c[2] - c[0] + p);
-    let side = |k: usize| most(least(b[k + 2], a[k + 2]) - most(b[k], a[k]) + p, T::ZERO);
-    let shared = side(0) * side(1);
-    shared / (area(a) + area(b) - shared + T::of(1e-10))
 }
 
 fn run_iou<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
@@ -83,7 +76,7 @@ fn run_polygon<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         for (k, to) in out.iter_mut().enumerate() {
             let (i, plane) = (at + k, (at + k) / (height * width));
             let place = if plane % 2 == 0 { i % width } else { i / width % height };
-            *to = T::of(place as f64 * 4.0) - x[i];
+            *to = T::from_f64(place as f64 * 4.0) - x[i];
         }
     });
     Ok(())

@@ -102,7 +102,7 @@ fn infer_boxes(cx: &mut ShapeContext) -> Result<()> {
 
 /// Sides of the network's input.
 fn input_size<T: BoxFloat>(ratio: i32, size: usize) -> T {
-    T::of(f64::from(ratio) * size as f64)
+    T::from_f64(f64::from(ratio) * size as f64)
 }
 
 /// Boxes of one anchor and image: `each(place, box, confidence)` for those that are likely enough.
@@ -114,7 +114,7 @@ fn decode<T: BoxFloat>(
     a: &BoxAttrs,
     mut each: impl FnMut(usize, [T; 4], T),
 ) {
-    let of = |v: f64| T::of(v);
+    let of = |v: f64| T::from_f64(v);
     let (scale, bias) = (of(a.scale_x_y.into()), of((-0.5 * (f64::from(a.scale_x_y) - 1.0)) as f32 as f64));
     let [height, width] = [image[0], image[1]].map(|n| of(n.into()));
     let own = anchor % g.anchors * 2;
@@ -227,7 +227,7 @@ struct Centered<T> {
 impl<T: BoxFloat> Centered<T> {
     fn iou(&self, o: &Centered<T>) -> T {
         let side = |c1: T, w1: T, c2: T, w2: T| {
-            let two = T::of(2.0);
+            let two = T::from_f64(2.0);
             let (l1, l2, r1, r2) = (c1 - w1 / two, c2 - w2 / two, c1 + w1 / two, c2 + w2 / two);
             (if r1 < r2 { r1 } else { r2 }) - (if l1 > l2 { l1 } else { l2 })
         };
@@ -280,7 +280,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
             labels: labels.data::<i32>(),
             scores: scores.map(|t| t.data::<T>()),
             count: dims[1] as usize,
-            targets: [T::of(1.0 - smooth), T::of(smooth)],
+            targets: [T::from_f64(1.0 - smooth), T::from_f64(smooth)],
         })
     }
 
@@ -302,13 +302,14 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
     /// The box that the network sees at a place.
     fn seen(&self, anchor: usize, place: usize) -> Centered<T> {
         let (g, a) = (self.g, self.a);
-        let (scale, bias) = (T::of(a.scale_x_y.into()), T::of((-0.5 * (f64::from(a.scale_x_y) - 1.0)) as f32 as f64));
+        let (scale, bias) =
+            (T::from_f64(a.scale_x_y.into()), T::from_f64((-0.5 * (f64::from(a.scale_x_y) - 1.0)) as f32 as f64));
         let cell = g.cell(anchor, place);
         let own = a.anchor_mask[anchor % g.anchors] as usize * 2;
         let center = |k: usize, i: usize| {
-            (T::of(i as f64) + self.x[cell.nth(k)].sigmoid() * scale + bias) / T::of(g.rows as f64)
+            (T::from_f64(i as f64) + self.x[cell.nth(k)].sigmoid() * scale + bias) / T::from_f64(g.rows as f64)
         };
-        let side = |k: usize| self.x[cell.nth(2 + k)].exp() * T::of(a.anchors[own + k].into()) / self.input();
+        let side = |k: usize| self.x[cell.nth(2 + k)].exp() * T::from_f64(a.anchors[own + k].into()) / self.input();
         Centered { x: center(0, place % g.columns), y: center(1, place / g.columns), w: side(0), h: side(1) }
     }
 
@@ -317,7 +318,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         let shape = Centered { x: T::ZERO, y: T::ZERO, ..self.object(k) };
         let (mut best, mut highest) = (0, T::ZERO);
         for (i, sides) in self.a.anchors.chunks_exact(2).enumerate() {
-            let [w, h] = [sides[0], sides[1]].map(|n| T::of(n.into()) / self.input());
+            let [w, h] = [sides[0], sides[1]].map(|n| T::from_f64(n.into()) / self.input());
             let iou = Centered { x: T::ZERO, y: T::ZERO, w, h }.iou(&shape);
             if iou > highest {
                 (best, highest) = (i as i32, iou);
@@ -329,16 +330,18 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
     /// Where an object is at home. A center on the lower or right edge of the image, or outside, counts to the nearest place.
     fn home(&self, k: usize, mask: usize) -> Home<T> {
         let (g, b) = (self.g, self.object(k));
-        let spot = |c: T, n: usize| ((c * T::of(n as f64)).to_f64() as usize).min(n - 1);
+        let spot = |c: T, n: usize| ((c * T::from_f64(n as f64)).to_f64() as usize).min(n - 1);
         let (i, j) = (spot(b.x, g.columns), spot(b.y, g.rows));
         let own = self.a.anchor_mask[mask] as usize * 2;
-        let size = T::of(g.rows as f64);
-        let ln = |side: T, k: usize| T::of((side * self.input() / T::of(self.a.anchors[own + k].into())).to_f64().ln());
+        let size = T::from_f64(g.rows as f64);
+        let ln = |side: T, k: usize| {
+            T::from_f64((side * self.input() / T::from_f64(self.a.anchors[own + k].into())).to_f64().ln())
+        };
         let score = self.scores.map_or(T::ONE, |s| s[k]);
         Home {
             cell: g.cell(k / self.count * g.anchors + mask, j * g.columns + i),
-            place: [b.x * size - T::of(i as f64), b.y * size - T::of(j as f64), ln(b.w, 0), ln(b.h, 1)],
-            weight: (T::of(2.0) - b.w * b.h) * score,
+            place: [b.x * size - T::from_f64(i as f64), b.y * size - T::from_f64(j as f64), ln(b.w, 0), ln(b.h, 1)],
+            weight: (T::from_f64(2.0) - b.w * b.h) * score,
             score,
             label: self.labels[k],
         }
@@ -352,11 +355,11 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
 /// The cross entropy of a score before the sigmoid.
 fn entropy<T: BoxFloat>(x: T, label: T) -> T {
     let softened = (-x.to_f64().abs()).exp().ln_1p();
-    T::of((if x > T::ZERO { x } else { T::ZERO } - x * label).to_f64() + softened)
+    T::from_f64((if x > T::ZERO { x } else { T::ZERO } - x * label).to_f64() + softened)
 }
 
 fn entropy_slope<T: BoxFloat>(x: T, label: T) -> T {
-    T::of(1.0 / (1.0 + (-x.to_f64()).exp()) - label.to_f64())
+    T::from_f64(1.0 / (1.0 + (-x.to_f64()).exp()) - label.to_f64())
 }
 
 /// What a place counts: its weight and whether there is an object; none where one is seen that is nearly right.
@@ -388,8 +391,8 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
                 let iou = seen.iou(&t.object(k));
                 best = if iou > best { iou } else { best };
             }
-            if best > T::of(t.a.ignore_thresh.into()) {
-                *to = T::of(-1.0);
+            if best > T::from_f64(t.a.ignore_thresh.into()) {
+                *to = T::from_f64(-1.0);
             }
         }
     });
@@ -406,7 +409,7 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
                 *sum += entropy(x(n), home.place[n]) * home.weight;
             }
             for n in 2..4 {
-                *sum += T::of((home.place[n] - x(n)).to_f64().abs()) * home.weight;
+                *sum += T::from_f64((home.place[n] - x(n)).to_f64().abs()) * home.weight;
             }
             let place = home.cell.at % places;
             objects[(image * g.anchors + ids[k] as usize) * places + place] = home.score;
@@ -452,7 +455,7 @@ fn run_loss_grad<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
             let (at, want) = (home.cell.nth(n), home.place[n]);
             let slope = match (n < 2, t.x[at] > want) {
                 (true, _) => entropy_slope(t.x[at], want),
-                (false, above) => T::of(if above { 1.0 } else { -1.0 }),
+                (false, above) => T::from_f64(if above { 1.0 } else { -1.0 }),
             };
             to[at] += slope * home.weight * by;
         }
