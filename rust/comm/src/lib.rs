@@ -3,7 +3,7 @@
 pub mod rows;
 
 use oar_core::base::interrupt::check_interrupt;
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::err;
 use oar_net::{rings, CollectiveCall, Group, Region};
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 pub fn error(e: oar_net::Error) -> Error {
     use oar_net::Error as E;
     let kind = match &e {
-        E::Invalid(_) | E::Mismatch { .. } => Kind::InvalidArgument,
-        E::Timeout { .. } => Kind::Timeout,
-        E::Interrupted { .. } => Kind::Interrupted,
-        E::Io { .. } => Kind::External,
-        _ => Kind::Unavailable,
+        E::Invalid(_) | E::Mismatch { .. } => ErrorKind::InvalidArgument,
+        E::Timeout { .. } => ErrorKind::Timeout,
+        E::Interrupted { .. } => ErrorKind::Interrupted,
+        E::Io { .. } => ErrorKind::External,
+        _ => ErrorKind::Unavailable,
     };
     Error::new(kind, e.to_string())
 }
@@ -55,7 +55,7 @@ impl Signals {
 
     /// The signal that ended the wait, after [`Signals::stop`] said so.
     pub fn pending(&self) -> Error {
-        self.answer.take().unwrap_or_else(|| Error::new(Kind::Interrupted, "the wait was interrupted"))
+        self.answer.take().unwrap_or_else(|| Error::new(ErrorKind::Interrupted, "the wait was interrupted"))
     }
 
     /// The end of the wait as the engine's result.

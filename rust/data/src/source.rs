@@ -4,7 +4,7 @@ use super::block::Block;
 use super::desc::Desc;
 use super::parse;
 use super::read::{Command, Reading, Stop};
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::{bail, err};
 use std::fs::File;
 use std::io::Read;
@@ -168,9 +168,9 @@ impl Reading {
 
 fn cannot(path: &str, e: &std::io::Error) -> Error {
     let kind = match e.kind() {
-        std::io::ErrorKind::NotFound => Kind::NotFound,
-        std::io::ErrorKind::PermissionDenied => Kind::PermissionDenied,
-        _ => Kind::External,
+        std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+        std::io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+        _ => ErrorKind::External,
     };
     Error::new(kind, format!("cannot read the data file '{path}': {e}"))
 }

@@ -5,7 +5,7 @@ use super::batch::{assemble, Batch, Batches};
 use super::block::Block;
 use super::desc::Desc;
 use super::read::{Reading, Stop};
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn read_files(
     stop: &Arc<Stop>,
     to: &SyncSender<Result<Block>>,
 ) {
-    let gone = || Error::new(Kind::Unavailable, "nobody takes the batches");
+    let gone = || Error::new(ErrorKind::Unavailable, "nobody takes the batches");
     let all = || -> Result<()> {
         let (mut file, mut text) = (first, Vec::new());
         while file < reading.files.len() && !stop.asked() {

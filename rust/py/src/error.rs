@@ -1,6 +1,6 @@
 //! Engine errors as the Python exceptions that Paddle raises (paddle/fluid/pybind/exception.cc has the same map).
 
-use oar_core::base::{Error, Kind};
+use oar_core::base::{Error, ErrorKind};
 use pyo3::create_exception;
 use pyo3::exceptions::*;
 use pyo3::prelude::*;
@@ -23,15 +23,15 @@ pub fn raise(mut e: Error) -> PyErr {
     }
     let text = e.to_string();
     match e.kind() {
-        Kind::InvalidArgument => PyValueError::new_err(text),
-        Kind::OutOfRange => PyIndexError::new_err(text),
-        Kind::ResourceExhausted => PyMemoryError::new_err(text),
-        Kind::Unimplemented => PyNotImplementedError::new_err(text),
-        Kind::Fatal => PySystemError::new_err(text),
-        Kind::External => PyOSError::new_err(text),
-        Kind::Type => PyTypeError::new_err(text),
-        Kind::NotFinite => PyRuntimeError::new_err(text),
-        Kind::Interrupted => PyKeyboardInterrupt::new_err(text),
+        ErrorKind::InvalidArgument => PyValueError::new_err(text),
+        ErrorKind::OutOfRange => PyIndexError::new_err(text),
+        ErrorKind::ResourceExhausted => PyMemoryError::new_err(text),
+        ErrorKind::Unimplemented => PyNotImplementedError::new_err(text),
+        ErrorKind::Fatal => PySystemError::new_err(text),
+        ErrorKind::External => PyOSError::new_err(text),
+        ErrorKind::Type => PyTypeError::new_err(text),
+        ErrorKind::NotFinite => PyRuntimeError::new_err(text),
+        ErrorKind::Interrupted => PyKeyboardInterrupt::new_err(text),
         kind => Python::attach(|py| {
             let made = EnforceNotMet::new_err(text);
             // For callers that dispatch on the kind. On failure the class's own value, no kind, remains.
@@ -55,7 +55,7 @@ impl<T> OrRaise<T> for oar_core::base::Result<T> {
 
 /// Carries a Python exception through Rust frames.
 pub fn wrap(e: PyErr) -> Error {
-    Error::new(Kind::External, e.to_string()).with_cause(Box::new(e))
+    Error::new(ErrorKind::External, e.to_string()).with_cause(Box::new(e))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

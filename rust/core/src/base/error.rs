@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The kinds of paddle/fluid/platform/error_codes: each becomes one Python exception type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     InvalidArgument,
     NotFound,
     /// A variable that an operator reads holds no value: a NotFound that callers distinguish.
@@ -27,23 +27,23 @@ pub enum Kind {
     Interrupted,
 }
 
-impl Kind {
+impl ErrorKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::InvalidArgument => "InvalidArgumentError",
-            Kind::NotFound | Kind::NoValue => "NotFoundError",
-            Kind::OutOfRange => "OutOfRangeError",
-            Kind::AlreadyExists => "AlreadyExistsError",
-            Kind::ResourceExhausted => "ResourceExhaustedError",
-            Kind::PreconditionNotMet | Kind::NotFinite => "PreconditionNotMetError",
-            Kind::PermissionDenied => "PermissionDeniedError",
-            Kind::Timeout => "ExecutionTimeoutError",
-            Kind::Unimplemented => "UnimplementedError",
-            Kind::Unavailable => "UnavailableError",
-            Kind::Fatal => "FatalError",
-            Kind::External => "ExternalError",
-            Kind::Type => "TypeError",
-            Kind::Interrupted => "KeyboardInterrupt",
+            ErrorKind::InvalidArgument => "InvalidArgumentError",
+            ErrorKind::NotFound | ErrorKind::NoValue => "NotFoundError",
+            ErrorKind::OutOfRange => "OutOfRangeError",
+            ErrorKind::AlreadyExists => "AlreadyExistsError",
+            ErrorKind::ResourceExhausted => "ResourceExhaustedError",
+            ErrorKind::PreconditionNotMet | ErrorKind::NotFinite => "PreconditionNotMetError",
+            ErrorKind::PermissionDenied => "PermissionDeniedError",
+            ErrorKind::Timeout => "ExecutionTimeoutError",
+            ErrorKind::Unimplemented => "UnimplementedError",
+            ErrorKind::Unavailable => "UnavailableError",
+            ErrorKind::Fatal => "FatalError",
+            ErrorKind::External => "ExternalError",
+            ErrorKind::Type => "TypeError",
+            ErrorKind::Interrupted => "KeyboardInterrupt",
         }
     }
 }
@@ -52,7 +52,7 @@ impl Kind {
 pub struct Error(Box<Inner>);
 
 struct Inner {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     context: Vec<String>,
     /// An opaque payload (the pending Python exception) carried through Rust frames.
@@ -75,12 +75,12 @@ pub fn shortened(text: String, most: usize) -> String {
 }
 
 impl Error {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = shortened(message.into(), MAX_MESSAGE);
         Error(Box::new(Inner { kind, message, context: Vec::new(), cause: None }))
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
@@ -122,9 +122,9 @@ impl std::error::Error for Error {}
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Error {
         let kind = match e.kind() {
-            std::io::ErrorKind::NotFound => Kind::NotFound,
-            std::io::ErrorKind::PermissionDenied => Kind::PermissionDenied,
-            _ => Kind::External,
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            std::io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+            _ => ErrorKind::External,
         };
         Error::new(kind, e.to_string())
     }
@@ -133,7 +133,7 @@ impl From<std::io::Error> for Error {
 /// `err!(InvalidArgument, "...", ..)` makes an [`Error`] of that kind.
 #[macro_export]
 macro_rules! err {
-    ($kind:ident, $($fmt:tt)+) => { $crate::base::Error::new($crate::base::Kind::$kind, format!($($fmt)+)) };
+    ($kind:ident, $($fmt:tt)+) => { $crate::base::Error::new($crate::base::ErrorKind::$kind, format!($($fmt)+)) };
 }
 
 /// `bail!(InvalidArgument, "...", ..)` returns it.

@@ -1,6 +1,6 @@
 //! Interruption by the user (Ctrl-C): long loops poll it.
 
-use super::{Error, Kind, Result};
+use super::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
 
 /// Polls the embedding (Python) for a pending interrupt; set once.
@@ -34,5 +34,5 @@ const COARSE: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// The error of an interrupted call.
 pub fn interrupted() -> Error {
-    Error::new(Kind::Interrupted, "interrupted")
+    Error::new(ErrorKind::Interrupted, "interrupted")
 }

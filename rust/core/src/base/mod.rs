@@ -6,5 +6,5 @@ pub mod interrupt;
 pub mod shape;
 
 pub use dtype::{DType, DTypes};
-pub use error::{shortened, Error, Kind, Result};
+pub use error::{shortened, Error, ErrorKind, Result};
 pub use shape::Dims;

@@ -2,7 +2,7 @@
 
 use super::run::{call_cpu, Env, NoEnv, Out};
 use super::{backend, finite, profile, Args, Attrs, Meta, Op, SlotFlag};
-use crate::base::{Kind, Result};
+use crate::base::{ErrorKind, Result};
 use crate::ir::AttrMap;
 use crate::tensor::device::NOT_KEPT;
 use crate::tensor::Value;
@@ -77,7 +77,7 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 #[cold]
 fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::Error {
-    if e.kind() == Kind::Interrupted {
+    if e.kind() == ErrorKind::Interrupted {
         return e;
     }
     let mut parts = Vec::new();

@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 pub static CALL_PYTHON: OnceLock<fn(i32, Vec<Value>) -> Result<Vec<Value>>> = OnceLock::new();
 
 /// A range of operators of a block.
-pub struct Part {
+pub struct OpRange {
     pub program: Arc<Program>,
     pub block: i32,
     pub ops: Range<usize>,
 }
 
-/// Runs a part on named values and returns the values of the given names (`run_program`). The scope keeps what
+/// Runs a range on named values and returns the values of the given names (`run_program`). The scope keeps what
 /// sub-blocks read.
-pub type RunPart = fn(&Part, &Arc<Scope>, Vec<(String, Value)>, &[String]) -> Result<Vec<Value>>;
-pub static RUN_PART: OnceLock<RunPart> = OnceLock::new();
+pub type RunOpRange = fn(&OpRange, &Arc<Scope>, Vec<(String, Value)>, &[String]) -> Result<Vec<Value>>;
+pub static RUN_OP_RANGE: OnceLock<RunOpRange> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use super::bind::find_op;
 use super::passes::{self, Passes};
-use super::plan::{at_line, Plan, PlanVar, Read, Step, Storage, Var, ABSENT};
+use super::plan::{at_line, ExecutionPlan, PlanVar, Read, Step, Storage, Var, ABSENT};
 use super::schedule::Schedule;
 use oar_core::base::Result;
 use oar_core::ir::names::EMPTY;
@@ -54,7 +54,13 @@ impl Builder<'_> {
 }
 
 /// Compiles a block.
-pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[String], passes: Passes) -> Result<Plan> {
+pub fn compile(
+    program: &Program,
+    block: i32,
+    feeds: &[String],
+    fetches: &[String],
+    passes: Passes,
+) -> Result<ExecutionPlan> {
     let node =
         program.block(block).ok_or_else(|| oar_core::err!(InvalidArgument, "the Program has no block {block}"))?;
     let elsewhere = if program.block_count() > 1 { used_elsewhere(program, block) } else { HashSet::new() };
@@ -105,7 +111,7 @@ pub fn compile(program: &Program, block: i32, feeds: &[String], fetches: &[Strin
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();
     let fetches: Vec<Var> = fetches.iter().map(|n| b.var(n)).collect();
     let vars = b.vars;
-    let mut plan = Plan {
+    let mut plan = ExecutionPlan {
         vars,
         steps,
         feeds,

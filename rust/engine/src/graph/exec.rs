@@ -2,8 +2,8 @@
 
 use super::compile::compile;
 use super::passes::{self, Passes};
-use super::plan::{at_line, Plan, Read, Step, Storage, Task, ABSENT};
-use super::schedule::Mode;
+use super::plan::{at_line, ExecutionPlan, Read, Step, Storage, Task, ABSENT};
+use super::schedule::RunMode;
 use super::state::State;
 use super::window::Window;
 use super::{fused, plan};
@@ -44,7 +44,7 @@ type Key = (u64, u64, i32, Passes, Vec<String>, Vec<String>);
 
 #[derive(Default)]
 pub struct Executor {
-    plans: Mutex<HashMap<Key, Arc<Plan>>>,
+    plans: Mutex<HashMap<Key, Arc<ExecutionPlan>>>,
 }
 
 impl Executor {
@@ -59,7 +59,7 @@ impl Executor {
         feeds: &[String],
         fetches: &[String],
         passes: Passes,
-    ) -> Result<Arc<Plan>> {
+    ) -> Result<Arc<ExecutionPlan>> {
         let key = (program.uid(), program.revision(), block, passes, feeds.to_vec(), fetches.to_vec());
         if let Some(plan) = self.plans.lock().get(&key) {
             return Ok(plan.clone());
@@ -87,7 +87,7 @@ impl Executor {
         // On a device operators run one by one: the passes assume operands on the host.
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
-        let run = |plan: &Plan, values| {
+        let run = |plan: &ExecutionPlan, values| {
             let local = if plan.vars.iter().any(|v| v.place == Storage::Local) { Some(scope.child()) } else { None };
             let result = self.run_plan(program, plan, scope, local.as_ref(), values, How { passes, ..how });
             if let Some(local) = local {
@@ -126,7 +126,7 @@ impl Executor {
     fn run_plan(
         &self,
         program: &Arc<Program>,
-        plan: &Plan,
+        plan: &ExecutionPlan,
         scope: &Arc<Scope>,
         local: Option<&Arc<Scope>>,
         values: Vec<Value>,
@@ -145,11 +145,11 @@ impl Executor {
         let device = if backend::is_active() { backend::registered() } else { None };
         match (device, mode) {
             (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
-            (None, Mode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
-            (None, Mode::Timed) => {
+            (None, RunMode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
+            (None, RunMode::Timed) => {
                 (0..plan.tasks.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
             }
-            (None, Mode::Windows(windows, threads, trial)) => {
+            (None, RunMode::Windows(windows, threads, trial)) => {
                 let start = trial.map(|_| Instant::now());
                 run.windows(windows, threads)?;
                 if let (Some(way), Some(start)) = (trial, start) {
@@ -176,7 +176,7 @@ impl Executor {
 }
 
 /// True if the outside variables that removed operators would read are as the Program declares them.
-fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
+fn as_declared(plan: &ExecutionPlan, scope: &Arc<Scope>, values: &[Value]) -> bool {
     plan.needs.iter().all(|need| {
         let fed = plan.feeds.iter().rposition(|f| *f == Some(need.var)).and_then(|i| values.get(i));
         let fits = |held: &Value| {
@@ -197,7 +197,7 @@ fn as_declared(plan: &Plan, scope: &Arc<Scope>, values: &[Value]) -> bool {
 struct Running<'a> {
     executor: &'a Executor,
     program: &'a Arc<Program>,
-    plan: &'a Plan,
+    plan: &'a ExecutionPlan,
     scope: &'a Arc<Scope>,
     state: State,
     passes: Passes,
@@ -278,7 +278,7 @@ impl Running<'_> {
 }
 
 /// Runs the steps. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
-fn run_segments(device: &dyn Backend, plan: &Plan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
+fn run_segments(device: &dyn Backend, plan: &ExecutionPlan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     let (mut i, n) = (0, plan.steps.len());
     while i < n {
         let twins = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();

@@ -1,8 +1,8 @@
 //! Runs a group of elementwise steps as one loop over memory. Every condition is checked first; if the operands of a
 //! run do not fit, nothing has happened and the steps run one by one, with their own errors.
 
-use super::plan::Plan;
-use super::plan::{External, Group, Part, Source};
+use super::plan::ExecutionPlan;
+use super::plan::{External, Group, GroupStep, Source};
 use super::state::State;
 use half::{bf16, f16};
 use oar_core::base::shape::to_usize;
@@ -25,7 +25,7 @@ const FEW_LANES: usize = 3;
 type List<T> = SmallVec<[T; 4]>;
 
 /// Runs the group, or returns false without effect.
-pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
+pub fn run(group: &Group, plan: &ExecutionPlan, state: &State, always: bool) -> bool {
     let Value::Dense(probe) = state.read(group.externals[group.probe].var) else { return false };
     let (dtype, bytes) = (probe.dtype(), probe.nbytes());
     let small = match (group.parts.len(), group.chain.lanes().len()) {
@@ -51,10 +51,10 @@ pub fn run(group: &Group, plan: &Plan, state: &State, always: bool) -> bool {
 }
 
 /// The shape of the group and the meta of every value in it, by the shape rules of its steps.
-fn shapes(group: &Group, plan: &Plan, state: &State, dtype: DType) -> Option<(Dims, List<Value>)> {
+fn shapes(group: &Group, plan: &ExecutionPlan, state: &State, dtype: DType) -> Option<(Dims, List<Value>)> {
     let mut made: List<Value> = List::new();
     let mut dims: Option<Dims> = None;
-    for (Part { ins, made: outs }, step) in group.parts.iter().zip(&plan.steps[group.steps.clone()]) {
+    for (GroupStep { ins, made: outs }, step) in group.parts.iter().zip(&plan.steps[group.steps.clone()]) {
         let value = |s: &Source| match *s {
             Source::Absent => Value::None,
             Source::State(v) => state.read(v),

@@ -6,13 +6,14 @@ pub mod exec;
 mod fused;
 pub mod grad_desc;
 pub mod hogwild;
-pub mod part;
+pub mod op_range;
 pub mod passes;
 pub mod plan;
 pub mod schedule;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod var;
 pub mod window;
 
 pub use exec::{Executor, How};

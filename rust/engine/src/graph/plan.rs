@@ -5,6 +5,7 @@
 //! *variable storage* belongs to a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
 use super::schedule::Schedule;
+pub use super::var::{Var, ABSENT};
 use oar_core::base::{DType, Dims};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::Attr;
@@ -13,10 +14,6 @@ use oar_core::op::{Args, Attrs, Op};
 use oar_kernels::formula::fused::Chain;
 use std::collections::HashSet;
 use std::ops::Range;
-
-pub type Var = u32;
-/// An empty name (`@EMPTY@`): an absent input, an unused output.
-pub const ABSENT: Var = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
@@ -53,7 +50,7 @@ pub struct Step {
     pub desc: OpDesc,
 }
 
-pub struct Plan {
+pub struct ExecutionPlan {
     pub vars: Vec<PlanVar>,
     pub steps: Vec<Step>,
     /// The variable of each feed; `None`: the Program has no such variable.
@@ -95,7 +92,7 @@ pub struct Group {
     pub externals: Vec<External>,
     /// An operand of the results' size, as far as is known.
     pub probe: usize,
-    pub parts: Vec<Part>,
+    pub parts: Vec<GroupStep>,
     /// The results that are kept.
     pub stores: Vec<Store>,
     /// Temporaries that are not read after the group, and those of which only the shape is.
@@ -121,12 +118,12 @@ pub enum Source {
 }
 
 /// A step as the shape rules see it.
-pub struct Part {
+pub struct GroupStep {
     pub ins: Args<Source>,
-    pub made: Vec<PartMade>,
+    pub made: Vec<StepValue>,
 }
 
-pub struct PartMade {
+pub struct StepValue {
     /// The output, by flat position.
     pub out: usize,
     pub like: Option<Source>,
@@ -161,7 +158,7 @@ impl Step {
 }
 
 /// Finds the last use of every temporary.
-pub fn mark_dead(plan: &mut Plan) {
+pub fn mark_dead(plan: &mut ExecutionPlan) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
     for step in plan.steps.iter_mut().rev() {
         for &v in step.ins.flat.iter().chain(&step.outs.flat) {

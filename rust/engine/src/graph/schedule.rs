@@ -53,7 +53,7 @@ struct Ways {
 }
 
 /// How a run executes.
-pub enum Mode<'a> {
+pub enum RunMode<'a> {
     Plain,
     Timed,
     /// By this number of threads; the way that this run tries.
@@ -81,31 +81,31 @@ impl Schedule {
     /// How the run that begins now executes. `fed` is the number of bytes fed, `wanted` the number of threads that the
     /// Program asks for, whatever the number that a kernel may use.
     #[inline]
-    pub fn mode(&self, fed: impl FnOnce() -> usize, wanted: usize) -> Mode<'_> {
+    pub fn mode(&self, fed: impl FnOnce() -> usize, wanted: usize) -> RunMode<'_> {
         if self.after.is_empty() {
-            return Mode::Plain;
+            return RunMode::Plain;
         }
         self.choose(fed() as u64, wanted)
     }
 
-    fn choose(&self, fed: u64, wanted: usize) -> Mode<'_> {
+    fn choose(&self, fed: u64, wanted: usize) -> RunMode<'_> {
         let threads = pool::threads();
         let threads = if wanted > threads { threads.max(wanted.min(pool::processors())) } else { threads };
         let run = self.runs.load(Relaxed);
         if !self.always {
             let known = self.fed.load(Relaxed);
             if threads == 1 || (run > 1 && (fed > 2 * known || 2 * fed < known)) {
-                return Mode::Plain;
+                return RunMode::Plain;
             }
             if run <= TIMED {
                 self.runs.fetch_add(1, Relaxed);
                 self.fed.store(fed, Relaxed);
-                return if run == 0 { Mode::Plain } else { Mode::Timed };
+                return if run == 0 { RunMode::Plain } else { RunMode::Timed };
             }
         }
         let ways = self.decided.get_or_init(|| self.decide(threads));
         let Some(joint) = &ways.joint else {
-            return if ways.apart.is_empty() { Mode::Plain } else { Mode::Windows(&ways.apart, threads, None) };
+            return if ways.apart.is_empty() { RunMode::Plain } else { RunMode::Windows(&ways.apart, threads, None) };
         };
         // Alternating, so that other load on the machine affects both alike.
         let trial = run - TIMED - 1;
@@ -113,10 +113,10 @@ impl Schedule {
             self.runs.fetch_add(1, Relaxed);
             let way = (trial % 2) as usize;
             let windows = if way == 0 { &ways.apart } else { joint };
-            return Mode::Windows(windows, threads, (trial > 1).then_some(way));
+            return RunMode::Windows(windows, threads, (trial > 1).then_some(way));
         }
         let [apart, together] = [0, 1].map(|way| self.tried[way].load(Relaxed));
-        Mode::Windows(if together < apart { joint } else { &ways.apart }, threads, None)
+        RunMode::Windows(if together < apart { joint } else { &ways.apart }, threads, None)
     }
 
     /// Records the time of a trial of a way.

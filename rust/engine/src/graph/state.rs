@@ -1,6 +1,6 @@
 //! The state of a run: temporaries by number, and variables that live in scopes. Parallel tasks of a plan share it.
 
-use super::plan::{Plan, Storage, Var, ABSENT};
+use super::plan::{ExecutionPlan, Storage, Var, ABSENT};
 use oar_core::base::Result;
 use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::{Mutex, MutexGuard};
@@ -12,7 +12,7 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(plan: &Plan, scope: &Arc<Scope>, local: Option<&Arc<Scope>>) -> State {
+    pub fn new(plan: &ExecutionPlan, scope: &Arc<Scope>, local: Option<&Arc<Scope>>) -> State {
         State {
             temporaries: plan.vars.iter().map(|_| Mutex::new(Value::None)).collect(),
             cells: plan

@@ -2,8 +2,8 @@
 
 use super::compile::compile;
 use super::passes::Passes;
-use super::plan::{Plan, Task};
-use super::schedule::Mode;
+use super::plan::{ExecutionPlan, Task};
+use super::schedule::RunMode;
 use super::window::{Uses, Window};
 use oar_core::ir::desc::{OpDesc, VarKind};
 use oar_core::ir::Program;
@@ -36,16 +36,16 @@ fn program(ops: &[&str]) -> Arc<Program> {
     program
 }
 
-fn plan(ops: &[&str], fetches: &[&str], passes: &str) -> Plan {
+fn plan(ops: &[&str], fetches: &[&str], passes: &str) -> ExecutionPlan {
     let fetches: Vec<String> = fetches.iter().map(|f| f.to_string()).collect();
     compile(&program(ops), 0, &["x".to_string()], &fetches, Passes::parse(passes).unwrap()).unwrap()
 }
 
-fn groups(plan: &Plan) -> Vec<std::ops::Range<usize>> {
+fn groups(plan: &ExecutionPlan) -> Vec<std::ops::Range<usize>> {
     plan.groups.iter().map(|g| g.steps.clone()).collect()
 }
 
-fn over(plan: &Plan) -> Vec<&str> {
+fn over(plan: &ExecutionPlan) -> Vec<&str> {
     let taken = plan.groups.iter().flat_map(|g| &g.externals).filter(|e| e.take);
     taken.map(|e| plan.vars[e.var as usize].name.as_str()).collect()
 }
@@ -102,7 +102,7 @@ fn edges_between_units() {
     let p = plan(&ops, &["a", "b", "c", "d"], "schedule");
     assert_eq!(p.schedule.after, [vec![], vec![0], vec![0, 1], vec![2], vec![]]);
     let chain = plan(&["softmax a = x", "softmax b = a", "softmax c = b"], &["c"], "schedule");
-    assert!(chain.schedule.after.is_empty() && matches!(chain.schedule.mode(|| 0, 0), Mode::Plain));
+    assert!(chain.schedule.after.is_empty() && matches!(chain.schedule.mode(|| 0, 0), RunMode::Plain));
     // an operand that is written over counts as written
     let ops = ["softmax a = x", "softmax b = a", "tanh c = a"];
     let p = plan(&ops, &["b", "c"], "inplace,schedule");

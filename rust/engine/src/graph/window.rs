@@ -1,6 +1,6 @@
 //! Windows: consecutive tasks of a plan that threads take as they become ready.
 
-use super::plan::Var;
+use super::var::Var;
 use oar_core::base::Result;
 use oar_core::err;
 use oar_core::op::call::panic_text;

@@ -3,13 +3,13 @@
 //!
 //! The block holds the forward operators, then what `gradients` appends: for each result a shape and a constant, in the
 //! place of which the gradients from outside stand, and the gradient operators. Both parts run over one scope, which is the
-//! value of OutScope: what sub-blocks see lives there. What else the gradient part reads of the forward part is kept beside it.
+//! value of OutScope: what sub-blocks see lives there. What else the gradient range reads of the forward range is kept beside it.
 
 use oar_core::base::Result;
 use oar_core::ir::names::grad_name;
 use oar_core::ir::{BlockNode, Program};
 use oar_core::op::attrs::BlockRef;
-use oar_core::op::callbacks::{Part, RUN_PART};
+use oar_core::op::callbacks::{OpRange, RUN_OP_RANGE};
 use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
 use oar_core::tensor::{Scope, Value, VarStorage};
@@ -40,7 +40,7 @@ struct Ran {
     xs: Vec<String>,
     params: Vec<String>,
     outs: Vec<String>,
-    /// Variables of the forward part that the gradient part reads.
+    /// Variables of the forward range that the gradient range reads.
     kept: Vec<(String, Value)>,
 }
 
@@ -56,13 +56,13 @@ fn names_of(block: &BlockNode, ops: Range<usize>, written: bool) -> HashSet<Stri
 
 fn run_part(
     op: &str,
-    part: &Part,
+    range: &OpRange,
     scope: &Arc<Scope>,
     feeds: Vec<(String, Value)>,
     fetches: &[String],
 ) -> Result<Vec<Value>> {
-    let run = RUN_PART.get().ok_or_else(|| err!(Unavailable, "operator {op}: nobody runs Programs here"))?;
-    run(part, scope, feeds, fetches)
+    let run = RUN_OP_RANGE.get().ok_or_else(|| err!(Unavailable, "operator {op}: nobody runs Programs here"))?;
+    run(range, scope, feeds, fetches)
 }
 
 /// The names of a slot's variables, one for each value.
@@ -109,8 +109,8 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     }
     let fetches: Vec<String> = outs.iter().chain(&kept).cloned().collect();
     let feeds = xs.iter().cloned().zip(cx.values(fwd::X).iter().cloned()).collect();
-    let part = Part { program: program.clone(), block: index, ops: start..end };
-    let mut values = run_part(op, &part, &scope, feeds, &fetches)?;
+    let range = OpRange { program: program.clone(), block: index, ops: start..end };
+    let mut values = run_part(op, &range, &scope, feeds, &fetches)?;
     let kept = kept.into_iter().zip(values.split_off(outs.len())).collect();
     for (i, (value, name)) in values.into_iter().zip(&outs).enumerate() {
         ensure!(!value.is_none(), NotFound, "operator {op}: no operator of the block has written '{name}'");
@@ -150,8 +150,8 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     feeds.extend(ran.xs.iter().cloned().zip(xs.iter().cloned()));
     feeds.extend(ran.outs.iter().map(|n| grad_name(n)).zip(douts.iter().cloned()));
     let fetches: Vec<String> = wanted.iter().map(|(_, _, n)| n.clone()).collect();
-    let part = Part { program: ran.program.clone(), block: ran.block, ops: ran.ops.clone() };
-    for ((slot, i, _), value) in wanted.into_iter().zip(run_part(op, &part, &ran.scope, feeds, &fetches)?) {
+    let range = OpRange { program: ran.program.clone(), block: ran.block, ops: ran.ops.clone() };
+    for ((slot, i, _), value) in wanted.into_iter().zip(run_part(op, &range, &ran.scope, feeds, &fetches)?) {
         cx.set_nth(slot, i, value);
     }
     Ok(())

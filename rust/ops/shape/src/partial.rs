@@ -24,7 +24,8 @@ const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64
 /// The columns of matrices that have `width`.
 fn columns(op: &str, start: i32, length: i32, width: i64, from_end: bool) -> Result<Range<usize>> {
     let at = if start < 0 && from_end { start as i64 + width } else { start as i64 };
-    let kind = if from_end { oar_core::base::Kind::InvalidArgument } else { oar_core::base::Kind::OutOfRange };
+    let kind =
+        if from_end { oar_core::base::ErrorKind::InvalidArgument } else { oar_core::base::ErrorKind::OutOfRange };
     let end = if length < 0 { width } else { at + length as i64 };
     if at < 0 || at >= width || end > width {
         return Err(oar_core::base::Error::new(

@@ -5,7 +5,7 @@ use crate::parts::split_by_sections;
 use crate::protocol::{Outgoing, Session};
 use crate::values::outgoing;
 use oar_comm::Signals;
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::tensor::{Scope, Value};
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
@@ -145,7 +145,7 @@ pub(super) struct Base {
     pub scope: Arc<Scope>,
     pub settings: CommunicatorSettings,
     /// Why the work beside the steps has ended.
-    pub(super) failed: Mutex<Option<(Kind, String)>>,
+    pub(super) failed: Mutex<Option<(ErrorKind, String)>>,
 }
 
 impl Base {

@@ -3,7 +3,7 @@
 use crate::protocol::{session, Incoming, Session};
 use crate::values::{allocate, into_value};
 use oar_comm::{error, Signals};
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::ir::Attr;
 use oar_core::op::KernelContext;
 use oar_core::tensor::Value;
@@ -121,7 +121,7 @@ pub fn with_all<T: Send>(
 /// An error with the operator's name before it; a signal stays what it is.
 pub fn named(op: &str, e: Error) -> Error {
     match e.kind() {
-        Kind::Interrupted => e,
+        ErrorKind::Interrupted => e,
         kind => Error::new(kind, format!("operator {op}: {}", e.message())),
     }
 }

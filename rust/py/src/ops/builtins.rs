@@ -183,9 +183,10 @@ impl<'py> BuiltinCall<'py> {
                 }
             }
         }
-        if self.op.name.ends_with("_grad") {
+        let forwards = table::forwards(self.op);
+        if !forwards.is_empty() {
             let given = ins.map(|v| v.map_or(Value::None, |v| v.cell.get()));
-            forward::check(self.op, &attrs, &given, table::forwards(self.op)).or_raise()?;
+            forward::check(self.op, &attrs, &given, forwards).or_raise()?;
         }
         if self.outs.is_empty() && is_plain(self.op) && !self.op.outputs[0].has(SlotFlag::NotReturned) {
             return match plain_sized(py, self.op, &attrs, &ins, any_large(&ins)).or_raise()? {

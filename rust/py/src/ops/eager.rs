@@ -152,7 +152,9 @@ pub fn is_static() -> bool {
 /// The Python function that appends an operator to the current block.
 pub fn append_hook(py: Python<'_>) -> PyResult<Py<PyAny>> {
     APPEND.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
-        pyo3::exceptions::PyRuntimeError::new_err("static mode is on, but no append function is set (see set_append_hook)")
+        pyo3::exceptions::PyRuntimeError::new_err(
+            "static mode is on, but no append function is set (see set_append_hook)",
+        )
     })
 }
 

@@ -11,12 +11,12 @@ use oar_core::base::interrupt::{interrupted, INTERRUPT};
 use oar_core::ensure;
 use oar_core::ir::OpNode;
 use oar_core::op::call::call_checked;
-use oar_core::op::callbacks::RUN_PART;
+use oar_core::op::callbacks::RUN_OP_RANGE;
 use oar_core::op::{backend, run, Args};
 use oar_core::tensor::{Value, VarStorage};
 use oar_engine::graph::passes::{self, Passes};
 use oar_engine::graph::plan::Task;
-use oar_engine::graph::{bind, grad_desc, part, Executor, How};
+use oar_engine::graph::{bind, grad_desc, op_range, Executor, How};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashSet};
@@ -224,7 +224,7 @@ fn has_non_empty_grad_op_maker(op_type: &str) -> bool {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     bind::connect();
     let _ = INTERRUPT.set(check_signals);
-    let _ = RUN_PART.set(part::run);
+    let _ = RUN_OP_RANGE.set(op_range::run);
     m.add_class::<PyExecutor>()?;
     m.add_function(wrap_pyfunction!(get_grad_op_desc, m)?)?;
     m.add_function(wrap_pyfunction!(plan_passes, m)?)?;

@@ -65,7 +65,7 @@ struct Versioned {
 }
 
 /// The two kinds of capsule.
-trait Kind: Sized + 'static {
+trait CapsuleKind: Sized + 'static {
     const NAME: &'static CStr;
     const USED: &'static CStr;
     fn new(array: DlArray, flags: u64) -> Self;
@@ -77,7 +77,7 @@ trait Kind: Sized + 'static {
     fn flags(&self) -> std::result::Result<u64, u32>;
 }
 
-impl Kind for Managed {
+impl CapsuleKind for Managed {
     const NAME: &'static CStr = c"dltensor";
     const USED: &'static CStr = c"used_dltensor";
     fn new(array: DlArray, _flags: u64) -> Managed {
@@ -100,7 +100,7 @@ impl Kind for Managed {
     }
 }
 
-impl Kind for Versioned {
+impl CapsuleKind for Versioned {
     const NAME: &'static CStr = c"dltensor_versioned";
     const USED: &'static CStr = c"used_dltensor_versioned";
     fn new(array: DlArray, flags: u64) -> Versioned {
@@ -158,13 +158,13 @@ struct Preallocated<K> {
 }
 
 /// The deleter of an export; called from any thread, with or without the GIL.
-unsafe extern "C" fn give_back<K: Kind>(managed: *mut K) {
+unsafe extern "C" fn give_back<K: CapsuleKind>(managed: *mut K) {
     // SAFETY: `capsule` has put the box there, and the consumer calls its deleter once.
     unsafe { drop(Box::from_raw((*managed).context().cast::<Preallocated<K>>())) }
 }
 
 /// Frees an export that was never consumed.
-unsafe extern "C" fn forgotten<K: Kind>(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn forgotten<K: CapsuleKind>(capsule: *mut ffi::PyObject) {
     // SAFETY: a capsule of this name points to a K.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, K::NAME.as_ptr()) == 1 {
@@ -176,7 +176,7 @@ unsafe extern "C" fn forgotten<K: Kind>(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn capsule<K: Kind>(py: Python<'_>, out: oar_core::tensor::Exported, flags: u64) -> PyResult<Py<PyAny>> {
+fn capsule<K: CapsuleKind>(py: Python<'_>, out: oar_core::tensor::Exported, flags: u64) -> PyResult<Py<PyAny>> {
     let dtype = TYPES.iter().find(|(d, _)| *d == out.dtype).map(dl_type);
     let dtype = dtype.ok_or_else(|| PyBufferError::new_err(format!("DLPack has no {}", out.dtype)))?;
     let strides = strides_of(&out.dims).iter().map(|&s| s as i64).collect();
@@ -256,14 +256,14 @@ fn to_dlpack(x: &Bound<'_, PyAny>, versioned: bool, copy: Option<bool>) -> PyRes
 // Import.
 
 /// A consumed struct; dropping it calls its deleter.
-struct Borrowed<K: Kind>(*mut K);
+struct Borrowed<K: CapsuleKind>(*mut K);
 
 // SAFETY: DLPack lets any thread call the deleter, and nothing else is done with the pointer.
-unsafe impl<K: Kind> Send for Borrowed<K> {}
+unsafe impl<K: CapsuleKind> Send for Borrowed<K> {}
 // SAFETY: as above.
-unsafe impl<K: Kind> Sync for Borrowed<K> {}
+unsafe impl<K: CapsuleKind> Sync for Borrowed<K> {}
 
-impl<K: Kind> Drop for Borrowed<K> {
+impl<K: CapsuleKind> Drop for Borrowed<K> {
     fn drop(&mut self) {
         // SAFETY: the struct lives until its deleter has run, and this is the only call.
         unsafe {
@@ -366,7 +366,7 @@ unsafe fn gather(l: &Layout, out: &mut Tensor) -> Result<()> {
 ///
 /// # Safety
 /// The memory is as the layout says for as long as `owner` lives.
-unsafe fn tensor<K: Kind>(l: &Layout, owner: Borrowed<K>, flags: u64, copy: bool) -> Result<Tensor> {
+unsafe fn tensor<K: CapsuleKind>(l: &Layout, owner: Borrowed<K>, flags: u64, copy: bool) -> Result<Tensor> {
     let size = l.dtype.size();
     let aligned = l.first.align_offset(size.min(8)) == 0;
     let mut out = match NonNull::new(l.first.wrapping_sub(l.before * size)) {
@@ -396,7 +396,7 @@ unsafe fn tensor<K: Kind>(l: &Layout, owner: Borrowed<K>, flags: u64, copy: bool
     Ok(out)
 }
 
-fn consume<K: Kind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Tensor>> {
+fn consume<K: CapsuleKind>(capsule: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Tensor>> {
     // SAFETY: a valid capsule of this name points to an unconsumed K.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), K::NAME.as_ptr()) != 1 {

@@ -3,10 +3,12 @@
 //! group if it has such an operand. Shapes are checked when the group runs (`graph/fused.rs`); declared shapes only
 //! separate groups that could not run.
 
-use super::release::reads;
+use super::free_early::reads;
 use super::select::Passes;
 use crate::graph::bind::meta_of;
-use crate::graph::plan::{External, Group, Part, PartMade, Plan, Source, Step, Storage, Store, Var, ABSENT};
+use crate::graph::plan::{
+    ExecutionPlan, External, Group, GroupStep, Source, Step, StepValue, Storage, Store, Var, ABSENT,
+};
 use oar_core::ir::BlockNode;
 use oar_core::op::pointwise::{Lane, Operand, PointwiseCall};
 use oar_kernels::formula::fused::Chain;
@@ -21,14 +23,14 @@ struct Open {
     start: usize,
     lanes: Vec<Lane>,
     externals: Vec<External>,
-    parts: Vec<Part>,
+    parts: Vec<GroupStep>,
     froms: Vec<Operand>,
     /// The last value of each variable that the group writes.
     values: HashMap<Var, u16>,
     shape: Option<Vec<i64>>,
 }
 
-pub fn groups(plan: &Plan, block: &BlockNode, passes: Passes) -> Vec<Group> {
+pub fn groups(plan: &ExecutionPlan, block: &BlockNode, passes: Passes) -> Vec<Group> {
     let last = LastReads::of(plan);
     let (mut groups, mut open) = (Vec::new(), Open::default());
     for (i, step) in plan.steps.iter().enumerate() {
@@ -56,7 +58,7 @@ struct LastReads {
 }
 
 impl LastReads {
-    fn of(plan: &Plan) -> LastReads {
+    fn of(plan: &ExecutionPlan) -> LastReads {
         let mut last = LastReads { any: HashMap::new(), elements: HashMap::new() };
         for (i, step) in plan.steps.iter().enumerate() {
             let kept = step.keeps.iter().map(|&o| (step.outs.flat[o as usize], true));
@@ -75,19 +77,19 @@ impl LastReads {
     }
 }
 
-fn dims_of(v: Var, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
+fn dims_of(v: Var, plan: &ExecutionPlan, block: &BlockNode) -> Option<Vec<i64>> {
     let dims = meta_of(block, &plan.vars[v as usize].name)?.dims;
     (!dims.is_empty()).then(|| dims.to_vec())
 }
 
 /// The declared shape of the step's result.
-fn declared(step: &Step, plan: &Plan, block: &BlockNode) -> Option<Vec<i64>> {
+fn declared(step: &Step, plan: &ExecutionPlan, block: &BlockNode) -> Option<Vec<i64>> {
     let first = step.outs.flat.iter().find(|&&v| v != ABSENT)?;
     dims_of(*first, plan, block)
 }
 
 /// True if the operands, by their declared shapes, suit the rule.
-fn fits(p: &PointwiseCall, step: &Step, plan: &Plan, block: &BlockNode) -> bool {
+fn fits(p: &PointwiseCall, step: &Step, plan: &ExecutionPlan, block: &BlockNode) -> bool {
     let wanted = (0..step.outs.flat.len()).filter(|&o| step.outs.flat[o] != ABSENT);
     let all = wanted.clone().all(|o| p.made.iter().filter(|m| m.out as usize == o).count() == 1);
     let mut seen = HashSet::new();
@@ -162,13 +164,13 @@ impl Open {
             self.values.insert(step.outs.flat[m.out as usize], self.froms.len() as u16);
             self.froms.push(from);
             let like = m.like.map(|i| source(step.ins.flat[i as usize]));
-            made.push(PartMade { out: m.out as usize, like, from });
+            made.push(StepValue { out: m.out as usize, like, from });
         }
-        self.parts.push(Part { ins: step.ins.map(|&v| source(v)), made });
+        self.parts.push(GroupStep { ins: step.ins.map(|&v| source(v)), made });
         self.shape = self.shape.take().or(shape);
     }
 
-    fn close(mut self, plan: &Plan, block: &BlockNode, passes: Passes, last: &LastReads) -> Option<Group> {
+    fn close(mut self, plan: &ExecutionPlan, block: &BlockNode, passes: Passes, last: &LastReads) -> Option<Group> {
         let steps = self.start..self.start + self.parts.len();
         if self.lanes.is_empty() || self.externals.is_empty() {
             return None;

@@ -7,25 +7,25 @@
 //! - `inplace` lets elementwise operators write over an operand that is not read any more;
 //! - `schedule` runs independent operators in parallel (`graph/schedule.rs`).
 
-pub mod dead;
+pub mod dead_code_elimination;
+pub mod free_early;
 pub mod fuse;
 mod order;
-pub mod release;
 mod select;
 
 pub use select::{current, set_current, Passes};
 
-use super::plan::{Plan, Task};
+use super::plan::{ExecutionPlan, Task};
 use oar_core::ir::BlockNode;
 
 /// Runs the passes over a plan of plain steps.
-pub fn run(plan: &mut Plan, block: &BlockNode, passes: Passes) {
+pub fn run(plan: &mut ExecutionPlan, block: &BlockNode, passes: Passes) {
     if passes.has(Passes::DEAD) {
-        dead::run(plan, block);
+        dead_code_elimination::run(plan, block);
     }
     super::plan::mark_dead(plan);
     if passes.has(Passes::RELEASE) {
-        release::run(plan);
+        free_early::run(plan);
     }
     let groups = match passes.has(Passes::FUSE.with(Passes::INPLACE)) {
         true => fuse::groups(plan, block, passes),

@@ -1,6 +1,6 @@
 //! Dependencies between tasks (see `graph/schedule.rs`).
 
-use crate::graph::plan::{Plan, Storage, Task, ABSENT};
+use crate::graph::plan::{ExecutionPlan, Storage, Task, ABSENT};
 use crate::graph::schedule::Schedule;
 use crate::graph::window;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ struct Uses {
     writes: Vec<u32>,
 }
 
-fn uses(plan: &Plan, task: Task) -> Uses {
+fn uses(plan: &ExecutionPlan, task: Task) -> Uses {
     let (range, taken) = match task {
         Task::Step(i) => (i..i + 1, Vec::new()),
         Task::Group(g) => {
@@ -29,7 +29,7 @@ fn uses(plan: &Plan, task: Task) -> Uses {
 }
 
 /// The temporaries that a task touches, and which of them end with it in program order.
-fn used(plan: &Plan, task: Task, reads: &[u32], writes: &[u32]) -> window::Uses {
+fn used(plan: &ExecutionPlan, task: Task, reads: &[u32], writes: &[u32]) -> window::Uses {
     let (dead, release) = match task {
         Task::Step(i) => (&plan.steps[i].dead, &plan.steps[i].release),
         Task::Group(g) => (&plan.groups[g].dead, &plan.groups[g].release),
@@ -40,7 +40,7 @@ fn used(plan: &Plan, task: Task, reads: &[u32], writes: &[u32]) -> window::Uses 
 }
 
 /// The plain path where no two tasks are independent.
-pub fn schedule(plan: &Plan, always: bool) -> Schedule {
+pub fn schedule(plan: &ExecutionPlan, always: bool) -> Schedule {
     let n = plan.tasks.len();
     let (mut after, mut barrier) = (Vec::with_capacity(n), vec![false; n]);
     let mut writer: HashMap<u32, u32> = HashMap::new();

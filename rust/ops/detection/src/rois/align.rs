@@ -4,7 +4,7 @@
 use crate::boxes::most;
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Kind, Result};
+use oar_core::base::{DType, DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -28,7 +28,7 @@ const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32]));
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RoiAlignAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
-    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::InvalidArgument)?;
+    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, ErrorKind::InvalidArgument)?;
     let samples = a.pooled_height.max(a.pooled_width) as i64 * a.sampling_ratio.max(1) as i64;
     ensure!(
         samples <= rois::MOST_BINS,

@@ -5,7 +5,7 @@ use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Line, Pooling};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::{DTypes, Kind, Result};
+use oar_core::base::{DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
@@ -49,7 +49,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DeformRoiAttrs>());
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let channels = a.output_dim as i64;
-    let out = rois::shape(cx, (fwd::INPUT, fwd::ROIS, None), 4, Some(channels), sizes, Kind::InvalidArgument)?;
+    let out = rois::shape(cx, (fwd::INPUT, fwd::ROIS, None), 4, Some(channels), sizes, ErrorKind::InvalidArgument)?;
     let (x, trans, dtype) = (cx.dims(fwd::INPUT)?, cx.dims(fwd::TRANS)?, cx.dtype(fwd::INPUT)?);
     ensure!(
         trans.len() == 4,

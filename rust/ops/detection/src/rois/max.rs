@@ -2,7 +2,7 @@
 
 use crate::rois::{self, Feature, Pooling};
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Kind, Result};
+use oar_core::base::{DType, DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -30,7 +30,7 @@ fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot, count: InSlot) -> Result
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<RoiPoolAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
-    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::OutOfRange)?;
+    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, ErrorKind::OutOfRange)?;
     let dtype = cx.dtype(fwd::X)?;
     cx.set(fwd::OUT, &out, dtype);
     cx.set(fwd::ARGMAX, &out, DType::I64);

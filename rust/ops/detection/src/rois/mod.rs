@@ -11,7 +11,7 @@ pub mod psroi;
 pub mod quads;
 
 use oar_core::base::dtype::Element;
-use oar_core::base::{DType, Dims, Kind, Result};
+use oar_core::base::{DType, Dims, ErrorKind, Result};
 use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, err};
@@ -70,7 +70,7 @@ pub fn shape(
     sides: i64,
     channels: Option<i64>,
     (height, width, scale): (i32, i32, f32),
-    kind: Kind,
+    kind: ErrorKind,
 ) -> Result<Dims> {
     let (op, x_name) = (cx.op.name, cx.op.inputs[x.0].name);
     let (x, rois) = (cx.dims(x)?, cx.dims(rois)?);

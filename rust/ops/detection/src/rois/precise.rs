@@ -4,7 +4,7 @@
 use crate::boxes::{least, most};
 use crate::rois::{self, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Kind, Result};
+use oar_core::base::{DType, DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -27,7 +27,7 @@ const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PrRoiAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
-    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, Kind::InvalidArgument)?;
+    let out = rois::shape(cx, (fwd::X, fwd::ROIS, Some(fwd::COUNT)), 4, None, sizes, ErrorKind::InvalidArgument)?;
     if cx.has(fwd::COUNT) {
         let (x, count) = (cx.dims(fwd::X)?, cx.dims(fwd::COUNT)?);
         ensure!(

@@ -3,7 +3,7 @@
 use crate::boxes::most;
 use crate::rois::{self, Bins, Pooling};
 use oar_core::attrs;
-use oar_core::base::{DTypes, Kind, Result};
+use oar_core::base::{DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -25,7 +25,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PsRoiAttrs>();
     let sizes = (a.pooled_height, a.pooled_width, a.spatial_scale);
     let channels = a.output_channels as i64;
-    let out = rois::shape(cx, (fwd::X, fwd::ROIS, None), 4, Some(channels), sizes, Kind::InvalidArgument)?;
+    let out = rois::shape(cx, (fwd::X, fwd::ROIS, None), 4, Some(channels), sizes, ErrorKind::InvalidArgument)?;
     ensure!(channels > 1, InvalidArgument, "operator psroi_pool: output_channels must be above 1, got {channels}");
     let (x, dtype) = (cx.dims(fwd::X)?, cx.dtype(fwd::X)?);
     let planes = channels * out[2] * out[3];

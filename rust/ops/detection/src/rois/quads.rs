@@ -4,7 +4,7 @@
 use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Kind, Result};
+use oar_core::base::{DType, DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, slots};
@@ -42,7 +42,7 @@ fn at_most<R: Float>(a: R, b: R) -> bool {
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<PerspectiveAttrs>();
     let sizes = (a.transformed_height, a.transformed_width, a.spatial_scale);
-    let out = rois::shape(cx, (fwd::X, fwd::ROIS, None), 8, None, sizes, Kind::InvalidArgument)?;
+    let out = rois::shape(cx, (fwd::X, fwd::ROIS, None), 8, None, sizes, ErrorKind::InvalidArgument)?;
     let dtype = cx.dtype(fwd::X)?;
     cx.set(fwd::OUT, &out, dtype);
     cx.set(fwd::MASK, &[out[0], 1, out[2], out[3]], DType::I32);

@@ -4,7 +4,7 @@
 //! other ranks listen; `c_comm_init` lets all join there. What the variable between them holds are a few bytes.
 
 use oar_comm::{error, Signals};
-use oar_core::base::{Error, Kind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Kernel, KernelContext, Meta, Op, OP};
 use oar_core::tensor::Value;
@@ -59,7 +59,7 @@ fn address(op: &str, endpoint: &str) -> Result<SocketAddr> {
 /// An error from below, with the operator's name before it; a signal stays what it is.
 fn named(op: &str, e: Error) -> Error {
     match e.kind() {
-        Kind::Interrupted => e,
+        ErrorKind::Interrupted => e,
         kind => Error::new(kind, format!("operator {op}: {}", e.message())),
     }
 }

@@ -4,7 +4,7 @@ use super::blocks::Blocks;
 use super::changes::Changes;
 use super::serving::Serving;
 use oar_comm::{error, Signals};
-use oar_core::base::{Error, Kind as ErrorKind, Result};
+use oar_core::base::{Error, ErrorKind, Result};
 use oar_core::ir::attr::AttrType;
 use oar_core::ir::Attr;
 use oar_core::op::attrs::AttrValue;

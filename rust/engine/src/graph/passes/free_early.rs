@@ -1,7 +1,7 @@
 //! Frees the bytes of temporaries of which only the shape is still read (Paddle: no-need-buffer inputs of gradients).
 //! The tape keeps tensors without bytes for the same kernels.
 
-use crate::graph::plan::{Plan, Step, Storage, Var, ABSENT};
+use crate::graph::plan::{ExecutionPlan, Step, Storage, Var, ABSENT};
 use oar_core::op::SlotFlag;
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub fn reads(step: &Step) -> impl Iterator<Item = (Var, bool)> + '_ {
     })
 }
 
-pub fn run(plan: &mut Plan) {
+pub fn run(plan: &mut ExecutionPlan) {
     let mut read: HashSet<Var> = plan.fetches.iter().copied().collect();
     let mut shape_read: HashSet<Var> = HashSet::new();
     for step in plan.steps.iter_mut().rev() {

@@ -3,17 +3,17 @@
 //! Paddle runs every operator, and one whose result is not fetched may still raise an error that the user relies on.
 //! So an operator is removed only if it cannot fail: its kernel accepts all values, and the declared shapes of its
 //! operands leave nothing to check in a run. Whether outside operands are present and as declared is checked before
-//! each run (`Plan::needs`); if not, the plan with all operators runs.
+//! each run (`ExecutionPlan::needs`); if not, the plan with all operators runs.
 
 use crate::graph::bind::meta_of;
-use crate::graph::plan::{Need, Plan, Step, Storage, Var, ABSENT};
+use crate::graph::plan::{ExecutionPlan, Need, Step, Storage, Var, ABSENT};
 use oar_core::ir::BlockNode;
 use oar_core::op::infer::{Meta, ShapeInputs, VarKind};
 use oar_core::op::ShapeContext;
 
 use std::collections::HashSet;
 
-pub fn run(plan: &mut Plan, block: &BlockNode) {
+pub fn run(plan: &mut ExecutionPlan, block: &BlockNode) {
     let mut seen: HashSet<Var> = plan.fetches.iter().copied().collect();
     let mut keep = vec![true; plan.steps.len()];
     for (i, step) in plan.steps.iter().enumerate().rev() {
@@ -45,7 +45,7 @@ pub fn run(plan: &mut Plan, block: &BlockNode) {
     plan.steps.retain(|_| keep.next() == Some(true));
 }
 
-fn cannot_fail(step: &Step, plan: &Plan, block: &BlockNode) -> bool {
+fn cannot_fail(step: &Step, plan: &ExecutionPlan, block: &BlockNode) -> bool {
     let op = step.op;
     if !op.is_pure() || !step.in_place.is_empty() || !step.keeps.is_empty() {
         return false;

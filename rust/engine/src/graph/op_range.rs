@@ -3,7 +3,7 @@
 use super::exec::Executor;
 use oar_core::base::Result;
 use oar_core::ir::Program;
-use oar_core::op::callbacks::Part;
+use oar_core::op::callbacks::OpRange;
 use oar_core::tensor::{Scope, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ static CUT: LazyLock<Mutex<HashMap<Key, Arc<Program>>>> = LazyLock::new(Default:
 static EXECUTOR: LazyLock<Executor> = LazyLock::new(Executor::new);
 
 /// The Program with only these operators in the block; the other blocks are unchanged.
-fn cut(part: &Part) -> Result<Arc<Program>> {
-    let key = (part.program.uid(), part.program.revision(), part.block, part.ops.start, part.ops.end);
+fn cut(range: &OpRange) -> Result<Arc<Program>> {
+    let key = (range.program.uid(), range.program.revision(), range.block, range.ops.start, range.ops.end);
     if let Some(program) = CUT.lock().get(&key) {
         return Ok(program.clone());
     }
-    let mut desc = part.program.to_desc();
-    if let Some(block) = usize::try_from(part.block).ok().and_then(|i| desc.blocks.get_mut(i)) {
-        block.ops = block.ops.get(part.ops.clone()).unwrap_or_default().to_vec();
+    let mut desc = range.program.to_desc();
+    if let Some(block) = usize::try_from(range.block).ok().and_then(|i| desc.blocks.get_mut(i)) {
+        block.ops = block.ops.get(range.ops.clone()).unwrap_or_default().to_vec();
     }
     let program = Program::from_desc(desc)?;
     let mut all = CUT.lock();
@@ -36,8 +36,8 @@ fn cut(part: &Part) -> Result<Arc<Program>> {
     Ok(program)
 }
 
-pub fn run(part: &Part, scope: &Arc<Scope>, feeds: Vec<(String, Value)>, fetches: &[String]) -> Result<Vec<Value>> {
-    let program = cut(part)?;
+pub fn run(range: &OpRange, scope: &Arc<Scope>, feeds: Vec<(String, Value)>, fetches: &[String]) -> Result<Vec<Value>> {
+    let program = cut(range)?;
     let (names, values): (Vec<String>, Vec<Value>) = feeds.into_iter().unzip();
-    EXECUTOR.run_in(&program, part.block, scope, &names, values, fetches)
+    EXECUTOR.run_in(&program, range.block, scope, &names, values, fetches)
 }
