@@ -2,6 +2,7 @@
 
 import paddle._core as _core
 from paddle._basics.to_string import set_printoptions
+from paddle._dispatch.dlpack_protocol import patch_dlpack_methods
 from paddle._dispatch.math_op_patch import patch_tensor_methods
 from paddle.tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
 
@@ -37,5 +38,6 @@ for _name in _METHODS:
         setattr(_core.Tensor, _name, globals()[_name])
 
 patch_tensor_methods({n: globals()[n] for n in _METHODS})
+patch_dlpack_methods()
 
 __all__ = [*_METHODS, *creation.__all__, *random.__all__, "set_printoptions", "shape", "to_tensor"]
