@@ -37,9 +37,13 @@ def _rows(op_types: str, *inputs: tuple[str, Sequence[str] | None] | None, funct
 
 
 _rows("log sqrt rsqrt reciprocal tanh erf sin cos sinh cosh asin acos atan ceil round sign", ("x", HALF_FLOATS))
-_rows("relu relu6 sigmoid gelu softmax log_softmax", ("x", HALF_FLOATS))
+_rows("relu relu6 leaky_relu brelu soft_relu elu selu gelu sigmoid logsigmoid hard_sigmoid", ("x", HALF_FLOATS))
+_rows("swish hard_swish softplus softsign softshrink hard_shrink tanh_shrink thresholded_relu", ("x", HALF_FLOATS))
+_rows("softmax log_softmax", ("x", HALF_FLOATS))
+_rows("prelu", ("x", HALF_FLOATS), ("weight", HALF_FLOATS))
+_rows("conv2d conv3d depthwise_conv2d conv2d_transpose conv3d_transpose depthwise_conv2d_transpose", ("x", None))
 _rows("square", ("x", HALF_NUMERIC))
-_rows("stanh conj bernoulli multinomial increment real imag logical_not", ("x", None))
+_rows("dropout stanh conj bernoulli multinomial increment real imag logical_not", ("x", None))
 _rows("logical_and logical_or logical_xor", ("x", None), ("y", None))
 _rows("isfinite_v2", ("x", HALF_NUMERIC), function="isfinite")
 _rows("isinf_v2", ("x", HALF_NUMERIC), function="isinf")
@@ -56,6 +60,8 @@ _rows("grid_sampler", ("x", None), ("grid", FLOATS), function="grid_sample")
 _rows("affine_grid", ("theta", None))
 _rows("warpctc", ("input", None))
 _rows("batch_norm", ("input", None), function="BatchNorm")
+_rows("sync_batch_norm", ("input", None), function="SyncBatchNorm")
+_rows("spectral_norm", ("weight", None), function="SpectralNorm")
 _rows("layer_norm", ("input", None), function="LayerNorm")
 
 

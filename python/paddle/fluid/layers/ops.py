@@ -73,7 +73,6 @@ def gelu(x, approximate=False):
         x (Variable): float16, float32 or float64.
         approximate (bool): use 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
     """
-    check_variable_and_dtype(x, "x", takes("gelu"), "gelu")
     return _ops.gelu(x, approximate=approximate)
 
 
@@ -96,7 +95,6 @@ def hard_shrink(x, threshold=None):
         x (Variable): float16, float32 or float64.
         threshold (float, optional): default 0.5.
     """
-    check_variable_and_dtype(x, "x", takes("hard_shrink"), "hard_shrink")
     return _ops.hard_shrink(x, **_drop_none(threshold=threshold))
 
 
@@ -107,7 +105,6 @@ def softshrink(x, alpha=None):
         x (Variable): float16, float32 or float64.
         alpha (float, optional): default 0.5.
     """
-    check_variable_and_dtype(x, "x", takes("softshrink"), "softshrink")
     return _ops.softshrink(x, **_drop_none(**{"lambda": alpha}))
 
 
@@ -118,7 +115,6 @@ def thresholded_relu(x, threshold=None):
         x (Variable): float16, float32 or float64.
         threshold (float, optional): default 1.0.
     """
-    check_variable_and_dtype(x, "x", takes("thresholded_relu"), "thresholded_relu")
     return _ops.thresholded_relu(x, **_drop_none(threshold=threshold))
 
 

@@ -1,4 +1,4 @@
-"""Activation functions. Argument types are checked in static mode only: eager calls go straight to the operator."""
+"""Activation functions. Rows of _dispatch/input_checks.py check most argument types in static mode."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import FLOATS, HALF_FLOATS
-from paddle._basics.mode import in_static_mode
+from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.in_place import in_place_in_dygraph
@@ -44,13 +43,6 @@ __all__ = [
     "tanhshrink",
     "thresholded_relu",
 ]
-
-
-def run_activation(what: str, builtin: Any, x: Any, name: str | None, **attrs: Any) -> Any:
-    """`builtin(x, **attrs)`; in static mode `x` is checked first, in the name of the function `what`."""
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", HALF_FLOATS, what)
-    return builtin(x, **attrs) if name is None else named(name, builtin, x, **attrs)
 
 
 def relu(x: Any, name: str | None = None) -> Tensor:
@@ -96,7 +88,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, name: str | None = None) ->
         >>> paddle.nn.functional.leaky_relu(paddle.to_tensor([-2.0, 1.0]), 0.5).numpy().tolist()
         [-1.0, 1.0]
     """
-    return run_activation("leaky_relu", _ops.leaky_relu, x, name, alpha=negative_slope)
+    return named(name, _ops.leaky_relu, x, alpha=negative_slope)
 
 
 def sigmoid(x: Any, name: str | None = None) -> Tensor:
@@ -112,7 +104,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), element by element; float16, float32 or float64."""
-    return run_activation("log_sigmoid", _ops.logsigmoid, x, name)
+    return named(name, _ops.logsigmoid, x)
 
 
 def gelu(x: Any, approximate: bool = False, name: str | None = None) -> Tensor:
@@ -141,7 +133,7 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.elu(paddle.to_tensor([0.0, 2.0])).numpy().tolist()
         [0.0, 2.0]
     """
-    return run_activation("elu", _ops.elu, x, name, alpha=alpha)
+    return named(name, _ops.elu, x, alpha=alpha)
 
 
 @in_place_in_dygraph(elu)
@@ -158,7 +150,7 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str
         >>> paddle.nn.functional.hardsigmoid(paddle.to_tensor([-4.0, 0.0, 4.0])).numpy().tolist()
         [0.0, 0.5, 1.0]
     """
-    return run_activation("hardsigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
+    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
 
 
 def hardswish(x: Any, name: str | None = None) -> Tensor:
@@ -169,17 +161,17 @@ def hardswish(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.hardswish(paddle.to_tensor([-4.0, 5.0])).numpy().tolist()
         [-0.0, 5.0]
     """
-    return run_activation("hardswish", _ops.hard_swish, x, name)
+    return named(name, _ops.hard_swish, x)
 
 
 def swish(x: Any, name: str | None = None) -> Tensor:
     """x * sigmoid(x), element by element; float16, float32 or float64."""
-    return run_activation("swish", _ops.swish, x, name, beta=1.0)
+    return named(name, _ops.swish, x, beta=1.0)
 
 
 def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta, and x where beta * x is above `threshold`; float16, float32 or float64."""
-    return run_activation("softplus", _ops.softplus, x, name, beta=float(beta), threshold=float(threshold))
+    return named(name, _ops.softplus, x, beta=float(beta), threshold=float(threshold))
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
@@ -190,7 +182,7 @@ def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tenso
         >>> paddle.nn.functional.hardshrink(paddle.to_tensor([-1.0, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.0, 2.5]
     """
-    return run_activation("hardshrink", _ops.hard_shrink, x, name, threshold=threshold)
+    return named(name, _ops.hard_shrink, x, threshold=threshold)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Tensor:  # noqa: A002
@@ -201,7 +193,7 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = Non
         >>> paddle.nn.functional.hardtanh(paddle.to_tensor([-1.5, 0.25, 2.5])).numpy().tolist()
         [-1.0, 0.25, 1.0]
     """
-    return run_activation("hardtanh", _ops.brelu, x, name, t_min=min, t_max=max)
+    return named(name, _ops.brelu, x, t_min=min, t_max=max)
 
 
 def selu(
@@ -224,7 +216,7 @@ def selu(
         raise ValueError(f"The scale must be greater than 1.0. Received: {scale}.")
     if alpha < 0:
         raise ValueError(f"The alpha must be no less than zero. Received: {alpha}.")
-    return run_activation("selu", _ops.selu, x, name, scale=scale, alpha=alpha)
+    return named(name, _ops.selu, x, scale=scale, alpha=alpha)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tensor:
@@ -240,7 +232,7 @@ def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Tenso
     """
     if threshold < 0:
         raise ValueError(f"The threshold must be no less than zero. Received: {threshold}.")
-    return run_activation("softshrink", _ops.softshrink, x, name, **{"lambda": threshold})
+    return named(name, _ops.softshrink, x, **{"lambda": threshold})
 
 
 def softsign(x: Any, name: str | None = None) -> Tensor:
@@ -251,7 +243,7 @@ def softsign(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.softsign(paddle.to_tensor([-1.0, 3.0])).numpy().tolist()
         [-0.5, 0.75]
     """
-    return run_activation("softsign", _ops.softsign, x, name)
+    return named(name, _ops.softsign, x)
 
 
 def tanhshrink(x: Any, name: str | None = None) -> Tensor:
@@ -262,7 +254,7 @@ def tanhshrink(x: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.tanhshrink(paddle.to_tensor([0.0, 20.0])).numpy().tolist()
         [0.0, 19.0]
     """
-    return run_activation("tanhshrink", _ops.tanh_shrink, x, name)
+    return named(name, _ops.tanh_shrink, x)
 
 
 def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) -> Tensor:
@@ -273,7 +265,7 @@ def thresholded_relu(x: Any, threshold: float = 1.0, name: str | None = None) ->
         >>> paddle.nn.functional.thresholded_relu(paddle.to_tensor([2.0, 0.5, 1.0])).numpy().tolist()
         [2.0, 0.0, 0.0]
     """
-    return run_activation("thresholded_relu", _ops.thresholded_relu, x, name, threshold=threshold)
+    return named(name, _ops.thresholded_relu, x, threshold=threshold)
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -315,8 +307,6 @@ def prelu(x: Any, weight: Any, name: str | None = None) -> Tensor:
         >>> paddle.nn.functional.prelu(paddle.to_tensor([-2.0, 3.0]), paddle.to_tensor([0.5])).numpy().tolist()
         [-1.0, 3.0]
     """
-    check_variable_and_dtype(x, "x", HALF_FLOATS, "prelu")
-    check_variable_and_dtype(weight, "weight", HALF_FLOATS, "prelu")
     assert len(weight.shape) == 1, f"prelu: weight must have 1 dimension, got {len(weight.shape)}"
     one = weight.shape[0] == 1
     assert one or len(x.shape) > 1, "prelu: x must have 2 dimensions or more for a weight of more than one element"

@@ -9,7 +9,7 @@ from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
-from paddle._basics.element_types import FLOATS, HALF_FLOATS, takes
+from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
@@ -104,7 +104,6 @@ def dropout(
         raise ValueError("dropout: mode must be 'downscale_in_infer' or 'upscale_in_train'")
     if axis is not None:
         return _dropout_slices(x, p, axis, training, mode, name)
-    check_variable_and_dtype(x, "x", takes("dropout"), "dropout")
     seed = guards.default_main_program().random_seed
     out, mask = named(
         name,

@@ -7,13 +7,11 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import unique_name
-from paddle._basics.element_types import takes
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
-from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.initializer.base import Normal
 
 __all__ = ["conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
@@ -49,7 +47,6 @@ def conv_op(channels: int, filters: int, groups: int, dims: int = 2) -> str:
 def run_conv(op_type: str, x: Any, weight: Any, bias: Any, last: bool, name: str | None = None, **attrs: Any) -> Any:
     """The convolution of checked arguments plus the bias; `last`: channels are the last dimension, else the second."""
     if in_static_mode():
-        check_variable_and_dtype(x, "x", takes(op_type), op_type)
         name = name or unique_name.generate(op_type)
     out = named(name, getattr(_ops, op_type), x, weight, **attrs)
     if bias is None:

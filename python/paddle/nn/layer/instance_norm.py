@@ -6,8 +6,6 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.element_types import takes
-from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.initializer.base import Constant, Normal
 from paddle.nn.layer.function_layer import FunctionLayer
@@ -156,7 +154,6 @@ class SpectralNorm(Layer):
 
     def forward(self, weight: Any) -> Any:
         """The normalized weight."""
-        check_variable_and_dtype(weight, "weight", takes("spectral_norm"), "SpectralNorm")
         return _ops.spectral_norm(
             weight, self.weight_u, self.weight_v, dim=self._dim, power_iters=self._power_iters, eps=self._eps
         )

@@ -8,9 +8,7 @@ import warnings
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.element_types import takes
 from paddle._basics.mode import in_static_mode
-from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn import functional as F
 from paddle.nn.initializer.base import Constant
 from paddle.nn.layer.layers import Layer
@@ -309,8 +307,6 @@ class BatchNorm(Layer):
     def forward(self, input: Any) -> Any:  # noqa: A002
         """The activation of the normalized input."""
         dygraph = not in_static_mode()
-        if not dygraph:
-            check_variable_and_dtype(input, "input", takes("batch_norm"), "BatchNorm")
         outputs = _ops.batch_norm(
             input,
             self.weight,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.element_types import takes
 from paddle._basics.mode import in_static_mode
-from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import _BatchNormBase
 from paddle.nn.param_attr import ParamAttr
@@ -48,9 +46,6 @@ class SyncBatchNorm(_BatchNormBase):
 
     def forward(self, x: Any) -> Any:
         """The normalized input, of 2 to 5 dimensions."""
-        dygraph = not in_static_mode()
-        if not dygraph:
-            check_variable_and_dtype(x, "input", takes("sync_batch_norm"), "SyncBatchNorm")
         outputs = _ops.sync_batch_norm(
             x,
             self.weight,
@@ -64,7 +59,7 @@ class SyncBatchNorm(_BatchNormBase):
             MeanOut=self._mean,
             VarianceOut=self._variance,
         )
-        if not dygraph:
+        if in_static_mode():
             outputs[3].stop_gradient = outputs[4].stop_gradient = True
         return outputs[0]
 

@@ -21,7 +21,7 @@ from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.fluid.input import one_hot_rows
 from paddle.fluid.layers.tensor import assign
 from paddle.fluid.layers.utils import try_set_static_shape_tensor
-from paddle.nn.functional.activation import relu, run_activation
+from paddle.nn.functional.activation import relu
 from paddle.static.creation import autoincreased_step_counter
 from paddle.static.nn.common import batch_norm, fc_layer, layer_norm, lookup_layer
 from paddle.static.nn.group import group_norm
@@ -164,7 +164,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
 
 def relu6(x, threshold=6.0, name=None):
     """min(max(x, 0), threshold), element by element (float16, float32 or float64)."""
-    return run_activation("relu6", _ops.relu6, x, name, threshold=threshold)
+    return named(name, _ops.relu6, x, threshold=threshold)
 
 
 def leaky_relu(x, alpha=0.02, name=None):
@@ -174,32 +174,32 @@ def leaky_relu(x, alpha=0.02, name=None):
 
 def swish(x, beta=1.0, name=None):
     """x * sigmoid(beta * x), element by element (float16, float32 or float64)."""
-    return run_activation("swish", _ops.swish, x, name, beta=float(beta))
+    return named(name, _ops.swish, x, beta=float(beta))
 
 
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     """x * min(max(x + offset, 0), threshold) / scale, element by element (float16, float32 or float64)."""
-    return run_activation("hard_swish", _ops.hard_swish, x, name, threshold=threshold, scale=scale, offset=offset)
+    return named(name, _ops.hard_swish, x, threshold=threshold, scale=scale, offset=offset)
 
 
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     """slope * x + offset clipped to 0..1, element by element (float16, float32 or float64)."""
-    return run_activation("hard_sigmoid", _ops.hard_sigmoid, x, name, slope=slope, offset=offset)
+    return named(name, _ops.hard_sigmoid, x, slope=slope, offset=offset)
 
 
 def elu(x, alpha=1.0, name=None):
     """x where positive, alpha * (exp(x) - 1) elsewhere, element by element (float16, float32 or float64)."""
-    return run_activation("elu", _ops.elu, x, name, alpha=alpha)
+    return named(name, _ops.elu, x, alpha=alpha)
 
 
 def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """x clipped to t_min..t_max, element by element (float16, float32 or float64)."""
-    return run_activation("brelu", _ops.brelu, x, name, t_min=t_min, t_max=t_max)
+    return named(name, _ops.brelu, x, t_min=t_min, t_max=t_max)
 
 
 def soft_relu(x, threshold=40.0, name=None):
     """log(1 + exp(x)) with x clipped to -threshold..threshold, element by element (float16, float32 or float64)."""
-    return run_activation("soft_relu", _ops.soft_relu, x, name, threshold=threshold)
+    return named(name, _ops.soft_relu, x, threshold=threshold)
 
 
 def selu(x, scale=None, alpha=None, name=None):
