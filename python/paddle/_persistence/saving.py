@@ -9,9 +9,9 @@ import numpy as np
 
 import paddle._core as _core
 
-from . import array_pickler, safe_pickle, whole_files
+from . import array_pickler, atomic_files, safe_pickle
+from .atomic_files import atomic_file
 from .pieces import join_arrays, split_arrays
-from .whole_files import whole_file
 
 __all__: list[str] = []
 
@@ -83,7 +83,7 @@ def save(obj, path, pickle_protocol=2) -> None:
         raise ValueError(f"save: protocol must be 2, 3 or 4, got {pickle_protocol}")
     saved = _plain(obj, {})
     saved[NAME_TABLE] = {k: v.name for k, v in obj.items() if isinstance(v, _core.Tensor)}
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         array_pickler.dump(split_arrays(saved, pickle_protocol), file, pickle_protocol)
 
 
@@ -119,4 +119,4 @@ def load_state(path, keep_name_table: bool = False):
             state.pop(NAME_TABLE, None)
         return state
 
-    return whole_files.read_together([path], lambda: safe_pickle.load_file(whole_files.where(path), finished))
+    return atomic_files.read_together([path], lambda: safe_pickle.load_file(atomic_files.where(path), finished))

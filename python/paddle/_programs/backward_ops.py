@@ -98,7 +98,7 @@ def _addup_repetitive_outputs_(op_descs: list, block_idx: int) -> list:
     return out
 
 
-def _leave_empty(desc) -> None:
+def _clear_absent_gradients(desc) -> None:
     """Replace the gradients of absent outputs by the empty name."""
     nothing = EMPTY_VAR_NAME + GRAD_VAR_SUFFIX
     if nothing in desc.input_arg_names():
@@ -110,7 +110,7 @@ def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
     """Drop operators whose outputs, or gradient inputs, are all in the no-grad set; other inputs of it become zeros."""
     kept = []
     for desc in op_descs:
-        _leave_empty(desc)
+        _clear_absent_gradients(desc)
         outputs = desc.output_arg_names()
         if not outputs or _all_in_set_(outputs, no_grad_set):
             continue
@@ -314,7 +314,7 @@ def _find_parent_op_(sub_block):
     return None
 
 
-def _apart(op) -> set[str]:
+def _local_gradients(op) -> set[str]:
     """Gradients that are local to the block of a conditional_block_grad: an earlier pass has taken their names, and the
     operator returns them under other names.
     """
@@ -339,7 +339,7 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map,
         op = block.desc.op(i)
         if op.has_attr("sub_block"):
             inner = block.program.block(op._block_attr_id("sub_block"))
-            _append_backward_vars_(inner, 0, grad_to_var, grad_info_map, _apart(op))
+            _append_backward_vars_(inner, 0, grad_to_var, grad_info_map, _local_gradients(op))
         grads = [n for n in op.input_arg_names() if _is_grad_var_(n)]
         outputs = [n for n in op.output_arg_names() if n != EMPTY_VAR_NAME]
         exists = any(block.desc.has_var_recursive(n) or n in carried for n in grads)

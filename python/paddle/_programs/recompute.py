@@ -21,7 +21,7 @@ _ONCE = frozenset(
 )
 
 
-def _once(op: Any) -> bool:
+def _runs_once(op: Any) -> bool:
     """Whether the operator must not run again: a dropout may when its seed is an input."""
     return op.type in _ONCE or (op.type == "dropout" and not op.desc.input("Seed"))
 
@@ -71,7 +71,7 @@ class _Path:
             for name in op.desc.input_arg_names():
                 if made.get(name) != here:
                     self.held.add(name)  # an input of the path, or of another segment
-            if _once(op) or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
+            if _runs_once(op) or set(op.desc.input_arg_names()) & set(op.desc.output_arg_names()):
                 self.held.update(op.desc.output_arg_names())
         #: variables that recomputation writes
         self.again = set(made) - self.held - {EMPTY_VAR_NAME}
@@ -86,7 +86,7 @@ class _Path:
         """
         out = []
         for op in reversed(self.ops[start:end]):
-            if _once(op) or not self.again & set(op.desc.output_arg_names()):
+            if _runs_once(op) or not self.again & set(op.desc.output_arg_names()):
                 continue
             desc = _create_op_desc_(op.type, {}, {}, {})
             desc.copy_from(op.desc)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from paddle._persistence.atomic_files import where
 from paddle._persistence.saving import load_state, save
-from paddle._persistence.whole_files import where
 from paddle.static import io as static_io
 
 __all__ = ["save", "load"]

@@ -13,8 +13,8 @@ from paddle._basics import mode
 from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import flatten
 from paddle._dispatch.dygraph import no_grad_
+from paddle._persistence.atomic_files import where
 from paddle._persistence.saving import NAME_TABLE
-from paddle._persistence.whole_files import where
 from paddle.distributed.parallel import ParallelEnv, prepare_context
 from paddle.framework.io import load as load_file
 from paddle.io import DataLoader, Dataset, DistributedBatchSampler

@@ -191,7 +191,7 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
     return variables, operators
 
 
-def say_what_is_empty(error: Exception, program: Any, scope, fed: list) -> None:
+def explain_missing_value(error: Exception, program: Any, scope, fed: list) -> None:
     """Adds to an error about a variable without a value the variables that were not fed, or not initialised by the
     startup program.
     """

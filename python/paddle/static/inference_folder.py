@@ -6,7 +6,7 @@ import os
 import warnings
 
 from paddle._basics.mode import static_only
-from paddle._persistence.whole_files import saving
+from paddle._persistence.atomic_files import saving
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable
 

@@ -14,7 +14,7 @@ from paddle._basics.mode import static_only
 from paddle._basics.names import OP_DEVICE
 from paddle._basics.place import CPUPlace
 from paddle._dispatch.append import layer_name
-from paddle._persistence.whole_files import Saving, read_together, saving, where, whole_file
+from paddle._persistence.atomic_files import Saving, atomic_file, read_together, saving, where
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable
@@ -157,7 +157,7 @@ def save_to_file(path: str, content: bytes) -> None:
     """Write bytes to a file; ValueError for another type."""
     if not isinstance(content, bytes):
         raise ValueError("content must be bytes")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
 
 

@@ -15,9 +15,9 @@ from paddle._basics.missing import getter as _getter
 from paddle._basics.mode import static_only
 from paddle._basics.place import CPUPlace
 from paddle._persistence import array_pickler, safe_pickle
+from paddle._persistence.atomic_files import file_names, read_together, saving, where
 from paddle._persistence.pieces import join_arrays as _pack_loaded_dict
 from paddle._persistence.pieces import split_arrays as _unpack_saved_dict
-from paddle._persistence.whole_files import names_under, read_together, saving, where
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle._programs.scope import global_scope, scope_guard
@@ -155,7 +155,7 @@ def _load_older(program, path: str, executor, var_list) -> None:
         wanted = list(var_list)
     else:
         names = None if var_list is None else {v.name for v in var_list}
-        files = names_under(path)
+        files = file_names(path)
         wanted = [v for v in program.list_vars() if v.name in files and (names is None or v.name in names)]
         unused = files - {v.name for v in wanted}
         if unused:
@@ -232,7 +232,7 @@ def load_program_state(model_path, var_list=None) -> dict[str, np.ndarray]:
             _try_load(executor, model_path, wanted, None)
             loaded = wanted
         else:
-            for name in sorted(names_under(model_path)):
+            for name in sorted(file_names(model_path)):
                 var = block.create_var(name=name, persistable=True)
                 try:
                     _try_load(executor, model_path, [var], None)

@@ -142,7 +142,7 @@ class MultiPlaceExecutor:
             if self._graph_path:
                 draw(program.desc, self._graph_path + "_original_graph")
                 draw(made.desc, self._graph_path)
-        self._say_how_many(made)
+        self._set_place_count(made)
         for name in made.states:
             value = self._scope.find_var(name)
             for place in range(1, count):
@@ -151,7 +151,7 @@ class MultiPlaceExecutor:
                     mine.set(np.array(value.get_tensor()), self._places[place])
         return made
 
-    def _say_how_many(self, made: Replicas) -> None:
+    def _set_place_count(self, made: Replicas) -> None:
         """Sets the variable from which operators of deep gradient compression read the number of places."""
         for name in {op.input("nranks")[0] for op in made.compressed.values()}:
             found = self._scope.find_var(name)

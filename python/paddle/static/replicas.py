@@ -57,7 +57,7 @@ def _role(op) -> int:
     return int(op.attr(OP_ROLE)) if op.has_attr(OP_ROLE) else 0
 
 
-def _cut_output(op) -> str:
+def _batch_output(op) -> str:
     """The output of a batch norm, or its gradient, that has the batch dimension."""
     return "Y" if "Y" in op.output_names() else "X@GRAD"
 
@@ -140,7 +140,7 @@ class Replicas:
         unwritten = {n for n in read - written - once if not self._is_persistable(n)}
         if self._sync and self.count > 1:
             for op in (op for op in every if self._joins(op)):
-                cut = _cut_output(op)
+                cut = _batch_output(op)
                 self._joint |= {n for slot in op.output_names() if slot != cut for n in op.output(slot)}
         self._own |= (written | unwritten) - {EMPTY_VAR_NAME} - self._joint
 
@@ -158,7 +158,7 @@ class Replicas:
         if _role(op) & _ONCE:
             self._copy(op, self._into, 0)
             if op.type() == "dgc_momentum" and self.count > 1:
-                self._hand_velocity_out(op)
+                self._copy_velocity(op)
             return
         # the gradient of a scaled loss has another name than that of the loss
         if self._loss_grad is not None and _role(op) == OpRole.Backward | OpRole.Loss and op.type() == "fill_constant":
@@ -210,7 +210,7 @@ class Replicas:
             ring = -1 if self._trainers is None else self._trainers.next_ring()
             append_decoded(self._into, op, grad, encoded, ring)
 
-    def _hand_velocity_out(self, op) -> None:
+    def _copy_velocity(self, op) -> None:
         """Copies the updated velocity to all places until compression begins."""
         velocity = op.output("VelocityOut")[0]
         begin, early = f"{velocity}@BEGIN", f"{velocity}@EARLY"
@@ -261,7 +261,7 @@ class Replicas:
         if self.count == 1:
             self._copy(op, self._into, 0).set_type(BATCH_NORM[op.type()])
             return
-        role, cut = {OP_ROLE: _role(op)}, _cut_output(op)
+        role, cut = {OP_ROLE: _role(op)}, _batch_output(op)
         (x,), (made,) = op.input("X"), op.output(cut)
         whole = {}
         for name in (x, *(op.input("Y@GRAD") if cut == "X@GRAD" else ())):

@@ -13,7 +13,7 @@ from paddle._programs.program import Program
 from paddle._programs.runners import Request, Runner, register, resolve
 
 from .compiler import CompiledProgram
-from .feed import FeedSlot, _to_name_str, as_numpy, say_what_is_empty, split_fetch_list
+from .feed import FeedSlot, _to_name_str, as_numpy, explain_missing_value, split_fetch_list
 from .py_reader import READER_OPS, source_of, without_readers
 from .sections import Section
 
@@ -152,7 +152,7 @@ def run_at_place(executor: Any, program: Program, request: Request, passes: str 
     try:
         out = run.native.run(run.desc, scope, names, tensors, run.fetch_names, passes)
     except core.EnforceNotMet as error:
-        say_what_is_empty(error, program, scope, names)
+        explain_missing_value(error, program, scope, names)
         raise
     return [as_numpy(t) for t in out] if request.return_numpy else out
 
@@ -214,7 +214,7 @@ class CompiledRunner(Runner):
             return compiled._executor.run(executor._default_executor, program, feed, variables, *how)
         except core.EnforceNotMet as error:
             fed = [name for one in (feed if isinstance(feed, (list, tuple)) else [feed]) for name in one]
-            say_what_is_empty(error, program, compiled._scope, fed)
+            explain_missing_value(error, program, compiled._scope, fed)
             raise
 
 

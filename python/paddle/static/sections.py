@@ -21,7 +21,7 @@ _FORWARD = (int(OpRole.Forward), int(OpRole.Forward) | int(OpRole.Loss))
 _BACKWARD = (int(OpRole.Backward), int(OpRole.Backward) | int(OpRole.Loss))
 
 
-def of_part(name: str, part: int) -> str:
+def micro_batch_name(name: str, part: int) -> str:
     """The name of a variable in a micro-batch."""
     return f"{name}@MICRO_{part}" if part else name
 
@@ -63,7 +63,7 @@ class Section:
 
     def name(self, name: str, part: int) -> str:
         """The name of a variable of the section in a micro-batch."""
-        return name if name in self._shared else of_part(name, part)
+        return name if name in self._shared else micro_batch_name(name, part)
 
     def _copy(self, op: Any, part: int) -> None:
         copy = self._into.append_op()
@@ -97,7 +97,7 @@ class Section:
             parts = split(FeedSlot(block.var(name), 1).tensor(value, place), self.count)
             if len(parts) != self.count:
                 raise ValueError(f"feed: the samples of '{name}' do not make {self.count} micro-batches")
-            names += [of_part(name, i) for i in range(self.count)]
+            names += [micro_batch_name(name, i) for i in range(self.count)]
             for i in range(self.count):
                 self._declared(name, i)
             tensors += parts
@@ -105,7 +105,7 @@ class Section:
             # each micro-batch is a batch of the reader
             source, slots = source_of(self.program, reader), [FeedSlot(block.var(n), 1) for n in outs]
             for i in range(self.count):
-                names += [of_part(n, i) for n in outs]
+                names += [micro_batch_name(n, i) for n in outs]
                 tensors += [slot.tensor(field, place) for slot, field in zip(slots, source.next(), strict=True)]
                 for n in outs:
                     self._declared(n, i)

@@ -13,7 +13,7 @@ import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.mode import dygraph_not_support
-from paddle._persistence.whole_files import Saving, inside, read_together, saving, where
+from paddle._persistence.atomic_files import Saving, inside, read_together, saving, where
 from paddle._programs import guards
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter, Variable, isinstance_of

@@ -14,7 +14,7 @@ from paddle._programs import guards
 from paddle._programs import scope as scopes
 from paddle._programs.program import Program
 from paddle.static.compiler import CompiledProgram
-from paddle.static.feed import say_what_is_empty
+from paddle.static.feed import explain_missing_value
 
 from .fetch_handler import FetchHandler, FetchHandlerMonitor
 from .trainer_factory import TrainerFactory
@@ -138,7 +138,7 @@ def run_from_dataset(
     try:
         _core.feed.train(native, program.desc, scope, locals_, *how)
     except _core.EnforceNotMet as error:
-        say_what_is_empty(error, program, scope, slots)
+        explain_missing_value(error, program, scope, slots)
         raise
     finally:
         for one in batches:

@@ -28,7 +28,7 @@ def pair(name, value):
     return [float(v) for v in value]
 
 
-def fixed(boxes, variances):
+def not_trained(boxes, variances):
     """Mark boxes as not trained: stop_gradient."""
     boxes.stop_gradient = True
     variances.stop_gradient = True
@@ -101,7 +101,7 @@ def prior_box(
         min_max_aspect_ratios_order=min_max_aspect_ratios_order,
         **more,
     )
-    return fixed(*outs)
+    return not_trained(*outs)
 
 
 def _sizes(layers, base_size, min_ratio, max_ratio):
@@ -120,7 +120,7 @@ def _each(name, value, layers):
     return value
 
 
-def _looked_at(layer, filters, kernel_size, pad, stride):
+def _by_cell(layer, filters, kernel_size, pad, stride):
     """The output of a convolution as [N, cells * filters], cell by cell."""
     seen = conv2d(layer, num_filters=filters, filter_size=kernel_size, padding=pad, stride=stride)
     return _flat(_ops.transpose2(seen, axis=[0, 2, 3, 1]), 1)
@@ -219,13 +219,13 @@ def multi_box_head(
         boxes.append(box)
         variances.append(var)
         count = box.shape[2]
-        places.append(_looked_at(layer, count * 4, kernel_size, pad, stride))
-        scores.append(_looked_at(layer, count * num_classes, kernel_size, pad, stride))
+        places.append(_by_cell(layer, count * 4, kernel_size, pad, stride))
+        scores.append(_by_cell(layer, count * num_classes, kernel_size, pad, stride))
     if layers == 1:
-        return places[0], scores[0], *fixed(boxes[0], variances[0])
+        return places[0], scores[0], *not_trained(boxes[0], variances[0])
     place, score = concat(places, axis=1), concat(scores, axis=1)
     return (
         _ops.reshape2(place, shape=[0, -1, 4]),
         _ops.reshape2(score, shape=[0, -1, num_classes]),
-        *fixed(concat([_flat(b, 3) for b in boxes]), concat([_flat(v, 3) for v in variances])),
+        *not_trained(concat([_flat(b, 3) for b in boxes]), concat([_flat(v, 3) for v in variances])),
     )

@@ -8,7 +8,7 @@ from paddle._basics.element_types import FLOATS
 from paddle._dispatch.append import named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
-from paddle.static.nn.detection import as_list, fixed, multi_box_head, pair, prior_box
+from paddle.static.nn.detection import as_list, multi_box_head, not_trained, pair, prior_box
 
 __all__ = [
     "anchor_generator",
@@ -84,7 +84,7 @@ def density_prior_box(
         fixed_ratios=[float(v) for v in fixed_ratios],
         flatten_to_2d=flatten_to_2d,
     )
-    return fixed(*outs)
+    return not_trained(*outs)
 
 
 def anchor_generator(
@@ -131,7 +131,7 @@ def anchor_generator(
         stride=pair("stride", stride),
         offset=offset,
     )
-    return fixed(*outs)
+    return not_trained(*outs)
 
 
 def iou_similarity(x, y, box_normalized=True, name=None):

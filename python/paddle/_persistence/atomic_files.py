@@ -63,7 +63,7 @@ def where(path: str, folder: str | None = None) -> str:
     return path
 
 
-def names_under(folder: str) -> set[str]:
+def file_names(folder: str) -> set[str]:
     """The names of the files in `folder` and below it, without incomplete saves."""
     found = set()
     for top in (folder, _pending(folder)):
@@ -84,7 +84,7 @@ def read_together(paths: list[str], read: Callable[[], T], folder: str | None = 
         with contextlib.ExitStack() as locks:
             if attempt >= _TRIES // 2:
                 for name in sorted(folders):
-                    locks.enter_context(_held_still(name))
+                    locks.enter_context(_without_moves(name))
             before = [_identity(p, folder) for p in paths]
             places = [where(p, folder) for p in paths]
             try:
@@ -142,7 +142,7 @@ def saving(folder: str) -> Iterator[Saving]:
     try:
         files = Saving(made)
         yield files
-        _make_like_old(folder, made)
+        _sync_with_modes(folder, made)
         with _locked(folder):
             _finish(folder)
             _remove_stale(folder, files._names)
@@ -161,7 +161,7 @@ def saving(folder: str) -> Iterator[Saving]:
 
 
 @contextlib.contextmanager
-def whole_file(path) -> Iterator[BinaryIO]:
+def atomic_file(path) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` when it is complete; a link or device is written through."""
     path = os.path.realpath(os.fsdecode(path))
     if os.path.exists(path) and not os.path.isfile(path):
@@ -175,7 +175,7 @@ def whole_file(path) -> Iterator[BinaryIO]:
 # ---------------------------------------------------------------------- steps of a save
 
 
-def _make_like_old(folder: str, made: str) -> None:
+def _sync_with_modes(folder: str, made: str) -> None:
     """Sync all files to the disk, with the modes (and owners) of the files they replace."""
     for root, folders, names in os.walk(made):
         for name in names + folders:
@@ -196,7 +196,7 @@ def _finish(folder: str, names: list[str] | None = None) -> None:
     saved = _pending(folder)
     if saved is None:
         return
-    for name in names if names is not None else sorted(names_under(saved)):
+    for name in names if names is not None else sorted(file_names(saved)):
         _place(saved, folder, name)
     shutil.rmtree(saved)
 
@@ -271,7 +271,7 @@ def _lock(path: str) -> int:
 
 
 @contextlib.contextmanager
-def _held_still(folder: str) -> Iterator[None]:
+def _without_moves(folder: str) -> Iterator[None]:
     """Keeps saves from moving files into `folder`, once running moves finish (within `_DEADLINE` seconds)."""
     try:
         handle = os.open(folder, os.O_RDONLY)

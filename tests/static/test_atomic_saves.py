@@ -1,4 +1,4 @@
-"""Saves that are killed, run out of space or meet: what is read is the old model, the new one, or an error."""
+"""Interrupted, failing and concurrent saves: a reader gets the old model, the new model, or an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONES = np.ones((1, 3), "float32")
 
 
 def model(static, width, value, activation=None):
-    """A layer of `width` outputs whose parameters are `value`; what it gives for ones is 3 or 4 times that."""
+    """A layer of `width` outputs with all parameters `value`; its output for ones is 3 or 4 times `value`."""
     with unique_name.guard(), guards.program_guard_unchecked(Program(), Program()), scope_guard(static.Scope()):
         x = static.data("x", [None, 3])
         attr = paddle.ParamAttr(initializer=fluid.initializer.Constant(value))
@@ -93,7 +93,7 @@ class Killed(BaseException):
 
 
 def steps(monkeypatch, stop_at):
-    """Makes the process as good as dead from its `stop_at`th change of the folder on; None counts them."""
+    """Makes all changes of the folder from the `stop_at`th on fail, as after a kill; with None counts the changes."""
     count = [0]
 
     def stopping(real):
@@ -130,7 +130,7 @@ def test_killed_between_any_two_steps(static, tmp_path, form, monkeypatch):
         seen.append(load(static, tmp_path))
         assert seen[-1] in (OLD, NEW)
     assert OLD in seen and NEW in seen
-    assert seen == sorted(seen)  # once the new ones are there they stay
+    assert seen == sorted(seen)  # once the new files are visible they stay visible
     save(static, tmp_path, 2, 1.0)
     assert load(static, tmp_path) == OLD
     assert sorted(os.listdir(tmp_path)) == names
@@ -141,7 +141,7 @@ KILLED = """
     sys.path.insert(0, {here!r})
     import paddle
     paddle.enable_static()
-    import pathlib, test_whole_saves as t
+    import pathlib, test_atomic_saves as t
     save, _ = t.FORMS[{form!r}]
     print("ready", flush=True)
     value = 1.0
@@ -162,9 +162,9 @@ def test_killed_at_any_time(static, tmp_path, form):
             try:
                 assert child.stdout.readline() == b"ready\n"
                 time.sleep(0.05 + 0.013 * turn)
-                # While another process writes, what is read is whole, too.
+                # reads during a save of another process are consistent as well
                 assert load(static, tmp_path) in (OLD, NEW)
-            finally:  # a child that saves for ever would keep a failed test waiting for its end
+            finally:  # otherwise a failed test waits for a child that saves for ever
                 child.send_signal(signal.SIGKILL)
         assert load(static, tmp_path) in (OLD, NEW)
     save(static, tmp_path, 2, 1.0)
@@ -173,7 +173,7 @@ def test_killed_at_any_time(static, tmp_path, form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_full_disk(static, tmp_path, form):
-    """A limit on the length of files stands for a disk without room."""
+    """A limit on the size of files simulates a full disk."""
     save, load = FORMS[form]
     save(static, tmp_path, 2, 1.0)
     before = {n: (tmp_path / n).read_bytes() for n in os.listdir(tmp_path)}
@@ -191,7 +191,7 @@ def test_full_disk(static, tmp_path, form):
 
 @pytest.mark.parametrize("form", ["static", "fluid", "fluid, one file"])
 def test_parameters_of_another_model(static, tmp_path, form):
-    """A file put beside a model that it does not belong to is refused, and nothing in the scope is changed."""
+    """A parameter file of another model is refused, and the scope is not changed."""
     save, load = FORMS[form]
     save(static, tmp_path, 2, 1.0)
     (tmp_path / "other").mkdir()
@@ -202,7 +202,7 @@ def test_parameters_of_another_model(static, tmp_path, form):
         load(static, tmp_path)
 
 
-def test_parameters_more_or_fewer_or_of_another_type(static, tmp_path):
+def test_parameters_of_another_number_or_type(static, tmp_path):
     save_static(static, tmp_path, 2, 1.0)
     path = tmp_path / "m.pdiparams"
     good = path.read_bytes()
@@ -266,13 +266,13 @@ def test_single_files_keep_their_mode(static, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640 and os.listdir(tmp_path) == ["x"]
 
 
-def test_what_killed_saves_left_is_removed(static, tmp_path):
+def test_leftovers_of_killed_saves_are_removed(static, tmp_path):
     stale = [f".oar-{i}.part" for i in range(2)]
     for name in stale:
         (tmp_path / name).mkdir()
         (tmp_path / name / "x").write_bytes(b"half")
     (tmp_path / "x.123.456.part").write_bytes(b"half")
-    for name in ("y.123.456.part", "film.part", "x.part"):  # of another save, or of somebody else
+    for name in ("y.123.456.part", "film.part", "x.part"):  # of another save, or another program
         (tmp_path / name).write_bytes(b"mine")
     paddle.save({"a": 1}, str(tmp_path / "x"))
     assert sorted(os.listdir(tmp_path)) == ["film.part", "x", "x.part", "y.123.456.part"]
@@ -285,8 +285,8 @@ def test_what_killed_saves_left_is_removed(static, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["film.part", "x", "x.part", "y"]
 
 
-def test_saves_under_way_are_left_alone(tmp_path):
-    from paddle._persistence.whole_files import saving
+def test_running_saves_are_not_disturbed(tmp_path):
+    from paddle._persistence.atomic_files import saving
 
     with saving(str(tmp_path)) as files:
         files.write("a", b"1")
@@ -295,8 +295,8 @@ def test_saves_under_way_are_left_alone(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "x"]
 
 
-def test_saves_in_threads_meet_whole(static, tmp_path):
-    from paddle._persistence.whole_files import read_together, saving, where
+def test_concurrent_saves_are_atomic(static, tmp_path):
+    from paddle._persistence.atomic_files import read_together, saving, where
 
     errors, stop = [], threading.Event()
 
@@ -316,7 +316,7 @@ def test_saves_in_threads_meet_whole(static, tmp_path):
                 one, two = read_together([a, b], lambda: [open(where(p), "rb").read() for p in (a, b)])
             except FileNotFoundError:
                 continue
-            except RuntimeError as error:  # never still
+            except RuntimeError as error:  # never finishes
                 errors.append(error)
                 continue
             if one != two:
@@ -331,9 +331,9 @@ def test_saves_in_threads_meet_whole(static, tmp_path):
     assert not errors and sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_a_slow_reader_beside_a_save_in_a_loop(static, tmp_path):
-    """Reading takes longer than a save: without a word to the saver it would never see the files at rest."""
-    from paddle._persistence.whole_files import read_together, saving, where
+def test_a_slow_reader_during_a_save_in_a_loop(static, tmp_path):
+    """Reading takes longer than a save: without the lock the reader would never see unchanged files."""
+    from paddle._persistence.atomic_files import read_together, saving, where
 
     a, b, stop = str(tmp_path / "a"), str(tmp_path / "b"), threading.Event()
 
@@ -364,9 +364,9 @@ def test_a_slow_reader_beside_a_save_in_a_loop(static, tmp_path):
         writer.join()
 
 
-def test_a_file_that_is_moved_to_its_place_is_looked_for_again(tmp_path):
-    """It is the same file before and after, and yet was not found where it had been."""
-    from paddle._persistence.whole_files import read_together, where
+def test_a_moved_file_is_looked_up_again(tmp_path):
+    """The file is unchanged, but was missing at its old path."""
+    from paddle._persistence.atomic_files import read_together, where
 
     (tmp_path / ".oar-saved").mkdir()
     (tmp_path / ".oar-saved" / "a").write_bytes(b"1")
@@ -422,8 +422,8 @@ def test_names_with_folders(static, tmp_path):
     assert (tmp_path / "deep" / "inside" / "w").is_file() and os.listdir(tmp_path) == ["deep"]
 
 
-def test_strangers_folders_are_not_believed(static, tmp_path):
-    """In a folder that all may write, somebody else's `.oar-saved` is not read."""
+def test_folders_of_other_users_are_not_read(static, tmp_path):
+    """In a folder that all users may write, a `.oar-saved` of another user is not read."""
     if os.geteuid() != 0:
         pytest.skip("only root can give folders away")
     paddle.save({"a": 1}, str(tmp_path / "x"))
@@ -453,12 +453,12 @@ def test_shared_objects_are_visited_once(tmp_path):
     assert state[0] is state[1] and state[0][0] is state[0][1]
     path.write_bytes(shared(60))
     value = paddle.load(str(path))
-    # What is saved again is walked once, too.
+    # loading visits a shared object once as well
     paddle.save({"v": value}, str(path))
     assert paddle.load(str(path))["v"][0][0] is not None
 
 
-def test_pickles_that_take_forever_to_hash(tmp_path):
+def test_pickles_with_exponential_hashing(tmp_path):
     path = tmp_path / "x"
     twice = b"\x80\x02)q\x00" + b"".join(b"h%ch%c\x86q%c" % (i, i, i + 1) for i in range(60))
     for end in (
@@ -475,7 +475,7 @@ def test_pickles_that_take_forever_to_hash(tmp_path):
             paddle.load(str(path))
 
 
-def test_lists_in_themselves_and_deep_ones(tmp_path):
+def test_recursive_and_deep_lists(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"\x80\x02]q\x00h\x00a.")
     state = paddle.load(str(path))
