@@ -1,4 +1,4 @@
-"""`import paddle` brings what every program needs; other rooms come when they are first named, from any side."""
+"""`import paddle` loads the core modules; other packages are imported at their first use, in any order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# What a process has no need of until a room that needs it is named.
+# modules that `import paddle` must not load
 LATER = """
 paddle.amp paddle.distributed paddle.fluid paddle.framework paddle.io paddle.jit paddle.optimizer paddle.static
 paddle.utils paddle.vision importlib.resources inspect json logging multiprocessing numpy socket subprocess tempfile
@@ -15,19 +15,19 @@ paddle.utils paddle.vision importlib.resources inspect json logging multiprocess
 
 
 def run(program: str) -> str:
-    """What a fresh process that runs `program` prints."""
+    """The output of a new process that runs `program`."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_little_comes_with_the_package() -> None:
-    come = run("import sys; had = set(sys.modules); import paddle; print(*set(sys.modules) - had)").split()
-    assert not set(come) & set(LATER)
+def test_the_package_loads_only_core_modules() -> None:
+    loaded = run("import sys; had = set(sys.modules); import paddle; print(*set(sys.modules) - had)").split()
+    assert not set(loaded) & set(LATER)
 
 
 @pytest.mark.parametrize(
-    "program, said",
+    "program, output",
     [
         ("print(float(paddle.ones([1]).numpy()), type(paddle.ones([2]).numpy()).__name__)", "1.0 ndarray"),
         (
@@ -39,8 +39,8 @@ def test_little_comes_with_the_package() -> None:
         ("paddle.enable_static(); x = paddle.static.data('x', [None, 2]); print(x[:, :1].shape)", "(-1, 1)"),
     ],
 )
-def test_numpy_comes_with_the_first_array(program: str, said: str) -> None:
-    assert run(f"import paddle; {program}") == said
+def test_numpy_is_imported_for_the_first_array(program: str, output: str) -> None:
+    assert run(f"import paddle; {program}") == output
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ def test_numpy_comes_with_the_first_array(program: str, said: str) -> None:
         "import paddle; print(paddle.fluid.incubate.fleet.utils.fleet_util.FleetUtil)",
     ],
 )
-def test_a_room_is_named_first(program: str) -> None:
+def test_a_package_is_imported_at_its_first_use(program: str) -> None:
     assert run(program)
 
 
-@pytest.mark.parametrize("room", ["paddle.static", "paddle.io", "paddle.optimizer", "paddle.amp", "paddle.distributed"])
-def test_a_room_imported_first_speaks_of_missing_names(room: str) -> None:
-    said = run(f"import {room} as room\ntry: room.nobody\nexcept AttributeError as e: print(e)")
-    assert said.startswith(f"module {room!r} has no attribute 'nobody'; a name of Paddle 2.0.2 that is missing")
+@pytest.mark.parametrize("name", ["paddle.static", "paddle.io", "paddle.optimizer", "paddle.amp", "paddle.distributed"])
+def test_a_package_imported_first_reports_missing_names(name: str) -> None:
+    output = run(f"import {name} as m\ntry: m.unknown\nexcept AttributeError as e: print(e)")
+    assert output.startswith(f"module {name!r} has no attribute 'unknown'; a name of Paddle 2.0.2 that is missing")
 
 
-def test_no_name_at_all_is_missing_as_any_other() -> None:
+def test_the_empty_name_is_missing() -> None:
     assert run("import paddle; print(getattr(paddle, '', 'nothing'))") == "nothing"

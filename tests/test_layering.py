@@ -1,4 +1,4 @@
-"""Who may import whom: the rules of ARCHITECTURE.md, read from the sources."""
+"""Layering: the imports that ARCHITECTURE.md permits between crates, modules and packages, read from the sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rust_arrows import Arrows
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# crate -> crates of the engine that it may depend on; cargo itself refuses what a manifest does not name
+# crate -> crates of the engine that it may depend on; cargo refuses crates that a manifest does not name
 CRATES = {
     "kernels": set(),
     "net": set(),
@@ -33,41 +33,41 @@ GROUPS = sorted(p.parent.name for p in (ROOT / "rust" / "ops").glob("*/Cargo.tom
 
 PACKAGE = ROOT / "python" / "paddle"
 
-# The rooms of the Python package, from the ground up: a room may import the ones before it.
+# The top-level modules of the Python package, lowest first: a module may import those before it.
 PYTHON = """
     version check_import_scipy _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils
     dataset tensor regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
     distribution vision text onnx sysconfig fluid
 """.split()
 
-# Rooms within a package, in the same order; what is not named stands above them.
+# The layers within a package, lowest first; modules that are not listed are above them.
 WITHIN = {
     "nn": ["initializer", "functional", "layer"],
     "fluid": ["lr_decay", "layers", "dygraph"],
     "distributed": ["launch", "ps", "fleet"],
 }
 
-QUICK = "`import paddle` does without it"
+QUICK = "`import paddle` must not load it"
 
-# Imports inside functions (importer, what it imports), and why they stand there. A circle is no reason.
+# Permitted imports inside functions: (importer, imported module), and the reason. A cycle is not a reason.
 INSIDE = {
-    ("_basics.place", "paddle._cuda"): "is made at the first question about CUDA: " + QUICK,
-    ("_basics.numpy", "numpy"): "comes with the first array: " + QUICK,
+    ("_basics.place", "paddle._cuda"): "imported at the first use of CUDA: " + QUICK,
+    ("_basics.numpy", "numpy"): "imported for the first array: " + QUICK,
     ("_dispatch.dygraph", "inspect"): "only to decorate a function: " + QUICK,
-    ("_programs.operator", "linecache"): "only where a Program is built: " + QUICK,
+    ("_programs.operator", "linecache"): "only to build a Program: " + QUICK,
     ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
     ("utils.profiler", "cupy"): "an optional package",
     ("_cuda.machine", "cupy"): "an optional package",
     ("distributed.mpi", "mpi4py"): "an optional package",
-    ("distributed.nccl", "paddle._cuda"): "only where NCCL is asked for: " + QUICK,
-    ("distributed.nccl", "paddle._cuda.comm.rings"): "only where NCCL is asked for: " + QUICK,
+    ("distributed.nccl", "paddle._cuda"): "only to use NCCL: " + QUICK,
+    ("distributed.nccl", "paddle._cuda.comm.rings"): "only to use NCCL: " + QUICK,
     ("check_import_scipy", "scipy.io"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
-    ("nn.layer.loss", "logging"): "only for a word that few programs hear: " + QUICK,
+    ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
-    ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only where there is a driver",
+    ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only if there is a driver",
     ("distributed.spawn", "argparse"): "only to start processes: " + QUICK,
     ("distributed.spawn", "multiprocessing.connection"): "only to start processes: " + QUICK,
     ("distributed.spawn", "paddle.distributed.launch.cause"): "the launcher: " + QUICK,
@@ -100,7 +100,7 @@ def test_crates_depend_on_lower_ones(crate):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_groups_of_operators_know_no_other_group(group):
+def test_groups_of_operators_do_not_depend_on_each_other(group):
     allowed = {"core", "kernels", "ops-common"} | ({"comm", "net", "ps"} if group == "distributed" else set())
     assert dependencies(f"ops/{group}") <= allowed
 
@@ -124,8 +124,8 @@ def test_only_py_names_pyo3():
             assert "pyo3" not in path.read_text(), path
 
 
-def test_families_take_nothing_from_each_other():
-    """What families share is in rust/ops/common; a family of several files is a folder."""
+def test_families_do_not_use_each_other():
+    """Families share code in rust/ops/common only; a family of several files is a folder."""
     for group in GROUPS:
         own = {"fused": {"compose"}, "loss": {"elements", "label"}, "optim": {"update"}, "rnn": {"lod"}}
         own["detection"] = {"boxes", "real", "suppress"}
@@ -140,7 +140,7 @@ def test_families_take_nothing_from_each_other():
 
 
 def test_every_rust_file_is_a_module_of_its_crate():
-    """A file that no `mod` names is not compiled: it would be read as code, and be none."""
+    """A file that no `mod` names is not compiled: it would be dead code."""
     sources = [p for p in (ROOT / "rust").rglob("*.rs") if not {"tests", "benches", "examples", "fuzz"} & set(p.parts)]
     named = {name for p in sources for name in re.findall(r"\bmod (\w+);", p.read_text())}
     stems = {p: p.parent.name if p.stem == "mod" else p.stem for p in sources}
@@ -154,8 +154,8 @@ def rows(code: str, of: str) -> list[list[str]]:
     return [[row.strip() for row in table.split(",") if row.strip()] for table in tables]
 
 
-def test_tables_of_operators_name_nothing_twice():
-    """Two branches that each add a line leave it twice after a merge."""
+def test_tables_of_operators_have_no_duplicates():
+    """A merge of two branches that add the same line duplicates it."""
     tables = []
     for path in rust_files("ops"):
         code = path.read_text()
@@ -167,14 +167,14 @@ def test_tables_of_operators_name_nothing_twice():
 
 
 def test_operators_have_no_rust_tests():
-    """Their crates are built without tests (tests/ops runs them through the table), so one would never run."""
+    """These crates are built without tests (tests/ops runs the operators), so a Rust test would never run."""
     for path in (path for group in GROUPS for path in rust_files(f"ops/{group}")):
         assert "#[cfg(test)]" not in path.read_text(), path
 
 
 class Import(NamedTuple):
     importer: str
-    target: str  # a module of the package by its file where it is one
+    target: str  # the module's file, if the name is a module
     line: int
     inside: bool  # a function
 
@@ -190,7 +190,7 @@ def modules() -> dict[str, Path]:
 
 
 def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
-    """The imports below `node`, but those for type checkers only, and whether they stand inside a function."""
+    """The imports below `node`, without those for type checkers only, and whether they are inside a function."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, inside
@@ -241,47 +241,48 @@ def at(i: Import) -> str:
     return f"{modules()[i.importer].relative_to(ROOT)}:{i.line} imports {i.target}"
 
 
-def room(module: str) -> tuple[str, ...]:
+def below_package(module: str) -> tuple[str, ...]:
+    """The parts of a module's name below `paddle`."""
     return tuple(module.split(".")[1:])
 
 
-def test_rooms_import_only_lower_ones():
+def test_modules_import_only_lower_ones():
     wrong = []
     for i in imports():
-        of, to = room(i.importer), room(i.target)
+        of, to = below_package(i.importer), below_package(i.target)
         if not of or not i.target.startswith("paddle"):
-            continue  # the package itself is above all
+            continue  # the package itself is the top layer
         rank = PYTHON.index(of[0])
         if not to or PYTHON.index(to[0]) > rank:
             wrong.append(at(i))
         elif of[0] == to[0] and of[0] in WITHIN:
             within = WITHIN[of[0]]
             order = [within.index(p[1]) if len(p) > 1 and p[1] in within else len(within) for p in (of, to)]
-            # A package's __init__ and the files beside its rooms are used by the rooms, too, and never use them back.
+            # a package's __init__ and its unlisted files may not import its layers
             if order[0] < order[1] < len(within):
                 wrong.append(at(i))
     assert not wrong, wrong
 
 
-def test_nobody_asks_the_package_for_the_native_module():
-    """`import paddle._core as _core`: `from paddle import _core` asks the package, which stands above all."""
+def test_the_native_module_is_not_imported_from_the_package():
+    """`import paddle._core as _core`: `from paddle import _core` imports from the package, which is the top layer."""
     for path in modules().values():
         for node, _ in statements(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "paddle" and path != PACKAGE / "__init__.py":
                 assert "_core" not in [a.name for a in node.names], f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
-def test_every_room_is_named():
-    assert {room(name)[0] for name in modules() if room(name)} == set(PYTHON)
+def test_every_module_has_a_layer():
+    assert {below_package(name)[0] for name in modules() if below_package(name)} == set(PYTHON)
 
 
 def test_imports_inside_functions_have_a_reason():
     found = {(i.importer.removeprefix("paddle."), i.target): i for i in imports() if i.inside}
     assert not [at(i) for key, i in found.items() if key not in INSIDE]
-    assert not set(INSIDE) - set(found), "not there any more"
+    assert not set(INSIDE) - set(found), "these imports no longer exist"
 
 
-def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+def cycles(arrows: dict[str, set[str]]) -> list[list[str]]:
     """The strongly connected components of more than one file (Tarjan's algorithm)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -309,26 +310,26 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def test_circles_are_found():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+def test_cycles_are_found():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
 
 
-def test_no_circle_of_files():
+def test_no_cycle_of_files():
     arrows: dict[str, set[str]] = {name: set() for name in modules()}
     for i in imports():
         if i.target in arrows:
             arrows[i.importer].add(i.target)
-    assert not circles(arrows)
+    assert not cycles(arrows)
 
 
-def test_no_circle_of_rust_files():
+def test_no_cycle_of_rust_files():
     arrows = Arrows(ROOT / "rust").between_files()
     assert len(arrows) > 300 and sum(map(len, arrows.values())) > len(arrows)
-    assert not circles(arrows)
+    assert not cycles(arrows)
 
 
-def test_sets_of_element_types_stand_in_one_place():
-    """In `_basics/element_types.py`; a function that takes what its operator does reads the operator's row."""
+def test_sets_of_element_types_are_defined_once():
+    """In `_basics/element_types.py`; a function that accepts all types of its operator reads the operator's row."""
     from paddle._basics import element_types
 
     known = {frozenset(v) for k, v in vars(element_types).items() if k.isupper()}

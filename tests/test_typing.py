@@ -61,7 +61,7 @@ def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("mypy")
     script = tmp_path / "script.py"
     script.write_text(text)
-    # as for an installed package: its own errors are not reported
+    # as for an installed package: errors in it are not reported
     args = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(script)]
     env = {**os.environ, "MYPYPATH": str(PYTHON)}
     return subprocess.run([sys.executable, "-m", "mypy", *args], env=env, capture_output=True, text=True)

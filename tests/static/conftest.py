@@ -1,4 +1,4 @@
-"""Every test here starts in static mode, with Programs, names and a Scope of its own."""
+"""Fixtures: each test starts in static mode, with new Programs, names and a new Scope."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddle._programs.scope import scope_guard
 
 @pytest.fixture
 def static():
-    """The default Programs are new and empty, the global Scope too."""
+    """The module paddle.static, with new, empty default Programs and a new global Scope."""
     with (
         mode._dygraph_guard(None),
         unique_name.guard(),

@@ -1,4 +1,4 @@
-"""LoDTensorArrays as tensors, SelectedRows variables, names in place, feeds: what static mode makes of them."""
+"""LoDTensorArrays, SelectedRows variables, in-place functions and feeds in static mode."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_index_of_the_parts():
     assert joined.shape == (2, 4) and sizes.tolist() == [1, 3] and sizes.dtype == np.int32
 
 
-def test_a_lone_tensor_cannot_be_stacked():
+def test_a_single_tensor_cannot_be_stacked():
     with pytest.raises(TypeError):
         paddle.stack(paddle.rand([2]))
 
 
-def test_names_in_place_are_the_plain_ones():
+def test_in_place_functions_are_the_plain_ones():
     x = paddle.static.data("x", [2, 3], "float32")
     with pytest.warns(UserWarning):
         outs = [paddle.reshape_(x, [3, 2]), paddle.unsqueeze_(x, [0]), paddle.tanh_(x)]

@@ -38,7 +38,7 @@ def test_second_and_third_order(static, x):
     np.testing.assert_allclose(b, 6 * ARRAY, rtol=1e-6)
 
 
-def test_gradient_of_a_gradient_beside_others(static, x):
+def test_gradient_of_a_gradient_and_of_variables(static, x):
     y = x * x
     (dx,) = static.gradients(y, x)
     (dz,) = static.gradients(dx * dx + y * y, x)
@@ -54,9 +54,10 @@ def test_target_gradients(static, x):
         static.gradients([y, y], x, target_gradients=[start])
 
 
-def test_targets_that_others_are_made_of(static, x):
-    """What is given for a target, and what comes to it from other targets, add up: with ones or given gradients, in the
-    first call of a Program and in later ones."""
+def test_targets_that_other_targets_depend_on(static, x):
+    """A target's given gradient and its gradient from other targets are summed: with ones or given gradients, in the
+    first call for a Program and in later ones.
+    """
     g, h = layers.scale(x, 0.0, 2.0), layers.scale(x, 0.0, 3.0)
     z = x * x
     u = z * z
@@ -85,7 +86,7 @@ def test_targets_that_others_are_made_of(static, x):
 
 
 def test_one_of_the_inputs_of_a_sum(static, x):
-    """Operators whose gradients read nothing but gradients: all of them stay."""
+    """Operators whose gradient operators read only gradients are kept."""
     y = static.data("y", [None, 3])
     y.stop_gradient = False
     total = layers.sums([x, y, x])
@@ -112,7 +113,7 @@ def test_nothing_to_differentiate(static, x):
     assert static.gradients(x * 2.0, [other, x])[0] is None
 
 
-def test_append_backward_gives_parameters(static, x):
+def test_append_backward_returns_parameters(static, x):
     h = layers.fc(x, 2)
     loss = layers.mean(h)
     seen = []
@@ -146,7 +147,7 @@ def test_wrong_arguments(static, x):
 
 
 def test_penalty_of_a_gradient_without_parameters(static):
-    """As a gradient penalty has it: the first gradients leave the filter out, so it is given to none of the second."""
+    """In a gradient penalty the first gradients do not depend on the filter, so the second gradients do not get it."""
     x = static.data("x", [None, 1, 3, 3])
     x.stop_gradient = False
     attr = fluid.ParamAttr(name="filter", initializer=fluid.initializer.Constant(0.5))
@@ -174,18 +175,18 @@ def test_penalty_of_a_gradient_without_parameters(static):
 
 
 def test_no_second_gradient_is_an_error(static, x):
-    """It is no zero. (2.0.2 finds no maker of gradients for the operator.)"""
+    """A missing second gradient is an error, not zero. (2.0.2 finds no gradient maker for the operator.)"""
     y = layers.softsign(x)
     (dx,) = static.gradients(y, x)
     for loss in (layers.reduce_sum(dx * dx), dx, layers.reduce_sum(dx) + layers.reduce_sum(y)):
         with pytest.raises(RuntimeError, match="operator softsign_grad has no gradient operator"):
             static.gradients(loss, x)
-    # What does not depend on that gradient has its own.
+    # inputs that do not depend on that gradient have gradients
     (again,) = static.gradients(layers.reduce_sum(y * 2.0), x)
     np.testing.assert_allclose(run(static, again)[0], 2 / (1 + ARRAY) ** 2, rtol=1e-5)
 
 
-def test_a_loop_variable_that_nothing_behind_the_loop_reads(static, x):
+def test_a_loop_variable_that_is_not_read_after_the_loop(static, x):
     i = static.data("i", [1])
     i.stop_gradient = False
     _, out = layers.while_loop(lambda i, y: i < 3.0, lambda i, y: [i + 1.0, y * i], [i, layers.assign(x)])

@@ -84,7 +84,7 @@ def in_turn(static, x):
     return loop[1] + loop[2]
 
 
-# name: (what a loop makes of x, its derivative); a loop variable is written over, so its gradient passes every step
+# name: (the result of a loop on x, its derivative); the loop variable is overwritten, so its gradient passes every step
 LOOPS = {
     "times_outer": (lambda st, x: three(st, x * 1.0, lambda a: a * x), lambda x: 4 * x**3),
     "square": (lambda st, x: three(st, x * 1.0, lambda a: a * a), lambda x: 8 * x**7),
@@ -126,7 +126,7 @@ def test_gradient_of_cond_in_a_second_pass(static, run):
     assert [v.item() for v in run([first, second], a=[3.0])] == [6.0, 20.0]
 
 
-def test_cond_that_gives_nothing_assigns(static, run):
+def test_cond_without_results_assigns(static, run):
     a = static.data("a", [1])
     total = layers.fill_constant([1], "float32", 1.0)
     assert static.nn.cond(a < 5.0, lambda: layers.assign(a * 2.0, total) and None, None) is None

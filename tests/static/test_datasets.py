@@ -1,4 +1,4 @@
-"""Data sets of MultiSlot text: formats, damage, pipe commands, shuffles, descriptions."""
+"""Data sets of MultiSlot text: formats, damaged files, pipe commands, shuffles, descriptions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_slots_become_tensors(variables, write, kind, kept):
     np.testing.assert_array_equal(np.array(first["dense"]), np.float32([[0.5, 1], [1.5, -2]]))
     assert (first["dense"].lod(), first["label"].lod()) == ([], [])
     assert (np.array(first["label"]).tolist(), np.array(first["ids"]).dtype) == ([[0], [1]], np.int64)
-    # In memory the zeros of sparse slots stand for nothing.
+    # in memory, zeros of sparse slots are dropped
     assert np.array(last["ids"]).reshape(-1).tolist() == kept
     assert np.array(last["label"]).tolist() == [[0]]
 
@@ -126,7 +126,7 @@ def test_a_damaged_line_is_named(variables, write, kind, line, said):
         list(batches(made(kind, variables, [good, bad], thread_num=2)))
 
 
-def test_slots_that_nobody_uses_may_follow(variables, write):
+def test_unused_slots_may_follow(variables, write):
     dataset = made(InMemoryDataset, variables, [write([line + " 2 7 7 1 x" for line in LINES])])
     assert dataset.get_memory_data_size() == 3
 
@@ -164,7 +164,7 @@ def test_the_order_does_not_depend_on_threads(variables, write, threads):
 
 
 @pytest.mark.parametrize("kind", [InMemoryDataset, QueueDataset])
-def test_a_script_makes_the_lines(variables, write, tmp_path, kind):
+def test_a_pipe_command_writes_the_lines(variables, write, tmp_path, kind):
     script = tmp_path / "script.py"
     script.write_text(
         "import paddle.distributed.fleet as fleet\n"
@@ -181,7 +181,7 @@ def test_a_script_makes_the_lines(variables, write, tmp_path, kind):
     assert sorted(instances(dataset)) == [(1, 2), (2, 3), (4, 5), (5, 6), (10, 11)]
 
 
-def test_files_that_are_packed_or_far(variables, tmp_path, monkeypatch):
+def test_files_that_are_compressed_or_remote(variables, tmp_path, monkeypatch):
     with gzip.open(tmp_path / "a.gz", "wt") as file:
         file.write("\n".join(LINES))
     assert len(instances(made(InMemoryDataset, variables, [str(tmp_path / "a.gz")]))) == 3
@@ -190,7 +190,7 @@ def test_files_that_are_packed_or_far(variables, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "afs:a.txt").write_text("\n".join(LINES))
     assert len(instances(made(InMemoryDataset, variables, ["afs:a.txt"], download_cmd="cat"))) == 3
-    # The name of a file is never part of the command.
+    # the file's name is not part of the command line
     os.rename(far, tmp_path / 'a"; touch x; "$(touch y)')
     assert len(instances(made(QueueDataset, variables, ['a"; touch x; "$(touch y)'], pipe_command="head -9"))) == 3
     assert not (tmp_path / "x").exists() and not (tmp_path / "y").exists()
@@ -214,7 +214,7 @@ def test_a_pipe_command_that_fails_is_named(variables, write, kind, command, how
     error.match(how)
 
 
-def test_a_command_that_is_not_there_leaves_no_instances(variables, write, capfd):
+def test_a_missing_command_leaves_no_instances(variables, write, capfd):
     assert made(InMemoryDataset, variables, [write(LINES)], pipe_command="no_such_command_").get_memory_data_size() == 0
     assert "the pipe command `no_such_command_`" in capfd.readouterr().err
 
@@ -322,17 +322,17 @@ def test_merge_by_lineid(static, write, caplog):
 def test_slots_shuffle(variables, write):
     dataset = made(InMemoryDataset, variables, [write(numbered(200))], batch_size=200)
     dataset.slots_shuffle(["ids"])
-    assert instances(dataset)[0] == (1, 201)  # nothing without fea_eval
+    assert instances(dataset)[0] == (1, 201)  # no effect without fea_eval
     dataset.update_settings(fea_eval=True, candidate_size=50)
     before = instances(dataset)
     dataset.slots_shuffle(["ids"])
     (batch,) = batches(dataset)
     assert instances(dataset) != before and set(instances(dataset)) <= set(before)
     assert np.array(batch["dense"])[:, 0].tolist() == list(range(1, 201))
-    dataset.slots_shuffle(["label"])  # ids are back
+    dataset.slots_shuffle(["label"])  # the ids are restored
     assert instances(dataset) == before
-    with pytest.raises(ValueError, match="no slot 'nobody'"):
-        dataset.slots_shuffle(["nobody"])
+    with pytest.raises(ValueError, match="no slot 'unknown'"):
+        dataset.slots_shuffle(["unknown"])
     with pytest.raises(ValueError, match="only slots of integers"):
         dataset.slots_shuffle(["dense"])
 
@@ -407,7 +407,7 @@ def test_fluid_names(variables, write):
             shuffle()
 
 
-def test_boxps_says_what_it_lacks(variables, write):
+def test_boxps_names_what_it_needs(variables, write):
     dataset = fleet.BoxPSDataset()
     dataset.init(use_var=variables, batch_size=2)
     dataset.set_filelist([write(LINES)])
@@ -428,13 +428,13 @@ def test_loader_over_places(variables, write, drop_last, steps):
     loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(2), drop_last)
     for _ in range(3):
         found = list(loader())
-        # The last step of a reader that is done is left to the other, and left out where that is not enough.
+        # after the end of one reader the other one fills the last step; an incomplete step is dropped
         shapes = [[step["label"].shape() for step in both] for both in found]
         assert shapes == [[[4, 1], [4, 1]], [[4, 1], [2, 1]]][:steps]
 
 
 def test_a_message_without_its_schema():
-    """One that copy or pickle has just made: its attributes are asked for before it has any."""
+    """copy and pickle create a message without __init__, and look attributes up on it."""
     message = Message.__new__(Message)
     for name in ("schema", "_values", "batch_size", "__setstate__"):
         assert not hasattr(message, name)
@@ -448,7 +448,7 @@ def test_integers_in_memory_are_counted(variables, write):
 
     before, dataset = count(), made(InMemoryDataset, variables, [write(LINES)])
     for _ in range(2):
-        assert count() == before + 5 + 3  # an id of 0 is none, a label of 0 is one
+        assert count() == before + 5 + 3  # an id of 0 is dropped, a label of 0 is kept
         dataset.load_into_memory()
     dataset.release_memory()
     assert count() == before

@@ -1,4 +1,4 @@
-"""ProgramDesc and its parts, as the Python layers use them through ``paddle._core``."""
+"""ProgramDesc, BlockDesc, OpDesc and VarDesc of ``paddle._core``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def program() -> core.ProgramDesc:
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.program")))
-def test_a_file_of_real_paddle_comes_out_as_it_went_in(name: str) -> None:
+def test_a_file_of_paddle_round_trips(name: str) -> None:
     data = (DATA / name).read_bytes()
     program = core.ProgramDesc(data)
     assert program.serialize_to_string() == data
@@ -48,7 +48,7 @@ def test_damaged_bytes_raise(program: core.ProgramDesc) -> None:
         core.ProgramDesc(3)
 
 
-def test_a_copy_is_apart(program: core.ProgramDesc) -> None:
+def test_a_copy_is_independent(program: core.ProgramDesc) -> None:
     program.block(0).var(b"x").set_shape([2, 3])
     other = core.ProgramDesc(program)
     other.block(0).var("x").set_shape([4])
@@ -348,7 +348,7 @@ def test_prune_backward(program: core.ProgramDesc) -> None:
     assert root.op_size() == 6
 
 
-def test_pruning_ends_on_blocks_in_a_circle(program: core.ProgramDesc) -> None:
+def test_pruning_ends_on_cyclic_blocks(program: core.ProgramDesc) -> None:
     root = program.block(0)
     a = program.append_block(root)
     for _ in range(2):

@@ -66,7 +66,7 @@ def test_lod_cannot_be_an_array(static, exe):
     assert out.recursive_sequence_lengths() == [[2, 3]]
 
 
-def test_a_program_that_grows_is_run_anew(static, exe):
+def test_a_program_that_grows_is_prepared_again(static, exe):
     x = static.data("x", [None, 3])
     y = x + 1.0
     exe.run(feed={"x": ONES}, fetch_list=[y])
@@ -93,7 +93,7 @@ def test_prune(static, exe):
         exe.run(feed={"x": ONES}, fetch_list=[z], use_prune=True)
 
 
-def test_scopes_are_apart(static, exe):
+def test_scopes_are_independent(static, exe):
     var = layers.create_global_var([1], 3.0, "float32", persistable=True)
     scopes = [static.Scope(), static.Scope()]
     for scope in scopes:
@@ -176,7 +176,7 @@ def test_runs_are_prepared_once(static, exe, monkeypatch):
 
 
 def test_a_missing_value_is_recognised_by_the_kind_of_the_error(static, exe, monkeypatch):
-    """An error of another kind keeps its message, whatever words are in it."""
+    """The kind decides, not the text: an error of another kind keeps its message."""
     y = layers.scale(static.data("x", [None, 3]), 2.0)
     with pytest.raises(fluid.core.EnforceNotMet, match="no data was fed for x") as caught:
         exe.run(fetch_list=[y])

@@ -1,4 +1,4 @@
-"""The parts of Executor.run that pages name, and ParallelExecutor's members."""
+"""The documented parts of Executor.run, and the members of ParallelExecutor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def weights():
     return np.array(fluid.global_scope().find_var("fc.w_0").get_tensor())
 
 
-def test_the_ways_of_a_run():
+def test_private_methods_of_run():
     exe, main, test, loss, updates = network()
     scope, names = fluid.global_scope(), ("feed", "fetch")
     want = exe.run(test, feed={"x": X}, fetch_list=[loss.name])
@@ -97,7 +97,7 @@ class TestParallelExecutor:
 
     def test_feeds(self):
         train, test, loss = self.executors()
-        # Three samples over two places, two and one; a list has each place's own.
+        # three samples over two places: two and one; a list has a feed for each place
         assert sizes(train, {"x": X[:3]}) == [2, 1]
         assert sizes(train, [{"x": X}, {"x": X[:5]}]) == [6, 5]
         tensors = train.run([loss], feed={"x": X}, return_numpy=False)
@@ -141,6 +141,6 @@ class TestParallelExecutor:
 
 
 def sizes(exe, feed):
-    """How many samples each place gets."""
+    """The number of samples of each place."""
     parts = exe._exe.run(exe._compiled_program, feed=feed, fetch_list=["fc.tmp_0"], return_merged=False)
     return [len(part) for part in parts[0]]

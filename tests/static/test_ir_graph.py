@@ -1,4 +1,4 @@
-"""fluid.framework.IrGraph over fluid.core.Graph: a Program as nodes, and back."""
+"""fluid.framework.IrGraph over fluid.core.Graph: conversion of a Program to nodes, and back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def losses(startup, program, loss):
         return [float(exe.run(program, feed=FEED, fetch_list=[loss.name])[0].reshape(())) for _ in range(4)]
 
 
-def test_a_program_comes_back_as_it_was():
+def test_a_program_round_trips():
     main, startup, loss = trained()
     before = main.desc.serialize_to_string()
     graph = IrGraph(core.Graph(main.desc))
@@ -82,14 +82,14 @@ def test_nodes():
     x = graph._find_node_by_name(op.inputs, "x")
     assert isinstance(x, IrVarNode) and (x.shape(), x.persistable()) == ([-1, 4], False)
     assert (x.type(), x.dtype()) == (core.VarDesc.VarType.LOD_TENSOR, core.VarDesc.VarType.FP32)
-    # two faces of one node are two keys, the node itself is one
+    # two wrappers of one node are two keys, the node itself is one
     assert len({IrNode(x.node), IrNode(x.node)}) == 2 and len({x.node, x.node}) == 1
     assert {p.name() for p in graph.all_persistable_nodes()} >= {"fc_0.w_0", "fc_0.b_0", "learning_rate_0"}
     needs = {op.id(): {n.id() for n in before} for op, before in graph.build_adjacency_list().items()}
     assert needs[op.id()] == set() and len(needs) == len(graph.all_op_nodes())
 
 
-def test_what_is_written_again_waits_for_readers():
+def test_a_second_write_waits_for_readers():
     program = fluid.Program()
     with fluid.program_guard(program, fluid.Program()):
         x = fluid.data("x", [1])
@@ -108,7 +108,7 @@ def test_what_is_written_again_waits_for_readers():
     np.testing.assert_array_equal(got, [[2], [6]])
 
 
-def test_an_operator_is_put_in_between():
+def test_an_operator_is_inserted():
     program = fluid.Program()
     with fluid.program_guard(program, fluid.Program()):
         x = fluid.data("x", [2])
@@ -140,7 +140,7 @@ def test_an_operator_is_put_in_between():
         graph.link_to(op, new)
 
 
-def test_sub_blocks_stay():
+def test_sub_blocks_are_kept():
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         i, n = (fluid.layers.fill_constant([1], "int64", v) for v in (0, 5))
@@ -156,7 +156,7 @@ def test_sub_blocks_stay():
     assert fluid.Executor().run(program, fetch_list=[total.name])[0] == 10
 
 
-def test_circles_and_parts():
+def test_cycles_and_components():
     program = fluid.Program()
     with fluid.program_guard(program, fluid.Program()):
         for name in "ab":
@@ -202,7 +202,7 @@ def test_persistable_nodes_are_saved(tmp_path):
 def test_drawing(tmp_path, monkeypatch, capsys):
     main, _, _ = trained()
     graph = IrGraph(core.Graph(main.desc))
-    # a `dot` that writes its arguments down, one a line
+    # a `dot` that writes its arguments to a file, one a line
     dot = tmp_path / "bin" / "dot"
     dot.parent.mkdir()
     dot.write_text('#!/bin/sh\nfor a in "$@"; do echo "$a"; done > "$4"\n')

@@ -1,4 +1,4 @@
-"""fluid.contrib's functions for models whose table lay on parameter servers; a saved model, tried."""
+"""fluid.contrib's functions for models with a table on parameter servers, and for a trial run of a saved model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def transpiled(server=0):
         ids = fluid.data("ids", [None, 1], "int64")
         out = fluid.layers.embedding(ids, [10, 2], is_sparse=True, param_attr="table")
         main.global_block().ops[-1]._set_attr("is_distributed", True)
-        # large enough to be cut into slices
+        # large enough to be split into slices
         loss = fluid.layers.mean(fluid.layers.fc(out, 9000))
         fluid.optimizer.SGD(0.1).minimize(loss)
     transpiler = fluid.DistributeTranspiler()
@@ -66,7 +66,7 @@ def test_a_trainer_looks_its_table_up():
     np.testing.assert_array_equal(got.reshape(2, 2), [[2, 2.5], [7, 7.5]])
 
 
-def test_parts_become_one_table(tmp_path):
+def test_parts_are_merged_into_one_table(tmp_path):
     exe, scope = fluid.Executor(PLACE), fluid.global_scope()
     program = fluid.Program()
     block = program.global_block()
@@ -85,7 +85,7 @@ def test_parts_become_one_table(tmp_path):
         saves.global_block().append_op(type="save", inputs={"X": [var]}, attrs={"file_path": str(path)})
     exe.run(saves)
     (tmp_path / "__model__").write_bytes(program.desc.serialize_to_string())
-    for given in (program, None):  # the second time beside the table that the first one wrote
+    for given in (program, None):  # the second time the first one's table exists
         with fluid.scope_guard(fluid.Scope()):
             loaded = load_persistables_for_inference(str(tmp_path), exe, given, "table")
             assert isinstance(loaded, fluid.Program)
@@ -99,7 +99,7 @@ def test_parts_become_one_table(tmp_path):
 
 
 @pytest.mark.parametrize("server", [0, 1])
-def test_a_server_goes_on(server, tmp_path):
+def test_a_server_continues(server, tmp_path):
     transpiler, _, endpoint = transpiled(server)
     exe = fluid.Executor(PLACE)
     program = transpiler.get_pserver_program(endpoint)
@@ -130,7 +130,7 @@ def test_a_server_goes_on(server, tmp_path):
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_a_saved_model_is_tried(text, tmp_path):
+def test_a_trial_run_of_a_saved_model(text, tmp_path):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         out = fluid.layers.fc(fluid.data("x", [None, 3]), 2, act="relu")

@@ -43,7 +43,7 @@ def batches(n=6, size=16):
 
 
 def train(net, optimizer, data, n, strategy=None):
-    """The mean losses and the parameters after training over `n` places (0: the Program as it is)."""
+    """The mean losses and the parameters after training over `n` places (0: the plain Program)."""
     with fluid.scope_guard(fluid.Scope()):
         main, startup, fetched = build(net, optimizer)
         exe = fluid.Executor(fluid.CPUPlace())
@@ -67,7 +67,7 @@ def same(a, b, tolerance=2e-6):
 
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("optimizer", [lambda: fluid.optimizer.SGD(0.1), lambda: fluid.optimizer.Momentum(0.1, 0.9)])
-def test_trains_as_one_place_does(n, optimizer):
+def test_trains_like_one_place(n, optimizer):
     same(train(dense, optimizer, batches(), n), train(dense, optimizer, batches(), 0))
 
 
@@ -106,14 +106,14 @@ def test_batch_norm_over_the_samples_of_all_places(n):
     strategy.sync_batch_norm = True
     how = normalised, lambda: fluid.optimizer.Momentum(0.1, 0.9), batches(size=12)
     found, want = train(*how, n, strategy), train(*how, 0)
-    # The mean of the places' losses is that of all samples, as all have the same number.
+    # all places have the same number of samples: the mean of their losses is that of all samples
     same(found, want, 2e-5)
     apart = train(*how, n)
     assert not np.allclose(apart[0], want[0], rtol=1e-3)
 
 
-def test_what_works_on_the_sum_runs_once():
-    """As an all-reduce of the summed gradient over other processes does: twice would be wrong."""
+def test_operators_on_the_sum_run_once():
+    """An all-reduce of the summed gradient over processes must not run once for each place."""
 
     def net(n):
         with fluid.scope_guard(fluid.Scope()):
@@ -197,7 +197,7 @@ def test_a_branch_and_its_gradient():
     same(train(net, sgd, batches(), 2), train(net, sgd, batches(), 0))
 
 
-def test_running_averages_are_each_places_own():
+def test_each_place_has_running_averages():
     def net():
         x = fluid.data("x", [None, 3])
         out = fluid.layers.batch_norm(x, momentum=0.5, moving_mean_name="mean", moving_variance_name="variance")
@@ -217,7 +217,7 @@ def test_running_averages_are_each_places_own():
 
 
 def test_places_that_reduce_count_together():
-    """Here 1.8.5's CPU places write to one table, too."""
+    """The CPU places of 1.8.5 also write to one table."""
     p, y = fluid.data("p", [None, 2]), fluid.data("y", [None, 1], "int64")
     loss = fluid.layers.mean(fluid.layers.fc(p, 1))
     *_, tables = fluid.layers.auc(p, y)
@@ -235,7 +235,7 @@ def test_places_that_reduce_count_together():
     assert counts.sum() == 12
 
 
-def test_what_is_fetched_and_fed():
+def test_feeds_and_fetches():
     main, startup, (loss, p) = build(dense, lambda: fluid.optimizer.SGD(0.1))
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(startup)
@@ -305,7 +305,7 @@ def test_the_rate_of_a_scheduler_reaches_the_update():
         scheduler.step()
 
 
-def test_a_program_that_reads_by_itself():
+def test_a_program_with_a_reader():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         x = fluid.data("x", [None, 2])
@@ -328,7 +328,7 @@ def test_a_program_that_reads_by_itself():
 
 
 @pytest.mark.parametrize("drop_last", [True, False])
-def test_inference_reads_what_is_left_unless_it_is_dropped(drop_last):
+def test_inference_reads_an_incomplete_round_unless_dropped(drop_last):
     main = fluid.Program()
     with fluid.program_guard(main):
         x = fluid.data("x", [None, 2])
@@ -346,7 +346,7 @@ def test_inference_reads_what_is_left_unless_it_is_dropped(drop_last):
 
 
 @pytest.mark.parametrize("rows, message", [(4, None), (3, "received fed shape"), (6, "received fed shape")])
-def test_a_declared_number_of_rows_is_each_places(rows, message):
+def test_a_declared_number_of_rows_is_per_place(rows, message):
     main = fluid.Program()
     with fluid.program_guard(main):
         y = fluid.data("x", [2, 3]) * 2.0
@@ -395,7 +395,7 @@ def test_what_no_operator_reads_may_be_fed_and_fetched():
     np.testing.assert_array_equal(got[1], feed["z"])
 
 
-def test_sequences_are_dealt_out_whole():
+def test_sequences_are_not_split():
     lod = [[0, 2, 3, 5], [0, 1, 3, 4, 4, 7]]
     tensor = fluid.create_lod_tensor(np.arange(14, dtype="float32").reshape(7, 2), [[2, 1, 2], [1, 2, 1, 0, 3]], None)
     assert tensor.lod() == lod
@@ -418,7 +418,7 @@ def merging(repeats):
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_several_copies_at_a_place_make_one_update(n):
-    """Copies that are fed the same are as one."""
+    """Copies with the same feed compute the same as one."""
     optimizer = lambda: fluid.optimizer.Momentum(0.1, 0.9)  # noqa: E731
     want = train(dense, optimizer, batches(), 0)
     found = train(dense, optimizer, batches(), n, merging(3))
@@ -428,7 +428,7 @@ def test_several_copies_at_a_place_make_one_update(n):
 
 
 def test_copies_read_a_batch_each():
-    """Two batches of a reader make the update of both together."""
+    """Two batches of a reader make one update with the gradient of both."""
 
     def net():
         x, y = fluid.data("x", [None, 8]), fluid.data("y", [None, 1], dtype="int64")
@@ -455,7 +455,7 @@ def test_copies_read_a_batch_each():
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
 
 
-def test_passes_that_are_added():
+def test_added_passes():
     builder = fluid.BuildStrategy()._finalize_strategy_and_create_passes()
     first = builder.append_pass("multi_batch_merge_pass")
     assert first.type() == "multi_batch_merge_pass" and builder.all_passes() == [first] and builder.repeats() == 1

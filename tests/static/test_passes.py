@@ -28,7 +28,7 @@ def held(tensor):
 
 
 def outcome(static, passes, fetch, feeds, seed=7):
-    """What is fetched in each run and every persistable afterwards, as bytes."""
+    """The fetched values of each run, and the persistable variables after it, as bytes."""
     _core.plan_passes(passes)
     main, startup = static.default_main_program(), static.default_startup_program()
     scope = static.Scope()
@@ -119,7 +119,7 @@ def test_cond_with_gradient(static):
     same_everywhere(static, [y, grad], [{"x": np.full(4, v, "float32")} for v in (1.5, -0.5)])
 
 
-def test_lod_goes_along(static):
+def test_lod_is_propagated(static):
     x = static.data("x", [None, 3], lod_level=1)
     y = layers.relu(layers.scale(x, 2.0) + layers.tanh(x))
     feed = {"x": fluid.create_lod_tensor(np.arange(15, dtype="float32").reshape(5, 3) - 7, [[2, 3]], fluid.CPUPlace())}
@@ -127,8 +127,8 @@ def test_lod_goes_along(static):
     assert found[0][0] == [[0, 2, 5]]
 
 
-def test_names_written_again_and_again(static):
-    """Operators that write a name which they or others read: x = f(x), and a value read between two writes."""
+def test_names_written_repeatedly(static):
+    """Operators that write a name which they or other operators read: x = f(x), and a value read between two writes."""
     block = static.default_main_program().global_block()
     x, y = static.data("x", [64, 8]), block.create_var(name="y", shape=[64, 8], dtype="float32")
     z, w = (block.create_var(name=n, shape=[64, 8], dtype="float32") for n in "zw")
@@ -162,7 +162,7 @@ def test_in_place_operators_and_kept_values(static):
     assert dict(found)["counter"] == np.array([3.0], "float32").tobytes()
 
 
-def test_data_that_is_fed_stays(static):
+def test_fed_data_is_not_changed(static):
     x = static.data("x", [128, 128])
     y = layers.exp(layers.relu(x) * -0.5)
     tensor = fluid.LoDTensor()
@@ -178,7 +178,7 @@ def test_data_that_is_fed_stays(static):
         np.testing.assert_array_equal(out, again)
 
 
-def test_shapes_that_do_not_fit_take_the_plain_way(static):
+def test_shapes_that_do_not_match_are_not_fused(static):
     x, y = static.data("x", [None, None]), static.data("y", [None, None])
     out = layers.tanh(layers.relu(x) + layers.exp(y)) * 0.5
     for a, b in (((3, 4), (3, 4)), ((3, 4), (1, 4)), ((3, 1), (3, 4)), ((2, 1), (1, 5)), ((0, 4), (0, 4))):
@@ -201,7 +201,7 @@ BINARY = ["elementwise_add", "elementwise_sub", "elementwise_mul", "elementwise_
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(static, seed):
-    """Elementwise operators with shared operands, names used again, operands that repeat, fetches in the middle."""
+    """Elementwise operators with shared operands, reused names, repeated operands, fetched intermediate results."""
     r = np.random.default_rng(seed)
     block = static.default_main_program().global_block()
     shape = [int(r.integers(1, 5)), int(r.integers(1, 40)), int(r.integers(1, 60))]
@@ -253,25 +253,25 @@ def test_random_programs_with_gradients(static, seed):
     same_everywhere(static, [values[-1], *grads], batches(2, x=(16, 24), b=(24,)), ["fuse,always", "all", "all,always"])
 
 
-# what the passes do
+# effects of the passes
 
 
-def test_what_nobody_sees_is_left_out(static):
+def test_dead_code_is_eliminated(static):
     x, w = static.data("x", [None, 8]), static.data("w", [8])
-    layers.softmax(layers.tanh(x + w))  # nobody fetches this
+    layers.softmax(layers.tanh(x + w))  # not fetched
     y = layers.relu(x)
     found = plan(static, [y], ["x", "w"])
     assert found["tasks"] == [["relu"]] and sorted(found["dropped"]) == ["elementwise_add", "softmax", "tanh"]
     assert plan(static, [y], ["x", "w"], "none")["dropped"] == []
 
 
-def test_what_may_fail_or_is_seen_is_not_left_out(static):
+def test_operators_that_may_fail_or_are_observed_are_kept(static):
     x, z = static.data("x", [None, 8]), static.data("z", [None, 8])
     ids = static.data("ids", [None, 1], "int64")
     kept = layers.create_global_var([1], 0.0, "float32", persistable=True)
-    layers.relu(x + z)  # two batches may differ
+    layers.relu(x + z)  # batch sizes may differ
     static.nn.embedding(ids, [4, 2])  # ids may be out of range
-    layers.dropout(x, 0.5)  # moves the random generator
+    layers.dropout(x, 0.5)  # advances the random generator
     layers.assign(layers.mean(x), kept)
     layers.Print(layers.tanh(x))
     y = layers.exp(x)
@@ -287,7 +287,7 @@ def test_what_may_fail_or_is_seen_is_not_left_out(static):
             exe.run(feed=good | bad, fetch_list=[y])
 
 
-def test_an_operand_that_is_not_there_is_still_an_error(static):
+def test_a_missing_operand_is_still_an_error(static):
     x = static.data("x", [None, 4])
     static.nn.fc(x, 3)
     y = layers.relu(x)
@@ -346,7 +346,7 @@ def test_in_place_and_fusion_need_less_memory(static):
     assert peak(static, "fuse,inplace", [y], feed) <= plain - size
 
 
-def test_shapes_alone_are_kept_for_gradients(static):
+def test_only_shapes_are_kept_for_gradients(static):
     x, b = static.data("x", [256, 1024]), static.data("b", [1024])
     x.stop_gradient = b.stop_gradient = False
     y = layers.elementwise_add(layers.elementwise_add(x, b), b)
@@ -372,7 +372,7 @@ def test_edges(static):
     assert chain["after"] or chain["dropped"]
 
 
-def test_a_chain_takes_the_plain_path(static):
+def test_a_chain_is_not_scheduled(static):
     y = static.data("x", [4])
     for _ in range(5):
         y = layers.softmax(y)

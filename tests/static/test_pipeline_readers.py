@@ -1,4 +1,4 @@
-"""A section of a pipeline whose batches come from a reader: each micro-batch is one of the reader's."""
+"""A section of a pipeline with a reader: each micro-batch is a batch of the reader."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_each_part_is_a_batch_of_the_reader():
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         x, y = fluid.data("x", [None, 3]), fluid.data("y", [None, 1])
         loss = loss_of(x, y)
-        # The sections' gradients add up.
+        # the gradients of the micro-batches are summed
         fluid.optimizer.SGD(0.1).minimize(loss)
         exe.run(fluid.default_startup_program())
         want = []

@@ -1,4 +1,4 @@
-"""Programs as Python objects: building, copying, cutting, printing."""
+"""Program, Block, Operator, Variable: building, cloning, pruning, printing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def types(program):
     return [op.type for op in program.global_block().ops]
 
 
-def test_text_names_everything(static):
+def test_text_has_all_parts(static):
     build()
     text = str(static.default_main_program())
     for part in (
@@ -35,7 +35,7 @@ def test_text_names_everything(static):
     assert "stop_gradient: True" in static.default_main_program().to_string(True, with_details=True)
 
 
-def test_bytes_come_back(static):
+def test_bytes_round_trip(static):
     build()
     program = static.default_main_program()
     again = static.Program.parse_from_string(program.desc.serialize_to_string())
@@ -115,13 +115,13 @@ def test_roles_of_operators(static):
     assert layers.relu(x).op.attr("op_role") == 0
 
 
-def test_operator_says_where_it_was_made(static):
+def test_operators_have_a_callstack(static):
     out = layers.relu(layers.data("x", [2]))
     lines = out.op.attr("op_callstack")
     assert any("test_program.py" in line for line in lines)
 
 
-def test_wrong_operators_leave_nothing_behind(static):
+def test_invalid_operators_are_removed(static):
     block = static.default_main_program().global_block()
     x = layers.data("x", [2])
     for error, kwargs in (
@@ -175,5 +175,5 @@ def test_index_out_of_range(static):
         x[::0]
 
 
-def test_default_mode_is_back(static):
+def test_default_mode_is_restored(static):
     assert not paddle.in_dynamic_mode()

@@ -1,4 +1,4 @@
-"""Programs in files of fleet 1.x: bytes, text, lists, pictures."""
+"""Files of Programs in fleet 1.x: bytes, text, lists, pictures."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def net():
     return main, startup, out
 
 
-def test_there_and_back(net, tmp_path):
+def test_round_trip(net, tmp_path):
     main, startup, _ = net
     main = fluid.Program.parse_from_string(main.desc.serialize_to_string())
     for program in (main, startup):
         for text in (True, False):
             utils.save_program(program, str(tmp_path / "p"), text)
             again = utils.load_program(str(tmp_path / "p"), text)
-            # Text leaves out what has its default; the bytes may name it.
+            # text omits fields with default values; bytes may have them
             assert again.to_string(True) == program.to_string(True)
     assert utils.program_type_trans(str(tmp_path), "p", False) == "p.pbtxt"
     assert utils.program_type_trans(str(tmp_path), "p.pbtxt", True) == "p.pbtxt.bin"
     assert utils.load_program(str(tmp_path / "p.pbtxt.bin")).to_string(True) == startup.to_string(True)
 
 
-def test_other_ways_to_write_it(tmp_path):
+def test_other_text_forms(tmp_path):
     file = tmp_path / "p"
     file.write_text(
         "# a comment\nblocks: < idx: 0, parent_idx: -1; vars { name: 'a' \"b\" type { type: LOD_TENSOR "
@@ -65,7 +65,7 @@ def test_other_ways_to_write_it(tmp_path):
         ("blocks { ops { attrs { f: { } } } }", "f is no message"),
     ],
 )
-def test_what_is_no_program(tmp_path, text, says):
+def test_invalid_programs(tmp_path, text, says):
     (tmp_path / "p").write_text(text)
     with pytest.raises(ValueError, match=says):
         utils.load_program(str(tmp_path / "p"), True)

@@ -1,4 +1,4 @@
-"""What Programs are asked for before recomputation, and for feed and fetch operators."""
+"""ProgramStats, seeds of dropouts, and tests for feed and fetch operators."""
 
 from __future__ import annotations
 

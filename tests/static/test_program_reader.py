@@ -1,4 +1,4 @@
-"""Programs that read their batches by themselves: DataLoader.from_generator(iterable=False), PyReader, py_reader."""
+"""Readers in Programs: DataLoader.from_generator(iterable=False), PyReader, py_reader."""
 
 import threading
 
@@ -39,7 +39,7 @@ SOURCES = {
 
 
 def model(**options):
-    """(Program, loader, what to fetch): sums of a batch's two fields."""
+    """(Program, loader, fetch list): sums of a batch's two fields."""
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.data("x", [-1, 2], "float32")
@@ -71,7 +71,7 @@ def test_loader(static, exe, source, buffered):
         loader.start()
         assert read_all(exe, program, fetch) == WANTED
         loader.reset()
-    # reset() in the middle of a pass: the next one begins anew.
+    # reset() in the middle of a pass: the next pass starts at the first batch
     loader.start()
     exe.run(main, fetch_list=fetch)
     loader.reset()
@@ -154,7 +154,7 @@ def tensors(*arrays):
 
 @pytest.mark.parametrize("buffered", [False, True])
 def test_queue_by_hand(static, exe, buffered):
-    """A user's thread that pushes into the queue of a py_reader, while Executor.run waits for it."""
+    """A user's thread pushes batches into the queue of a py_reader while Executor.run waits."""
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         reader = layers.py_reader(1, [[-1, 2], [-1, 1]], ["float32", "int64"], use_double_buffer=buffered)
@@ -180,7 +180,7 @@ def test_queue_by_hand(static, exe, buffered):
 
 
 def test_same_names(static, exe):
-    """Two Programs whose readers have the same name each read their own."""
+    """Two Programs whose readers have the same name each read from their own source."""
     made = []
     for factor in (1, 2):
         with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -196,7 +196,7 @@ def test_same_names(static, exe):
 
 
 def test_attributes_changed_between_batches(static, exe):
-    """The clone without readers follows the Program."""
+    """The clone without readers is made again when the Program changes."""
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [-1, 2], "float32")

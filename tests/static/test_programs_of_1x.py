@@ -1,4 +1,4 @@
-"""What a Program of 1.x has beside its operators' values: their order and text, the older layers in it."""
+"""Programs of 1.x: order and text of operators, and layers that 2.0 has removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def programs():
-    """A main and a startup Program of its own."""
+    """A new main and a new startup Program."""
     paddle.enable_static()
     with (
         fluid.program_guard(fluid.Program(), fluid.Program()),
@@ -28,7 +28,7 @@ def run(feed, fetch):
     return [np.array(value) for value in executor.run(feed=feed, fetch_list=fetch, return_numpy=False)]
 
 
-def test_initial_values_stand_at_the_head(programs):
+def test_initial_values_are_set_first(programs):
     x = fluid.data("x", [None, 2])
     fluid.layers.fc(fluid.layers.fc(x, 3), 4)
     names = [op.output("Out")[0] for op in programs[1].global_block().ops]
@@ -52,7 +52,7 @@ def test_text_of_a_gradient_block(programs):
     assert again.block(2).forward_block_idx == 1
 
 
-def test_text_has_what_was_set_and_names_what_is_missing(programs):
+def test_text_has_set_fields_and_errors_name_missing_ones(programs):
     block = programs[0].global_block()
     block.create_var(name="a")
     block.create_var(name="b", dtype="float32", lod_level=0)

@@ -1,4 +1,4 @@
-"""append_backward with checkpoints: the same numbers with less memory."""
+"""append_backward with checkpoints: the same results with less memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def programs():
 
 
 def deep(x, layers: int, width: int, extras: bool):
-    """A chain of layers; returns (what may be kept, the end)."""
+    """A chain of layers; returns (candidates for checkpoints, the output)."""
     kept = []
     for i in range(layers):
         y = static.nn.fc(x, width, activation="tanh")
@@ -63,20 +63,20 @@ def train(points: bool, steps: int = 4, layers: int = 9, width: int = 16, rows: 
     return losses, state, peak, [op.type for op in main.global_block().ops]
 
 
-def test_numbers_are_equal_to_the_last_bit():
+def test_results_are_bitwise_equal():
     plain, state, _, types = train(False)
     again, state2, _, types2 = train(True)
     assert plain == again and plain[0] != plain[-1]
     assert state.keys() == state2.keys()
-    for name, value in state.items():  # running means of batch_norm among them
+    for name, value in state.items():  # including running statistics of batch_norm
         np.testing.assert_array_equal(value, state2[name], err_msg=name)
     assert types2.count("tanh") > types.count("tanh")
-    # a dropout is run again, too, with the number that an operator before it gave
+    # a dropout runs again with the seed of the operator before it
     assert types2.count("seed") == types.count("dropout") > types.count("seed") == 0
     assert types2.count("dropout") > types.count("dropout")
 
 
-def test_memory_falls():
+def test_memory_decreases():
     kinds = {"layers": 24, "width": 64, "rows": 4096, "extras": False, "steps": 2}
     plain = train(False, **kinds)
     again = train(True, **kinds)
@@ -84,7 +84,7 @@ def test_memory_falls():
     assert again[2] < 0.6 * plain[2], (again[2], plain[2])
 
 
-def test_names_one_point_and_points_that_are_no_results():
+def test_names_one_checkpoint_and_inputs_as_checkpoints():
     x = static.data("x", [None, 4])
     a = static.nn.fc(x, 4, activation="relu")
     b = static.nn.fc(a, 4, activation="relu")

@@ -1,4 +1,4 @@
-"""Threads that run Programs over one scope: a variable holds a value at any time, and changes where it lies."""
+"""Threads that run Programs over one scope: each variable has a value at any time, and is updated in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("static")
 
 
 def in_threads(count, work, seconds):
-    """Runs work(i) again and again in each of so many threads."""
+    """Runs work(i) repeatedly, in several threads."""
     errors, end = [], time.monotonic() + seconds
 
     def loop(i):
@@ -148,16 +148,16 @@ print("done")
 
 
 @pytest.mark.parametrize(("megabytes", "seconds"), [(128, 2), pytest.param(1024, 10, marks=pytest.mark.slow)])
-def test_a_table_stays_one(megabytes, seconds):
-    """Two threads train rows of a table, two read it, in a process that has no room for a second one."""
+def test_a_table_is_not_copied(megabytes, seconds):
+    """Two threads train rows of a table and two read it, in a process without memory for a copy."""
     text = TABLE.replace("ROWS", str(megabytes << 12)).replace("SECONDS", str(seconds))
     env = {**os.environ, "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, env=env)
     assert done.returncode == 0 and "done" in done.stdout, done.stderr
 
 
-def test_a_value_that_was_taken_out_stays():
-    """What was fetched is not changed by later steps."""
+def test_a_fetched_value_is_not_changed():
+    """Later steps do not change fetched values."""
 
     def build():
         x = static.data("x", [-1, 4], "float32")

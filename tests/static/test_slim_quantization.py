@@ -1,4 +1,6 @@
-"""fluid.contrib.slim.quantization: rounding in training, frozen for inference, and after training."""
+"""fluid.contrib.slim.quantization: quantization-aware training, freezing for inference, and post-training
+quantization.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ def test_trained_frozen_and_int8(activations, weights, tmp_path):
     weight = value("conv2d_0.w_0")
     assert np.array_equal(weight, np.round(weight)) and np.abs(weight).max() == 127
     np.testing.assert_array_equal(value("conv2d_1.w_0"), skipped)
-    # the same but for the place of the scales: a level apart where a rounding was a tie
+    # equal except for the order of scaling: one level apart at rounding ties
     (after,) = exe.run(frozen, feed=feed(), fetch_list=[logits])
     np.testing.assert_allclose(after, before, atol=2e-2 * np.abs(before).max())
     ConvertToInt8Pass(scope, PLACE).apply(graphs[1])
@@ -157,7 +159,7 @@ def test_measured_outputs():
 
 
 def test_functions_of_the_user():
-    """A clipping whose limit is learnt, before weights and activations."""
+    """A clipping with a learnt limit, before weights and activations."""
     main, startup, test, logits, loss = programs()
     exe, scope = fluid.Executor(PLACE), fluid.global_scope()
     exe.run(startup)
@@ -176,11 +178,11 @@ def test_functions_of_the_user():
         ).apply(graph)
     train, test = (g.to_program() for g in graphs)
     limits = [v.name for v in train.list_vars() if v.name.endswith("_limit")]
-    assert len(limits) == 4  # conv2d_0 and fc_0, each its input and its weight
+    assert len(limits) == 4  # input and weight of conv2d_0 and fc_0
     losses = [float(exe.run(train, feed=feed(), fetch_list=[loss])[0][0]) for _ in range(20)]
     assert losses[-1] < losses[0]
     changed = [name for name in limits if abs(value(name)[0] - 0.4) > 1e-6]
-    # the input of the first convolution has no gradient of its own, and its limit learns all the same
+    # the limit of the first convolution's input is learnt although the input has no gradient
     assert "x_tmp_input_limit" in changed and len(changed) >= 2
     (before,) = exe.run(test, feed=feed(), fetch_list=[logits])
     QuantizationFreezePass(scope, PLACE).apply(graphs[1])
@@ -257,7 +259,7 @@ def test_refusals_after_training(tmp_path):
 
 
 def slow_kl(hist, edges):
-    """Bin by bin, as the method is written down."""
+    """The reference algorithm, bin by bin."""
     best = None
     for i in range(int(0.7 * (len(hist) - 1)), len(hist)):
         if not hist[i - 1]:
@@ -278,7 +280,7 @@ def slow_kl(hist, edges):
 
 
 @pytest.mark.parametrize("bins", [600, 2048])
-def test_least_divergence(bins):
+def test_minimal_divergence(bins):
     data = np.abs(np.random.RandomState(bins).standard_t(3, 20000))
     hist, edges = np.histogram(data, bins=bins)
     if bins == 600:

@@ -138,7 +138,7 @@ def test_loading_runs_no_code(name):
             safe_pickle.loads(pickle.dumps(Evil(*EVIL[name]), protocol))
 
 
-def test_states_are_read_back():
+def test_states_round_trip():
     data = {
         "a": np.ones((2, 3)),
         "n": 1,

@@ -34,7 +34,7 @@ def files(tmp_path):
 
 
 class Model:
-    """A click model, started with the same numbers each time."""
+    """A click model with fixed initial values."""
 
     def __init__(self, optimizer=None):
         self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()
@@ -79,7 +79,7 @@ def sgd():
 
 @pytest.mark.parametrize("kind", [InMemoryDataset, QueueDataset])
 @pytest.mark.parametrize("optimizer", [sgd, lambda: fluid.optimizer.Adam(0.01, lazy_mode=True)])
-def test_one_thread_does_what_run_does(files, kind, optimizer):
+def test_one_thread_equals_run(files, kind, optimizer):
     one, other = Model(optimizer), Model(optimizer)
     for _ in range(2):
         one.exe.train_from_dataset(one.main, one.dataset(kind, files), scope=one.scope)
@@ -99,7 +99,7 @@ def test_threads_train_together(files, kind):
     for _ in range(15):
         model.exe.train_from_dataset(model.main, dataset, scope=model.scope)
     assert np.mean(list(model.losses(dataset))) < 0.8 * first
-    assert model.scope.find_var("ids") is None  # what a run makes is its own
+    assert model.scope.find_var("ids") is None  # variables of a run are local to it
 
 
 def test_every_instance_is_trained_on_once(files):
@@ -147,7 +147,9 @@ def test_infer_changes_nothing(files, capsys):
     before = model.parameters()
     dataset = model.dataset(InMemoryDataset, files, thread_num=2)
     model.exe.infer_from_dataset(model.main, dataset, model.scope, fetch_list=[model.loss], print_period=1)
-    assert capsys.readouterr().out.count("mean_0.tmp_0[1]:[") == 10  # the first thread's half of 150 by 8
+    assert (
+        capsys.readouterr().out.count("mean_0.tmp_0[1]:[") == 10
+    )  # half of the 150 instances, in batches of 8, are the first thread's
     for name, value in model.parameters().items():
         np.testing.assert_array_equal(value, before[name])
 
@@ -263,7 +265,7 @@ def test_ctrl_c_ends_training(tmp_path):
 
 
 class Table:
-    """What a pslib worker says of a table."""
+    """A table as described by a pslib worker."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -327,13 +329,13 @@ def test_trainers_as_text_and_bytes():
         trainer._set_copy_table_config({"src_var_list": ["a"]})
     with pytest.raises(RuntimeError, match="_set_program"):
         trainer._gen_trainer_desc()
-    with pytest.raises(ValueError, match="no trainer 'Nobody'"):
-        fluid.trainer_factory.TrainerFactory()._create_trainer({"trainer": "Nobody", "device_worker": "Hogwild"})
+    with pytest.raises(ValueError, match="no trainer 'Unknown'"):
+        fluid.trainer_factory.TrainerFactory()._create_trainer({"trainer": "Unknown", "device_worker": "Hogwild"})
     with pytest.raises(NotImplementedError):
         fluid.device_worker.DeviceWorker()._gen_worker_desc(None)
 
 
-def test_pieces_of_run(files):
+def test_private_methods_of_run(files):
     model = Model(sgd)
     feed = {"ids": fluid.create_lod_tensor(np.ones((2, 1), "int64"), [[2]], fluid.CPUPlace())}
     feed.update(dense=np.ones((1, 2), "float32"), label=np.zeros((1, 1), "int64"))
