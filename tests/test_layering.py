@@ -346,3 +346,18 @@ def test_sets_of_element_types_are_defined_once():
             if frozenset(texts) in known:
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not wrong, wrong
+
+
+def test_the_mode_is_read_by_one_function():
+    """`in_static_mode` of `_basics/mode.py`: neither the native flag nor the public names are read in other modules."""
+    for name, path in modules().items():
+        if name == "paddle._basics.mode":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            native = isinstance(node, ast.Attribute) and ast.unparse(node) in (
+                "_core.in_static_mode",
+                "core.in_static_mode",
+            )
+            public = text.rpartition(".")[2] in ("in_dygraph_mode", "in_dynamic_mode")
+            assert not native and not public, f"{path.relative_to(ROOT)}:{node.lineno} reads the mode"
