@@ -300,7 +300,7 @@ def test_py_func_without_outputs(program):
     assert seen == [[0.5, -2]]
 
 
-@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
+@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is deprecated")
 @covers("create_py_reader", "create_double_buffer_reader", "read")
 def test_readers():
     reader = layers.py_reader(2, [[-1, 2], [-1, 1]], ["float32", "int64"], use_double_buffer=True)

@@ -137,7 +137,7 @@ def test_wrong_programs(static, exe):
         exe.run("program")
 
 
-@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
+@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is deprecated")
 def test_py_reader(static, exe):
     reader = layers.py_reader(2, [[-1, 3], [-1, 1]], ["float32", "int64"])
     x, y = layers.read_file(reader)

@@ -166,9 +166,9 @@ def test_cycles_and_components():
     op = next(iter(graph.all_op_nodes()))
     graph.link_to(op.outputs[0], op)
     assert graph.has_circle()
-    with pytest.raises(ValueError, match="circle"):
+    with pytest.raises(ValueError, match="cycle"):
         graph.topology_sort()
-    with pytest.raises(ValueError, match="circle"):
+    with pytest.raises(ValueError, match="cycle"):
         graph.to_program()
     with pytest.raises(TypeError, match="ProgramDesc"):
         core.Graph(program)

@@ -8,7 +8,7 @@ import pytest
 from paddle import fluid
 from paddle.fluid import layers
 
-pytestmark = pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
+pytestmark = pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is deprecated")
 
 
 @pytest.fixture

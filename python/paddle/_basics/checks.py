@@ -20,11 +20,11 @@ INTS = (int, cast("type[int]", Integral))
 NUMBERS = (int, float, Real)
 
 
-def check_positive(who: str, **sizes: Any) -> None:
+def check_positive(function: str, **sizes: Any) -> None:
     """ValueError for a size that is not above zero."""
     for name, size in sizes.items():
         if size <= 0:
-            raise ValueError(f"{who}: {name} must be positive, got {size}")
+            raise ValueError(f"{function}: {name} must be positive, got {size}")
 
 
 def _advice(extra_message: str) -> str:

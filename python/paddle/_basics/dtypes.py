@@ -60,7 +60,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
     try:
         return _from_numpy()[dtype]
     except KeyError:
-        raise ValueError(f"no element type goes with numpy's {dtype}") from None
+        raise ValueError(f"Paddle has no element type for the numpy type {dtype}") from None
 
 
 def convert_dtype(dtype) -> str:

@@ -70,5 +70,5 @@ def fetch(url: str, path: str, md5sum: str | None = None) -> str:
     known = f" (MD5 {md5sum})" if md5sum else ""
     raise RuntimeError(
         f"{url} could not be fetched in {ATTEMPTS} attempts: {why}. "
-        f"A file{known} that you got from there another way belongs at {path}"
+        f"If you download the file{known} yourself: it belongs at {path}"
     )

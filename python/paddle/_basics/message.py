@@ -232,7 +232,7 @@ class Message:
                 token = next(tokens)
             else:
                 if token.text != ":":
-                    raise token.error(f"expected ':' behind {name.text}, got {token.text!r}")
+                    raise token.error(f"expected ':' after {name.text}, got {token.text!r}")
                 token = next(tokens)
                 if token.text == "[" and field.repeated:
                     token = next(tokens)

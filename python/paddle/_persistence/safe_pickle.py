@@ -168,7 +168,7 @@ class _ArrayUnpickler(_Unpickler):
             return _ALLOWED[module, name]
         except KeyError:
             raise pickle.UnpicklingError(
-                f"the file asks for {module}.{name}, which is no part of a model's state: loading runs no code of files"
+                f"the file refers to {module}.{name}, which is not part of a model's state: load runs no code of files"
             ) from None
 
     def _reduce(self) -> None:

@@ -31,7 +31,7 @@ def _find_loss_op_(loss) -> None:
             loss.op = op
             return
     if loss.op is None:
-        raise ValueError(f"no operator of the program gives the loss {loss.name}")
+        raise ValueError(f"no operator of the program computes the loss {loss.name}")
 
 
 def _create_loss_op_desc_(loss):
@@ -164,7 +164,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
             continue
         grad.op = made_by.get(grad.name)
         if grad.op is None:
-            raise ValueError(f"no operator gives the gradient {grad.name}")
+            raise ValueError(f"no operator computes the gradient {grad.name}")
         names = [param.name, grad.name]
         if grad.op.has_attr(OP_ROLE_VAR):
             names.extend(grad.op.attr(OP_ROLE_VAR))

@@ -412,7 +412,7 @@ def topology_sort(graph: Graph) -> list[Node]:
     """
     order, circle = _walk(graph)
     if circle:
-        raise ValueError("core.topology_sort: the graph has a circle, so its operators have no order")
+        raise ValueError("core.topology_sort: the graph has a cycle, so its operators have no topological order")
     return order
 
 

@@ -80,7 +80,7 @@ class _Builder:
             raise RuntimeError(
                 f"TracedLayer: operator {op_type} reads the tensor {tensor.name} of shape {tensor.shape}, which got "
                 "its value from an array, by x[index] = value, from backward or from another process while the layer "
-                "ran: nothing says how it follows from the inputs. Compute it with operators, or before tracing."
+                "ran: it cannot be computed from the inputs. Compute it with operators, or before tracing."
             )
         var = self.vars.get(id(tensor))
         if var is None:

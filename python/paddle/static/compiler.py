@@ -57,7 +57,7 @@ class CompiledProgram(Runnable):
     def _with_inference_optimize(self, config) -> CompiledProgram:
         """Run the saved model of a NativeConfig instead of the Program; feeds and results are PaddleTensors."""
         assert not self._is_data_parallel, "CompiledProgram: data parallel and inference exclude each other"
-        assert not self._is_inference, "this CompiledProgram is for inference: it can not be compiled anew"
+        assert not self._is_inference, "this CompiledProgram is for inference: it cannot be compiled again"
         self._is_inference = True
         assign(self, "inference", config._predictor())
         return self
@@ -76,7 +76,7 @@ class CompiledProgram(Runnable):
         Returns:
             CompiledProgram: itself. More than one GPU is not implemented: the run raises NotImplementedError.
         """
-        assert not self._is_data_parallel, "this CompiledProgram is data parallel: it can not be compiled anew"
+        assert not self._is_data_parallel, "this CompiledProgram is data parallel: it cannot be compiled again"
         assert not self._is_inference, "CompiledProgram: data parallel and inference exclude each other"
         self._is_data_parallel = True
         if build_strategy is not None:
@@ -141,7 +141,7 @@ class CompiledProgram(Runnable):
         if len(places) > 1 or trainers > 1 or repeats > 1:
             if len(places) > 1 and isinstance(place, CUDAPlace):
                 raise NotImplementedError(
-                    f"data parallelism over {len(places)} GPUs of one process is not there yet: give one place, "
+                    f"data parallelism over {len(places)} GPUs of one process is not implemented: give one place, "
                     "or start several processes with paddle.distributed.launch"
                 )
             shares = self._share_vars_from is not None

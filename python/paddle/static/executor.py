@@ -283,7 +283,7 @@ class Executor:
         fetch_handler=None,
     ):
         """Not implemented: raises NotImplementedError."""
-        raise NotImplementedError("Executor.start_heter_trainer: heterogeneous parameter servers are not there yet")
+        raise NotImplementedError("Executor.start_heter_trainer: heterogeneous parameter servers are not implemented")
 
 
 def _fetch_var(name: str, scope=None, return_numpy: bool = True):
@@ -296,7 +296,7 @@ def _fetch_var(name: str, scope=None, return_numpy: bool = True):
     scope = global_scope() if scope is None else scope
     var = scope.find_var(name)
     assert var is not None, (
-        f"fetch_var: variable '{name}' is not in the scope; one that is to stay there must be persistable"
+        f"fetch_var: variable '{name}' is not in the scope, where only persistable variables stay after a run"
     )
     tensor = var.get_tensor()
     return as_numpy(tensor, copy=True) if return_numpy else tensor

@@ -29,9 +29,7 @@ def as_numpy(tensor, copy: bool = False):
     if not isinstance(tensor, core.LoDTensor):
         raise TypeError(f"only LoDTensors can be turned into numpy arrays, but received {type(tensor)}")
     if tensor.lod():
-        raise RuntimeError(
-            "fetch: a fetched tensor has a LoD, which an ndarray can not hold; ask for return_numpy=False"
-        )
+        raise RuntimeError("fetch: a fetched tensor has a LoD, which an ndarray cannot hold: use return_numpy=False")
     if not tensor._is_initialized():
         return None
     return np.array(tensor) if copy else np.asarray(tensor)
@@ -101,7 +99,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
             data = regular_array(data)
             if data is None:
                 raise TypeError(
-                    "feed: the data does not make one array: it holds nested lists with different lengths; "
+                    "feed: the data is no array: it has nested lists with different lengths; "
                     "fluid.create_lod_tensor makes a LoDTensor of them"
                 )
             data = data.astype(dtype)
@@ -110,7 +108,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
         elif hasattr(data, "numpy") and isinstance(data, core.Tensor):
             data = data.numpy()
         else:
-            raise TypeError(f"feed: data of {type(data)} makes no Tensor")
+            raise TypeError(f"feed: data of {type(data)} cannot be converted to a Tensor")
     tensor = core.LoDTensor()
     tensor.set(data, place)
     return tensor

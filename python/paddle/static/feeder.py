@@ -208,8 +208,7 @@ class DataFeeder:
                     waiting = []
             if waiting and not drop_last:
                 raise ValueError(
-                    f"{len(waiting)} batches are left over, which do not fill {count} devices; drop_last=False cannot "
-                    "deal them out"
+                    f"{len(waiting)} batches remain, fewer than the {count} devices: drop_last=True drops them"
                 )
 
         return feeds

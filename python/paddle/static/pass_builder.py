@@ -17,7 +17,7 @@ class Pass:
         if name not in _PASSES:
             raise NotImplementedError(f"the pass {name!r} cannot be added: there is {', '.join(_PASSES)}")
         self._name = name
-        self.told: dict[str, Any] = {}
+        self.attributes: dict[str, Any] = {}
 
     def type(self) -> str:
         """Its name."""
@@ -27,7 +27,7 @@ class Pass:
         """Sets an attribute. ValueError for an unknown one."""
         if name not in _PASSES[self._name]:
             raise ValueError(f"the pass {self._name} takes {', '.join(_PASSES[self._name])}, not {name!r}")
-        self.told[name] = value
+        self.attributes[name] = value
 
 
 class PassBuilder:
@@ -59,7 +59,7 @@ class PassBuilder:
 
     def repeats(self) -> int:
         """The number of batches of one update (multi_batch_merge_pass)."""
-        merges = [p.told.get("num_repeats", 1) for p in self._passes if p.type() == "multi_batch_merge_pass"]
+        merges = [p.attributes.get("num_repeats", 1) for p in self._passes if p.type() == "multi_batch_merge_pass"]
         count = merges[0] if merges else 1
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"multi_batch_merge_pass: num_repeats must be an integer above 0, got {count!r}")

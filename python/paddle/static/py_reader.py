@@ -348,7 +348,9 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
         decorate_sample_list_generator, decorate_batch_generator), start and reset. ``Executor.run`` raises
         ``fluid.core.EOFException`` after the last batch.
     """
-    warnings.warn("fluid.layers.py_reader is old: use paddle.io.DataLoader instead", DeprecationWarning, stacklevel=2)
+    warnings.warn(
+        "fluid.layers.py_reader is deprecated: use paddle.io.DataLoader instead", DeprecationWarning, stacklevel=2
+    )
     return _py_reader(capacity, shapes, dtypes, lod_levels, name, use_double_buffer)
 
 

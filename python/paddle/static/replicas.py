@@ -105,8 +105,8 @@ class Replicas:
         self._exchanged = {name for op in ops if op.type() == "allreduce" for name in op.input("X")}
         if count > 1 and any(op.type() == "conditional_block_grad" and self._updates(op) for op in ops):
             raise NotImplementedError(
-                "a Program whose optimizer stands in a branch cannot run on several places: a branch is taken by each "
-                "place, an update is made once"
+                "a Program whose update is in a branch cannot run on several places: each place runs the branch, but "
+                "there is one update"
             )
         #: gradient -> the operator that compresses it
         self.compressed = {op.output("Grad_out")[0]: op for op in ops if op.type() == "dgc"}
@@ -373,8 +373,8 @@ def merge(parts: list) -> Any:
     arrays = [np.asarray(p) for p in filled]
     if any(a.shape[1:] != arrays[0].shape[1:] or a.ndim != arrays[0].ndim for a in arrays):
         raise ValueError(
-            f"fetch: the places give shapes {[list(a.shape) for a in arrays]}, which can not be put one after the "
-            "other; ask for return_merged=False"
+            f"fetch: the places give shapes {[list(a.shape) for a in arrays]}, which cannot be "
+            "concatenated: use return_merged=False"
         )
     whole = core.LoDTensor()
     whole.set(np.concatenate(arrays) if arrays[0].ndim else np.stack(arrays), CPUPlace())

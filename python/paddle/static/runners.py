@@ -53,7 +53,9 @@ class PreparedRun:
             if block.has_var(name):
                 self.slots.append(FeedSlot(block.var(name)))
             else:
-                warnings.warn(f"variable '{name}' is not in the Program: never made there, or pruned", stacklevel=7)
+                warnings.warn(
+                    f"variable '{name}' is not in the Program: it was not created there, or it was pruned", stacklevel=7
+                )
         self.feed_names = [s.name for s in self.slots]
         self.fetch_names = [_to_name_str(v) for v in fetch_list]
         self.fetched = fetch_list  # kept alive: the key of the cache holds their ids

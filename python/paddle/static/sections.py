@@ -71,7 +71,9 @@ class Section:
         if not part:
             return
         if any(op.attr_type(a) in (core.AttrType.BLOCK, core.AttrType.BLOCKS) for a in op.attr_names()):
-            raise NotImplementedError(f"a pipeline of several parts can not run control flow: operator {op.type()}")
+            raise NotImplementedError(
+                f"a pipeline with several micro-batches cannot run control flow: operator {op.type()}"
+            )
         for slot in op.input_names():
             copy.set_input(slot, [self._declared(n, part) for n in op.input(slot)])
         for slot in op.output_names():

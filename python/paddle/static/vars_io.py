@@ -57,7 +57,7 @@ def valid_program(program=None) -> Program:
     if program is None:
         program = guards.default_main_program()
     elif isinstance(program, CompiledProgram):
-        warnings.warn("a CompiledProgram is given where a Program is meant", stacklevel=3)
+        warnings.warn("main_program should be a Program, not a CompiledProgram", stacklevel=3)
         program = program._program
     if not isinstance(program, Program):
         raise TypeError(f"main_program must be a Program, got {type(program)}")
@@ -216,7 +216,7 @@ def _check_entries(source: str | bytes, chosen: list, what: str) -> None:
     if len(entries) != len(chosen):
         raise RuntimeError(
             f"load: {what} holds {len(entries)} tensors, the Program has {len(chosen)} variables to load from it: "
-            "they do not belong together"
+            "they are not of the same model"
         )
     for var, (dtype, shape) in zip(chosen, entries, strict=True):
         check_fit(var, shape, dtype, what)
@@ -284,7 +284,7 @@ def _check_distributed(program, what: str) -> None:
     if not isinstance(program, Program):
         raise TypeError(f"{what}: main_program must be a Program, got {type(program)}")
     if not program._is_distributed:
-        raise ValueError(f"{what}: main_program is of one process, not of a job of trainers and servers")
+        raise ValueError(f"{what}: main_program must be a trainer's or server's Program of DistributeTranspiler")
 
 
 def _save_distributed_persistables(executor, dirname, main_program=None) -> None:

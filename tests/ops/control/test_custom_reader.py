@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.operators("create_custom_reader")
-@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is old")
+@pytest.mark.filterwarnings("ignore:fluid.layers.py_reader is deprecated")
 def test_batches_are_processed_before_they_are_read():
     paddle.enable_static()
     try:
