@@ -1,4 +1,5 @@
 """Mode "nccl2": several trainers, each with one or more places, train as one process with the joined batches."""
+
 from __future__ import annotations
 
 import nccl2_training as training
@@ -26,15 +27,21 @@ def check(found, want) -> None:
         for name in want:
             if name != "loss":
                 np.testing.assert_allclose(one[name], want[name], rtol=1e-5, atol=1e-6, err_msg=name)
-    # Parameters are those of trainer 0 from the first step on.
+    # trainer 0's parameters are broadcast before the first step
     losses = np.mean([np.mean(f["loss"], 1) for f in found], 0)
     np.testing.assert_allclose(losses, np.mean(want["loss"], 1), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     "how",
-    [{}, {"optimizer": "clip", "comms": 2}, {"places": 2}, {"places": 3, "optimizer": "sgd"}, {"optimizer": "layers"},
-     {"optimizer": "layers", "places": 3}],
+    [
+        {},
+        {"optimizer": "clip", "comms": 2},
+        {"places": 2},
+        {"places": 3, "optimizer": "sgd"},
+        {"optimizer": "layers"},
+        {"optimizer": "layers", "places": 3},
+    ],
     ids=lambda how: "+".join(f"{k}={v}" for k, v in how.items()) or "plain",
 )
 def test_two_trainers(two_apart, how):
@@ -68,12 +75,11 @@ def compiled(trainers: int, trainer: int = 0):
 
 @pytest.mark.parametrize(
     ("numbers", "kind", "said"),
-    [((2,), RuntimeError, "has joined nobody: run the startup Program first"), ((2, 2), ValueError, r"in \[0, 2\)")],
+    [((2,), RuntimeError, "has not joined: first run the startup Program"), ((2, 2), ValueError, r"in \[0, 2\)")],
 )
-def test_nobody_has_joined(numbers, kind, said):
+def test_without_a_group(numbers, kind, said):
     with pytest.raises(kind, match=said):
         training.here(compiled, *numbers)
-
 
 
 def test_other_numbers_than_those_it_has_joined_by(three):

@@ -1,4 +1,4 @@
-"""Gloo of Paddle's core: collectives of small values among processes that meet in a folder or at an HTTP server."""
+"""fluid.core.Gloo: collectives of small values through a shared folder or an HTTP server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from paddle.distributed.fleet.base.exchange import Board, Exchange, Folder, Web
 
 __all__ = ["Gloo"]
 
-#: what is done to the ranks' elements
+#: mode -> reduction of the ranks' elements
 _MODES: dict[str, Any] = {"sum": sum, "max": max, "min": min}
 
 
 class Gloo:
-    """A group of processes; the setters say who is in it and where they meet, then :meth:`init` begins.
+    """A group of processes: the setters set its rank, size and rendezvous, then :meth:`init` connects.
 
     Examples:
         >>> import tempfile
@@ -35,46 +35,46 @@ class Gloo:
         self._group: Exchange | None = None
 
     def set_rank(self, rank: int) -> None:
-        """Says which process this is."""
+        """Sets the rank of this process."""
         self._rank = rank
 
     def set_size(self, size: int) -> None:
-        """Says how many there are."""
+        """Sets the number of processes."""
         self._size = size
 
     def set_prefix(self, prefix: str) -> None:
-        """Keeps this group apart from others that meet at the same place."""
+        """Separates this group from others at the same rendezvous."""
         self._prefix = prefix
 
     def set_iface(self, iface: str) -> None:
-        """Names the network interface of Paddle's Gloo; no data goes through one here."""
+        """Does nothing: no network interface is used."""
 
     def set_timeout_seconds(self, init_seconds: int, run_seconds: int) -> None:
-        """Says how long to wait for others, at the start and later; the longer counts."""
+        """Sets the timeout: the longer of both."""
         self._seconds = float(max(init_seconds, run_seconds))
 
     def set_hdfs_store(self, path: str, fs_name: str, fs_ugi: str) -> None:
-        """They meet in a folder that all processes see."""
+        """Sets the rendezvous to a shared folder."""
         self._board = Folder(path)
 
     def set_http_store(self, ip: str, port: int, scope: str) -> None:
-        """They meet at a server (`paddle.distributed.fleet.utils.http_server.KVServer`)."""
+        """Sets the rendezvous to a server (`paddle.distributed.fleet.utils.http_server.KVServer`)."""
         self._board = Web(ip, port, scope)
 
     def init(self) -> None:
-        """Begins. ValueError for a rank that is none, or without a place to meet."""
+        """Connects the group. ValueError for an invalid rank, or without a rendezvous."""
         if not 0 <= self._rank < self._size:
             raise ValueError(f"Gloo: there is no rank {self._rank} among {self._size}")
         if self._board is None:
-            raise ValueError("Gloo: call set_hdfs_store or set_http_store first, which says where the processes meet")
+            raise ValueError("Gloo: call set_hdfs_store or set_http_store first, which set the rendezvous")
         self._group = Exchange(self._board, self._prefix or "gloo", self._rank, self._size, self._seconds)
 
     def rank(self) -> int:
-        """Which process this is."""
+        """The rank of this process."""
         return self._rank
 
     def size(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         return self._size
 
     def _all(self, value: Any) -> list[Any]:
@@ -83,7 +83,7 @@ class Gloo:
         return self._group.all_gather(value)
 
     def barrier(self) -> None:
-        """Waits for all. TimeoutError names who did not come."""
+        """Waits for all processes. TimeoutError names the missing ranks."""
         self._all(None)
 
     def all_reduce(self, sendbuf: Sequence[float], mode: str = "sum") -> list[Any]:

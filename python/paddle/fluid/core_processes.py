@@ -1,4 +1,4 @@
-"""Names of fluid.core by which the loaders of 2.0.2 watch over their worker processes."""
+"""Functions of fluid.core by which the loaders of 2.0.2 monitor their worker processes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _processes: dict[int, tuple[int, ...]] = {}
 
 
 def _set_process_pids(key: int, pids: Sequence[int]) -> None:
-    """Watch over the processes of a loader.
+    """Registers the processes of a loader.
 
     Args:
-        key (int): names the loader.
+        key (int): the id of the loader.
         pids (list|tuple of int): its processes.
     """
     _processes[key] = tuple(pids)
 
 
 def _erase_process_pids(key: int) -> None:
-    """Forget the processes of a loader."""
+    """Unregisters the processes of a loader."""
     _processes.pop(key, None)
 
 
 def _throw_error_if_process_failed() -> None:
-    """A SystemError for the first watched process that has failed; its loader's are forgotten then."""
+    """Raises SystemError for the first registered process that has failed, and unregisters its loader."""
     for key, pids in list(_processes.items()):
         for pid in pids:
             try:
@@ -55,5 +55,5 @@ def _throw_error_if_process_failed() -> None:
 
 
 def _set_process_signal_handler() -> None:
-    """In a worker: SIGSEGV, SIGBUS and SIGFPE leave a traceback behind before they end it."""
+    """In a worker: SIGSEGV, SIGBUS and SIGFPE print a traceback before they end it."""
     faulthandler.enable()

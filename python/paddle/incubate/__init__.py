@@ -1,4 +1,4 @@
-"""paddle.incubate: experimental features."""
+"""paddle.incubate: experimental APIs."""
 
 from paddle._basics.missing import getter as _getter
 from paddle.nn.layer_helper import LayerHelper as LayerHelper

@@ -1,4 +1,4 @@
-"""Readers for training by several processes."""
+"""Readers for distributed training."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ __all__ = ["distributed_batch_reader"]
 
 
 def distributed_batch_reader(batch_reader: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
-    """Deals the batches of a reader out to the trainers of a job: each gets every n-th, beginning with its own number.
+    """Distributes the batches of a reader over the n trainers of a job: trainer i reads the batches i, i + n, ...
 
     Source: paddle.fluid.contrib.reader.distributed_batch_reader of Paddle 2.0.2.
 
-    The number of trainers and this one's are those of the environment, PADDLE_TRAINERS_NUM and PADDLE_TRAINER_ID, at
-    the time of the call. Batches at the end that do not suffice for all are left out, so that every trainer takes
-    the same number of steps.
+    The number of trainers and the index of this one are PADDLE_TRAINERS_NUM and PADDLE_TRAINER_ID, read at the call.
+    An incomplete last round of batches is dropped, so that every trainer runs the same number of steps.
 
     Args:
-        batch_reader (callable): a reader of batches: called without arguments, it gives them one by one.
+        batch_reader (callable): a reader of batches: called without arguments, it yields them.
 
     Returns:
         callable: a reader of this trainer's batches.
 
     Raises:
-        ValueError: for a trainer's number that is not below that of the trainers.
+        ValueError: for an index that is not below the number of trainers.
 
     Examples:
         >>> import os, paddle

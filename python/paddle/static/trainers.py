@@ -11,7 +11,7 @@ from paddle._programs.program import Program
 
 __all__: list[str] = []
 
-#: operators whose statistics `BuildStrategy.sync_batch_norm` makes those of all places and trainers
+#: with `BuildStrategy.sync_batch_norm`: operators, and those with statistics over all places and trainers
 BATCH_NORM = {
     "batch_norm": "sync_batch_norm",
     "sync_batch_norm": "sync_batch_norm",
@@ -21,7 +21,7 @@ BATCH_NORM = {
 
 
 def append(block, kind: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]], **attrs: Any) -> Any:
-    """An operator at the end of a BlockDesc."""
+    """Appends an operator to a BlockDesc."""
     op = block.append_op()
     op.set_type(kind)
     for slot, names in inputs.items():
@@ -34,21 +34,21 @@ def append(block, kind: str, inputs: dict[str, list[str]], outputs: dict[str, li
 
 
 def append_decoded(block, op, grad: str, encoded: list[str], ring: int) -> None:
-    """What the operator `dgc` (`op`) chose of the gradients of all ranks of a ring, added up (-1: of this process)."""
+    """Appends the sum of the gradients encoded by the operator `dgc` (`op`) on all ranks of a ring (-1: this one)."""
     inputs = {"X": [grad], "Encoded": encoded, "current_step": op.input("current_step")}
     begin = op.attr("rampup_begin_step")
     append(block, "dgc_allreduce", inputs, {"Out": [grad]}, ring_id=ring, rampup_begin_step=begin)
 
 
 class Trainers:
-    """Who takes part, by a BuildStrategy; the rings are those that `gen_nccl_id` makes (see its kernel).
+    """The trainers of a BuildStrategy; the rings are those of `gen_nccl_id` (see its kernel).
 
     Args:
-        strategy (BuildStrategy): `num_trainers`, `trainer_id`, and how many rings share the work.
+        strategy (BuildStrategy): `num_trainers`, `trainer_id`, and the number of rings.
 
     Raises:
-        RuntimeError: this process has not joined them.
-        ValueError: for other numbers than those it has joined by.
+        RuntimeError: before this process has joined the trainers.
+        ValueError: for another rank or number than that of its group.
     """
 
     def __init__(self, strategy: Any) -> None:
@@ -73,12 +73,12 @@ class Trainers:
 
     def _not_joined(self) -> RuntimeError:
         return RuntimeError(
-            f"num_trainers is {self.count}, but this process has joined nobody: run the startup Program first that "
+            f"num_trainers is {self.count}, but this process has not joined: first run the startup Program that "
             "DistributeTranspiler has rewritten (mode 'nccl2'), or call paddle.distributed.init_parallel_env"
         )
 
     def _find_rings(self) -> None:
-        """Rings that only `gen_nccl_id` makes; without it one ring does the same."""
+        """Uses the rings of `gen_nccl_id`; without it a single ring."""
         try:
             for ring in range(self._comms):
                 core.dist.get_group(ring)
@@ -88,11 +88,11 @@ class Trainers:
             self._comms, self._inner = 1, 0
 
     def append_sum(self, block, name: str) -> None:
-        """The sum over the trainers of a gradient, in place; rings take turns."""
+        """Appends the in-place sum of a gradient over the trainers; rings are used round robin."""
         comm = self.next_ring()
         slots = {"X": [name]}, {"Out": [name]}
         var = block.find_var_recursive(name)
-        # Rows are gathered, which levels would not lessen.
+        # SelectedRows are gathered: a hierarchy would not reduce the data.
         if not self._inner or (var is not None and var.type() == VarType.SELECTED_ROWS):
             append(block, "c_allreduce_sum", *slots, ring_id=comm, use_calc_stream=True)
             return
@@ -108,7 +108,7 @@ class Trainers:
         return (self._turn - 1) % self._comms
 
     def share(self, executor: Any, program: Program, scope: Any) -> None:
-        """Gives the persistable tensors of the Program that have a value those of trainer 0."""
+        """Broadcasts trainer 0's values of the Program's initialized persistable tensors."""
         shared = Program()
         block = shared.desc.block(0)
         for var in sorted(program.list_vars(), key=lambda v: v.name):

@@ -1,1 +1,1 @@
-"""Downpour as 1.x had it first; 2.0.2's own files are Python 2's. See `fluid.incubate.fleet.parameter_server.pslib`."""
+"""The first version of Downpour in 1.x; see `fluid.incubate.fleet.parameter_server.pslib` for the later one."""

@@ -1,4 +1,4 @@
-"""DownpourSGD: of losses it makes what servers and trainers of Downpour are told."""
+"""DownpourSGD: builds the description of Downpour's servers and trainers from losses."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class DownpourSGD:
         self.data_norm_name = [*_SUMS, *(f"{name}@GRAD" for name in _SUMS)]
 
     def minimize(self, losses, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Appends backward, and describes tables and trainers, which `_fleet_opt` of the Programs has.
+        """Appends backward, and describes tables and trainers in the Programs' `_fleet_opt`.
 
         Args:
-            losses (list of Variable): what becomes smaller. startup_program: not read.
+            losses (list of Variable): the losses. startup_program: not read.
             parameter_list, no_grad_set: as of an optimizer.
 
         Returns:
             tuple: None, as trainers update nothing, and for each loss pairs of parameter and gradient.
 
         Raises:
-            ValueError: for losses that are no list.
+            ValueError: for losses that are not a list.
         """
         if not isinstance(losses, list):
             raise ValueError(f"DownpourSGD.minimize takes a list of losses, got {type(losses)}")
@@ -86,7 +86,7 @@ class DownpourSGD:
         worker.get_desc().skip_op.extend(_SKIPPED)
         desc.server_param.CopyFrom(server.get_desc())
         desc.trainer_param.CopyFrom(worker.get_desc())
-        told = {
+        opt_info = {
             "trainer": "DistMultiTrainer",
             "device_worker": "DownpourSGD",
             "optimizer": "DownpourSGD",
@@ -96,5 +96,5 @@ class DownpourSGD:
             "programs": [loss.block.program for loss in losses],
         }
         for loss in losses:
-            loss.block.program._fleet_opt = told
+            loss.block.program._fleet_opt = opt_info
         return None, every

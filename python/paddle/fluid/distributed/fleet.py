@@ -1,4 +1,4 @@
-"""Fleet: a job whose description :class:`DownpourSGD` has made, on the servers that are here."""
+"""Fleet: runs a job described by :class:`DownpourSGD`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Fleet:
     """The servers and the trainers of Downpour's first job.
 
     Args:
-        role_maker (RoleMakerBase, optional): what this process is, of ``fluid.incubate.fleet.base.role_maker``.
-            None: of every two ranks of MPI the first is a server, the second a trainer.
+        role_maker (RoleMakerBase, optional): the role of this process, of ``fluid.incubate.fleet.base.role_maker``.
+            None: even ranks of MPI are servers, odd ones trainers.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
@@ -42,33 +42,33 @@ class Fleet:
             opt_info (dict): ``program._fleet_opt``, as DownpourSGD.minimize leaves it.
 
         Raises:
-            ValueError: for something else.
+            ValueError: for another value.
         """
         self._take(opt_info)
         self.instance_.run_server()
 
     def init_worker(self, opt_info):
-        """Connects a trainer, once it has run the startup Program: its Programs pull and push from now on, and servers
-        have the first trainer's parameters.
+        """Connects a trainer, after its startup Program has run: its Programs then pull and push, and servers have the
+        first trainer's parameters.
 
         Args:
             opt_info (dict): ``program._fleet_opt``, as DownpourSGD.minimize leaves it.
 
         Raises:
-            ValueError: for something else.
+            ValueError: for another value.
         """
         self._take(opt_info)
         self.instance_.init_worker()
 
     def init_pserver_model(self):
-        """Gives the servers the first trainer's parameters as they are now."""
+        """Sends the first trainer's current parameters to the servers."""
         self.instance_._give("init_pserver_model", None, None, dict)
 
     def save_pserver_model(self, save_path):
-        """Has the servers write all tables, as ``fleet.save_persistables`` of pslib.
+        """Makes the servers save all tables, as ``fleet.save_persistables`` of pslib.
 
         Args:
-            save_path (str): a folder that all servers reach.
+            save_path (str): a shared folder.
         """
         self.instance_.save_model(save_path)
 

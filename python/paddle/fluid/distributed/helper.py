@@ -1,4 +1,4 @@
-"""FileSystem and MPIHelper: where the files are, and which process of MPI this is."""
+"""FileSystem and MPIHelper: descriptions of a file system, and of this process of MPI."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["FileSystem", "MPIHelper"]
 
 
 class FileSystem:
-    """How servers reach a file system.
+    """The description of a file system for servers.
 
     Args:
-        fs_type (str): not read. uri, user, passwd, hadoop_bin (str): where it is, and by whom and what it is asked.
+        fs_type (str): not read. uri, user, passwd, hadoop_bin (str): its address, credentials and client.
 
     Raises:
         ValueError: without a user or a password.
@@ -39,7 +39,7 @@ class FileSystem:
 
 
 class MPIHelper:
-    """Which process of mpirun this is (mpi4py, the extra `mpi`).
+    """This process of mpirun (mpi4py, the extra `mpi`).
 
     Raises:
         ImportError: without mpi4py.
@@ -49,11 +49,11 @@ class MPIHelper:
         self._role = MPIRoleMaker()
 
     def get_rank(self):
-        """This process's number."""
+        """The rank of this process."""
         return self._role._get_rank()
 
     def get_size(self):
-        """How many processes there are."""
+        """The number of processes."""
         return self._role._get_size()
 
     def get_ip(self):
@@ -65,5 +65,5 @@ class MPIHelper:
         return socket.gethostname()
 
     def finalize(self):
-        """Ends MPI in this process."""
+        """Finalizes MPI in this process."""
         self._role._finalize()

@@ -1,4 +1,4 @@
-"""DownpourServer and DownpourWorker as 1.x had them first: tables with fixed settings."""
+"""The first DownpourServer and DownpourWorker of 1.x: tables with fixed settings."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class DownpourServer(pslib_node.DownpourServer):
     """
 
     def add_sparse_table(self, table_id, learning_rate, slot_key_vars, slot_value_var):  # type: ignore[override]
-        """A table whose rows are found by number.
+        """Adds a table of rows that are looked up by id.
 
         Args:
-            table_id (int): its number. learning_rate (float): of its rule.
+            table_id (int): its id. learning_rate (float): of its rule.
             slot_key_vars, slot_value_var: not read.
         """
         table, _ = self._table(table_id, pslib.PS_SPARSE_TABLE)
@@ -60,7 +60,7 @@ class DownpourServer(pslib_node.DownpourServer):
             setattr(accessor.downpour_accessor_param, field, value)
 
     def _add(self, table_id: int, params: Any) -> Any:
-        """A dense table as wide as the parameters without embeddings; its rule."""
+        """Adds a dense table as wide as the parameters without embeddings; returns its rule."""
         table, _ = self._table(table_id, pslib.PS_DENSE_TABLE)
         table.table_class = "DownpourDenseTable"
         table.accessor.accessor_class = "DownpourDenseValueAccessor"
@@ -68,11 +68,11 @@ class DownpourServer(pslib_node.DownpourServer):
         return table.accessor.dense_sgd_param
 
     def add_dense_table(self, table_id, learning_rate, param_var, grad_var):  # type: ignore[override]
-        """A table of whole parameters, which Adam changes.
+        """Adds a table of whole parameters, with the rule Adam.
 
         Args:
-            table_id (int): its number. learning_rate (float): Adam's.
-            param_var, grad_var (list of Variable): parameters and gradients; embeddings (by name) are left out.
+            table_id (int): its id. learning_rate (float): Adam's.
+            param_var, grad_var (list of Variable): parameters and gradients; embeddings (by name) are excluded.
         """
         rule = self._add(table_id, param_var)
         rule.name = "adam"
@@ -81,25 +81,25 @@ class DownpourServer(pslib_node.DownpourServer):
             setattr(rule.adam, field, value)
 
     def add_data_norm_table(self, table_id, learning_rate, param_var, grad_var):  # type: ignore[override]
-        """A table of the sums of `data_norm`; arguments as of :meth:`add_dense_table`, the rate is not read."""
+        """Adds a table of the sums of `data_norm`; arguments as of :meth:`add_dense_table`, the rate is not read."""
         rule = self._add(table_id, param_var)
         rule.name = "summary"
         rule.summary.summary_decay_rate = 0.999999
 
 
 class DownpourWorker(pslib_node.DownpourWorker):
-    """What a trainer pulls from which table, and pushes there.
+    """The description of a trainer's pulls and pushes.
 
     Args:
         window (int): pushes between pulls.
     """
 
     def add_sparse_table(self, table_id, learning_rate, slot_key_vars, slot_value_vars):  # type: ignore[override]
-        """The lookups of a table: slots of ids and what is found, all of which have gradients."""
+        """Adds the lookups of a table: slots of ids and outputs, all of which have gradients."""
         super().add_sparse_table(table_id, slot_key_vars, slot_value_vars)
 
     def add_dense_table(self, table_id, learning_rate, param_vars, grad_vars):  # type: ignore[override]
-        """The parameters of a dense table, and their gradients, in the order given; embeddings are left out."""
+        """The parameters of a dense table, and their gradients, in the order given; embeddings are excluded."""
         table = self._worker.dense_table.add()
         table.table_id = table_id
         table.dense_variable_name.extend(p.name for p in _without_embeddings(param_vars))

@@ -1,4 +1,4 @@
-"""The messages of this package: those of pslib, but a description has one trainer."""
+"""The messages of this package: those of pslib, except that a description has one trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""paddle.fluid.transpiler: Programs of one process rewritten for several."""
+"""paddle.fluid.transpiler: rewriting of a Program of one process for several."""
 
 from paddle.distributed.ps.config import DistributeTranspilerConfig
 from paddle.distributed.ps.dispatcher import HashName, RoundRobin

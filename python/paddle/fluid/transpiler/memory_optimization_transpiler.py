@@ -1,4 +1,4 @@
-"""memory_optimize and release_memory: kept for old scripts, without effect."""
+"""memory_optimize and release_memory: deprecated, without effect."""
 
 import warnings
 
@@ -6,10 +6,10 @@ __all__ = ["memory_optimize", "release_memory"]
 
 
 def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
-    """Nothing is done: plans give memory back and work in place by themselves.
+    """Does nothing: memory is released, and operators work in place, by default.
 
     Args:
-        input_program (Program): left as it is.
+        input_program (Program): not changed.
         skip_opt_set, print_log, level, skip_grads: not read.
 
     Examples:
@@ -24,10 +24,10 @@ def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, 
 
 
 def release_memory(input_program, skip_opt_set=None):
-    """Nothing is done: plans give memory back by themselves.
+    """Does nothing: memory is released by default.
 
     Args:
-        input_program (Program): left as it is.
+        input_program (Program): not changed.
         skip_opt_set: not read.
 
     Examples:

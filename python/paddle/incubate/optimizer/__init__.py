@@ -1,4 +1,4 @@
-"""paddle.incubate.optimizer: optimizers around others."""
+"""paddle.incubate.optimizer: optimizers that wrap others."""
 
 from .lookahead import LookAhead
 from .model_average import ModelAverage

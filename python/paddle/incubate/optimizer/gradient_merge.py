@@ -1,4 +1,4 @@
-"""GradientMergeOptimizer: one update in so many runs."""
+"""GradientMergeOptimizer: one update for the gradients of several runs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def like(name: str, param: Any, block: Any) -> Any:
 
 
 class GradientMergeOptimizer:
-    """An optimizer around another, which updates once in `k_steps` runs, by the gradients of all of them.
+    """Wraps an optimizer: it updates once in `k_steps` runs, by their accumulated gradients.
 
     Args:
-        inner_optimizer: the one that updates.
-        k_steps: so many runs make a step, an integer above 0 (AssertionError otherwise).
+        inner_optimizer: the optimizer of the update.
+        k_steps: the number of runs of a step, an integer above 0 (AssertionError otherwise).
         avg: the mean of the gradients instead of their sum.
 
     Raises:
-        Exception: in dygraph mode, where backward adds gradients up anyway.
+        Exception: in dygraph mode, where backward accumulates gradients.
 
     Examples:
         >>> import paddle
@@ -73,7 +73,7 @@ class GradientMergeOptimizer:
         no_grad_set: Any = None,
         callbacks: Any = None,
     ) -> Pairs:
-        """The gradient operators of the optimizer inside; parameter_list and no_grad_set must be None."""
+        """The gradient operators of the inner optimizer; parameter_list and no_grad_set must be None."""
         assert isinstance(loss, Variable), "backward: loss must be a Variable"
         assert parameter_list is None, "GradientMergeOptimizer: parameter_list must be None"
         assert no_grad_set is None, "GradientMergeOptimizer: no_grad_set must be None"
@@ -85,7 +85,7 @@ class GradientMergeOptimizer:
             return self.apply_gradients(params_grads)
 
     def _due(self, block: Any) -> Any:
-        """The variable that says whether this run updates; operators that count are appended."""
+        """Appends the counter of runs; returns the condition variable of the update."""
         every = global_var("gradient_merge_k", [1], self.k_steps, "int32")
         zero = global_var("gradient_merge_zero", [1], 0, "int32")
         step = global_var("gradient_merge_step", [1], 0, "int32")
@@ -97,14 +97,14 @@ class GradientMergeOptimizer:
         return due
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """Appends the sums of gradients and, in a branch, the update by them; returns the operators that update."""
+        """Appends the sums of gradients and, in a branch, the update by them; returns the operators of the update."""
         program = default_main_program()
         block, startup = program.global_block(), default_startup_program().global_block()
         due = self._due(block)
         merged: Pairs = []
         for param, grad in params_grads:
             assert param.type != VarType.SELECTED_ROWS and grad.type != VarType.SELECTED_ROWS, (
-                f"GradientMergeOptimizer: the gradient of {param.name} is SelectedRows, which it can not merge"
+                f"GradientMergeOptimizer: the gradient of {param.name} is SelectedRows, which it cannot merge"
             )
             self._give_up_role(param, grad)
             name = param.name + "@GRAD@GradientMerge"
@@ -124,7 +124,7 @@ class GradientMergeOptimizer:
 
     @staticmethod
     def _give_up_role(param: Any, grad: Any) -> None:
-        """The operator that makes the gradient no longer says so: replicas exchange the sum instead."""
+        """Removes the role variables of the gradient's operator: replicas exchange the sum instead."""
         pairs = list(grad.op.all_attrs().get(OP_ROLE_VAR, []))
         assert param.name in pairs and grad.name in pairs, (
             f"GradientMergeOptimizer: {grad.name} is not what backward made for {param.name}, but of {pairs}"
@@ -143,14 +143,14 @@ class GradientMergeOptimizer:
         op._set_attr(OP_ROLE_VAR, [param.name, total.name])
 
     def _append_update(self, merged: Pairs) -> None:
-        """In the branch: the update by the sums, which then start again."""
+        """In the branch: appends the update by the sums, and resets them."""
         program = default_main_program()
         block = program.current_block()
         block._set_forward_block_idx(block.idx)
         for _, total in merged:
             if self.avg:
                 _ops.scale(total, scale=1.0 / self.k_steps, Out=total)
-            # Clipping and decay append to the block of the gradient.
+            # clipping and decay are appended to the block of the gradient
             total.block = block
         self._optimize_ops = self.inner_optimizer.apply_gradients(merged)
         for _, total in merged:

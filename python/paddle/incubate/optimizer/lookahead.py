@@ -19,7 +19,7 @@ __all__ = ["LookAhead"]
 
 
 def checked(inner_optimizer: Any, alpha: float, k: int) -> Any:
-    """The optimizer inside; AssertionError where an argument is wrong."""
+    """The inner optimizer; AssertionError for an invalid argument."""
     assert inner_optimizer is not None, "inner optimizer can not be None"
     assert 0.0 <= alpha <= 1.0, f"alpha must be a number from 0 to 1, got {alpha}"
     assert isinstance(k, int) and k > 0, f"k must be an integer above 0, got {k}"
@@ -33,7 +33,7 @@ def _move(param: Any, slow: Any, alpha: Any) -> None:
 
 
 def append_moves(pairs: Pairs, alpha: float, k: int) -> None:
-    """Appends to the main program what moves the slow weights of (parameter, slow weights) every k runs."""
+    """Appends to the main program the update of the slow weights of (parameter, slow weights) every k runs."""
     every = global_var(unique_name.generate("lookahead_k"), [1], k, "int32")
     step = global_var(unique_name.generate("lookahead_step"), [1], 0, "int32")
     _ops.increment(step, step=1.0, Out=step)
@@ -47,7 +47,7 @@ def append_moves(pairs: Pairs, alpha: float, k: int) -> None:
         for param, slow in pairs:
             _move(param, slow, alpha)
 
-    # The first step says what the slow weights start with.
+    # the first step initializes the slow weights
     first = _ops.equal(step, one)
     cond(first, start, None)
     due = _ops.equal(_ops.elementwise_mod(step, every), zero)
@@ -55,15 +55,15 @@ def append_moves(pairs: Pairs, alpha: float, k: int) -> None:
 
 
 class LookAhead(Optimizer):
-    """Lookahead (Zhang et al., 2019): every `k` steps of the optimizer inside, slow weights move towards the parameters
-    (slow += alpha * (param - slow)), which continue from there. The slow weights start as the parameters are after the
+    """Lookahead (Zhang et al., 2019): every `k` steps of the inner optimizer, slow weights move towards the parameters
+    (slow += alpha * (param - slow)), which continue from there. The slow weights start as the parameters after the
     first step. See the API page of paddle.incubate.optimizer.LookAhead.
 
     Args:
-        inner_optimizer: the one that makes each step; its parameters are taken.
+        inner_optimizer: the optimizer of each step; its parameters are used.
         alpha: how far the slow weights move: 0.0 to 1.0 (AssertionError otherwise).
-        k: so many steps in between, an integer above 0 (AssertionError otherwise).
-        name: goes before the names of the slow weights.
+        k: the number of steps in between, an integer above 0 (AssertionError otherwise).
+        name: prefix of the names of the slow weights.
 
     Examples:
         >>> import paddle
@@ -90,7 +90,7 @@ class LookAhead(Optimizer):
         self._steps = 0
 
     def _slow_of(self, param: Any) -> Any:
-        """Dygraph: the slow weights, which start as the parameter is now unless they were loaded."""
+        """Dygraph: the slow weights, initialized with the parameter unless they were loaded."""
         name = self._slow_str if self._name is None else f"{self._name}_{self._slow_str}"
         there = param.name in self._accumulators[name]
         slow = self._add_accumulator(self._slow_str, param)
@@ -100,7 +100,7 @@ class LookAhead(Optimizer):
 
     @mode.dygraph_only
     def step(self) -> None:
-        """A step of the optimizer inside; the slow weights move in every k-th one."""
+        """A step of the inner optimizer; the slow weights move every k steps."""
         self.inner_optimizer.step()
         with no_recording():
             self._follow()
@@ -115,7 +115,7 @@ class LookAhead(Optimizer):
     def minimize(
         self, loss: Any, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
     ) -> tuple[list[Any], Pairs]:
-        """`minimize` of the optimizer inside, and the moves of the slow weights; returns what that returned."""
+        """`minimize` of the inner optimizer, and the update of the slow weights; returns the result of the former."""
         assert isinstance(loss, Variable), "The loss should be an Tensor."
         result = self.inner_optimizer.minimize(loss, startup_program, parameters, no_grad_set)
         if not in_static_mode():

@@ -30,7 +30,7 @@ class ModelAverage(Averaging, Optimizer):
         average_window_rate: the window in relation to the number of steps.
         parameters: the Tensors to average; needed in dygraph mode (AttributeError), in static mode None takes all.
         min_average_window, max_average_window: the limits of the window.
-        name: goes before the names of the sums.
+        name: prefix of the names of the sums.
 
     Examples:
         >>> import paddle
@@ -73,7 +73,7 @@ class ModelAverage(Averaging, Optimizer):
     def minimize(  # type: ignore[override]
         self, loss: Any, startup_program: Any = None, parameters: Any = None, no_grad_set: Any = None
     ) -> None:
-        """In dygraph mode `step`; in static mode nothing is left to do."""
+        """In dygraph mode `step`; in static mode does nothing."""
         if not in_static_mode():
             self.step()
 
@@ -87,11 +87,11 @@ class ModelAverage(Averaging, Optimizer):
 
     @contextlib.contextmanager
     def apply(self, executor: Any = None, need_restore: bool = True) -> Iterator[None]:
-        """A context in which the parameters hold their means.
+        """A context in which the parameters have their mean values.
 
         Args:
             executor: in static mode an Executor (RuntimeError otherwise), which runs the swap.
-            need_restore: puts the parameters' values back at the end; otherwise `restore` does.
+            need_restore: restores the values at the end; otherwise `restore` does.
         """
         if not in_static_mode():
             with no_recording():
@@ -108,7 +108,7 @@ class ModelAverage(Averaging, Optimizer):
                 self.restore(executor)
 
     def restore(self, executor: Any = None) -> None:
-        """Puts the values back that the parameters had before `apply`; static mode needs an Executor (RuntimeError)."""
+        """Restores the parameters' values of before `apply`; static mode needs an Executor (RuntimeError)."""
         if in_static_mode():
             self._needed(executor).run(self.restore_program)
             return

@@ -1,4 +1,4 @@
-"""Checkpoints that wait for backward in pinned host memory."""
+"""Offloading of recompute checkpoints to pinned host memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _first(ops: list[Any], role: int) -> int:
     return next(i for i, op in enumerate(ops) if op.attr(OP_ROLE) == role)
 
 
-class _Waiting:
-    """One checkpoint: its variables in pinned memory, and back from there."""
+class _Offloaded:
+    """One checkpoint: its variable in pinned memory, and the copy back."""
 
     def __init__(self, block: Any, name: str, shape: list[int]) -> None:
         self.block, self.name = block, name
@@ -45,25 +45,25 @@ class _Waiting:
         self.block._insert_op(at, type="memcpy", inputs={"X": [source]}, outputs={"Out": [target]}, attrs=attrs)
 
     def put(self) -> None:
-        """Copies it as soon as the last forward operator that reads it is done."""
+        """Inserts the copy to pinned memory after the last forward operator that reads it."""
         ops = self.block.ops[: _first(self.block.ops, int(OpRole.Backward))]
         used = [i for i, op in enumerate(ops) if self.name in (*op.input_arg_names, *op.output_arg_names)]
         self._copy(used[-1] + 1, self.block.var(self.name), self.pinned, int(OpRole.Forward), _PINNED)
 
     def fetch(self, at: int) -> None:
-        """Copies it back before the operator `at`."""
+        """Inserts the copy back before the operator `at`."""
         self._copy(at, self.pinned, self.fetched, int(OpRole.Backward), _CUDA)
 
 
 def offload(block: Any, checkpoints: list[Any], shape: list[int]) -> None:
     """Rewrites a block with backward: every checkpoint but the last is copied to pinned memory, and backward reads a
-    copy of that, which is on its way while the segment behind it is computed again."""
+    copy of it, which is transferred while the next segment is recomputed."""
     names = [c if isinstance(c, str) else c.name for c in checkpoints]
     written = {name: i for i, op in reversed(list(enumerate(block.ops))) for name in op.output_arg_names}
     names = sorted(names, key=written.__getitem__)[:-1]
     if not names:
         return
-    waiting = {name: _Waiting(block, name, shape) for name in names}
+    waiting = {name: _Offloaded(block, name, shape) for name in names}
     begin = _first(block.ops, int(OpRole.Backward))
     uses: dict[str, int] = {}
     for at in range(begin, len(block.ops)):
@@ -71,7 +71,7 @@ def offload(block: Any, checkpoints: list[Any], shape: list[int]) -> None:
         for name in set(op.input_arg_names) & set(names):
             uses.setdefault(name, at)
             op._rename_input(name, waiting[name].fetched.name)
-    # One is fetched when backward begins to read the one behind it.
+    # a checkpoint is fetched when backward first reads the next one
     places = dict(zip(reversed(names), [begin, *(uses.get(name, begin) for name in reversed(names))], strict=False))
     for name, at in sorted(places.items(), key=lambda item: -item[1]):
         waiting[name].fetch(at)

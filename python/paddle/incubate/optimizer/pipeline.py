@@ -1,4 +1,4 @@
-"""PipelineOptimizer: a Program cut at its device_guards into sections, each for a process of its own."""
+"""PipelineOptimizer: a Program is cut at its device_guards into sections, one for each process."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def _updates(op: Any) -> bool:
 
 
 def _in_all(op: Any) -> bool:
-    """Whether every section has this operator: what computes the learning rate, and readers."""
+    """Whether every section has this operator: those of the learning rate, and readers."""
     return bool(_role(op) & OpRole.LRSched) or op.type in _READERS
 
 
 class PipelineOptimizer:
-    """An optimizer around another, for Programs that are cut at their `device_guard`s into sections.
+    """Wraps an optimizer, for Programs that are cut at their `device_guard`s into sections.
 
-    ``device_guard("gpu:0")``, ``"gpu:1"`` and so on number the sections; under fleet each is run by a process of its
-    own, wherever that computes. A batch goes through them in `num_microbatches` parts: all forward, then all backward,
-    then one update by the mean of their gradients, as in 2.0.2.
+    ``device_guard("gpu:0")``, ``"gpu:1"`` and so on number the sections; under fleet each runs in its own
+    process, on any device. A batch is processed in `num_microbatches` parts: all forward, then all backward, then one
+    update by the mean of their gradients, as in 2.0.2.
 
     Args:
-        optimizer: the one that updates (ValueError for anything else).
-        num_microbatches: into how many parts a batch is cut, 1 or more (AssertionError).
+        optimizer: the optimizer of the update (ValueError for another type).
+        num_microbatches: the number of parts of a batch, 1 or more (AssertionError).
         start_cpu_core_id: of the first section's thread, 0 or more (AssertionError).
 
     Raises:
@@ -67,10 +67,10 @@ class PipelineOptimizer:
         self._start_cpu_core_id = start_cpu_core_id
         self._param_device_map: dict[str, Any] = {}
 
-    # ------------------------------------------------------------------------------------------- who runs what
+    # ------------------------------------------------------------------------------------------- placement
 
     def _place(self, block: Any) -> list[str]:
-        """Gives every operator a device; returns the devices in order."""
+        """Assigns a device to every operator; returns the devices in order."""
         first = next((_device(op) for op in block.ops if _device(op)), "")
         if not first.startswith("gpu:"):
             raise ValueError("PipelineOptimizer: sections are made by device_guard('gpu:0') and so on: there is none")
@@ -114,7 +114,7 @@ class PipelineOptimizer:
         block._insert_op(at, type="recv_v2", outputs={"Out": [var]}, attrs=attrs)
 
     def _send_between(self, block: Any) -> None:
-        """What an operator reads and another section has made is sent, once to each section."""
+        """Inserts the sends of variables that other sections read, once for each section."""
         made_at: dict[str, str] = {}
         known: set[tuple[str, str]] = set()
         inserted = 0
@@ -144,7 +144,7 @@ class PipelineOptimizer:
                     block._clone_variable(source._var_recursive(name), False)
 
     def _split(self, block: Any, devices: list[str]) -> list[dict[str, Any]]:
-        """A Program for each device; the learning rate is computed in all."""
+        """Creates a Program for each device; all compute the learning rate."""
         sections = {device: Program() for device in devices}
         for op in block.ops:
             for device in devices if _in_all(op) else [_device(op)]:
@@ -167,7 +167,7 @@ class PipelineOptimizer:
         op.set_block_attr("sub_block", inner.desc)
 
     def _send_data(self, main: Any, blocks: list[Any], devices: list[str]) -> None:
-        """The first section hands out what is fed."""
+        """Inserts sends of fed variables from the first section."""
         for name, var in main.vars.items():
             if not var.is_data:
                 continue
@@ -180,7 +180,7 @@ class PipelineOptimizer:
                     self._receive(block, 0, block.var(name), device, devices[0], int(OpRole.Forward))
 
     def _send_shared(self, blocks: list[Any], devices: list[str]) -> None:
-        """A parameter that several sections read goes from the one that updates it to the others, once for a batch."""
+        """Inserts sends of shared parameters from the section that updates them, once for a batch."""
         for name in dict.fromkeys(n for b in blocks for n, v in b.vars.items() if v.persistable):
             having = [i for i, b in enumerate(blocks) if name in b.vars]
             writers = [
@@ -197,12 +197,12 @@ class PipelineOptimizer:
                     self._receive(blocks[i], 0, blocks[i].var(name), there, devices[owner], once)
 
     def _split_startup(self, startup: Any, devices: list[str], mine: int) -> Program:
-        """What this section's variables start from."""
+        """Reduces the startup Program to this section's variables."""
         program = Program()
         program.random_seed = startup.random_seed
         for op in startup.global_block().ops:
             device = _device(op)
-            if device == "cpu":  # the powers of Adam's factors
+            if device == "cpu":  # Adam's Beta1Pow and Beta2Pow
                 device = self._param_device_map[op.output_arg_names[0].partition("_beta")[0]]
             if device in ("", devices[mine]):
                 copy = program.global_block().desc.append_op()
@@ -215,7 +215,7 @@ class PipelineOptimizer:
     # ----------------------------------------------------------------------------------------------- gradients
 
     def _accumulate(self, block: Any, device: str) -> None:
-        """Gradients of the parts of a batch are added up, from zero, and are those of their mean."""
+        """Inserts the accumulation of the micro-batches' gradients, as their mean."""
         for at, op in reversed(list(enumerate(block.ops))):
             if _role(op) & (OpRole.Backward | OpRole.Loss) == OpRole.Backward | OpRole.Loss:
                 grad = block.vars[op.output_arg_names[0]]
@@ -254,12 +254,12 @@ class PipelineOptimizer:
             (operators of the update, pairs of parameter and gradient, the sections' Programs).
 
         Raises:
-            ValueError: for operators under no device_guard, or devices that are not numbered one after the other.
-            AssertionError: without fleet, which says which section is this process's.
+            ValueError: for operators outside of device_guard, or devices that are not numbered consecutively.
+            AssertionError: without fleet, which sets the section of this process.
         """
         main, startup = loss.block.program, startup_program or default_startup_program()
         assert isinstance(main._pipeline_opt, dict) and "local_rank" in main._pipeline_opt, (
-            "PipelineOptimizer is used by fleet, with strategy.pipeline: that says which section is this process's"
+            "PipelineOptimizer is used by fleet, with strategy.pipeline: which sets the section of this process"
         )
         ops, pairs = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         self._param_device_map = self._optimizer._param_device_map

@@ -1,4 +1,4 @@
-"""RecomputeOptimizer: backward keeps the checkpoints only."""
+"""RecomputeOptimizer: backward keeps only the checkpoints and recomputes other activations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["RecomputeOptimizer"]
 
 
 class RecomputeOptimizer(OptimizerBase):
-    """An optimizer around another, whose backward pass keeps the checkpoints only and computes again what lies between.
+    """Wraps an optimizer: backward keeps only the checkpoints and recomputes the activations between them.
 
     Args:
-        optimizer (Optimizer): the one that updates.
+        optimizer (Optimizer): the optimizer of the update.
 
     Raises:
         Exception: in dygraph mode.
@@ -49,18 +49,18 @@ class RecomputeOptimizer(OptimizerBase):
         self.checkpoint_shape: list[int] = []
 
     def _set_checkpoints(self, checkpoints: list[Any]) -> None:
-        """Says which Variables (or names) are kept."""
+        """Sets the Variables (or names) that are kept."""
         text = "_set_checkpoints: a list of Variable or of names is expected"
         assert isinstance(checkpoints, list), text
         assert all(isinstance(point, (str, Variable)) for point in checkpoints), text
         self._checkpoints = checkpoints
 
     def _enable_offload(self) -> None:
-        """Checkpoints but the last wait for backward in pinned memory; `checkpoint_shape` is theirs."""
+        """Enables offloading of all checkpoints but the last, of shape `checkpoint_shape`, to pinned memory."""
         self.enable_offload = True
 
     def load(self, state_dict: dict) -> None:
-        """Not there in Paddle either.
+        """Not supported, as in Paddle.
 
         Raises:
             NotImplementedError: always.
@@ -86,7 +86,7 @@ class RecomputeOptimizer(OptimizerBase):
         return pairs
 
     def apply_gradients(self, params_grads: Pairs) -> list[Any]:
-        """The update of the optimizer inside; returns the appended operators."""
+        """The inner optimizer's update; returns the appended operators."""
         return self._optimizer.apply_gradients(params_grads)
 
     def apply_optimize(self, loss: Any, startup_program: Any, params_grads: Pairs) -> list[Any]:

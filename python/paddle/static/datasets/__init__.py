@@ -1,4 +1,4 @@
-"""Training from data sets: what a data set is to the engine, the threads that train, and their descriptions."""
+"""Training from data sets: fluid.core.Dataset, training threads, and the messages that describe them."""
 
 from .data_set import BoxPS, Dataset
 from .fetch_handler import FetchHandler, FetchHandlerMonitor

@@ -1,4 +1,4 @@
-"""A data set as the engine has it: files, the way their lines are read, and instances in memory."""
+"""fluid.core.Dataset: files, the format of their lines, and instances in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEEDS = {"MultiSlotInMemoryDataFeed": True, "MultiSlotDataFeed": False, "MultiS
 
 
 class Dataset:
-    """What `InMemoryDataset`, `QueueDataset` and their kin are made of: `fluid.core.Dataset`.
+    """The implementation of `InMemoryDataset`, `QueueDataset` and others: `fluid.core.Dataset`.
 
     Args:
         name (str): "MultiSlotDataset".
@@ -29,7 +29,7 @@ class Dataset:
 
     def __init__(self, name: str = "MultiSlotDataset") -> None:
         if name != "MultiSlotDataset":
-            raise ValueError(f"Dataset: the only kind there is is MultiSlotDataset, got {name!r}")
+            raise ValueError(f"Dataset: the only kind is MultiSlotDataset, got {name!r}")
         self._files: list[str] = []
         self._threads, self._trainers, self._merge_size = 1, 1, 0
         self._hdfs, self._download = ("", ""), ""
@@ -37,7 +37,7 @@ class Dataset:
         self._ids = self._contents = self._merging = self._shuffled = False
         self._candidates = 0
         self._memory = _core.feed.Memory()
-        #: the instances before slots were shuffled
+        #: the instances before `slots_shuffle`
         self._original: Any = None
         self._loading: threading.Thread | None = None
         self._load_error: BaseException | None = None
@@ -55,19 +55,19 @@ class Dataset:
         return list(self._files)
 
     def set_thread_num(self, thread_num: int) -> None:
-        """How many threads read."""
+        """The number of reading threads."""
         self._threads = int(thread_num)
 
     def get_thread_num(self) -> int:
-        """How many threads read."""
+        """The number of reading threads."""
         return self._threads
 
     def set_trainer_num(self, trainer_num: int) -> None:
-        """How many trainers a global shuffle goes over."""
+        """The number of trainers of a global shuffle."""
         self._trainers = int(trainer_num)
 
     def get_trainer_num(self) -> int:
-        """How many trainers a global shuffle goes over."""
+        """The number of trainers of a global shuffle."""
         return self._trainers
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
@@ -79,25 +79,25 @@ class Dataset:
         return self._hdfs
 
     def set_download_cmd(self, download_cmd: str) -> None:
-        """The command that writes a remote file, its last argument, to its output."""
+        """Sets the command that writes a remote file, its last argument, to its output."""
         self._download = download_cmd
 
     def get_download_cmd(self) -> str:
-        """The command that brings remote files."""
+        """The command that downloads remote files."""
         return self._download
 
     def set_data_feed_desc(self, text: str | Message) -> None:
-        """How lines are read: a DataFeedDesc as protobuf's text."""
+        """Sets the format of lines: a DataFeedDesc in protobuf's text format."""
         desc = data_feed_desc()
         desc.merge_text(str(text))
         self._desc = desc
 
     def set_parse_ins_id(self, parse_ins_id: bool) -> None:
-        """Whether lines begin with an id."""
+        """Sets whether lines begin with an id."""
         self._ids = bool(parse_ins_id)
 
     def set_parse_content(self, parse_content: bool) -> None:
-        """Whether lines have a content behind the id."""
+        """Sets whether lines have a content after the id."""
         self._contents = bool(parse_content)
 
     def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
@@ -106,11 +106,11 @@ class Dataset:
             raise NotImplementedError("merging the instances of a page view needs PaddleBox, which is closed source")
 
     def set_merge_by_lineid(self, merge_size: int) -> None:
-        """How many instances of one id `merge_by_lineid` makes one of (0: any number)."""
+        """Sets the number of instances of one id that `merge_by_lineid` merges (0: any number)."""
         self._merge_size, self._merging, self._ids = int(merge_size), True, True
 
     def set_fea_eval(self, fea_eval: bool, record_candidate_size: int) -> None:
-        """Allows `slots_shuffle`, which draws from so many instances."""
+        """Allows `slots_shuffle`, and sets its number of candidate instances."""
         self._candidates = int(record_candidate_size) if fea_eval else 0
 
     def set_generate_unique_feasigns(self, unique: bool) -> None:
@@ -122,7 +122,7 @@ class Dataset:
     def _feed(self) -> Any:
         desc = self._desc
         if desc.name not in _FEEDS:
-            raise NotImplementedError(f"a data set reads by {', '.join(_FEEDS)}; {desc.name!r} needs what is not here")
+            raise NotImplementedError(f"a data set reads by {', '.join(_FEEDS)}; {desc.name!r} is not supported")
         slots = []
         for slot in desc.multi_slot_desc.slots:
             if slot.type[:1] not in ("f", "u"):
@@ -141,13 +141,13 @@ class Dataset:
         return _FEEDS.get(self._desc.name, False)
 
     def batches(self, threads: int) -> tuple[list[str], list[Any]]:
-        """The names of the slots, and the batches of so many threads."""
+        """The names of the slots, and the batches for each of the threads."""
         feed = self._feed()
         made = self._memory.batches(feed, threads) if self._is_in_memory() else feed.stream(threads)
         return feed.names(), made
 
     def load_into_memory(self) -> None:
-        """Reads all files; what was in memory before goes."""
+        """Reads all files, replacing the instances in memory."""
         self._replace(lambda: self._memory.load(self._feed(), max(self._threads, 1)))
 
     def _replace(self, load: Callable[[], None]) -> None:
@@ -155,7 +155,7 @@ class Dataset:
         load()
 
     def preload_into_memory(self, threads: int) -> None:
-        """Begins to read all files."""
+        """Starts reading all files."""
         if self._loading is not None:
             raise RuntimeError("preload_into_memory: the data set is being loaded; call wait_preload_done first")
         feed = self._feed()
@@ -171,7 +171,7 @@ class Dataset:
         self._loading.start()
 
     def wait_preload_done(self) -> None:
-        """Waits until all is read; raises what the reading raised."""
+        """Waits until all files are read; raises the reader's error."""
         loading = self._loading
         if loading is None:
             return
@@ -188,7 +188,7 @@ class Dataset:
             raise error
 
     def release_memory(self) -> None:
-        """Forgets the instances."""
+        """Releases the instances."""
         self._memory.clear()
         self._original, self._shuffled = None, False
 
@@ -200,7 +200,7 @@ class Dataset:
         self._shuffled = True
 
     def global_shuffle(self, exchange: Callable[[list[bytes]], list[bytes]] | None = None) -> None:
-        """Deals the instances to the trainers, by the function that brings each its message, and shuffles what came."""
+        """Distributes the instances randomly over the trainers, and shuffles the received ones."""
         if exchange is not None and self._trainers > 1:
             feed = self._feed()
             messages = self._memory.deal(feed, self._trainers, self._merging)
@@ -209,7 +209,7 @@ class Dataset:
         self.local_shuffle()
 
     def merge_by_lineid(self) -> None:
-        """Makes one of the instances of each id, and says what was left out."""
+        """Merges the instances of each id; logs dropped ones."""
         dropped = self._memory.merge(self._feed(), max(self._merge_size, 0))
         for name, count, why in dropped[:10]:
             _log.warning("merge_by_lineid: the %d instances of id %r are left out: %s", count, name, why)
@@ -218,7 +218,7 @@ class Dataset:
         self._original = None
 
     def slots_shuffle(self, slots: Iterable[str]) -> None:
-        """Gives every instance the values that another one has in these slots; other slots have their own again."""
+        """Replaces the values of these slots by those of random other instances, and restores other slots."""
         if self._candidates <= 0:
             raise RuntimeError("slots_shuffle: call set_fea_eval first, with a positive number of candidates")
         if self._original is None:
@@ -228,42 +228,42 @@ class Dataset:
     def generate_local_tables_unlock(
         self, table_id: int, fea_dim: int, read_thread_num: int, consume_thread_num: int, shard_num: int
     ) -> None:
-        """Collects the distinct ids in memory, by their remainder modulo `shard_num`."""
+        """Collects the distinct ids in memory, by id modulo `shard_num`."""
         if self._unique:
             self._local_tables = self._memory.distinct(shard_num)
 
     def preprocess_instance(self) -> None:
-        """Shuffles, before training."""
+        """Shuffles before training."""
         self.local_shuffle()
 
     def postprocess_instance(self) -> None:
-        """Shuffles, after training."""
+        """Shuffles after training."""
         self.local_shuffle()
 
     def set_current_phase(self, current_phase: int) -> None:
-        """1 for join, 0 for update: of page views only."""
+        """Sets the phase: 1 for join, 0 for update; only for page views."""
         if current_phase not in (0, 1):
             raise ValueError(f"set_current_phase: 1 (join) or 0 (update), got {current_phase!r}")
         self._phase = current_phase
 
     def get_memory_data_size(self) -> int:
-        """How many instances are in memory."""
+        """The number of instances in memory."""
         return len(self._memory)
 
     def get_shuffle_data_size(self) -> int:
-        """How many instances are in memory since a shuffle; 0 before one."""
+        """The number of instances in memory after a shuffle; 0 before one."""
         return len(self._memory) if self._shuffled else 0
 
     def get_pv_data_size(self) -> int:
-        """How many page views there are: they are not merged, so none."""
+        """The number of page views: 0, as they are not merged."""
         return 0
 
 
 class BoxPS:
-    """The service that keeps parameters on GPUs and SSDs for `BoxPSDataset`: closed source, so only loading works.
+    """The BoxPS service of `BoxPSDataset`, with parameters on GPUs and SSDs. It is closed source: only loading works.
 
     Args:
-        dataset (Dataset): what it loads.
+        dataset (Dataset): the data set.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -274,7 +274,7 @@ class BoxPS:
         self._dataset.load_into_memory()
 
     def preload_into_memory(self) -> None:
-        """Begins to load the data set."""
+        """Starts loading the data set."""
         self._dataset.preload_into_memory(self._dataset.get_thread_num())
 
     def wait_feed_pass_done(self) -> None:

@@ -1,4 +1,4 @@
-"""Device workers: what a thread of a trainer does, as fields of the trainer's message."""
+"""Device workers: the work of a trainer's thread, as fields of the trainer's message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["DeviceWorker", "Hogwild", "DownpourSGD", "Section", "DownpourSGDOPT"
 
 
 class DeviceWorker:
-    """What device workers have in common."""
+    """The base of device workers."""
 
     def __init__(self) -> None:
         self._program: Any = None
@@ -34,10 +34,10 @@ class DeviceWorker:
 
 
 class _Tables(DeviceWorker):
-    """Workers whose Program has tables on parameter servers."""
+    """The base of workers whose Program has tables on parameter servers."""
 
     def _program_config(self, opt: Any, downpour: Any) -> set[int]:
-        """Writes the Program's tables down; the dense ones that it uses."""
+        """Sets the Program's tables in the message; returns the dense ones."""
         dense: set[int] = set()
         program_id = str(id(self._program))
         found = opt["program_configs"].get(program_id)
@@ -62,7 +62,7 @@ class _Tables(DeviceWorker):
         return workers[program_id].get_desc()
 
     def _tables(self, opt: Any, trainer_desc: Any, dense: set[int]) -> Any:
-        """Writes down what is pulled, and the tables; the last sparse one."""
+        """Sets the pulls and the tables in the message; returns the last sparse one."""
         downpour, pull = trainer_desc.downpour_param, trainer_desc.pull_dense_param
         worker = self._worker(opt)
         pull.device_num = trainer_desc.thread_num
@@ -89,7 +89,7 @@ class _Tables(DeviceWorker):
         return sparse
 
     def _dimensions(self, opt: Any, sparse: Any, fea_dim: int) -> None:
-        """An embedding has the feature's size, less show and click where the Program does without them."""
+        """The width of an embedding: that of the feature, without show and click if the Program does not use them."""
         whole = opt["use_cvm"] or opt.get("no_cvm") is True
         sparse.fea_dim, sparse.emb_dim = fea_dim, fea_dim if whole else fea_dim - 2
         sparse.label_var_name = "click"
@@ -134,7 +134,7 @@ class DownpourSGD(_Tables):
         return opt.get("worker_class", "DownpourWorker")
 
     def _last(self, opt: Any, sparse: Any) -> None:
-        """What is said of the last sparse table alone."""
+        """Sets the fields of the last sparse table."""
 
 
 class DownpourSGDOPT(DownpourSGD):

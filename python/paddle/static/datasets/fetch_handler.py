@@ -1,4 +1,4 @@
-"""FetchHandler: looks at variables while threads train."""
+"""FetchHandler: a callback with the values of variables during training."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger("paddle.fetch_handler")
 
 
 class FetchHandler:
-    """What is done, every so many seconds of `train_from_dataset`, with the values of variables: override `handler`.
+    """A callback of `train_from_dataset` that receives the values of variables periodically: override `handler`.
 
     Args:
-        var_dict (dict): Variables by the names that `handler` gets them under.
+        var_dict (dict): key of `handler`'s argument to Variable.
         period_secs (int): seconds between two calls.
 
     Examples:
@@ -46,7 +46,7 @@ class FetchHandler:
 
     @staticmethod
     def help() -> None:
-        """Prints how to write one."""
+        """Prints an example."""
         print(
             "\nclass Auc(FetchHandler):\n    def handler(self, res_dict):\n        print(res_dict['auc'])\n\n"
             "exe.train_from_dataset(program, dataset, fetch_handler=Auc(var_dict={'auc': auc}, period_secs=60))\n"
@@ -54,11 +54,11 @@ class FetchHandler:
 
 
 class FetchHandlerMonitor:
-    """A thread that calls a FetchHandler with the values that a scope has.
+    """A thread that calls a FetchHandler with values of a scope.
 
     Args:
-        scope (Scope): where the variables are.
-        handler (FetchHandler): whom to call.
+        scope (Scope): the scope of the variables.
+        handler (FetchHandler): the callback.
     """
 
     def __init__(self, scope: Any, handler: FetchHandler) -> None:
@@ -69,7 +69,7 @@ class FetchHandlerMonitor:
 
     @staticmethod
     def variables(handler: FetchHandler) -> dict[str, str]:
-        """The names of the handler's Variables, by the names it wants them under; what is none is said and left out."""
+        """The names of the handler's Variables, by key; other values are logged and ignored."""
         if not isinstance(handler.var_dict, dict):
             _log.warning("FetchHandler: var_dict is no dict but %r: nothing is fetched", handler.var_dict)
             return {}
@@ -100,11 +100,11 @@ class FetchHandlerMonitor:
             self.fetch_instance.handler(self._values(names))
 
     def start(self) -> None:
-        """Begins."""
+        """Starts."""
         self.fetch_thread.start()
 
     def stop(self) -> None:
-        """Ends after the call that is going on."""
+        """Stops after the current call."""
         self._end.set()
         if self.fetch_thread is not threading.current_thread() and self.fetch_thread.ident is not None:
             self.fetch_thread.join()

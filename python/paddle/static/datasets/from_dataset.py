@@ -29,8 +29,8 @@ def _printed(tensor: Any) -> str:
     return f"[{values.size}]:[{shown}]"
 
 
-class _Teller:
-    """What the first thread reports."""
+class _Reporter:
+    """The output of the first thread."""
 
     def __init__(self, infos: list[str], debug: bool) -> None:
         self.infos, self.debug = infos, debug
@@ -46,7 +46,7 @@ class _Teller:
             _core.profiler.start()
 
     def profile(self) -> None:
-        """Prints to stderr what operators took on average since the last time."""
+        """Prints to stderr the mean time of each operator since the last call."""
         times: dict[str, list[int]] = defaultdict(list)
         for name, start, end, _, depth in _core.profiler.stop():
             if depth == 0:
@@ -58,7 +58,7 @@ class _Teller:
 
 
 def _check(opt: dict[str, Any] | None) -> None:
-    """Refuses what only closed-source services do."""
+    """Raises for features of closed-source services."""
     opt = opt or {}
     worker = opt.get("device_worker", "Hogwild")
     if worker != "Hogwild" or opt.get("trainer", "MultiTrainer") not in ("MultiTrainer", "DistMultiTrainer"):
@@ -119,10 +119,10 @@ def run_from_dataset(
         executor._set_learning_rate(program, scope)
 
     if not dataset.dataset._is_in_memory():
-        threads = min(threads, dataset.thread_num)  # each has files of its own
+        threads = min(threads, dataset.thread_num)  # each thread reads its own files
     slots, batches = dataset.dataset.batches(threads)
     locals_ = [scope.new_scope() for _ in batches]
-    tell = _Teller(infos, debug)
+    tell = _Reporter(infos, debug)
     period = max(int(print_period), 1) if names or debug else 0
     monitor, watched = None, []
     if fetch_handler is not None:

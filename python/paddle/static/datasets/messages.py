@@ -1,4 +1,4 @@
-"""The messages that data sets and trainers are described by: data_feed.proto and trainer_desc.proto of 2.0.2."""
+"""The messages of data sets and trainers: data_feed.proto and trainer_desc.proto of 2.0.2."""
 
 from __future__ import annotations
 
@@ -178,12 +178,12 @@ _TRAINER = _schema(
 
 
 def data_feed_desc(**fields: Any) -> Message:
-    """What the lines of a data set are, and how they become batches."""
+    """A new DataFeedDesc: the format of lines, and the batches."""
     return _made(_DATA_FEED, fields)
 
 
 def trainer_desc(**fields: Any) -> Message:
-    """What trains, and how."""
+    """A new TrainerDesc: the trainer and its workers."""
     return _made(_TRAINER, fields)
 
 

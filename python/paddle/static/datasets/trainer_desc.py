@@ -1,4 +1,4 @@
-"""Trainers: what trains a Program from a data set, as a message for the engine."""
+"""Trainers of a Program from a data set, as messages for the engine."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TrainerDesc:
         config.sparse_copy_by_feasign = config_dict.get("sparse_copy_by_feasign", True)
 
     def _gen_trainer_desc(self) -> None:
-        """Writes down the class of a trainer, and its device worker's fields. The base has neither."""
+        """Sets the class of a trainer and its device worker's fields in the message; the base has neither."""
         if type(self) is TrainerDesc:
             return
         self.proto_desc.class_name = type(self).__name__
@@ -157,16 +157,16 @@ class DistMultiTrainer(TrainerDesc):
 
 
 class HeterXpuTrainer(TrainerDesc):
-    """Threads beside other devices (its description only)."""
+    """Threads for heterogeneous devices (description only)."""
 
 
 class HeterBoxTrainer(TrainerDesc):
-    """Threads beside BoxPS (its description only)."""
+    """Threads for BoxPS (description only)."""
 
 
 class PSGPUTrainer(TrainerDesc):
-    """Threads over tables on GPUs (its description only)."""
+    """Threads over tables on GPUs (description only)."""
 
 
 class PipelineTrainer(TrainerDesc):
-    """Sections of a Program on devices of their own (its description only)."""
+    """Sections of a Program on one device each (description only)."""

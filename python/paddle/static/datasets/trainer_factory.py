@@ -1,4 +1,4 @@
-"""TrainerFactory: a trainer and its device worker as a Program's `_fleet_opt` says."""
+"""TrainerFactory: creates the trainer and the device worker of a Program's `_fleet_opt`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .fetch_handler import FetchHandler, FetchHandlerMonitor
 
 __all__ = ["TrainerFactory", "FetchHandler", "FetchHandlerMonitor"]
 
-#: options that go to the trainer's setter of that name, wherever they are given; of lists only those with elements
+#: options that are passed to the trainer's setter of that name; empty lists are not
 _OPTIONS = (
     "dump_slot",
     "mpi_rank",
@@ -27,7 +27,7 @@ _OPTIONS = (
     "dump_interval",
     "random_with_lineid",
 )
-#: options that only count together with a fleet_desc
+#: options that are read only with a fleet_desc
 _FLEET_OPTIONS = {
     "use_cvm": "use_cvm",
     "no_cvm": "no_cvm",
@@ -46,7 +46,7 @@ def _made(module: Any, name: str, what: str) -> Any:
 
 
 class TrainerFactory:
-    """Makes trainers."""
+    """Creates trainers."""
 
     def _create_trainer(self, opt_info: Mapping[str, Any] | None = None) -> Any:
         """The trainer of `opt_info`; without one a MultiTrainer with Hogwild."""

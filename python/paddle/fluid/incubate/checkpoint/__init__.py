@@ -1,4 +1,4 @@
-"""fluid.incubate.checkpoint: checkpoints by number, and epochs that go on from them."""
+"""fluid.incubate.checkpoint: numbered checkpoints, and training ranges that resume from them."""
 
 from . import auto_checkpoint as auto_checkpoint
 from . import checkpoint_saver as checkpoint_saver

@@ -1,7 +1,7 @@
-"""train_epoch_range: epochs that go on where a job that was ended had come to.
+"""train_epoch_range: epochs with automatic checkpoints, from which a restarted job resumes.
 
-In 2.0.2 this is for jobs whose environment says PADDLE_RUNNING_ENV=PADDLE_EDL_AUTO_CHECKPOINT and where Hadoop is. Here
-checkpoints lie in a local folder where PADDLE_EDL_HDFS_HOME is not set.
+It is enabled by PADDLE_RUNNING_ENV=PADDLE_EDL_AUTO_CHECKPOINT. 2.0.2 needs Hadoop; here checkpoints are in a local
+folder unless PADDLE_EDL_HDFS_HOME is set.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["train_epoch_range"]
 
 logger = logging.getLogger("auto_checkpoint")
 
-#: what states are restored from
+#: the sources of a restored state
 CONST_CHECKPOINT, CONST_MEMORYINIT = "checkpoint", "memory_init"
 
 g_train_epoch_range: TrainEpochRange | None = None
@@ -42,10 +42,10 @@ def _thread_checker() -> None:
 
 
 class AutoCheckpointChecker:
-    """What the environment says of a job's checkpoints.
+    """The checkpoint settings of the environment.
 
     Raises:
-        ValueError: naming the variable that is missing or wrong, where checkpoints are asked for.
+        ValueError: naming the missing or invalid variable, when checkpoints are enabled.
     """
 
     def __init__(self) -> None:
@@ -80,11 +80,11 @@ class AutoCheckpointChecker:
         return int(value)
 
     def valid(self) -> bool:
-        """Whether checkpoints are written: asked for, and in static mode."""
+        """Whether checkpoints are written: enabled, and in static mode."""
         return self._asked and in_static_mode()
 
     def file_system(self) -> Any:
-        """Where checkpoints lie."""
+        """The file system of the checkpoints."""
         if not self.hdfs_home:
             return LocalFS()
         configs = {"fs.default.name": self.hdfs_name, "hadoop.job.ugi": self.hdfs_ugi}
@@ -104,12 +104,12 @@ class AutoCheckpointChecker:
 
     @staticmethod
     def generate_range_name() -> str:
-        """A name for the next range of this process: the same in the next one."""
+        """The name of the next range of this process, equal in a restarted process."""
         return generator("_range_")
 
 
 class ExeTrainStatus(SerializableBase):
-    """A Program that an Executor trains within a range, and its last checkpoint. Equal to what has the same of both."""
+    """A Program that an Executor trains within a range, and its last checkpoint. Compared by both."""
 
     _file_name = "exe_train_status"
     __hash__ = object.__hash__
@@ -156,23 +156,23 @@ class TrainEpochRange(SerializableBase):
         self._last_checkpoint_time = time.monotonic()
 
     def serialize(self, path: str) -> None:
-        """Writes which epoch has been trained, and where its variables are."""
+        """Writes the last epoch, and the checkpoints of its Programs."""
         known = {key: status.checkpoint_no for key, status in self._exe_status.items()}
         text = {"max_epoch_num": self._max_epoch_num, "epoch_no": self._epoch_no, "exe_status": known}
         Path(path, self._file_name).write_text(json.dumps(text), encoding="utf-8")
 
     def deserialize(self, path: str) -> None:
-        """Reads that."""
+        """Reads them."""
         text = json.loads(Path(path, self._file_name).read_text(encoding="utf-8"))
         self._epoch_no = text["epoch_no"]
         self._exe_status = {key: ExeTrainStatus(key, number) for key, number in text["exe_status"].items()}
 
     def get(self) -> int:
-        """The epoch that is trained, -1 before the first."""
+        """The current epoch, -1 before the first."""
         return self._epoch_no
 
     def next(self) -> Iterator[int]:
-        """The epochs that are left; a checkpoint is written behind one, when the time has come."""
+        """The remaining epochs; a checkpoint is written after an epoch, when the interval has passed."""
         _thread_checker()
         for epoch in range(self._epoch_no + 1, self._max_epoch_num if self._max_epoch_num >= 0 else sys.maxsize):
             self._epoch_no = epoch
@@ -180,7 +180,7 @@ class TrainEpochRange(SerializableBase):
             self.save_checkpoint()
 
     def save_checkpoint(self) -> None:
-        """Writes a checkpoint if the last one is long ago: not of the last epoch, after which the job is done."""
+        """Writes a checkpoint if the interval has passed; none after the last epoch."""
         if self._checker.trainer_id != 0 or not self._checker.valid():
             return
         now = time.monotonic()
@@ -193,7 +193,8 @@ class TrainEpochRange(SerializableBase):
                 model = PaddleModel(status.exe, status.program)
                 _, status.checkpoint_no = self._saver.save_checkpoint(path, [model], self._checker.trainer_id, cache)
         if self._exe_status:
-            # The variables are there before the range names them: a job that ends in between goes on from the former.
+            # The variables are written before the range names them: a job killed in between resumes from the previous
+            # ones.
             self._saver.save_checkpoint(self._checkpoint_path, [self], self._checker.trainer_id, cache)
             self._saver.clean_redundant_checkpoints(self._checkpoint_path)
             for status in self._exe_status.values():
@@ -220,7 +221,7 @@ class TrainEpochRange(SerializableBase):
         status = self._exe_status.get(key)
         if status is None:
             assert self.restored_from == CONST_MEMORYINIT, (
-                f"auto checkpoint: the checkpoint does not know {key}: the script makes other Programs or Executors "
+                f"auto checkpoint: the checkpoint has no {key}: the script creates other Programs or Executors "
                 "than the one that wrote it"
             )
             status = self._exe_status[key] = ExeTrainStatus(key, None, CONST_MEMORYINIT)
@@ -256,18 +257,18 @@ def _set_current(current: TrainEpochRange | None) -> None:
 
 
 def train_epoch_range(max_epoch_num: int, save_checkpoint_inter: int | None = None) -> Iterator[int]:
-    """The numbers of epochs: in a job that was ended and started again those that are left.
+    """The epochs: in a restarted job the remaining ones.
 
-    Programs with an update that are run in an epoch are written to a checkpoint behind it, when
-    `save_checkpoint_inter` seconds have gone by since the last one, and restored at their first run of the next job.
-    Where the environment asks for no checkpoints all epochs come, and nothing is written.
+    Programs with an update that run in an epoch are written to a checkpoint after it, when `save_checkpoint_inter`
+    seconds have passed since the last one, and restored at their first run in a restarted job. Without checkpoints in
+    the environment all epochs are yielded, and nothing is written.
 
     Args:
-        max_epoch_num (int): so many epochs; negative for no end.
+        max_epoch_num (int): the number of epochs; negative: unlimited.
         save_checkpoint_inter (int, optional): seconds; PADDLE_EDL_SAVE_CHECKPOINT_INTER (900) when None.
 
     Raises:
-        ValueError: naming what the environment lacks.
+        ValueError: naming the missing variable.
 
     Examples:
         >>> import paddle.fluid.incubate.checkpoint.auto_checkpoint as acp
@@ -275,7 +276,7 @@ def train_epoch_range(max_epoch_num: int, save_checkpoint_inter: int | None = No
         [0, 1, 2]
     """
     if not _get_checker().valid():
-        logger.warning("auto checkpoint: PADDLE_RUNNING_ENV does not ask for it, so nothing is written")
+        logger.warning("auto checkpoint: it is not enabled by PADDLE_RUNNING_ENV, so nothing is written")
         yield from range(max_epoch_num if max_epoch_num >= 0 else sys.maxsize)
         return
     _set_current(TrainEpochRange(max_epoch_num, AutoCheckpointChecker.generate_range_name(), save_checkpoint_inter))

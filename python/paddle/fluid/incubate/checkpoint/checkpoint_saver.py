@@ -77,7 +77,7 @@ class CheckpointSaver:
 
         Args:
             path (str): the folder, made when missing. slists (list of SerializableBase): what to write.
-            trainer_id (int, optional): who writes. local_cache_path (str): a folder of this machine for the way.
+            trainer_id (int, optional): the writing trainer. local_cache_path (str): a local folder for temporary files.
 
         Returns:
             (path of the checkpoint, its number).

@@ -1,2 +1,2 @@
-"""Fleet of 1.x: role makers (`base.role_maker`), workers that talk to each other (`collective`), trainers and servers
+"""Fleet of 1.x: role makers (`base.role_maker`), collective training (`collective`), parameter servers
 (`parameter_server.distribute_transpiler`), `dist_transpiler`."""

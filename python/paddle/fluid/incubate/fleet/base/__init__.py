@@ -1,1 +1,1 @@
-"""What fleet of 1.x is made of."""
+"""The base of fleets of 1.x."""

@@ -1,4 +1,4 @@
-"""Fleet and DistributedOptimizer of 1.x: what fleets of workers alone, or of workers and servers, have in common."""
+"""Fleet and DistributedOptimizer of 1.x: the base of collective and parameter-server fleets."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["Fleet", "DistributedOptimizer", "Mode"]
 
 
 class Mode:
-    """Whether workers talk to servers, or to each other."""
+    """Collective training or parameter servers."""
 
     PS = 1
     COLLECTIVE = 2
 
 
 def _abstract(self: Any, what: str) -> NoReturn:
-    raise NotImplementedError(f"{type(self).__name__}.{what}: a class of one's own has to say what this does")
+    raise NotImplementedError(f"{type(self).__name__}.{what}: a subclass must override this")
 
 
 class NotInitialized(RuntimeError, AttributeError):
-    """Somebody asks who takes part before fleet.init; scripts of 1.x catch the AttributeError that it is in 2.0.2."""
+    """A role is read before fleet.init. In 2.0.2 it is an AttributeError, which scripts of 1.x catch."""
 
 
 class Fleet:
-    """The job as this process sees it: who takes part, by a role maker.
+    """A job, as one process sees it by its role maker.
 
     Args:
-        mode (Mode): what kind it is.
+        mode (Mode): the kind of fleet.
     """
 
     def __init__(self, mode):
@@ -44,7 +44,7 @@ class Fleet:
 
     def _roles(self) -> Any:
         if self._role_maker is None:
-            raise NotInitialized("fleet: call fleet.init first, which says what this process is")
+            raise NotInitialized("fleet: call fleet.init first, which sets the role of this process")
         return self._role_maker
 
     def is_first_worker(self):
@@ -52,11 +52,11 @@ class Fleet:
         return self._roles().is_first_worker()
 
     def worker_index(self):
-        """This process's number among the workers."""
+        """The index of this worker."""
         return self._roles().worker_index()
 
     def worker_num(self):
-        """How many workers there are."""
+        """The number of workers."""
         return self._roles().worker_num()
 
     def is_worker(self):
@@ -64,20 +64,20 @@ class Fleet:
         return self._roles().is_worker()
 
     def worker_endpoints(self, to_string=False):
-        """Where the workers are: a list of ``ip:port``, or with `to_string` one str with commas."""
+        """The workers' endpoints: a list of ``ip:port``, or with `to_string` a comma-separated str."""
         endpoints = self._roles().get_trainer_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def server_num(self):
-        """How many parameter servers there are."""
+        """The number of parameter servers."""
         return len(self._roles().get_pserver_endpoints())
 
     def server_index(self):
-        """This process's number among the parameter servers."""
+        """The index of this parameter server."""
         return self._roles().server_index()
 
     def server_endpoints(self, to_string=False):
-        """Where the parameter servers are: a list of ``ip:port``, or with `to_string` one str with commas."""
+        """The parameter servers' endpoints: a list of ``ip:port``, or with `to_string` a comma-separated str."""
         endpoints = self._roles().get_pserver_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
@@ -86,11 +86,11 @@ class Fleet:
         return self._roles().is_server()
 
     def is_xpu(self):
-        """Whether this is a heterogeneous worker: only role makers that know such have an answer."""
+        """Whether this is a heterogeneous worker; not every role maker supports it."""
         return self._roles().is_xpu()
 
     def split_files(self, files):
-        """The files that this worker is to read: neighbours, the first workers one more if need be.
+        """This worker's part of files: consecutive ones; the first workers get one more if needed.
 
         Args:
             files (list of str): of all workers, in the same order everywhere.
@@ -113,13 +113,13 @@ class Fleet:
         return files[begin : begin + each + (index < more)]
 
     def init(self, role_maker=None):
-        """Say what this process is; call it once, before anything else.
+        """Sets the role of this process; call it once, first.
 
         Args:
-            role_maker (RoleMakerBase, optional): one of ``fleet.base.role_maker``; the environment says it when None.
+            role_maker (RoleMakerBase, optional): one of ``fleet.base.role_maker``; by default by the environment.
 
         Raises:
-            TypeError: for something else.
+            TypeError: for another type.
         """
         self._executor = Executor(CPUPlace())
         if role_maker is None:
@@ -139,45 +139,45 @@ class Fleet:
         self._roles().barrier_worker()
 
     def init_worker(self):
-        """What a worker does before it trains."""
+        """Initializes a worker."""
         _abstract(self, "init_worker")
 
     def init_server(self, model_dir=None, **kwargs):
-        """What a server does before it serves."""
+        """Initializes a server."""
         _abstract(self, "init_server")
 
     def run_server(self):
-        """Serve."""
+        """Runs a server."""
         _abstract(self, "run_server")
 
     def stop_worker(self):
-        """What a worker does at the end."""
+        """Stops a worker."""
         _abstract(self, "stop_worker")
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """An optimizer whose `minimize` makes the Program that of the job."""
+        """An optimizer whose `minimize` rewrites the Programs for the job."""
         _abstract(self, "distributed_optimizer")
 
     def save_inference_model(
         self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
     ):
-        """Save what computes `target_vars` from `feeded_var_names`."""
+        """Saves an inference model from `feeded_var_names` to `target_vars`."""
         _abstract(self, "save_inference_model")
 
     def save_persistables(self, executor, dirname, main_program=None):
-        """Save the persistable variables."""
+        """Saves the persistable variables."""
         _abstract(self, "save_persistables")
 
 
 class DistributedOptimizer:
-    """An optimizer of this process, and how the job is to use it.
+    """An optimizer of one process, with the strategy of the job.
 
     Args:
         optimizer (Optimizer): of ``paddle.fluid.optimizer`` or ``paddle.optimizer``, or one with mixed precision.
-        strategy: what the kind of fleet asks for.
+        strategy: of the type that the kind of fleet requires.
 
     Raises:
-        TypeError: for something that is no optimizer.
+        TypeError: for another type than an optimizer.
     """
 
     def __init__(self, optimizer, strategy=None):
@@ -188,7 +188,7 @@ class DistributedOptimizer:
         self._strategy = strategy
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Append backward to the Program of `loss`.
+        """Appends backward to the Program of `loss`.
 
         Returns:
             list of (parameter, gradient)
@@ -196,7 +196,7 @@ class DistributedOptimizer:
         _abstract(self, "backward")
 
     def apply_gradients(self, params_grads):
-        """Append the updates for pairs of parameter and gradient.
+        """Appends the updates for pairs of parameter and gradient.
 
         Returns:
             list of Operator
@@ -204,7 +204,7 @@ class DistributedOptimizer:
         _abstract(self, "apply_gradients")
 
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
-        """Append backward and updates, and make the Programs those of the job.
+        """Appends backward and updates, and rewrites the Programs for the job.
 
         Returns:
             tuple: the operators of the update, pairs of parameter and gradient.

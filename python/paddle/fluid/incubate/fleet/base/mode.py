@@ -6,7 +6,7 @@ __all__ = ["Mode"]
 
 
 class Mode:
-    """What a fleet is built on."""
+    """The kinds of fleets."""
 
     TRANSPILER = 1
     PSLIB = 2

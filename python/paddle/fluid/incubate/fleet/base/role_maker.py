@@ -1,4 +1,4 @@
-"""Role makers of 1.x: which of a job's processes this one is, from the environment, the user or MPI."""
+"""Role makers of 1.x: the role of this process in a job, from the environment, the user or MPI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Role:
-    """What a process is."""
+    """The roles of processes."""
 
     WORKER = 1
     SERVER = 2
@@ -34,25 +34,25 @@ class Role:
 
 
 class MockBarrier:
-    """Stands for the others where nobody is waited for."""
+    """Barriers and reductions of a single process."""
 
     def barrier(self) -> None:
-        """Waits for nobody."""
+        """Returns at once."""
 
     def barrier_all(self) -> None:
-        """Waits for nobody."""
+        """Returns at once."""
 
     def all_reduce(self, obj: Any) -> Any:
-        """What it got."""
+        """The argument."""
         return obj
 
     def all_gather(self, obj: Any) -> list[Any]:
-        """What it got, as the list of one rank."""
+        """The argument, as the list of one rank."""
         return [obj]
 
 
 class RoleMakerBase(UnknownRole):
-    """What fleet asks a role maker; a base for one's own, which says what this one cannot.
+    """The base of role makers; subclasses implement the methods that only warn or raise here.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate (fleet.base.role_maker)
     """
@@ -70,34 +70,34 @@ class RoleMakerBase(UnknownRole):
         return self._is_first_worker()
 
     def worker_num(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self._worker_num()
 
     def role_id(self) -> int:
-        """This process's number among those of its role."""
+        """The index of this process in its role."""
         return self.worker_index() if self.is_worker() else self.server_index()
 
     def worker_index(self) -> int:
-        """This process's number among the workers."""
+        """The index of this worker."""
         return self._worker_index()
 
     def server_index(self) -> int:
-        """This process's number among the parameter servers."""
+        """The index of this parameter server."""
         return self._server_index()
 
     def get_trainer_endpoints(self) -> list[str]:
-        """Where the workers are, "host:port" each."""
+        """The workers' endpoints, "host:port" each."""
         return self._worker_endpoints
 
     def get_pserver_endpoints(self) -> list[str]:
-        """Where the parameter servers are, "host:port" each."""
+        """The parameter servers' endpoints, "host:port" each."""
         return self._get_pserver_endpoints()
 
     def _alone(self, what: str) -> None:
-        warnings.warn(f"{type(self).__name__} has no {what}: this process talks to nobody", stacklevel=3)
+        warnings.warn(f"{type(self).__name__} has no {what}: this process is not connected to others", stacklevel=3)
 
     def all_gather(self, input: Any) -> Any:  # noqa: A002
-        """The numbers of all workers and servers, as a list. Here: a warning, and None."""
+        """The values of all workers and servers, as a list. Here: a warning, and None."""
         self._alone("all_gather")
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
@@ -114,10 +114,10 @@ class RoleMakerBase(UnknownRole):
 
 
 class _Known(KnownRole, RoleMakerBase):
-    """Role makers that find out at the first question, or by :meth:`generate_role`."""
+    """Role makers that determine the role on first access, or by :meth:`generate_role`."""
 
     def generate_role(self) -> None:
-        """Finds out what this process is."""
+        """Determines the role of this process."""
         self._unknown()
 
     def _generate_role(self) -> None:
@@ -125,15 +125,15 @@ class _Known(KnownRole, RoleMakerBase):
 
 
 class PaddleCloudRoleMaker(_Known):
-    """The role that environment variables say.
+    """The role in environment variables.
 
     Args:
         is_collective (bool): whether there are workers only: PADDLE_TRAINER_ID, PADDLE_TRAINER_ENDPOINTS. Otherwise
             PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, TRAINING_ROLE (TRAINER, with PADDLE_TRAINER_ID; PSERVER,
             with POD_IP and PADDLE_PORT).
 
-    Raises (at the first question):
-        ValueError: for a variable that is missing, or does not fit the others.
+    Raises (on first access):
+        ValueError: for a variable that is missing or contradicts the others.
     """
 
     def __init__(self, is_collective: bool = False) -> None:
@@ -163,7 +163,7 @@ class PaddleCloudRoleMaker(_Known):
 
 
 class _UserDefined(_Known):
-    """Role makers whose arguments say everything."""
+    """Role makers by arguments."""
 
     def _check_endpoints(self, name: str, endpoints: Any) -> None:
         what = f"{type(self).__name__}: {name} must be"
@@ -180,20 +180,20 @@ class _UserDefined(_Known):
             raise ValueError(f"{what} in [0, {most}), got {value}")
 
     def generate_role(self) -> None:
-        """Nothing is left to find out."""
+        """Does nothing."""
         self._role_is_generated = True
 
 
 class UserDefinedRoleMaker(_UserDefined):
-    """The role that the arguments say.
+    """The role given by the arguments.
 
     Args:
-        current_id (int): this process's number among those of its role. role (Role): what it is.
-        worker_num (int): how many workers there are, above 0.
-        server_endpoints (list[str]): where the parameter servers are, each once.
+        current_id (int): the index of this process in its role. role (Role): the role.
+        worker_num (int): the number of workers, above 0.
+        server_endpoints (list[str]): the parameter servers' endpoints, without duplicates.
 
     Raises:
-        TypeError, ValueError: for an argument of another type, out of range, or named twice.
+        TypeError, ValueError: for an argument of another type, out of range, or a duplicate.
 
     Examples:
         >>> from paddle.fluid.incubate.fleet.base import role_maker
@@ -225,13 +225,13 @@ class UserDefinedRoleMaker(_UserDefined):
 
 
 class UserDefinedCollectiveRoleMaker(_UserDefined):
-    """A worker among workers that talk to each other, as the arguments say.
+    """A worker of a collective job, given by the arguments.
 
     Args:
-        current_id (int): this worker's number. worker_endpoints (list[str]): where the workers are, each once.
+        current_id (int): the index of this worker. worker_endpoints (list[str]): their endpoints, without duplicates.
 
     Raises:
-        TypeError, ValueError: for an argument of another type, out of range, or named twice.
+        TypeError, ValueError: for an argument of another type, out of range, or a duplicate.
     """
 
     def __init__(self, current_id: int = 0, worker_endpoints: list[str] | None = None) -> None:
@@ -244,18 +244,18 @@ class UserDefinedCollectiveRoleMaker(_UserDefined):
 
 
 class GeneralRoleMaker(_Known):
-    """The role that environment variables say, with barriers and sums of small values between the processes.
+    """The role in environment variables, with collectives of small values between the processes.
 
     The variables: PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE (TRAINER, with
-    PADDLE_TRAINER_ID; PSERVER, with PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT), SYS_JOB_ID to keep jobs apart.
+    PADDLE_TRAINER_ID; PSERVER, with PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT), SYS_JOB_ID to separate jobs.
 
     Args:
-        path (str): a folder that all processes see, in which they meet; or
-        http_ip_port (str): "host:port" at which they meet: trainer 0 runs the server.
+        path (str): a shared folder for the rendezvous; or
+        http_ip_port (str): "host:port" of the rendezvous server, which trainer 0 runs.
         hdfs_name, hdfs_ugi (str): "" or "NULL": the folder is mounted.
 
-    Raises (at the first question):
-        ValueError: for a variable that is missing, or does not fit the others.
+    Raises (on first access):
+        ValueError: for a variable that is missing or contradicts the others.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -268,7 +268,7 @@ class GeneralRoleMaker(_Known):
         self._gloo = gloo2.Gloo()
 
     def generate_role(self) -> None:
-        """Reads the environment and meets the others, once."""
+        """Reads the environment and connects to the others, once."""
         if self._role_is_generated:
             return
         self._server_endpoints = needed("PADDLE_PSERVERS_IP_PORT_LIST").split(",")
@@ -299,7 +299,7 @@ class GeneralRoleMaker(_Known):
         self._role_is_generated = True
 
     def all_gather(self, input: Any) -> Any:  # noqa: A002
-        """The numbers of all workers, then of all servers, as a list."""
+        """The values of all workers, then of all servers, as a list."""
         return self._known()._gloo.all_gather(input, "all")
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
@@ -318,20 +318,20 @@ class GeneralRoleMaker(_Known):
         self._known()._gloo.barrier("all")
 
     def get_local_endpoint(self) -> str:
-        """Where this process is, "host:port"."""
+        """The endpoint of this process, "host:port"."""
         return self._known()._cur_endpoint
 
     def get_trainer_endpoints(self) -> list[str]:
-        """Where the workers are, "host:port" each."""
+        """The workers' endpoints, "host:port" each."""
         return self._known()._worker_endpoints
 
     def server_num(self) -> int:
-        """How many parameter servers there are."""
+        """The number of parameter servers."""
         return self._server_num()
 
 
 class _Groups:
-    """Groups of processes that meet, under the names that GeneralRoleMaker asks for them by."""
+    """The groups of connected processes, by the names that GeneralRoleMaker uses."""
 
     def __init__(self, groups: dict[str, core_gloo.Gloo]) -> None:
         self._groups = groups
@@ -347,8 +347,8 @@ class _Groups:
 
 
 class HeterRoleMaker(GeneralRoleMaker):
-    """As GeneralRoleMaker, with workers on XPUs beside the others: TRAINING_ROLE may be XPU, then PADDLE_XPU_ID and
-    PADDLE_XPU_ENDPOINTS say which one. They meet in the folder `path`.
+    """As GeneralRoleMaker, with additional workers on XPUs: TRAINING_ROLE may be XPU, with PADDLE_XPU_ID and
+    PADDLE_XPU_ENDPOINTS. The rendezvous is the folder `path`.
 
     Examples:
         >>> import os, tempfile
@@ -362,7 +362,7 @@ class HeterRoleMaker(GeneralRoleMaker):
     """
 
     def generate_role(self) -> None:
-        """Reads the environment and meets the others, once."""
+        """Reads the environment and connects to the others, once."""
         if self._role_is_generated:
             return
 
@@ -411,11 +411,11 @@ class HeterRoleMaker(GeneralRoleMaker):
         return self._role == Role.XPU
 
     def is_first_xpu(self) -> bool:
-        """Whether this is number 0 of them."""
+        """Whether this is XPU worker 0."""
         return self.is_xpu() and self._current_id == 0
 
     def xpu_num(self) -> int:
-        """How many workers there are on XPUs."""
+        """The number of workers on XPUs."""
         self.generate_role()
         return len(self._xpu_endpoints)
 
@@ -429,7 +429,7 @@ class HeterRoleMaker(GeneralRoleMaker):
 
 
 class MPIRoleMaker(RoleMakerBase):
-    """A base for roles that MPI's ranks say; it needs the package mpi4py (ImportError without it)."""
+    """The base of roles by MPI's ranks; it needs the package mpi4py (ImportError without it)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -450,11 +450,11 @@ class MPIRoleMaker(RoleMakerBase):
         return socket.gethostbyname(socket.gethostname())
 
     def generate_role(self) -> None:
-        """Finds out what this process is."""
+        """Determines the role of this process."""
         self._unknown()
 
     def _finalize(self) -> None:
-        """The end of MPI in this process."""
+        """Finalizes MPI in this process."""
         self.MPI.Finalize()
 
 
@@ -471,11 +471,11 @@ class MPISymetricRoleMaker(KnownRole, MPIRoleMaker):
         return self
 
     def generate_role(self) -> None:
-        """Asks MPI, once; all ranks have to."""
+        """Determines the role by MPI, once; collective over all ranks."""
         if self._role_is_generated:
             raise RuntimeError("MPISymetricRoleMaker.generate_role: the role is known already")
         hosts = self._comm.allgather(self.get_local_ip())
-        # The same port on every host, above those that launchers use.
+        # the same port on every host, above those of launchers
         port = 60001 + len(hosts) // 2 % 3999
         self._server_endpoints = [f"{host}:{port}" for host in hosts[::2]]
         self._worker_endpoints = hosts[1::2]
@@ -488,7 +488,7 @@ class MPISymetricRoleMaker(KnownRole, MPIRoleMaker):
         return self._known()._get_size() // self._proc_per_node
 
     def all_gather(self, input: Any) -> list[Any]:  # noqa: A002
-        """The numbers of all ranks, as a list."""
+        """The values of all ranks, as a list."""
         return self._known()._comm.allgather(input)
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002

@@ -1,4 +1,4 @@
-"""fleet of workers that talk to each other, as 1.x has it."""
+"""fleet of 1.x for collective training."""
 
 from .workers import (
     Collective,

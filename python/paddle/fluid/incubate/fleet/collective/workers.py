@@ -1,4 +1,4 @@
-"""Collective, CollectiveOptimizer and DistributedStrategy: a Program of one worker made that of all."""
+"""Collective, CollectiveOptimizer and DistributedStrategy: collective training by 1.x's fleet."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["Collective", "CollectiveOptimizer", "DistributedStrategy", "fleet"]
 
 
 class LambConfig:
-    """What Lamb may be told: nothing yet, as in 2.0.2."""
+    """The configuration of Lamb: empty, as in 2.0.2."""
 
 
 class DistFCConfig:
-    """What a fully connected layer over several workers may be told: nothing yet, as in 2.0.2."""
+    """The configuration of a distributed fully connected layer: empty, as in 2.0.2."""
 
 
 class Collective(Fleet):
-    """Workers that talk to each other.
+    """The fleet of a collective job.
 
     Attributes:
-        main_program: what to run after :meth:`CollectiveOptimizer.minimize`: a CompiledProgram, or with
-            ``mode="collective"`` the Program.
-        startup_program (Program): what to run first.
+        main_program: the Program to run after :meth:`CollectiveOptimizer.minimize`: a CompiledProgram, or with
+            ``mode="collective"`` a Program.
+        startup_program (Program): the startup Program.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate (fleet.collective)
 
@@ -64,31 +64,31 @@ class Collective(Fleet):
         warnings.warn(f"{what} is for jobs with parameter servers; here it does nothing", stacklevel=3)
 
     def init_worker(self):
-        """Nothing but a warning: there are no servers."""
+        """Only warns: there are no servers."""
         self._for_servers("init_worker")
 
     def run_worker(self, main_programs=None, scopes=None):
-        """Nothing but a warning: there are no servers."""
+        """Only warns: there are no servers."""
         self._for_servers("run_worker")
 
     def init_server(self, model_dir=None):
-        """Nothing but a warning: there are no servers."""
+        """Only warns: there are no servers."""
         self._for_servers("init_server")
 
     def run_server(self):
-        """Nothing but a warning: there are no servers."""
+        """Only warns: there are no servers."""
         self._for_servers("run_server")
 
     def stop_worker(self):
-        """Nothing but a warning: there are no servers."""
+        """Only warns: there are no servers."""
         self._for_servers("stop_worker")
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """An optimizer whose `minimize` makes the Program that of the job.
+        """An optimizer whose `minimize` rewrites the Programs for the job.
 
         Args:
             optimizer (Optimizer): of this process.
-            strategy (DistributedStrategy, optional): how.
+            strategy (DistributedStrategy, optional): the settings.
 
         Returns:
             CollectiveOptimizer
@@ -107,14 +107,14 @@ class Collective(Fleet):
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
     ):
-        """Save what computes `target_vars` from `feeded_var_names`, of the Program before it became that of the job.
+        """Saves an inference model from `feeded_var_names` to `target_vars`, of the original Program.
 
         Args:
-            executor (Executor): who runs it.
+            executor (Executor): it runs the saving.
             dirname (str): the folder.
-            feeded_var_names (list of str), target_vars (list of Variable): where it begins and ends.
+            feeded_var_names (list of str), target_vars (list of Variable): inputs and outputs.
             main_program (Program, optional): another one.
-            export_for_deployment (bool): leave out what only training needs.
+            export_for_deployment (bool): omit what only training needs.
         """
         program = self._what_to_save(executor, main_program)
         io.save_inference_model(
@@ -122,10 +122,10 @@ class Collective(Fleet):
         )
 
     def save_persistables(self, executor, dirname, main_program=None, filename=None):
-        """Save the persistable variables of the Program before it became that of the job.
+        """Saves the persistable variables of the original Program.
 
         Args:
-            executor (Executor): who has them.
+            executor (Executor): it runs the saving.
             dirname (str): the folder.
             main_program (Program, optional): another one.
             filename (str, optional): one file for all; one each when None.
@@ -143,14 +143,14 @@ class Collective(Fleet):
         local_cache_path=".cache",
         remain_all_checkpoint=True,
     ):
-        """Writes the next checkpoint of a folder: the persistable variables, and how far training is.
+        """Writes the next checkpoint of a folder: the persistable variables, and the training status.
 
         Args:
-            executor (Executor): reads the variables. path (str): the folder. trainer_id (int): who writes.
-            train_status (SerializableBase): how far training is. fs (FS): the file system.
-            main_program (Program, optional): another one than the fleet's.
-            local_cache_path (str): a folder of this machine, for what is on its way to another one.
-            remain_all_checkpoint (bool): whether earlier checkpoints stay.
+            executor (Executor): reads the variables. path (str): the folder. trainer_id (int): the writing trainer.
+            train_status (SerializableBase): the training status. fs (FS): the file system.
+            main_program (Program, optional): default: the fleet's.
+            local_cache_path (str): a local folder for temporary files.
+            remain_all_checkpoint (bool): keep earlier checkpoints.
 
         Returns:
             (path of the checkpoint, its number).
@@ -175,7 +175,7 @@ class Collective(Fleet):
         """Reads the last checkpoint of a folder; arguments are those of :meth:`save_checkpoint`.
 
         Raises:
-            AssertionError: if there is none and not `ignore_empty`.
+            AssertionError: without a checkpoint, unless `ignore_empty`.
         """
         what = self._in_checkpoint(executor, main_program, train_status)
         return CheckpointSaver(fs).load_checkpoint(path, what, trainer_id, local_cache_path, ignore_empty=ignore_empty)
@@ -189,16 +189,16 @@ fleet = Collective()
 
 
 class DistributedStrategy(BuildStrategy):
-    """How workers train together: the options of a BuildStrategy, and these.
+    """The settings of collective training: the options of a BuildStrategy, and these.
 
     Attributes:
-        use_local_sgd (bool): workers take steps by themselves, after each parameters become the mean.
-        mode (str): "nccl2" (the CompiledProgram exchanges gradients) or "collective" (operators of the Program do).
+        use_local_sgd (bool): local SGD: parameters are averaged after each local step.
+        mode (str): "nccl2" (the CompiledProgram averages gradients) or "collective" (operators of the Program do).
         collective_mode (str, optional): with "collective": "grad_allreduce" or "local_sgd".
-        nccl_comm_num (int): how many rings share the work. use_hierarchical_allreduce (bool): first within hosts.
-        forward_recompute (bool), recompute_checkpoints (list): compute the forward part between these anew in backward.
+        nccl_comm_num (int): the number of rings. use_hierarchical_allreduce (bool): first within hosts.
+        forward_recompute (bool), recompute_checkpoints (list): recompute activations between these in backward.
         use_amp (bool), amp_loss_scaling (float): mixed precision.
-        exec_strategy (ExecutionStrategy): how the CompiledProgram is run.
+        exec_strategy (ExecutionStrategy): of the CompiledProgram.
 
     Examples:
         >>> from paddle.fluid.incubate.fleet.collective import DistributedStrategy
@@ -229,7 +229,7 @@ class DistributedStrategy(BuildStrategy):
         object.__setattr__(self, "exec_strategy", ExecutionStrategy())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # As in 2.0.2, where this is a class of Python: scripts set options here that it does not have.
+        # As in 2.0.2, where this is a Python class: scripts set unknown options.
         if name in self._defaults:
             super().__setattr__(name, value)
         else:
@@ -245,7 +245,7 @@ class DistributedStrategy(BuildStrategy):
 
 
 class CollectiveOpBasedOptimizer(DistributedOptimizer):
-    """A base for optimizers of a DistributedStrategy.
+    """The base of optimizers with a DistributedStrategy.
 
     Raises:
         AssertionError: for another strategy.
@@ -257,23 +257,23 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
         super().__init__(optimizer, strategy)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """As the optimizer's."""
+        """As of the optimizer."""
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads):
-        """As the optimizer's."""
+        """As of the optimizer."""
         return self._optimizer.apply_gradients(params_grads)
 
 
 class CollectiveOptimizer(CollectiveOpBasedOptimizer):
-    """Makes the Programs those of all workers of :data:`fleet`.
+    """Rewrites the Programs for all workers of :data:`fleet`.
 
     Args:
         optimizer (Optimizer): of this process.
-        strategy (DistributedStrategy, optional): how.
+        strategy (DistributedStrategy, optional): the settings.
 
     Raises:
-        TypeError: for something that is no optimizer. ValueError: for `recompute_checkpoints` that are no list.
+        TypeError: for another type than an optimizer. ValueError: for `recompute_checkpoints` that are not a list.
     """
 
     def __init__(self, optimizer, strategy=None):
@@ -292,13 +292,13 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
             print(*what)
 
     def _check_condition(self, name, **kwargs):
-        """Refuses what does not go together with the option `name`."""
+        """Raises for options that conflict with the option `name`."""
         for other, given in kwargs.items():
             if given is True:
                 raise AssertionError(f"{name} and {other} do not go together")
 
     def _check_collective_mode(self, main_program, optimizer, strategy):
-        """Makes the strategy's mode follow from its options, and refuses what contradicts itself."""
+        """Sets the strategy's mode from its options; raises for contradictions."""
         others = {"use_dgc": main_program._enable_dgc, "use_lamb": main_program._use_lamb}
         if strategy.use_local_sgd:
             strategy.mode, strategy.collective_mode = "collective", "local_sgd"
@@ -315,7 +315,7 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
             raise AssertionError(f"collective_mode={strategy.collective_mode!r} needs mode='collective'")
 
     def _transpile(self, startup_program, main_program):
-        """Makes both Programs those of all workers, by DistributeTranspiler; `main_program` may get new operators."""
+        """Rewrites both Programs for all workers, by DistributeTranspiler."""
         endpoints, index, strategy = fleet.worker_endpoints(), fleet.worker_index(), self._strategy
         self._say("worker_endpoints:", endpoints, "trainers_num:", fleet.worker_num(), "trainer_id:", index)
         config = DistributeTranspilerConfig()
@@ -336,27 +336,27 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
         )
 
     def _get_node_ips_from_endpoints(self, endpoints):
-        """The hosts, each once."""
+        """The distinct hosts."""
         return list(dict.fromkeys(endpoint.split(":")[0].strip() for endpoint in endpoints))
 
     def _node_num(self):
         return len(self._get_node_ips_from_endpoints(fleet.worker_endpoints()))
 
     def _give_up(self, why: str, **options: Any) -> None:
-        """Sets options to what works, with a warning where that changes them."""
+        """Sets options to supported values, with a warning for each change."""
         for name, value in options.items():
             if getattr(self._strategy, name) != value:
                 warnings.warn(f"DistributedStrategy.{name} becomes {value}: {why}", stacklevel=4)
                 setattr(self._strategy, name, value)
 
     def _try_to_compile(self, startup_program, main_program):
-        """Makes the Programs those of all workers, and a CompiledProgram of the main one but in the mode "collective".
+        """Rewrites the Programs for all workers, and compiles the main one, except in the mode "collective".
 
         Args:
             startup_program, main_program (Program): changed in place.
 
         Returns:
-            CompiledProgram|Program: what to run.
+            CompiledProgram|Program: the Program to run.
         """
         nodes, strategy = self._node_num(), self._strategy
         if nodes < 1:
@@ -383,14 +383,14 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
         return self._compiled_program
 
     def raiseOptimizeError(self, strategy_name, optimize_name):
-        """A ValueError: an option of the strategy makes what this optimizer is already."""
+        """Raises ValueError: an option of the strategy repeats the kind of the optimizer."""
         raise ValueError(f"DistributedStrategy.{strategy_name} makes what {optimize_name} is already")
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Append backward and updates, make the Programs those of all workers: ``fleet.main_program`` is to be run.
+        """Appends backward and updates, and rewrites the Programs for all workers: run ``fleet.main_program``.
 
         Args:
-            loss (Variable): what becomes smaller.
+            loss (Variable): the loss.
             startup_program (Program, optional): the default one when None.
             parameter_list (list), no_grad_set (set): as of the optimizer.
 
@@ -398,8 +398,8 @@ class CollectiveOptimizer(CollectiveOpBasedOptimizer):
             tuple: the operators of the update, pairs of parameter and gradient.
 
         Raises:
-            ValueError: an option of the strategy does not go together with the optimizer.
-            AssertionError: options of the strategy do not go together.
+            ValueError: an option of the strategy conflicts with the optimizer.
+            AssertionError: options of the strategy conflict.
         """
         kind = type(self._optimizer).__name__
         if self._forward_recompute:

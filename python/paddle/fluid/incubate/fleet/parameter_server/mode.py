@@ -1,4 +1,4 @@
-"""How fleets with parameter servers are built, and keep step."""
+"""The kinds of fleets with parameter servers, and the synchronization modes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["DistributedMode", "PSMode"]
 
 
 class PSMode:
-    """What a fleet with parameter servers is built on."""
+    """The kinds of fleets with parameter servers."""
 
     TRANSPILER = 1
     PSLIB = 2

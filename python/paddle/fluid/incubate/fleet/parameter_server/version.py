@@ -1,4 +1,4 @@
-"""Which kind of parameter server this package has."""
+"""The kind of parameter server of this package."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__: list[str] = []
 
 
 def is_transpiler() -> bool:
-    """Whether Programs of servers are made by the transpiler: they are."""
+    """Whether the transpiler creates the servers' Programs: True."""
     return True

@@ -1,1 +1,1 @@
-"""What scripts of fleet 1.x need beside training."""
+"""Utilities of scripts with fleet of 1.x."""

@@ -1,4 +1,4 @@
-"""Figures of click models over all workers, from the buckets of `auc` and the sums of `ctr_metric_bundle`."""
+"""Metrics of click models over all workers, from the buckets of `auc` and the sums of `ctr_metric_bundle`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__: list[str] = []
 
-#: predictions whose buckets are judged together, and how sure their rate must be
+#: the width of a span of buckets, and the relative error bound of its rate
 _SPAN, _SURE = 0.01, 0.05
 
 
@@ -25,7 +25,7 @@ def total(fleet: Any, scope: Any, name: str) -> np.ndarray:
 
 
 def auc(clicks: np.ndarray, others: np.ndarray) -> float:
-    """The area under the curve of buckets by rising prediction; 0.5 where one kind is missing."""
+    """The area under the ROC curve from buckets by rising prediction; 0.5 without one of the classes."""
     true, false = (np.concatenate([[0.0], np.cumsum(a.reshape(-1)[::-1], dtype="float64")]) for a in (clicks, others))
     if not true[-1] * false[-1]:
         return 0.5
@@ -33,7 +33,7 @@ def auc(clicks: np.ndarray, others: np.ndarray) -> float:
 
 
 def bucket_error(clicks: np.ndarray, others: np.ndarray) -> float:
-    """How far rates of clicks are from what was predicted, over spans of buckets that say enough, as part of it."""
+    """The relative error of predicted click rates, over spans of buckets with enough samples."""
     last, error, count = -1.0, 0.0, 0.0
     shown = predicted = clicked = 0.0
     for i, (click, other) in enumerate(zip(clicks.reshape(-1), others.reshape(-1), strict=True)):
@@ -52,7 +52,7 @@ def bucket_error(clicks: np.ndarray, others: np.ndarray) -> float:
 
 
 def figures(clicks: np.ndarray, others: np.ndarray, of: Callable[[str], float]) -> list[Any]:
-    """auc, bucket_error, mae, rmse, actual and predicted rate, copc, mean of q, and how many; `of` gives the sums."""
+    """auc, bucket_error, mae, rmse, actual and predicted rate, copc, mean of q, count; `of` returns the sums."""
     count, rate = of("total"), of("pos") / of("total")
     predicted = of("prob") / count
     return [

@@ -1,4 +1,4 @@
-"""FleetUtil: what scripts of click models need around their passes."""
+"""FleetUtil: utilities of training scripts of click models."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _client(home: str, name: str, ugi: str) -> HDFSClient:
 
 
 def _lines(client: HDFSClient, path: str) -> list[str]:
-    """The lines of a file, none where there is no such file."""
+    """The lines of a file, empty for a missing file."""
     if not client.is_file(path):
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def _lines(client: HDFSClient, path: str) -> list[str]:
 
 
 def _range(text: str) -> list[int]:
-    """Numbers as a shell's braces give them, such as ``{0..23}``, or with blanks between."""
+    """Numbers of a shell's brace expansion, such as ``{0..23}``, or space-separated."""
     found = re.fullmatch(r"\{(\d+)\.\.(\d+)\}", text.strip())
     return list(range(int(found[1]), int(found[2]) + 1)) if found else [int(n) for n in text.split()]
 
@@ -54,17 +54,17 @@ def _scope(given: Any) -> Any:
 
 
 def _folder(day: Any, pass_id: Any) -> str:
-    """Where a day's base, or a pass's difference, lies."""
+    """The folder of a day's base, or of a pass's delta."""
     return f"{day}/base" if str(pass_id) == "-1" else f"{day}/delta-{pass_id}"
 
 
 class FleetUtil:
-    """Prints of worker 0, figures of all workers, models and the notes of which there are, Programs in files.
+    """Output of worker 0, metrics of all workers, saved models and their donefiles, Programs in files.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate (fleet.utils.fleet_util)
 
     Args:
-        mode (str): whose fleet it is about, "pslib" or "transpiler".
+        mode (str): the fleet, "pslib" or "transpiler".
 
     Raises:
         ValueError: for another mode.
@@ -113,10 +113,10 @@ class FleetUtil:
     # ------------------------------------------------------------------ figures of all workers
 
     def get_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3"):
-        """The area under the curve, by the buckets of `layers.auc` of all workers.
+        """The area under the ROC curve, by the buckets of `layers.auc` of all workers.
 
         Returns:
-            float, or None where the scope (the global one when None) has no such variables.
+            float, or None for a scope (the global one when None) without these variables.
         """
         scope = _scope(scope)
         if any(scope.find_var(name) is None for name in (stat_pos, stat_neg)):
@@ -143,11 +143,11 @@ class FleetUtil:
         pos_ins_num_name="pos",
         total_ins_num_name="total",
     ):
-        """Figures of all workers, by `layers.auc` and `contrib.layers.ctr_metric_bundle`.
+        """Metrics of all workers, by `layers.auc` and `contrib.layers.ctr_metric_bundle`.
 
         Returns:
             list: auc, bucket_error, mae, rmse, actual_ctr, predicted_ctr, copc, mean_predict_qvalue, total_ins_num;
-            all None where a variable is missing.
+            all None for a missing variable.
         """
         scope = _scope(scope)
         names = {
@@ -181,7 +181,7 @@ class FleetUtil:
         total_ins_num_name="total",
         print_prefix="",
     ):
-        """Worker 0 prints :meth:`get_global_metrics`; it prints what is missing where something is."""
+        """Worker 0 prints :meth:`get_global_metrics`; or the name of a missing variable."""
         found = self.get_global_metrics(
             scope,
             stat_pos_name,
@@ -200,15 +200,15 @@ class FleetUtil:
     # ------------------------------------------------------------------ models
 
     def load_fleet_model_one_table(self, table_id, path):
-        """Has the servers read a table."""
+        """Makes the servers load a table."""
         self._fleet.load_one_table(table_id, path)
 
     def load_fleet_model(self, path, mode=0):
-        """Has the servers read a model (0: the whole, 1: a difference)."""
+        """Makes the servers load a model (0: whole, 1: delta)."""
         self._fleet.init_server(path, mode=mode)
 
     def save_fleet_model(self, path, mode=0):
-        """Has the servers write their model (0: the whole, 1: a difference)."""
+        """Makes the servers save their model (0: whole, 1: delta)."""
         self._fleet.save_persistables(None, path, mode=mode)
 
     def _save(self, path: str, mode: int) -> None:
@@ -217,38 +217,38 @@ class FleetUtil:
         self.rank0_print(f"{path} is saved")
 
     def load_model(self, output_path, day, pass_id):
-        """Has the servers read the model of a pass."""
+        """Makes the servers load the model of a pass."""
         self.load_fleet_model(f"{output_path}/{day}/{pass_id}/")
 
     def save_model(self, output_path, day, pass_id):
-        """Has the servers write the model of a pass."""
+        """Makes the servers save the model of a pass."""
         self._save(f"{output_path}/{day}/{pass_id}/", 0)
 
     def save_batch_model(self, output_path, day):
-        """Has the servers write the model of a day."""
+        """Makes the servers save the model of a day."""
         self._save(f"{output_path}/{day}/0/", 3)
 
     def save_delta_model(self, output_path, day, pass_id):
-        """Has the servers write what a pass has changed."""
+        """Makes the servers save the delta of a pass."""
         self._save(f"{output_path}/{day}/delta-{pass_id}/", 1)
 
     def save_xbox_base_model(self, output_path, day):
-        """Has the servers write the base of a day."""
+        """Makes the servers save the base of a day."""
         self._save(f"{output_path}/{day}/base/", 2)
 
     def save_cache_model(self, output_path, day, pass_id, mode=1, **kwargs):
-        """Has the servers write what is asked for most; returns how many rows that is (`table_id`: of which table)."""
+        """Makes the servers save the most shown rows of the table `table_id`; returns their number."""
         path = f"{output_path.rstrip('/')}/{day}/delta-{pass_id}"
         return self._fleet.save_cache_model(None, path, mode=int(mode), table_id=kwargs.get("table_id", 0))
 
     def save_cache_base_model(self, output_path, day, **kwargs):
-        """As :meth:`save_cache_model`, of the base of a day."""
+        """As :meth:`save_cache_model`, for the base of a day."""
         path = f"{output_path.rstrip('/')}/{day}/base"
         return self._fleet.save_cache_model(None, path, mode=2, table_id=kwargs.get("table_id", 0))
 
     def pull_all_dense_params(self, scope, program):
-        """Worker 0 gets what the servers have of a Program's parameters. Workers over servers that are here get them in
-        each step; for those of PSLib, which are not public, it raises NotImplementedError."""
+        """Would pull a Program's parameters to worker 0. Workers of this package's servers receive them in each step;
+        for those of PSLib, which are not public, it raises NotImplementedError."""
         if hasattr(self._fleet, "_opt_info") and self._fleet._opt_info is not None:
             raise NotImplementedError("pull_all_dense_params is for servers of Baidu's PSLib, which are not public")
 
@@ -272,13 +272,13 @@ class FleetUtil:
         hadoop_home=_HOME,
         save_combine=True,
     ):
-        """Worker 0 saves a model for inference into the folder ``inference_model``, and uploads it.
+        """Worker 0 saves an inference model into the folder ``inference_model``, and uploads it.
 
         Args:
-            executor (Executor), scope (Scope), program (Program): what has the model.
-            feeded_vars, target_vars (list of Variable): where it begins and ends.
+            executor (Executor), scope (Scope), program (Program): of the model.
+            feeded_vars, target_vars (list of Variable): inputs and outputs.
             output_path, day, pass_id: the folder in the Hadoop file system; -1 is the day's base.
-            hadoop_fs_name, hadoop_fs_ugi, hadoop_home (str): how it is reached.
+            hadoop_fs_name, hadoop_fs_ugi, hadoop_home (str): of the file system.
             save_combine (bool): parameters in one file.
         """
         self.pull_all_dense_params(scope, program)
@@ -326,7 +326,7 @@ class FleetUtil:
     # ------------------------------------------------------------------ notes of which models there are
 
     def _note(self, client: HDFSClient, folder: str, name: str, text: str) -> None:
-        """Puts a file with this text into a folder of the file system."""
+        """Writes a file with this text into a folder of the file system."""
         with open(name, "w", encoding="utf-8") as f:
             f.write(text)
         path = f"{folder}/{name}"
@@ -346,12 +346,12 @@ class FleetUtil:
         hadoop_home=_HOME,
         donefile_name="donefile.txt",
     ):
-        """Worker 0 notes a model, once: a line of day, key, path, pass and 0, tabs between.
+        """Worker 0 appends a model to a donefile, once: a tab-separated line of day, key, path, pass and 0.
 
         Args:
             output_path (str), day, pass_id (str|int): the model; pass -1 is the day's.
             xbox_base_key (str|int): the base's key.
-            hadoop_fs_name, hadoop_fs_ugi, hadoop_home (str): how the file system is reached.
+            hadoop_fs_name, hadoop_fs_ugi, hadoop_home (str): of the file system.
             donefile_name (str): the file's name.
         """
         if self._is_first():

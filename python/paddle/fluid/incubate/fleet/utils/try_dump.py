@@ -1,4 +1,4 @@
-"""A saved model, tried: what is in its folder is loaded, checked against what is expected, and run once."""
+"""A trial run of a saved model: its folder is loaded, checked and run once."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ logger = logging.getLogger(__name__)
 def check_saved_vars_try_dump(
     dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1, save_filename=None
 ):
-    """Loads a saved model, checks the shapes of its parameters and of what it is fed, and runs one batch.
+    """Loads a saved model, checks the shapes of parameters and feeds, and runs one batch.
 
     Args:
         dump_dir (str), dump_prog_fn (str): a folder, and the Program's file in it.
-        is_text_dump_program (bool): whether that is protobuf's text.
+        is_text_dump_program (bool): whether it is protobuf text.
         feed_config: has feeded_vars_names, feeded_vars_dims (without the batch), feeded_vars_types, and
-            feeded_vars_filelist: files of numbers between blanks, or None for random ones.
-        fetch_config: has fetch_vars_names, or None for what the model gives.
-        batch_size (int): how many samples.
+            feeded_vars_filelist: files of space-separated numbers, or None for random ones.
+        fetch_config: has fetch_vars_names, or None for the model's outputs.
+        batch_size (int): the number of samples.
         save_filename (str): the file of all parameters; None: a file each.
 
     Returns:
-        list: what was fetched, also written to the log.
+        list: the fetched values, also logged.
 
     Raises:
-        RuntimeError: where shapes differ.
+        RuntimeError: for different shapes.
     """
     program = utils.load_program(os.path.join(dump_dir, dump_prog_fn), is_text_dump_program)
     saved = {v.name: tuple(v.desc.shape()) for v in program.list_vars() if is_persistable(v)}
@@ -100,7 +100,7 @@ def _run(exe: Any, scope: Any, loaded: Any, saved: dict, feeding: Any, fetching:
 
 
 def _read(path: str, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Arrays of a shape from the numbers in a file; what is left of a line is dropped."""
+    """Arrays of a shape from the numbers in a file; the rest of a line is dropped."""
     size = math.prod(shape)
     with open(path) as f:
         for line in f:

@@ -61,7 +61,7 @@ def save_program(program: Program, model_filename: str = "__model__", is_text: b
 
 
 def program_type_trans(prog_dir: str, prog_fn: str, is_text: bool) -> str:
-    """Writes a file of text as bytes beside it (with the ending .bin), or one of bytes as text (.pbtxt).
+    """Converts a Program file from text to bytes (suffix .bin), or from bytes to text (.pbtxt).
 
     Returns:
         str: the new file's name.

@@ -1,4 +1,4 @@
-"""fleet with parameter servers by DistributeTranspiler, as 1.x has it."""
+"""fleet of 1.x with parameter servers, by DistributeTranspiler."""
 
 from .distributed_strategy import (
     AsyncStrategy,

@@ -1,4 +1,4 @@
-"""How trainers and parameter servers keep step: strategies, each a set of configurations that fit together."""
+"""Synchronization strategies of trainers and parameter servers: sets of consistent configurations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FLAGS: tuple[tuple[str, str | None], ...] = (
     ("rpc_deadline", "180000"),
     ("rpc_retry_times", "3"),
 )
-#: those that count where trainers wait for each other at times
+#: the flags of modes in which trainers wait for each other
 _IN_STEP = (
     "communicator_max_merge_var_num",
     "communicator_send_wait_times",
@@ -47,7 +47,7 @@ def _threads() -> str:
 
 
 class TrainerRuntimeConfig:
-    """What a trainer's communicator is told; ``FLAGS_`` of the environment and CPU_NUM say the defaults.
+    """The flags of a trainer's Communicator; defaults are ``FLAGS_`` of the environment and CPU_NUM.
 
     Attributes:
         mode (int, optional): one of DistributedMode.
@@ -66,12 +66,13 @@ class TrainerRuntimeConfig:
         }
 
     def get_communicator_flags(self):
-        """The flags that count in this mode, as a dict of str.
+        """The flags of this mode, as a dict of str.
 
-        Where trainers keep step, merges and queues are as long as there are threads; others are changed, with a note.
+        In synchronous modes merges and queues are as long as the number of threads; other values are changed and
+        logged.
 
         Raises:
-            ValueError: for a mode that there is not.
+            ValueError: for an unknown mode.
         """
         modes = (DistributedMode.SYNC, DistributedMode.HALF_ASYNC, DistributedMode.GEO)
         if self.mode not in (None, DistributedMode.ASYNC, *modes):
@@ -96,7 +97,7 @@ class TrainerRuntimeConfig:
 
 
 class PSLibRuntimeConfig:
-    """What servers of PSLib are told."""
+    """The configuration of PSLib's servers."""
 
     def __init__(self):
         self.runtime_configs = {}
@@ -107,14 +108,14 @@ class PSLibRuntimeConfig:
 
 
 class DistributedStrategy:
-    """A base of strategies; :class:`StrategyFactory` makes them.
+    """The base of strategies; :class:`StrategyFactory` creates them.
 
-    Each configuration has ``get_`` and ``set_``, which takes one of its kind or a dict of what is to change:
+    Each configuration has ``get_`` and ``set_``, which takes one of its type or a dict of changes:
     ``program_config`` (DistributeTranspilerConfig), ``trainer_runtime_config``, ``server_runtime_config``,
     ``execute_strategy`` (ExecutionStrategy), ``build_strategy`` (BuildStrategy).
     """
 
-    #: what the strategy makes of DistributeTranspilerConfig, in this order
+    #: the fields of DistributeTranspilerConfig that the strategy sets, in this order
     _program: dict[str, Any] = {}
     _mode: int | None = None
     _barrier = False
@@ -135,11 +136,11 @@ class DistributedStrategy:
                 getattr(self, check)()
 
     def set_debug_opt(self, opt_info):
-        """Say what is to be dumped, as a dict."""
+        """Sets the dump options, a dict."""
         self.debug_opt = opt_info
 
     def get_debug_opt(self):
-        """What is to be dumped: empty where nothing was said."""
+        """The dump options, empty by default."""
         given = self.debug_opt
         if not isinstance(given, dict):
             return {}
@@ -174,76 +175,76 @@ class DistributedStrategy:
             raise NotImplementedError("StrategyFactory makes strategies; this is what they have in common")
 
     def get_program_config(self):
-        """How the Program is cut."""
+        """The DistributeTranspilerConfig."""
         return self._program_config
 
     def set_program_config(self, config):
-        """Change that."""
+        """Changes it."""
         self._set("_program_config", DistributeTranspilerConfig, config)
 
     def check_program_config(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         self._own()
         for name, value in self._program.items():
             setattr(self._program_config, name, value)
 
     def get_trainer_runtime_config(self):
-        """What the trainer's communicator is told."""
+        """The flags of the trainer's Communicator."""
         return self._trainer_runtime_config
 
     def set_trainer_runtime_config(self, config):
-        """Change that."""
+        """Changes it."""
         self._set("_trainer_runtime_config", TrainerRuntimeConfig, config)
 
     def check_trainer_runtime_config(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         self._own()
         self._trainer_runtime_config.mode = self._mode
 
     def get_pslib_runtime_config(self):
-        """What servers of PSLib are told."""
+        """The configuration of PSLib's servers."""
         return self._pslib_runtime_config
 
     def set_pslib_runtime_config(self, config):
-        """Change that, by a dict."""
+        """Changes it, by a dict."""
         self._pslib_runtime_config.runtime_configs = config
 
     def get_server_runtime_config(self):
-        """How many threads servers have."""
+        """The numbers of the servers' threads."""
         return self._server_runtime_config
 
     def set_server_runtime_config(self, config):
-        """Change that."""
+        """Changes it."""
         self._set("_server_runtime_config", ServerRuntimeConfig, config)
 
     def check_server_runtime_config(self):
-        """Strategies need nothing there."""
+        """Does nothing: no strategy requires fields."""
         self._own()
 
     def get_execute_strategy(self):
-        """How a trainer's CompiledProgram is run."""
+        """The ExecutionStrategy of a trainer's CompiledProgram."""
         return self._execute_strategy
 
     def set_execute_strategy(self, config):
-        """Change that."""
+        """Changes it."""
         self._set("_execute_strategy", ExecutionStrategy, config)
 
     def check_execute_strategy(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         self._own()
         if self._barrier:
             self._execute_strategy.use_thread_barrier = True
 
     def get_build_strategy(self):
-        """How a trainer's CompiledProgram is built."""
+        """The BuildStrategy of a trainer's CompiledProgram."""
         return self._build_strategy
 
     def set_build_strategy(self, config):
-        """Change that."""
+        """Changes it."""
         self._set("_build_strategy", BuildStrategy, config)
 
     def check_build_strategy(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         self._own()
         self._build_strategy.async_mode = True
 
@@ -253,14 +254,14 @@ _BY_COMMUNICATOR = {"sync_mode": False, "runtime_split_send_recv": True}
 
 
 class SyncStrategy(DistributedStrategy):
-    """All trainers take each step together."""
+    """All trainers synchronize at each step."""
 
     _program = {**_BY_COMMUNICATOR, "half_async": True, "completely_not_async": True}
     _mode, _barrier = DistributedMode.SYNC, True
 
 
 class AsyncStrategy(DistributedStrategy):
-    """Nobody waits: servers apply gradients when they come."""
+    """No trainer waits: servers apply gradients on arrival."""
 
     _program = dict(_BY_COMMUNICATOR)
     _mode = DistributedMode.ASYNC
@@ -274,10 +275,10 @@ class HalfAsyncStrategy(DistributedStrategy):
 
 
 class GeoStrategy(DistributedStrategy):
-    """Trainers train by themselves and tell servers every so many steps what has changed.
+    """GEO-SGD: trainers update their own parameters and send the changes every `update_frequency` steps.
 
     Args:
-        update_frequency (int): steps between.
+        update_frequency (int): the number of steps between exchanges.
     """
 
     _program = {**_BY_COMMUNICATOR, "geo_sgd_mode": True}
@@ -288,20 +289,20 @@ class GeoStrategy(DistributedStrategy):
         super().__init__()
 
     def check_program_config(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         if self._program_config.geo_sgd_need_push_nums == DistributeTranspilerConfig.geo_sgd_need_push_nums:
             self._program_config.geo_sgd_need_push_nums = self._update_frequency
         super().check_program_config()
 
     def check_trainer_runtime_config(self):
-        """Set what this strategy needs there."""
+        """Sets the fields that this strategy requires."""
         super().check_trainer_runtime_config()
         for name in _AS_THREADS:
             self._trainer_runtime_config.runtime_configs[name] = str(self._program_config.geo_sgd_need_push_nums)
 
 
 class StrategyFactory:
-    """Makes strategies.
+    """Creates strategies.
 
     Examples:
         >>> from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
@@ -326,5 +327,5 @@ class StrategyFactory:
 
     @staticmethod
     def create_geo_strategy(update_frequency=100):
-        """A GeoStrategy with so many steps between."""
+        """A GeoStrategy with this number of steps between exchanges."""
         return GeoStrategy(update_frequency)

@@ -1,4 +1,4 @@
-"""FleetTranspiler: trainers and parameter servers of one Program, by DistributeTranspiler."""
+"""FleetTranspiler: the fleet of 1.x with parameter servers, by DistributeTranspiler."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["FleetTranspiler", "ParameterServerOptimizer", "fleet"]
 
 
 def _strategy_of(config: DistributeTranspilerConfig) -> DistributedStrategy:
-    """The strategy that does what a configuration says."""
+    """The strategy of a configuration."""
     strategy: DistributedStrategy
     if config.sync_mode:
         config.sync_mode = False
@@ -50,7 +50,7 @@ def _strategy_of(config: DistributeTranspilerConfig) -> DistributedStrategy:
 
 
 class FleetTranspiler(Fleet):
-    """Trainers and parameter servers.
+    """The fleet of a job with trainers and parameter servers.
 
     Attributes:
         main_program, startup_program (Program): this process's, after :meth:`ParameterServerOptimizer.minimize`.
@@ -84,7 +84,7 @@ class FleetTranspiler(Fleet):
         self.main_program: Any = None
 
     def init(self, role_maker=None):
-        """Say what this process is: what MPI says when None (a trainer and a server on each host)."""
+        """Sets the role of this process; when None that of MPI (a trainer and a server on each host)."""
         super().init(MPISymetricRoleMaker() if role_maker is None else role_maker)
 
     def _made(self, program: Any) -> Any:
@@ -93,8 +93,8 @@ class FleetTranspiler(Fleet):
         return program
 
     def init_worker(self):
-        """What a trainer does before its steps: waits for the servers. With GeoStrategy what changes is exchanged from
-        here on; ``fleet.startup_program`` is run before or after."""
+        """Waits for the servers, before the trainer's steps. With GeoStrategy changes are exchanged from here on;
+        ``fleet.startup_program`` runs before or after."""
         self._made(self.main_program)
         wait_server_ready(self.server_endpoints())
         if isinstance(self._strategy, GeoStrategy):
@@ -102,14 +102,14 @@ class FleetTranspiler(Fleet):
             self._communicator.start()
 
     def init_server(self, model_dir=None, **kwargs):
-        """What a server does before it serves: gives its parameters, and optimizers' states, their first values.
+        """Initializes a server's parameters and optimizer states.
 
         Args:
-            model_dir (str, optional): where values lie that :meth:`save_persistables` or ``io.save_persistables`` of
-                one process has written; variables that the folder lacks keep their first values.
+            model_dir (str, optional): a folder of :meth:`save_persistables`, or of ``io.save_persistables`` of one
+                process; variables without a file keep their initial values.
 
         Raises:
-            ValueError: before `minimize`, or for a folder that there is not.
+            ValueError: before `minimize`, or for a missing folder.
         """
         self._executor.run(self._made(self.startup_program))
         if model_dir:
@@ -117,11 +117,11 @@ class FleetTranspiler(Fleet):
             job_programs.load(self._transpiler, endpoint, self._executor, model_dir, global_scope())
 
     def run_server(self):
-        """Serve until all trainers are complete."""
+        """Serves until all trainers are complete."""
         self._executor.run(self._made(self.main_program))
 
     def stop_worker(self):
-        """Send what is left, and tell the servers that this trainer is complete."""
+        """Sends queued gradients, and reports to the servers that this trainer is complete."""
         if self._communicator is not None:
             self._communicator.stop()
             self._communicator = None
@@ -130,17 +130,17 @@ class FleetTranspiler(Fleet):
         self._executor.close()
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """An optimizer whose `minimize` makes the Programs those of trainers and servers.
+        """An optimizer whose `minimize` rewrites the Programs for trainers and servers.
 
         Args:
-            optimizer (Optimizer): what servers are to run.
-            strategy (DistributedStrategy|DistributeTranspilerConfig): how they keep step.
+            optimizer (Optimizer): the optimizer of the servers.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): the synchronization.
 
         Returns:
             ParameterServerOptimizer
 
         Raises:
-            ValueError: before :meth:`init`, or for something that is no optimizer.
+            ValueError: before :meth:`init`, or for another type than an optimizer.
             TypeError: for another strategy, and, as in 2.0.2, for None.
         """
         if not isinstance(optimizer, OptimizerBase):
@@ -164,14 +164,14 @@ class FleetTranspiler(Fleet):
     def save_inference_model(
         self, executor, dirname, feeded_var_names, target_vars, main_program=None, export_for_deployment=True
     ):
-        """Save what computes `target_vars` from `feeded_var_names`, with the parameters and tables of the servers.
+        """Saves an inference model from `feeded_var_names` to `target_vars`, with the servers' parameters and tables.
 
         Args:
-            executor (Executor): who has them.
+            executor (Executor): of this trainer.
             dirname (str): the folder.
-            feeded_var_names (list of str), target_vars (list of Variable): where it begins and ends.
-            main_program (Program, optional): the one before `minimize` cut it when None.
-            export_for_deployment (bool): leave out what only training needs.
+            feeded_var_names (list of str), target_vars (list of Variable): inputs and outputs.
+            main_program (Program, optional): the original one when None.
+            export_for_deployment (bool): omit what only training needs.
 
         Raises:
             TypeError: for another executor or program.
@@ -184,13 +184,13 @@ class FleetTranspiler(Fleet):
         )
 
     def save_persistables(self, executor, dirname, main_program=None, **kwargs):
-        """Save what the servers hold, parameters, tables and optimizers' states, and what only this trainer has.
+        """Saves the servers' parameters, tables and optimizer states, and variables of this trainer only.
 
-        Files are those that ``io.save_persistables`` of one process writes; :meth:`init_server` reads them.
+        The files are those of ``io.save_persistables`` of one process; :meth:`init_server` reads them.
 
         Args:
             executor (Executor): this trainer's.
-            dirname (str): the folder, made where it is not there.
+            dirname (str): the folder; it is created.
             main_program (Program, optional): this trainer's when None.
 
         Raises:
@@ -206,7 +206,7 @@ fleet = FleetTranspiler()
 
 
 def _plain(strategy: DistributedStrategy) -> DistributeTranspilerConfig:
-    """The configuration for operators that send and receive in the step itself, without a communicator beside it."""
+    """The configuration for send and recv operators without a Communicator."""
     config = copy.copy(strategy.get_program_config())
     config.runtime_split_send_recv = False
     config.sync_mode = config.completely_not_async
@@ -215,14 +215,14 @@ def _plain(strategy: DistributedStrategy) -> DistributeTranspilerConfig:
 
 
 class ParameterServerOptimizer(DistributedOptimizer):
-    """Makes the Programs those of the trainers and servers of :data:`fleet`.
+    """Rewrites the Programs for the trainers and servers of :data:`fleet`.
 
     Args:
-        optimizer (Optimizer): what servers are to run.
-        strategy (DistributedStrategy): how they keep step. Sends and receives are part of a trainer's step: without
-            steps in common servers apply gradients when they come, and the trainer goes on with what it receives. With
-            GeoStrategy trainers train by themselves, and servers add up what they have changed.
-        mode (int): PSMode.TRANSPILER; PSLIB is not there yet.
+        optimizer (Optimizer): the optimizer of the servers.
+        strategy (DistributedStrategy): the synchronization. Sends and receives are part of a trainer's step: in
+            asynchronous mode servers apply gradients on arrival, and the trainer continues with the received
+            parameters. With GeoStrategy trainers update their own parameters, and servers sum the changes.
+        mode (int): PSMode.TRANSPILER; PSLIB is not supported.
     """
 
     def __init__(self, optimizer, strategy, mode=PSMode.TRANSPILER):
@@ -234,11 +234,11 @@ class ParameterServerOptimizer(DistributedOptimizer):
         self.type = "downpour"
 
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
-        """Append backward and updates to the default Programs, and make ``fleet.main_program`` and
-        ``fleet.startup_program``, which this process is to run.
+        """Appends backward and updates to the default Programs, and sets ``fleet.main_program`` and
+        ``fleet.startup_program``, the Programs of this process.
 
         Args:
-            losses (Variable): what becomes smaller. parameter_list, no_grad_set: as of the optimizer.
+            losses (Variable): the loss. parameter_list, no_grad_set: as of the optimizer.
 
         Raises:
             ValueError: for a list of losses.

@@ -1,1 +1,1 @@
-"""Rewriting of Programs for parameter servers, where 2.0.2 has it."""
+"""Rewriting of Programs for parameter servers, under its path of 2.0.2."""

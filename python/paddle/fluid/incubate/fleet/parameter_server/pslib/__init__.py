@@ -1,5 +1,7 @@
-"""fleet with Downpour's tables: it describes tables, trainers and Programs as 2.0.2 does for Baidu's PSLib, whose
-servers are not public, and runs them on the servers that are here. What only PSLib has says so."""
+"""fleet of 1.x for PSLib: tables, trainers and Programs are described as in 2.0.2 and run by this package's servers.
+
+The servers of Baidu's PSLib are not public; methods that need them raise NotImplementedError.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ from .embeddings import fleet_embedding
 __all__ = ["PSLib", "fleet", "fleet_embedding", "DownpourOptimizer"]
 
 
-def _theirs(what: str) -> NoReturn:
+def _only_pslib(what: str) -> NoReturn:
     raise NotImplementedError(
-        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; those that are here do not have it"
+        f"fleet.{what} is for servers of Baidu's PSLib, which are not public; this package's servers do not support it"
     )
 
 
@@ -46,7 +48,7 @@ def _local(what: str, path: Any) -> str:
 
 
 class PSLib(Fleet):
-    """A job with servers of PSLib: what minimize of its optimizer describes.
+    """The fleet of a job with PSLib's tables, described by the optimizer's `minimize`.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/fluid/incubate (fleet.parameter_server.pslib)
 
@@ -73,7 +75,7 @@ class PSLib(Fleet):
         self._begin: str | None = None
 
     def init(self, role_maker=None):
-        """Say what this process is: what MPI says when None (a trainer and a server on each host)."""
+        """Sets the role of this process; when None that of MPI (a trainer and a server on each host)."""
         super().init(MPISymetricRoleMaker() if role_maker is None else role_maker)
 
     def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
@@ -84,7 +86,7 @@ class PSLib(Fleet):
         }
 
     def set_pull_local_thread_num(self, thread_num):
-        """How many threads pull from tables of this process."""
+        """Sets the number of threads that pull from local tables."""
         self._pull_local_thread_num = thread_num
 
     def _set_opt_info(self, opt_info):
@@ -108,7 +110,7 @@ class PSLib(Fleet):
             raise ValueError(f"fleet.{what}: call minimize of fleet.distributed_optimizer first")
 
     def _servers(self, what: str) -> tuple[Any, list[str]]:
-        """The description, and where the servers are."""
+        """The description, and the servers' endpoints."""
         self._described(what)
         endpoints = self.server_endpoints()
         if not endpoints or not all(":" in e for e in endpoints):
@@ -116,14 +118,14 @@ class PSLib(Fleet):
         return self._opt_info["fleet_desc"], endpoints
 
     def init_worker(self):
-        """Connect to the servers: from now on the Programs of `minimize` pull from them and push to them when they run.
+        """Connects to the servers: the Programs of `minimize` then pull from them and push to them in each run.
 
-        Worker 0 gives the servers its parameters, so the startup Program comes before.
+        Worker 0 sends its parameters to the servers: run the startup Program before.
 
         Raises:
             ValueError: before `minimize`, or without endpoints of servers.
             RuntimeError: for a parameter without a value.
-            NotImplementedError: for a table that the servers do not have.
+            NotImplementedError: for an unsupported table.
             TimeoutError: without worker 0.
         """
         desc, endpoints = self._servers("init_worker")
@@ -132,7 +134,7 @@ class PSLib(Fleet):
         for program in programs.values():
             trainer_programs.Trainer(program, told, endpoints, me).change()
         self._connected = True
-        # The Programs do themselves what a DownpourSGD worker does beside them.
+        # The Programs themselves pull and push, instead of a DownpourSGD worker.
         told["device_worker"] = "Hogwild"
         if self.is_first_worker():
             trainer_programs.init_servers(desc, self._scopes, endpoints, me)
@@ -143,8 +145,8 @@ class PSLib(Fleet):
         """Before :meth:`run_server`.
 
         Args:
-            model_dir (str, optional): a folder of :meth:`save_persistables`, which this server begins with; parameters
-                of worker 0 do not count then. A worker that says so has all servers load it, as :meth:`load_model`.
+            model_dir (str, optional): a folder of :meth:`save_persistables`, from which this server is initialized
+                instead of by worker 0. A worker with this argument makes all servers load it, as :meth:`load_model`.
             mode (int, optional): as of :meth:`load_model`.
         """
         if model_dir is None:
@@ -155,11 +157,11 @@ class PSLib(Fleet):
             self.load_model(model_dir, **kwargs)
 
     def run_server(self):
-        """Serve the tables until all workers have called :meth:`stop_worker`.
+        """Serves the tables until all workers have called :meth:`stop_worker`.
 
         Raises:
             ValueError: before `minimize`, or without endpoints of servers.
-            NotImplementedError: for an accessor or a rule that is not there.
+            NotImplementedError: for an unsupported accessor or rule.
         """
         desc, endpoints = self._servers("run_server")
         remove_stale_port_files()
@@ -174,7 +176,7 @@ class PSLib(Fleet):
 
     def end_pass(self, scope):
         """Would end a pass at heterogeneous workers: raises NotImplementedError."""
-        _theirs("end_pass")
+        _only_pslib("end_pass")
 
     def train_from_dataset(
         self,
@@ -189,7 +191,7 @@ class PSLib(Fleet):
         print_period=100,
         fetch_handler=None,
     ):
-        """As of the Executor."""
+        """As `Executor.train_from_dataset`."""
         executor.train_from_dataset(
             program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
         )
@@ -206,20 +208,20 @@ class PSLib(Fleet):
         fetch_handler=None,
     ):
         """Would begin a heterogeneous worker: raises NotImplementedError."""
-        _theirs("start_heter_trainer")
+        _only_pslib("start_heter_trainer")
 
     def stop_worker(self):
         """This worker is complete; servers end when all are."""
         _core.dist.complete_servers()
 
-    # What the first worker has the servers do, while the others wait where their role maker can
+    # Commands of the first worker to the servers; the others wait, if their role maker has barriers
 
     def _meet(self) -> None:
         if type(self._role_maker).barrier_worker is not RoleMakerBase.barrier_worker:
             self._role_maker.barrier_worker()
 
     def _by_the_first(self, what: str, work: Callable[[Any, list[str]], Any]) -> Any:
-        """What `work` returns in the first worker, from the description and the servers' places; else None."""
+        """The result of `work(description, endpoints)` in the first worker; None in others."""
         desc, endpoints = self._servers(what)
         self._meet()
         try:
@@ -233,14 +235,14 @@ class PSLib(Fleet):
     def save_inference_model(
         self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None, export_for_deployment=True
     ):
-        """Have the servers write all tables, as :meth:`save_persistables`; other arguments are not read."""
+        """Makes the servers save all tables, as :meth:`save_persistables`; other arguments are not read."""
         self.save_persistables(executor, dirname)
 
     def print_table_stat(self, table_id):
-        """Print how many rows a sparse table has, and how many of them have all their columns.
+        """Prints the number of rows of a sparse table, and of those with embedx columns.
 
         Args:
-            table_id (int): its number.
+            table_id (int): its id.
         """
         told = self._ask("print_table_stat", do="stat", table=table_id)
         if told is not None:
@@ -248,25 +250,25 @@ class PSLib(Fleet):
             print(f"tableid: {table_id}, feasign size: {rows}, mf size: {whole}", flush=True)
 
     def save_persistables(self, executor, dirname, main_program=None, **kwargs):
-        """Have the servers write all tables into a folder that all of them reach.
+        """Makes the servers save all tables into a shared folder.
 
         Args:
             executor, main_program: not read. dirname (str): the folder.
-            mode (int, optional): of rows that count shows, 0 all; 1 those that are worth it (base_threshold) and have
-                changed since (delta_threshold); 2 those that are worth it; 3 all, and a day ends. Default: 0.
+            mode (int, optional): of rows with counts of shows, 0 all; 1 those above base_threshold that have changed by
+                delta_threshold; 2 those above base_threshold; 3 all, and a day ends. Default: 0.
 
         Raises:
             ValueError: before `minimize`, or for a folder of HDFS.
-            RuntimeError: where a server cannot.
+            RuntimeError: when a server fails.
         """
         self.save_model(dirname, **kwargs)
 
     def save_model_with_whitelist(self, executor, dirname, whitelist_path, main_program=None, **kwargs):
-        """Have the servers write chosen rows of a sparse table.
+        """Makes the servers save listed rows of a sparse table.
 
         Args:
             executor, main_program: not read. dirname (str): the folder.
-            whitelist_path (str): a file of row numbers, with white space between. mode (int, optional): as of
+            whitelist_path (str): a file of row ids, separated by white space. mode (int, optional): as of
                 :meth:`save_persistables`. table_id (int, optional): the table. Default: 0.
         """
         at, listed = (_local("save_model_with_whitelist", path) for path in (dirname, whitelist_path))
@@ -274,14 +276,14 @@ class PSLib(Fleet):
         self._ask("save_model_with_whitelist", do="save", folder=at, **how)
 
     def save_cache_model(self, executor, dirname, main_program=None, **kwargs):
-        """Have the servers write the rows that are shown most, a part sparse_cache_rate of all.
+        """Makes the servers save the rows with the most shows, a fraction sparse_cache_rate of all.
 
         Args:
             executor, main_program: not read. dirname (str): the folder; they go to ``NNN_cache`` there.
             table_id (int, optional): the table. Default: 0. mode: not read.
 
         Returns:
-            int: how many rows they are; -1 in workers other than the first.
+            int: the number of rows; -1 in workers other than the first.
 
         Raises:
             ValueError: for a table without counts of shows.
@@ -299,23 +301,23 @@ class PSLib(Fleet):
         return -1 if saved is None else saved
 
     def shrink_sparse_table(self):
-        """End a day of the sparse tables that count shows: counts decay (show_click_decay_rate), and rows go that are
-        worth less than delete_threshold or have not been seen for delete_after_unseen_days days (saving with mode 3
-        counts them)."""
+        """Shrinks sparse tables with counts of shows: counts decay (show_click_decay_rate); rows below
+        delete_threshold,
+        or without a show for delete_after_unseen_days days (counted by saves with mode 3), are removed."""
         self._ask("shrink_sparse_table", do="shrink")
 
     def shrink_dense_table(self, decay, emb_dim=11, scope=None, table_id=None):
-        """Take shows out of the sums of `data_norm`: the first of every `emb_dim` of them is a sum of logarithms.
+        """Applies the decay of shows to the sums of `data_norm`: the first of every `emb_dim` is a sum of logarithms.
 
         Args:
-            decay (float): by what shows are multiplied. emb_dim (int): how many sums belong to one embedding.
-            scope (Scope, optional): where this worker's values are. None: the global one.
+            decay (float): the factor of shows. emb_dim (int): the number of sums of one embedding.
+            scope (Scope, optional): the scope of this worker's values. None: the global one.
             table_id (int, optional): the table. None: all dense tables whose parameters the scope has.
         """
         self._give("shrink_dense_table", scope, table_id, lambda values: table_commands.decayed(values, decay, emb_dim))
 
     def _give(self, what: str, scope: Any, table: int | None, change: Callable[[Any], Any]) -> None:
-        """Servers get dense tables from the scope of the first worker, changed."""
+        """Sends dense tables from the scope of the first worker to the servers, after `change`."""
         scope = global_scope() if scope is None else scope
 
         def work(desc: Any, ends: list[str]) -> None:
@@ -331,26 +333,26 @@ class PSLib(Fleet):
         self._by_the_first(what, work)
 
     def clear_one_table(self, table_id):
-        """A sparse table has no rows any more.
+        """Removes all rows of a sparse table.
 
         Args:
-            table_id (int): its number.
+            table_id (int): its id.
         """
         self._ask("clear_one_table", do="clear", table=table_id)
 
     def clear_model(self):
-        """All sparse tables have no rows any more."""
+        """Removes all rows of all sparse tables."""
         self._ask("clear_model", do="clear")
 
     def load_pslib_whitelist(self, table_id, model_path, **kwargs):
-        """Would have PSLib's servers read the rows of their own list: raises NotImplementedError."""
-        _theirs("load_pslib_whitelist")
+        """Would make PSLib's servers load the rows of a whitelist: raises NotImplementedError."""
+        _only_pslib("load_pslib_whitelist")
 
     def load_one_table(self, table_id, model_path, **kwargs):
-        """Have the servers read a table; or give them the parameters of a saved model.
+        """Makes the servers load a table, or sends them the parameters of a saved model.
 
         Args:
-            table_id (int): its number. model_path (str): a folder of :meth:`save_model` or :meth:`save_one_table`; with
+            table_id (int): its id. model_path (str): a folder of :meth:`save_model` or :meth:`save_one_table`; with
                 the two arguments that follow a folder of ``fluid.io.save_vars``, or its one file.
             scope (Scope, optional), model_proto_file (str, optional): where the parameters go in this worker, and the
                 file of the saved Program. var_names (list of str, optional): which ones. None: all of the table.
@@ -373,15 +375,15 @@ class PSLib(Fleet):
         )
 
     def confirm(self):
-        """The servers keep what their tables hold now, for :meth:`revert`."""
+        """Makes the servers store their current tables for :meth:`revert`."""
         self._ask("confirm", do="confirm")
 
     def revert(self):
-        """The servers' tables are again as they were at the last :meth:`confirm` (RuntimeError without one)."""
+        """Makes the servers restore the tables of the last :meth:`confirm` (RuntimeError without one)."""
         self._ask("revert", do="revert")
 
     def load_model(self, model_dir=None, **kwargs):
-        """Have the servers read all tables; how many there were when these were saved does not matter.
+        """Makes the servers load all tables, saved by any number of servers.
 
         Args:
             model_dir (str): a folder of :meth:`save_model`. mode (int, optional): which mode wrote it.
@@ -400,8 +402,8 @@ class PSLib(Fleet):
         """As :meth:`save_model`, of one table.
 
         Args:
-            table_id (int): its number. model_dir (str): the folder. mode (int, optional): as there.
-            prefix (str, optional): what stands in the parts' names, ``part-PREFIX-000-00000``.
+            table_id (int): its id. model_dir (str): the folder. mode (int, optional): as there.
+            prefix (str, optional): part of the files' names, ``part-PREFIX-000-00000``.
         """
         how = {"mode": kwargs.get("mode", 0), "prefix": kwargs.get("prefix") or ""}
         self._ask("save_one_table", do="save", folder=_local("save_one_table", model_dir), table=table_id, **how)
@@ -426,7 +428,7 @@ class DownpourOptimizer(DistributedOptimizer):
         self._distributed_optimizer = DistributedAdam(optimizer)
 
     def get_dist_env(self):
-        """The trainer's number, how many there are, and their endpoints, by the environment (dict)."""
+        """The trainer's index, the number of trainers and their endpoints, by the environment (dict)."""
         ends, own = os.getenv("PADDLE_TRAINER_ENDPOINTS", ""), os.getenv("PADDLE_CURRENT_ENDPOINT", "")
         known = bool(ends and own)
         return {
@@ -437,18 +439,18 @@ class DownpourOptimizer(DistributedOptimizer):
         }
 
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
-        """Append backward, and describe tables, trainers and Programs: ``fleet._opt_info``, `_fleet_opt` of Programs.
+        """Appends backward, and describes tables, trainers and Programs: ``fleet._opt_info``, `_fleet_opt` of Programs.
 
         Args:
-            losses (Variable|list of Variable): what becomes smaller.
-            scopes (list of Scope, optional): where each loss's parameters are.
+            losses (Variable|list of Variable): the losses.
+            scopes (list of Scope, optional): the scope of each loss's parameters.
             startup_programs, parameter_list, no_grad_set: as of an optimizer.
 
         Returns:
             list: None, as trainers update nothing, and pairs of parameter and gradient.
 
         Raises:
-            ValueError: for another number of scopes than losses, or settings that there are not.
+            ValueError: for another number of scopes than losses, or unknown settings.
         """
         losses = losses if isinstance(losses, list) else [losses]
         scopes = [global_scope()] * len(losses) if scopes is None else scopes

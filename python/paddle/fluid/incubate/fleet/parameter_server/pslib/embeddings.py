@@ -1,4 +1,4 @@
-"""fleet_embedding: lookups in PSLib's tables by the names of ordinary embeddings."""
+"""fleet_embedding: fluid's embedding functions become lookups in PSLib's tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from paddle.nn.layer_helper import LayerHelper
 __all__ = ["fleet_embedding"]
 
 
-def _note(size: Any, is_sparse: bool, is_distributed: bool, param_attr: Any, dtype: Any) -> tuple[str, int]:
-    """Notes a table; its name, and its width."""
+def _record_table(size: Any, is_sparse: bool, is_distributed: bool, param_attr: Any, dtype: Any) -> tuple[str, int]:
+    """Records a table; returns its name and width."""
     name = getattr(param_attr, "name", None)
     if not name:
         raise ValueError("within fleet_embedding an embedding needs param_attr with a name, that of its table")
@@ -37,11 +37,11 @@ def _note(size: Any, is_sparse: bool, is_distributed: bool, param_attr: Any, dty
 
 
 def _lookup(kind: str, input: Any, name: str, width: int, padding_idx: Any, dtype: str) -> Any:  # noqa: A002
-    """What the operator finds: a Variable, or one for each of a list of ids."""
+    """Appends the lookup; returns a Variable, or one for each of a list of ids."""
     ids = list(input) if isinstance(input, list | tuple) else [input]
     helper = LayerHelper(name)
     outs = [helper.create_variable_for_type_inference(dtype) for _ in ids]
-    # As an embedding has; its values are the servers'.
+    # a parameter as of an embedding; the servers hold its values
     w, _ = helper.create_or_get_global_variable(name=name, shape=[width], dtype=dtype, persistable=True)
     helper.append_op(
         type=kind,
@@ -71,7 +71,7 @@ def _embedding(
     dtype="float32",  # noqa: A002
 ):
     """fluid.layers.embedding within :class:`fleet_embedding`."""
-    name, width = _note(size, is_sparse, is_distributed, param_attr, dtype)
+    name, width = _record_table(size, is_sparse, is_distributed, param_attr, dtype)
     return _lookup("pull_sparse", input, name, width, padding_idx, dtype)
 
 
@@ -85,7 +85,7 @@ def _embedding_v2(
     dtype="float32",  # noqa: A002
 ):
     """fluid.embedding within :class:`fleet_embedding`."""
-    name, width = _note(size, is_sparse, is_distributed, param_attr, dtype)
+    name, width = _record_table(size, is_sparse, is_distributed, param_attr, dtype)
     return _lookup("pull_sparse_v2", input, name, width, padding_idx, dtype)
 
 
@@ -96,7 +96,7 @@ class fleet_embedding:  # noqa: N801
 
     Args:
         click_name (str): the variable of clicks; None where a layer `cvm` follows.
-        scale_sparse_grad (bool): whether gradients are times the size of the batch.
+        scale_sparse_grad (bool): whether gradients are multiplied by the batch size.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
