@@ -6,7 +6,7 @@ from pool import Pool
 
 @pytest.fixture(scope="session")
 def three():
-    """Three processes; failures must stay in groups of the test's own."""
+    """Three processes; a failure must stay within groups of the test."""
     pool = Pool(3)
     yield pool
     pool.close()
@@ -14,7 +14,7 @@ def three():
 
 @pytest.fixture(scope="session")
 def two_apart():
-    """Two processes that make their rings by the Programs they run."""
+    """Two processes whose Programs create the rings."""
     pool = Pool(2, join=False)
     yield pool
     pool.close()

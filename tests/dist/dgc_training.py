@@ -1,7 +1,8 @@
-"""A linear model by fleet's `dgc`, each rank on its part of the batch; messages go through files, which are counted.
+"""A linear model trained with fleet's `dgc`, data parallel; messages are files, whose sizes are counted.
 
-    python -m paddle.distributed.launch --nproc_per_node 2 dgc_training.py OUT dgc|momentum
+python -m paddle.distributed.launch --nproc_per_node 2 dgc_training.py OUT dgc|momentum
 """
+
 from __future__ import annotations
 
 import json
@@ -28,7 +29,7 @@ def batch(step: int, ranks: int) -> dict[str, np.ndarray]:
 
 
 def model() -> Any:
-    """The loss of a linear model, whose parameter w is large enough to be compressed."""
+    """The loss of a linear model, with a parameter w large enough for compression."""
     x, y = fluid.data("x", [None, SIZE]), fluid.data("y", [None, SIZE])
     start = fluid.initializer.NumpyArrayInitializer(numbers(1, SIZE, SIZE))
     made = fluid.layers.fc(x, SIZE, param_attr=fluid.ParamAttr(name="w", initializer=start), bias_attr=False)

@@ -1,7 +1,8 @@
-"""DistributedInfer in a job that trains, and in one that reads what it saved.
+"""DistributedInfer in a training job, and in a job that loads its saved model.
 
-    python -m paddle.distributed.launch --server_num 2 --worker_num 2 dist_infer.py FOLDER train|infer
+python -m paddle.distributed.launch --server_num 2 --worker_num 2 dist_infer.py FOLDER train|infer
 """
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,7 @@ from paddle.distributed.fleet.utils import DistributedInfer
 
 
 def infer(made: DistributedInfer, exe: fluid.Executor, name: str, path: str) -> None:
-    """Writes what the model gives for a batch."""
+    """Writes the model's output for a batch."""
     program = made.get_dist_infer_program()
     types = [op.type for op in program.global_block().ops]
     assert types.count("distributed_lookup_table") == 2, types
@@ -37,7 +38,7 @@ def main() -> None:
         loss = model.build({"sparse"})
         made = DistributedInfer()
         made.init_distributed_infer_env(exe, loss, fleet.PaddleCloudRoleMaker(), saved)
-        made.init_distributed_infer_env(exe, loss)  # nothing more: the process is in a job
+        made.init_distributed_infer_env(exe, loss)  # no effect: the process is in a job
         if fleet.is_worker():
             infer(made, exe, loss.name, out())
             fleet.stop_worker()

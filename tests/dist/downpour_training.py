@@ -1,7 +1,8 @@
 """A script of fluid.distributed: DownpourSGD describes the job, Fleet runs it.
 
-    python -m paddle.distributed.launch --server_num 2 --worker_num 2 downpour_training.py FOLDER STEPS
+python -m paddle.distributed.launch --server_num 2 --worker_num 2 downpour_training.py FOLDER STEPS
 """
+
 from __future__ import annotations
 
 import json
@@ -15,19 +16,21 @@ from paddle.fluid.distributed.downpour import DownpourSGD
 from paddle.fluid.distributed.fleet import Fleet
 from paddle.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 
-#: of rows, without the shows and clicks that the tables count
+#: width of rows, without counts of shows and clicks
 WIDTH = 9
 
 
 def network():
-    """A click's loss, of lookups in one table whose name says that it is no dense parameter."""
+    """A click loss of lookups in one table, whose name marks it as sparse."""
     ids = fluid.data("ids", [None, 1], "int64", lod_level=1)
     more = fluid.data("more", [None, 1], "int64", lod_level=1)
     click = fluid.data("click", [None, 1], "float32")
     attr = fluid.ParamAttr(name="embedding", initializer=fluid.initializer.Constant(0.0))
     found = [fluid.contrib.layers.sparse_embedding(slot, [model.ROWS, WIDTH], param_attr=attr) for slot in (ids, more)]
     x = fluid.layers.concat([fluid.layers.sequence_pool(f, "sum") for f in found], axis=1)
-    guess = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr("w", fluid.initializer.Uniform(-0.5, 0.5, 3)), bias_attr="b")
+    guess = fluid.layers.fc(
+        x, 1, param_attr=fluid.ParamAttr("w", fluid.initializer.Uniform(-0.5, 0.5, 3)), bias_attr="b"
+    )
     return fluid.layers.mean(fluid.layers.square_error_cost(guess, click))
 
 

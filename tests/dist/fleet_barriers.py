@@ -1,7 +1,8 @@
-"""Workers that meet at fleet.barrier_worker: the last one comes when the others say that they wait.
+"""Workers at fleet.barrier_worker: the last one arrives once the others have reported that they wait.
 
-    python -m paddle.distributed.launch --server_num 1 --worker_num 2 fleet_barriers.py FOLDER
+python -m paddle.distributed.launch --server_num 1 --worker_num 2 fleet_barriers.py FOLDER
 """
+
 from __future__ import annotations
 
 import sys
@@ -17,7 +18,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     fleet.init(fleet.PaddleCloudRoleMaker())
     if fleet.is_server():
-        # The workers meet at a board that the first server has: it stays, as one that trains does.
+        # The rendezvous server runs in server 0, which serves until the workers stop.
         until = time.monotonic() + 120
         while not all((folder / f"done.{i}").exists() for i in range(2)) and time.monotonic() < until:
             time.sleep(0.01)
@@ -27,7 +28,7 @@ def main() -> None:
         if me == turn % 2:  # is late
             until = time.monotonic() + 60
             while not (folder / f"waits.{turn}").exists():
-                assert time.monotonic() < until, "nobody waits"
+                assert time.monotonic() < until, "there was no waiting"
                 time.sleep(0.01)
             time.sleep(0.05)
             (folder / f"late.{turn}").touch()

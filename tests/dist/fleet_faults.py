@@ -1,7 +1,8 @@
-"""Trains without end by a strategy of fleet; says in a file that it does.
+"""Trains forever with a strategy of fleet; a file marks the start.
 
-    python fleet_faults.py FOLDER NAME
+python fleet_faults.py FOLDER NAME
 """
+
 from __future__ import annotations
 
 import itertools

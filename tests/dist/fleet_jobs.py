@@ -1,4 +1,5 @@
-"""Training by the strategies of fleet: a job of several ranks, and one process that does the same by itself."""
+"""Training with the strategies of fleet: a job of several ranks, and the reference of a single process."""
+
 from __future__ import annotations
 
 import json
@@ -18,16 +19,26 @@ SCRIPT = str(Path(__file__).with_name("fleet_training.py"))
 
 
 def launched(folder: Path, ranks: int, *names: str) -> list[dict[str, Any]]:
-    """What every rank found."""
-    command = [sys.executable, "-m", "paddle.distributed.launch", f"--nproc_per_node={ranks}", SCRIPT, str(folder / "out"), *names]
-    done = subprocess.run(command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=300)
+    """The results of every rank."""
+    command = [
+        sys.executable,
+        "-m",
+        "paddle.distributed.launch",
+        f"--nproc_per_node={ranks}",
+        SCRIPT,
+        str(folder / "out"),
+        *names,
+    ]
+    done = subprocess.run(
+        command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=300
+    )
     logs = "\n".join(p.read_text()[-3000:] for p in sorted((folder / "log").glob("workerlog.*")))
     assert done.returncode == 0, done.stderr + logs
     return [json.loads((folder / f"out.{rank}").read_text()) for rank in range(ranks)]
 
 
 def optimizer_of(name: str) -> Any:
-    """What one process trains with for the same numbers."""
+    """The optimizer of a single process with the same results."""
     if name == "lars":
         return fluid.optimizer.LarsMomentum(0.05, 0.9, lars_coeff=0.5, lars_weight_decay=0.01)
     if name == "lamb":
@@ -37,7 +48,7 @@ def optimizer_of(name: str) -> Any:
 
 
 class Alone:
-    """One process that trains, on a part of the batches if need be."""
+    """A single training process, optionally on a part of the batches."""
 
     def __init__(self, name: str) -> None:
         self.main, startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()

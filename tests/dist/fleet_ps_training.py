@@ -1,7 +1,8 @@
 """A small model by incubate.fleet with parameter servers: trainers and servers are processes.
 
-    python fleet_ps_training.py server|trainer INDEX ENDPOINTS OUT STRATEGY[+momentum] [MODEL]
+python fleet_ps_training.py server|trainer INDEX ENDPOINTS OUT STRATEGY[+momentum] [MODEL]
 """
+
 from __future__ import annotations
 
 import json
@@ -21,16 +22,16 @@ TRAINERS, ROUNDS = 2, 4
 
 
 def together(folder: Path, index: int, step: int) -> None:
-    """The trainers keep step by files, so that a slow machine does not let one train before the other begins."""
+    """Synchronizes the trainers by files: on a slow machine one could finish before the other starts."""
     (folder / f"step{step}.{index}").touch()
     until = time.monotonic() + 60
     while not all((folder / f"step{step}.{i}").exists() for i in range(TRAINERS)):
-        assert time.monotonic() < until, f"nobody else comes to step {step}"
+        assert time.monotonic() < until, f"the other trainer does not reach step {step}"
         time.sleep(0.001)
 
 
 def by_geo(index: int, loss: Any, save: Any, folder: Path) -> dict[str, Any]:
-    """A trainer that trains by itself; scripts begin in both orders."""
+    """A GEO-SGD trainer; scripts start in both orders."""
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     with fluid.scope_guard(scope):
         first = [fleet.init_worker, lambda: exe.run(fleet.startup_program)]
@@ -44,7 +45,7 @@ def by_geo(index: int, loss: Any, save: Any, folder: Path) -> dict[str, Any]:
         save(exe)
         names = [p.name for p in fleet._origin_main_program.all_parameters()]
         found = {n: np.array(scope.find_var(n).get_tensor()) for n in names}
-        fleet.stop_worker()  # what is left is exchanged
+        fleet.stop_worker()  # the rest is exchanged
         return {"loss": losses, **found}
 
 

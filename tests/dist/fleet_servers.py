@@ -1,7 +1,8 @@
-"""A fleet script of a job with parameter servers, as a user writes it: its worker 0 saves the model at the end.
+"""A user's fleet script with parameter servers: worker 0 saves the model at the end.
 
-    python -m paddle.distributed.launch --server_num 2 --worker_num 2 fleet_servers.py FOLDER MODE STEPS [MODEL]
+python -m paddle.distributed.launch --server_num 2 --worker_num 2 fleet_servers.py FOLDER MODE STEPS [MODEL]
 """
+
 from __future__ import annotations
 
 import json
@@ -16,7 +17,7 @@ from paddle import fluid
 
 
 def prediction(loss):
-    """What the model gives for the fed ids."""
+    """The model's output for the fed ids."""
     cost = next(op for op in loss.block.ops if op.type == "elementwise_sub")
     return loss.block.var(cost.input("X")[0])
 

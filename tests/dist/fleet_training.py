@@ -1,9 +1,10 @@
-"""A small model under the strategies of fleet, trained by the ranks of a job, each on its part of every batch.
+"""A small model trained with the strategies of fleet, data parallel.
 
     python -m paddle.distributed.launch --nproc_per_node 2 fleet_training.py OUT NAME...
 
-Each name is a strategy of `STRATEGIES`; losses, parameters and what else is known go to OUT.RANK as JSON.
+Each name is a strategy of `STRATEGIES`; losses, parameters and other results go to OUT.RANK as JSON.
 """
+
 from __future__ import annotations
 
 import json
@@ -57,10 +58,15 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "hybrid": ("momentum", {"sharding": True, "sharding_configs": HYBRID}),
     "hybrid_adam": ("adam", {"sharding": True, "sharding_configs": HYBRID}),
     "sparse": ("momentum", {}),
-    "again_shards": ("adam", {
-        "sharding": True, "recompute": True, "recompute_configs": {"checkpoints": ["h0", "h1"]},
-        "sharding_configs": {"fuse_broadcast_MB": 0.0005},
-    }),
+    "again_shards": (
+        "adam",
+        {
+            "sharding": True,
+            "recompute": True,
+            "recompute_configs": {"checkpoints": ["h0", "h1"]},
+            "sharding_configs": {"fuse_broadcast_MB": 0.0005},
+        },
+    ),
 }
 
 
@@ -93,15 +99,20 @@ def build(name: str) -> Any:
 
 
 def looked_up(x: Any) -> Any:
-    """A row of a table for each number, by its first digit; the gradient has the rows that were looked up."""
+    """A lookup of a row by the first digit of each number; the gradient is sparse."""
     ids = fluid.layers.cast(fluid.layers.floor(fluid.layers.scale(x, 10.0, 5.0)), "int64")
     rows = fluid.embedding(ids, [12, WIDTH], is_sparse=True, param_attr=values("table", 3, 12, WIDTH))
     return fluid.layers.reduce_sum(rows, dim=1)
 
 
 def hidden(name: str, i: int, x: Any) -> Any:
-    x = fluid.layers.fc(x, HIDDEN, act="tanh", param_attr=values(f"w{i}", i, WIDTH if not i else HIDDEN, HIDDEN),
-                        bias_attr=fluid.ParamAttr(name=f"b{i}"))
+    x = fluid.layers.fc(
+        x,
+        HIDDEN,
+        act="tanh",
+        param_attr=values(f"w{i}", i, WIDTH if not i else HIDDEN, HIDDEN),
+        bias_attr=fluid.ParamAttr(name=f"b{i}"),
+    )
     if name == "batch_norm":
         x = fluid.layers.batch_norm(x, param_attr=f"scale{i}", bias_attr=f"shift{i}")
     x = fluid.layers.scale(x, name=f"h{i}")
@@ -122,8 +133,10 @@ def parameters(program: Any, scope: Any) -> dict[str, list]:
     return {name: np.array(var.get_tensor()).tolist() for name, var in found.items() if var is not None}
 
 
-def train(name: str, steps: Iterable[int] = range(STEPS), batch: Callable[[int], dict[str, np.ndarray]] = batch) -> dict[str, Any]:
-    """What the rank of this process finds."""
+def train(
+    name: str, steps: Iterable[int] = range(STEPS), batch: Callable[[int], dict[str, np.ndarray]] = batch
+) -> dict[str, Any]:
+    """The results of this rank."""
     main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
     with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
         fleet.init(is_collective=True)
@@ -145,10 +158,17 @@ def train(name: str, steps: Iterable[int] = range(STEPS), batch: Callable[[int],
                 feed = {k: v.astype("float16") for k, v in feed.items()}
             (value,) = exe.run(main, feed, [loss])
             losses.append(None if value is None else float(np.asarray(value).mean()))
-        kept = sum(np.array(v.get_tensor()).nbytes for v in map(scope.find_var, main.global_block().vars) if v is not None
-                   and v.get_tensor()._is_initialized())
-        return {"losses": losses, "parameters": parameters(main, scope), "meta": fleet._get_applied_meta_list(),
-                "bytes": kept}
+        kept = sum(
+            np.array(v.get_tensor()).nbytes
+            for v in map(scope.find_var, main.global_block().vars)
+            if v is not None and v.get_tensor()._is_initialized()
+        )
+        return {
+            "losses": losses,
+            "parameters": parameters(main, scope),
+            "meta": fleet._get_applied_meta_list(),
+            "bytes": kept,
+        }
 
 
 def run() -> None:

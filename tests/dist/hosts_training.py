@@ -1,9 +1,10 @@
-"""A multilayer perceptron trained by the ranks of a job, each on its part of every batch; then on and on.
+"""A multilayer perceptron trained data parallel, then further steps until an error.
 
     python hosts_training.py FOLDER RANKS
 
 After STEPS steps a rank writes its parameters, then its number; the error that ends it goes to FOLDER/error.RANK.
 """
+
 from __future__ import annotations
 
 import os
@@ -27,7 +28,7 @@ def part(step: int, rank: int, ranks: int) -> tuple[paddle.Tensor, paddle.Tensor
 
 
 class Training:
-    """The network and its optimizer; a `step` is one batch's part."""
+    """The network and its optimizer; a `step` is on this rank's part of a batch."""
 
     def __init__(self, rank: int = 0, ranks: int = 1) -> None:
         paddle.seed(7)

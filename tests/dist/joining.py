@@ -1,4 +1,5 @@
-"""Ranks that join and work together; started by tests of launch and spawn."""
+"""Ranks that join a job; started by tests of launch and spawn."""
+
 from __future__ import annotations
 
 import os
@@ -29,7 +30,7 @@ def lose(how):
 
 
 def wait(folder):
-    """Rank 0 waits for rank 1, which waits for a file, until somebody asks what goes on."""
+    """Rank 0 waits for rank 1, which waits for a file: the state to report on SIGUSR1."""
     total()
     open(os.path.join(folder, f"pids.{dist.get_rank()}"), "w").write(str(os.getpid()))
     if dist.get_rank() == 1:
@@ -39,7 +40,7 @@ def wait(folder):
 
 
 def across(count="1000"):
-    """Every collective over several hosts; what is said at the end is the same for all."""
+    """Every collective over several hosts; the last output is the same on all ranks."""
     dist.init_parallel_env()
     rank, world, count = dist.get_rank(), dist.get_world_size(), int(count)
     total, last = world * (world + 1) / 2, world - 1
@@ -77,7 +78,7 @@ def across(count="1000"):
 
 
 def on_and_on(folder):
-    """Sums without an end, until an error ends them, which is written down."""
+    """All-reduces until an error, which is written to a file."""
     total()
     path = os.path.join(folder, f"pids.{dist.get_rank()}")
     with open(path + ".new", "w") as f:

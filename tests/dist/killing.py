@@ -1,9 +1,10 @@
-"""Jobs of servers and trainers that are killed and started again, and what must be true in the end.
+"""Jobs with killed and restarted servers and trainers, and the invariants of their results.
 
     python tests/dist/killing.py --seeds 1 2 3 --kills 20
 
-kills as many servers and as many trainers of a job for each seed, and says what it saw.
+kills this number of servers and of trainers of a job for each seed, and prints the results.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -27,9 +28,11 @@ STEPS = 60
 
 
 class Forked:
-    """What subprocess.Popen does, by a copy of this process, which has imported paddle already: it is there at once."""
+    """As subprocess.Popen, by a fork of this process, which has imported paddle: it starts at once."""
 
-    def __init__(self, role: str, index: int, places: str, out: Path, name: str, log: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, role: str, index: int, places: str, out: Path, name: str, log: Path, env: dict[str, str]
+    ) -> None:
         import paddle
 
         self.returncode: int | None = None
@@ -43,7 +46,7 @@ class Forked:
             os.dup2(to, 2)
             os.environ.update(env)
             paddle.enable_static()
-            # It reads the environment as it is imported.
+            # the module reads the environment when imported
             importlib.reload(importlib.import_module("ps_killed")).run(role, index, places, str(out), name)
             code = 0
         except BaseException:
@@ -74,7 +77,7 @@ class Forked:
 
 
 class Kills:
-    """A job of some servers and two trainers, whose processes are killed and started again."""
+    """A job of servers and two trainers, whose processes are killed and restarted."""
 
     def __init__(
         self, folder: Path, name: str, steps: int = STEPS, servers: int = 2, forks: bool = False, **env: str
@@ -96,7 +99,7 @@ class Kills:
             self.job.start(role, index, self.places, [self.name], **self.env)
 
     def done(self, trainer: int) -> int:
-        """Steps that the trainer has ended."""
+        """The number of finished steps of the trainer."""
         path = self.job.folder / f"trainer{trainer}.npz.steps"
         lines = path.read_text().split() if path.exists() else []
         return int(lines[-1]) + 1 if lines else 0
@@ -109,7 +112,7 @@ class Kills:
             time.sleep(0.001)
 
     def kill(self, role: str, index: int) -> bool:
-        """Kill it and start it again; whether it was still there."""
+        """Kills and restarts it; whether it was still running."""
         process = self.job.processes[f"{role}{index}"]
         process.send_signal(signal.SIGKILL)
         process.wait(LIMIT)
@@ -119,7 +122,7 @@ class Kills:
         return True
 
     def end(self) -> list[dict[str, np.ndarray]]:
-        """All parameters of both trainers, once all has ended in order."""
+        """All parameters of both trainers, after a regular end."""
         try:
             for tag in ["trainer0", "trainer1"] + [f"server{i}" for i in range(self.servers)]:
                 assert self.job.wait(tag) == 0, "\n".join(f"{t}: {self.job.log(t)[-2000:]}" for t in self.job.processes)
@@ -129,7 +132,7 @@ class Kills:
 
 
 def check_history(values: dict[str, np.ndarray], applied=once) -> None:
-    """Every gradient of every trainer counts exactly once."""
+    """Checks that every gradient of every trainer is applied exactly once."""
     for k in range(LEDGERS):
         times = values[f"ledger{k}"] / applied()
         assert np.isin(times, (0, 1)).all(), f"some count more than once: {times}"
@@ -144,9 +147,12 @@ def check_same(found: list[dict[str, np.ndarray]], wanted: list[dict[str, np.nda
 
 
 def campaign(folder: Path, name: str, seed: int, kills: int, bits: bool = False) -> dict[str, int]:
-    """A job in which as many servers and as many trainers are killed at drawn moments; raises where a gradient does not count
-    exactly once. With `bits` only servers are killed, and it must end with the bits of a job that nobody disturbs. How many
-    kills there were, and how many of them left a note of a log unfinished."""
+    """A job in which servers and trainers are killed at random times; raises unless every gradient is applied exactly
+    once.
+
+    With `bits` only servers are killed, and the result must equal that of an undisturbed job bit for bit. Returns the
+    numbers of kills, and of those that left an incomplete record in a log.
+    """
     draw, kinds = random.Random(seed), ["server"] if bits else ["server", "trainer"]
     steps = 12 * kills + 40
     every = str(draw.randrange(2, 12))
@@ -168,15 +174,23 @@ def campaign(folder: Path, name: str, seed: int, kills: int, bits: bool = False)
         whole = Kills(folder / "whole", name, steps, forks=True, PAUSE="0", FLAGS_ps_state_folder="")
         check_same(found, whole.end())
     torn = sum(job.job.log(f"server{i}").count("no whole note") for i in range(2))
-    return {"steps": steps, "gradients": 2 * steps, "servers": killed["server"], "trainers": killed["trainer"], "torn": torn}
+    return {
+        "steps": steps,
+        "gradients": 2 * steps,
+        "servers": killed["server"],
+        "trainers": killed["trainer"],
+        "torn": torn,
+    }
 
 
 def main() -> None:
-    ask = argparse.ArgumentParser(description="kill servers and trainers of a job, and check that every gradient counts once")
+    ask = argparse.ArgumentParser(
+        description="kill servers and trainers of a job, and check that every gradient counts once"
+    )
     ask.add_argument("--seeds", type=int, nargs="+", default=[1])
     ask.add_argument("--kills", type=int, default=20, help="of servers, and as many of trainers, for each seed")
     ask.add_argument("--name", default="sgd+sparse+slice")
-    ask.add_argument("--bits", action="store_true", help="kill servers only, and compare with a job that nobody disturbs")
+    ask.add_argument("--bits", action="store_true", help="kill servers only, and compare with an undisturbed job")
     given = ask.parse_args()
     for seed in given.seeds:
         since = time.monotonic()

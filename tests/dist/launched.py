@@ -1,4 +1,5 @@
-"""What the tests of the launcher start: each mode writes, waits or fails in its own way."""
+"""The script started by the launcher's tests, with a mode for each kind of behaviour."""
+
 from __future__ import annotations
 
 import json
@@ -10,7 +11,7 @@ import time
 
 
 def env(folder: str, *more: str) -> None:
-    """Write the environment of this process, its cores and arguments."""
+    """Writes the environment of this process, its cores and arguments."""
     role, rank = os.environ.get("TRAINING_ROLE", "TRAINER"), os.environ.get("PADDLE_TRAINER_ID", "")
     name = f"{role}.{rank or os.environ.get('PADDLE_PORT')}.json"
     known = {"environ": dict(os.environ), "cores": sorted(os.sched_getaffinity(0)), "argv": sys.argv[1:]}
@@ -22,7 +23,7 @@ def env(folder: str, *more: str) -> None:
 
 
 def fail(how: str, who: str = "1") -> None:
-    """Rank `who` fails: by an exit code, an exception or a signal. The others wait."""
+    """Rank `rank` fails: by an exit code, an exception or a signal. The others wait."""
     if os.environ["PADDLE_TRAINER_ID"] == who:
         print("about to fail")
         if how == "raise":
@@ -34,7 +35,7 @@ def fail(how: str, who: str = "1") -> None:
 
 
 def late(who: str = "1") -> None:
-    """Rank `who` fails; the others notice a moment later and say so."""
+    """Rank `rank` fails; the others report an error a moment later."""
     rank = os.environ["PADDLE_TRAINER_ID"]
     if rank == who:
         sys.exit(7)
@@ -44,7 +45,7 @@ def late(who: str = "1") -> None:
 
 
 def stubborn(folder: str) -> None:
-    """Ignores every request to end, and has a child that does, too."""
+    """Ignores SIGTERM and SIGINT, and has a child that does, too."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     wait = "import signal, time; signal.signal(15, signal.SIG_IGN); signal.signal(2, signal.SIG_IGN); time.sleep(60)"
@@ -54,7 +55,7 @@ def stubborn(folder: str) -> None:
 
 
 def polite(folder: str) -> None:
-    """Cleans up when it is asked to end."""
+    """Cleans up on SIGTERM."""
     rank = os.environ["PADDLE_TRAINER_ID"]
 
     def clean(number, frame):
@@ -69,13 +70,13 @@ def polite(folder: str) -> None:
 
 
 def leave(folder: str) -> None:
-    """Ends well, and leaves a child behind."""
+    """Ends successfully, and leaves a child running."""
     child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
     write_pids(folder, child.pid)
 
 
 def report(folder: str) -> None:
-    """Rank 1 answers SIGUSR1; rank 0, without a handler, must survive it."""
+    """Rank 1 handles SIGUSR1; rank 0, without a handler, must survive it."""
     rank = os.environ["PADDLE_TRAINER_ID"]
     if rank == "1":
         signal.signal(signal.SIGUSR1, lambda *_: print("rank 1 reports: waiting for rank 0"))
@@ -86,7 +87,7 @@ def report(folder: str) -> None:
 
 
 def server(folder: str) -> None:
-    """Parameter-server mode: servers stay until they are ended, workers end when all servers are there."""
+    """Parameter-server mode: servers run until terminated; workers end when all servers have started."""
     env(folder)
     if os.environ["TRAINING_ROLE"] != "TRAINER":
         time.sleep(600)
@@ -101,7 +102,7 @@ def many(lines: str) -> None:
 
 
 def await_file(folder: str, who: str) -> None:
-    """Rank `who` waits for a file; the others end at once."""
+    """Rank `rank` waits for a file; the others end at once."""
     rank = os.environ["PADDLE_TRAINER_ID"]
     write_pids(folder, os.getpid())
     while rank == who and not os.path.exists(os.path.join(folder, "stop")):
@@ -109,7 +110,7 @@ def await_file(folder: str, who: str) -> None:
 
 
 def late_total(folder: str) -> None:
-    """Rank 1 joins the others only when a file is there."""
+    """Rank 1 joins the others once a file exists."""
     import joining
 
     while os.environ["PADDLE_TRAINER_ID"] == "1" and not os.path.exists(os.path.join(folder, "stop")):
@@ -118,7 +119,7 @@ def late_total(folder: str) -> None:
 
 
 def count(folder: str) -> None:
-    """Write how often it has been awake, until a file is there."""
+    """Counts in a file, until another file exists."""
     path = os.path.join(folder, f"count.{os.environ['PADDLE_TRAINER_ID']}")
     write_pids(folder, os.getpid())
     n = 0

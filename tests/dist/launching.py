@@ -1,4 +1,5 @@
 """Starting the launcher from tests."""
+
 from __future__ import annotations
 
 import json
@@ -10,9 +11,26 @@ import time
 from pathlib import Path
 
 SCRIPT = str(Path(__file__).with_name("launched.py"))
-# Variables by which the test's own surroundings could reach the launcher.
-FOREIGN = ("PADDLE_", "OAR_JOB", "FLAGS_START_PORT", "SLURM_", "OMPI_", "PMI", "MASTER_", "WORLD_SIZE", "RANK", "NODE", "POD_IP",
-           "TRAINING_ROLE", "TRAINER", "OMP_NUM_THREADS", "DISTRIBUTED_", "CUDA_VISIBLE_DEVICES", "JOB_COMPLETION_INDEX")
+# Variables of the test's environment that would affect the launcher.
+FOREIGN = (
+    "PADDLE_",
+    "OAR_JOB",
+    "FLAGS_START_PORT",
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+    "MASTER_",
+    "WORLD_SIZE",
+    "RANK",
+    "NODE",
+    "POD_IP",
+    "TRAINING_ROLE",
+    "TRAINER",
+    "OMP_NUM_THREADS",
+    "DISTRIBUTED_",
+    "CUDA_VISIBLE_DEVICES",
+    "JOB_COMPLETION_INDEX",
+)
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -24,26 +42,45 @@ def command(flags: list[str], *script: str, module: str = "paddle.distributed.la
     return [sys.executable, "-m", module, *flags, SCRIPT, *script]
 
 
-def launch(flags: list[str], *script: str, cwd: Path, env: dict[str, str] | None = None, timeout: float = 300,
-           module: str = "paddle.distributed.launch") -> subprocess.CompletedProcess[str]:
-    """Run a job to its end."""
-    return subprocess.run(command(flags, *script, module=module), cwd=cwd, env=clean_environment(**(env or {})),
-                          capture_output=True, text=True, timeout=timeout)
+def launch(
+    flags: list[str],
+    *script: str,
+    cwd: Path,
+    env: dict[str, str] | None = None,
+    timeout: float = 300,
+    module: str = "paddle.distributed.launch",
+) -> subprocess.CompletedProcess[str]:
+    """Runs a job to its end."""
+    return subprocess.run(
+        command(flags, *script, module=module),
+        cwd=cwd,
+        env=clean_environment(**(env or {})),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
 
 
 def begin(flags: list[str], *script: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start a job, in a process group of its own as a shell does."""
-    return subprocess.Popen(command(flags, *script), cwd=cwd, env=clean_environment(**(env or {})), text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+    """Starts a job in its own process group, as a shell does."""
+    return subprocess.Popen(
+        command(flags, *script),
+        cwd=cwd,
+        env=clean_environment(**(env or {})),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
 
 
 def known(folder: Path) -> dict[str, dict]:
-    """What the processes of `launched.env` wrote, by role and rank."""
+    """The output of `launched.env`, by role and rank."""
     return {p.name.removesuffix(".json"): json.loads(p.read_text()) for p in sorted(folder.glob("*.json"))}
 
 
 def pids(folder: Path, ranks: int, job: subprocess.Popen[str] | None = None) -> list[int]:
-    """The processes that wrote their numbers; waits for all ranks."""
+    """The process ids written by all ranks; waits for them."""
     limit = time.monotonic() + 300
     while time.monotonic() < limit:
         found = [folder / f"pids.{r}" for r in range(ranks)]

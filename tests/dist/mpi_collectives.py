@@ -1,4 +1,5 @@
-"""Collectives of four ranks, whatever brings the data: results go to OUT.RANK.npz; `mpirun` or a launcher starts it."""
+"""Collectives of four ranks over any transport: results go to OUT.RANK.npz. Started by `mpirun` or the launcher."""
+
 from __future__ import annotations
 
 import sys
@@ -14,7 +15,7 @@ def value(rank: int, size: int, kind: str = "float32") -> np.ndarray:
 
 
 def groups(me: int) -> dict[str, np.ndarray]:
-    """In a group of some ranks, in an order of its own, and in one that is made over MPI in any case."""
+    """Collectives in a group of some ranks in another order, and in a group over MPI."""
     found = {}
     pair = dist.new_group([2, 0])
     if me in (0, 2):

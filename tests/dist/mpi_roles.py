@@ -1,4 +1,5 @@
-"""What the role makers over MPI say, on every rank; `mpirun` starts it."""
+"""The answers of the role makers over MPI on every rank; started by `mpirun`."""
+
 from __future__ import annotations
 
 import json
@@ -17,8 +18,12 @@ def main() -> None:
         role.barrier_worker()
     role.barrier_all()
     known = {
-        "worker": role.is_worker(), "server": role.is_server(), "first": role.is_first_worker(),
-        "workers": role.worker_num(), "servers": len(role.get_pserver_endpoints()), "total": total.tolist(),
+        "worker": role.is_worker(),
+        "server": role.is_server(),
+        "first": role.is_first_worker(),
+        "workers": role.worker_num(),
+        "servers": len(role.get_pserver_endpoints()),
+        "total": total.tolist(),
         "index": role.worker_index() if role.is_worker() else role.server_index(),
     }
     with open(f"{sys.argv[1]}/{role._get_rank()}.json", "w") as f:

@@ -1,4 +1,5 @@
 """Hosts that are network namespaces of this machine: each has its own interface, loopback and host name."""
+
 from __future__ import annotations
 
 import os
@@ -25,7 +26,7 @@ def _kill_all(name: str) -> None:
 
 
 class Hosts:
-    """`count` namespaces on one switch, which is a namespace, too; nothing of them reaches beyond.
+    """`count` namespaces on one switch, itself a namespace, isolated from other networks.
 
     With `slow` (seconds of delay, of jitter, probability of loss, seed) the switch is a process that delays and loses
     packets. The host `node0` has the address 10.77.0.1, and so on; names are resolved through the file `folder`/hosts.
@@ -37,8 +38,9 @@ class Hosts:
         self._switch: subprocess.Popen[str] | None = None
         self.ips = [f"10.77.0.{i + 1}" for i in range(count)]
         self._names = [f"oar{os.getpid()}-{i}" for i in range(count)]
-        (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(
-            f"{ip} node{i}\n" for i, ip in enumerate(self.ips)))
+        (folder / "hosts").write_text(
+            "127.0.0.1 localhost\n" + "".join(f"{ip} node{i}\n" for i, ip in enumerate(self.ips))
+        )
 
     def __enter__(self) -> Hosts:
         missing = [tool for tool in ("ip", "tc", "unshare", "mount") if shutil.which(tool) is None]
@@ -60,7 +62,7 @@ class Hosts:
         return self
 
     def _connect(self, switch: str) -> None:
-        """A bridge, and a cable from it to each host."""
+        """Creates a bridge, with a link to each host."""
         _run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
         _run("ip", "-n", switch, "link", "set", "br0", "up")
         for i, name in enumerate(self._names):
@@ -68,12 +70,17 @@ class Hosts:
             _run("ip", "-n", switch, "link", "set", f"p{i}", "master", "br0", "up")
 
     def _connect_slowly(self) -> None:
-        """A process that all packets go through."""
+        """Starts a process that forwards all packets."""
         words = [str(word) for word in self._slow or ()]
         words += [f"{name}={ip}" for name, ip in zip(self._names, self.ips, strict=True)]
         script = str(Path(__file__).with_name("slow_network.py"))
-        self._switch = subprocess.Popen([sys.executable, script, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+        self._switch = subprocess.Popen(
+            [sys.executable, script, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         if self._switch.stdout is None or self._switch.stdout.readline() != "ready\n":
             said = self._switch.communicate(timeout=30)[1].strip().splitlines()
             self.__exit__()
@@ -91,40 +98,68 @@ class Hosts:
         self._made.clear()
 
     def packets(self) -> tuple[int, int]:
-        """Of a slow network: how many packets have come, and how many of them were lost."""
+        """For a slow network: the numbers of received and of lost packets."""
         assert self._switch is not None and self._switch.stdout is not None
         self._switch.send_signal(signal.SIGUSR1)
         came, lost = self._switch.stdout.readline().split()
         return int(came), int(lost)
 
     def cut(self, i: int) -> None:
-        """Unplug a host's cable."""
+        """Disconnects a host."""
         _run("ip", "-n", self._names[i], "link", "set", "eth0", "down")
 
     def worsen(self, i: int, rate: str, room: int) -> None:
-        """Let a host send so much in a second; what finds more than `room` bytes waiting is lost."""
-        _run("ip", "netns", "exec", self._names[i], "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
-             "burst", "16kb", "limit", str(room))
+        """Limits a host's bandwidth; packets that find more than `room` bytes queued are dropped."""
+        _run(
+            "ip",
+            "netns",
+            "exec",
+            self._names[i],
+            "tc",
+            "qdisc",
+            "add",
+            "dev",
+            "eth0",
+            "root",
+            "tbf",
+            "rate",
+            rate,
+            "burst",
+            "16kb",
+            "limit",
+            str(room),
+        )
 
     def kill(self, i: int) -> None:
-        """End all that runs on a host, without a word."""
+        """Kills all processes of a host."""
         _kill_all(self._names[i])
 
     def lost(self, i: int) -> int:
-        """Packets that a worsened host has lost."""
-        shown = subprocess.run(["ip", "netns", "exec", self._names[i], "tc", "-s", "qdisc", "show", "dev", "eth0"],
-                               capture_output=True, text=True, check=True).stdout
+        """The number of packets dropped by a limited host."""
+        shown = subprocess.run(
+            ["ip", "netns", "exec", self._names[i], "tc", "-s", "qdisc", "show", "dev", "eth0"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         return int(shown.split("dropped ")[1].split(",")[0])
 
     def on(self, i: int, words: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
-        """Start a program on a host, in a process group of its own. Its folder there is its own, too."""
+        """Starts a program on a host, in its own process group and folder."""
         home = self._folder / f"node{i}"
         home.mkdir(exist_ok=True)
-        # The name space of mounts is ip's: the file of hosts is this program's alone.
+        # the mount namespace is that of `ip`: only this program sees the hosts file
         script = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
         inside = ["unshare", "--uts", "sh", "-c", script, str(self._folder / "hosts"), f"node{i}", *words]
-        return subprocess.Popen(["ip", "netns", "exec", self._names[i], *inside], cwd=home, env=env, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self._names[i], *inside],
+            cwd=home,
+            env=env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
 
     def launch(self, i: int, flags: list[str], *script: str, **env: str) -> subprocess.Popen[str]:
         return self.on(i, command(flags, *script), clean_environment(OAR_JOB_TOKEN=TOKEN) | env)

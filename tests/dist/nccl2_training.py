@@ -1,4 +1,5 @@
-"""Trainers that exchange gradients or parameters among themselves, as Programs of the transpilers; one is a process."""
+"""Collective trainers by Programs of the transpilers, one in each process."""
+
 from __future__ import annotations
 
 import os
@@ -27,7 +28,7 @@ def part(batch: dict[str, np.ndarray], rank: int, ranks: int) -> dict[str, np.nd
 
 
 def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
-    """Main and startup Program and the loss; each rank starts from other parameters, until it is told those of rank 0."""
+    """Main and startup Program and the loss; ranks have different initial parameters before rank 0's are broadcast."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = rank + 1
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
@@ -42,15 +43,17 @@ def network(rank: int, optimizer: str = "momentum") -> tuple[Any, Any, Any]:
         if optimizer in made:
             made[optimizer]().minimize(loss)
         elif optimizer == "layers":
-            # The Program itself exchanges the gradients.
+            # the Program itself averages gradients
             one = made["momentum"]()
             one.apply_gradients([(p, fluid.layers.collective._allreduce(g)) for p, g in one.backward(loss)])
     return main, startup, loss
 
 
-def run(program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any = None, rounds: int = 1) -> dict[str, Any]:
-    """The loss of each step, and the parameters at the end, before which `then` is called with the Executor; the batches
-    come in several rounds."""
+def run(
+    program: Any, startup: Any, loss: Any, rank: int, ranks: int, then: Any = None, rounds: int = 1
+) -> dict[str, Any]:
+    """The loss of each step, and the final parameters, before which `then` is called with the Executor; `rounds` is the
+    number of passes over the batches."""
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     with fluid.scope_guard(scope):
         exe.run(startup)
@@ -71,7 +74,7 @@ def alone(optimizer: str = "momentum", rounds: int = 1) -> dict[str, Any]:
 
 
 def check_saved(folder: str, want: dict[str, Any]) -> None:
-    """An inference model in `folder` computes with the parameters in `want`."""
+    """Checks that an inference model in `folder` has the parameters `want`."""
     exe = fluid.Executor(fluid.CPUPlace())
     with fluid.scope_guard(fluid.Scope()):
         program, feeds, fetches = fluid.io.load_inference_model(folder, exe)
@@ -82,7 +85,7 @@ def check_saved(folder: str, want: dict[str, Any]) -> None:
 
 
 def means(rank: int, ranks: int, steps: int = STEPS) -> dict[str, Any]:
-    """What LocalSGD is by hand: every rank takes a step, then all have the mean; all of it in one process."""
+    """A reference of LocalSGD in one process: every rank updates, then all have the mean."""
     exe = fluid.Executor(fluid.CPUPlace())
     scopes = [fluid.Scope() for _ in range(ranks)]
     main, startup, loss = network(0, "sgd")
@@ -152,7 +155,7 @@ def nccl2(how: dict[str, Any], endpoints: list[str]) -> dict[str, Any]:
 
 
 def by_parallel_executor(endpoints: list[str]) -> list[list[float]]:
-    """The same by ParallelExecutor, as the page has it: the losses, then those of a Program for tests."""
+    """The same by ParallelExecutor: the losses, then those of a test Program."""
     rank, ranks = my_rank(), len(endpoints)
     main, startup, loss = network(rank)
     test = main.clone(for_test=True)

@@ -1,4 +1,5 @@
-"""Processes that wait for functions to run: one start for many cases."""
+"""A pool of joined processes that run functions: one start for many tests."""
+
 from __future__ import annotations
 
 import importlib
@@ -14,7 +15,7 @@ _context = multiprocessing.get_context("spawn")
 
 
 def environment(rank: int, world: int, master: str, token: bytes, **more: str) -> dict[str, str]:
-    """What a launcher tells a process."""
+    """The environment that a launcher sets."""
     return {
         "PADDLE_TRAINER_ID": str(rank),
         "PADDLE_TRAINERS_NUM": str(world),
@@ -47,7 +48,7 @@ def _serve(pipe, env: dict[str, str], join: bool) -> None:
 
 
 class Pool:
-    """`world` processes that have joined one job, or are to join by what they run."""
+    """`world` processes that have joined one job, or join by the functions they run."""
 
     def __init__(self, world: int, join: bool = True, **more: str) -> None:
         self.world = world

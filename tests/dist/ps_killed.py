@@ -1,12 +1,13 @@
-"""A job whose processes are killed and started again: it ends with the bits of one that nobody disturbs.
+"""A job whose processes are killed and restarted; its result equals that of an undisturbed job bit for bit.
 
     python ps_killed.py server|trainer INDEX ENDPOINTS OUT NAME
     python ps_killed.py launched FOLDER NAME
 
-As ps_training.py, whose names it has. Each trainer adds to `ledger` parameters, whose every cell belongs to a step of a
-trainer: in the end a cell tells how often the gradient of that step was applied. Steps go to OUT.steps as they end; OUT is
-an archive of all parameters.
+Names are those of ps_training.py. Each trainer adds to `ledger` parameters, with a cell for each step of each trainer:
+its final value is the number of times that the step's gradient was applied. Finished steps go to OUT.steps; OUT is an
+archive of all parameters.
 """
+
 from __future__ import annotations
 
 import os
@@ -14,14 +15,13 @@ import sys
 import time
 
 import numpy as np
-from ps_training import OPTIMIZERS, TRAINERS, batch, build
-
 import paddle
 import paddle.fluid as fluid
 from paddle.fluid.communicator import resume_steps
+from ps_training import OPTIMIZERS, TRAINERS, batch, build
 
 STEPS = int(os.environ.get("STEPS", "60"))
-#: of these, the steps that this job takes
+#: the number of steps of this job, of these
 FROM, TO = int(os.environ.get("FROM", "0")), int(os.environ.get("TO", str(STEPS)))
 PAUSE = float(os.environ.get("PAUSE", "0.005"))
 RATE, LEDGERS = 0.25, 3
@@ -46,7 +46,7 @@ def model(name: str):
 
 
 def once(trainers: int = TRAINERS) -> np.float32:
-    """A cell of a ledger whose gradient has been applied once, by sgd; in common steps gradients are averaged."""
+    """The value of a ledger cell whose gradient is applied once by sgd; synchronous steps average gradients."""
     return np.float32(0) - np.float32(RATE) * np.float32(1 / trainers)
 
 
@@ -58,7 +58,11 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
     config.enable_dc_asgd = "dc" in flags
     t = fluid.DistributeTranspiler(config)
     t.transpile(
-        index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
+        index if role == "trainer" else 0,
+        program=main,
+        startup_program=startup,
+        pservers=endpoints,
+        trainers=TRAINERS,
         sync_mode=config.sync_mode,
     )
     if role == "server":
@@ -80,7 +84,7 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
             done.flush()
             time.sleep(PAUSE)
     if "async" in flags:
-        # Once all have sent all, the startup Program fetches what the servers have.
+        # after all sends the startup Program receives the servers' parameters
         folder = os.path.dirname(out)
         open(f"{folder}/sent{index}", "w").close()
         while not all(os.path.exists(f"{folder}/sent{i}") for i in range(TRAINERS)):
@@ -93,7 +97,7 @@ def run(role: str, index: int, endpoints: str, out: str, name: str) -> None:
 
 
 def launched(folder: str, name: str) -> None:
-    """As the launcher's environment says; writes which process it is."""
+    """Runs the role of the launcher's environment; writes its process id."""
     servers = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"]
     if os.environ["TRAINING_ROLE"] == "PSERVER":
         role, index = "server", servers.split(",").index(f"{os.environ['POD_IP']}:{os.environ['PADDLE_PORT']}")

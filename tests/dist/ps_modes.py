@@ -1,9 +1,10 @@
-"""A well-conditioned model in the modes without common steps, by servers and trainers or by one process.
+"""A well-conditioned model in asynchronous modes, by servers and trainers or by one process.
 
     python ps_modes.py server|trainer|alone INDEX ENDPOINTS OUT NAME...
 
-As ps_training.py, whose arguments it has; the result is the loss over all samples once training is over.
+Arguments are those of ps_training.py; the result is the final loss over all samples.
 """
+
 from __future__ import annotations
 
 import json
@@ -12,7 +13,6 @@ import sys
 import time
 
 import numpy as np
-
 import paddle
 import paddle.fluid as fluid
 from paddle.fluid.communicator import Communicator
@@ -23,7 +23,7 @@ RATE = 0.01
 
 
 def samples() -> dict[str, np.ndarray]:
-    """A linear law with noise, so that the least loss is far from 0."""
+    """A linear law with noise, so that the minimum loss is far from 0."""
     r = np.random.RandomState(7)
     x = r.normal(size=(SAMPLES, FEATURES)).astype("float32")
     ids = r.randint(0, ROWS, (SAMPLES, 1)).astype("int64")
@@ -37,8 +37,10 @@ def build():
     y = fluid.data("y", [None, 1])
     constant = fluid.initializer.Constant(0.0)
     table = fluid.layers.embedding(
-        ids, [ROWS, 1], is_sparse=True,
-        # as fast as the others, though a sample touches one row only
+        ids,
+        [ROWS, 1],
+        is_sparse=True,
+        # as fast as the others, though a sample updates only one row
         param_attr=fluid.ParamAttr(name="table", initializer=constant, learning_rate=float(ROWS)),
     )
     out = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(name="w", initializer=constant), bias_attr=False) + table
@@ -49,7 +51,7 @@ def build():
 
 
 def batches(part: int, parts: int):
-    """The batches of a trainer: every so many samples of each epoch's order."""
+    """The batches of a trainer, by a permutation for each epoch."""
     data = samples()
     for epoch in range(EPOCHS):
         order = np.random.RandomState(epoch).permutation(SAMPLES)[part::parts]
@@ -70,7 +72,7 @@ def transpiler(kind: str):
 
 
 def get_table(t, executor) -> None:
-    """The whole table, whose rows trainers look up at the server."""
+    """The whole table of the server."""
     program = fluid.Program()
     block = program.global_block()
     block.create_var(name="table", shape=[ROWS, 1], dtype="float32", persistable=True)
@@ -95,8 +97,12 @@ def run(role: str, index: int, name: str, endpoints: str) -> float:
             return float(executor.run(test, feed=samples(), fetch_list=[loss.name])[0])
         t = transpiler(kind)
         t.transpile(
-            index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints,
-            trainers=TRAINERS, sync_mode=False,
+            index if role == "trainer" else 0,
+            program=main,
+            startup_program=startup,
+            pservers=endpoints,
+            trainers=TRAINERS,
+            sync_mode=False,
         )
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])
@@ -113,12 +119,12 @@ def run(role: str, index: int, name: str, endpoints: str) -> float:
             executor.run(trainer, feed=feed, fetch_list=[])
         comm.stop()
         assert not comm.is_running()
-        # all have sent everything before the loss is taken
+        # all sends are complete before the loss is computed
         open(f"{os.environ['MEET']}/{name}.{index}", "w").close()
         while not all(os.path.exists(f"{os.environ['MEET']}/{name}.{i}") for i in range(TRAINERS)):
             time.sleep(0.01)
         if kind == "geo":
-            comm.start()  # begins with what the servers have
+            comm.start()  # starts with the servers' parameters
             comm.stop()
         else:
             comm.recv()

@@ -2,10 +2,11 @@
 
     python ps_training.py server|trainer|alone INDEX ENDPOINTS OUT NAME...
 
-Each name is an optimizer, with ``+sparse``, ``+slice``, ``+decay``, ``+async`` and the like; ENDPOINTS has those of all servers
-for each name, with ``;`` between. Losses go to OUT as JSON. ``+save`` does half of the steps and saves, in the folder SAVED;
-``+load`` does the others from there.
+Each name is an optimizer, with options such as ``+sparse``, ``+slice``, ``+decay``, ``+async``; ENDPOINTS has the
+servers of each name, separated by ``;``. Losses go to OUT as JSON. ``+save`` runs half of the steps and saves to the
+folder SAVED; ``+load`` continues from there.
 """
+
 from __future__ import annotations
 
 import json
@@ -13,7 +14,6 @@ import os
 import sys
 
 import numpy as np
-
 import paddle
 import paddle.fluid as fluid
 
@@ -37,7 +37,7 @@ def values(name: str, seed: int, *shape: int) -> fluid.ParamAttr:
 
 
 def build(flags: set[str]):
-    """A table that two lookups share, and two layers."""
+    """A table with two lookups, and two layers."""
     ids = fluid.layers.data("ids", [3, 1], dtype="int64")
     more = fluid.layers.data("more", [1], dtype="int64")
     label = fluid.layers.data("label", [1], dtype="float32")
@@ -68,7 +68,7 @@ def programs(name: str):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         loss = build(set(flags))
-        rate = 0.002 if kind == "adam" else 0.05  # adam enlarges what rounding leaves of small gradients
+        rate = 0.002 if kind == "adam" else 0.05  # adam amplifies rounding errors of small gradients
         more = {}
         if "decay" in flags:
             rate = fluid.layers.piecewise_decay([5, 12], [0.05, 0.02, 0.01])
@@ -104,13 +104,18 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
             config.sync_mode = False
         config.enable_dc_asgd = "dc" in flags
         t = fluid.DistributeTranspiler(config)
-        sync = config.sync_mode and "argument" not in flags  # of the config nothing is said then
-        os.environ["OAR_PS_BESIDE"] = str(int("beside" in flags))
-        # The few steps here would be over before much has come back of eight.
-        fluid.set_flags({"FLAGS_communicator_max_staleness": 2 if "beside" in flags else 0})
+        sync = config.sync_mode and "argument" not in flags  # without the config's settings
+        os.environ["OAR_PS_BESIDE"] = str(int("background" in flags))
+        # with a staleness of 8 the few steps would end before parameters are received
+        fluid.set_flags({"FLAGS_communicator_max_staleness": 2 if "background" in flags else 0})
         t.transpile(
-            index if role == "trainer" else 0, program=main, startup_program=startup, pservers=endpoints, trainers=TRAINERS,
-            sync_mode=sync, current_endpoint=endpoints.split(",")[index] if role == "server" else "",
+            index if role == "trainer" else 0,
+            program=main,
+            startup_program=startup,
+            pservers=endpoints,
+            trainers=TRAINERS,
+            sync_mode=sync,
+            current_endpoint=endpoints.split(",")[index] if role == "server" else "",
         )
         if role == "server":
             main, startup = t.get_pserver_programs(endpoints.split(",")[index])

@@ -1,9 +1,10 @@
-"""A job that saves, loads, shrinks and clears Downpour's tables, and says what it found.
+"""A job that saves, loads, shrinks and clears Downpour's tables, and writes the results.
 
     python -m paddle.distributed.launch --server_num 2 --worker_num 1 pslib_table_commands.py FOLDER first|second
 
-The second job has another number of servers, and begins with what the first one saved.
+The second job has another number of servers, and loads the tables of the first one.
 """
+
 from __future__ import annotations
 
 import json
@@ -28,7 +29,10 @@ def main() -> None:
         loss = model.network(fluid.layers.embedding, True)
     settings = model.settings("clicks")
     settings["table"] |= {
-        "sparse_base_threshold": 1.5, "sparse_delta_threshold": 0.5, "sparse_delete_threshold": 1.2, "sparse_cache_rate": 0.2,
+        "sparse_base_threshold": 1.5,
+        "sparse_delta_threshold": 0.5,
+        "sparse_delete_threshold": 1.2,
+        "sparse_cache_rate": 0.2,
         "sparse_show_click_decay_rate": 0.5,
     }
     settings["dense_table"] = {"dense_learning_rate": 0.02}
@@ -74,8 +78,13 @@ def main() -> None:
         fleet.load_one_table(1, str(folder / "saved"))
         found["tables"] = step(3)
         # Parameters of an ordinary model.
-        scope, values = fluid.Scope(), {"w": np.full([test.global_block().var("w").shape[0], 1], 0.25, "float32"),
-                                        "b": np.full([1], 0.5, "float32")}
+        scope, values = (
+            fluid.Scope(),
+            {
+                "w": np.full([test.global_block().var("w").shape[0], 1], 0.25, "float32"),
+                "b": np.full([1], 0.5, "float32"),
+            },
+        )
         with fluid.scope_guard(scope):
             for name, value in values.items():
                 fluid.global_scope().var(name).get_tensor().set(value, fluid.CPUPlace())
@@ -86,8 +95,10 @@ def main() -> None:
         fleet.save_model(str(folder / "given"))
         errors = []
         for wrong in (
-            lambda: fleet.load_model(str(folder / "nothing")), lambda: fleet.clear_one_table(1),
-            lambda: fleet.save_model(str(folder / "x"), mode=7), lambda: fleet.save_one_table(9, str(folder / "x")),
+            lambda: fleet.load_model(str(folder / "nothing")),
+            lambda: fleet.clear_one_table(1),
+            lambda: fleet.save_model(str(folder / "x"), mode=7),
+            lambda: fleet.save_one_table(9, str(folder / "x")),
         ):
             try:
                 wrong()

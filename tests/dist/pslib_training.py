@@ -1,9 +1,10 @@
-"""A script of Downpour's tables (fleet.parameter_server.pslib), as a user writes it.
+"""A user's script with Downpour's tables (fleet.parameter_server.pslib).
 
     python -m paddle.distributed.launch --server_num 2 --worker_num 2 pslib_training.py FOLDER KIND STEPS
 
-Losses of each worker go to FOLDER; worker 0 trains on a file of FOLDER, too, and then asks for the loss once more.
+Losses of each worker go to FOLDER; worker 0 also trains on a file of FOLDER, and then computes the loss again.
 """
+
 from __future__ import annotations
 
 import json
@@ -16,7 +17,7 @@ import paddle
 import paddle.fluid as fluid
 
 ROWS, WIDTH, BATCH, RATE = 40, 6, 8, 0.2
-#: of the rules, settings of the sparse table and of the dense one
+#: rule -> settings of the sparse table and of the dense one
 RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sgd": ({"sparse_optimizer": "naive"}, {"dense_optimizer": "naive", "dense_naive_lr": RATE}),
     "adagrad": ({"sparse_optimizer": "adagrad"}, {"dense_optimizer": "naive", "dense_naive_lr": RATE}),
@@ -24,24 +25,33 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-#: tables of clicks: by the variable of clicks, by what the layer continuous_value_model leaves in gradients
+#: click accessors: by the variable of clicks, and by the layer continuous_value_model
 CLICKS = ("clicks", "cvm")
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """What `distributed_optimizer` is told: tables named "table", and dense ones."""
+    """The argument of `distributed_optimizer`: settings of tables named "table", and of dense ones."""
     if kind in CLICKS:
-        row = {"sparse_accessor_class": "DownpourCtrAccessor", "sparse_embedx_dim": WIDTH - 3, "sparse_embedx_threshold": 2,
-               "sparse_learning_rate": RATE}
+        row = {
+            "sparse_accessor_class": "DownpourCtrAccessor",
+            "sparse_embedx_dim": WIDTH - 3,
+            "sparse_embedx_threshold": 2,
+            "sparse_learning_rate": RATE,
+        }
         return {"table": row, "dense_table": {"dense_optimizer": "naive", "dense_naive_lr": RATE}}
     sparse, dense = RULES[kind]
-    row = {"sparse_accessor_class": "DownpourSparseValueAccessor", "sparse_embedx_dim": WIDTH, "sparse_learning_rate": RATE,
-           "sparse_initial_range": 0, **sparse}
+    row = {
+        "sparse_accessor_class": "DownpourSparseValueAccessor",
+        "sparse_embedx_dim": WIDTH,
+        "sparse_learning_rate": RATE,
+        "sparse_initial_range": 0,
+        **sparse,
+    }
     return {"table": row, "dense_table": dense}
 
 
 def network(embedding: Any, clicks: bool = False, **how: Any) -> Any:
-    """A loss of two lookups in one table, the first of sequences; `clicks` stand in the first two columns."""
+    """A loss of two lookups in one table, the first of sequences; with `clicks` the first two columns are counts."""
     ids = fluid.data("ids", [None, 1], "int64", lod_level=1)
     more = fluid.data("more", [None, 1], "int64", lod_level=1)
     click = fluid.data("click", [None, 1], "float32")

@@ -1,4 +1,5 @@
-"""Global shuffles, as trainers do them."""
+"""Global shuffles between trainers."""
+
 from __future__ import annotations
 
 import os
@@ -12,7 +13,7 @@ RING = Trainers._over_ring
 
 
 def shuffled(folder: str, by_id: bool, by_store: bool):
-    """This trainer's values before and after a shuffle over all, and the numbers that all have."""
+    """This trainer's values before and after a global shuffle, and the sizes of all trainers."""
     rank, world = paddle.distributed.get_rank(), paddle.distributed.get_world_size()
     endpoints = [f"127.0.0.1:{6170 + r}" for r in range(world)]
     os.environ.update(PADDLE_TRAINER_ENDPOINTS=",".join(endpoints), PADDLE_CURRENT_ENDPOINT=endpoints[rank])

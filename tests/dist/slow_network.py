@@ -2,10 +2,12 @@
 
     python slow_network.py DELAY JITTER LOSS SEED NAMESPACE=ADDRESS...
 
-Each namespace gets a device eth0 (TUN) of this process, which says "ready" once all are there and ends when its standard
-input does. DELAY and JITTER are seconds, LOSS is a probability; which packets are lost follows from SEED and their order.
-Packets from one host to another keep their order. On SIGUSR1 and at its end it says how many have come and been lost.
+Each namespace gets a device eth0 (TUN) of this process, which prints "ready" once all exist and ends with its standard
+input. DELAY and JITTER are seconds, LOSS is a probability; which packets are lost follows from SEED and their order.
+Packets from one host to another keep their order. On SIGUSR1 and at its end it prints the numbers of received and lost
+packets.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -31,7 +33,7 @@ def _enter(descriptor: int) -> None:
 
 
 def device(namespace: str) -> int:
-    """A new device eth0 of a namespace; it stays there when this thread has left."""
+    """A new device eth0 of a namespace; it outlives this thread's visit to the namespace."""
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
     try:
@@ -48,7 +50,7 @@ def device(namespace: str) -> int:
 
 
 class Switch:
-    """Takes packets from devices and gives them to others later, or not."""
+    """Forwards packets between devices with a delay, or drops them."""
 
     def __init__(self, delay: float, jitter: float, loss: float, seed: int, devices: dict[bytes, int]) -> None:
         self.delay, self.jitter, self.loss, self.draw = delay, jitter, loss, random.Random(seed)
@@ -60,7 +62,7 @@ class Switch:
         for _ in range(64):
             try:
                 packet = os.read(source, 65536)
-            except OSError:  # there is no more, or the host's cable is unplugged
+            except OSError:  # no more packets, or the host is disconnected
                 return
             target = self.devices.get(packet[16:20]) if len(packet) >= 20 and packet[0] >> 4 == 4 else None
             if target is None:
@@ -75,7 +77,7 @@ class Switch:
             heapq.heappush(self.waiting, (due, self.number, target, packet))
 
     def give(self) -> float | None:
-        """Hand over what is due; seconds until more is."""
+        """Forwards packets that are due; returns the seconds until the next one."""
         while self.waiting:
             left = self.waiting[0][0] - time.monotonic()
             if left > 0:
@@ -83,7 +85,7 @@ class Switch:
             _, _, target, packet = heapq.heappop(self.waiting)
             try:
                 os.write(target, packet)
-            except OSError:  # unplugged, or full
+            except OSError:  # disconnected, or full
                 self.lost += 1
         return None
 

@@ -1,4 +1,5 @@
-"""What the tests of spawn run in other processes."""
+"""Functions that the tests of spawn run in other processes."""
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,8 @@ def rank() -> int:
 def environment(*args):
     names = ("PADDLE_", "OAR_JOB", "FLAGS_", "OMP_NUM_THREADS", "http_proxy")
     return {k: v for k, v in os.environ.items() if k.startswith(names)} | {
-        "cores": sorted(os.sched_getaffinity(0)), "args": args,
+        "cores": sorted(os.sched_getaffinity(0)),
+        "args": args,
     }
 
 

@@ -1,4 +1,5 @@
-"""Asynchronous trainers that nobody gave a communicator: what is run instead of their Programs, and what their servers do."""
+"""Asynchronous trainers without a Communicator of the user's: the rewritten Program, and the servers' mode."""
+
 from __future__ import annotations
 
 import paddle
@@ -34,8 +35,8 @@ def transpiled(**how):
 
 
 @pytest.mark.parametrize(("sync", "mode"), [(True, DistributedMode.SYNC), (False, DistributedMode.HALF_ASYNC)])
-def test_servers_keep_step_as_their_trainers_do(sync, mode) -> None:
-    """Trainers without barriers beside servers that wait for them would train nothing."""
+def test_the_mode_of_servers_is_that_of_trainers(sync, mode) -> None:
+    """Servers that wait for barriers of trainers without barriers would never update."""
     server, program = transpiled(sync_mode=sync)
     serving = server.global_block().ops[-1]
     assert (serving.type, serving.attr("distributed_mode")) == ("listen_and_serv", mode)
@@ -61,13 +62,13 @@ def test_the_exchange_is_left_to_a_communicator() -> None:
     assert set(found.recv) == {"fc_0.w_0", "fc_0.b_0"}
 
 
-def test_who_asks_for_something_else_gets_it(monkeypatch) -> None:
+def test_user_communicator_and_sync_ops(monkeypatch) -> None:
     _, program = transpiled(sync_mode=False)
     scope = fluid.global_scope()
     own = Communicator(program)
     assert program._async_communication.communicator is own and not own.is_running()
-    assert program._async_communication.to_run(fluid.Scope()) is program  # parameters come to another scope
-    assert program._async_communication.to_run(scope) is program  # nobody has started it
+    assert program._async_communication.to_run(fluid.Scope()) is program  # parameters are received into another scope
+    assert program._async_communication.to_run(scope) is program  # not started
     monkeypatch.setenv("OAR_PS_BESIDE", "1")
     assert fluid.communicator.resume_steps([], 0) == 0
     assert program._async_communication.to_run(scope) is program

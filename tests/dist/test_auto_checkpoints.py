@@ -1,4 +1,5 @@
-"""Checkpoints in a folder: a job that is killed at any epoch goes on where it was."""
+"""Automatic checkpoints: a job that is killed at any epoch resumes."""
+
 from __future__ import annotations
 
 import json
@@ -13,7 +14,7 @@ import pytest
 from paddle.distributed.fleet.utils import LocalFS
 from paddle.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver, SerializableBase
 
-SCRIPT = '''
+SCRIPT = """
 import json, os, sys
 import numpy as np
 import paddle
@@ -24,7 +25,8 @@ paddle.enable_static()
 dies, out = int(sys.argv[1]), sys.argv[2]
 x = fluid.data("x", [None, 3])
 weights = fluid.initializer.NumpyArrayInitializer(np.float32([[1], [2], [3]]))
-loss = fluid.layers.reduce_mean(fluid.layers.square(fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(initializer=weights))))
+y = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(initializer=weights))
+loss = fluid.layers.reduce_mean(fluid.layers.square(y))
 fluid.optimizer.Adam(0.1).minimize(loss)
 exe = fluid.Executor(fluid.CPUPlace())
 exe.run(fluid.default_startup_program())
@@ -36,19 +38,20 @@ for epoch in acp.train_epoch_range(8, 0):
         f.write(json.dumps([epoch, float(np.asarray(value).item())]) + "\\n")
     if epoch == dies:
         os._exit(9)
-'''
+"""
 
 
 def run(folder: Path, name: str, dies: int) -> int:
     asked = {
-        "PADDLE_RUNNING_ENV": "PADDLE_EDL_AUTO_CHECKPOINT", "PADDLE_JOB_ID": name,
+        "PADDLE_RUNNING_ENV": "PADDLE_EDL_AUTO_CHECKPOINT",
+        "PADDLE_JOB_ID": name,
         "PADDLE_EDL_HDFS_CHECKPOINT_PATH": str(folder / "checkpoints"),
     }
     command = [sys.executable, "-c", SCRIPT, str(dies), str(folder / name)]
     return subprocess.run(command, env=os.environ | asked, cwd=folder, timeout=100, check=False).returncode
 
 
-def test_a_job_that_is_killed_goes_on_where_it_was(tmp_path):
+def test_a_killed_job_resumes(tmp_path):
     assert run(tmp_path, "whole", -1) == 0
     whole = [json.loads(line) for line in (tmp_path / "whole").read_text().splitlines()]
     assert [epoch for epoch, _ in whole] == list(range(8))
@@ -56,7 +59,7 @@ def test_a_job_that_is_killed_goes_on_where_it_was(tmp_path):
     for dies in (first, random.randrange(first + 1, 8)):
         assert run(tmp_path, "killed", dies) == 9
     assert run(tmp_path, "killed", -1) == 0
-    # An epoch in which the job died is trained again, from the same numbers.
+    # the interrupted epoch is trained again, from the same values
     found = dict(json.loads(line) for line in (tmp_path / "killed").read_text().splitlines())
     assert found == dict(whole)
 
@@ -73,7 +76,7 @@ class Number(SerializableBase):
 
 
 class Far(LocalFS):
-    """A file system to which files have to be brought."""
+    """A file system that needs uploads and downloads."""
 
     def need_upload_download(self) -> bool:
         return True
@@ -93,7 +96,7 @@ def test_checkpoints_by_number(tmp_path, fs):
         saver.load_checkpoint(folder, [], None, cache, ignore_empty=False)
     for value in range(4):
         assert saver.save_checkpoint(folder, [Number(value)], 0, cache)[1] == value
-    # what a process that died while it wrote leaves
+    # the remains of a process killed while writing
     (tmp_path / "here" / "__paddle_checkpoint__.4.tmp").mkdir()
     found = Number(-1)
     saver.load_checkpoint(folder, [found], 0, cache)

@@ -1,4 +1,5 @@
-"""examples/cluster: what a cluster's user applies gives the launchers what they need."""
+"""examples/cluster: the files of clusters, run with stand-ins for srun and ssh."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +18,8 @@ PRINTS = """
 import os, sys
 import paddle.distributed as dist
 dist.init_parallel_env()
-print("rank", dist.get_rank(), "of", dist.get_world_size(), "at", os.environ["PADDLE_CURRENT_ENDPOINT"].split(":")[0], sys.argv[1:])
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "at", os.environ["PADDLE_CURRENT_ENDPOINT"].split(":")[0],
+sys.argv[1:])
 """
 
 
@@ -46,33 +48,58 @@ def test_kubernetes():
 
 
 def test_slurm(tmp_path):
-    """A stand-in for srun: a task of each node, one after the other, which says where it finds the first."""
+    """A stand-in for srun: one task for each node, in sequence, which prints the address of the first."""
     told = dict(re.findall(r"#SBATCH --([\w-]+)=(\S+)", (FOLDER / "slurm.sbatch").read_text()))
     nodes = int(told["nodes"])
     (tmp_path / "srun").write_text('#!/bin/sh\nprintf "%s\\n" "$OAR_JOB_TOKEN" "$@"\n')
     (tmp_path / "srun").chmod(0o755)
     env = clean_environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHON="py")
-    done = subprocess.run(["sh", FOLDER / "slurm.sbatch", "train.py", "--epochs", "3"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["sh", FOLDER / "slurm.sbatch", "train.py", "--epochs", "3"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     token, *command = done.stdout.splitlines()
-    assert len(token) == 64 and command[:3] == ["py", "-m", "paddle.distributed.launch"] and command[-2:] == ["--epochs", "3"]
+    assert (
+        len(token) == 64
+        and command[:3] == ["py", "-m", "paddle.distributed.launch"]
+        and command[-2:] == ["--epochs", "3"]
+    )
     for index in range(nodes):
-        step = {"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "9", "SLURM_STEP_NUM_TASKS": str(nodes * int(told["ntasks-per-node"])),
-                "SLURM_PROCID": str(index), "SLURM_STEP_NODELIST": f"n[1-{nodes}]", "SLURM_NODEID": str(index),
-                "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": f"1(x{nodes})"}
+        step = {
+            "SLURM_STEP_ID": "0",
+            "SLURM_JOB_ID": "9",
+            "SLURM_STEP_NUM_TASKS": str(nodes * int(told["ntasks-per-node"])),
+            "SLURM_PROCID": str(index),
+            "SLURM_STEP_NODELIST": f"n[1-{nodes}]",
+            "SLURM_NODEID": str(index),
+            "SLURM_LOCALID": "0",
+            "SLURM_STEP_TASKS_PER_NODE": f"1(x{nodes})",
+        }
         found = place(step, command[3])
         assert (found.index, len(found.ips), found.master[0]) == (index, nodes, "n1")
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_over_ssh(fails, tmp_path):
-    """A stand-in for ssh that runs the command here: two addresses of this machine are two hosts."""
-    (tmp_path / "ssh").write_text('#!/bin/sh\necho "$1" >> hosts\ncase $2 in *$OAR_JOB_TOKEN*) exit 77;; esac\nexec sh -c "$2"\n')
+    """A stand-in for ssh that runs commands locally: two addresses of this machine are two hosts."""
+    (tmp_path / "ssh").write_text(
+        '#!/bin/sh\necho "$1" >> hosts\ncase $2 in *$OAR_JOB_TOKEN*) exit 77;; esac\nexec sh -c "$2"\n'
+    )
     (tmp_path / "ssh").chmod(0o755)
-    script = tmp_path / "tell me.py"
+    script = tmp_path / "print me.py"
     script.write_text(PRINTS + ("sys.exit(3 if dist.get_rank() == 1 else 0)\n" if fails else ""))
     token = "5" * 64
-    env = clean_environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHON=sys.executable, OAR_JOB_TOKEN=token,
-                            FLAGS_START_PORT=str(free(1)[0]), OAR_TIMEOUT="60", OAR_INIT_TIMEOUT="60")
+    env = clean_environment(
+        PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        PYTHON=sys.executable,
+        OAR_JOB_TOKEN=token,
+        FLAGS_START_PORT=str(free(1)[0]),
+        OAR_TIMEOUT="60",
+        OAR_INIT_TIMEOUT="60",
+    )
     command = ["sh", FOLDER / "over_ssh.sh", "127.0.0.1,127.0.0.2", "--nproc_per_node=1", str(script), "two words"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert sorted((tmp_path / "hosts").read_text().split()) == ["127.0.0.1", "127.0.0.2"]

@@ -1,4 +1,5 @@
 """Every collective on 2 and 3 processes: element types, reductions, empty Tensors, errors that name both sides."""
+
 from __future__ import annotations
 
 import re
@@ -15,7 +16,7 @@ _made: dict[int, object] = {}
 
 
 def group(n: int):
-    """The group of the first n ranks, made once in every process."""
+    """The group of the first n ranks, created once in every process."""
     if n not in _made:
         _made[n] = dist.new_group(list(range(n)))
     return _made[n]
@@ -141,7 +142,7 @@ def test_bfloat16(three):
 
 
 def shares():
-    """Writing in place leaves alone what shares the bytes, and is noticed by backward."""
+    """In-place results do not change Tensors that share memory, and are detected by backward."""
     whole = paddle.to_tensor(np.ones([2, 3], "float32"))
     view = whole.reshape([6])
     before = view.inplace_version
@@ -163,7 +164,7 @@ def test_sharing_and_versions(three):
 
 
 def recorded():
-    """Gradients go through the sum and through gathering; a leaf that needs one is not written."""
+    """Gradients flow through all_reduce and all_gather; a leaf that requires one is not written."""
     me = dist.get_rank()
     x = paddle.to_tensor(np.ones([3], "float32"), stop_gradient=False)
     try:
@@ -190,7 +191,7 @@ def test_gradients(three):
     for rank, (total, summed, gathered, plain) in enumerate(three.run(recorded)):
         assert total == [6.0] * 3 and plain == [3.0] * 3
         assert summed == [2.0 * (1 + 2 + 3)] * 3
-        assert gathered == [2.0 * 3 * (rank + 1)] * 3  # all three ranks ask for it
+        assert gathered == [2.0 * 3 * (rank + 1)] * 3  # on all three ranks
 
 
 class _Exchanges(paddle.nn.Layer):
@@ -218,7 +219,7 @@ def traced(how: str):
 
 
 @pytest.mark.parametrize("how", ["all_reduce", "broadcast", "all_gather", "later"])
-def test_a_traced_layer_can_not_follow_other_processes(three, how):
+def test_a_traced_layer_with_collectives_is_refused(three, how):
     assert all("from another process while the layer ran" in text for text in three.run(traced, how))
 
 
@@ -259,7 +260,7 @@ def test_disagreement_raises_everywhere(three, how, sides):
     assert three.run(bfloat16)[0].tolist() == [3.0, 6.0, 768.0]
 
 
-# What is called with x (a Tensor), g (the group of three) and pair (that of ranks 0 and 1); the exception; its text.
+# Calls with x (a Tensor), g (the group of three) and pair (that of ranks 0 and 1); the exception; its text.
 WRONG = [
     ("all_reduce({no}, group=g)", TypeError, "'tensor' in all_reduce"),
     ("reduce({no}, 0, group=g)", TypeError, "'tensor' in reduce"),
@@ -327,7 +328,7 @@ VALUES = {
 
 
 def wrong_arguments():
-    """For each call of WRONG with each of the values in its place: what came of it."""
+    """For each call of WRONG with each of the values: the exception."""
     x, g, pair = paddle.zeros([2]), dist.new_group([0, 1, 2]), dist.new_group([0, 1])
     known = {**vars(dist), "x": x, "g": g, "pair": pair, "paddle": paddle, "np": np, "dist": dist, "ReduceOp": ReduceOp}
     found = []

@@ -1,4 +1,5 @@
 """The collective operators themselves, eagerly and in a Program, on three processes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,9 +35,14 @@ def calls(me: int) -> dict[str, tuple[str, dict]]:
 
 def wanted(me: int) -> dict[str, np.ndarray]:
     mine, everything = value(me), np.stack([value(r) for r in range(N)])
-    found = {"c_broadcast": value(2), "broadcast": value(1), "c_allgather": everything.reshape(N * N, 2),
-             "c_reducescatter": everything.sum(0)[me:me + 1], "c_scatter": value(1)[me:me + 1],
-             "barrier": mine}
+    found = {
+        "c_broadcast": value(2),
+        "broadcast": value(1),
+        "c_allgather": everything.reshape(N * N, 2),
+        "c_reducescatter": everything.sum(0)[me : me + 1],
+        "c_scatter": value(1)[me : me + 1],
+        "barrier": mine,
+    }
     for kind, combine in REDUCTIONS.items():
         found[f"c_allreduce_{kind}"] = found[f"allreduce {kind}"] = combine(everything, 0)
         found[f"c_reduce_{kind}"] = combine(everything, 0) if me == 1 else mine
@@ -58,7 +64,7 @@ def in_a_program():
             outs = []
             for k, (op, attrs) in calls(me).items():
                 outs.append(main.global_block().create_var(name=k.replace(" ", "_"), dtype="float32"))
-                copy = x * 1.0  # Out is computed where X lies
+                copy = x * 1.0  # Out is computed at the place of X
                 main.global_block().append_op(type=op, inputs={"X": copy}, outputs={"Out": outs[-1]}, attrs=attrs)
             found = static.Executor(paddle.CPUPlace()).run(main, feed={"x": value(me)}, fetch_list=outs)
     finally:
@@ -68,7 +74,13 @@ def in_a_program():
 
 @pytest.mark.operators(
     *(f"c_{how}_{kind}" for how in ("allreduce", "reduce") for kind in REDUCTIONS),
-    "allreduce", "c_broadcast", "broadcast", "c_allgather", "c_reducescatter", "c_scatter", "barrier",
+    "allreduce",
+    "c_broadcast",
+    "broadcast",
+    "c_allgather",
+    "c_reducescatter",
+    "c_scatter",
+    "barrier",
 )
 @pytest.mark.parametrize("how", [eagerly, in_a_program], ids=["eager", "static"])
 def test_values(three, how):
@@ -81,7 +93,7 @@ def test_values(three, how):
 
 
 def around():
-    """Each rank sends to the next one and receives from the one before; the last one receives first."""
+    """Each rank sends to the next and receives from the previous one; the last receives first."""
     me = dist.get_rank()
     x = paddle.to_tensor(value(me))
 
@@ -106,7 +118,7 @@ def test_sending(three):
 
 
 def alone():
-    """A ring of this process alone, beside the world."""
+    """A ring of this process, in addition to the world."""
     _core.ops.c_comm_init_all(ring_id=40)
     x = value(dist.get_rank())
     return x, _core.ops.c_allreduce_sum(paddle.to_tensor(x), ring_id=40, use_calc_stream=True).numpy()
@@ -133,7 +145,7 @@ def test_gradient_of_gathering(three):
 
 
 def rows_of(rank: int) -> tuple[list[int], np.ndarray]:
-    """What a rank has: rows that others have as well, one of them twice; the last rank has none."""
+    """A rank's sparse rows: some shared with other ranks, one repeated; none on the last rank."""
     rows = [[4, 1, 4], [1, 0], []][rank]
     return rows, np.random.RandomState(rank).normal(size=(len(rows), 2)).astype("float32")
 

@@ -1,4 +1,5 @@
 """fluid.transpiler.collective: the operators are those of 2.0.2, and the Programs train over rings."""
+
 from __future__ import annotations
 
 import nccl2_training as training
@@ -48,7 +49,7 @@ class TestOperators:
         assert found[found.index("fill_constant") :][:2] == ["fill_constant", "scale"]
         assert found[-6:] == ["c_sync_comm_stream"] * 2 + ["sgd"] * 4
         assert found.count("c_sync_calc_stream") == 4
-        # The last gradient is the first in the rings' turn, as operators are put in from the end.
+        # rings alternate from the last gradient on: operators are inserted from the end
         sums = rings(main, "c_allreduce_sum")
         assert [name for name, _ in sums] == [n + "@GRAD" for n in ("fc_1.b_0", "fc_1.w_0", "fc_0.b_0", "fc_0.w_0")]
         assert [ring for _, ring in sums] == [1, 0, 1, 0]
@@ -61,7 +62,13 @@ class TestOperators:
         assert types(startup)[-4:] == ["assign"] * 4
         assert startup.global_block().var("fc_0.w_0@SNAPSHOT").persistable
         found = types(main)
-        assert found[-17:-12] == ["sgd", "elementwise_sub", "c_sync_calc_stream", "c_allreduce_sum", "c_sync_comm_stream"]
+        assert found[-17:-12] == [
+            "sgd",
+            "elementwise_sub",
+            "c_sync_calc_stream",
+            "c_allreduce_sum",
+            "c_sync_comm_stream",
+        ]
         assert found[-12:] == ["scale", "elementwise_sub", "assign"] * 4
         assert [name for name, _ in rings(main, "c_allreduce_sum")][-1:] == ["fc_1.w_0"]
 
@@ -105,22 +112,29 @@ class TestOperators:
         with pytest.raises(ValueError, match="collective_mode must be one of .*local_sgd"):
             fluid.DistributeTranspiler(config).transpile(0, trainers=",".join(ENDS), current_endpoint=ENDS[0])
 
-
     def test_functions_of_layers(self):
         main = fluid.Program()
         with fluid.program_guard(main):
             x, made = fluid.data("x", [6, 2]), fluid.layers.collective
             shapes = [
-                made._allreduce(x, reduce_type="max").shape, made._c_allreduce(x, reduce_type="min").shape,
-                made._c_allgather(x, 3).shape, made._c_reducescatter(x, 3).shape,
+                made._allreduce(x, reduce_type="max").shape,
+                made._c_allreduce(x, reduce_type="min").shape,
+                made._c_allgather(x, 3).shape,
+                made._c_reducescatter(x, 3).shape,
             ]
             for one in (made._broadcast(x, 0), made._c_broadcast(x), made._c_sync_calc_stream(x)):
                 assert one is x
             assert made._c_sync_comm_stream(x, 1) is x
             assert [list(s) for s in shapes] == [[6, 2], [6, 2], [18, 2], [2, 2]]
             assert types(main) == [
-                "allreduce", "c_allreduce_min", "c_allgather", "c_reducescatter", "broadcast", "c_broadcast",
-                "c_sync_calc_stream", "c_sync_comm_stream",
+                "allreduce",
+                "c_allreduce_min",
+                "c_allgather",
+                "c_reducescatter",
+                "broadcast",
+                "c_broadcast",
+                "c_sync_calc_stream",
+                "c_sync_comm_stream",
             ]
             with pytest.raises(ValueError, match="6 rows are not divisible by 4 ranks"):
                 made._c_reducescatter(x, 4)

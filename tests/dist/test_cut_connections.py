@@ -1,4 +1,5 @@
-"""Connections between trainers and servers that break again and again: every gradient counts once."""
+"""Repeatedly broken connections between trainers and servers: every gradient is applied once."""
+
 from __future__ import annotations
 
 import random
@@ -12,7 +13,7 @@ NAMES = ["momentum+sparse+slice", "sgd+slice"]
 
 
 class Proxy:
-    """Passes bytes on to a server, and cuts each connection after a random number of them."""
+    """A proxy of a server that closes each connection after a random number of bytes."""
 
     def __init__(self, server: str, seed: int) -> None:
         self.server, self.random, self.cuts, self.open = server, random.Random(seed), 0, True
@@ -61,12 +62,12 @@ class Proxy:
 
 
 def train(folder, proxies: bool, seed: int = 0) -> tuple[list[dict], int]:
-    """The losses of both trainers, and how many connections were cut."""
+    """The losses of both trainers, and the number of closed connections."""
     job = Job(folder)
     servers = [endpoints(2) for _ in NAMES]
     lines = [[Proxy(s, seed + i) for i, s in enumerate(places.split(","))] for places in servers] if proxies else []
     seen = [",".join(p.endpoint for p in line) for line in lines] or servers
-    # Through memory nothing would pass by here.
+    # shared memory would bypass the proxy
     env = {"OAR_HEARTBEAT_LIMIT": "30", "OAR_SHARED_MEMORY": "0"}
     try:
         for i in range(2):

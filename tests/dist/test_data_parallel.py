@@ -1,4 +1,5 @@
-"""DataParallel on 2 and 3 processes is the training of one process on the whole batch; the copies stay equal bit for bit."""
+"""DataParallel on 2 and 3 processes equals training by one process on the whole batch; replicas stay equal."""
+
 from __future__ import annotations
 
 import hashlib
@@ -37,7 +38,7 @@ class Conv(nn.Layer):
 
 
 class Shared(nn.Layer):
-    """One layer that is used three times, and one that never is."""
+    """A layer that is used three times, and an unused one."""
 
     def __init__(self):
         super().__init__()
@@ -142,7 +143,7 @@ def test_adam_leaves_unused_parameters_alone(three):
 
 
 class Branch(nn.Layer):
-    """Rank 1 goes another way than the others."""
+    """Rank 1 takes another branch than the others."""
 
     def __init__(self):
         super().__init__()
@@ -184,7 +185,7 @@ def accumulated():
         out.append(np.asarray(model.parameters()[0].grad).ravel().tolist())
     model(x).sum().backward()
     out.append(np.asarray(model.parameters()[0].grad).ravel().tolist())
-    # paddle.grad asks for gradients of its own: nothing is averaged
+    # paddle.grad does not average
     w = model.parameters()[0]
     out.append(paddle.grad([model(x).sum()], [w])[0].numpy().ravel().tolist())
     return out
@@ -196,7 +197,7 @@ def test_no_sync_and_partial_gradients(three):
 
 
 def kept():
-    """What is kept of earlier gradients: Tensors, and memory that numpy sees."""
+    """References to earlier gradients: Tensors, and numpy views."""
     n = dist.get_world_size()
     paddle.seed(1)
     model = paddle.DataParallel(nn.Linear(40, 300), group=group(n))

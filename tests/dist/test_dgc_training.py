@@ -1,4 +1,5 @@
-"""Deep gradient compression on two ranks: 2.0.2's formulas in numpy, and what travels."""
+"""Deep gradient compression on two ranks: 2.0.2's formulas in numpy, and the transferred bytes."""
+
 from __future__ import annotations
 
 import json
@@ -18,8 +19,18 @@ RANKS = 2
 
 
 def trained(folder: Path, kind: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "paddle.distributed.launch", f"--nproc_per_node={RANKS}", job.__file__, str(folder / "out"), kind]
-    done = subprocess.run(command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=200)
+    command = [
+        sys.executable,
+        "-m",
+        "paddle.distributed.launch",
+        f"--nproc_per_node={RANKS}",
+        job.__file__,
+        str(folder / "out"),
+        kind,
+    ]
+    done = subprocess.run(
+        command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=200
+    )
     logs = "\n".join(p.read_text()[-3000:] for p in sorted((folder / "log").glob("workerlog.*")))
     assert done.returncode == 0, done.stderr + logs
     return [json.loads((folder / f"out.{rank}").read_text()) for rank in range(RANKS)]
@@ -55,24 +66,24 @@ def formulas() -> tuple[list[float], np.ndarray]:
 
 
 @pytest.mark.operators("dgc_allreduce")
-def test_compressed_gradients_are_those_of_the_formulas_and_travel_sparsely(tmp_path):
+def test_compressed_gradients_are_those_of_the_formulas_and_sparse(tmp_path):
     found = trained(tmp_path, "dgc")
     losses, w = formulas()
     assert found[0]["meta"] == ["DGCOptimizer"]
     np.testing.assert_allclose(np.mean([one["losses"] for one in found], 0), losses, rtol=1e-5)
     for one in found:
         np.testing.assert_allclose(np.float32(one["w"]), w, rtol=1e-5, atol=1e-6)
-    # Two ranks send each other the whole gradient, then a tenth and a hundredth of it, places and values.
+    # the whole gradient, then a tenth and a hundredth of it as indices and values
     whole = 4 * job.SIZE**2
     for one in found:
-        # The first step brings rank 0's variables to the other, too.
+        # the first step also broadcasts rank 0's variables
         for sent, part in zip(one["sent"][1:], [0.5, 0.1, 0.01, 0.01, 0.01], strict=True):
             want = 2 * part * whole
             assert 0.9 * want < sent < 1.1 * want + 1000, one["sent"]
 
 
 def test_compression_over_the_places_of_a_process(monkeypatch):
-    """Two places choose as two ranks do, and what they chose is added up without other processes."""
+    """Two places select elements as two ranks do; the sum needs no other process."""
     monkeypatch.setenv("CPU_NUM", "2")
     paddle.enable_static()
     try:

@@ -1,4 +1,5 @@
-"""fleet.utils.DistributedInfer: workers compute with the tables of the servers."""
+"""fleet.utils.DistributedInfer: inference with the servers' tables."""
+
 from __future__ import annotations
 
 import subprocess
@@ -18,14 +19,29 @@ from paddle.distributed.fleet.utils import DistributedInfer
 @pytest.fixture(autouse=True)
 def static():
     paddle.enable_static()
-    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    with (
+        fluid.scope_guard(fluid.Scope()),
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+    ):
         yield
     paddle.disable_static()
 
 
 def launched(folder: Path, kind: str) -> list[np.ndarray]:
-    command = [sys.executable, "-m", "paddle.distributed.launch", "--server_num=2", "--worker_num=2", dist_infer.__file__, str(folder), kind]
-    done = subprocess.run(command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=200)
+    command = [
+        sys.executable,
+        "-m",
+        "paddle.distributed.launch",
+        "--server_num=2",
+        "--worker_num=2",
+        dist_infer.__file__,
+        str(folder),
+        kind,
+    ]
+    done = subprocess.run(
+        command, cwd=folder, env=clean_environment(OAR_TIMEOUT="60"), capture_output=True, text=True, timeout=200
+    )
     logs = "\n".join(p.read_text()[-3000:] for p in sorted((folder / "log").glob("*")))
     assert done.returncode == 0, done.stderr + logs
     return [np.load(folder / f"{kind}.{i}.npy") for i in range(2)]

@@ -1,4 +1,5 @@
 """The functions of paddle.distributed in static mode: operators of a Program over the same groups."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +13,7 @@ X = np.arange(6, dtype="float32").reshape(2, 3)
 
 
 def in_a_program(build, feed):
-    """What the variables that `build` returns hold after a run."""
+    """The values of the variables returned by `build`, after a run."""
     paddle.enable_static()
     try:
         main, startup = static.Program(), static.Program()
@@ -76,7 +77,7 @@ def test_gradient_of_a_sum_in_a_program(three):
 
 
 def test_a_program_that_is_built_before_joining(monkeypatch):
-    """As 2.0.2's own tests do: how many ranks there are is the environment's to say then."""
+    """As in 2.0.2's tests: the number of ranks is read from the environment."""
     monkeypatch.setenv("PADDLE_TRAINERS_NUM", "3")
     monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
     paddle.enable_static()

@@ -1,4 +1,5 @@
-"""Processes that die, stop, raise or are interrupted: everybody else gets an error that names them, and nobody hangs."""
+"""Processes that are killed, stopped, interrupted or raise: the others get an error that names them, and none hangs."""
+
 from __future__ import annotations
 
 import os
@@ -54,7 +55,7 @@ dist.barrier()
 
 
 def launch(body: str, world: int = 2, env=None) -> list[subprocess.Popen]:
-    """Ranks that run SCRIPT and `body`; the store lives as long as rank 0's process object."""
+    """Starts ranks that run SCRIPT and `body`; the store lives as long as the process object of rank 0."""
     token = paddle._core.dist.fresh_token()
     store = paddle._core.dist.Store.host("127.0.0.1:0", "tests", token)
     text = SCRIPT + textwrap.dedent(body)
@@ -107,7 +108,7 @@ def test_control_c_ends_a_wait():
     assert one == 0 and "rank 0 on" in text, (text, err)
 
 
-def test_an_exception_is_told_to_the_others():
+def test_an_exception_is_reported_to_the_others():
     processes = launch(
         """
         if rank == 1:
@@ -120,7 +121,7 @@ def test_an_exception_is_told_to_the_others():
     assert "rank 1 on" in err and "ValueError: the data are gone" in err, err
 
 
-def test_sigusr1_prints_who_waits_for_whom():
+def test_sigusr1_prints_waits():
     processes = launch(
         """
         if rank == 0:
@@ -180,8 +181,8 @@ def test_a_missing_variable_is_named(monkeypatch):
         dist.parallel._global_parallel_env = None
 
 
-def test_nobody_comes(monkeypatch):
-    """A rank that is left alone says whom it waits for."""
+def test_missing_ranks(monkeypatch):
+    """A rank without others names the missing ranks."""
     token = paddle._core.dist.fresh_token()
     store = paddle._core.dist.Store.host("127.0.0.1:0", "tests", token)
     env = environment(0, 2, store.address, token, OAR_INIT_TIMEOUT="1")

@@ -1,4 +1,5 @@
 """paddle.distributed.fleet: roles from the environment, small values between processes, training in both modes."""
+
 from __future__ import annotations
 
 import copy
@@ -12,9 +13,9 @@ import pytest
 from paddle import nn, static
 from paddle._basics import unique_name
 from paddle.distributed import fleet
+from paddle.distributed.fleet.base import exchange
 from paddle.distributed.fleet.base.role_maker import Gloo
 from paddle.distributed.fleet.utils.fs import FSFileExistsError, FSFileNotExistsError, LocalFS
-from paddle.distributed.fleet.base import exchange
 from paddle.distributed.fleet.utils.http_server import KVServer
 
 SERVERS = {
@@ -79,7 +80,7 @@ def test_wrong_arguments():
 
 
 @pytest.mark.parametrize("workers, files", [(1, 3), (2, 3), (3, 2), (4, 10)])
-def test_files_are_dealt_out(workers, files):
+def test_files_are_partitioned(workers, files):
     names, dealt = [f"f{i}" for i in range(files)], []
     for me in range(workers):
         util = fleet.UtilBase()
@@ -93,7 +94,7 @@ def test_files_are_dealt_out(workers, files):
 
 
 def meet(rendezvous, settings, workers=2, servers=1):
-    """What Gloo gives every process of a job (threads stand for them)."""
+    """The results of Gloo in every process of a job (as threads)."""
     found, failed = {}, []
 
     def process(role, me):
@@ -102,10 +103,10 @@ def meet(rendezvous, settings, workers=2, servers=1):
             mine = dict(settings, start_http_server=role == fleet.Role.SERVER and me == 0)
             gloo.init(rendezvous, role, me, workers, servers, True, mine)
             name = "worker" if role == fleet.Role.WORKER else "server"
-            for round_ in range(4):
+            for step in range(4):  # noqa: B007 (read after the loop)
                 total = gloo.all_reduce(np.int64([[me, 10]]), "sum", name)
                 peak = gloo.all_reduce([float(me)], "max", "all")
-            found[name, me] = (total.tolist(), float(peak[0]), gloo.all_gather(me + round_, "all"))
+            found[name, me] = (total.tolist(), float(peak[0]), gloo.all_gather(me + step, "all"))
             gloo.barrier("all")
             if gloo._http_server is not None:
                 found["server"] = gloo._http_server
@@ -120,7 +121,7 @@ def meet(rendezvous, settings, workers=2, servers=1):
     return found
 
 
-def test_processes_meet_in_a_folder_and_at_a_server(tmp_path):
+def test_rendezvous_by_folder_and_server(tmp_path):
     board = KVServer(0)
     port = board.http_server.server_port
     board.http_server.server_close()
@@ -132,11 +133,11 @@ def test_processes_meet_in_a_folder_and_at_a_server(tmp_path):
             found.pop("server").stop()
         assert found["worker", 0] == found["worker", 1] == ([[1, 20]], 1.0, [3, 4, 3])
         assert found["server", 0] == ([[0, 10]], 1.0, [3, 4, 3])
-    # what nobody needs any more is gone: two operations a group at most
+    # old values are deleted: those of two operations for each group remain
     assert len(list((tmp_path / "job").iterdir())) <= 2 * (3 + 2 + 1)
 
 
-def test_gloo_says_what_is_wrong(tmp_path):
+def test_gloo_bad_arguments(tmp_path):
     with pytest.raises(ValueError, match="dfs.path"):
         Gloo().init(Gloo.RENDEZVOUS.FILE, fleet.Role.WORKER, 0, 1, 0)
     with pytest.raises(ValueError, match="rendezvous"):
@@ -158,7 +159,7 @@ def test_gloo_says_what_is_wrong(tmp_path):
 
 # ------------------------------------------------------------------------------------------------- strategy
 
-# What real Paddle 2.6.2 writes for the strategy below.
+# The file of Paddle 2.6.2 for the strategy below.
 TEXT = """amp: true
 recompute: true
 localsgd: true
@@ -295,7 +296,7 @@ def job(rank, ranks):
 def dygraph():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     job(rank, ranks)
-    paddle.seed(3 + rank)  # rank 0's parameters are everybody's
+    paddle.seed(3 + rank)  # rank 0's parameters are broadcast
     net = nn.Linear(4, 1)
     optimizer = fleet.distributed_optimizer(paddle.optimizer.Momentum(0.1, parameters=net.parameters()))
     model = fleet.distributed_model(net)
@@ -371,12 +372,14 @@ def test_a_generator_of_strings_and_what_one_rank_prints(capsys):
     endpoints = [f"h:{i}" for i in range(2)]
     for me in range(2):
         util = fleet.UtilBase()
-        util._set_role_maker(fleet.UserDefinedRoleMaker(role=fleet.Role.WORKER, current_id=me, worker_endpoints=endpoints))
+        util._set_role_maker(
+            fleet.UserDefinedRoleMaker(role=fleet.Role.WORKER, current_id=me, worker_endpoints=endpoints)
+        )
         util.print_on_rank(f"of {me}", 1)
     assert capsys.readouterr().out == "of 1\n"
 
 
-def test_a_meeting_place_that_is_gone_is_named(monkeypatch):
+def test_a_lost_rendezvous_server_is_named(monkeypatch):
     monkeypatch.setattr(exchange, "_GONE", 0.2)
     board = KVServer(0)
     board.start()
@@ -389,5 +392,5 @@ def test_a_meeting_place_that_is_gone_is_named(monkeypatch):
     with pytest.raises(RuntimeError, match="answered before and has been gone for 0 s"):
         group.barrier()
     late = exchange.Exchange(exchange.Web("127.0.0.1", port, "job"), "worker", 0, 2, 0.3)
-    with pytest.raises(OSError):  # where nobody has met yet the server may still come
+    with pytest.raises(OSError):  # before the first answer the server may still start
         late.barrier()

@@ -1,4 +1,5 @@
 """incubate.fleet.utils.fleet_barrier_util, over the stand-in for the command `hadoop`."""
+
 from __future__ import annotations
 
 import threading
@@ -28,7 +29,7 @@ def test_trainers_wait_for_each_other(files):
         assert time.monotonic() < until
         time.sleep(0.02)
     assert waiting.is_alive() and [p.name for p in files.iterdir()] == ["ready.3.1.done"]
-    (files / "ready.2.0.done").touch()  # of another epoch
+    (files / "ready.2.0.done").touch()  # from another epoch
     waiting.join(0.5)
     assert waiting.is_alive()
     (files / "ready.3.0.done").touch()

@@ -1,4 +1,5 @@
-"""A rank that is killed, under each strategy: all others end, and say whom they have lost."""
+"""A rank is killed, under each strategy: all others end with an error that names it."""
+
 from __future__ import annotations
 
 import os
@@ -13,19 +14,26 @@ from launching import clean_environment
 from paddle.distributed.launch.ports import free
 
 SCRIPT = str(Path(__file__).with_name("fleet_faults.py"))
-#: far above the two seconds that it takes at most where nothing else runs
+#: far above the two seconds on an idle machine
 PATIENCE = 30.0
 
 
 def begin(folder: Path, ranks: int, name: str) -> list[subprocess.Popen[str]]:
-    """The ranks by themselves: no launcher ends the others."""
+    """Starts the ranks without a launcher."""
     ends = [f"127.0.0.1:{port}" for port in free(ranks)]
     return [
         subprocess.Popen(
             [sys.executable, SCRIPT, str(folder), name],
-            env=clean_environment(PADDLE_TRAINER_ID=str(rank), PADDLE_TRAINERS_NUM=str(ranks), OAR_INIT_TIMEOUT="60",
-                                  PADDLE_CURRENT_ENDPOINT=ends[rank], PADDLE_TRAINER_ENDPOINTS=",".join(ends)),
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env=clean_environment(
+                PADDLE_TRAINER_ID=str(rank),
+                PADDLE_TRAINERS_NUM=str(ranks),
+                OAR_INIT_TIMEOUT="60",
+                PADDLE_CURRENT_ENDPOINT=ends[rank],
+                PADDLE_TRAINER_ENDPOINTS=",".join(ends),
+            ),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for rank in range(ranks)
     ]
@@ -40,11 +48,19 @@ def wait_until_all_train(folder: Path, processes: list[subprocess.Popen[str]]) -
         time.sleep(0.02)
 
 
-JOBS = [("plain", 3, 1), ("merge", 3, 1), ("local1", 3, 1), ("shards", 3, 1), ("pipe", 2, 0), ("pipe", 4, 1), ("hybrid", 4, 0)]
+JOBS = [
+    ("plain", 3, 1),
+    ("merge", 3, 1),
+    ("local1", 3, 1),
+    ("shards", 3, 1),
+    ("pipe", 2, 0),
+    ("pipe", 4, 1),
+    ("hybrid", 4, 0),
+]
 
 
 def seconds(name: str, ranks: int, killed: int, folder: Path) -> float:
-    """How long it takes until all have ended, once one is killed; each says whom it has lost."""
+    """Seconds until all have ended after one is killed; each must name the lost rank."""
     processes = begin(folder, ranks, name)
     try:
         wait_until_all_train(folder, processes)

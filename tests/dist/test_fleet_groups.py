@@ -1,4 +1,5 @@
-"""Groups of groups on four ranks: sharded groups and pipelines side by side, which average their gradients."""
+"""Groups of groups on four ranks: several sharded groups or pipelines, which average their gradients."""
+
 from __future__ import annotations
 
 import numpy as np

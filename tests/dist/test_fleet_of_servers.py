@@ -1,4 +1,5 @@
-"""What fleet of parameter servers makes of a Program, without running a server."""
+"""The Programs of fleet with parameter servers, without running a server."""
+
 from __future__ import annotations
 
 import json
@@ -64,7 +65,7 @@ def test_geo_needs_rows():
 
 
 def test_a_table_that_only_servers_hold():
-    """Both lookups become one; the table and its moments are declared as what is cut into blocks."""
+    """Both lookups become one; the table and its moments are declared as dense variables, split into blocks."""
     made, program = worker(fluid.optimizer.Adam(0.1), remote=True, a_sync=True)
     kinds = [op.type for op in program.global_block().ops]
     assert kinds.count("distributed_lookup_table") == 1 and "lookup_table_v2" not in kinds
@@ -109,7 +110,9 @@ def test_the_text_of_a_table():
 
     table = Table()
     table.id, table.table_class, table.common = 1001, "SPARSE_TABLE", Part()
-    want = '  downpour_table_param {table_id: 1001 table_class: "SPARSE_TABLE" shard_num: -1 type: None\n  part {}\n\n  }'
+    want = (
+        '  downpour_table_param {table_id: 1001 table_class: "SPARSE_TABLE" shard_num: -1 type: None\n  part {}\n\n  }'
+    )
     assert table.to_string(0) == want
 
 
@@ -123,7 +126,13 @@ def test_gloo_of_the_core(tmp_path):
         one.set_hdfs_store(str(tmp_path), "", "")
         one.init()
         one.barrier()
-        return one.all_reduce([me, 5], "sum"), one.all_reduce([me, 5], "max"), one.all_gather(me), one.rank(), one.size()
+        return (
+            one.all_reduce([me, 5], "sum"),
+            one.all_reduce([me, 5], "max"),
+            one.all_gather(me),
+            one.rank(),
+            one.size(),
+        )
 
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(rank, range(2)))

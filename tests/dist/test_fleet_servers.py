@@ -1,4 +1,5 @@
 """Fleet scripts over parameter servers, started by the launcher."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,15 @@ SCRIPT = str(Path(__file__).with_name("fleet_servers.py"))
 
 def job(folder: Path, script: str, *arguments: str, servers: int = 2, **environment: str) -> None:
     """A job with two workers, to its end."""
-    command = [sys.executable, "-m", "paddle.distributed.launch", f"--server_num={servers}", "--worker_num=2", script, str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "paddle.distributed.launch",
+        f"--server_num={servers}",
+        "--worker_num=2",
+        script,
+        str(folder),
+    ]
     env = clean_environment(OAR_TIMEOUT="60", **environment)
     done = subprocess.run([*command, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     logs = "\n".join(p.read_text()[-3000:] for p in sorted((folder / "log").glob("*")))
@@ -34,7 +43,11 @@ def launched(folder: Path, *script: str) -> list[list[float]]:
 @pytest.fixture
 def static():
     paddle.enable_static()
-    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    with (
+        fluid.scope_guard(fluid.Scope()),
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+    ):
         yield
     paddle.disable_static()
 
@@ -44,7 +57,7 @@ def joined(step: int) -> dict[str, np.ndarray]:
     return {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
 
 
-def test_workers_in_step_train_as_one_process_and_go_on_from_what_they_saved(tmp_path, static):
+def test_synchronous_workers_equal_one_process_and_resume(tmp_path, static):
     first = launched(tmp_path, "sync", "12")
     saved = {p.name: p for p in (tmp_path / "persistables").iterdir()}
     assert set(saved) == {"table", "w0", "b0", "w1", "b1"}
@@ -72,9 +85,9 @@ def test_workers_in_step_train_as_one_process_and_go_on_from_what_they_saved(tmp
 
 
 @pytest.mark.parametrize("mode", ["async", "geo"])
-def test_workers_that_do_not_wait(tmp_path, mode):
+def test_asynchronous_workers(tmp_path, mode):
     losses = launched(tmp_path, mode, "20")
-    # The first of the two starts from what nobody has trained.
+    # the first of the two starts from untrained parameters
     assert np.mean([found[-5:] for found in losses]) < 0.7 * max(found[0] for found in losses)
 
 

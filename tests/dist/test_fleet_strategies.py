@@ -1,4 +1,5 @@
 """The strategies of fleet train on several ranks as one process does on the joined batches."""
+
 from __future__ import annotations
 
 import fleet_training as job
@@ -7,10 +8,23 @@ import paddle
 import pytest
 from fleet_jobs import Alone, alone, launched
 
-#: what rounds to float16 on its way; the others follow one process to 1e-5
+#: strategies with float16: their tolerance; that of the others is 1e-5
 LOOSE = {"half": 2e-3, "amp": 5e-3, "pure": 2e-2, "half_shards": 5e-3}
 SHARDS = ["shards", "small_shards", "clipped_shards", "again_shards"]
-EXACT = [*job.PIPES, "plain", "decayed", "clipped", "batch_norm", "sparse", "recompute", "lars", "lamb", "merge", "local1", *SHARDS]
+EXACT = [
+    *job.PIPES,
+    "plain",
+    "decayed",
+    "clipped",
+    "batch_norm",
+    "sparse",
+    "recompute",
+    "lars",
+    "lamb",
+    "merge",
+    "local1",
+    *SHARDS,
+]
 NAMES = [*EXACT, *LOOSE, "local3", "adaptive"]
 
 
@@ -41,7 +55,7 @@ def part(step: int, rank: int) -> dict[str, np.ndarray]:
 
 
 def test_ranks_that_meet_every_third_step(trained):
-    """Two processes of our own, whose parameters are averaged at the same steps."""
+    """A reference of two optimizers whose parameters are averaged at the same steps."""
     paddle.enable_static()
     try:
         both, last = [Alone("local3"), Alone("local3")], 4
@@ -62,7 +76,7 @@ def test_ranks_that_meet_every_third_step(trained):
 def test_ranks_that_meet_less_and_less(trained):
     losses = np.mean([found["adaptive"]["losses"] for found in trained], axis=0)
     assert losses[-1] < 0.5 * losses[0]
-    # They went apart at some step, after a common start.
+    # different parameters at some step, after a common start
     first = [np.float32(found["adaptive"]["parameters"]["w0"]) for found in trained]
     assert np.abs(first[0] - first[1]).max() < 0.1
 
@@ -73,7 +87,7 @@ def test_a_rank_holds_its_part(trained, name):
     assert parts[0] and parts[1] and not parts[0] & parts[1]
     assert parts[0] | parts[1] == set(alone(name)[1])
     whole = trained[0]["recompute" if job.STRATEGIES[name][0] == "adam" else "plain"]["bytes"]
-    # Together they keep what one keeps, and each its own learning rate.
+    # together they hold the state of one process, and each its learning rate
     assert sum(found[name]["bytes"] for found in trained) < whole + 64
 
 

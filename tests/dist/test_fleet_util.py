@@ -1,4 +1,5 @@
-"""incubate.fleet.utils.FleetUtil: figures, notes in a Hadoop file system, Programs."""
+"""incubate.fleet.utils.FleetUtil: metrics, donefiles in a Hadoop file system, Programs."""
+
 from __future__ import annotations
 
 import json
@@ -33,7 +34,7 @@ def hadoop(home):  # noqa: F811
     return {"hadoop_fs_name": NAME, "hadoop_fs_ugi": UGI, "hadoop_home": str(home)}
 
 
-def test_who_prints(util, capsys, caplog):
+def test_rank0_prints(util, capsys, caplog):
     util.rank0_print("one line")
     with caplog.at_level("INFO"):
         util.rank0_info("said")
@@ -65,23 +66,35 @@ def test_figures(util, capsys):
     scope = fluid.Scope()
     put(scope, "_generated_var_2", np.bincount(at[clicked], minlength=buckets)[None])
     put(scope, "_generated_var_3", np.bincount(at[~clicked], minlength=buckets)[None])
-    sums = {"sqrerr": (guesses - clicked) ** 2, "abserr": abs(guesses - clicked), "prob": guesses, "q": 2 * guesses, "pos": clicked,
-            "total": np.ones(n)}
+    sums = {
+        "sqrerr": (guesses - clicked) ** 2,
+        "abserr": abs(guesses - clicked),
+        "prob": guesses,
+        "q": 2 * guesses,
+        "pos": clicked,
+        "total": np.ones(n),
+    }
     assert util.get_global_metrics(scope) == [None] * 9 and "not found sqrerr" in capsys.readouterr().out
     for name, values in sums.items():
         put(scope, name, np.array([values.sum()], "float32"))
     auc, error, mae, rmse, actual, predicted, copc, q, total = util.get_global_metrics(scope)
-    # Of all pairs of a click and another, how many have the click above; ties within a bucket count half.
+    # the fraction of pairs (click, no click) in the right order; ties within a bucket count half
     pairs = at[clicked][:, None] - at[~clicked][None]
     want = (pairs > 0).mean() + (pairs == 0).mean() / 2
     assert abs(auc - want) < 1e-9 and abs(util.get_global_auc(scope) - want) < 1e-9
-    np.testing.assert_allclose([mae, actual, predicted, q], [sums[k].mean() for k in ("abserr", "pos", "prob", "q")], rtol=1e-5)
+    np.testing.assert_allclose(
+        [mae, actual, predicted, q], [sums[k].mean() for k in ("abserr", "pos", "prob", "q")], rtol=1e-5
+    )
     np.testing.assert_allclose([rmse, copc], [np.sqrt(sums["sqrerr"].mean()), actual / predicted], rtol=1e-5)
-    assert total == n and 0.1 < error < 1  # what is clicked is far from what was guessed
+    assert total == n and 0.1 < error < 1  # the click rate is far from the prediction
     util.print_global_metrics(scope, print_prefix="pass 1")
     util.print_global_auc(scope, print_prefix="pass 1")
     said = capsys.readouterr().out
-    assert f"pass 1 global auc={auc:.6f} bucket_error=" in said and "total_ins_num=20000" in said and "pass 1 global auc = " in said
+    assert (
+        f"pass 1 global auc={auc:.6f} bucket_error=" in said
+        and "total_ins_num=20000" in said
+        and "pass 1 global auc = " in said
+    )
     assert util.get_global_auc(fluid.Scope()) is None
 
 
@@ -117,7 +130,10 @@ def test_notes_of_models(util, hadoop, monkeypatch):
     assert (day["id"], day["input"], day["job_id"]) == ("78", "/out/20190723/base/000", "job-1-x")
     assert open(f"{files}/days.txt").read() == "20190724\t78\t/out/20190724/0/\t-1\t0\n"
     util.write_cache_donefile("/out", 20190723, 6, 12, table_id=2, **hadoop)
-    assert open(f"{files}/20190723/delta-6/002_cache/sparse_cache.meta").read() == "file_prefix:part\npart_num:16\nkey_num:12\n"
+    assert (
+        open(f"{files}/20190723/delta-6/002_cache/sparse_cache.meta").read()
+        == "file_prefix:part\npart_num:16\nkey_num:12\n"
+    )
 
 
 def test_models_are_uploaded(util, hadoop):
@@ -137,7 +153,7 @@ def test_models_are_uploaded(util, hadoop):
 
 
 def test_what_the_servers_are_asked(monkeypatch):
-    """Folders of models, as the fleet is told them."""
+    """The folders of models that are passed to the fleet."""
     util, told = FleetUtil(), []
 
     def note(name):
@@ -154,11 +170,14 @@ def test_what_the_servers_are_asked(monkeypatch):
     util.save_cache_base_model("/o", 1, table_id=3)
     util.load_fleet_model_one_table(4, "/t")
     assert told == [
-        ("init_server", "/o/1/2/", {"mode": 0}), ("save_persistables", None, "/o/1/2/", {"mode": 0}),
-        ("save_persistables", None, "/o/1/0/", {"mode": 3}), ("save_persistables", None, "/o/1/delta-2/", {"mode": 1}),
+        ("init_server", "/o/1/2/", {"mode": 0}),
+        ("save_persistables", None, "/o/1/2/", {"mode": 0}),
+        ("save_persistables", None, "/o/1/0/", {"mode": 3}),
+        ("save_persistables", None, "/o/1/delta-2/", {"mode": 1}),
         ("save_persistables", None, "/o/1/base/", {"mode": 2}),
         ("save_cache_model", None, "/o/1/delta-2", {"mode": 1, "table_id": 0}),
-        ("save_cache_model", None, "/o/1/base", {"mode": 2, "table_id": 3}), ("load_one_table", 4, "/t", {}),
+        ("save_cache_model", None, "/o/1/base", {"mode": 2, "table_id": 3}),
+        ("load_one_table", 4, "/t", {}),
     ]
     util._fleet._opt_info = {}
     with pytest.raises(NotImplementedError, match="pull_all_dense_params is for servers of Baidu's PSLib"):
@@ -176,9 +195,18 @@ def test_programs_in_files(util, tmp_path):
     main = fluid.default_main_program()
     save_program(main, "train")
     save_program(main.clone(for_test=True), "pruned")
-    assert util.program_type_trans(".", "train", False) == "train.pbtxt" and load_program("train.pbtxt", True).num_blocks == 1
-    config = SimpleNamespace(train_prog_path="train", is_text_train_program=False, pruned_prog_path="pruned",
-                             is_text_pruned_program=False, draw=True, draw_out_name="drawn")
+    assert (
+        util.program_type_trans(".", "train", False) == "train.pbtxt"
+        and load_program("train.pbtxt", True).num_blocks == 1
+    )
+    config = SimpleNamespace(
+        train_prog_path="train",
+        is_text_train_program=False,
+        pruned_prog_path="pruned",
+        is_text_pruned_program=False,
+        draw=True,
+        draw_out_name="drawn",
+    )
     assert util.check_two_programs(config) and os.path.exists("drawn.dot")
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr="w")
@@ -202,7 +230,7 @@ def test_the_region_of_a_device(util):
     with fluid.device_guard("cpu"):
         e = fluid.layers.scale(d, 6.0)
     first, last, sends, gets, part = util.split_program_by_device(e.block.program)
-    # What lies between two regions of the device becomes part of it.
+    # operators between two regions of the device become part of it
     assert (first, last, sends, gets) == (1, 3, [d.name], [a.name])
     assert [op.attr("scale") for op in part.global_block().ops if op.type == "scale"] == [3.0, 4.0, 5.0]
     with fluid.program_guard(fluid.Program()), fluid.device_guard("cpu"):

@@ -1,4 +1,5 @@
-"""Forked children of ranks, such as the workers of a DataLoader: they hold no connection of their parent's."""
+"""Forked children of ranks, such as the workers of a DataLoader: they hold no connections of their parent."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -16,7 +17,7 @@ from pool import Pool
 
 
 def fork_and_wait():
-    """Rank 1 has a child that lives on; everybody waits for rank 1."""
+    """Rank 1 has a child that keeps running; all others wait for rank 1."""
     if dist.get_rank() == 1:
         child = os.fork()
         if child == 0:
@@ -45,7 +46,7 @@ def test_a_killed_rank_is_noticed_although_its_child_lives(shared):
         pool.start(wait_for_rank_one)
         time.sleep(0.5)
         os.kill(pool.processes[1].pid, signal.SIGKILL)
-        for kind, (text, _) in pool.answers([0, 2], 20):  # by silence it would be noticed after 30 s
+        for kind, (text, _) in pool.answers([0, 2], 20):  # missed heartbeats would take 30 s
             assert kind == "ok" and f"rank 1 on {socket.gethostname()} died" in text, text
         os.kill(child, 0)
     finally:
@@ -82,7 +83,7 @@ def child_says(group, work):
 
 
 def in_a_child():
-    """What a forked child can do: not operate in its parent's groups, and end in order."""
+    """A forked child cannot operate in its parent's groups, and ends regularly."""
     group = dist.new_group([0, 1, 2])
     work = dist.all_reduce(paddle.ones([2]), group=group, sync_op=False)
     here, there = os.pipe()
@@ -97,7 +98,7 @@ def in_a_child():
         said = f.read().split("\n")
     os.waitpid(child, 0)
     work.wait()
-    # A process of the pool may have no children of multiprocessing's otherwise.
+    # a daemonic process may not have children of multiprocessing
     multiprocessing.current_process()._config["daemon"] = False
     loaded = sum(float(batch[0].sum()) for batch in DataLoader(Numbers(), batch_size=2, num_workers=2))
     x = paddle.to_tensor([1.0])
@@ -110,13 +111,13 @@ def test_a_child_is_in_no_group(three):
     for said, loaded, total in three.run(in_a_child):
         assert loaded == 56.0 and total == 9.0
         assert all("forked from" in said[i] for i in (0, 3)), said
-        # Group 0 is one of the parent's, if it has been asked for there, or none.
+        # group 0 is that of the parent, if it was created there
         assert all("forked from" in said[i] or "init_parallel_env" in said[i] for i in (1, 2, 4)), said
         assert said[5:] == ["None", "None", "False"], said
 
 
 def writes_to_gradients():
-    """A child and its own child write to gradients, which lie in memory that the ranks have in common."""
+    """A child and its child write to gradients, which are in shared memory of the ranks."""
     model = paddle.DataParallel(paddle.nn.Linear(64, 300), group=dist.new_group([0, 1, 2]))
     model(paddle.ones([1, 64])).sum().backward()
     weight, bias = model.parameters()
@@ -148,7 +149,7 @@ def test_what_a_child_writes_stays_with_it(three):
 
 
 def joins_by_itself():
-    """A child that joins a job of its own."""
+    """A child that joins another job."""
     store = paddle._core.dist.Store.host("127.0.0.1:0", "children", b"x")
     children = []
     for rank in range(2):
@@ -163,12 +164,17 @@ def joins_by_itself():
 
 
 def join_children(address, rank):
-    os.environ.update(PADDLE_TRAINER_ID=str(rank), PADDLE_TRAINERS_NUM="2", PADDLE_MASTER=address,
-                      OAR_JOB_NAME="children", OAR_JOB_TOKEN=b"x".hex())
+    os.environ.update(
+        PADDLE_TRAINER_ID=str(rank),
+        PADDLE_TRAINERS_NUM="2",
+        PADDLE_MASTER=address,
+        OAR_JOB_NAME="children",
+        OAR_JOB_TOKEN=b"x".hex(),
+    )
     dist.init_parallel_env()
     x = paddle.to_tensor([rank + 1.0])
     dist.all_reduce(x)
-    paddle._core.dist.leave()  # os._exit calls nothing: the other rank would take this one for dead
+    paddle._core.dist.leave()  # without exit handlers the other rank would see a lost rank
     return int(x.numpy().item())
 
 

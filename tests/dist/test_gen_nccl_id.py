@@ -1,4 +1,5 @@
 """gen_nccl_id: rings of all trainers, and of the trainers of a host and the first ones of all hosts."""
+
 from __future__ import annotations
 
 import nccl2_training as training
@@ -61,7 +62,10 @@ def test_rings_of_hosts():
         ({"trainer_id": -1}, "trainer_id must be in"),
         ({"nccl_comm_num": 0}, "nccl_comm_num must be in"),
         ({"use_hierarchical_allreduce": True}, "2 trainers are not groups of .* = -1"),
-        ({"use_hierarchical_allreduce": True, "hierarchical_allreduce_inter_nranks": 3}, "2 trainers are not groups of .* = 3"),
+        (
+            {"use_hierarchical_allreduce": True, "hierarchical_allreduce_inter_nranks": 3},
+            "2 trainers are not groups of .* = 3",
+        ),
         ({"trainers": ["nowhere", "127.0.0.1:1"]}, "an endpoint is ip:port"),
     ],
 )

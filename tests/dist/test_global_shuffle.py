@@ -1,4 +1,5 @@
-"""InMemoryDataset.global_shuffle over the world of three processes, and over a store where trainers have only met."""
+"""InMemoryDataset.global_shuffle over three joined processes, and over trainers connected by Gloo only."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -8,7 +9,7 @@ import shuffling
 
 
 @pytest.mark.parametrize("by_id, by_store", [(False, False), (True, False), (False, True)])
-def test_every_instance_is_somewhere(three, tmp_path, by_id, by_store):
+def test_every_instance_is_kept(three, tmp_path, by_id, by_store):
     answers = three.run(shuffling.shuffled, str(tmp_path), by_id, by_store)
     wanted = Counter((i + 1, r + 1, r + 0.5, float(i)) for r in range(3) for i in range(shuffling.LINES // (r + 1)))
     assert sum((Counter(found) for _, found, _, _ in answers), Counter()) == wanted

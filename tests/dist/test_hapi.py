@@ -35,7 +35,7 @@ def run(static: bool, batch: int, folder: str):
     try:
         guard = paddle.static.program_guard(paddle.static.Program(), paddle.static.Program())
         with guard, paddle.static.scope_guard(paddle.static.Scope()):
-            paddle.seed(4 + paddle.distributed.get_rank())  # rank 0's parameters are everybody's
+            paddle.seed(4 + paddle.distributed.get_rank())  # rank 0's parameters are broadcast
             net = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
             model = paddle.Model(net, InputSpec([None, 5], "float32", "x"), InputSpec([None, 1], "int64", "y"))
             adam = paddle.optimizer.Adam(0.05, parameters=net.parameters())

@@ -1,4 +1,5 @@
 """HDFSClient over a stand-in for the command `hadoop`, which keeps its files in a folder."""
+
 from __future__ import annotations
 
 import stat
@@ -8,7 +9,7 @@ import pytest
 from paddle.distributed.fleet.utils import HDFSClient
 from paddle.distributed.fleet.utils.fs import FSFileExistsError, FSFileNotExistsError, FSTimeOut
 
-STAND_IN = '''#!{python} -S
+STAND_IN = """#!{python} -S
 import os, shutil, sys, time
 root, args = {root!r}, sys.argv[2:]
 open(os.path.join(root, "log"), "a").write(repr(args) + "\\n")
@@ -48,7 +49,7 @@ elif verb == "rm":
     shutil.rmtree(at(rest[0])) if "-r" in args else os.remove(at(rest[0]))
 elif verb == "touchz":
     open(at(rest[0]), "w").close()
-'''
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 """fluid.contrib.HDFSClient, over the stand-in for the command `hadoop` of test_hdfs_client."""
+
 from __future__ import annotations
 
 import zipfile
@@ -29,7 +30,7 @@ def test_files_there_and_back(client, tmp_path):
     assert client.ls("/a") == ["/a/b", "/a/one file.txt"] and not client.is_dir("/a/one file.txt")
     one.write_text("2")
     assert not client.upload("/a", str(one)) and (tmp_path / "files/a/one file.txt").read_text() == "1"
-    # What else is in the folder stays.
+    # other files of the folder stay
     assert client.upload("/a", str(one), overwrite=True) and client.is_dir("/a/b")
     local = tmp_path / "local"
     assert client.download("/a/one file.txt", str(local)) and (local / one.name).read_text() == "2"

@@ -1,4 +1,5 @@
 """incubate.fleet of 1.x: Fleet, DistributedOptimizer, Collective, CollectiveOptimizer, DistributedStrategy."""
+
 from __future__ import annotations
 
 import nccl2_training as training
@@ -61,7 +62,7 @@ def test_local_sgd(two_apart, tmp_path):
 
 
 class TestFleet:
-    def test_who(self):
+    def test_roles(self):
         ours = Collective()
         ours.init(UserDefinedCollectiveRoleMaker(2, ENDS))
         assert (ours.worker_index(), ours.worker_num(), ours.server_num()) == (2, 4, 0)
@@ -85,7 +86,7 @@ class TestFleet:
             assert (ours.worker_index(), ours.worker_num()) == (1, 4)
 
     @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
-    def test_files_are_dealt(self, count):
+    def test_files_are_partitioned(self, count):
         files, dealt = [f"f{i}" for i in range(count)], []
         for rank in range(4):
             ours = Collective()
@@ -221,7 +222,7 @@ class TestOptimizer:
 
 
 def test_a_worker_alone_by_hand():
-    """What minimize does, step by step: `_try_to_compile` and, within it, `_transpile`."""
+    """The steps of minimize: `_try_to_compile`, and within it `_transpile`."""
     main, startup, loss = training.network(0, "none")
     fleet.init(UserDefinedCollectiveRoleMaker(0, ENDS[:1]))
     strategy = DistributedStrategy()

@@ -1,4 +1,5 @@
 """incubate.fleet.parameter_server.distribute_transpiler: strategies, and trainers and servers as processes."""
+
 from __future__ import annotations
 
 import json
@@ -46,7 +47,16 @@ def run(kind: str, folder: Path, *saved: str) -> list[dict]:
     jobs = {}
     for role in ("server", "trainer"):
         for index in range(2):
-            command = [sys.executable, str(SCRIPT), role, str(index), endpoints, str(folder / f"{role}{index}"), kind, *saved]
+            command = [
+                sys.executable,
+                str(SCRIPT),
+                role,
+                str(index),
+                endpoints,
+                str(folder / f"{role}{index}"),
+                kind,
+                *saved,
+            ]
             jobs[role, index] = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
     try:
         errors = {job: process.communicate(timeout=120)[1] for job, process in jobs.items()}
@@ -66,8 +76,8 @@ def test_sync_is_one_process(tmp_path):
     training.check_saved(str(tmp_path / "trainer0.model"), want)
 
 
-def test_what_was_saved_is_where_the_next_job_begins(tmp_path):
-    """Parameters, and the optimizer's state that only servers have."""
+def test_the_next_job_starts_from_saved_values(tmp_path):
+    """Parameters, and the optimizer states of the servers."""
     run("sync+momentum", tmp_path)
     saved = tmp_path / "trainer0.persistables"
     assert sum("velocity" in p.name for p in saved.iterdir()) == 4
@@ -79,23 +89,23 @@ def test_what_was_saved_is_where_the_next_job_begins(tmp_path):
 
 
 def test_geo(tmp_path):
-    """Trainers by themselves, who exchange every other step what has changed."""
+    """GEO-SGD trainers that exchange changes every other step."""
     found = run("geo", tmp_path)
     names = set(found[0]) - {"loss"}
     assert np.mean([f["loss"][-6:] for f in found]) < np.mean([f["loss"][:6] for f in found])
-    # Without an exchange they would be further apart; GEO does not bring them all the way together.
+    # without an exchange they would differ more; GEO does not make them equal
     alone = [training.run(*training.network(0, "sgd"), i, 2, rounds=4) for i in range(2)]
 
     def apart(both):
         return sum(np.square(np.subtract(both[0][n], both[1][n])).sum() for n in names)
 
     assert apart(found) < 0.8 * apart(alone)
-    # The first trainer's model is its own, which it has saved before the other one stopped.
+    # the first trainer has saved its own model, before the other one stopped
     training.check_saved(str(tmp_path / "trainer0.model"), {n: np.array(found[0][n], "float32") for n in names})
 
 
 @pytest.mark.parametrize("kind", ["async", "half_async"])
-def test_without_steps_in_common_it_learns(kind, tmp_path):
+def test_asynchronous_training_converges(kind, tmp_path):
     found = run(kind, tmp_path)
     losses = np.mean([np.mean(f["loss"], 1) for f in found], 0)
     assert np.isfinite(losses).all()
@@ -108,9 +118,7 @@ def test_without_steps_in_common_it_learns(kind, tmp_path):
         for _ in range(2):
             fits.append(np.mean([exe.run(main, feed=b, fetch_list=[loss])[0] for b in training.batches()]))
             for p in main.all_parameters():
-                fluid.global_scope().find_var(p.name).get_tensor().set(
-                    np.array(found[0][p.name], "float32"), exe.place
-                )
+                fluid.global_scope().find_var(p.name).get_tensor().set(np.array(found[0][p.name], "float32"), exe.place)
     assert fits[1] < fits[0]
 
 
@@ -118,13 +126,25 @@ class TestStrategies:
     @pytest.mark.parametrize(
         ("made", "kind", "mode", "config"),
         [
-            (StrategyFactory.create_sync_strategy, SyncStrategy, DistributedMode.SYNC,
-             {"half_async": True, "completely_not_async": True}),
-            (StrategyFactory.create_half_async_strategy, HalfAsyncStrategy, DistributedMode.HALF_ASYNC,
-             {"half_async": True, "completely_not_async": False}),
+            (
+                StrategyFactory.create_sync_strategy,
+                SyncStrategy,
+                DistributedMode.SYNC,
+                {"half_async": True, "completely_not_async": True},
+            ),
+            (
+                StrategyFactory.create_half_async_strategy,
+                HalfAsyncStrategy,
+                DistributedMode.HALF_ASYNC,
+                {"half_async": True, "completely_not_async": False},
+            ),
             (StrategyFactory.create_async_strategy, AsyncStrategy, DistributedMode.ASYNC, {"half_async": False}),
-            (lambda: StrategyFactory.create_geo_strategy(7), GeoStrategy, DistributedMode.GEO,
-             {"geo_sgd_mode": True, "geo_sgd_need_push_nums": 7}),
+            (
+                lambda: StrategyFactory.create_geo_strategy(7),
+                GeoStrategy,
+                DistributedMode.GEO,
+                {"geo_sgd_mode": True, "geo_sgd_need_push_nums": 7},
+            ),
         ],
     )
     def test_what_they_set(self, made, kind, mode, config):
@@ -158,8 +178,10 @@ class TestStrategies:
     @pytest.mark.parametrize(
         ("name", "key", "value"),
         [
-            ("program_config", "min_block_size", 81920), ("server_runtime_config", "_rpc_send_thread_num", 24),
-            ("execute_strategy", "num_threads", 8), ("build_strategy", "memory_optimize", True),
+            ("program_config", "min_block_size", 81920),
+            ("server_runtime_config", "_rpc_send_thread_num", 24),
+            ("execute_strategy", "num_threads", 8),
+            ("build_strategy", "memory_optimize", True),
             ("trainer_runtime_config", "communicator_send_queue_size", "20"),
         ],
     )
@@ -197,7 +219,8 @@ class TestFleet:
     @pytest.mark.parametrize(
         ("config", "kind"),
         [
-            ({}, SyncStrategy), ({"sync_mode": False}, HalfAsyncStrategy),
+            ({}, SyncStrategy),
+            ({"sync_mode": False}, HalfAsyncStrategy),
             ({"sync_mode": False, "runtime_split_send_recv": True}, AsyncStrategy),
             ({"sync_mode": False, "runtime_split_send_recv": True, "half_async": True}, HalfAsyncStrategy),
             ({"sync_mode": False, "runtime_split_send_recv": True, "geo_sgd_mode": True}, GeoStrategy),

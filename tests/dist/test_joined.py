@@ -1,4 +1,5 @@
 """Launched and spawned processes join: rendezvous, collectives, failures, reports."""
+
 from __future__ import annotations
 
 import os
@@ -18,8 +19,14 @@ SCRIPT = str(Path(joining.__file__))
 
 
 def launched(flags, *script, cwd, env=None):
-    return subprocess.Popen([sys.executable, "-m", "paddle.distributed.launch", *flags, SCRIPT, *script], cwd=cwd, text=True,
-                            env=clean_environment(**(env or {})), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "paddle.distributed.launch", *flags, SCRIPT, *script],
+        cwd=cwd,
+        text=True,
+        env=clean_environment(**(env or {})),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 @pytest.fixture
@@ -38,11 +45,16 @@ def test_launch(tmp_path):
 
 
 def test_two_nodes(tmp_path):
-    """Two launchers, on two addresses of this machine, with a secret that they share."""
+    """Two launchers on two addresses of this machine, with a common token."""
     jobs, port = [], free(1)[0]
     for ip in ("127.0.0.1", "127.0.0.2"):
-        flags = ["--ips=127.0.0.1,127.0.0.2", f"--node_ip={ip}", "--nproc_per_node=2", f"--started_port={port}",
-                 f"--log_dir={ip}"]
+        flags = [
+            "--ips=127.0.0.1,127.0.0.2",
+            f"--node_ip={ip}",
+            "--nproc_per_node=2",
+            f"--started_port={port}",
+            f"--log_dir={ip}",
+        ]
         jobs.append(launched(flags, "total", cwd=tmp_path, env={"OAR_JOB_TOKEN": "1234abcd"}))
     for job in jobs:
         out, err = job.communicate()
@@ -50,11 +62,16 @@ def test_two_nodes(tmp_path):
 
 
 def test_open_mpi(tmp_path):
-    """As mpirun starts them: two launchers that know only who is first."""
+    """Two launchers as started by mpirun: they know only the address of the first."""
     jobs = []
     for rank in "01":
-        env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_RANK": rank,
-               "OMPI_COMM_WORLD_LOCAL_RANK": rank, "PMIX_NAMESPACE": str(os.getpid())}
+        env = {
+            "OMPI_COMM_WORLD_SIZE": "2",
+            "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            "OMPI_COMM_WORLD_RANK": rank,
+            "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+            "PMIX_NAMESPACE": str(os.getpid()),
+        }
         jobs.append(launched([f"--log_dir=log{rank}"], "total", cwd=tmp_path, env=env))
     for job in jobs:
         out, err = job.communicate()
@@ -65,7 +82,9 @@ def test_launchers_with_different_numbers_of_processes(tmp_path):
     jobs, port = [], str(free(1)[0])
     for rank in "01":
         env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "RANK": rank}
-        jobs.append(launched([f"--nproc_per_node={int(rank) + 1}"], "total", cwd=tmp_path, env=env | {"OAR_INIT_TIMEOUT": "10"}))
+        jobs.append(
+            launched([f"--nproc_per_node={int(rank) + 1}"], "total", cwd=tmp_path, env=env | {"OAR_INIT_TIMEOUT": "10"})
+        )
     errors = [job.communicate()[1] for job in jobs]
     assert [job.returncode for job in jobs] == [2, 2]
     assert any("--nproc_per_node must be the same" in e for e in errors), errors
@@ -83,15 +102,15 @@ def test_a_port_that_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize(("how", "status"), [("raise", 1), ("SIGKILL", 137)])
-def test_the_others_hear_of_a_failure(tmp_path, how, status):
+def test_a_failure_is_reported_to_the_others(tmp_path, how, status):
     job = launched(["--nproc_per_node=3"], "lose", how, cwd=tmp_path)
     out, err = job.communicate()
     assert job.returncode == status and "launch: rank 1 (pid" in err, err
-    assert "rank 1" in out and "did not end by itself" not in err  # rank 0 on the terminal: it names whom it lost
+    assert "rank 1" in out and "did not end by itself" not in err  # rank 0 on the terminal: it names the lost rank
     assert "rank 1" in (tmp_path / "log" / "workerlog.2").read_text()
 
 
-def test_sigusr1_says_who_waits_for_whom(tmp_path):
+def test_sigusr1_prints_waits(tmp_path):
     job = launched(["--nproc_per_node=2"], "wait", str(tmp_path), cwd=tmp_path)
     pids(tmp_path, 2, job)
     job.send_signal(signal.SIGUSR1)
@@ -113,7 +132,7 @@ def test_spawn(clean, method):
 
 
 @pytest.mark.parametrize(("how", "said"), [("raise", "ValueError: fails on purpose"), ("SIGKILL", "SIGKILL")])
-def test_spawn_tells_who_failed(clean, how, said):
+def test_spawn_names_the_failed_rank(clean, how, said):
     with pytest.raises(Exception, match="Process 1") as caught:
         dist.spawn(joining.lose, args=(how,), nprocs=3)
     assert said in str(caught.value)

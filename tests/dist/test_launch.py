@@ -1,4 +1,5 @@
-"""python -m paddle.distributed.launch: what processes are told, how jobs end, what is left behind."""
+"""python -m paddle.distributed.launch: environments of processes, ends of jobs, leftovers."""
+
 from __future__ import annotations
 
 import os
@@ -39,7 +40,7 @@ def test_collective(tmp_path, module):
         assert env["PADDLE_TRAINER_ID"] == str(rank) and env["PADDLE_TRAINERS_NUM"] == "3"
         assert env["PADDLE_CURRENT_ENDPOINT"] == endpoints[rank]
         assert env["PADDLE_WITH_GLOO"] == "0" and env["PADDLE_GLOO_RENDEZVOUS"] == "3"
-        assert not os.path.exists(env["PADDLE_GLOO_FS_PATH"])  # the launcher has taken it away
+        assert not os.path.exists(env["PADDLE_GLOO_FS_PATH"])  # the launcher has removed it
         assert "FLAGS_selected_gpus" not in env and "OMP_NUM_THREADS" not in env
         for name in ("PADDLE_TRAINER_ENDPOINTS", "OAR_JOB_NAME", "OAR_JOB_TOKEN"):
             assert env[name] == first[name]
@@ -56,14 +57,16 @@ def test_one_process_is_the_default(tmp_path):
     assert env["PADDLE_TRAINERS_NUM"] == "1" and env["PADDLE_TRAINER_ENDPOINTS"] == env["PADDLE_CURRENT_ENDPOINT"]
 
 
-def test_proxies_are_taken_away(tmp_path):
+def test_proxies_are_removed(tmp_path):
     launch([], "env", str(tmp_path), cwd=tmp_path, env={"http_proxy": "x", "https_proxy": "y", "KEPT": "z"})
     (env,) = map(variables, known(tmp_path).values())
     assert "http_proxy" not in env and "https_proxy" not in env and env["KEPT"] == "z"
 
 
 def test_gpus_are_numbers_among_the_visible_ones(tmp_path):
-    run = launch(["--gpus=5,7", "--cores=all"], "env", str(tmp_path), cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": "4,5,6,7"})
+    run = launch(
+        ["--gpus=5,7", "--cores=all"], "env", str(tmp_path), cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": "4,5,6,7"}
+    )
     assert run.returncode == 0, run.stderr
     assert [variables(v)["FLAGS_selected_gpus"] for v in known(tmp_path).values()] == ["1", "3"]
 
@@ -82,7 +85,7 @@ def test_logs_are_continued_and_a_whole_log_is_copied(tmp_path):
     assert len((tmp_path / "x/y/workerlog.0").read_text().splitlines()) == 40000
 
 
-def test_who_reads_may_leave(tmp_path):
+def test_a_closed_reader_does_not_end_the_job(tmp_path):
     job = begin([], "many", "200000", cwd=tmp_path)
     assert job.stdout is not None
     job.stdout.close()
@@ -103,7 +106,9 @@ def test_cores_are_divided(tmp_path, given):
         assert sorted(found[0]["cores"] + found[1]["cores"]) == cores
         assert all(f["cores"] and variables(f)["OMP_NUM_THREADS"] == str(len(f["cores"])) for f in found)
     else:
-        assert all(f["cores"] == cores and variables(f).get("OMP_NUM_THREADS") == env.get("OMP_NUM_THREADS") for f in found)
+        assert all(
+            f["cores"] == cores and variables(f).get("OMP_NUM_THREADS") == env.get("OMP_NUM_THREADS") for f in found
+        )
 
 
 def test_more_processes_than_cores_are_not_bound(tmp_path):
@@ -113,10 +118,15 @@ def test_more_processes_than_cores_are_not_bound(tmp_path):
         assert f["cores"] == cores and variables(f)["OMP_NUM_THREADS"] == "1"
 
 
-@pytest.mark.parametrize(("how", "status", "said"), [
-    ("3", 3, "rank 1 (pid "), ("raise", 1, "rank fails on purpose"), ("SIGKILL", 137, "was ended by SIGKILL"),
-    ("SIGSEGV", 139, "was ended by SIGSEGV"),
-])
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [
+        ("3", 3, "rank 1 (pid "),
+        ("raise", 1, "rank fails on purpose"),
+        ("SIGKILL", 137, "was ended by SIGKILL"),
+        ("SIGSEGV", 139, "was ended by SIGSEGV"),
+    ],
+)
 def test_one_failing_rank_ends_the_job(tmp_path, how, status, said):
     run = launch(["--nproc_per_node=3"], "fail", how, cwd=tmp_path)
     assert run.returncode == status
@@ -138,12 +148,14 @@ def test_processes_that_refuse_to_end_are_killed(tmp_path):
     os.kill(found[0], signal.SIGKILL)
     _, err = job.communicate(timeout=300)
     assert job.returncode == 137 and "was ended by SIGKILL" in err
-    assert not gone(found, 0.1)  # their children, too, when the launcher returns
+    assert not gone(found, 0.1)  # also their children, when the launcher returns
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_reach_all(tmp_path, number, status):
-    job = begin(["--nproc_per_node=2"], "polite" if number != signal.SIGHUP else "stubborn", str(tmp_path), cwd=tmp_path)
+    job = begin(
+        ["--nproc_per_node=2"], "polite" if number != signal.SIGHUP else "stubborn", str(tmp_path), cwd=tmp_path
+    )
     found = pids(tmp_path, 2, job)
     job.send_signal(number)
     job.communicate(timeout=300)
@@ -166,7 +178,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path):
 
 @pytest.mark.parametrize("mode", ["stubborn", "polite"])
 @pytest.mark.parametrize("all_of_it", [False, True])
-def test_a_killed_launcher_leaves_nobody(tmp_path, mode, all_of_it):
+def test_a_killed_launcher_leaves_no_processes(tmp_path, mode, all_of_it):
     job = begin(["--nproc_per_node=2"], mode, str(tmp_path), cwd=tmp_path)
     found = pids(tmp_path, 2, job)
     scratch = Path(f"/proc/{found[0]}/environ").read_text().split("PADDLE_GLOO_FS_PATH=")[1].split("\0")[0]
@@ -174,7 +186,7 @@ def test_a_killed_launcher_leaves_nobody(tmp_path, mode, all_of_it):
         os.killpg(job.pid, signal.SIGKILL)
     else:
         job.kill()
-    job.communicate(timeout=300)  # nobody holds its output open for ever
+    job.communicate(timeout=300)  # its output is closed
     assert not gone(found, 60)
     assert not gone([p for p in [job.pid] if alive(p)], 0.1)
     limit = time.monotonic() + 3
@@ -227,19 +239,26 @@ def test_wrong_flags(tmp_path, monkeypatch, capsys):
         except SystemExit as e:
             status = e.code
         assert status == 2 and said in capsys.readouterr().err, flags
-    run = subprocess.run([sys.executable, "-m", MODULES[0], "no_such_script.py"], capture_output=True, text=True,
-                         env=clean_environment())
+    run = subprocess.run(
+        [sys.executable, "-m", MODULES[0], "no_such_script.py"], capture_output=True, text=True, env=clean_environment()
+    )
     assert run.returncode == 2 and "no_such_script.py" in run.stderr and "Traceback" not in run.stderr
 
 
 def test_fleetrun(tmp_path):
-    """The console command of that name, as an installer makes it of the project's description."""
+    """The console command, as an installer creates it from pyproject.toml."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     module, function = project["project"]["scripts"]["fleetrun"].split(":")
     script = tmp_path / "fleetrun"
     script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
-    run = subprocess.run([sys.executable, str(script), "--nproc_per_node=2", SCRIPT, "env", str(tmp_path)], cwd=tmp_path,
-                         env=clean_environment(), capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, str(script), "--nproc_per_node=2", SCRIPT, "env", str(tmp_path)],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr
     assert sorted(known(tmp_path)) == ["TRAINER.0", "TRAINER.1"]
 
@@ -262,10 +281,15 @@ for i in range(int(sys.argv[1])):
 
 
 def empty_jobs(times: int, tmp_path: Path) -> None:
-    """Empty jobs in a row, by one launcher: nothing is left of them, here or in the system."""
+    """Consecutive empty jobs by one launcher: no resources are left in the process or the system."""
     before = shm()
-    run = subprocess.run([sys.executable, "-c", EMPTY_JOBS, str(times), SCRIPT], cwd=tmp_path, env=clean_environment(),
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", EMPTY_JOBS, str(times), SCRIPT],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0 and not run.stderr, run.stderr
     assert shm() <= before
     assert not [p for p in os.listdir("/proc") if p.isdecimal() and str(tmp_path) in _cwd(p)]
@@ -300,7 +324,11 @@ def test_parameter_server_mode(tmp_path):
     found = known(tmp_path)
     assert sorted(f.split(".")[0] for f in found) == ["PSERVER", "PSERVER", "TRAINER", "TRAINER"]
     assert sorted(os.listdir(tmp_path / "log")) == [
-        "endpoints.log", "serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1",
+        "endpoints.log",
+        "serverlog.0",
+        "serverlog.1",
+        "workerlog.0",
+        "workerlog.1",
     ]
     assert run.stdout == "hello of TRAINER 0\n"
     for name, f in found.items():
@@ -311,8 +339,13 @@ def test_parameter_server_mode(tmp_path):
 
 
 def test_launch_ps(tmp_path):
-    run = launch(["--server_num=1", "--worker_num=1", "--start_port=16170"], "server", str(tmp_path), cwd=tmp_path,
-                 module="paddle.distributed.launch_ps")
+    run = launch(
+        ["--server_num=1", "--worker_num=1", "--start_port=16170"],
+        "server",
+        str(tmp_path),
+        cwd=tmp_path,
+        module="paddle.distributed.launch_ps",
+    )
     assert run.returncode == 0, run.stderr
     assert sorted(known(tmp_path)) == ["PSERVER.16170", "TRAINER.0"] and (tmp_path / "logs" / "serverlog.0").exists()
 
@@ -323,10 +356,18 @@ def test_a_failing_worker_ends_the_servers(tmp_path):
 
 
 def test_open_mpi(tmp_path):
-    """Two launchers as mpirun starts them, each with its rank."""
+    """Two launchers as started by mpirun, each with its rank."""
     env = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": str(os.getpid())}
-    jobs = [begin([f"--log_dir=log{r}"], "env", str(tmp_path), cwd=tmp_path,
-                  env=env | {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_LOCAL_RANK": r}) for r in "01"]
+    jobs = [
+        begin(
+            [f"--log_dir=log{r}"],
+            "env",
+            str(tmp_path),
+            cwd=tmp_path,
+            env=env | {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_LOCAL_RANK": r},
+        )
+        for r in "01"
+    ]
     for job in jobs:
         _, err = job.communicate(timeout=300)
         assert job.returncode == 0, err

@@ -1,4 +1,5 @@
-"""Launchers of several nodes stay for each other and end together; Ctrl-Z stops a launcher's processes, too."""
+"""Launchers of several nodes end together; Ctrl-Z stops a launcher's processes, too."""
+
 from __future__ import annotations
 
 import os
@@ -17,8 +18,13 @@ def two(tmp_path: Path, *script: str, order=(0, 1), each: int = 1, **env: str) -
     port, jobs = free(1)[0], {}
     for i in order:
         ip = f"127.0.0.{i + 1}"
-        flags = ["--ips=127.0.0.1,127.0.0.2", f"--node_ip={ip}", f"--started_port={port}", f"--log_dir={ip}",
-                 f"--nproc_per_node={each}"]
+        flags = [
+            "--ips=127.0.0.1,127.0.0.2",
+            f"--node_ip={ip}",
+            f"--started_port={port}",
+            f"--log_dir={ip}",
+            f"--nproc_per_node={each}",
+        ]
         jobs[i] = begin(flags, *script, cwd=tmp_path, env={"OAR_JOB_TOKEN": "1234abcd", **env})
     return [jobs[0], jobs[1]]
 
@@ -32,7 +38,7 @@ def ends(jobs) -> list[tuple[int, str, str]]:
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_who_ends_early_stays_for_the_others(tmp_path, order):
+def test_a_launcher_that_ends_early_waits_for_the_others(tmp_path, order):
     jobs = two(tmp_path, "await_file", str(tmp_path), "1", order=order)
     early, late = pids(tmp_path, 2)
     assert not gone([early], 60)
@@ -43,7 +49,7 @@ def test_who_ends_early_stays_for_the_others(tmp_path, order):
 
 
 def test_the_store_stays(tmp_path):
-    """Node 1's rank comes when node 0's has long been waiting."""
+    """Node 1's rank joins long after node 0's."""
     jobs = two(tmp_path, "late_total", str(tmp_path))
     time.sleep(1.5)
     (tmp_path / "stop").touch()
@@ -62,7 +68,7 @@ def test_a_failing_node_ends_the_others(tmp_path, who, how):
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_failing_node_ends_those_who_have_finished(tmp_path, who):
+def test_a_failing_node_ends_finished_nodes(tmp_path, who):
     jobs = two(tmp_path, "await_file", str(tmp_path), str(who))
     numbers = pids(tmp_path, 2)
     assert not gone([numbers[1 - who]], 60)
@@ -89,7 +95,7 @@ def test_a_killed_launcher_ends_the_other_node(tmp_path, who):
     numbers = pids(tmp_path, 2)
     jobs[who].kill()
     found = ends(jobs)
-    said = "the first launcher, at 127.0.0.1:" if who == 0 else "node 1: its launcher"  # silent, or did not come yet
+    said = "the first launcher, at 127.0.0.1:" if who == 0 else "node 1: its launcher"  # lost, or not joined yet
     assert found[1 - who][0] == 1 and said in found[1 - who][2], found
     assert not gone(numbers, 5)
 

@@ -1,4 +1,5 @@
-"""fluid.layers.io's ListenAndServ, Send and Recv, and generate_layer_fn, which upstream's test of them writes with."""
+"""fluid.layers.io's ListenAndServ, Send and Recv, and generate_layer_fn, used by upstream's test of them."""
+
 from __future__ import annotations
 
 import os
@@ -6,10 +7,9 @@ import threading
 import time
 
 import numpy as np
-import pytest
-
 import paddle
 import paddle.fluid as fluid
+import pytest
 from paddle import _core
 from paddle.distributed.port_files import port_file
 from paddle.fluid.layers.io import BlockGuardServ, ListenAndServ, Recv, Send
@@ -28,7 +28,7 @@ def static():
 
 
 def served(failures: list) -> threading.Thread:
-    """A server that answers ten times what it is sent."""
+    """A server that multiplies received values by ten."""
     main, scope = fluid.Program(), fluid.Scope()
     with fluid.program_guard(main):
         server = ListenAndServ("127.0.0.1:0", ["X"], optimizer_mode=False)
@@ -43,7 +43,7 @@ def served(failures: list) -> threading.Thread:
     def run():
         try:
             fluid.Executor(fluid.CPUPlace()).run(main, scope=scope)
-        except Exception as e:  # told by the test
+        except Exception as e:  # set by the test
             failures.append(e)
 
     thread = threading.Thread(target=run)
@@ -89,7 +89,12 @@ def test_an_optimizer_s_parameters_and_gradients():
         assert server.get_params_and_grads() == (["w"], ["w@GRAD"])
         assert server.parent_block().idx == 0
     (op,) = main.global_block().ops
-    assert (op.type, op.attr("Fanin"), op.input("X"), op.attr("distributed_mode")) == ("listen_and_serv", 2, ["w@GRAD"], 0)
+    assert (op.type, op.attr("Fanin"), op.input("X"), op.attr("distributed_mode")) == (
+        "listen_and_serv",
+        2,
+        ["w@GRAD"],
+        0,
+    )
 
 
 def test_what_is_wrong_is_refused():

@@ -1,4 +1,5 @@
 """Eight ranks on four hosts (network namespaces) train a model; one host is lost."""
+
 from __future__ import annotations
 
 import re
@@ -33,7 +34,7 @@ def test_a_host_is_lost(tmp_path, monkeypatch, how, network):
     folder.mkdir()
     with Hosts(4, tmp_path, SLOW if network == "slow" else None) as hosts:
         for i in range(4 if network == "narrow" else 0):
-            hosts.worsen(i, "100mbit", 16000)  # a queue of 10 packets: what finds it full is lost
+            hosts.worsen(i, "100mbit", 16000)  # a queue of 10 packets: more are dropped
         flags = ["--nproc_per_node=2", "--ips=" + ",".join(hosts.ips)]
         jobs = [hosts.launch(i, flags, str(folder)) for i in range(4)]
         try:
@@ -52,7 +53,7 @@ def test_a_host_is_lost(tmp_path, monkeypatch, how, network):
             for started in jobs:
                 started.kill()
                 started.communicate()
-    # Whatever the network, the model was one process's on whole batches.
+    # the model equals that of one process on whole batches
     alone = job.Training()
     for step in range(job.STEPS):
         alone.step(step)

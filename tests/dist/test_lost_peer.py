@@ -1,4 +1,5 @@
-"""A collective whose peer dies or is late: the variable it was to change still holds a value, and other threads run."""
+"""A collective whose peer is killed or late: its variable stays valid, and other threads run."""
+
 from __future__ import annotations
 
 import os
@@ -18,7 +19,7 @@ CALLS = {
     "c_reduce_sum": {"root_id": 1, "use_calc_stream": True},
     "c_broadcast": {"root": 1, "use_calc_stream": True},
 }
-# The same, but rank 0, which outlives the other, receives.
+# as above, but the surviving rank 0 receives
 RECEIVING = {**CALLS, "c_reduce_sum": {"root_id": 0, "use_calc_stream": True}}
 
 SIZE = [1 << 12, 1 << 13]  # 128 MB
@@ -71,7 +72,7 @@ def outlive(op: str, passed: str) -> str:
         deadline = time.monotonic() + 30
         while not os.path.exists(passed) and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(0.3)  # the other waits in its collective
+        time.sleep(0.3)  # the other rank waits in its collective
         os.kill(os.getpid(), signal.SIGKILL)
     open(passed, "w").close()
     eagerly(op, layer.weight)
@@ -95,7 +96,7 @@ def test_the_variable_outlives_the_peer(op, tmp_path):
 
 
 def kill_when_it_changes(seen: np.ndarray, peer: int, seconds: float) -> threading.Thread:
-    """Kills the process `peer` as soon as an element of `seen`, which a transfer writes, is another; or after that."""
+    """Kills the process `peer` once an element of `seen`, which a transfer writes, changes."""
     before, places = float(seen[0]), slice(0, None, 4096)
 
     def watch() -> None:
@@ -110,8 +111,8 @@ def kill_when_it_changes(seen: np.ndarray, peer: int, seconds: float) -> threadi
 
 
 def cut_eagerly(op: str, peer: int) -> bool:
-    """An operator whose peer dies while bytes come; false if it died too early or too late for that."""
-    aside = op == "c_reduce_sum" and os.environ["OAR_SHARED_MEMORY"] == "0"  # combines in memory of its own
+    """An operator whose peer is killed during the transfer; false if it was killed too early or too late."""
+    aside = op == "c_reduce_sum" and os.environ["OAR_SHARED_MEMORY"] == "0"  # reduces into a buffer
     ones = paddle.nn.initializer.Constant(1.0)
     parameter = paddle.create_parameter(SIZE, "float32", default_initializer=ones)
     failed = False
@@ -148,8 +149,8 @@ def cut(op: str) -> bool:
 @pytest.mark.parametrize("shared", ["0", pytest.param("1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("op", list(RECEIVING))
 def test_the_variable_is_whole_after_a_death_amid_the_transfer(op, shared):
-    """Each element is old or new, all are old where the sum is made aside; training goes on."""
-    for _ in range(4):  # on a busy machine the peer may die too late
+    """Each element is old or new, all are old for a buffered sum; training continues."""
+    for _ in range(4):  # on a busy machine the kill may be too late
         pool = Pool(2, OAR_SHARED_MEMORY=shared)
         try:
             pool.run(dist.get_rank)
@@ -164,7 +165,7 @@ def test_the_variable_is_whole_after_a_death_amid_the_transfer(op, shared):
 
 
 def count_while_waiting() -> float:
-    """The longest time in which another thread could not run while this one waits for a late peer."""
+    """The longest pause of another thread while this one waits for a late peer."""
     dist.barrier()
     if dist.get_rank() == 1:
         for _ in range(3):

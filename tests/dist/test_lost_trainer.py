@@ -1,4 +1,5 @@
-"""A trainer that dies in the middle: the job ends by its name, or goes on without it, as is asked for."""
+"""A trainer is killed: the job ends with an error that names it, or continues without it, by the setting."""
+
 from __future__ import annotations
 
 import pytest
@@ -27,7 +28,7 @@ def test_the_job_ends_and_names_it(tmp_path) -> None:
         job.end()
 
 
-def test_the_others_go_on_where_that_is_asked_for(tmp_path) -> None:
+def test_the_others_continue_if_enabled(tmp_path) -> None:
     job = start(tmp_path, OAR_PS_LOST_TRAINER="continue")
     try:
         losses = job.result("trainer0")[NAME]

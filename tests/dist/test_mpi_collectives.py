@@ -1,4 +1,5 @@
-"""MPI as the way of collectives (OAR_BACKEND=mpi), with Open MPI and mpi4py where they are there: TCP's numbers."""
+"""The MPI transport of collectives (OAR_BACKEND=mpi), if Open MPI and mpi4py are installed: the results of TCP."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -27,7 +28,7 @@ def mpirun(ranks: int, *command: str, folder: Path, **env: str) -> subprocess.Co
 
 
 def launched(ranks: int, *command: str, folder: Path) -> None:
-    """The same over TCP."""
+    """The results over TCP."""
     start = [sys.executable, "-m", "paddle.distributed.launch", f"--nproc_per_node={ranks}", *command]
     env = clean_environment(OAR_TIMEOUT="60", OAR_SHARED_MEMORY="0")
     done = subprocess.run(start, cwd=folder, env=env, capture_output=True, text=True, timeout=240)
@@ -67,14 +68,16 @@ dist.all_reduce(x)
 """
 
 
-def test_an_exception_is_told(tmp_path):
+def test_an_exception_is_reported(tmp_path):
     done = mpirun(3, "-c", GONE, folder=tmp_path)
     assert done.returncode != 0
     assert "rank 1 on" in done.stderr and "the data are gone" in done.stderr, done.stderr
 
 
 def test_other_numbers_than_mpis(tmp_path):
-    done = mpirun(2, "-c", "import paddle; paddle.distributed.init_parallel_env()", folder=tmp_path, PADDLE_TRAINERS_NUM="3")
+    done = mpirun(
+        2, "-c", "import paddle; paddle.distributed.init_parallel_env()", folder=tmp_path, PADDLE_TRAINERS_NUM="3"
+    )
     assert done.returncode != 0 and "PADDLE_TRAINERS_NUM is 3, but MPI has 2" in done.stderr, done.stderr
 
 

@@ -1,4 +1,5 @@
-"""Role makers over MPI, with Open MPI and mpi4py where they are there."""
+"""Role makers over MPI, if Open MPI and mpi4py are installed."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -19,7 +20,16 @@ def test_servers_and_workers(tmp_path):
         pytest.skip("there is no mpirun (Debian: openmpi-bin)")
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed (the extra `mpi`)")
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", sys.executable, str(SCRIPT), str(tmp_path)]
+    command = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-n",
+        "4",
+        sys.executable,
+        str(SCRIPT),
+        str(tmp_path),
+    ]
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(4)]

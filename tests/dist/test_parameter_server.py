@@ -1,4 +1,5 @@
 """Parameter servers: trainers and servers as processes, against one process with the joined batches."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,7 @@ sgd sgd+slice sgd+sparse sgd+sparse+slice momentum+slice momentum+sparse+slice a
 adagrad+sparse+slice adam+lazy+sparse+slice sgd+decay+slice adam+exponential+hash sgd+l2+clip+slice
 """.split()
 ASYNC = """sgd+argument+slice sgd+async+slice sgd+async+sparse+slice sgd+dc+slice sgd+async+exponential+slice
-sgd+argument+beside+slice sgd+async+sparse+beside+slice""".split()
+sgd+argument+background+slice sgd+async+sparse+background+slice""".split()
 
 
 def endpoints(count: int) -> str:
@@ -33,7 +34,7 @@ def endpoints(count: int) -> str:
 
 
 class Job:
-    """Processes of one job; whatever happens, none is left."""
+    """The processes of one job; all are ended in any case."""
 
     def __init__(self, folder: Path, script: Path = SCRIPT) -> None:
         self.folder, self.script, self.processes = folder, script, {}
@@ -73,7 +74,7 @@ def job(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The losses of both trainers and of the process alone, by name."""
+    """The losses of both trainers and of the single process, by name."""
     job = Job(tmp_path_factory.mktemp("servers"))
     names = SYNC + ASYNC
     places = ";".join(endpoints(2) for _ in names)
@@ -94,7 +95,7 @@ def trained(tmp_path_factory):
     "send", "recv", "send_barrier", "fetch_barrier", "listen_and_serv", "distributed_lookup_table", "fake_init"
 )
 @pytest.mark.parametrize("name", SYNC)
-def test_steps_in_common_are_those_of_one_process(trained, name) -> None:
+def test_synchronous_steps_are_those_of_one_process(trained, name) -> None:
     trainers, alone = trained
     mean = np.mean([t[name] for t in trainers], axis=0)
     np.testing.assert_allclose(mean, alone[name], rtol=1e-5, atol=1e-7)
@@ -103,16 +104,16 @@ def test_steps_in_common_are_those_of_one_process(trained, name) -> None:
 
 @pytest.mark.operators("ref_by_trainer_id")
 @pytest.mark.parametrize("name", ASYNC)
-def test_free_trainers_converge(trained, name) -> None:
+def test_asynchronous_trainers_converge(trained, name) -> None:
     trainers, alone = trained
     mean = np.mean([t[name] for t in trainers], axis=0)
-    # Each update of two trainers counts whole, where steps in common average them.
+    # asynchronous updates are applied each, synchronous ones averaged
     assert np.isfinite(mean).all()
     assert mean[-5:].mean() < 1.1 * alone[name][-5:][0]
 
 
-def test_blocks_of_a_step_beside_each_other_give_the_same_bits(trained, job) -> None:
-    """Servers with two threads run what is small beside each other."""
+def test_concurrent_blocks_have_the_same_bits(trained, job) -> None:
+    """Servers with two threads run small blocks concurrently."""
     name = "adam+sparse+slice"
     places = endpoints(2)
     for i in range(2):

@@ -1,4 +1,5 @@
-"""The files by which servers say their ports go with them, also where they were killed."""
+"""Port files of servers are removed at their end, also of killed servers."""
+
 from __future__ import annotations
 
 import os
@@ -8,7 +9,7 @@ import sys
 from pathlib import Path
 
 from launching import clean_environment
-from paddle.distributed.port_files import remove_stale_port_files, port_file
+from paddle.distributed.port_files import port_file, remove_stale_port_files
 
 
 def test_the_next_start_removes_those_of_killed_servers():

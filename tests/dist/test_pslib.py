@@ -1,6 +1,7 @@
-"""fleet.parameter_server.pslib: what it describes, field by field as 2.0.2's messages print it; what it lacks says so.
+"""fleet.parameter_server.pslib: descriptions, field by field as 2.0.2's messages print them, and unsupported methods.
 
 The training itself: test_pslib_training.py."""
+
 from __future__ import annotations
 
 import inspect
@@ -77,7 +78,11 @@ def static(monkeypatch):
     fresh = {"enable": False, "emb_to_table": {}, "emb_to_accessor": {}, "emb_to_size": {}, "cur_sparse_id": 0}
     for name, value in fresh.items():
         monkeypatch.setitem(optimizer_factory.FLEET_GLOBAL_DICT, name, value)
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+        fluid.scope_guard(fluid.Scope()),
+    ):
         yield
     paddle.disable_static()
 
@@ -94,19 +99,32 @@ def tables(server):
 class TestTables:
     def test_sparse(self):
         server = DownpourServer()
-        settings = {"sparse_learning_rate": 0.1, "sparse_embedx_dim": 4, "sparse_weight_bounds": [-1, 1], "sparse_click_coeff": 2}
+        settings = {
+            "sparse_learning_rate": 0.1,
+            "sparse_embedx_dim": 4,
+            "sparse_weight_bounds": [-1, 1],
+            "sparse_click_coeff": 2,
+        }
         server.add_sparse_table(3, settings)
-        server.add_sparse_table(3, None)  # it is there
+        server.add_sparse_table(3, None)  # it exists
         assert str(tables(server)[0]) == SPARSE and len(tables(server)) == 1
         service = server.get_desc().downpour_server_param.service_param
         assert service.server_class == "DownpourBrpcPsServer" and service.server_thread_num == 12
 
     def test_rules(self):
         server = DownpourServer()
-        value = {"sparse_accessor_class": "DownpourSparseValueAccessor", "sparse_optimizer": "adagrad", "sparse_initial_g2sum": 5}
+        value = {
+            "sparse_accessor_class": "DownpourSparseValueAccessor",
+            "sparse_optimizer": "adagrad",
+            "sparse_initial_g2sum": 5,
+        }
         server.add_sparse_table(0, value)
-        unit = {"sparse_accessor_class": "DownpourUnitAccessor", "embed_sparse_optimizer": "adagrad",
-                "embed_sparse_initial_g2sum": 5, "embedx_sparse_optimizer": "naive"}
+        unit = {
+            "sparse_accessor_class": "DownpourUnitAccessor",
+            "embed_sparse_optimizer": "adagrad",
+            "embed_sparse_initial_g2sum": 5,
+            "embedx_sparse_optimizer": "naive",
+        }
         server.add_sparse_table(1, unit)
         first, second = (table.accessor for table in tables(server))
         assert str(first.sparse_commonsgd_param) == str(second.embed_sgd_param) == RULE
@@ -118,7 +136,11 @@ class TestTables:
         server.add_dense_table(1, params, [], {"dense_optimizer": "naive", "dense_naive_lr": 0.5}, ["table"])
         server.add_data_norm_table(2, 0.1, params[:1], [], None, [])
         dense, norm = (table.accessor for table in tables(server))
-        assert (dense.fea_dim, dense.dense_sgd_param.name, dense.dense_sgd_param.naive.learning_rate) == (28, "naive", 0.5)
+        assert (dense.fea_dim, dense.dense_sgd_param.name, dense.dense_sgd_param.naive.learning_rate) == (
+            28,
+            "naive",
+            0.5,
+        )
         assert (norm.fea_dim, norm.dense_sgd_param.name) == (26, "summary")
         server.add_dense_table(1, params[:1], [], None, [])
         assert dense.fea_dim == 26 and len(tables(server)) == 2
@@ -138,15 +160,21 @@ class TestTables:
         with pytest.raises(ValueError, match=r"lacks the slots \['c'\]"):
             worker.add_sparse_table(0, [Var("c")], [Var("ec")])
 
-    @pytest.mark.parametrize(("add", "match"), [
-        (lambda s: s.add_sparse_table(0, {"sparse_size": 1}), "no key 'sparse_size'"),
-        (lambda s: s.add_sparse_table(0, {"sparse_table_class": "Mine"}), "sparse_table_class is one of"),
-        (lambda s: s.add_sparse_table(0, {"sparse_accessor_class": "Mine"}), "sparse_accessor_class is one of"),
-        (lambda s: s.add_dense_table(0, [], [], {"sparse_shard_num": 1}, []), "no key 'sparse_shard_num'"),
-        (lambda s: [s.add_dense_table(0, [], [], None, []), s.add_sparse_table(0, {})], "is a PS_DENSE_TABLE"),
-        (lambda s: [s.add_sparse_table(0, {}), s.add_data_norm_table(0, 1, [], [], None, [])], "is a PS_SPARSE_TABLE"),
-        (lambda s: s.add_sparse_table(-1, {}), "table_id is 0 or more"),
-    ])
+    @pytest.mark.parametrize(
+        ("add", "match"),
+        [
+            (lambda s: s.add_sparse_table(0, {"sparse_size": 1}), "no key 'sparse_size'"),
+            (lambda s: s.add_sparse_table(0, {"sparse_table_class": "Mine"}), "sparse_table_class is one of"),
+            (lambda s: s.add_sparse_table(0, {"sparse_accessor_class": "Mine"}), "sparse_accessor_class is one of"),
+            (lambda s: s.add_dense_table(0, [], [], {"sparse_shard_num": 1}, []), "no key 'sparse_shard_num'"),
+            (lambda s: [s.add_dense_table(0, [], [], None, []), s.add_sparse_table(0, {})], "is a PS_DENSE_TABLE"),
+            (
+                lambda s: [s.add_sparse_table(0, {}), s.add_data_norm_table(0, 1, [], [], None, [])],
+                "is a PS_SPARSE_TABLE",
+            ),
+            (lambda s: s.add_sparse_table(-1, {}), "table_id is 0 or more"),
+        ],
+    )
     def test_refused(self, add, match):
         with pytest.raises(ValueError, match=match):
             add(DownpourServer())
@@ -155,7 +183,10 @@ class TestTables:
 def model(embedding, norm=False):
     """A loss of lookups in two tables."""
     ids, more = (fluid.data(name, [None, 1], "int64", lod_level=1) for name in ("ids", "more"))
-    found = [embedding(v, [10, 11], True, True, param_attr=fluid.ParamAttr(t)) for v, t in ((ids, "ta"), (more, "ta"), (more, "tb"))]
+    found = [
+        embedding(v, [10, 11], True, True, param_attr=fluid.ParamAttr(t))
+        for v, t in ((ids, "ta"), (more, "ta"), (more, "tb"))
+    ]
     x = fluid.layers.concat([fluid.layers.reshape(f, [-1, 11]) for f in found], axis=1)
     if norm:
         x = fluid.layers.data_norm(x, name="dn")
@@ -172,19 +203,30 @@ class TestFleet:
     def test_what_minimize_describes(self):
         with pslib.fleet_embedding("click"):
             loss = model(fluid.layers.embedding, norm=True)
-        assert fluid.layers.embedding is not optimizer_factory and fluid.layers.embedding.__module__ == "paddle.fluid.layers.nn"
-        strategy = {"tb": {"sparse_accessor_class": "DownpourSparseValueAccessor"}, "fs_user": "me", "scale_datanorm": 0.5}
+        assert fluid.layers.embedding is not optimizer_factory and fluid.layers.embedding.__module__.startswith(
+            "paddle.fluid.layers.nn"
+        )
+        strategy = {
+            "tb": {"sparse_accessor_class": "DownpourSparseValueAccessor"},
+            "fs_user": "me",
+            "scale_datanorm": 0.5,
+        }
         nothing, pairs = ours().distributed_optimizer(fluid.optimizer.Adam(0.1), strategy).minimize(loss)
         told = pslib.fleet._opt_info
         assert nothing is None and told is loss.block.program._fleet_opt
         assert [p.name for p, _ in pairs[0][0]] == ["b", "dn.batch_size", "dn.batch_square_sum", "dn.batch_sum", "w"]
         first, second, dense, norm = told["fleet_desc"].server_param.downpour_server_param.downpour_table_param
-        assert [t.accessor.accessor_class for t in (first, second)] == ["DownpourCtrAccessor", "DownpourSparseValueAccessor"]
+        assert [t.accessor.accessor_class for t in (first, second)] == [
+            "DownpourCtrAccessor",
+            "DownpourSparseValueAccessor",
+        ]
         assert (first.accessor.embedx_dim, second.accessor.embedx_dim) == (8, 11)
         assert (dense.accessor.fea_dim, norm.accessor.fea_dim) == (102, 99)
         (config,) = told["program_configs"].values()
         assert config == {"pull_sparse": [0, 1], "push_sparse": [0, 1], "pull_dense": [2, 3], "push_dense": [2, 3]}
-        assert told["device_worker"] == "Hogwild" and told["dump_slot"] and (told["mpi_rank"], told["mpi_size"]) == (0, 2)
+        assert (
+            told["device_worker"] == "Hogwild" and told["dump_slot"] and (told["mpi_rank"], told["mpi_size"]) == (0, 2)
+        )
         trainer = told["fleet_desc"].trainer_param[0]
         assert [list(t.slot_key) for t in trainer.sparse_table] == [["ids", "more"], ["more"]]
         assert told["fleet_desc"].fs_client_param.user == "me" and told["fleet_desc"].fs_client_param.fs_type == "HDFS"
@@ -192,13 +234,17 @@ class TestFleet:
         pushed = [op for op in ops if op.type == "push_dense"]
         assert [op.attr("TableId") for op in pushed] == [2, 3] and pushed[0].attr("ScaleDataNorm") == 0.5
         looked = [op for op in ops if op.type == "pull_sparse"]
-        assert [op.attr("AccessorClass") for op in looked] == ["DownpourCtrAccessor"] * 2 + ["DownpourSparseValueAccessor"]
+        assert [op.attr("AccessorClass") for op in looked] == ["DownpourCtrAccessor"] * 2 + [
+            "DownpourSparseValueAccessor"
+        ]
         assert all(op.attr("CtrLabelName") == "click" for op in looked)
 
     def test_a_description_from_a_file(self, tmp_path):
         with pslib.fleet_embedding(None):
             loss = model(fluid.embedding)
-        ours().distributed_optimizer(fluid.optimizer.Adam(0.1), {"dense_table": {"dense_learning_rate": 0.5}}).minimize(loss)
+        ours().distributed_optimizer(fluid.optimizer.Adam(0.1), {"dense_table": {"dense_learning_rate": 0.5}}).minimize(
+            loss
+        )
         path = tmp_path / "fleet_desc.prototxt"
         path.write_text(str(pslib.fleet._opt_info["fleet_desc"]))
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -221,7 +267,7 @@ class TestFleet:
         with pytest.raises(ValueError, match="1 losses need a scope each, got 2"):
             made.minimize(loss, scopes=[fluid.Scope(), fluid.Scope()])
         made.minimize(loss)
-        # What only their servers do says so.
+        # methods of PSLib's servers raise
         for name, method in inspect.getmembers(pslib.fleet, inspect.ismethod):
             if ": raises NotImplementedError" not in (method.__doc__ or ""):
                 continue
@@ -231,36 +277,52 @@ class TestFleet:
         with pytest.raises(NotImplementedError, match="use_ps_gpu"):
             ours().distributed_optimizer(fluid.optimizer.Adam(0.1), {"use_ps_gpu": True}).minimize(loss)
 
-    @pytest.mark.parametrize(("arguments", "match"), [
-        ({"param_attr": None}, "needs param_attr with a name"),
-        ({"size": 11}, "is a list or tuple"),
-        ({"is_sparse": False}, "is_sparse must be True"),
-        ({"is_distributed": False}, "is_distributed must be True"),
-        ({"dtype": "float64"}, "dtype must be float32"),
-    ])
+    @pytest.mark.parametrize(
+        ("arguments", "match"),
+        [
+            ({"param_attr": None}, "needs param_attr with a name"),
+            ({"size": 11}, "is a list or tuple"),
+            ({"is_sparse": False}, "is_sparse must be True"),
+            ({"is_distributed": False}, "is_distributed must be True"),
+            ({"dtype": "float64"}, "dtype must be float32"),
+        ],
+    )
     def test_embeddings_refused(self, arguments, match):
-        given = {"size": [10, 11], "is_sparse": True, "is_distributed": True, "param_attr": fluid.ParamAttr("t"), **arguments}
+        given = {
+            "size": [10, 11],
+            "is_sparse": True,
+            "is_distributed": True,
+            "param_attr": fluid.ParamAttr("t"),
+            **arguments,
+        }
         with pslib.fleet_embedding(None), pytest.raises(ValueError, match=match):
             fluid.layers.embedding(fluid.data("ids", [None, 1], "int64"), **given)
 
-    def test_where_this_trainer_stands(self, monkeypatch):
+    def test_the_trainers_environment(self, monkeypatch):
         made = pslib.DownpourOptimizer(fluid.optimizer.Adam(0.1))
         assert made.get_dist_env()["num_trainers"] == 0
         monkeypatch.setenv("PADDLE_TRAINER_ENDPOINTS", "h:1,h:2")
         monkeypatch.setenv("PADDLE_CURRENT_ENDPOINT", "h:2")
         monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
-        assert made.get_dist_env() == {"trainer_id": 1, "num_trainers": 2, "current_endpoint": "h:2", "trainer_endpoints": "h:1,h:2"}
+        assert made.get_dist_env() == {
+            "trainer_id": 1,
+            "num_trainers": 2,
+            "current_endpoint": "h:2",
+            "trainer_endpoints": "h:1,h:2",
+        }
 
 
 class TestFluidDistributed:
-    """Downpour's first faces, of which 2.0.2's own files are Python 2's."""
+    """The first version of Downpour; its files in 2.0.2 are Python 2."""
 
     def test_what_minimize_describes(self):
         ids, y = fluid.data("ids", [None, 1], "int64"), fluid.data("y", [None, 1])
         found = fluid.layers.embedding(ids, [10, 11], is_sparse=True, param_attr="embedding")
         found.block.ops[-1]._set_attr("is_distributed", True)
         x = fluid.layers.data_norm(fluid.layers.reshape(found, [-1, 11]), name="dn")
-        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1, param_attr="w", bias_attr="b"), y))
+        loss = fluid.layers.mean(
+            fluid.layers.square_error_cost(fluid.layers.fc(x, 1, param_attr="w", bias_attr="b"), y)
+        )
         with pytest.raises(ValueError, match="takes a list of losses"):
             downpour.DownpourSGD().minimize(loss)
         nothing, pairs = downpour.DownpourSGD(0.2).minimize([loss])
@@ -271,7 +333,10 @@ class TestFluidDistributed:
         assert (dense.accessor.fea_dim, dense.accessor.dense_sgd_param.adam.learning_rate) == (12, 0.2)
         assert (norm.accessor.fea_dim, norm.accessor.dense_sgd_param.name) == (33, "summary")
         trainer = told["fleet_desc"].trainer_param  # one, not many
-        assert list(trainer.dense_table[0].dense_variable_name) == ["b", "w"] and list(trainer.skip_op)[0] == "lookup_table"
+        assert (
+            list(trainer.dense_table[0].dense_variable_name) == ["b", "w"]
+            and list(trainer.skip_op)[0] == "lookup_table"
+        )
         assert str(trainer.sparse_table[0]) == (
             f'table_id: 0\nslot_key: "ids"\nslot_value: "{found.name}"\nslot_gradient: "{found.name}@GRAD"\n'
         )

@@ -1,4 +1,5 @@
-"""Downpour's tables between trainings: fleet saves, loads, shrinks and clears them on the servers that are here."""
+"""Commands on Downpour's tables: save, load, shrink and clear."""
+
 from __future__ import annotations
 
 import json
@@ -52,8 +53,10 @@ def static():
 
 def test_a_job_keeps_its_tables(tmp_path, static):
     found, said = job(tmp_path, 2, "first")
-    table = {name: tmp_path / name / "000" for name in (
-        "saved", "worth", "changed", "unchanged", "day", "one", "listed", "shrunk", "cleared")}
+    table = {
+        name: tmp_path / name / "000"
+        for name in ("saved", "worth", "changed", "unchanged", "day", "one", "listed", "shrunk", "cleared")
+    }
     assert [p.name for p in sorted(table["saved"].iterdir())] == ["part-000-00000", "part-001-00000"]
     assert sorted(p.name for p in table["one"].iterdir()) == ["part-mine-000-00000", "part-mine-001-00000"]
     show, click, delta = (rows(table["saved"], name) for name in ("Show", "Click", "Delta"))
@@ -68,19 +71,21 @@ def test_a_job_keeps_its_tables(tmp_path, static):
     assert {v[0] for v in rows(table["day"], "Unseen").values()} == {0}
     assert {v[0] for v in rows(table["one"], "Unseen").values()} == {1}
     assert set(rows(table["listed"], "Show")) == {3, 5} & set(show)
-    # Rows that are shown as often as the last one of a fifth come with it.
+    # includes rows with as many shows as the last one of the fraction
     often = sorted((v[0] for v in show.values()), reverse=True)[math.ceil(len(show) * 0.2) - 1]
     cached = rows(tmp_path / "cache" / "000_cache", "Show")
     assert found["cached"] == len(cached) and set(cached) == {row for row in show if show[row][0] >= often}
     whole = sum(s >= 2 for s in score.values())
     assert f"tableid: 0, feasign size: {len(show)}, mf size: {whole}\n" in said
-    # What follows is of the same rows and parameters each time, those that were saved.
+    # the following results are of the saved rows and parameters
     assert found["loss"] == found["reverted"] == found["loaded"] == found["tables"]
     now = rows(table["shrunk"], "Show")
     after = {row: 0.5 * ((n - c) * 0.1 + c)[0] for row, n, c in _more(show, click)}
     assert set(now) == {row for row, s in after.items() if s >= 1.2} != set(after)
     assert not rows(table["cleared"], "Show")
-    given = {name: np.frombuffer((tmp_path / "given" / "001" / name).read_bytes()[-4:], "float32")[0] for name in ("w", "b")}
+    given = {
+        name: np.frombuffer((tmp_path / "given" / "001" / name).read_bytes()[-4:], "float32")[0] for name in ("w", "b")
+    }
     assert given == {"w": 0.25, "b": 0.5}
     missing, dense, mode, number = found["errors"]
     assert "could not load: FileNotFoundError" in missing and "nothing/000 has no part-* of sparse table 0" in missing
@@ -93,7 +98,7 @@ def test_a_job_keeps_its_tables(tmp_path, static):
 
 
 def _more(show, click):
-    """Shows and clicks after the step that came between saving and shrinking."""
+    """Shows and clicks after the step between save and shrink."""
     import pslib_training as model
 
     show, click = dict(show), dict(click)
@@ -105,8 +110,11 @@ def _more(show, click):
 
 
 def test_shrinking_sums():
-    sums = {"a.batch_size": np.full(4, 10, "float32"), "a.batch_sum": np.arange(4, dtype="float32"),
-            "a.batch_square_sum": np.ones(4, "float32")}
+    sums = {
+        "a.batch_size": np.full(4, 10, "float32"),
+        "a.batch_sum": np.arange(4, dtype="float32"),
+        "a.batch_square_sum": np.ones(4, "float32"),
+    }
     after = table_commands.decayed(sums, 0.5, 2)
     np.testing.assert_allclose(after["a.batch_sum"], [10 * math.log(0.5), 1, 2 + 10 * math.log(0.5), 3], rtol=1e-6)
     assert after["a.batch_size"] is sums["a.batch_size"] and sums["a.batch_sum"][0] == 0

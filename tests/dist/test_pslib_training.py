@@ -1,4 +1,5 @@
-"""Downpour's tables on the servers that are here: jobs of processes under the launcher, and each rule by hand."""
+"""Training with Downpour's tables: jobs under the launcher, and each rule against numpy."""
+
 from __future__ import annotations
 
 import json
@@ -12,10 +13,10 @@ import paddle.fluid as fluid
 import pslib_training as model
 import pytest
 from launching import clean_environment
+from paddle.distributed.ps.pslib import server_programs, trainer_programs
 from paddle.fluid.distributed import fleet as downpour
 from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker
 from paddle.fluid.incubate.fleet.parameter_server import pslib
-from paddle.distributed.ps.pslib import server_programs, trainer_programs
 from paddle.fluid.incubate.fleet.parameter_server.pslib.node import DownpourServer
 from paddle.fluid.transpiler.details import delete_ops
 
@@ -25,7 +26,11 @@ SCRIPT = str(Path(__file__).with_name("pslib_training.py"))
 @pytest.fixture
 def static():
     paddle.enable_static()
-    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    with (
+        fluid.scope_guard(fluid.Scope()),
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+    ):
         yield
     paddle.disable_static()
 
@@ -63,7 +68,7 @@ def test_two_workers_and_two_servers(tmp_path, kind):
 
 
 def test_downpour_of_fluid_distributed(tmp_path):
-    """Its tables count clicks, and its lookups do not show them."""
+    """Its tables count clicks; its lookups return rows without counts."""
     script = str(Path(__file__).with_name("downpour_training.py"))
     for losses in job(tmp_path, 2, "24", script=script):
         assert np.isfinite(losses).all()
@@ -87,7 +92,7 @@ def described(**settings):
 
 
 def pushed(table, numbers, *values):
-    """What is found after these pushes."""
+    """The lookup after these pushes."""
     main, begin, exe = fluid.default_main_program(), fluid.Program(), fluid.Executor(fluid.CPUPlace())
     begin.global_block().append_op(
         type="lookup_sparse_table_init", inputs={}, outputs={}, attrs={"large_scale_metas": [table.meta()]}
@@ -96,7 +101,9 @@ def pushed(table, numbers, *values):
     row = fluid.layers.fill_constant([1, table.width], "float32", 0.0)
     grad = main.global_block().create_var(name="grad", type=fluid.core.VarDesc.VarType.SELECTED_ROWS, dtype="float32")
     main.global_block().append_op(
-        type="lookup_table_grad", inputs={"W": row, "Ids": ids, "Out@GRAD": value}, outputs={"W@GRAD": grad},
+        type="lookup_table_grad",
+        inputs={"W": row, "Ids": ids, "Out@GRAD": value},
+        outputs={"W@GRAD": grad},
         attrs={"is_sparse": True},
     )
     table.push(grad)
@@ -113,7 +120,12 @@ SUMS = [np.stack([g[0] + g[2], g[1]]) for g in GRADS]
 
 class TestRules:
     def check(self, want, **settings):
-        kind = {"accessor_class": "DownpourSparseValueAccessor", "embedx_dim": 4, "initial_range": 0, "learning_rate": 0.1}
+        kind = {
+            "accessor_class": "DownpourSparseValueAccessor",
+            "embedx_dim": 4,
+            "initial_range": 0,
+            "learning_rate": 0.1,
+        }
         rounds = settings.pop("rounds", 3)
         found = pushed(described(**{**kind, **settings}), IDS, *GRADS[:rounds])
         np.testing.assert_allclose(found, want[[0, 1, 0]], rtol=1e-5, atol=1e-6)
@@ -139,9 +151,10 @@ class TestRules:
         self.check(w, optimizer="adam", beta2_decay_rate=0.99)
 
     def test_clicks(self, static):
-        """The gradient is the mean over shows; what lies behind the first column comes with clicks."""
-        table = described(embedx_dim=2, embedx_threshold=2, learning_rate=0.1, initial_range=0, nonclk_coeff=0.5,
-                          click_coeff=1.5)
+        """The gradient is the mean over shows; columns after the first need enough clicks."""
+        table = described(
+            embedx_dim=2, embedx_threshold=2, learning_rate=0.1, initial_range=0, nonclk_coeff=0.5, click_coeff=1.5
+        )
         assert table.width == 5
         push = np.array([[1, 1, 0.5, 1, 2], [1, 0, 0.3, 1, 2], [1, 0, 0.7, 1, 4]], "float32")
         found = pushed(table, IDS, push, push)
@@ -154,7 +167,9 @@ class TestRules:
     @pytest.mark.parametrize("name", ["naive", "adam", "summary"])
     def test_dense(self, static, name):
         server = DownpourServer()
-        server.add_dense_table(0, [], [], {"dense_optimizer": name, "dense_naive_lr": 0.5, "dense_learning_rate": 0.5}, [])
+        server.add_dense_table(
+            0, [], [], {"dense_optimizer": name, "dense_naive_lr": 0.5, "dense_learning_rate": 0.5}, []
+        )
         rule = server.get_desc().downpour_server_param.downpour_table_param[0].accessor.dense_sgd_param
         rule.summary.summary_decay_rate = 0.9
         param = fluid.layers.create_parameter([4], "float32", "p", default_initializer=fluid.initializer.Constant(1.0))
@@ -201,7 +216,9 @@ class TestRefused:
 
     def test_a_folder(self):
         for path in ("hdfs:/x", "afs:/x"):
-            with pytest.raises(ValueError, match=f"fleet.init_server: {path}: the servers write and read folders of their"):
+            with pytest.raises(
+                ValueError, match=f"fleet.init_server: {path}: the servers write and read folders of their"
+            ):
                 self.job().init_server(path)
 
     def test_a_parameter_without_a_value(self, monkeypatch):
@@ -212,7 +229,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("epsilon", [-1, 0.5])
     def test_scaled_sums(self, epsilon):
-        """What data_norm adds is over the batch, of squares but for epsilon."""
+        """The increments of data_norm are divided by the batch size, squares except epsilon."""
         pslib.fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ["127.0.0.1:6174"]))
         with pslib.fleet_embedding("click"):
             loss = model.network(lambda *a, **k: fluid.layers.data_norm(fluid.layers.embedding(*a, **k), name="norm"))
@@ -220,14 +237,16 @@ class TestRefused:
         pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), told).minimize(loss)
         program = pslib.fleet._main_programs[0]
         trainer_programs.Trainer(program, pslib.fleet._opt_info, ["127.0.0.1:6174"], 0).change()
-        (send,) = [op for op in program.global_block().ops if op.type == "send" and "b@GRAD" in op.attr("send_varnames")]
+        (send,) = [
+            op for op in program.global_block().ops if op.type == "send" and "b@GRAD" in op.attr("send_varnames")
+        ]
         sent = dict(zip(send.attr("send_varnames"), send.input("X"), strict=True))
         sums = {n: v for n, v in sent.items() if ".batch_" in n}
         assert sent["b@GRAD"] == "b@GRAD" and len(sums) == 3
         if epsilon < 0:
             assert all(n == v for n, v in sums.items())
             return
-        # The operators behind the gradients, with gradients that are fed.
+        # the operators after the gradients, with fed gradients
         block, start = program.global_block(), {n: np.full(model.WIDTH, 12, "float32") for n in sums}
         feed = model.feed(model.samples(0, 0)) | start
         needed, asked = [], set(sums.values()) - set(start)

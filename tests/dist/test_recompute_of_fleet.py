@@ -1,4 +1,5 @@
-"""fleet.utils.recompute in dygraph mode: gradients are a plain call's, and less is kept."""
+"""fleet.utils.recompute in dygraph mode: gradients equal those of a plain call, with less memory."""
+
 from __future__ import annotations
 
 import gc
@@ -31,8 +32,12 @@ class Network(nn.Layer):
     def __init__(self, blocks=3, width=WIDTH):
         super().__init__()
         self.blocks = nn.LayerList(
-            [nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.3), nn.Linear(2 * width, width), nn.Tanh())
-             for _ in range(blocks)]
+            [
+                nn.Sequential(
+                    nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.3), nn.Linear(2 * width, width), nn.Tanh()
+                )
+                for _ in range(blocks)
+            ]
         )
 
     def forward(self, x, call=plain):
@@ -42,7 +47,7 @@ class Network(nn.Layer):
 
 
 def results(work, seed=5):
-    """What a loss and its gradients are, with random numbers behind them."""
+    """A loss, its gradients, and the random numbers after them."""
     paddle.seed(seed)
     return [np.asarray(v) for v in work()]
 
@@ -66,7 +71,7 @@ def test_a_network_with_dropout():
 
 
 def test_inputs_that_need_no_gradient():
-    """2.1 gives parameters none then; here they have theirs."""
+    """In 2.1 parameters get no gradients then; here they do."""
     layer = nn.Linear(3, 2)
 
     def work(call):
@@ -126,6 +131,7 @@ def test_nested():
                 for block in blocks:
                     x = call(block, x)
                 return x
+
             return run_half
 
         call(half(b), call(half(a), x)).sum().backward()
@@ -160,7 +166,7 @@ def test_no_grad_and_evaluation():
     layer = nn.Linear(3, 2)
     with paddle.no_grad():
         assert recompute(layer, paddle.ones([1, 3])).stop_gradient
-    # A backward within no_grad records what it runs again.
+    # a backward within no_grad records the recomputation
     out = recompute(layer, paddle.ones([1, 3])).sum()
     with paddle.no_grad():
         out.backward()
@@ -219,7 +225,9 @@ class TestWrong:
         out = recompute(lambda v: v * v, y)
         with paddle.no_grad():
             y[0] = 5.0
-        with pytest.raises(RuntimeError, match="argument 0, a Tensor of shape .2.*has been modified by an inplace operation"):
+        with pytest.raises(
+            RuntimeError, match="argument 0, a Tensor of shape .2.*has been modified by an inplace operation"
+        ):
             out.sum().backward()
 
     def test_a_function_that_changes_its_argument(self):
@@ -227,10 +235,12 @@ class TestWrong:
             v[0] = 0.0
             return v * 2
 
-        with pytest.raises(RuntimeError, match="argument 0, a Tensor of shape .2.*has been modified by the function itself"):
+        with pytest.raises(
+            RuntimeError, match="argument 0, a Tensor of shape .2.*has been modified by the function itself"
+        ):
             recompute(function, paddle.to_tensor([1.0, 2.0]))
 
-    def test_a_function_that_changes_its_mind(self):
+    def test_a_function_with_another_number_of_outputs(self):
         x, calls = paddle.to_tensor([1.0, 2.0], stop_gradient=False), []
 
         def function(v):
@@ -238,7 +248,9 @@ class TestWrong:
             return [v * 2] * len(calls)
 
         (out,) = recompute(function, x)
-        with pytest.raises((ValueError, RuntimeError), match="the function gave 1 tensors first, and 2 when it ran again"):
+        with pytest.raises(
+            (ValueError, RuntimeError), match="the function gave 1 tensors first, and 2 when it ran again"
+        ):
             out.sum().backward()
 
     def test_an_error_of_the_function(self):
@@ -275,7 +287,7 @@ def test_no_warnings():
 
 
 def test_two_ranks(tmp_path, monkeypatch):
-    """Under DataParallel gradients are the mean over ranks, to the bit those of plain calls."""
+    """Under DataParallel gradients are the mean over ranks, bitwise equal to plain calls."""
     monkeypatch.setattr(launching, "SCRIPT", __file__)
     done = launch(["--nproc_per_node=2"], str(tmp_path), cwd=tmp_path)
     assert done.returncode == 0, done.stderr

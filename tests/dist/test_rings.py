@@ -1,4 +1,5 @@
-"""Rings that a Program makes itself: c_gen_nccl_id, c_comm_init, and collectives in them."""
+"""Rings created by a Program: c_gen_nccl_id, c_comm_init, and collectives in them."""
+
 from __future__ import annotations
 
 import gc
@@ -18,15 +19,19 @@ from paddle.distributed.launch.ports import free
 
 
 def make(ring: int, rank: int, endpoints: list[str]) -> None:
-    """Join the ring by a Program of its own, as a startup program does."""
+    """Joins the ring by a Program, as a startup program does."""
     program = static.Program()
     block = program.global_block()
     id = block.create_var(name="id", persistable=True, type=paddle.fluid.core.VarDesc.VarType.RAW)
-    others = endpoints[:rank] + endpoints[rank + 1:]
-    block.append_op(type="c_gen_nccl_id", outputs={"Out": id},
-                    attrs={"rank": rank, "endpoint": endpoints[rank], "other_endpoints": others})
-    block.append_op(type="c_comm_init", inputs={"X": id},
-                    attrs={"nranks": len(endpoints), "rank": rank, "ring_id": ring})
+    others = endpoints[:rank] + endpoints[rank + 1 :]
+    block.append_op(
+        type="c_gen_nccl_id",
+        outputs={"Out": id},
+        attrs={"rank": rank, "endpoint": endpoints[rank], "other_endpoints": others},
+    )
+    block.append_op(
+        type="c_comm_init", inputs={"X": id}, attrs={"nranks": len(endpoints), "rank": rank, "ring_id": ring}
+    )
     static.Executor(paddle.CPUPlace()).run(program)
 
 
@@ -34,8 +39,12 @@ def total(ring: int, value: float) -> float:
     program = static.Program()
     with static.program_guard(program):
         x = static.data("x", [1], "float32")
-        program.global_block().append_op(type="c_allreduce_sum", inputs={"X": x}, outputs={"Out": x},
-                                         attrs={"ring_id": ring, "use_calc_stream": True})
+        program.global_block().append_op(
+            type="c_allreduce_sum",
+            inputs={"X": x},
+            outputs={"Out": x},
+            attrs={"ring_id": ring, "use_calc_stream": True},
+        )
     feed = {"x": np.full([1], value, "float32")}
     return static.Executor(paddle.CPUPlace()).run(program, feed=feed, fetch_list=["x"])[0].item()
 
@@ -76,8 +85,14 @@ def test_rings(three):
 def test_rings_that_cannot_be_made(body, env, said):
     text = "import os, threading, paddle; from test_rings import make; paddle.enable_static(); "
     text += f"E = '127.0.0.1:{free(1)[0]}'; {body}"
-    done = subprocess.run([sys.executable, "-c", text], env=clean_environment(**env), cwd=os.path.dirname(__file__),
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env=clean_environment(**env),
+        cwd=os.path.dirname(__file__),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode != 0
     assert re.search(said, done.stderr), done.stderr
 
@@ -87,7 +102,8 @@ def open_files() -> int:
 
 
 def made_and_dropped() -> tuple[int, int]:
-    """Open files before and after many groups, each of which has been used."""
+    """The numbers of open files before and after many used groups."""
+
     def use():
         group = dist.new_group([0, 1, 2])
         x = paddle.ones([4])
@@ -120,7 +136,7 @@ def test_groups_end_with_their_last_user(three):
     assert three.run(numbers_keep_groups) == [3.0, 3.0, 3.0]
 
 
-def test_both_sides_are_told_of_another_token(capfd):
+def test_another_token_is_reported_on_both_sides(capfd):
     d = paddle._core.dist
     store = d.Store.host("127.0.0.1:0", "job", d.fresh_token())
     with pytest.raises(RuntimeError, match="the token or the job differs"):

@@ -1,4 +1,5 @@
 """Role makers of 1.x (fluid.incubate.fleet.base.role_maker)."""
+
 from __future__ import annotations
 
 import sys
@@ -9,7 +10,11 @@ import numpy as np
 import pytest
 from paddle.fluid.incubate.fleet.base import role_maker as rm
 
-ENDPOINTS = {"PADDLE_PSERVERS_IP_PORT_LIST": "h:1,h:2", "PADDLE_TRAINERS_NUM": "2", "PADDLE_TRAINER_ENDPOINTS": "h:3,h:4"}
+ENDPOINTS = {
+    "PADDLE_PSERVERS_IP_PORT_LIST": "h:1,h:2",
+    "PADDLE_TRAINERS_NUM": "2",
+    "PADDLE_TRAINER_ENDPOINTS": "h:3,h:4",
+}
 NAMES = [*ENDPOINTS, "TRAINING_ROLE", "PADDLE_TRAINER_ID", "POD_IP", "PADDLE_PORT", "PADDLE_PSERVER_ID", "SYS_JOB_ID"]
 
 
@@ -33,7 +38,12 @@ def test_the_base_knows_nothing():
 def test_paddlecloud(environment):
     environment(**ENDPOINTS, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="1")
     worker = rm.PaddleCloudRoleMaker()
-    assert (worker.is_worker(), worker.is_first_worker(), worker.worker_index(), worker.worker_num()) == (True, False, 1, 2)
+    assert (worker.is_worker(), worker.is_first_worker(), worker.worker_index(), worker.worker_num()) == (
+        True,
+        False,
+        1,
+        2,
+    )
     assert (worker.role_id(), worker.get_pserver_endpoints()) == (1, ["h:1", "h:2"])
     environment(TRAINING_ROLE="PSERVER", POD_IP="h", PADDLE_PORT="2")
     server = rm.PaddleCloudRoleMaker()
@@ -72,12 +82,12 @@ def test_defined_by_the_user():
         rm.UserDefinedCollectiveRoleMaker(2, ["a:1", "b:1"])
 
 
-def test_a_general_job_meets_in_a_folder(environment, tmp_path):
+def test_a_general_job_with_a_folder(environment, tmp_path):
     makers = []
     for role, number in (("TRAINER", "0"), ("TRAINER", "1"), ("PSERVER", "0"), ("PSERVER", "1")):
         environment(**ENDPOINTS, TRAINING_ROLE=role, PADDLE_TRAINER_ID=number, PADDLE_PSERVER_ID=number, SYS_JOB_ID="j")
         makers.append(rm.GeneralRoleMaker(path=str(tmp_path)))
-        # The environment is each process's own: threads stand for them, one at a time until all but meet.
+        # processes are threads with one environment: they start in sequence
         read, met = threading.Event(), makers[-1]._gloo.init
         makers[-1]._gloo.init = lambda *a, read=read, met=met: (read.set(), met(*a))
         thread = threading.Thread(target=makers[-1].generate_role)
@@ -101,15 +111,21 @@ def test_a_general_job_meets_in_a_folder(environment, tmp_path):
     assert found == {i: ([0, 1, 2, 3], sums[i], ["h:3", "h:4", "h:1", "h:2"][i], 2) for i in range(4)}
 
 
-def test_workers_on_xpus_beside_others(environment, tmp_path):
+def test_workers_on_xpus(environment, tmp_path):
     makers = []
     for role in ("TRAINER", "XPU", "PSERVER"):
         environment(
-            PADDLE_PSERVERS_IP_PORT_LIST="h:1", PADDLE_TRAINER_ENDPOINTS="h:2", PADDLE_XPU_ENDPOINTS="h:3",
-            TRAINING_ROLE=role, PADDLE_TRAINER_ID="0", PADDLE_XPU_ID="0", PADDLE_PSERVER_ID="0", SYS_JOB_ID="x",
+            PADDLE_PSERVERS_IP_PORT_LIST="h:1",
+            PADDLE_TRAINER_ENDPOINTS="h:2",
+            PADDLE_XPU_ENDPOINTS="h:3",
+            TRAINING_ROLE=role,
+            PADDLE_TRAINER_ID="0",
+            PADDLE_XPU_ID="0",
+            PADDLE_PSERVER_ID="0",
+            SYS_JOB_ID="x",
         )
         maker = rm.HeterRoleMaker(path=str(tmp_path))
-        # as above: the environment is read before the first meeting
+        # as above: the environment is read before the rendezvous
         read, meet = threading.Event(), maker._meet
         maker._meet = lambda *a, read=read, meet=meet: (read.set(), meet(*a))[1]
         maker.thread = threading.Thread(target=maker.generate_role)
@@ -127,7 +143,7 @@ def test_workers_on_xpus_beside_others(environment, tmp_path):
     threads = [threading.Thread(target=work, args=job) for job in enumerate(makers)]
     [t.start() for t in threads]
     [t.join(60) for t in threads]
-    # workers come first, then servers, then those on XPUs
+    # workers, then servers, then XPU workers
     assert found == {i: ([0, 2, 1], i == 0, i == 1, i == 2, 1) for i in range(3)}
     environment(TRAINING_ROLE="XPU", PADDLE_XPU_ID="5")
     with pytest.raises(ValueError, match="no number 5"):
@@ -135,7 +151,7 @@ def test_workers_on_xpus_beside_others(environment, tmp_path):
 
 
 class Comm:
-    """A communicator of one rank among `size` that all give what it gives."""
+    """A communicator of one rank among `size` with equal values."""
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
@@ -167,7 +183,12 @@ def test_mpi(monkeypatch):
     with pytest.raises(NameError, match="generate_role"):
         role.is_worker()
     role.generate_role()
-    assert (role.is_worker(), role.worker_index(), role.worker_num(), len(role.get_pserver_endpoints())) == (True, 1, 2, 2)
+    assert (role.is_worker(), role.worker_index(), role.worker_num(), len(role.get_pserver_endpoints())) == (
+        True,
+        1,
+        2,
+        2,
+    )
     out = np.zeros(2)
     role.all_reduce_worker(np.array([1.0, 2.0]), out)
     assert out.tolist() == [2.0, 4.0] and role.all_gather(7) == [7] * 4

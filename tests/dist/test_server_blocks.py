@@ -1,4 +1,5 @@
-"""Servers and trainers as threads of one process, for Programs that are put together by hand."""
+"""Servers and trainers as threads of one process, for Programs built by hand."""
+
 from __future__ import annotations
 
 import socket
@@ -6,9 +7,8 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
-import pytest
-
 import paddle
+import pytest
 from paddle import _core
 
 ROWS = _core.VarDesc.VarType.SELECTED_ROWS
@@ -29,7 +29,7 @@ def static():
 
 
 class Server:
-    """A server in a thread; `make` appends its blocks and gives the attributes of listen_and_serv."""
+    """A server in a thread; `make` appends its blocks and returns the attributes of listen_and_serv."""
 
     def __init__(self, make: Callable, **values: np.ndarray) -> None:
         self.endpoint, self.error = free_endpoint(), None
@@ -48,7 +48,7 @@ class Server:
     def serve(self) -> None:
         try:
             paddle.static.Executor(paddle.CPUPlace()).run(self.program, scope=self.scope)
-        except Exception as e:  # told by `end`
+        except Exception as e:  # set by `end`
             self.error = e
 
     def value(self, name: str) -> np.ndarray:
@@ -62,7 +62,7 @@ class Server:
 
 
 def run(fill: Callable, fetch: list[str], feed: dict | None = None) -> list[np.ndarray]:
-    """A trainer's Program of one run."""
+    """Runs a trainer's Program once."""
     program = paddle.static.Program()
     block = program.global_block()
     for name, value in (feed or {}).items():
@@ -89,10 +89,12 @@ def test_prefetch_runs_the_block_of_its_ids(static) -> None:
 
     def fill(block):
         block.create_var(name="out", dtype="float32")
-        block.append_op(type="prefetch", inputs={"X": "ids"}, outputs={"Out": "out"}, attrs={"epmap": [server.endpoint]})
+        block.append_op(
+            type="prefetch", inputs={"X": "ids"}, outputs={"Out": "out"}, attrs={"epmap": [server.endpoint]}
+        )
 
     ids = np.array([[4], [0], [9]])
-    found, = run(fill, ["out"], {"ids": ids})
+    (found,) = run(fill, ["out"], {"ids": ids})
     np.testing.assert_array_equal(found, TABLE[ids.ravel()])
     _core.dist.complete_servers()
     server.end()
@@ -104,9 +106,9 @@ def nothing(program) -> dict:
 
 @pytest.mark.operators("distributed_lookup_table")
 @pytest.mark.parametrize("turns", [False, True])
-def test_lookups_deal_ids_to_servers(static, turns) -> None:
-    """Repeated ids, two lists of them, and a padding that nobody is asked for; by blocks of rows or by remainders."""
-    # By remainders a server has rows under their whole numbers.
+def test_lookups_split_ids_over_servers(static, turns) -> None:
+    """Repeated ids, two lists of them, and a padding id that is not looked up; by blocks of rows or by modulo."""
+    # by modulo a server keeps global ids
     tables = [TABLE, TABLE] if turns else [TABLE[:5], TABLE[5:]]
     servers = [Server(nothing, table=table) for table in tables]
     attrs = {"endpoints": [s.endpoint for s in servers], "table_names": ["table"] * 2, "padding_idx": 3}
@@ -117,8 +119,10 @@ def test_lookups_deal_ids_to_servers(static, turns) -> None:
         for out in ("x", "y"):
             block.create_var(name=out, dtype="float32")
         block.append_op(
-            type="distributed_lookup_table", inputs={"Ids": ["a", "b"], "W": "table"},
-            outputs={"Outputs": ["x", "y"]}, attrs={**attrs, "is_distributed": turns},
+            type="distributed_lookup_table",
+            inputs={"Ids": ["a", "b"], "W": "table"},
+            outputs={"Outputs": ["x", "y"]},
+            attrs={**attrs, "is_distributed": turns},
         )
 
     a, b = np.array([[9], [3], [0], [9], [4]]), np.array([[5], [0], [3], [8]])
@@ -145,7 +149,7 @@ def test_what_a_server_does_not_know_is_refused_by_name(static) -> None:
 
     with pytest.raises(RuntimeError, match="no variable 'other'"):
         fetch("other")
-    np.testing.assert_array_equal(fetch("table"), TABLE)  # and goes on
+    np.testing.assert_array_equal(fetch("table"), TABLE)  # and continues
 
     def send(name, value):
         def fill(block):
@@ -155,8 +159,8 @@ def test_what_a_server_does_not_know_is_refused_by_name(static) -> None:
 
         run(fill, [], {name: value})
 
-    with pytest.raises(RuntimeError, match="does not know the variable stranger"):
-        send("stranger", np.zeros(4, "float32"))
+    with pytest.raises(RuntimeError, match="does not know the variable unknown"):
+        send("unknown", np.zeros(4, "float32"))
     _core.dist.complete_servers()
     server.end()
 

@@ -1,4 +1,5 @@
-"""Waits of a trainer for its servers end by FLAGS_rpc_deadline, with an error that says who waited for whom and for what."""
+"""A trainer's waits for servers end by FLAGS_rpc_deadline, with an error that names both and the operation."""
+
 from __future__ import annotations
 
 import re
@@ -7,11 +8,10 @@ import threading
 import time
 
 import numpy as np
-import pytest
-from test_server_blocks import Server, free_endpoint, run
-
 import paddle
+import pytest
 from paddle import _core
+from test_server_blocks import Server, free_endpoint, run
 
 FLAGS = {"FLAGS_rpc_deadline": 150, "FLAGS_rpc_retry_times": 1}
 
@@ -32,8 +32,8 @@ def short():
 
 
 @pytest.fixture(params=["absent", "silent"])
-def nobody(request):
-    """An endpoint where nothing listens, or something that never says a word."""
+def dead_endpoint(request):
+    """An endpoint without a listener, or with one that never answers."""
     if request.param == "absent":
         yield free_endpoint()
         return
@@ -66,25 +66,31 @@ def look_up(endpoint: str):
         block.create_var(name="rows", dtype="float32")
         attrs = {"table_names": ["table"], "endpoints": [endpoint]}
         block.append_op(
-            type="distributed_lookup_table", inputs={"Ids": "ids", "W": "table"}, outputs={"Outputs": "rows"}, attrs=attrs
+            type="distributed_lookup_table",
+            inputs={"Ids": "ids", "W": "table"},
+            outputs={"Outputs": "rows"},
+            attrs=attrs,
         )
 
     run(fill, ["rows"], {"ids": np.zeros((2, 1), "int64")})
 
 
 @pytest.mark.operators("send_barrier", "recv", "distributed_lookup_table")
-@pytest.mark.parametrize("wait, what", [
-    (send_and_wait, "operator send_barrier: trainer 0: the end of a step, sending g at the server"),
-    (receive, "operator recv: trainer 0: receiving w at the server"),
-    (look_up, "operator distributed_lookup_table: trainer 0: looking rows of table up at the server"),
-])
-def test_a_server_that_does_not_answer(nobody, wait, what) -> None:
+@pytest.mark.parametrize(
+    "wait, what",
+    [
+        (send_and_wait, "operator send_barrier: trainer 0: the end of a step, sending g at the server"),
+        (receive, "operator recv: trainer 0: receiving w at the server"),
+        (look_up, "operator distributed_lookup_table: trainer 0: looking rows of table up at the server"),
+    ],
+)
+def test_a_server_that_does_not_answer(dead_endpoint, wait, what) -> None:
     since = time.monotonic()
     with pytest.raises(RuntimeError) as told:
-        wait(nobody)
+        wait(dead_endpoint)
     assert time.monotonic() - since < 30
     text = str(told.value)
-    assert f"{what} {nobody} did not finish within" in text
+    assert f"{what} {dead_endpoint} did not finish within" in text
     assert "FLAGS_rpc_deadline is 150 ms, FLAGS_rpc_retry_times 1" in text
     assert _core.dist.server_waits() == ""
 
@@ -99,7 +105,7 @@ def test_another_trainer_that_does_not_come_is_named() -> None:
     paddle.fluid.set_flags({"FLAGS_rpc_deadline": 1500})
     with pytest.raises(RuntimeError, match=r"waiting for the server, which is waiting for trainer 1 for \d"):
         send_and_wait(server.endpoint)
-    # The same push again is known to the server; the other one arrives, and both go on.
+    # the repeated push is ignored; the other trainer arrives, and both continue
     other = threading.Thread(target=send_and_wait, args=(server.endpoint, 1))
     other.start()
     other.join(30)

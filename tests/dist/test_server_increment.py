@@ -1,16 +1,16 @@
-"""Incremental training: what a job of servers has saved is one process's files, and another job goes on from there."""
+"""Incremental training: a job with servers saves the files of one process, from which another job continues."""
+
 from __future__ import annotations
 
 import numpy as np
+import paddle
+import paddle.fluid as fluid
 import pytest
 from test_parameter_server import Job, endpoints
 
-import paddle
-import paddle.fluid as fluid
-
 
 @pytest.mark.parametrize("name", ["adam+sparse+slice", "momentum", "sgd"])
-def test_a_job_goes_on_from_what_another_has_saved(tmp_path, name) -> None:
+def test_a_job_continues_from_a_saved_model(tmp_path, name) -> None:
     job, halves = Job(tmp_path), [f"{name}+save", f"{name}+load"]
     places = ";".join(endpoints(2) for _ in halves)
     try:

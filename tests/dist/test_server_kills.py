@@ -1,4 +1,5 @@
-"""Servers that are killed and started again where they kept their state: no gradient is lost, none counts twice."""
+"""Killed and restarted servers with a state folder: every gradient is applied exactly once."""
+
 from __future__ import annotations
 
 import os
@@ -20,14 +21,14 @@ NAMES = ["sgd+sparse+slice", "adam+sparse+slice"]
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """What a job ends with that keeps nothing and loses nobody."""
+    """The result of an undisturbed job without a state folder."""
     jobs = {n: Kills(tmp_path_factory.mktemp("undisturbed"), n, FLAGS_ps_state_folder="") for n in NAMES}
     return {n: job.end() for n, job in jobs.items()}
 
 
 @pytest.mark.operators("listen_and_serv")
 @pytest.mark.parametrize("name, seed", [(NAMES[0], 1), (NAMES[1], 2)])
-def test_a_killed_server_goes_on_with_the_same_bits(undisturbed, tmp_path, name, seed) -> None:
+def test_a_killed_server_resumes_with_the_same_bits(undisturbed, tmp_path, name, seed) -> None:
     draw = random.Random(seed)
     job = Kills(tmp_path, name)
     moments = sorted(draw.sample(range(1, STEPS - 5), 4))
@@ -57,7 +58,7 @@ def test_without_a_log_the_job_goes_on_and_says_what_is_lost(tmp_path) -> None:
         assert np.isin(found[0][f"ledger{k}"], (0, once())).all()
 
 
-def test_free_trainers_lose_nothing_either(tmp_path) -> None:
+def test_asynchronous_trainers_lose_no_gradient(tmp_path) -> None:
     job = Kills(tmp_path, "sgd+async+sparse+slice")
     for moment, server in [(10, 0), (25, 1), (40, 0)]:
         job.until(0, moment)
@@ -66,7 +67,7 @@ def test_free_trainers_lose_nothing_either(tmp_path) -> None:
         check_history(values, lambda: once(1))
 
 
-def test_killed_trainers_are_waited_for_and_go_on_where_they_were(tmp_path) -> None:
+def test_killed_trainers_are_waited_for_and_resume(tmp_path) -> None:
     draw = random.Random(3)
     job = Kills(tmp_path, NAMES[0], FLAGS_ps_state_folder="")
     for moment in (8, 30):
@@ -77,7 +78,7 @@ def test_killed_trainers_are_waited_for_and_go_on_where_they_were(tmp_path) -> N
     check_history(job.end()[0])
 
 
-def test_a_server_that_is_asked_to_end_does_and_its_trainers_hear_it(tmp_path) -> None:
+def test_a_server_that_is_asked_to_end_does_and_its_trainers_get_an_error(tmp_path) -> None:
     job = Kills(tmp_path, NAMES[0], OAR_INIT_TIMEOUT="5")
     job.until(0, 5)
     job.job.processes["server0"].terminate()
@@ -89,10 +90,20 @@ def test_a_server_that_is_asked_to_end_does_and_its_trainers_hear_it(tmp_path) -
 
 
 def begin(folder, **env: str) -> subprocess.Popen[str]:
-    """The same job under the launcher."""
-    line = [sys.executable, "-m", "paddle.distributed.launch", "--server_num=2", "--worker_num=2", str(SCRIPT), "launched"]
+    """Starts the same job under the launcher."""
+    line = [
+        sys.executable,
+        "-m",
+        "paddle.distributed.launch",
+        "--server_num=2",
+        "--worker_num=2",
+        str(SCRIPT),
+        "launched",
+    ]
     everything = clean_environment(OMP_NUM_THREADS="1", OAR_TIMEOUT="120", STEPS=str(STEPS), **env)
-    return subprocess.Popen([*line, str(folder), NAMES[0]], cwd=folder, env=everything, text=True, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [*line, str(folder), NAMES[0]], cwd=folder, env=everything, text=True, stderr=subprocess.PIPE
+    )
 
 
 def until(job: subprocess.Popen[str], folder, steps: int) -> None:
@@ -136,6 +147,6 @@ def test_the_launcher_lets_the_others_go_on_without_a_worker(tmp_path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_campaign(tmp_path, seed) -> None:
-    """killing.py takes other seeds, and more kills, as arguments."""
+    """killing.py has arguments for other seeds and more kills."""
     found = campaign(tmp_path, NAMES[0], seed, 10)
     assert found["servers"] > 5 and found["trainers"] > 5, found

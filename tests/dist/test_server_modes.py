@@ -1,15 +1,15 @@
-"""What the communicator does: async, half-async, steps in common, and GEO, against one process."""
+"""The Communicator's modes, asynchronous, half-asynchronous, synchronous and GEO, against one process."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pytest
-from test_parameter_server import Job, endpoints
-
 import paddle
+import pytest
 from paddle import _core, fluid
 from paddle.fluid.communicator import Communicator, LargeScaleKV
+from test_parameter_server import Job, endpoints
 
 SCRIPT = Path(__file__).with_name("ps_modes.py")
 NAMES = ["async", "async+bound", "half", "sync", "geo"]
@@ -30,7 +30,7 @@ def static():
 
 @pytest.fixture(scope="module")
 def losses(tmp_path_factory):
-    """The loss that both trainers end with, and that of the process alone, by name."""
+    """The final loss of both trainers and of the single process, by name."""
     job = Job(tmp_path_factory.mktemp("modes"), SCRIPT)
     places = ";".join(endpoints(2) for _ in NAMES)
     try:
@@ -55,7 +55,7 @@ def test_the_loss_is_that_of_one_process(losses, name) -> None:
 
 
 def test_one_that_fails_says_why_and_ends() -> None:
-    """No server is there: the first step after the deadline tells it, and nothing hangs."""
+    """Without a server the first step after the deadline raises, and nothing hangs."""
     t, program = transpiled("127.0.0.1:9")
     paddle.fluid.set_flags({"FLAGS_rpc_deadline": 50, "FLAGS_rpc_retry_times": 0})
     comm = Communicator(program, envs={"communicator_send_wait_times": 0})
@@ -84,7 +84,7 @@ def test_flags_and_arguments_out_of_their_range() -> None:
 
 
 def transpiled(server: str):
-    """A trainer's Program that sends by a communicator; its parameters are here already."""
+    """A trainer's Program with a Communicator, and initialized parameters."""
     main, startup = paddle.static.Program(), paddle.static.Program()
     config = fluid.DistributeTranspilerConfig()
     config.sync_mode = False

@@ -1,4 +1,5 @@
-"""What the servers of a job kept goes to another number of servers, by a command."""
+"""python -m paddle.distributed.reshard: snapshots of servers for another number of servers."""
+
 from __future__ import annotations
 
 import subprocess
@@ -11,17 +12,17 @@ from killing import Kills, check_same
 STEPS, HALF = 24, 12
 
 
-def deal(*arguments: str) -> subprocess.CompletedProcess[str]:
+def reshard(*arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "paddle.distributed.reshard", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.operators("listen_and_serv")
 @pytest.mark.parametrize("name", ["adam+sparse+slice", "momentum+exponential+slice"])
-def test_another_number_of_servers_goes_on_with_the_same_bits(tmp_path, name) -> None:
+def test_another_number_of_servers_resumes_with_the_same_bits(tmp_path, name) -> None:
     undisturbed = Kills(tmp_path / "whole", name, STEPS, FLAGS_ps_state_folder="").end()
     Kills(tmp_path / "first", name, STEPS, TO=str(HALF)).end()
-    done = deal(str(tmp_path / "first" / "state"), str(tmp_path / "second" / "state"))
+    done = reshard(str(tmp_path / "first" / "state"), str(tmp_path / "second" / "state"))
     assert done.returncode == 0 and done.stdout.count(f": {HALF} steps") == 2, done
     second = Kills(tmp_path / "second", name, STEPS, servers=3, FROM=str(HALF))
     found = second.end()
@@ -30,13 +31,13 @@ def test_another_number_of_servers_goes_on_with_the_same_bits(tmp_path, name) ->
     assert all(np.abs(v).sum() > 0 for v in found[0].values())
 
 
-def test_what_cannot_be_dealt_is_said(tmp_path) -> None:
-    done = deal(str(tmp_path), str(tmp_path / "new"))
+def test_errors(tmp_path) -> None:
+    done = reshard(str(tmp_path), str(tmp_path / "new"))
     assert done.returncode == 1 and "holds no server's snapshot" in done.stderr
-    done = deal(str(tmp_path / "nowhere"), str(tmp_path / "new"))
+    done = reshard(str(tmp_path / "nowhere"), str(tmp_path / "new"))
     assert done.returncode == 1 and "nowhere" in done.stderr
     Kills(tmp_path / "first", "sgd+slice", 4).end()
     state = tmp_path / "first" / "state"
     next(state.glob("server-*")).rename(tmp_path / "aside")
-    done = deal(str(state), str(tmp_path / "new"))
+    done = reshard(str(state), str(tmp_path / "new"))
     assert done.returncode == 1 and "1 of 2 servers are there" in done.stderr and not (tmp_path / "new").exists()

@@ -1,12 +1,12 @@
-"""What servers hold goes to files: recv_save and checkpoint_notify; send_and_recv; parts of saved tensors."""
+"""Saving of servers' variables: recv_save, checkpoint_notify, send_and_recv, parts of saved tensors."""
+
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from test_server_blocks import Server, run, static  # noqa: F401 (a fixture)
-
 import paddle
+import pytest
 from paddle import _core
+from test_server_blocks import Server, run, static  # noqa: F401 (a fixture)
 
 
 def held(program) -> dict:
@@ -15,7 +15,10 @@ def held(program) -> dict:
     delta = top.create_var(name="delta", shape=[3, 2], dtype="float32")
     block.append_op(type="sum", inputs={"X": [top.var("part"), delta]}, outputs={"Out": top.var("part")})
     return {
-        "optimize_blocks": [block], "distributed_mode": 1, "grad_to_block_id": [f"delta:{block.idx}"], "received": [delta]
+        "optimize_blocks": [block],
+        "distributed_mode": 1,
+        "grad_to_block_id": [f"delta:{block.idx}"],
+        "received": [delta],
     }
 
 
@@ -26,10 +29,14 @@ VALUES = [np.arange(6, dtype="float32").reshape(3, 2), np.arange(6, 14, dtype="f
 def servers(static):  # noqa: F811
     found = [Server(held, part=VALUES[0]), Server(lambda p: {"optimize_blocks": [p._create_block(0)]}, part=VALUES[1])]
     yield found
-    for s in found:  # a server that nobody asked waits for its trainer's goodbye
+    for s in found:  # an unused server waits until its trainer is complete
         receive = {"epmap": [s.endpoint]}
-        run(lambda b, a=receive: b.append_op(type="recv", inputs={"X": []}, outputs={"Out": b.create_var(name="part")},
-                                             attrs=a), [])
+        run(
+            lambda b, a=receive: b.append_op(
+                type="recv", inputs={"X": []}, outputs={"Out": b.create_var(name="part")}, attrs=a
+            ),
+            [],
+        )
     _core.dist.complete_servers()
     for s in found:
         s.end()
@@ -47,9 +54,13 @@ def load(path, **attrs) -> np.ndarray:
 @pytest.mark.operators("recv_save", "sparse_tensor_load")
 def test_recv_save(servers, tmp_path) -> None:
     attrs = {
-        "file_path": str(tmp_path / "sub" / "whole"), "shape": [7, 2], "slice_shapes": ["3,2", "4,2"],
-        "slice_varnames": ["part", "part"], "remote_varnames": ["part", "part"],
-        "endpoints": [s.endpoint for s in servers], "is_sparse": False,
+        "file_path": str(tmp_path / "sub" / "whole"),
+        "shape": [7, 2],
+        "slice_shapes": ["3,2", "4,2"],
+        "slice_varnames": ["part", "part"],
+        "remote_varnames": ["part", "part"],
+        "endpoints": [s.endpoint for s in servers],
+        "is_sparse": False,
     }
 
     def save(**more):
@@ -71,8 +82,11 @@ def test_recv_save(servers, tmp_path) -> None:
 @pytest.mark.operators("checkpoint_notify")
 def test_checkpoint_notify(servers, tmp_path) -> None:
     attrs = {
-        "endpoints": [s.endpoint for s in servers], "dirname": str(tmp_path), "varname": "w",
-        "slice_varnames": ["w.0", "w.1"], "remote_varnames": ["part", "part"],
+        "endpoints": [s.endpoint for s in servers],
+        "dirname": str(tmp_path),
+        "varname": "w",
+        "slice_varnames": ["w.0", "w.1"],
+        "remote_varnames": ["part", "part"],
     }
 
     def notify(**more):

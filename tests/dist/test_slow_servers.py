@@ -1,4 +1,5 @@
 """A job of servers on hosts whose network delays and loses packets has the bits of one on a good network."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,5 @@
-"""paddle.distributed.spawn: what the processes are told, return and raise; what is left of them."""
+"""paddle.distributed.spawn: environments, results and exceptions of processes; leftovers."""
+
 from __future__ import annotations
 
 import os
@@ -56,7 +57,7 @@ def test_the_number_of_processes(monkeypatch):
             spawn(spawned.short, nprocs=wrong)
 
 
-def test_large_values_come_back():
+def test_large_results():
     context = spawn(spawned.large, nprocs=2, start_method="fork")
     assert [q.get() for q in context.return_queues] == [bytes([r]) * (1 << 22) for r in (0, 1)]
     with pytest.raises(EOFError):
@@ -73,11 +74,17 @@ def test_without_join():
     assert context.join() and context.return_queues[0].get() == 0
 
 
-@pytest.mark.parametrize(("how", "said", "code"), [
-    ("raise", "KeyError: 'fails on purpose'", 1), ("unpicklable", "Local: fails on purpose", 1), ("lambda", "pickle", 1),
-    (5, "Process 1 exited with code 5", 5), ("SIGKILL", "Process 1 was ended by signal SIGKILL", -9),
-])
-def test_failures_come_back(how, said, code):
+@pytest.mark.parametrize(
+    ("how", "said", "code"),
+    [
+        ("raise", "KeyError: 'fails on purpose'", 1),
+        ("unpicklable", "Local: fails on purpose", 1),
+        ("lambda", "pickle", 1),
+        (5, "Process 1 exited with code 5", 5),
+        ("SIGKILL", "Process 1 was ended by signal SIGKILL", -9),
+    ],
+)
+def test_failures(how, said, code):
     with pytest.raises(Exception, match="Process 1") as caught:
         spawn(spawned.fail, args=(how,), nprocs=3, start_method="spawn" if how == "raise" else "fork")
     error = caught.value
@@ -142,13 +149,18 @@ def parent(tmp_path: Path, method: str, join: bool) -> tuple[subprocess.Popen, l
     script = tmp_path / "parent.py"
     text = PARENT.format(here=str(Path(__file__).parent), folder=str(tmp_path), method=method, join=join)
     script.write_text(textwrap.dedent(text))
-    job = subprocess.Popen([sys.executable, str(script)], env=clean_environment(), stderr=subprocess.PIPE, text=True,
-                           stdout=subprocess.DEVNULL)
+    job = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=clean_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        stdout=subprocess.DEVNULL,
+    )
     return job, pids(tmp_path, 2, job)
 
 
 @pytest.mark.parametrize(("method", "join"), [("spawn", True), ("fork", False), ("forkserver", True)])
-def test_a_killed_parent_leaves_nobody(tmp_path, method, join):
+def test_a_killed_parent_leaves_no_processes(tmp_path, method, join):
     job, found = parent(tmp_path, method, join)
     job.kill()
     job.wait()

@@ -1,4 +1,5 @@
-"""`paddle.distributed.split`: results and gradients are those of the layer that is not split."""
+"""`paddle.distributed.split`: results and gradients equal those of the unsplit layer."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_embedding(three):
 
 
 class Net(paddle.nn.Layer):
-    """Two halves that are parts on the ranks: columns, then rows, as in a transformer's feed-forward block."""
+    """Two partitioned layers: columns, then rows, as in a transformer's feed-forward block."""
 
     def __init__(self, parts: int):
         super().__init__()

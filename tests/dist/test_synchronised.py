@@ -1,4 +1,5 @@
-"""sync_batch_norm over three processes is batch_norm over their batches together."""
+"""sync_batch_norm over three processes equals batch_norm over the joined batches."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +13,7 @@ SCALE, BIAS = np.linspace(0.5, 1.5, C), np.linspace(-1, 1, C)
 
 
 def part(rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Parts of other sizes, whose means are far apart."""
+    """Parts of different sizes, with distant means."""
     random = np.random.RandomState(rank)
     shape = (rank + 1, C, 2, 3)
     return random.normal(100.0 * rank, 1 + rank, shape), random.normal(size=shape)

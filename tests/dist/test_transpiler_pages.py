@@ -1,10 +1,10 @@
-"""What the reference page of DistributeTranspiler promises: its samples, each parameter, each method."""
-from __future__ import annotations
+"""The reference page of DistributeTranspiler: its samples, each parameter, each method."""
 
-import pytest
+from __future__ import annotations
 
 import paddle
 import paddle.fluid as fluid
+import pytest
 
 SERVERS = "192.168.0.1:6174,192.168.0.2:6174"
 
@@ -65,15 +65,19 @@ def test_sample_of_servers_and_trainers() -> None:
     main = t.get_pserver_program(current)
     startup = t.get_startup_program(current, main)
     assert kinds(main) == ["listen_and_serv"] and main.global_block().ops[0].attr("Fanin") == 4
-    # A block for each parameter (one of the two is here), with what updates it and nothing else.
+    # a block for each held parameter (one of two), with only its update
     assert [kinds(main, 1)[i] for i in (0, 1, -1)] == ["sum", "scale", "adam"] and main.num_blocks == 2
     both = t.get_pserver_programs(current)
     assert type(both) is tuple and list(map(text, both)) == [text(main), text(startup)]
-    assert text(t.get_startup_program(current)) == text(t.get_startup_program(current, main, fluid.Program())) == text(startup)
+    assert (
+        text(t.get_startup_program(current))
+        == text(t.get_startup_program(current, main, fluid.Program()))
+        == text(startup)
+    )
     trainer = t.get_trainer_program(wait_port=False)
     assert trainer is fluid.default_main_program() and "adam" not in kinds(trainer)
     for i, op in enumerate(trainer.global_block().ops):
-        if op.type == "send":  # behind what makes the gradient
+        if op.type == "send":  # after the operator of the gradient
             assert any(op.input("X")[0] in before.output_arg_names for before in trainer.global_block().ops[:i])
     assert kinds(trainer).count("send") == kinds(trainer).count("recv") == 2
 
@@ -88,18 +92,21 @@ def test_sample_of_nccl2() -> None:
     fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, num_trainers=2, trainer_id=0)
 
 
-def test_sample_without_steps_in_common() -> None:
+def test_sample_of_asynchronous_training() -> None:
     train()
     t = fluid.DistributeTranspiler()
     t.transpile(
-        trainer_id=0, pservers="127.0.0.1:7000,127.0.0.1:7001", trainers=2, sync_mode=False,
+        trainer_id=0,
+        pservers="127.0.0.1:7000,127.0.0.1:7001",
+        trainers=2,
+        sync_mode=False,
         current_endpoint="127.0.0.1:7000",
     )
     assert not {"send_barrier", "fetch_barrier"} & set(kinds(t.get_trainer_program(wait_port=False)))
     assert fluid.default_main_program()._ps_endpoint == "127.0.0.1:7000"
 
 
-def test_programs_that_are_given_are_those_that_change() -> None:
+def test_given_programs_are_rewritten() -> None:
     train()
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     with fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -108,7 +115,7 @@ def test_programs_that_are_given_are_those_that_change() -> None:
     assert "send" in kinds(main) and "recv" in kinds(startup)
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_bad_arguments() -> None:
     train()
     t = fluid.DistributeTranspiler()
     server = SERVERS.split(",")[0]

@@ -1,7 +1,8 @@
-"""2.0.2's own trainer files as jobs of two servers and two trainers: in steps, free, and with late gradients corrected.
+"""2.0.2's own trainer files as jobs of two servers and two trainers: synchronous, asynchronous, and DC-ASGD.
 
 As test_upstream_ranks.py: OAR_UPSTREAM_TESTS names the folder of 2.0.2's tests. (dist_simnet_bow is not in 2.0.2.)
 """
+
 from __future__ import annotations
 
 import io
@@ -38,7 +39,7 @@ def archive(path: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    """Data sets in upstream's formats, made up."""
+    """Synthetic data sets in upstream's formats."""
     folder, draw = tmp_path_factory.mktemp("data"), random.Random(3)
 
     def click() -> str:
@@ -53,7 +54,9 @@ def data(tmp_path_factory) -> Path:
     words = [f"word{k}" for k in range(300)]
     texts = {
         f"{part}/{kind}/{k}.txt": " ".join(draw.choices(words, k=draw.randint(5, 30)))
-        for part in ("train", "test") for kind in ("pos", "neg") for k in range(30)
+        for part in ("train", "test")
+        for kind in ("pos", "neg")
+        for k in range(30)
     }
     archive(folder / "text_classification" / "text_classification.tar.gz", texts)
     (folder / "text_classification" / "imdb.vocab").write_text("\n".join(words))
@@ -69,8 +72,11 @@ def run(name: str, folder: Path, data: Path, flags: list[str]) -> list[list[floa
     for path in Path(UPSTREAM).iterdir():
         (folder / path.name).symlink_to(path)
     env = clean_environment(
-        PYTHONPATH=os.pathsep.join(map(str, [HERE / "cpu_ranks", HERE.parents[1] / "python"])), OMP_NUM_THREADS="1",
-        OAR_INIT_TIMEOUT="60", CPU_NUM="1", OAR_TEST_DATA=str(data),
+        PYTHONPATH=os.pathsep.join(map(str, [HERE / "cpu_ranks", HERE.parents[1] / "python"])),
+        OMP_NUM_THREADS="1",
+        OAR_INIT_TIMEOUT="60",
+        CPU_NUM="1",
+        OAR_TEST_DATA=str(data),
     )
     places = endpoints(2)
     all_of: dict[str, subprocess.Popen] = {}
@@ -82,7 +88,10 @@ def run(name: str, folder: Path, data: Path, flags: list[str]) -> list[list[floa
                 command = [sys.executable, f"{name}.py", "--role", role, "--current_endpoint", place]
                 with (folder / f"{role}{i}.log").open("w") as log:
                     all_of[f"{role}{i}"] = subprocess.Popen(
-                        [*command, "--trainer_id", str(number), *common], cwd=folder, env=env, stdout=subprocess.PIPE,
+                        [*command, "--trainer_id", str(number), *common],
+                        cwd=folder,
+                        env=env,
+                        stdout=subprocess.PIPE,
                         stderr=log,
                     )
         losses = []
@@ -101,9 +110,10 @@ def run(name: str, folder: Path, data: Path, flags: list[str]) -> list[list[floa
                 process.wait()
 
 
-# A correction multiplies gradients, and 2.0.2's operator for that takes no SelectedRows either.
+# DC-ASGD multiplies gradients; as in 2.0.2 the operator does not support SelectedRows
 @pytest.mark.parametrize(
-    ("name", "mode"), [(n, m) for n in FILES for m in MODES if m != "dc" or n in ("dist_mnist", "dist_text_classification")]
+    ("name", "mode"),
+    [(n, m) for n in FILES for m in MODES if m != "dc" or n in ("dist_mnist", "dist_text_classification")],
 )
 def test_a_job_of_servers(name, mode, tmp_path, data):
     if not UPSTREAM:

@@ -1,8 +1,9 @@
 """On the path of 2.0.2's own tests for several GPUs: their ranks run on CPU places, and data sets are made up.
 
-Python imports this at its start. What is changed is what the tests look at, when they import paddle: whether there are GPUs,
-and what a CUDAPlace is.
+Python imports this at its start. What is changed is what the tests look at, when they import paddle: whether there are
+GPUs, and what a CUDAPlace is.
 """
+
 from __future__ import annotations
 
 import importlib.abc
@@ -21,9 +22,17 @@ def _six() -> types.ModuleType:
     six, moves = types.ModuleType("six"), types.ModuleType("six.moves")
     moves.__dict__.update(xrange=range, range=range, zip=zip, map=map, reduce=functools.reduce)
     six.__dict__.update(
-        PY2=False, PY3=True, moves=moves, string_types=(str,), integer_types=(int,), text_type=str, binary_type=bytes,
+        PY2=False,
+        PY3=True,
+        moves=moves,
+        string_types=(str,),
+        integer_types=(int,),
+        text_type=str,
+        binary_type=bytes,
         b=lambda text: text.encode("latin-1"),
-        iteritems=lambda d: iter(d.items()), iterkeys=lambda d: iter(d), itervalues=lambda d: iter(d.values()),
+        iteritems=lambda d: iter(d.items()),
+        iterkeys=lambda d: iter(d),
+        itervalues=lambda d: iter(d.values()),
     )
     sys.modules["six.moves"] = moves
     return six
