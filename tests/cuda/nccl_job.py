@@ -205,7 +205,7 @@ def main() -> None:
     else:
         # A group created without NCCL does not use it, even if its number belonged to an NCCL group before.
         other = dist.new_group()
-        rings.use(rings._meet, other._number)
+        rings.use(rings._make_exchange, other._number)
         nccl.group_of(other, None)
         fake_nccl.calls.clear()
         t = on_device(mine())

@@ -22,9 +22,9 @@ def env(folder: str, *more: str) -> None:
     print("hello of", role, rank)
 
 
-def fail(how: str, who: str = "1") -> None:
-    """Rank `rank` fails: by an exit code, an exception or a signal. The others wait."""
-    if os.environ["PADDLE_TRAINER_ID"] == who:
+def fail(how: str, failing: str = "1") -> None:
+    """Rank `failing` fails: by an exit code, an exception or a signal. The others wait."""
+    if os.environ["PADDLE_TRAINER_ID"] == failing:
         print("about to fail")
         if how == "raise":
             raise ValueError("rank fails on purpose")
@@ -34,10 +34,10 @@ def fail(how: str, who: str = "1") -> None:
     time.sleep(60)
 
 
-def late(who: str = "1") -> None:
-    """Rank `rank` fails; the others report an error a moment later."""
+def late(failing: str = "1") -> None:
+    """Rank `failing` fails; the others report an error a moment later."""
     rank = os.environ["PADDLE_TRAINER_ID"]
-    if rank == who:
+    if rank == failing:
         sys.exit(7)
     time.sleep(0.5)
     print(f"rank {rank} reports its own error")
@@ -101,11 +101,11 @@ def many(lines: str) -> None:
         print(f"line {i}")
 
 
-def await_file(folder: str, who: str) -> None:
-    """Rank `rank` waits for a file; the others end at once."""
+def await_file(folder: str, failing: str) -> None:
+    """Rank `failing` waits for a file; the others end at once."""
     rank = os.environ["PADDLE_TRAINER_ID"]
     write_pids(folder, os.getpid())
-    while rank == who and not os.path.exists(os.path.join(folder, "stop")):
+    while rank == failing and not os.path.exists(os.path.join(folder, "stop")):
         time.sleep(0.02)
 
 

@@ -49,8 +49,8 @@ def test_kubernetes():
 
 def test_slurm(tmp_path):
     """A stand-in for srun: one task for each node, in sequence, which prints the address of the first."""
-    told = dict(re.findall(r"#SBATCH --([\w-]+)=(\S+)", (FOLDER / "slurm.sbatch").read_text()))
-    nodes = int(told["nodes"])
+    printed = dict(re.findall(r"#SBATCH --([\w-]+)=(\S+)", (FOLDER / "slurm.sbatch").read_text()))
+    nodes = int(printed["nodes"])
     (tmp_path / "srun").write_text('#!/bin/sh\nprintf "%s\\n" "$OAR_JOB_TOKEN" "$@"\n')
     (tmp_path / "srun").chmod(0o755)
     env = clean_environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", PYTHON="py")
@@ -71,7 +71,7 @@ def test_slurm(tmp_path):
         step = {
             "SLURM_STEP_ID": "0",
             "SLURM_JOB_ID": "9",
-            "SLURM_STEP_NUM_TASKS": str(nodes * int(told["ntasks-per-node"])),
+            "SLURM_STEP_NUM_TASKS": str(nodes * int(printed["ntasks-per-node"])),
             "SLURM_PROCID": str(index),
             "SLURM_STEP_NODELIST": f"n[1-{nodes}]",
             "SLURM_NODEID": str(index),

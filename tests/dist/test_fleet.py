@@ -81,7 +81,7 @@ def test_wrong_arguments():
 
 @pytest.mark.parametrize("workers, files", [(1, 3), (2, 3), (3, 2), (4, 10)])
 def test_files_are_partitioned(workers, files):
-    names, dealt = [f"f{i}" for i in range(files)], []
+    names, parts = [f"f{i}" for i in range(files)], []
     for me in range(workers):
         util = fleet.UtilBase()
         endpoints = [f"h:{i}" for i in range(workers)]
@@ -89,8 +89,8 @@ def test_files_are_partitioned(workers, files):
         util._set_role_maker(role)
         part = util.get_file_shard(names)
         assert len(part) in (files // workers, files // workers + 1)
-        dealt += part
-    assert dealt == names
+        parts += part
+    assert parts == names
 
 
 def meet(rendezvous, settings, workers=2, servers=1):

@@ -154,10 +154,10 @@ def test_models_are_uploaded(util, hadoop):
 
 def test_what_the_servers_are_asked(monkeypatch):
     """The folders of models that are passed to the fleet."""
-    util, told = FleetUtil(), []
+    util, given = FleetUtil(), []
 
     def note(name):
-        return lambda *args, **kwargs: told.append((name, *args, kwargs))
+        return lambda *args, **kwargs: given.append((name, *args, kwargs))
 
     asked = {n: note(n) for n in ("save_persistables", "init_server", "load_one_table", "save_cache_model")}
     monkeypatch.setattr(util, "_fleet", SimpleNamespace(worker_index=lambda: 1, worker_num=lambda: 1, **asked))
@@ -169,7 +169,7 @@ def test_what_the_servers_are_asked(monkeypatch):
     util.save_cache_model("/o", 1, 2)
     util.save_cache_base_model("/o", 1, table_id=3)
     util.load_fleet_model_one_table(4, "/t")
-    assert told == [
+    assert given == [
         ("init_server", "/o/1/2/", {"mode": 0}),
         ("save_persistables", None, "/o/1/2/", {"mode": 0}),
         ("save_persistables", None, "/o/1/0/", {"mode": 3}),

@@ -87,13 +87,13 @@ class TestFleet:
 
     @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
     def test_files_are_partitioned(self, count):
-        files, dealt = [f"f{i}" for i in range(count)], []
+        files, parts = [f"f{i}" for i in range(count)], []
         for rank in range(4):
             ours = Collective()
             ours.init(UserDefinedCollectiveRoleMaker(rank, ENDS))
-            dealt.append(ours.split_files(files))
-        assert sum(dealt, []) == files
-        assert max(map(len, dealt)) - min(map(len, dealt)) <= 1 and sorted(dealt, key=len, reverse=True) == dealt
+            parts.append(ours.split_files(files))
+        assert sum(parts, []) == files
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1 and sorted(parts, key=len, reverse=True) == parts
 
     def test_refused(self):
         ours = Collective()

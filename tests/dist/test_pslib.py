@@ -212,24 +212,29 @@ class TestFleet:
             "scale_datanorm": 0.5,
         }
         nothing, pairs = ours().distributed_optimizer(fluid.optimizer.Adam(0.1), strategy).minimize(loss)
-        told = pslib.fleet._opt_info
-        assert nothing is None and told is loss.block.program._fleet_opt
+        opt_info = pslib.fleet._opt_info
+        assert nothing is None and opt_info is loss.block.program._fleet_opt
         assert [p.name for p, _ in pairs[0][0]] == ["b", "dn.batch_size", "dn.batch_square_sum", "dn.batch_sum", "w"]
-        first, second, dense, norm = told["fleet_desc"].server_param.downpour_server_param.downpour_table_param
+        first, second, dense, norm = opt_info["fleet_desc"].server_param.downpour_server_param.downpour_table_param
         assert [t.accessor.accessor_class for t in (first, second)] == [
             "DownpourCtrAccessor",
             "DownpourSparseValueAccessor",
         ]
         assert (first.accessor.embedx_dim, second.accessor.embedx_dim) == (8, 11)
         assert (dense.accessor.fea_dim, norm.accessor.fea_dim) == (102, 99)
-        (config,) = told["program_configs"].values()
+        (config,) = opt_info["program_configs"].values()
         assert config == {"pull_sparse": [0, 1], "push_sparse": [0, 1], "pull_dense": [2, 3], "push_dense": [2, 3]}
         assert (
-            told["device_worker"] == "Hogwild" and told["dump_slot"] and (told["mpi_rank"], told["mpi_size"]) == (0, 2)
+            opt_info["device_worker"] == "Hogwild"
+            and opt_info["dump_slot"]
+            and (opt_info["mpi_rank"], opt_info["mpi_size"]) == (0, 2)
         )
-        trainer = told["fleet_desc"].trainer_param[0]
+        trainer = opt_info["fleet_desc"].trainer_param[0]
         assert [list(t.slot_key) for t in trainer.sparse_table] == [["ids", "more"], ["more"]]
-        assert told["fleet_desc"].fs_client_param.user == "me" and told["fleet_desc"].fs_client_param.fs_type == "HDFS"
+        assert (
+            opt_info["fleet_desc"].fs_client_param.user == "me"
+            and opt_info["fleet_desc"].fs_client_param.fs_type == "HDFS"
+        )
         ops = loss.block.program.global_block().ops
         pushed = [op for op in ops if op.type == "push_dense"]
         assert [op.attr("TableId") for op in pushed] == [2, 3] and pushed[0].attr("ScaleDataNorm") == 0.5
@@ -327,12 +332,12 @@ class TestFluidDistributed:
             downpour.DownpourSGD().minimize(loss)
         nothing, pairs = downpour.DownpourSGD(0.2).minimize([loss])
         assert nothing is None and [p.name for p, _ in pairs[0]][:2] == ["b", "dn.batch_size"]
-        told = loss.block.program._fleet_opt
-        sparse, dense, norm = told["fleet_desc"].server_param.downpour_server_param.downpour_table_param
+        opt_info = loss.block.program._fleet_opt
+        sparse, dense, norm = opt_info["fleet_desc"].server_param.downpour_server_param.downpour_table_param
         assert (sparse.accessor.embedx_threshold, sparse.accessor.sparse_sgd_param.learning_rate) == (5, 0.2)
         assert (dense.accessor.fea_dim, dense.accessor.dense_sgd_param.adam.learning_rate) == (12, 0.2)
         assert (norm.accessor.fea_dim, norm.accessor.dense_sgd_param.name) == (33, "summary")
-        trainer = told["fleet_desc"].trainer_param  # one, not many
+        trainer = opt_info["fleet_desc"].trainer_param  # one, not many
         assert (
             list(trainer.dense_table[0].dense_variable_name) == ["b", "w"]
             and list(trainer.skip_op)[0] == "lookup_table"

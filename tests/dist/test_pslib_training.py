@@ -195,9 +195,9 @@ class TestRefused:
         pslib.fleet.init(UserDefinedRoleMaker(0, Role.SERVER, 1, list(endpoints)))
         with pslib.fleet_embedding("click"):
             loss = model.network(fluid.layers.embedding)
-        told = model.settings("sgd")
-        told["table"] |= settings
-        pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), told).minimize(loss)
+        given = model.settings("sgd")
+        given["table"] |= settings
+        pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), given).minimize(loss)
         return pslib.fleet
 
     @pytest.fixture(autouse=True)
@@ -233,8 +233,8 @@ class TestRefused:
         pslib.fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ["127.0.0.1:6174"]))
         with pslib.fleet_embedding("click"):
             loss = model.network(lambda *a, **k: fluid.layers.data_norm(fluid.layers.embedding(*a, **k), name="norm"))
-        told = model.settings("sgd") | {"scale_datanorm": epsilon}
-        pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), told).minimize(loss)
+        given = model.settings("sgd") | {"scale_datanorm": epsilon}
+        pslib.fleet.distributed_optimizer(fluid.optimizer.Adam(0.1), given).minimize(loss)
         program = pslib.fleet._main_programs[0]
         trainer_programs.Trainer(program, pslib.fleet._opt_info, ["127.0.0.1:6174"], 0).change()
         (send,) = [

@@ -141,5 +141,5 @@ def test_another_token_is_reported_on_both_sides(capfd):
     store = d.Store.host("127.0.0.1:0", "job", d.fresh_token())
     with pytest.raises(RuntimeError, match="the token or the job differs"):
         d.Store.connect(store.address, "job", b"another", timeout=5.0)
-    told = capfd.readouterr().err
-    assert f"{store.address} has refused a connection" in told and "the token or the job differs" in told
+    messages = capfd.readouterr().err
+    assert f"{store.address} has refused a connection" in messages and "the token or the job differs" in messages

@@ -126,8 +126,8 @@ def test_workers_on_xpus(environment, tmp_path):
         )
         maker = rm.HeterRoleMaker(path=str(tmp_path))
         # as above: the environment is read before the rendezvous
-        read, meet = threading.Event(), maker._meet
-        maker._meet = lambda *a, read=read, meet=meet: (read.set(), meet(*a))[1]
+        read, connect = threading.Event(), maker._connect_group
+        maker._connect_group = lambda *a, read=read, connect=connect: (read.set(), connect(*a))[1]
         maker.thread = threading.Thread(target=maker.generate_role)
         maker.thread.start()
         assert read.wait(30)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 __all__ = ["wait_server_ready"]
 
-_TOLD_AFTER = 3.0
+_REPORT_AFTER = 3.0
 
 
 def _listens(endpoint: str) -> bool:
@@ -38,15 +38,15 @@ def wait_server_ready(endpoints: Sequence[str]) -> None:
     if isinstance(endpoints, str):
         raise TypeError("wait_server_ready: a list of endpoints is needed, got a str")
     limit = float(os.environ.get("OAR_INIT_TIMEOUT") or 300)
-    start, told, pause = time.monotonic(), False, 0.02
+    start, reported, pause = time.monotonic(), False, 0.02
     missing = [e for e in endpoints if not _listens(e)]
     while missing:
         waited = time.monotonic() - start
         if waited > limit:
             raise TimeoutError(f"no server listens at {', '.join(missing)} after {waited:.0f} s")
-        if waited > _TOLD_AFTER and not told:
+        if waited > _REPORT_AFTER and not reported:
             sys.stderr.write(f"waiting for the servers at {', '.join(missing)}\n")
-            told = True
+            reported = True
         time.sleep(pause)
         pause = min(pause * 1.5, 1.0)
         missing = [e for e in missing if not _listens(e)]

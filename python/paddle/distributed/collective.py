@@ -199,7 +199,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=0, *, sync_op=True):
     _check_op(op, average=True)
     if op in (ReduceOp.SUM, ReduceOp.AVG) and _recorded(tensor):
         return _recorded_sum(tensor, op, group, sync_op)
-    if on_device.lies_there(tensor):
+    if on_device.is_on_device(tensor):
         return on_device.combined("allreduce", tensor, op, _group(group), sync_op)
     return _done(_group(group).all_reduce(tensor, op, (sync_op, None)), sync_op)
 
@@ -245,7 +245,7 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=0, *, sync_op=True):
     _check_tensor(tensor, "tensor", "reduce")
     _check_op(op, average=True)
     dst = _check_rank(dst, "dst", "reduce")
-    if on_device.lies_there(tensor):
+    if on_device.is_on_device(tensor):
         return on_device.combined("reduce", tensor, op, _group(group), sync_op, dst)
     return _done(_group(group).reduce(tensor, dst, op, (sync_op, None)), sync_op)
 
@@ -275,7 +275,7 @@ def broadcast(tensor, src, group=0, *, sync_op=True):
         return _append("c_broadcast", tensor, tensor, ring_id=_ring(group), root=src)
     _check_tensor(tensor, "tensor", "broadcast")
     src = _check_rank(src, "src", "broadcast")
-    if on_device.lies_there(tensor):
+    if on_device.is_on_device(tensor):
         known = _group(group)
         return on_device.run("c_broadcast", tensor, known, sync_op, root=known.get_group_rank(src))
     return _done(_group(group).broadcast(tensor, src, (sync_op, None)), sync_op)
@@ -311,7 +311,7 @@ def all_gather(tensor_list, tensor, group=0, *, sync_op=True):
         tensor_list.extend(split_tensor(out, n, 0))
         return None
     _check_tensor(tensor, "tensor", "all_gather")
-    if _recorded(tensor) or on_device.lies_there(tensor):
+    if _recorded(tensor) or on_device.is_on_device(tensor):
         if not sync_op and _recorded(tensor):
             raise ValueError("a gradient goes through all_gather only with sync_op=True")
         n = _group(group).nranks
@@ -353,7 +353,7 @@ def scatter(tensor, tensor_list=None, src=0, group=0, *, sync_op=True):
     src, known = _check_rank(src, "src", "scatter"), _group(group)
     here = known.is_member() and known.ranks[known.rank] == src
     parts = _check_list([] if tensor_list is None else tensor_list, "tensor_list", "scatter") if here else []
-    if on_device.lies_there(tensor) and known.nranks > 1:
+    if on_device.is_on_device(tensor) and known.nranks > 1:
         n, root = known.nranks, known.get_group_rank(src)
         whole = concat(parts if here else [tensor] * n, axis=0)
         return on_device.run("c_scatter", tensor, known, sync_op, whole, root=root, nranks=n)
@@ -391,7 +391,7 @@ def reduce_scatter(tensor, tensor_list, op=ReduceOp.SUM, group=0, *, sync_op=Tru
     _check_tensor(tensor, "tensor", "reduce_scatter")
     parts = _check_list(tensor_list, "tensor_list", "reduce_scatter")
     _check_op(op, average=True)
-    if on_device.lies_there(tensor) and op in (ReduceOp.SUM, ReduceOp.AVG):
+    if on_device.is_on_device(tensor) and op in (ReduceOp.SUM, ReduceOp.AVG):
         return on_device.sum_of_parts(tensor, concat(parts, axis=0), op, _group(group), sync_op)
     return _done(_group(group).reduce_scatter(tensor, parts, op, (sync_op, None)), sync_op)
 
@@ -439,7 +439,7 @@ def send(tensor, dst=0, group=0, *, sync_op=True):
     """
     _check_tensor(tensor, "tensor", "send")
     dst = _check_rank(dst, "dst", "send")
-    if on_device.lies_there(tensor) and nccl.serves(_group(group)._number):
+    if on_device.is_on_device(tensor) and nccl.serves(_group(group)._number):
         return on_device.send(tensor, dst, _group(group), sync_op)
     return _done(_group(group).send(tensor, dst, (sync_op, None)), sync_op)
 
@@ -458,7 +458,7 @@ def recv(tensor, src=0, group=0, *, sync_op=True):
     """
     _check_tensor(tensor, "tensor", "recv")
     src = _check_rank(src, "src", "recv")
-    if on_device.lies_there(tensor) and nccl.serves(_group(group)._number):
+    if on_device.is_on_device(tensor) and nccl.serves(_group(group)._number):
         return on_device.recv(tensor, src, _group(group), sync_op)
     return _done(_group(group).recv(tensor, src, (sync_op, None)), sync_op)
 

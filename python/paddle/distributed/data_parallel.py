@@ -103,7 +103,7 @@ class DataParallel(Layer):
             raise ValueError("DataParallel needs a model with trainable parameters.")
         limits = [self.last_comm_buffer_size, self.comm_buffer_size]
         names = [p.name for p in parameters]
-        there = nccl.serves(group._number) and all(on_device.lies_there(p) for p in parameters)
+        there = nccl.serves(group._number) and all(on_device.is_on_device(p) for p in parameters)
         how = names, sparse, group, limits, self._find_unused_parameters
         self._reducer = _core.dist.Reducer(parameters, *how, on_device.averages(parameters, group) if there else None)
 

@@ -86,11 +86,11 @@ def _begin() -> Any:
             raise ValueError(
                 f"collectives over MPI: {name} is {given}, but MPI has {value}: is the process started by mpirun?"
             )
-    _meet(comm, rank)
+    _set_rendezvous(comm, rank)
     return make
 
 
-def _meet(comm: Any, rank: int) -> None:
+def _set_rendezvous(comm: Any, rank: int) -> None:
     """Sets the rendezvous in the environment: rank 0 hosts the store."""
     hosts = comm.allgather(socket.gethostname())
     here = "127.0.0.1" if len(set(hosts)) == 1 else socket.gethostbyname(hosts[rank])
@@ -102,8 +102,8 @@ def _meet(comm: Any, rank: int) -> None:
     known = None
     if rank == 0:
         token = _core.dist.fresh_token()
-        _meet.store = _core.dist.Store.host(f"{here}:0", "mpi", token)  # type: ignore[attr-defined]  # as long as the process
-        known = _meet.store.address, token.hex()  # type: ignore[attr-defined]
+        _set_rendezvous.store = _core.dist.Store.host(f"{here}:0", "mpi", token)  # type: ignore[attr-defined]  # as long as the process
+        known = _set_rendezvous.store.address, token.hex()  # type: ignore[attr-defined]
     address, secret = comm.bcast(known)
     os.environ.update(PADDLE_MASTER=address, OAR_JOB_TOKEN=secret, OAR_JOB_NAME="mpi")
 

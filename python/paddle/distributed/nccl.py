@@ -19,7 +19,7 @@ import paddle._core as _core
 __all__: list[str] = []
 
 
-class _Meeting:
+class _RingExchange:
     """The exchange of small values between the ranks of a ring, on the CPU; it does not keep the group alive."""
 
     def __init__(self, ring: int) -> None:
@@ -36,11 +36,11 @@ class _Meeting:
         self._group.broadcast(room, self._group.ranks[0], (True, None))
         return room.numpy().tobytes()
 
-    def tell(self, count: int, to: int) -> None:
+    def send_count(self, count: int, to: int) -> None:
         """Sends a number to a rank."""
         self._group.send(_on_cpu(np.array([count])), self._group.ranks[to], (True, None))
 
-    def hear(self, of: int) -> int:
+    def recv_count(self, of: int) -> int:
         """Receives a number from a rank."""
         room = _on_cpu(np.zeros(1, "int64"))
         self._group.recv(room, self._group.ranks[of], (True, None))
@@ -70,7 +70,7 @@ def _rings() -> Any:
 def begin() -> None:
     """If the environment selects NCCL: makes it the transport of all later rings."""
     if os.environ.get("OAR_BACKEND", "").strip().lower() == "nccl":
-        _rings().use(_Meeting)
+        _rings().use(_RingExchange)
 
 
 def group_of(group: Any, backend: str | None) -> Any:
@@ -78,7 +78,7 @@ def group_of(group: Any, backend: str | None) -> Any:
     rings = sys.modules.get("paddle._cuda.comm.rings")
     if backend == "nccl":
         made = _rings()
-        made.use(_Meeting, group._number)
+        made.use(_RingExchange, group._number)
         weakref.finalize(group, made.release, group._number, _lives).atexit = False
     elif rings is not None:
         rings.forget(group._number)

@@ -27,7 +27,7 @@ class Ended:
         """Returns at once."""
 
 
-def lies_there(tensor: Any) -> bool:
+def is_on_device(tensor: Any) -> bool:
     """Whether a Tensor is on a CUDA device."""
     return bool(tensor.place.is_gpu_place())
 
@@ -85,7 +85,7 @@ def averages(parameters: list[Any], group: Any) -> Callable[[list[tuple[int, Any
         for number, given in grads:
             parameter = parameters[number]
             grad = _ops.fill_any_like(parameter.detach(), value=0.0) if given is None else given
-            if not lies_there(grad):
+            if not is_on_device(grad):
                 grad = grad.cuda(parameter.place.gpu_device_id())
             combined("allreduce", grad, _AVG, group, True)
             found.append(grad)

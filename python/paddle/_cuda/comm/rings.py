@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..call import Call, Declined
 
-__all__ = ["LAUNCHERS", "Meeting", "forget", "release", "serves", "use"]
+__all__ = ["LAUNCHERS", "RingExchange", "forget", "release", "serves", "use"]
 
 # NCCL's types of combined elements, by numpy's names; elements that are only moved are sent as bytes.
 _NUMBERS = {
@@ -25,7 +25,7 @@ _NUMBERS = {
 }
 
 
-class Meeting(Protocol):
+class RingExchange(Protocol):
     """CPU communication among the ranks of a ring; ranks are numbered within the ring."""
 
     rank: int
@@ -34,8 +34,8 @@ class Meeting(Protocol):
     def share(self, value: bytes | None) -> bytes:
         """Broadcast: the bytes of rank 0."""
 
-    def tell(self, count: int, to: int) -> None: ...
-    def hear(self, of: int) -> int: ...
+    def send_count(self, count: int, to: int) -> None: ...
+    def recv_count(self, of: int) -> int: ...
     def barrier(self) -> None: ...
 
 
@@ -43,10 +43,10 @@ class _Ring(NamedTuple):
     nccl: Any
     comm: Any
     stream: int
-    meeting: Meeting
+    exchange: RingExchange
 
 
-_meet: Callable[[int], Meeting] | None = None
+_make_exchange: Callable[[int], RingExchange] | None = None
 _all = False
 _numbers: set[int] = set()
 #: rings whose group object was destroyed; the ring may still exist under its number
@@ -54,11 +54,11 @@ _loose: dict[int, Callable[[int], bool]] = {}
 _made: dict[int, _Ring] = {}
 
 
-def use(meet: Callable[[int], Meeting] | None, ring: int | None = None) -> None:
-    """Use NCCL for all rings, or for one; `meet` returns the Meeting of a ring's ranks (None: no NCCL)."""
-    global _meet, _all
-    _meet = meet
-    if meet is None:
+def use(make_exchange: Callable[[int], RingExchange] | None, ring: int | None = None) -> None:
+    """Use NCCL for all rings, or for one; `make_exchange` returns that of a ring's ranks (None: no NCCL)."""
+    global _make_exchange, _all
+    _make_exchange = make_exchange
+    if make_exchange is None:
         _all = False
         _numbers.clear()
         _made.clear()
@@ -94,16 +94,16 @@ def serves(ring: int) -> bool:
 
 def _ring(call: Call) -> _Ring:
     number = call.attrs.get("ring_id", 0)
-    if not serves(number) or _meet is None:
+    if not serves(number) or _make_exchange is None:
         raise Declined
     found = _made.get(number)
     if found is None:
-        nccl, meeting = call.machine.nccl(), _meet(number)
+        nccl, exchange = call.machine.nccl(), _make_exchange(number)
         # NCCL's id is a tuple of signed bytes.
-        mine = bytes(c % 256 for c in nccl.get_unique_id()) if meeting.rank == 0 else None
-        shared = tuple(c - 256 if c > 127 else c for c in meeting.share(mine))
-        comm = nccl.NcclCommunicator(meeting.world, shared, meeting.rank)
-        found = _made[number] = _Ring(nccl, comm, call.machine.stream(), meeting)
+        mine = bytes(c % 256 for c in nccl.get_unique_id()) if exchange.rank == 0 else None
+        shared = tuple(c - 256 if c > 127 else c for c in exchange.share(mine))
+        comm = nccl.NcclCommunicator(exchange.world, shared, exchange.rank)
+        found = _made[number] = _Ring(nccl, comm, call.machine.stream(), exchange)
     return found
 
 
@@ -117,14 +117,14 @@ def _kind(ring: _Ring, array: Any) -> int:
 def _member(call: Call, ring: _Ring, what: str) -> int:
     """A rank of the ring from an attribute; an invalid one is declined, so that the CPU kernel reports the error."""
     rank = call.attrs[what]
-    if not 0 <= rank < ring.meeting.world:
+    if not 0 <= rank < ring.exchange.world:
         raise Declined
     return rank
 
 
 def _whole(call: Call, ring: _Ring) -> None:
     """The attribute `nranks` determines the output shape; a mismatch is declined, so that the CPU reports the error."""
-    if call.attrs["nranks"] != ring.meeting.world:
+    if call.attrs["nranks"] != ring.exchange.world:
         raise Declined
 
 
@@ -187,12 +187,12 @@ def _reduce_scatter(call: Call) -> dict:
 def _scatter(call: Call) -> dict:
     x, ring = call.array("X"), _ring(call)
     _whole(call, ring)
-    root, (nccl, comm, stream, meeting) = _member(call, ring, "root"), ring
+    root, (nccl, comm, stream, exchange) = _member(call, ring, "root"), ring
     x, out = call.xp.ascontiguousarray(x), call.out("Out")
     at, size = call.machine.address(x), out.nbytes
     nccl.groupStart()
-    if meeting.rank == root:
-        for to in range(meeting.world):
+    if exchange.rank == root:
+        for to in range(exchange.world):
             comm.send(at + to * size, size, nccl.NCCL_INT8, to, stream)
     comm.recv(call.machine.address(out), size, nccl.NCCL_INT8, root, stream)
     nccl.groupEnd()
@@ -203,7 +203,7 @@ def _send(call: Call) -> dict:
     """Sends the number of elements first, on the CPU: the receiver derives its leading size from it."""
     x, ring = call.array("X"), _ring(call)
     to, x = _member(call, ring, "peer"), call.xp.ascontiguousarray(x)
-    ring.meeting.tell(x.size, to)
+    ring.exchange.send_count(x.size, to)
     ring.comm.send(call.machine.address(x), x.nbytes, ring.nccl.NCCL_INT8, to, ring.stream)
     return {}
 
@@ -211,7 +211,7 @@ def _send(call: Call) -> dict:
 def _recv(call: Call) -> dict:
     ring, dtype = _ring(call), call.dtype("Out")
     of, shape = _member(call, ring, "peer"), list(call.attrs["out_shape"])
-    count, rest = ring.meeting.hear(of), 1
+    count, rest = ring.exchange.recv_count(of), 1
     for size in shape[1:]:
         rest *= size
     if count and (rest <= 0 or count % rest):
@@ -225,7 +225,7 @@ def _recv(call: Call) -> dict:
 def _barrier(call: Call) -> dict:
     ring, out, _ = _in_place(call, numbers=False)
     call.machine.wait()
-    ring.meeting.barrier()
+    ring.exchange.barrier()
     return {"Out": out}
 
 

@@ -73,7 +73,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
     def again(child: Child) -> Child:
         return Child(child.spec, line, shared, child.log)
 
-    def meet(changed: Callable[[], None]) -> nodes.Nodes:
+    def connect(changed: Callable[[], None]) -> nodes.Nodes:
         return nodes.Nodes(job, held, address, store.limit(), changed)
 
     try:
@@ -86,7 +86,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
             watcher,
             terminal,
             lambda: cause.reported(held),
-            meet if several else None,
+            connect if several else None,
             (lost, again) if lost else None,
         ).run(everybody)
     finally:

@@ -40,7 +40,7 @@ class Nodes:
         # Whether all launchers have ended, as far as it is known.
         self.over = False
         self._own: bytes | None = None
-        self._told: bytes | None = None
+        self._reported: bytes | None = None
         self._known = held is not None
         self._turns = self._lost = 0
         # In launcher 0, for each other: its last heartbeat, and the number of reads since.
@@ -89,17 +89,17 @@ class Nodes:
         if self._job.hosts_master and not self.over and (self._turns % SIGN == 0 or self._own):
             self._judge()
         verdict = self._store.peek(VERDICT, _LIMIT)
-        word = b"heard" if verdict else self._own or b"runs"
-        if word != self._told or self._turns % SIGN == 0:
+        word = b"seen" if verdict else self._own or b"runs"
+        if word != self._reported or self._turns % SIGN == 0:
             self._store.set(_key(self._job.index), word + b" %d" % self._turns, _LIMIT)
-            self._told = word
+            self._reported = word
         if verdict and not self.over:
             self._end(verdict)
         return self.over and (not self._job.hosts_master or all(self._needs_no_more(i) for i in self._signs))
 
     def _needs_no_more(self, index: int) -> bool:
         sign = self._store.peek(_key(index), _LIMIT)
-        return sign is not None and sign.startswith(b"heard") or self._signs[index][1] > SILENT
+        return sign is not None and sign.startswith(b"seen") or self._signs[index][1] > SILENT
 
     def _judge(self) -> None:
         """In launcher 0: writes the verdict once all have ended or one is lost."""

@@ -35,7 +35,7 @@ class Supervisor:
         watcher: guard.Guard,
         terminal: Terminal,
         cause: Callable[[], int | None],
-        meet: Callable[[Callable[[], None]], Nodes] | None = None,
+        connect: Callable[[Callable[[], None]], Nodes] | None = None,
         lost: tuple[Losses, Callable[[Child], Child]] | None = None,
     ):
         self.job, self.guard, self.terminal = job, watcher, terminal
@@ -43,7 +43,7 @@ class Supervisor:
         self._lost = lost
         # The launchers of the other nodes, connected after the processes are started: a fork while another thread runs
         # Python could inherit a held lock.
-        self._meet = meet
+        self._connect = connect
         self.nodes: Nodes | None = None
         # The rank that reported its failure first.
         self._cause = cause
@@ -71,8 +71,8 @@ class Supervisor:
             if former[signal.SIGTSTP] == signal.SIG_DFL:
                 signal.signal(signal.SIGTSTP, self._pause)
             start(self)
-            if self._meet is not None:
-                self.nodes = self._meet(self._ring)
+            if self._connect is not None:
+                self.nodes = self._connect(self._ring)
             while not self._turn():
                 self._sleep()
             self._follow()

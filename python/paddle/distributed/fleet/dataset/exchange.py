@@ -82,18 +82,18 @@ class Trainers:
     def _over_store(self, messages: list[bytes]) -> list[bytes]:
         """Through a store of trainer 0, whose address the others receive by a sum."""
         token = bytes(_core.dist.fresh_token()) if self.rank == 0 else b""
-        store, told = None, [0] * 37
+        store, announced = None, [0] * 37
         if self.rank == 0:
             store = _core.dist.Store.host("0.0.0.0:0", "global_shuffle", token)
             port = int(store.address.rsplit(":", 1)[1])
-            told = [port, *socket.inet_aton(self._address()), *token[:32]]
-            told += [0] * (37 - len(told))
-        received = self.sum(told)
+            announced = [port, *socket.inet_aton(self._address()), *token[:32]]
+            announced += [0] * (37 - len(announced))
+        received = self.sum(announced)
         if self.rank != 0:
             if received[0] == 0:
                 raise RuntimeError(
                     "global_shuffle: the trainers have not met each other: call init_parallel_env, or set "
-                    "PADDLE_WITH_GLOO and where they meet before fleet.init"
+                    "PADDLE_WITH_GLOO and its rendezvous before fleet.init"
                 )
             where = f"{'.'.join(map(str, received[1:5]))}:{received[0]}"
             store = _core.dist.Store.connect(where, "global_shuffle", bytes(received[5:]))

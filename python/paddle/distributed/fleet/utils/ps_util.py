@@ -116,9 +116,9 @@ class DistributedInfer:
             if table is None:
                 continue
             slots = {"Ids": op.input("Ids"), "W": op.input("W")}, {"Outputs": op.output("Out")}
-            told = {"padding_idx": op.attr("padding_idx"), "lookup_table_version": op.type}
+            kept = {"padding_idx": op.attr("padding_idx"), "lookup_table_version": op.type}
             sections = table["height_sections"]
-            attrs = {**{k: v for k, v in table.items() if k != "height_sections"}, **told}
+            attrs = {**{k: v for k, v in table.items() if k != "height_sections"}, **kept}
             block._remove_op(index)
             made = block._insert_op(
                 index=index, type="distributed_lookup_table", inputs=slots[0], outputs=slots[1], attrs=attrs

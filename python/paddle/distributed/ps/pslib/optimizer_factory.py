@@ -37,7 +37,7 @@ _FILES = {
     "hadoop_bin": "$HADOOP_HOME/bin/hadoop",
 }
 #: the trainers' settings that are copied from the strategy, with their defaults
-_TOLD: dict[str, Any] = {
+_TRAINER_SETTINGS: dict[str, Any] = {
     "trainer": "DistMultiTrainer",
     "device_worker": "DownpourSGD",
     "use_cvm": False,
@@ -165,12 +165,12 @@ class DistributedAdam(DistributedOptimizerImplBase):
             given = strategy.get(f"fs_{field}")
             if given is not None or not desc.fs_client_param.get(field):
                 setattr(desc.fs_client_param, field, default if given is None else given)
-        told = self._told(desc, server, strategy)
-        told["program_id_to_worker"] = {name: one.worker for name, one in programs.items()}
-        told["program_configs"] = configs
+        opt_info = self._opt_info(desc, server, strategy)
+        opt_info["program_id_to_worker"] = {name: one.worker for name, one in programs.items()}
+        opt_info["program_configs"] = configs
         for loss in losses:
-            loss.block.program._fleet_opt = told
-        return None, [programs[str(id(loss.block.program))].pairs for loss in losses], told
+            loss.block.program._fleet_opt = opt_info
+        return None, [programs[str(id(loss.block.program))].pairs for loss in losses], opt_info
 
     def _read(self, path: str, desc: Any, server: DownpourServer, programs: list[_Lookups]) -> None:
         """Reads tables and trainers from a file in protobuf's text format."""
@@ -252,10 +252,10 @@ class DistributedAdam(DistributedOptimizerImplBase):
         }
         program.global_block().append_op(type="push_dense", inputs={"Ids": slot}, attrs=attrs)
 
-    def _told(self, desc: Any, server: DownpourServer, strategy: Any) -> dict[str, Any]:
+    def _opt_info(self, desc: Any, server: DownpourServer, strategy: Any) -> dict[str, Any]:
         """The other settings of the trainers."""
-        told = {name: strategy.get(name, copy.copy(default)) for name, default in _TOLD.items()}
-        told |= {
+        opt_info = {name: strategy.get(name, copy.copy(default)) for name, default in _TRAINER_SETTINGS.items()}
+        opt_info |= {
             "optimizer": "DownpourSGD",
             "fleet_desc": desc,
             "worker_skipped_ops": list(_SKIPPED),
@@ -265,7 +265,7 @@ class DistributedAdam(DistributedOptimizerImplBase):
         tables = server.get_desc().downpour_server_param.downpour_table_param
         accessor = tables[0].accessor.accessor_class if tables else ""
         if accessor in _WITH_SLOTS:
-            told["dump_slot"] = True
+            opt_info["dump_slot"] = True
         elif accessor == "DownpourSparseValueAccessor":
-            told["no_cvm"] = True
-        return told
+            opt_info["no_cvm"] = True
+        return opt_info

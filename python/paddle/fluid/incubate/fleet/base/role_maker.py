@@ -387,16 +387,16 @@ class HeterRoleMaker(GeneralRoleMaker):
         self._current_id, self._cur_endpoint = current, among[current]
         self._trainers_num, self._xpu_endpoints = len(workers), xpus
         self._server_endpoints, self._worker_endpoints = servers, workers
-        own, every = self._meet(folder, current, len(among)), [*workers, *servers, *xpus]
+        own, every = self._connect_group(folder, current, len(among)), [*workers, *servers, *xpus]
         groups = {"server" if kind == "PSERVER" else "xpu" if kind == "XPU" else "worker": own}
         if kind != "PSERVER":
             both = [*workers, *xpus]
-            groups["heter"] = self._meet("heter", both.index(self._cur_endpoint), len(both))
-        groups["all"] = self._meet("all", every.index(self._cur_endpoint), len(every))
+            groups["heter"] = self._connect_group("heter", both.index(self._cur_endpoint), len(both))
+        groups["all"] = self._connect_group("all", every.index(self._cur_endpoint), len(every))
         self._gloo: Any = _Groups(groups)
         self._role_is_generated = True
 
-    def _meet(self, folder: str, rank: int, size: int) -> core_gloo.Gloo:
+    def _connect_group(self, folder: str, rank: int, size: int) -> core_gloo.Gloo:
         group = core_gloo.Gloo()
         group.set_rank(rank)
         group.set_size(size)

@@ -216,18 +216,18 @@ class PSLib(Fleet):
 
     # Commands of the first worker to the servers; the others wait, if their role maker has barriers
 
-    def _meet(self) -> None:
+    def _worker_barrier(self) -> None:
         if type(self._role_maker).barrier_worker is not RoleMakerBase.barrier_worker:
             self._role_maker.barrier_worker()
 
     def _by_the_first(self, what: str, work: Callable[[Any, list[str]], Any]) -> Any:
         """The result of `work(description, endpoints)` in the first worker; None in others."""
         desc, endpoints = self._servers(what)
-        self._meet()
+        self._worker_barrier()
         try:
             return work(desc, endpoints) if self.is_first_worker() else None
         finally:
-            self._meet()
+            self._worker_barrier()
 
     def _ask(self, what: str, **command: Any) -> Any:
         return self._by_the_first(what, lambda _, at: table_commands.send_command(at, self.worker_index(), **command))
