@@ -1,4 +1,4 @@
-"""Whether PaddleCloud has started this process, and its nodes."""
+"""The environment of PaddleCloud: detection, and the nodes of the job."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def get_trainers_num():
 
 
 def get_cloud_cluster(args_node_ips, device_mode, devices_per_proc, args_port=6170):
-    """The cluster, and of it this node, as PaddleCloud's variables say; see `paddle.distributed.cloud_utils`."""
+    """The cluster and this node, from PaddleCloud's variables; see `paddle.distributed.cloud_utils`."""
     return cloud_utils.get_cloud_cluster(args_node_ips, None, args_port, list(devices_per_proc))

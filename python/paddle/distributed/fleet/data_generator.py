@@ -1,4 +1,4 @@
-"""Data generators: scripts that a data set's pipe command runs, from raw lines to MultiSlot text."""
+"""Data generators: the base of a data set's pipe commands, which convert raw lines to MultiSlot text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class DataGenerator:
         raise NotImplementedError("use MultiSlotDataGenerator or MultiSlotStringDataGenerator")
 
     def generate_sample(self, line: str | None) -> Callable[[], Iterator[Any]]:
-        """Override: a function that gives the samples of a line, each ``[(name, [value, ...]), ...]``; None is skipped.
+        """Override: a function that yields the samples of a line, each ``[(name, [value, ...]), ...]``; None is
+        skipped.
 
         Args:
             line (str|None): the line, or None in `run_from_memory`.
@@ -63,7 +64,7 @@ class DataGenerator:
         )
 
     def generate_batch(self, samples: list[Any]) -> Callable[[], Iterator[Any]]:
-        """A function that gives the samples of a batch as they are to be written; override it to change them.
+        """A function that yields the samples of a batch to write; override it to change them.
 
         Args:
             samples (list): at most `batch_size` samples.
@@ -83,7 +84,7 @@ def _fields(line: Any, example: str) -> list[tuple[Any, Any]]:
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
-    """A data generator whose values are strings already, which is quicker.
+    """A data generator whose values are strings, which is faster.
 
     Examples:
         >>> from paddle.distributed import fleet
@@ -102,7 +103,7 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
 
 class MultiSlotDataGenerator(DataGenerator):
-    """A data generator whose values are ints and floats; the first sample says which fields there are.
+    """A data generator whose values are ints and floats; the first sample determines the fields.
 
     Examples:
         >>> from paddle.distributed import fleet

@@ -1,4 +1,4 @@
-"""Checkpoints by number in a folder of any file system."""
+"""Numbered checkpoints in a folder of any file system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CheckpointSaver", "PaddleModel", "SerializableBase"]
 
 
 class SerializableBase:
-    """What a checkpoint consists of: something that writes itself into a folder, and reads itself from there."""
+    """The interface of a part of a checkpoint: it writes itself into a folder, and reads itself from there."""
 
     def serialize(self, path: str) -> None:
         """Writes it into the folder `path`."""
@@ -27,7 +27,7 @@ class PaddleModel(SerializableBase):
     """The persistable variables of a Program.
 
     Args:
-        exe (Executor): reads and writes them. program (Program|CompiledProgram): whose.
+        exe (Executor): reads and writes them. program (Program|CompiledProgram): the Program.
     """
 
     def __init__(self, exe: Any, program: Any) -> None:
@@ -46,7 +46,7 @@ class PaddleModel(SerializableBase):
 
 
 class CheckpointSaver:
-    """Writes checkpoints into a folder, one after the other: each appears there when it is whole.
+    """Writes numbered checkpoints into a folder; each appears there atomically.
 
     Args:
         fs (FS): the file system, LocalFS or HDFSClient.
@@ -76,7 +76,7 @@ class CheckpointSaver:
         """Writes the next checkpoint.
 
         Args:
-            path (str): the folder, made when missing. slists (list of SerializableBase): what to write.
+            path (str): the folder; it is created. slists (list of SerializableBase): the parts.
             trainer_id (int, optional): the writing trainer. local_cache_path (str): a local folder for temporary files.
 
         Returns:
@@ -91,7 +91,7 @@ class CheckpointSaver:
         temporary, local = f"{final}.tmp", LocalFS()
         remote = self._fs.need_upload_download()
         target = self._cache(local_cache_path, number, "saved", trainer_id) if remote else temporary
-        # What a process that ended in the midst of it has left.
+        # the remains of an interrupted process
         local.delete(target) if remote else self._fs.delete(target)
         local.mkdirs(target) if remote else self._fs.mkdirs(target)
         for one in slists:
@@ -112,13 +112,13 @@ class CheckpointSaver:
         checkpoint_no: int | None = None,
         ignore_empty: bool = True,
     ) -> str | None:
-        """Reads a checkpoint, the last one unless `checkpoint_no` says which.
+        """Reads a checkpoint, by default the last one, else `checkpoint_no`.
 
         Returns:
-            The path of the checkpoint; None if there is none and `ignore_empty`.
+            The path of the checkpoint; None without one, if `ignore_empty`.
 
         Raises:
-            AssertionError: if there is none and not `ignore_empty`, or for a number that is none.
+            AssertionError: without a checkpoint, unless `ignore_empty`, or for an unknown number.
         """
         if checkpoint_no is None:
             checkpoint_no = self._get_last_checkpoint_no(path)
@@ -140,7 +140,7 @@ class CheckpointSaver:
         return final
 
     def get_checkpoint_no(self, root_path: str) -> list[int]:
-        """The numbers of the checkpoints of a folder, rising."""
+        """The numbers of the checkpoints of a folder, ascending."""
         names = [name.split(".") for name in self._fs.list_dirs(root_path)]
         return sorted(int(n[1]) for n in names if len(n) == 2 and n[0] == self._checkpoint_prefix and n[1].isdigit())
 
@@ -148,7 +148,7 @@ class CheckpointSaver:
         return max(self.get_checkpoint_no(root_path), default=-1)
 
     def clean_redundant_checkpoints(self, root_path: str, reserved: list[int] = []) -> None:  # noqa: B006
-        """Removes all checkpoints but those of the numbers `reserved` (the last one, when there are none)."""
+        """Removes all checkpoints except the numbers `reserved` (default: the last one)."""
         numbers = self.get_checkpoint_no(root_path)
         kept = set(reserved) or set(numbers[-1:])
         for number in numbers:

@@ -17,7 +17,7 @@ class _Region:
         self.ops: list[Any] = []
 
     def reads(self) -> set[str]:
-        """What comes from outside."""
+        """The variables that the region reads from outside."""
         made: set[str] = set()
         found: set[str] = set()
         for op in self.ops:
@@ -30,7 +30,7 @@ class _Region:
 
 
 def _regions(ops: list[Any]) -> list[_Region]:
-    """Neighbours of one device."""
+    """Splits operators into regions of adjacent operators of one device."""
     found: list[_Region] = []
     for op in ops:
         device = op.attr("op_device") or _CPU
@@ -41,7 +41,7 @@ def _regions(ops: list[Any]) -> list[_Region]:
 
 
 def _joined(regions: list[_Region]) -> list[_Region]:
-    """What lies between two regions of one other device becomes that device's, where it is the CPU's alone."""
+    """Joins two regions of one other device with the CPU operators between them."""
     at = 0
     while at < len(regions):
         device = regions[at].device
@@ -63,9 +63,9 @@ def _joined(regions: list[_Region]) -> list[_Region]:
 
 
 def split(program: Any) -> list[Any] | None:
-    """The region of another device: its first and last operator, what it sends, what it gets, and its Program.
+    """The region of another device: its first and last operator, sent and received variables, and its Program.
 
-    None where all operators are the CPU's; of several regions the last.
+    None if all operators are of the CPU; the last of several regions.
     """
     forward: list[Any] = []
     for op in program.global_block().ops:

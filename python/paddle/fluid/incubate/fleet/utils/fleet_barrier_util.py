@@ -1,4 +1,4 @@
-"""check_all_trainers_ready: trainers wait for each other by files of a Hadoop file system."""
+"""check_all_trainers_ready: a barrier of trainers by files of a Hadoop file system."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LOOK = 10.0
 
 
 def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
-    """Says that this trainer has come to an epoch, and waits until all trainers have.
+    """Waits until all trainers have reached an epoch.
 
-    ``HADOOP_HOME``, ``FS_NAME`` and ``FS_UGI`` of the environment say how the file system is reached.
+    The file system is given by ``HADOOP_HOME``, ``FS_NAME`` and ``FS_UGI`` of the environment.
 
     Args:
-        ready_path (str): a folder of this job there; it gets a file of each trainer and epoch.
-        epoch (int): its number.
+        ready_path (str): a folder of this job there, with a file for each trainer and epoch.
+        epoch (int): the epoch.
 
     Raises:
-        ValueError: where the environment does not say how the file system is reached.
+        ValueError: for missing environment variables.
     """
     said = {name: os.environ.get(name) for name in ("HADOOP_HOME", "FS_NAME", "FS_UGI")}
     missing = [name for name, value in said.items() if not value]

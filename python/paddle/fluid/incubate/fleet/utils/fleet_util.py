@@ -367,7 +367,7 @@ class FleetUtil:
         self._barrier()
 
     def _xbox(self, output_path: str, day: Any, path: str, key: int, data: str, name: str, base: bool) -> str:
-        """The line that notes a base or a difference."""
+        """The JSON line of a base or a delta."""
         path = path.partition(":")[2] if path.startswith(("hdfs:", "afs:")) else path
         job, instance = os.environ.get("JOB_ID", ""), os.environ.get("INSTANCE_ID", "")
         if job in instance and "--" in instance:
@@ -402,10 +402,11 @@ class FleetUtil:
         hadoop_home=_HOME,
         donefile_name=None,
     ):
-        """Worker 0 notes what a pass changed, or (pass -1) a day's base, unless a later one is noted: a line of JSON.
+        """Worker 0 appends a pass's delta, or (pass -1) a day's base, to a donefile of JSON lines, unless it has a
+        later one.
 
-        Arguments as of :meth:`write_model_donefile`; `data_path` (str|list) is what was trained with, `monitor_data` is
-        not read, as in 2.0.2.
+        Arguments as of :meth:`write_model_donefile`; `data_path` (str|list) is the training data, `monitor_data` is not
+        read, as in 2.0.2.
         """
         base = str(pass_id) == "-1"
         name = donefile_name or ("xbox_base_done.txt" if base else "xbox_patch_done.txt")
@@ -434,7 +435,7 @@ class FleetUtil:
         donefile_name="sparse_cache.meta",
         **kwargs,
     ):
-        """Worker 0 notes, once, in how many files (`file_num`) how many rows of a table (`table_id`) are."""
+        """Worker 0 writes, once, the numbers of files (`file_num`) and rows of a table (`table_id`)."""
         if self._is_first():
             client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
             folder = f"{output_path.rstrip('/')}/{_folder(day, pass_id)}/{kwargs.get('table_id', 0):03d}_cache"
@@ -446,13 +447,13 @@ class FleetUtil:
         self._barrier()
 
     def _place(self, line: str) -> tuple[int, str, str, int]:
-        """Day, pass, path and key of a line of JSON."""
+        """Day, pass, path and key of a JSON line."""
         said = json.loads(line)
         parts = said["input"].split("/")
         return int(parts[-3]), parts[-2].split("-")[-1], "/".join(parts[:-1]), int(said["key"])
 
     def get_last_save_xbox_base(self, output_path, hadoop_fs_name, hadoop_fs_ugi, hadoop_home=_HOME):
-        """Day, path and key of the last base that was noted; -1, -1 and the time where there is none (a list)."""
+        """Day, path and key of the last base in the donefile; -1, -1 and the time without one (a list)."""
         known = _lines(_client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi), f"{output_path}/xbox_base_done.txt")
         if not known:
             return [-1, -1, int(time.time())]
@@ -460,7 +461,7 @@ class FleetUtil:
         return [day, path, key]
 
     def get_last_save_xbox(self, output_path, hadoop_fs_name, hadoop_fs_ugi, hadoop_home=_HOME):
-        """Day, pass, path and key of the last difference that was noted; -1, -1, "" and the time without one."""
+        """Day, pass, path and key of the last delta in the donefile; -1, -1, "" and the time without one."""
         known = _lines(_client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi), f"{output_path}/xbox_patch_done.txt")
         if not known:
             return [-1, -1, "", int(time.time())]
@@ -468,7 +469,7 @@ class FleetUtil:
         return [day, int(number), path, key]
 
     def get_last_save_model(self, output_path, hadoop_fs_name, hadoop_fs_ugi, hadoop_home=_HOME):
-        """Day, pass, path and key of the last model that was noted; -1, -1, "" and the time where there is none."""
+        """Day, pass, path and key of the last model in the donefile; -1, -1, "" and the time without one."""
         known = _lines(_client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi), f"{output_path}/donefile.txt")
         if not known:
             return [-1, -1, "", int(time.time())]
@@ -476,12 +477,12 @@ class FleetUtil:
         return [int(day), int(number), path, int(key)]
 
     def get_online_pass_interval(self, days, hours, split_interval, split_per_pass, is_data_hourly_placed):
-        """The pieces of a day's data that each pass trains with.
+        """The pieces of a day's data for each pass.
 
         Args:
-            days, hours (str): ``{20190720..20190729}`` and ``{0..23}``, or numbers with blanks between.
+            days, hours (str): ``{20190720..20190729}`` and ``{0..23}``, or space-separated numbers.
             split_interval (int|str): minutes of a piece. split_per_pass (int|str): pieces of a pass.
-            is_data_hourly_placed (bool): whether pieces are named by hour alone.
+            is_data_hourly_placed (bool): whether pieces are named by the hour only.
 
         Returns:
             list of lists of str: hour and minute, as ``0005``, of each piece of each pass.
@@ -512,7 +513,7 @@ class FleetUtil:
         utils.graphviz(program.global_block(), output_dir, output_name)
 
     def check_two_programs(self, config):
-        """Whether a pruned Program has what the one that trains has; see :func:`utils.check_pruned_program_vars`.
+        """Whether a pruned Program matches the training Program; see :func:`utils.check_pruned_program_vars`.
 
         Args:
             config: has ``train_prog_path``, ``is_text_train_program``, ``pruned_prog_path``,
@@ -529,9 +530,9 @@ class FleetUtil:
         utils.parse_program(utils.load_program(prog_path, is_text), output_dir)
 
     def split_program_by_device(self, program):
-        """The region of a Program that another device than the CPU runs, for heterogeneous workers.
+        """The region of a Program on another device than the CPU, for heterogeneous workers.
 
         Returns:
-            list: its first and last operator, the names that it sends and gets, its Program; None where there is none.
+            list: its first and last operator, sent and received names, its Program; None without a region.
         """
         return device_regions.split(program)

@@ -1,4 +1,4 @@
-"""Programs in files, as scripts of fleet 1.x look at them."""
+"""Programs in files: loading, saving, conversion, comparison, drawing."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _HOLDERS = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST)
 
 
 def load_program(model_filename: str, is_text: bool = False) -> Program:
-    """A Program from a file, of bytes or of protobuf's text.
+    """Loads a Program from a file of bytes or of protobuf's text.
 
     Raises:
-        ValueError: for a file of something else.
+        ValueError: for another kind of file.
 
     Examples:
         >>> import paddle.fluid as fluid
@@ -54,7 +54,7 @@ def save_program(program: Program, model_filename: str = "__model__", is_text: b
     """Writes a Program to a file, as bytes or as protobuf's text."""
     if is_text:
         with open(model_filename, "w", encoding="utf-8") as f:
-            f.write(program.to_string(True))  # 2.0.2 writes str(program), which it can not load
+            f.write(program.to_string(True))  # 2.0.2 writes str(program), which it cannot load
     else:
         with open(model_filename, "wb") as f:
             f.write(program.desc.serialize_to_string())
@@ -79,9 +79,9 @@ def program_type_trans(prog_dir: str, prog_fn: str, is_text: bool) -> str:
 
 
 def check_pruned_program_vars(train_prog: Program, pruned_prog: Program) -> bool:
-    """Whether what a pruned Program keeps has the shape and type that it has in the one that trains.
+    """Whether the variables of a pruned Program have the shapes and types of the training Program.
 
-    Logs what differs, and what the one that trains has not at all, which alone does not make the answer False.
+    Logs differences, and variables that the training Program lacks, which alone do not make the result False.
 
     Examples:
         >>> import paddle, paddle.fluid as fluid
