@@ -104,7 +104,7 @@ def test_adamw_decays_in_the_same_pass(dtype, monkeypatch):
 
 def test_decay_of_a_half_parameter_is_refused():
     half, one = (paddle.ones([3], dtype) for dtype in ("float16", "float32"))
-    with pytest.raises(ValueError, match="Decay goes with a Param of float32 or float64, got float16"):
+    with pytest.raises(ValueError, match="Decay requires a Param of float32 or float64, got float16"):
         _ops.adam(half, half, one[:1], one, one, one[:1], one[:1], None, None, None, one[:1] * 0.5, ParamOut=half)
 
 

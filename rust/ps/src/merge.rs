@@ -3,7 +3,7 @@
 use oar_core::base::{DType, Dims, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, ensure};
-use oar_ops_common::rows::merged;
+use oar_ops_common::selected_rows::merged;
 use std::sync::Arc;
 
 /// `to[i] = f(to[i], from[i])` for numbers of one type; the factor is of that type, too.

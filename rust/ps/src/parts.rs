@@ -3,7 +3,7 @@
 use oar_core::base::{Dims, Result};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, ensure};
-use oar_ops_common::rows::check_rows;
+use oar_ops_common::selected_rows::check_rows;
 use std::sync::Arc;
 
 /// The rows of `t` at these places, which have been checked, as a tensor.

@@ -164,7 +164,7 @@ test_wrong = table(
     wrong("greater than 0", out_h=2, out_w=-3),
     wrong("greater than 0", scale=0.1),
     wrong("greater than 0", op="bilinear_interp_v2", scale=[2.0, -1.0]),
-    wrong("one number or one an axis", op="bilinear_interp_v2", scale=[2.0, 1.0, 3.0]),
+    wrong("one number or one per axis", op="bilinear_interp_v2", scale=[2.0, 1.0, 3.0]),
     wrong("SizeTensor", inputs={"SizeTensor": [np.int32([3])]}),
     wrong("OutSize", inputs={"OutSize": np.int32([3, 4, 5])}),
     wrong("OutSize", inputs={"OutSize": np.int32([3, 0])}),

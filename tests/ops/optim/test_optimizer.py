@@ -134,7 +134,7 @@ test_adam = table(
     ),
     decayed(real(3, 4), real(3, 4, seed=1)),
     decayed(real(200, 300), real(200, 300, seed=1)),
-    decayed(real(6, 2), ROWS, raises=ValueError, match="Decay goes with a Grad that is no SelectedRows"),
+    decayed(real(6, 2), ROWS, raises=ValueError, match="Decay requires a dense Grad"),
     decayed(real(3, 4), real(3, 4, seed=1), real(2), raises=ValueError, match="'Decay' must have one element"),
     case("adam", [real(3), real(3), RATE, real(4), real(3), *POWERS], raises=ValueError, match="Moment1"),
     case("adam", [real(3), real(3), RATE, real(3), real(3), real(2), POWERS[1]], raises=ValueError, match="Beta1Pow"),

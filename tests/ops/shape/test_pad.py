@@ -18,7 +18,7 @@ test_pad = table(
     case("pad", [ints(3, 2)], {"paddings": [0, 1, 2, 0], "pad_value": -1.0}, pad, dtypes="int32"),
     case("pad", [real(0, 2)], {"paddings": [2, 1, 0, 0], "pad_value": 3.0}, pad, grad="X"),
     case("pad", [real(3, 2)], {"paddings": [0, 0, 1, 1]}, pad, lod={"X": [[0, 1, 3]]}, out_lod={"Out": [[0, 1, 3]]}),
-    case("pad", [X], {"paddings": [1, 1]}, raises=ValueError, match="two numbers a dimension"),
+    case("pad", [X], {"paddings": [1, 1]}, raises=ValueError, match="two numbers per dimension"),
     case("pad", [X], {"paddings": [0, 0, 0, 0, -1, 0]}, raises=ValueError, match="negative"),
     case("pad", [X], {"paddings": [2**31 - 1] * 6}, raises=(MemoryError, ValueError)),
     case(
@@ -51,7 +51,7 @@ test_crop = table(
     case("crop", [X, real(*SIZE)], {"offsets": AT}, cropped, grad="X"),
     case("crop", [X], {"offsets": [0, 1, 0], "shape": [-1, 2, 4]}, crop),
     case("crop", [X, None, np.int32(AT)], {"shape": SIZE, "offsets": AT}, raises=ValueError, match="not both"),
-    case("crop", [X], {"offsets": [1, 0], "shape": SIZE}, raises=ValueError, match="one number a dimension"),
+    case("crop", [X], {"offsets": [1, 0], "shape": SIZE}, raises=ValueError, match="one number per dimension"),
     case("crop", [X], {"offsets": AT, "shape": [1, 2]}, raises=ValueError, match="rank of X"),
     case("crop", [X], {"offsets": [2, 0, 0], "shape": SIZE}, raises=ValueError, match="does not lie within"),
     case("crop", [X], {"offsets": [-1, 0, 0], "shape": SIZE}, raises=ValueError, match="does not lie within"),
@@ -65,7 +65,7 @@ test_crop_tensor = table(
     case("crop_tensor", {"X": X, "OffsetsTensor": [np.int32([s]) for s in AT]}, {"shape": SIZE}, cropped, grad="X"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [0, 2, 2]}, raises=ValueError, match="greater than 0"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [-2, 2, 2]}, raises=ValueError, match="greater than 0"),
-    case("crop_tensor", [X], {"offsets": AT, "shape": [1, 2]}, raises=ValueError, match="one number a dimension"),
+    case("crop_tensor", [X], {"offsets": AT, "shape": [1, 2]}, raises=ValueError, match="one number per dimension"),
     case("crop_tensor", [X], {"offsets": AT, "shape": [1, 2, 3]}, raises=ValueError, match="does not lie within"),
     case(
         "crop_tensor", {"X": X, "Offsets": np.float32(AT)}, {"shape": SIZE}, raises=ValueError, match="int32 or int64"

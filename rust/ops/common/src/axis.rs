@@ -1,4 +1,4 @@
-//! Kernels along one axis: the sizes around it, and tensors that must be alike.
+//! Helpers of kernels along one axis: sizes around the axis, shape and data type checks.
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
@@ -12,7 +12,7 @@ pub fn split(op: &str, dims: &[i64], axis: i32) -> Result<(usize, usize, usize)>
     Ok((product(&dims[..k]), dims[k] as usize, product(&dims[k + 1..])))
 }
 
-/// Refuses a tensor that has not this shape and data type.
+/// Fails unless the tensor has this shape and data type.
 pub fn like(cx: &KernelContext, t: &Tensor, dims: &[i64], dtype: DType, what: &str) -> Result<()> {
     ensure!(
         t.dims() == dims && t.dtype() == dtype,

@@ -1,8 +1,8 @@
-//! What several families share: broadcasting by Paddle's `axis` attribute, small tensor expressions.
+//! Broadcasting by Paddle's `axis` attribute, and binary tensor expressions.
 
+use super::cast::cast_real;
+pub use super::cast::strides;
 use super::complex;
-use super::real::cast_real;
-pub use super::real::strides;
 use half::{bf16, f16};
 use oar_core::base::shape::to_usize;
 use oar_core::base::{DType, Dims, Result};
@@ -11,8 +11,8 @@ use oar_core::{bail, dispatch, ensure};
 use oar_kernels::elementwise::{self as ew, Binary};
 use oar_kernels::reduce::{self, Reduce};
 
-/// The shape of `x (op) y`. With `axis` -1 the shapes align at the right; otherwise the smaller one's first
-/// dimension stands at `axis` of the larger. While a Program is built sizes may be -1 (unknown).
+/// The shape of `x (op) y`. With `axis` -1 shapes are aligned at the right; otherwise the smaller shape starts at
+/// dimension `axis` of the larger. Sizes may be -1 (unknown) while a Program is built.
 pub fn broadcast_dims(op: &str, x: &[i64], y: &[i64], axis: i32) -> Result<Dims> {
     if x == y {
         return Ok(Dims::from_slice(x));
@@ -21,7 +21,7 @@ pub fn broadcast_dims(op: &str, x: &[i64], y: &[i64], axis: i32) -> Result<Dims>
     let gap = large.len() - small.len();
     let at = if axis == -1 { gap as i64 } else { axis as i64 };
     let mut out = Dims::from_slice(large);
-    // With an explicit axis trailing ones of the smaller shape mean nothing.
+    // With an explicit axis trailing ones of the smaller shape are ignored.
     let mut small = small;
     while axis != -1 && at + small.len() as i64 > large.len() as i64 && small.last() == Some(&1) {
         small = &small[..small.len() - 1];
@@ -50,7 +50,7 @@ pub fn broadcast_dims(op: &str, x: &[i64], y: &[i64], axis: i32) -> Result<Dims>
     Ok(out)
 }
 
-/// `out = x (op) y` into a tensor that has the broadcast shape.
+/// `out = x (op) y`; `out` has the broadcast shape.
 #[inline]
 pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, out: &mut Tensor) -> Result<()> {
     if x.dtype().is_complex() || y.dtype().is_complex() {
@@ -66,7 +66,7 @@ pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, ou
         y.dtype()
     );
     let same = x.dims() == y.dims();
-    // The places of the operands in a broadcast shape.
+    // Strides of the operands in the broadcast shape.
     let placed = if same {
         None
     } else {
@@ -80,7 +80,7 @@ pub fn binary_into(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, ou
             None => ew::binary(op, &[o.len()], (a, &[1]), (b, &[1]), o),
             Some((shape, sx, sy)) => ew::binary(op, shape, (a, sx), (b, sy), o),
         };
-        ensure!(done.is_ok(), InvalidArgument, "operator {name}: division by zero: Y has a zero element");
+        ensure!(done.is_ok(), InvalidArgument, "operator {name}: division by zero: Y contains zero");
     }, other => bail!(Unimplemented, "operator {name} has no CPU kernel for data type {other}"));
     Ok(())
 }
@@ -113,11 +113,11 @@ pub fn reduce_to(t: Tensor, to: &[i64], axis: i32) -> Result<Tensor> {
     let shape = to_usize(t.dims());
     dispatch!(t.dtype(), T in [f32, f64, i32, i64, f16, bf16], {
         reduce::reduce(Reduce::Sum, t.data::<T>(), &shape, &axes, out.data_mut::<T>()?);
-    }, other => bail!(Unimplemented, "no CPU kernel sums data type {other}"));
+    }, other => bail!(Unimplemented, "sums have no CPU kernel for data type {other}"));
     Ok(out)
 }
 
-/// The tensor as it looks when broadcast to `dims`.
+/// The tensor broadcast to `dims`.
 pub fn expand_to(t: &Tensor, dims: &[i64], axis: i32) -> Result<Tensor> {
     if t.dims() == dims {
         return Ok(t.clone());
@@ -128,7 +128,7 @@ pub fn expand_to(t: &Tensor, dims: &[i64], axis: i32) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The tensor in another data type; the tensor itself where it has that one.
+/// The tensor in another data type; shared if it has that one already.
 pub fn cast(t: &Tensor, to: DType) -> Result<Tensor> {
     if t.dtype() != to && (t.dtype().is_complex() || to.is_complex()) {
         return Ok(complex::convert(t, to)?.with_lod(t.lod.clone()));

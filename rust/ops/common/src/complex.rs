@@ -1,8 +1,8 @@
-//! Arithmetic of complex tensors, for every family that takes them. Sums and products with real numbers run on the
-//! parts, as tensors with one more dimension of two.
+//! Arithmetic of complex tensors. Sums and products with real numbers run on the real view, which has one more
+//! dimension of two.
 
+use super::cast::{cast_real, strides};
 use super::elements::strided;
-use super::real::{cast_real, strides};
 use num_complex::Complex;
 use oar_core::base::{DType, Dims, Result};
 use oar_core::tensor::Tensor;
@@ -11,25 +11,25 @@ use oar_kernels::elementwise::complex as kernel;
 use oar_kernels::elementwise::{self as ew, map, Binary};
 use oar_kernels::reduce::{self, Reduce};
 
-/// `dims` with a last dimension for the two parts.
+/// `dims` with an appended dimension of two.
 fn with_parts(dims: &[i64]) -> Dims {
     let mut dims = Dims::from_slice(dims);
     dims.push(2);
     dims
 }
 
-/// The parts of complex numbers as a real tensor with one more dimension, sharing the bytes.
+/// The real view of a complex tensor, with one more dimension of two; shares the bytes.
 pub fn parts(t: &Tensor) -> Tensor {
     t.retyped(t.dtype().real(), &with_parts(t.dims()))
 }
 
-/// The complex tensor that has these parts.
+/// The complex tensor of a real view.
 fn of_parts(t: &Tensor) -> Tensor {
     let dtype = t.dtype().complex().expect("parts are float32 or float64");
     t.retyped(dtype, &t.dims()[..t.rank() - 1])
 }
 
-/// Real and imaginary parts as a tensor each.
+/// Real and imaginary parts.
 pub fn split(t: &Tensor) -> Result<(Tensor, Tensor)> {
     let real = t.dtype().real();
     let (mut re, mut im) = (Tensor::empty(real, t.dims())?, Tensor::empty(real, t.dims())?);
@@ -50,7 +50,7 @@ pub fn join(re: &Tensor, im: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The conjugate; real numbers are their own.
+/// The complex conjugate; real tensors are returned unchanged.
 pub fn conj(t: &Tensor) -> Result<Tensor> {
     if !t.dtype().is_complex() {
         return Ok(t.clone());
@@ -62,8 +62,7 @@ pub fn conj(t: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// A cast where one of the types is complex: a real number has no imaginary part, a complex one loses it; as a boolean
-/// it is whether it is not 0.
+/// A cast from or to a complex type: real numbers get imaginary part 0, complex ones lose it; as bool: not equal to 0.
 pub fn convert(t: &Tensor, to: DType) -> Result<Tensor> {
     if !t.dtype().is_complex() {
         let re = cast_real(t, to.real())?;
@@ -83,7 +82,7 @@ pub fn convert(t: &Tensor, to: DType) -> Result<Tensor> {
     cast_real(&split(t)?.0, to)
 }
 
-/// A tensor of the operands' common type, spread to the shape `dims`.
+/// The operand cast to `dtype` and expanded to `dims`.
 fn operand(t: &Tensor, dtype: DType, dims: &[i64], axis: i32) -> Result<Tensor> {
     let t = if t.dtype() == dtype { t.share()? } else { convert(t, dtype)? };
     if t.dims() == dims {
@@ -115,7 +114,7 @@ pub fn binary(name: &str, op: Binary, x: &Tensor, y: &Tensor, axis: i32, dims: &
     Ok(out)
 }
 
-/// Sums over some axes; the result has the shape `to`.
+/// Sums over axes; the result has the shape `to`.
 pub fn sum_over(t: &Tensor, axes: &[bool], to: &[i64]) -> Result<Tensor> {
     let parts = parts(t);
     let mut out = Tensor::empty(parts.dtype(), &with_parts(to))?;

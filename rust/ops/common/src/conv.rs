@@ -1,5 +1,5 @@
-//! What operators that convolve share: the checks of their arguments, and the kernels' description of a convolution. A
-//! transposed convolution is the input's gradient of a convolution, whose output is its input.
+//! Shared by convolution operators: argument checks, and the kernels' description of a convolution. A transposed
+//! convolution is the input gradient of a convolution.
 
 use super::window::{channels_last, split_images, Axis, Geometry, Windows};
 use oar_core::base::{Dims, Result};
@@ -8,7 +8,7 @@ use oar_kernels::conv::{self as kernel, Conv, Convolve};
 use oar_kernels::types::Float;
 use smallvec::SmallVec;
 
-/// The arguments of a convolution that are not tensors.
+/// The attributes of a convolution.
 pub struct Convolution<'a> {
     pub op: &'a str,
     pub data_format: &'a str,
@@ -17,20 +17,20 @@ pub struct Convolution<'a> {
     pub dilations: &'a [i32],
     pub paddings: &'a [i32],
     pub padding_algorithm: &'a str,
-    /// A transposed convolution's `output_size` and `output_padding`, each empty where it is not given.
+    /// `output_size` and `output_padding` of a transposed convolution, empty if not given.
     pub transposed: Option<(&'a [i32], &'a [i32])>,
 }
 
 impl Convolution<'_> {
-    /// The shape of the result for images `x` and filters `w`; sizes may be -1 while a Program is built.
+    /// The output shape for images `x` and filters `w`; sizes may be -1 while a Program is built.
     pub fn out(&self, x: &[i64], w: &[i64]) -> Result<Dims> {
         Ok(self.result(&self.geometry(x, w)?, w))
     }
 
-    /// The convolution as kernels need it, and the shape of the result.
-    pub fn plan(&self, x: &[i64], w: &[i64]) -> Result<(Plan, Dims)> {
+    /// The kernels' description of the convolution, and the output shape.
+    pub fn plan(&self, x: &[i64], w: &[i64]) -> Result<(ConvPlan, Dims)> {
         let g = self.geometry(x, w)?;
-        let axes: SmallVec<[&Axis; 3]> = g.axes.iter().filter(|a| !says_nothing(a)).collect();
+        let axes: SmallVec<[&Axis; 3]> = g.axes.iter().filter(|a| !is_trivial(a)).collect();
         let each = |fill: usize, number: fn(&Axis) -> i64| {
             let first = 3 - axes.len();
             std::array::from_fn(|i| if i < first { fill } else { number(axes[i - first]) as usize })
@@ -51,11 +51,11 @@ impl Convolution<'_> {
             groups,
             channels_last: g.channels_last,
         };
-        room(self.op, &conv)?;
-        Ok((Plan { conv, transposed: self.transposed.is_some() }, self.result(&g, w)))
+        check_size(self.op, &conv)?;
+        Ok((ConvPlan { conv, transposed: self.transposed.is_some() }, self.result(&g, w)))
     }
 
-    /// Channels of the result.
+    /// Output channels.
     fn filters(&self, w: &[i64]) -> i64 {
         match self.transposed {
             Some(_) if w[1] >= 0 => w[1] * self.groups as i64,
@@ -68,13 +68,12 @@ impl Convolution<'_> {
         if self.transposed.is_none() {
             return g.out(self.filters(w));
         }
-        let mut grown = g.clone();
-        grown.axes.iter_mut().for_each(|a| a.out = a.size);
-        grown.out(self.filters(w))
+        let mut output = g.clone();
+        output.axes.iter_mut().for_each(|a| a.out = a.size);
+        output.out(self.filters(w))
     }
 
-    /// The windows of the convolution; for a transposed one those over its result, with as many windows as `x` has
-    /// elements.
+    /// The windows of the convolution; for a transposed one the windows over its output, one per element of `x`.
     pub fn geometry(&self, x: &[i64], w: &[i64]) -> Result<Geometry> {
         let op = self.op;
         ensure!(
@@ -98,9 +97,9 @@ impl Convolution<'_> {
         let groups = self.groups as i64;
         let g = match self.transposed {
             None => Geometry::new(&windows, x)?,
-            Some((size, padding)) => grown(&windows, x, size, padding)?,
+            Some((size, padding)) => transposed_geometry(&windows, x, size, padding)?,
         };
-        // Of a transposed convolution's filters the first size is that of the input's channels.
+        // The first size of a transposed convolution's filters is the number of input channels.
         let wanted = if self.transposed.is_some() { Some(w[0]) } else { w[1].checked_mul(groups) };
         ensure!(
             g.channels < 0 || w[0] < 0 || w[1] < 0 || wanted == Some(g.channels),
@@ -119,20 +118,20 @@ impl Convolution<'_> {
     }
 }
 
-/// An axis of one element under a filter of one: kernels go without it.
-fn says_nothing(a: &Axis) -> bool {
+/// A trivial axis (one element, filter size 1), which kernels skip.
+fn is_trivial(a: &Axis) -> bool {
     (a.size, a.kernel, a.out, a.pad) == (1, 1, 1, (0, 0))
 }
 
-/// The windows over the result of a transposed convolution of `x`.
-fn grown(windows: &Windows, x: &[i64], size: &[i32], padding: &[i32]) -> Result<Geometry> {
+/// The windows over the output of a transposed convolution of `x`.
+fn transposed_geometry(windows: &Windows, x: &[i64], size: &[i32], padding: &[i32]) -> Result<Geometry> {
     windows.check(x)?;
     let (op, n) = (windows.op, windows.strides.len());
     for (name, list) in [("output_size", size), ("output_padding", padding)] {
         ensure!(
             list.is_empty() || list.len() == n,
             InvalidArgument,
-            "operator {op}: {name} must have one number an axis, {n}, got {list:?}"
+            "operator {op}: {name} must have one number per axis, {n}, got {list:?}"
         );
     }
     let channels_last = channels_last(windows.data_format);
@@ -146,7 +145,7 @@ fn grown(windows: &Windows, x: &[i64], size: &[i32], padding: &[i32]) -> Result<
             axes.push(axis);
             continue;
         }
-        ensure!(kernel > 0, InvalidArgument, "operator {op}: a window of sizes {:?} is empty", windows.kernel);
+        ensure!(kernel > 0, InvalidArgument, "operator {op}: window sizes must be positive, got {:?}", windows.kernel);
         axis.pad = windows.padding(i, n)?;
         let reach = (kernel - 1).saturating_mul(dilation).saturating_add(1);
         let least = (n - 1).saturating_mul(stride).saturating_add(reach).saturating_sub(axis.pad.0 + axis.pad.1);
@@ -183,8 +182,8 @@ fn grown(windows: &Windows, x: &[i64], size: &[i32], padding: &[i32]) -> Result<
     Ok(Geometry { images, channels, channels_last, axes })
 }
 
-/// Refuses strides, dilations and paddings so large that the kernels' padded copies of a few rows cannot be held.
-fn room(name: &str, c: &Conv) -> Result<()> {
+/// Fails for strides, dilations and paddings whose padded rows would not fit in memory.
+fn check_size(name: &str, c: &Conv) -> Result<()> {
     let span = |i: usize, a: usize| {
         let reach = (c.kernel[a].saturating_sub(1)).saturating_mul(c.dilation[a]);
         reach.saturating_add(i.saturating_mul(c.stride[a])).saturating_add(1)
@@ -192,7 +191,7 @@ fn room(name: &str, c: &Conv) -> Result<()> {
     let rows = span(1, 0).saturating_mul(span(2, 1));
     let columns = span(c.out_size[2], 2);
     let elements = rows.saturating_mul(columns).saturating_mul(c.in_channels.max(c.out_channels).max(1));
-    // Far above what an input that exists needs.
+    // Far above the need of any valid input.
     let most = (c.in_len().max(c.out_len()) / c.images.max(1)).saturating_mul(64).max(1 << 24);
     ensure!(
         elements <= most,
@@ -206,15 +205,15 @@ fn room(name: &str, c: &Conv) -> Result<()> {
     Ok(())
 }
 
-/// A convolution, or a transposed one, with the three products of its kernels.
+/// A convolution or a transposed one, with its forward and gradient kernels.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct ConvPlan {
     pub conv: Conv,
     transposed: bool,
 }
 
-impl Plan {
-    /// Channels of the result.
+impl ConvPlan {
+    /// Output channels.
     pub fn channels(&self) -> usize {
         if self.transposed {
             self.conv.in_channels
@@ -223,7 +222,7 @@ impl Plan {
         }
     }
 
-    /// `y` from `x`, and one number a channel.
+    /// Computes `y` from `x`, the filters and an optional bias per channel.
     pub fn forward<T: Convolve>(&self, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) {
         if !self.transposed {
             return kernel::convolve(&self.conv, x, w, bias, false, y);
@@ -234,7 +233,7 @@ impl Plan {
         }
     }
 
-    /// The gradient of `x` from that of `y`.
+    /// Computes the gradient of `x`.
     pub fn input_grad<T: Convolve>(&self, dy: &[T], w: &[T], dx: &mut [T]) {
         if self.transposed {
             kernel::convolve(&self.conv, dy, w, None, false, dx);
@@ -243,7 +242,7 @@ impl Plan {
         }
     }
 
-    /// The gradient of the filters from `x` and that of `y`.
+    /// Computes the gradient of the filters.
     pub fn filter_grad<T: Convolve>(&self, x: &[T], dy: &[T], dw: &mut [T]) {
         let (x, dy) = if self.transposed { (dy, x) } else { (x, dy) };
         kernel::filter_grad(&self.conv, x, dy, dw);

@@ -1,5 +1,4 @@
-//! What operators that move elements share: elements as plain words of their size, views, and attributes that come
-//! as tensors.
+//! Shared by operators that move elements: elements as words of their size, strided reads and writes, views.
 
 use oar_core::base::shape::{numel, to_usize};
 use oar_core::base::{DType, Result};
@@ -7,7 +6,7 @@ use oar_core::ensure;
 use oar_core::tensor::Tensor;
 use oar_kernels::types::Word;
 
-/// The operands must have the data type of `x`.
+/// Fails unless all operands have the data type of `x`.
 pub fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
     for t in others {
         ensure!(
@@ -21,7 +20,7 @@ pub fn same_types(op: &str, x: &Tensor, others: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// The elements as integers of their size, for kernels to which the type means nothing.
+/// The elements as integers of their size, for kernels that are independent of the data type.
 pub fn words<T: Word>(t: &Tensor) -> &[T] {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
     let bytes = t.bytes();
@@ -30,7 +29,7 @@ pub fn words<T: Word>(t: &Tensor) -> &[T] {
     unsafe { std::slice::from_raw_parts(bytes.as_ptr() as *const T, t.numel()) }
 }
 
-/// As [`words`], to write. What is written must come from elements of the same type (a bool is 0 or 1).
+/// As [`words`], mutable. Written values must be valid elements (a bool is 0 or 1).
 pub fn words_mut<T: Word>(t: &mut Tensor) -> Result<&mut [T]> {
     assert_eq!(std::mem::size_of::<T>(), t.dtype().size());
     let n = t.numel();
@@ -39,7 +38,7 @@ pub fn words_mut<T: Word>(t: &mut Tensor) -> Result<&mut [T]> {
     Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr() as *mut T, n) })
 }
 
-/// Runs an expression with `$T` bound to the integer type (16 bytes: a pair) that is as large as elements of the dtype.
+/// Runs an expression with `$T` bound to the integer type (a pair for 16 bytes) of the data type's size.
 #[macro_export]
 macro_rules! by_size {
     ($dtype:expr, $T:ident, $body:expr) => {
@@ -68,33 +67,33 @@ macro_rules! by_size {
     };
 }
 
-/// The same value again. Bytes that somebody outside writes in place (exported ones) are copied, others shared.
+/// A reference to the same value. Exported bytes are copied, others shared.
 #[inline]
 pub fn share(t: &Tensor) -> Result<Tensor> {
     t.share()
 }
 
-/// `Tensor::zeros`, by several threads where that pays.
+/// `Tensor::zeros`, parallel for large tensors.
 pub fn zeros(dtype: DType, dims: &[i64]) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, dims)?;
     set_zero(&mut t)?;
     Ok(t)
 }
 
-/// Makes every element zero, by several threads where that pays.
+/// Zeroes every element, in parallel for large tensors.
 pub fn set_zero(t: &mut Tensor) -> Result<()> {
     oar_kernels::shape::copy::fill(0u8, t.bytes_mut()?);
     Ok(())
 }
 
-/// `Tensor::deep_copy`, by several threads where that pays.
+/// `Tensor::deep_copy`, parallel for large tensors.
 pub fn copied(t: &Tensor) -> Result<Tensor> {
     let mut out = Tensor::empty(t.dtype(), t.dims())?;
     copy_to(t, &mut out)?;
     Ok(out.with_lod(t.lod.clone()))
 }
 
-/// Copies the elements to a tensor of the same type and as many elements.
+/// Copies the elements to a tensor of the same data type and number of elements.
 pub fn copy_to(t: &Tensor, out: &mut Tensor) -> Result<()> {
     ensure!(
         t.dtype() == out.dtype() && t.numel() == out.numel(),
@@ -105,7 +104,7 @@ pub fn copy_to(t: &Tensor, out: &mut Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The same elements with another shape and no LoD.
+/// The same elements with another shape, without LoD.
 #[inline]
 pub fn reshaped(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
     ensure!(
@@ -117,10 +116,10 @@ pub fn reshaped(t: &Tensor, dims: &[i64]) -> Result<Tensor> {
     Ok(if t.buffer().is_pinned() { t.deep_copy()?.reshaped(dims) } else { t.reshaped(dims) })
 }
 
-/// From this size on a contiguous part of a tensor shares the bytes instead of copying them.
+/// Contiguous parts of at least this size share the bytes; smaller ones are copied.
 const SHARE_BYTES: usize = 64 << 10;
 
-/// The number of parts that an attribute asks for. Each is a tensor, even of nothing: 2 billion of them would take all memory.
+/// Checks the attribute `num`. Each part is a tensor, even if empty, so the number is limited.
 pub fn parts(op: &str, num: i32) -> Result<usize> {
     const MOST: i32 = 1 << 20;
     ensure!(
@@ -131,8 +130,8 @@ pub fn parts(op: &str, num: i32) -> Result<usize> {
     Ok(num as usize)
 }
 
-/// Elements `from..from + numel(dims)`. Large parts share the bytes; small ones are copied, so that they neither keep a
-/// large block alive nor make the next write to it copy.
+/// Elements `from..from + numel(dims)`. Large parts share the bytes; small ones are copied, because sharing would keep
+/// a large block alive and make the next write copy it.
 pub fn part(t: &Tensor, from: usize, dims: &[i64]) -> Result<Tensor> {
     let n = numel(dims);
     ensure!(from + n <= t.numel(), Fatal, "a part outside its tensor");
@@ -145,7 +144,7 @@ pub fn part(t: &Tensor, from: usize, dims: &[i64]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// A new tensor of shape `dims` read from `x` at `offset + index . strides`.
+/// Reads a new tensor of shape `dims` from `x` at `offset + index . strides`.
 pub fn strided(x: &Tensor, dims: &[i64], strides: &[isize], offset: usize) -> Result<Tensor> {
     ensure!(dims.len() <= 16, Unimplemented, "tensors of more than 16 dimensions are not supported, got {dims:?}");
     let mut out = Tensor::empty(x.dtype(), dims)?;
@@ -164,7 +163,7 @@ pub fn strided(x: &Tensor, dims: &[i64], strides: &[isize], offset: usize) -> Re
     Ok(out)
 }
 
-/// Writes `x`, an array of shape `dims`, to `out` at `offset + index . strides`.
+/// Writes `x`, of shape `dims`, to `out` at `offset + index . strides`.
 pub fn strided_write(x: &Tensor, dims: &[i64], out: &mut Tensor, strides: &[isize], offset: usize) -> Result<()> {
     ensure!(dims.len() <= 16, Unimplemented, "tensors of more than 16 dimensions are not supported, got {dims:?}");
     ensure!(
@@ -187,7 +186,7 @@ pub fn strided_write(x: &Tensor, dims: &[i64], out: &mut Tensor, strides: &[isiz
     Ok(())
 }
 
-/// Strides, in elements, of a contiguous tensor.
+/// Strides of a contiguous tensor, in elements.
 pub fn strides_of(dims: &[i64]) -> smallvec::SmallVec<[isize; 6]> {
     let mut strides: smallvec::SmallVec<[isize; 6]> = smallvec::SmallVec::from_elem(0, dims.len());
     let mut step = 1isize;

@@ -1,4 +1,4 @@
-//! Tensors filled with one number.
+//! Tensors filled with one value.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -10,7 +10,7 @@ use oar_core::{dispatch, ensure, err};
 use oar_kernels::elementwise::cast::CastFrom;
 use oar_kernels::types::Plain;
 
-/// A number on its way into a tensor; the integer is exact where the text was one.
+/// A fill value; `int` is set if the text was an integer, which a double may not hold.
 #[derive(Clone, Copy)]
 pub struct Scalar {
     pub float: f64,
@@ -24,8 +24,8 @@ impl From<f64> for Scalar {
 }
 
 impl Scalar {
-    /// `str_value` if there is one, else `value`.
-    pub fn of(op: &str, value: f32, text: &str) -> Result<Scalar> {
+    /// Parses `str_value` if it is not empty, else uses `value`.
+    pub fn from_attrs(op: &str, value: f32, text: &str) -> Result<Scalar> {
         if text.is_empty() {
             return Ok(Scalar::from(value as f64));
         }
@@ -38,14 +38,14 @@ impl Scalar {
     }
 }
 
-/// A tensor that holds one value everywhere.
+/// A tensor filled with one value.
 pub fn full(dtype: DType, dims: &[i64], value: Scalar) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, dims)?;
     set_all(&mut t, value)?;
     Ok(t)
 }
 
-/// Sets every element to one value.
+/// Fills a tensor with one value.
 pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
     fn fill<T: Element + Plain>(t: &mut Tensor, v: T) -> Result<()> {
         oar_kernels::shape::copy::fill(v, t.data_mut::<T>()?);
@@ -61,8 +61,8 @@ pub fn set_all(t: &mut Tensor, value: Scalar) -> Result<()> {
     })
 }
 
-/// Shape of a `*_batch_size_like` operator: dimension `to` is the size of dimension `from` of its only input, or where
-/// that is 0 and the input has LoD, the number of its sequences.
+/// Shape of a `*_batch_size_like` operator: dimension `to` has the size of dimension `from` of the input; if `from` is
+/// 0 and the input has LoD, the number of its sequences.
 pub fn batch_size_like(cx: &ShapeContext, shape: &[i32], from: i32, to: i32) -> Result<Dims> {
     let input = InSlot(0);
     let x = cx.dims(input)?;

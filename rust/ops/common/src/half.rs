@@ -1,4 +1,4 @@
-//! Half precision for kernels that compute in f32 or f64: operands are widened, results narrowed.
+//! Half precision for kernels that compute in f32: inputs are widened, outputs narrowed.
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use oar_core::base::{DType, Result};
@@ -10,7 +10,7 @@ pub fn is_half(d: DType) -> bool {
     matches!(d, DType::F16 | DType::BF16)
 }
 
-/// The tensor in f32.
+/// The half-precision tensor in f32.
 pub fn widened(t: &Tensor) -> Result<Tensor> {
     let mut wide = Tensor::empty(DType::F32, t.dims())?;
     let to = wide.data_mut::<f32>()?;
@@ -31,7 +31,7 @@ pub fn narrowed(t: &Tensor, dtype: DType) -> Result<Tensor> {
     Ok(half.with_lod(t.lod.clone()))
 }
 
-/// Runs a kernel; if the input in `slot` has half precision, with all such operands in f32.
+/// Runs a kernel; if the input in `slot` has half precision, with all half-precision inputs in f32.
 pub fn in_f32(cx: &mut KernelContext, slot: InSlot, kernel: fn(&mut KernelContext) -> Result<()>) -> Result<()> {
     match cx.opt(slot) {
         Some(t) if is_half(t.dtype()) => by_way_of_f32(cx, t.dtype(), kernel),
@@ -43,7 +43,7 @@ fn by_way_of_f32(cx: &mut KernelContext, dtype: DType, kernel: fn(&mut KernelCon
     let mut ins = cx.ins.clone();
     for v in &mut ins.flat {
         match v {
-            // A tensor whose elements were not kept is only asked for its shape.
+            // Of a tensor without bytes only the shape is read.
             Value::Dense(t) if is_half(t.dtype()) && t.has_bytes() => *v = Value::Dense(widened(t)?),
             _ => {}
         }

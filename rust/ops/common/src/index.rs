@@ -6,7 +6,7 @@ use oar_core::{bail, err};
 use oar_kernels::shape::index::OutOfRange;
 use std::borrow::Cow;
 
-/// An index tensor as int64; one that is int32 is converted, an index moves a row of work anyway.
+/// An index tensor as int64; int32 is converted.
 pub fn index_of<'a>(op: &str, t: &'a Tensor) -> Result<Cow<'a, [i64]>> {
     match t.dtype() {
         DType::I64 => Ok(Cow::Borrowed(t.data::<i64>())),
@@ -15,7 +15,7 @@ pub fn index_of<'a>(op: &str, t: &'a Tensor) -> Result<Cow<'a, [i64]>> {
     }
 }
 
-/// The error of an index outside its range.
+/// The error for an index outside its range.
 pub fn out_of_range(op: &str, e: OutOfRange) -> oar_core::base::Error {
     err!(InvalidArgument, "operator {op}: indices must be in [0, {}), got {}", e.limit, e.index)
 }

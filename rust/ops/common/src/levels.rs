@@ -1,17 +1,17 @@
-//! LoD levels as operators on sequences read them: offsets that ascend from 0 and cut all rows of a tensor.
+//! LoD levels: offsets that ascend from 0 and divide all rows of a tensor into sequences.
 
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::tensor::Tensor;
 use std::sync::Arc;
 
-/// The level must ascend from 0 and end at the number of things that it cuts.
+/// Fails unless the level ascends from 0 and ends at `count`.
 pub fn check(op: &str, name: &str, level: &[usize], count: usize) -> Result<()> {
     let fine = level.first() == Some(&0) && level.is_sorted() && level.last() == Some(&count);
     ensure!(
         fine,
         InvalidArgument,
-        "operator {op}: the LoD level {level:?} of '{name}' does not cut its {count} rows into sequences"
+        "operator {op}: the LoD level {level:?} of '{name}' must divide its {count} rows into sequences"
     );
     Ok(())
 }
@@ -31,12 +31,12 @@ fn nth<'a>(op: &str, name: &str, x: &'a Tensor, last: bool) -> Result<&'a [usize
     Ok(level)
 }
 
-/// The offsets of the first level, which must cut the rows: there may be more levels only if they say the same.
+/// The offsets of the first level, which must divide the rows.
 pub fn first<'a>(op: &str, name: &str, x: &'a Tensor) -> Result<&'a [usize]> {
     nth(op, name, x, false)
 }
 
-/// The offsets of the last level, which cuts the rows.
+/// The offsets of the last level, which must divide the rows.
 pub fn last<'a>(op: &str, name: &str, x: &'a Tensor) -> Result<&'a [usize]> {
     nth(op, name, x, true)
 }

@@ -3,19 +3,19 @@
 
 pub mod axis;
 pub mod broadcast;
+pub mod cast;
 pub mod complex;
+pub mod concat;
 pub mod conv;
 pub mod elements;
 pub mod fill;
-pub mod given;
+pub mod formula;
 pub mod half;
 pub mod index;
-pub mod join;
 pub mod levels;
 pub mod norm;
-pub mod real;
 pub mod region;
-pub mod row;
-pub mod rows;
+pub mod selected_rows;
 pub mod sum;
+pub mod tensor_attr;
 pub mod window;

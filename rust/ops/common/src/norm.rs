@@ -1,11 +1,11 @@
-//! What the normalisations check alike.
+//! Checks that the normalization operators share.
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
 use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::Tensor;
 
-/// The slots of a norm's second gradient: their names, and what they stand for.
+/// Wiring of a normalization's second gradient: (slot, variable).
 pub const SECOND_GRAD: &[(&str, &str)] = &[
     ("DDX", "X@GRAD@GRAD"),
     ("DDScale", "Scale@GRAD@GRAD"),
@@ -25,8 +25,8 @@ pub fn check_epsilon(op: &str, epsilon: f32) -> Result<()> {
     Ok(())
 }
 
-/// The type of scale, bias and statistics: f64 for f64, f32 for all others.
-pub fn of_statistics(x: DType) -> DType {
+/// The data type of scale, bias and statistics: f64 for f64, f32 for all others.
+pub fn statistics_dtype(x: DType) -> DType {
     if x == DType::F64 {
         DType::F64
     } else {
@@ -34,7 +34,7 @@ pub fn of_statistics(x: DType) -> DType {
     }
 }
 
-/// Shapes and types of what a gradient gets beside X.
+/// Fails unless the gradient's other inputs have the shape and data type of X.
 pub fn check_like(cx: &KernelContext, x: &Tensor, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
@@ -49,7 +49,7 @@ pub fn check_like(cx: &KernelContext, x: &Tensor, slots: &[InSlot]) -> Result<()
     Ok(())
 }
 
-/// In a shape rule: inputs that hold one number for each of `c` channels, as far as sizes are known.
+/// Shape rule: inputs must have one element for each of `c` channels, where sizes are known.
 pub fn infer_channel(cx: &ShapeContext, slots: &[InSlot], c: i64) -> Result<()> {
     for &slot in slots {
         let d = cx.dims(slot)?;
@@ -65,14 +65,14 @@ pub fn infer_channel(cx: &ShapeContext, slots: &[InSlot], c: i64) -> Result<()> 
     Ok(())
 }
 
-/// Inputs that hold one number a channel.
+/// Fails unless the inputs have one element per channel.
 pub fn check_channel(cx: &KernelContext, slots: &[InSlot], c: usize, dtype: DType) -> Result<()> {
     for &slot in slots {
         let Some(t) = cx.opt(slot) else { continue };
         ensure!(
             t.numel() == c && t.dtype() == dtype,
             InvalidArgument,
-            "operator {}: {} must have one {dtype} a channel ({c}), got {t:?}",
+            "operator {}: {} must have one {dtype} per channel ({c}), got {t:?}",
             cx.op.name,
             cx.op.inputs[slot.0].name
         );
@@ -80,10 +80,10 @@ pub fn check_channel(cx: &KernelContext, slots: &[InSlot], c: usize, dtype: DTyp
     Ok(())
 }
 
-/// Scale, bias (`ins`) and running statistics (`outs`, which start as the inputs that they alias) have the type that goes
-/// with X.
+/// Fails unless scale, bias (`ins`) and running statistics (`outs`, which alias inputs) have the data type that belongs
+/// to X.
 pub fn check_statistics(cx: &mut KernelContext, x: DType, ins: &[InSlot], outs: &[OutSlot]) -> Result<()> {
-    let (op, wanted) = (cx.op, of_statistics(x));
+    let (op, wanted) = (cx.op, statistics_dtype(x));
     let check = |name: &str, got: DType| {
         ensure!(
             got == wanted,

@@ -1,4 +1,4 @@
-//! Regions of a tensor: what slices read and write.
+//! Strided regions of a tensor, which slices read and write.
 
 use super::elements::{part, strided, strided_write, strides_of};
 use oar_core::base::shape::numel;
@@ -7,7 +7,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure};
 use smallvec::SmallVec;
 
-// What `slice` and `strided_slice` are asked for; `x[i]` of eager Tensors asks without an OpDesc.
+// Attributes of `slice` and `strided_slice`; `x[i]` of eager Tensors uses them without an OpDesc.
 attrs! {
     pub struct SliceAttrs {
         axes: Vec<i32>, starts: Vec<i32> = vec![], ends: Vec<i32> = vec![], infer_flags: Vec<i32> = vec![],
@@ -19,7 +19,7 @@ attrs! {
     }
 }
 
-/// Elements of a tensor at `offset + index . strides` for every index of `dims`.
+/// The elements of a tensor at `offset + index . strides` for every index within `dims`.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub offset: usize,
@@ -33,7 +33,7 @@ impl Region {
         Region { offset: 0, dims: Dims::from_slice(dims), strides: strides_of(dims) }
     }
 
-    /// Keeps `count` indices of an axis: `first`, `first + step`, ...
+    /// Narrows an axis to `count` indices: `first`, `first + step`, ...
     #[inline]
     pub fn narrow(&mut self, axis: usize, first: i64, step: i64, count: i64) {
         if count > 0 {
@@ -47,7 +47,7 @@ impl Region {
         numel(&self.dims)
     }
 
-    /// True if the elements follow each other in memory.
+    /// True if the elements are contiguous.
     fn is_contiguous(&self) -> bool {
         let mut step = 1;
         for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
@@ -59,7 +59,7 @@ impl Region {
         true
     }
 
-    /// The elements as a tensor of shape `shape` (of as many elements).
+    /// The elements as a tensor of shape `shape`, of the same number of elements.
     pub fn read(&self, x: &Tensor, shape: &[i64]) -> Result<Tensor> {
         if self.numel() == 0 {
             return Tensor::empty(x.dtype(), shape);
@@ -70,14 +70,14 @@ impl Region {
         Ok(strided(x, &self.dims, &self.strides, self.offset)?.reshaped(shape))
     }
 
-    /// Writes a tensor of as many elements over these.
+    /// Overwrites the region with `values`, of the same number of elements.
     pub fn write(&self, values: &Tensor, out: &mut Tensor) -> Result<()> {
         strided_write(values, &self.dims, out, &self.strides, self.offset)
     }
 }
 
 /// First index, step and number of indices of `start:end:step` on an axis of size `n`. Negative bounds count from the
-/// end of the axis, except an end of -1 with a negative step: that is the place before the first index.
+/// end of the axis; an end of -1 with a negative step is the position before the first index.
 pub fn span(start: i64, end: i64, step: i64, n: i64) -> (i64, i64, i64) {
     let from_end = |v: i64| if v < 0 { v.saturating_add(n) } else { v };
     let first = from_end(start);
@@ -93,7 +93,7 @@ pub fn span(start: i64, end: i64, step: i64, n: i64) -> (i64, i64, i64) {
     }
 }
 
-/// The sizes that are broadcast to `dims`, without the ones in front that mean nothing.
+/// `value` without surplus leading ones; fails if it cannot be broadcast to `dims`.
 pub fn broadcast_from<'a>(op: &str, value: &'a [i64], dims: &[i64]) -> Result<&'a [i64]> {
     let mut from = value;
     while from.len() > dims.len() && from[0] == 1 {
@@ -109,7 +109,7 @@ pub fn broadcast_from<'a>(op: &str, value: &'a [i64], dims: &[i64]) -> Result<&'
     Ok(from)
 }
 
-/// A tensor broadcast to the shape of a region, numpy's way (ones in front mean nothing).
+/// A tensor broadcast to the shape of a region by numpy's rules (surplus leading ones are dropped).
 pub fn broadcast_to(op: &str, value: &Tensor, dims: &[i64]) -> Result<Tensor> {
     if value.dims() == dims {
         return Ok(value.clone());

@@ -1,4 +1,4 @@
-//! Sums of values of any kind: what `sum`, gradients of arrays and of loops add up.
+//! Sums of values of any kind, for `sum`, gradients of arrays and loops.
 
 use super::broadcast::binary;
 use half::{bf16, f16};
@@ -50,7 +50,7 @@ pub fn add_rows(total: &mut Tensor, r: &SelectedRows) -> Result<()> {
     Ok(())
 }
 
-/// The sum of two dense tensors, arrays, or SelectedRows and the like; nothing counts as zero.
+/// The sum of two dense tensors, arrays or SelectedRows; an empty value is zero.
 pub fn add_values(a: Value, b: &Value) -> Result<Value> {
     Ok(match (a, b) {
         (Value::None, b) => b.clone(),

@@ -1,24 +1,24 @@
-//! The geometry of operators that slide windows over images (convolution, pooling), along any number of axes.
+//! Geometry of sliding windows over images (convolution, pooling), along any number of axes.
 
 use oar_core::base::{Dims, Result};
 use oar_core::ensure;
 use smallvec::SmallVec;
 
-/// What an operator's attributes and inputs say of its windows; every list has one entry an axis.
+/// The window attributes of an operator; every list has one entry per axis.
 pub struct Windows<'a> {
     pub op: &'a str,
-    /// `NCHW` (channels before the axes), `NHWC` (behind them) and the like for other numbers of axes.
+    /// `NCHW` (channels first), `NHWC` (channels last), and the like for other numbers of axes.
     pub data_format: &'a str,
-    /// Sizes of the window. -1: not known while a Program is built.
+    /// Sizes of the window; -1: unknown while a Program is built.
     pub kernel: &'a [i64],
     pub strides: &'a [i32],
-    /// Distances of a window's elements.
+    /// Distances between the elements of a window.
     pub dilations: &'a [i32],
-    /// One number an axis, or two (before and behind).
+    /// One number per axis, or two (before and after).
     pub paddings: &'a [i32],
-    /// `SAME` and `VALID` count, `EXPLICIT` takes `paddings`.
+    /// `SAME` and `VALID` compute the padding, `EXPLICIT` uses `paddings`.
     pub padding_algorithm: &'a str,
-    /// A last window that reaches beyond the padded axis counts.
+    /// Count a last window that extends beyond the padded axis.
     pub ceil_mode: bool,
 }
 
@@ -29,14 +29,14 @@ pub struct Axis {
     pub kernel: i64,
     pub stride: i64,
     pub dilation: i64,
-    /// Zeros before and behind the axis.
+    /// Padding before and after the axis.
     pub pad: (i64, i64),
-    /// Number of windows; -1 where sizes are not known yet.
+    /// Number of windows; -1 while sizes are unknown.
     pub out: i64,
 }
 
 impl Axis {
-    /// The stride as kernels need it: with one window it says nothing, and they would make room for it.
+    /// The stride for kernels: 1 if there is one window, so that no buffer is sized by a meaningless stride.
     pub fn step(&self) -> i64 {
         if self.out > 1 {
             self.stride
@@ -55,7 +55,7 @@ pub struct Geometry {
     pub axes: SmallVec<[Axis; 3]>,
 }
 
-/// Do the channels stand behind the axes?
+/// Whether the format has the channels last.
 pub fn channels_last(format: &str) -> bool {
     matches!(format, "NHWC" | "NDHWC" | "NLC" | "NWC")
 }
@@ -80,7 +80,7 @@ impl Geometry {
         Ok(Geometry { images, channels, channels_last, axes })
     }
 
-    /// Shape of the result.
+    /// The output shape.
     pub fn out(&self, channels: i64) -> Dims {
         let mut out = Dims::from_slice(&[self.images]);
         if !self.channels_last {
@@ -93,7 +93,7 @@ impl Geometry {
         out
     }
 
-    /// One number of each axis for a kernel over `N` of them; missing ones come first, as axes of size `fill`.
+    /// `number` of each axis, for a kernel of `N` axes; missing leading axes get `fill`.
     pub fn each<const N: usize>(&self, fill: usize, number: impl Fn(&Axis) -> i64) -> [usize; N] {
         let missing = N.saturating_sub(self.axes.len());
         std::array::from_fn(|i| if i < missing { fill } else { number(&self.axes[i - missing]) as usize })
@@ -101,7 +101,7 @@ impl Geometry {
 }
 
 impl Windows<'_> {
-    /// Zeros before and behind axis `i` of size `size`.
+    /// Padding before and after axis `i` of size `size`.
     pub fn padding(&self, i: usize, size: i64) -> Result<(i64, i64)> {
         let pad = match self.padding_algorithm {
             "SAME" => {
@@ -124,7 +124,7 @@ impl Windows<'_> {
         Ok(pad)
     }
 
-    /// How far apart a window's elements along axis `i` are: padding to the same size does not know dilations.
+    /// The dilation along axis `i`; `SAME` padding ignores dilations.
     pub fn dilation(&self, i: usize) -> i64 {
         if self.padding_algorithm == "SAME" {
             1
@@ -133,20 +133,20 @@ impl Windows<'_> {
         }
     }
 
-    /// The lists of numbers must have one number an axis, `paddings` may have two.
+    /// Fails unless the lists have one entry per axis; `paddings` may have two.
     pub fn check(&self, x: &[i64]) -> Result<()> {
         let (op, n) = (self.op, self.strides.len());
         ensure!(
             n > 0 && x.len() == n + 2 && self.kernel.len() == n,
             InvalidArgument,
-            "operator {op}: images of shape {x:?} and windows of sizes {:?} do not fit strides {:?}, one an axis",
+            "operator {op}: images of shape {x:?} and windows of sizes {:?} do not fit strides {:?}, one per axis",
             self.kernel,
             self.strides
         );
         ensure!(
             self.dilations.len() == n && self.strides.iter().chain(self.dilations).all(|&v| v > 0),
             InvalidArgument,
-            "operator {op}: strides {:?} and dilations {:?} must be positive, one an axis",
+            "operator {op}: strides {:?} and dilations {:?} must be positive, one per axis",
             self.strides,
             self.dilations
         );
@@ -167,13 +167,13 @@ impl Windows<'_> {
         if size < 0 || kernel < 0 {
             return Ok(axis);
         }
-        ensure!(kernel > 0, InvalidArgument, "operator {op}: a window of sizes {:?} is empty", self.kernel);
+        ensure!(kernel > 0, InvalidArgument, "operator {op}: window sizes must be positive, got {:?}", self.kernel);
         axis.pad = self.padding(i, size)?;
         let reach = (kernel - 1).saturating_mul(dilation).saturating_add(1);
         let padded = size.saturating_add(axis.pad.0 + axis.pad.1);
         let up = if self.ceil_mode { stride - 1 } else { 0 };
-        // As in Paddle the quotient is rounded towards zero: a window that is too large by less than a stride is there. It
-        // meets padding behind the axis.
+        // As in Paddle the quotient is rounded towards zero: a window that is too large by less than a stride counts
+        // and reads padding after the axis.
         axis.out = padded.saturating_sub(reach).saturating_add(up) / stride + 1;
         ensure!(
             axis.out > 0,
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// The windows that start within the padded axis and end within it, one by one.
+    /// Counts the windows within the padded axis one by one.
     fn counted(size: i64, kernel: i64, stride: i64, dilation: i64, pad: i64) -> i64 {
         let starts = (-pad..).step_by(stride as usize);
         starts.take_while(|s| s + dilation * (kernel - 1) < size + pad).count() as i64

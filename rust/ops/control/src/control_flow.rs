@@ -1,8 +1,8 @@
-//! Operators that run sub-blocks: while and conditional_block, with their gradients.
+//! while and conditional_block: operators that run sub-blocks, with their gradients.
 //!
-//! A training `while` keeps one scope a step. Variables that the block declares live there; inputs that no operator
-//! of the block changes in place are remembered there too, as they were before the step, because the gradient block
-//! runs in the same scopes, the last first.
+//! A training `while` keeps one scope per step. It holds the variables that the block declares, and the values before
+//! the step of inputs that no operator of the block changes in place. The gradient block runs in the same scopes in
+//! reverse order.
 
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
@@ -32,7 +32,7 @@ attrs! {
 }
 
 slots! {
-    // What the block writes are variables of the scope: nothing is allocated for them.
+    // The block writes variables of the scope: no outputs are allocated.
     mod while_loop { X "X".duplicable(), CONDITION "Condition".duplicable() => OUT "Out".duplicable().kernel_allocated(), STEP_SCOPES "StepScopes".kernel_allocated() }
     mod while_grad {
         X "X".duplicable(), OUT "Out".duplicable(), STEP_SCOPES "StepScopes", DOUT "Out@GRAD".duplicable() => DX "X@GRAD".duplicable().kernel_allocated()
@@ -44,7 +44,7 @@ slots! {
     }
 }
 
-/// The value of a STEP_SCOPES variable. The scopes go when the variable does.
+/// The value of a STEP_SCOPES variable; it owns the scopes.
 #[derive(Default)]
 pub struct StepScopes(Mutex<Vec<Arc<Scope>>>);
 
@@ -70,7 +70,8 @@ fn condition(op: &str, v: &Value) -> Result<bool> {
     }
 }
 
-/// Names that some operator of the block both reads and writes: they are undone step by step, not remembered.
+/// Names that one operator of the block both reads and writes. The gradient block undoes them step by step, so they are
+/// not saved.
 fn changed_in_place(frame: &Frame, block: i32) -> HashSet<String> {
     let mut names = HashSet::new();
     for op in frame.program.block(block).map(|b| b.all_ops()).unwrap_or_default() {
@@ -124,7 +125,7 @@ fn run_while(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// What the block writes is described where it is declared. StepScopes is no tensor.
+/// The block's variables have their metas where they are declared; StepScopes is not a tensor.
 fn scopes(cx: &mut ShapeContext, slot: OutSlot) -> Result<()> {
     cx.set_meta(slot, 0, Meta { kind: VarKind::Other, ..Meta::default() });
     Ok(())
@@ -155,7 +156,7 @@ fn while_grad_desc(fwd: &OpDesc, _no_grad: &HashSet<String>, blocks: &[Arc<Block
     let outs = fwd.output("Out").unwrap_or(&[]).to_vec();
     let x_grads: Vec<String> =
         xs.iter().map(|n| grad_name(n)).map(|g| if written.contains(&g) { g } else { EMPTY.to_string() }).collect();
-    // Gradients that the block reads and nobody inside makes come from outside.
+    // Gradients that the block reads but does not compute come from outside.
     let mut known: HashSet<String> = xs.iter().chain(&outs).cloned().collect();
     let (fwd_block, parent) = (grad_block.forward_block(), grad_block.parent());
     let declared = |n: &str| [&fwd_block, &parent].into_iter().flatten().any(|b| b.find_var_recursive(n).is_some());
@@ -185,7 +186,7 @@ fn while_grad_desc(fwd: &OpDesc, _no_grad: &HashSet<String>, blocks: &[Arc<Block
 fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
     let frame = cx.frame()?;
     let a = cx.attrs::<WhileGradAttrs>();
-    ensure!(!a.is_test, InvalidArgument, "operator while_grad: the while it belongs to ran with is_test");
+    ensure!(!a.is_test, InvalidArgument, "operator while_grad: the forward while operator ran with is_test");
     let scopes =
         cx.values(while_grad::STEP_SCOPES).first().and_then(step_scopes).map(|s| std::mem::take(&mut *s.0.lock()));
     let scopes = scopes.ok_or_else(|| err!(PreconditionNotMet, "operator while_grad: StepScopes holds no steps"))?;
@@ -213,8 +214,8 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
             }
         }
         cx.env.run_block(a.sub_block.0, scope)?;
-        // What the block made of a gradient from outside is what the step before starts from. (Paddle's step scopes
-        // share the outer variable's memory, so that the block writes it there.)
+        // The block's result for an outside gradient is the input of the preceding step. (Paddle's step scopes share
+        // the outer variable's memory, so its block writes there.)
         for (out, inside) in outside.iter().zip(&a.original_output_grad) {
             let (Some(cell), Some(written)) = (frame.scope.find(out), scope.find_local(inside)) else { continue };
             let written = written.get();
@@ -232,7 +233,7 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
             if inside.is_none() || is_array && array_is_empty(&inside) {
                 continue;
             }
-            // A gradient that comes from outside has been carried on; others add up over the steps.
+            // Outside gradients were passed from step to step; the others are summed over the steps.
             if !outside.contains(x_grad) {
                 totals[i] = Some(match totals[i].take() {
                     None => inside,
@@ -254,7 +255,7 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// A gradient that comes from outside is zeros where nobody gave it: nothing behind the loop reads that variable.
+/// An outside gradient that has no value is zeros: nothing after the loop reads that variable.
 fn start_from_zeros(scope: &Arc<Scope>, out: &str, inside: &str) -> Result<()> {
     if scope.find(out).is_some_and(|cell| !cell.get().is_none()) {
         return Ok(());
@@ -275,7 +276,7 @@ fn array_is_empty(v: &Value) -> bool {
     }
 }
 
-/// Gradients are described like their variables, whatever the kind.
+/// Gradients have the metas of their variables, of any kind.
 fn infer_grads(cx: &mut ShapeContext, input: InSlot, grad: OutSlot) -> Result<()> {
     for i in 0..cx.outs(grad) {
         let Ok(m) = cx.meta(input, i) else { continue };
@@ -295,9 +296,6 @@ pub static WHILE_GRAD: Op = Op {
     ..OP
 };
 
-// conditional_block
-
-/// The first two slots of conditional_block and of its gradient are the same.
 fn should_run(cx: &KernelContext, scalar: bool) -> Result<bool> {
     if scalar {
         let [v] = cx.values(conditional::COND) else {
@@ -333,7 +331,7 @@ pub static CONDITIONAL_BLOCK: Op = Op {
     ..OP
 };
 
-/// The same without gradient (written by inference programs).
+/// The variant of inference Programs, without gradient.
 pub static CONDITIONAL_BLOCK_INFER: Op = Op {
     name: "conditional_block_infer",
     inputs: conditional::INS,

@@ -1,4 +1,4 @@
-//! delete_var: gives back the values of variables that a Program names, wherever they are kept.
+//! delete_var: frees the values of the named variables.
 
 use oar_core::op::{Kernel, NoAttrs, Op, SparseKernel, OP};
 use oar_core::slots;

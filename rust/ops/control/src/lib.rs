@@ -1,30 +1,38 @@
-//! Operators: sub-blocks, tensor arrays, feeding and fetching, readers, files.
+//! Control operators: sub-blocks, tensor arrays, feed and fetch, readers, files.
 
-pub mod array_tensor;
-pub mod arrays;
-pub mod branch_rows;
+pub mod assert;
 pub mod control_flow;
 pub mod delete_var;
-pub mod files;
-pub mod program;
+pub mod feed_fetch;
+pub mod get_places;
+pub mod print;
+pub mod py_func;
 pub mod rank_table;
 pub mod reader;
 pub mod recurrent;
 pub mod run_program;
-pub mod select;
+pub mod save_load;
+pub mod select_input;
+pub mod split_lod_tensor;
+pub mod tensor_array;
+pub mod tensor_array_to_tensor;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    arrays::TABLE,       // LoDTensorArrays
-    array_tensor::TABLE, // arrays as one tensor
-    control_flow::TABLE, // sub-blocks
-    branch_rows::TABLE,  // split_lod_tensor, merge_lod_tensor
-    program::TABLE,      // feed, fetch, print, py_func
-    delete_var::TABLE,   // delete_var
-    rank_table::TABLE,   // sequences by length, for dynamic recurrent networks
-    recurrent::TABLE,    // recurrent
-    run_program::TABLE,  // run_program
-    select::TABLE,       // select_input, select_output, get_places
-    reader::TABLE,       // create_py_reader, read
-    files::TABLE,        // save, load
+    tensor_array::TABLE,           // LoDTensorArrays
+    tensor_array_to_tensor::TABLE, // arrays as one tensor
+    control_flow::TABLE,           // sub-blocks
+    split_lod_tensor::TABLE,       // split_lod_tensor, merge_lod_tensor
+    feed_fetch::TABLE,             // feed and fetch
+    print::TABLE,                  // print
+    assert::TABLE,                 // assert
+    py_func::TABLE,                // py_func
+    delete_var::TABLE,             // delete_var
+    rank_table::TABLE,             // sequences by length, for dynamic recurrent networks
+    recurrent::TABLE,              // recurrent
+    run_program::TABLE,            // run_program
+    select_input::TABLE,           // select_input and select_output
+    get_places::TABLE,             // get_places
+    reader::TABLE,                 // create_py_reader, read
+    save_load::TABLE,              // save, load
 ];

@@ -1,5 +1,6 @@
-//! Sequences in the order of their lengths, and what dynamic recurrent networks do with it: step t of all sequences that
-//! are so long as one tensor (`lod_tensor_to_array`), back again, memories of those that go on.
+//! Operators of dynamic recurrent networks: sequences sorted by length (lod_rank_table), step t of all sequences of at
+//! least t + 1 steps as one tensor (lod_tensor_to_array), the inverse, and memories of the sequences that continue
+//! (shrink_rnn_memory).
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
@@ -17,29 +18,29 @@ attrs! {
 slots! {
     mod lod_rank_table { X "X" => OUT "Out".kernel_allocated() }
     mod max_sequence_len { TABLE "RankTable" => OUT "Out" }
-    /// One of the two is an array.
+    /// X or Out is a tensor array.
     mod by_table { X "X", TABLE "RankTable" => OUT "Out".kernel_allocated() }
     mod shrink { X "X", TABLE "RankTable", I "I" => OUT "Out".kernel_allocated() }
     mod shrink_grad { X "X".meta_only(), DOUT "Out@GRAD".dispensable() => DX "X@GRAD" }
 }
 
-/// What a LOD_RANK_TABLE variable holds: (number, length) of every sequence of a level, the longest first, and the levels
-/// above. Plain types, so that Python's side can look at it.
+/// The value of a LOD_RANK_TABLE variable: (number, length) of every sequence of a level in descending order of length,
+/// and the levels above. Plain types, which the Python binding can read.
 type RankTable = (Vec<(usize, usize)>, Lod);
 
 fn table<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a RankTable> {
     match cx.value(slot)? {
-        Value::Opaque(held) if held.is::<RankTable>() => Ok(held.downcast_ref().expect("asked just before")),
+        Value::Opaque(table) if table.is::<RankTable>() => Ok(table.downcast_ref().expect("checked above")),
         other => bail!(
             InvalidArgument,
-            "operator {}: input 'RankTable' must be what lod_rank_table made, got {}",
+            "operator {}: input 'RankTable' must be an output of lod_rank_table, got {}",
             cx.op.name,
             other.what()
         ),
     }
 }
 
-/// The rows that sequences `span` of a level cover, and the lengths in that level and those below it.
+/// The rows that sequences `span` of a level cover, and the lengths in that level and the lower ones.
 fn below(op: &str, lod: &[Vec<usize>], span: Range<usize>, rows: usize) -> Result<(Range<usize>, Lod)> {
     let mut span = span;
     let mut lengths = Lod::new();
@@ -59,7 +60,7 @@ fn below(op: &str, lod: &[Vec<usize>], span: Range<usize>, rows: usize) -> Resul
     Ok((span, lengths))
 }
 
-/// Rows of tensors and their lengths, one behind the other.
+/// Concatenated rows of tensors, and their lengths.
 struct Gathered<'a> {
     like: &'a Tensor,
     parts: Vec<&'a [u8]>,
@@ -116,8 +117,6 @@ fn with_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<(&'a Tensor, us
     Ok((x, x.dims()[0] as usize))
 }
 
-// lod_rank_table, max_sequence_len
-
 fn rank(cx: &mut KernelContext) -> Result<()> {
     let (x, level) = (cx.input(lod_rank_table::X)?, cx.attrs::<RankAttrs>().level);
     let lod = x.lod.as_deref().map_or(&[][..], |l| &l[..]);
@@ -130,8 +129,8 @@ fn rank(cx: &mut KernelContext) -> Result<()> {
     let lengths = lod[level as usize].windows(2).map(|w| w[1].saturating_sub(w[0]));
     let mut items: Vec<(usize, usize)> = lengths.enumerate().collect();
     items.sort_by_key(|&(_, length)| std::cmp::Reverse(length));
-    let held: RankTable = (items, lod[..level as usize].to_vec());
-    cx.set(lod_rank_table::OUT, Value::Opaque(Arc::new(held)));
+    let table: RankTable = (items, lod[..level as usize].to_vec());
+    cx.set(lod_rank_table::OUT, Value::Opaque(Arc::new(table)));
     Ok(())
 }
 
@@ -166,10 +165,10 @@ pub static MAX_SEQUENCE_LEN: Op = Op {
     ..OP
 };
 
-// lod_tensor_to_array, array_to_lod_tensor: each is the gradient of the other
+// lod_tensor_to_array and array_to_lod_tensor: each is the gradient of the other.
 
-/// The gradient takes the gradient of Out in the place of X, and makes that of X.
-fn the_other(fwd: &Fwd) -> Result<Vec<GradOp>> {
+/// The gradient operator maps `Out@GRAD` to `X@GRAD`.
+fn inverse_grad(fwd: &Fwd) -> Result<Vec<GradOp>> {
     let op = match fwd.op.name {
         "lod_tensor_to_array" => &ARRAY_TO_LOD_TENSOR,
         "array_to_lod_tensor" => &LOD_TENSOR_TO_ARRAY,
@@ -183,7 +182,7 @@ fn the_other(fwd: &Fwd) -> Result<Vec<GradOp>> {
     }])
 }
 
-fn cut(cx: &mut KernelContext) -> Result<()> {
+fn to_array(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, rows) = with_rows(cx, by_table::X)?;
     let (items, above) = table(cx, by_table::TABLE)?;
@@ -225,8 +224,8 @@ pub static LOD_TENSOR_TO_ARRAY: Op = Op {
     outputs: by_table::OUTS,
     attrs: NoAttrs::FIELDS,
     infer: infer_cut,
-    cpu: Kernel::Pure(cut),
-    grad: Grad::Fn(the_other),
+    cpu: Kernel::Pure(to_array),
+    grad: Grad::Fn(inverse_grad),
     ..OP
 };
 
@@ -248,7 +247,7 @@ fn steps<'a>(cx: &KernelContext<'a>) -> Result<Vec<&'a Tensor>> {
     Ok(found)
 }
 
-fn join(cx: &mut KernelContext) -> Result<()> {
+fn to_tensor(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (steps, (items, above)) = (steps(cx)?, table(cx, by_table::TABLE)?);
     let mut places: Vec<usize> = (0..items.len()).collect();
@@ -281,7 +280,7 @@ fn join(cx: &mut KernelContext) -> Result<()> {
 
 fn infer_join(cx: &mut ShapeContext) -> Result<()> {
     let mut m = cx.meta(by_table::X, 0)?;
-    // An array has the shape of its tensors while a Program is built; in a run the kernel finds out.
+    // While a Program is built the meta of an array is that of its tensors.
     if let Some(first) = m.dims.first_mut() {
         *first = -1;
     }
@@ -295,12 +294,12 @@ pub static ARRAY_TO_LOD_TENSOR: Op = Op {
     outputs: by_table::OUTS,
     attrs: NoAttrs::FIELDS,
     infer: infer_join,
-    cpu: Kernel::Pure(join),
-    grad: Grad::Fn(the_other),
+    cpu: Kernel::Pure(to_tensor),
+    grad: Grad::Fn(inverse_grad),
     ..OP
 };
 
-// reorder_lod_tensor_by_rank: sequences (rows, where there is no LoD) in the table's order
+// reorder_lod_tensor_by_rank: sequences (rows, without LoD) in the table's order.
 
 fn reordered(cx: &mut KernelContext, order: &[usize]) -> Result<()> {
     let op = cx.op.name;
@@ -349,7 +348,7 @@ pub static REORDER_LOD_TENSOR_BY_RANK: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: infer_reorder,
     cpu: Kernel::Pure(reorder),
-    grad: Grad::Fn(the_other),
+    grad: Grad::Fn(inverse_grad),
     ..OP
 };
 
@@ -363,7 +362,7 @@ pub static REORDER_LOD_TENSOR_BY_RANK_GRAD: Op = Op {
     ..OP
 };
 
-// shrink_rnn_memory: the memories of the sequences that have a step I
+// shrink_rnn_memory: the memories of the sequences that have a step I.
 
 fn shrink(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
@@ -394,7 +393,7 @@ fn infer_shrink(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Sequences that ended got nothing.
+/// Gradient rows of ended sequences are zero.
 fn grow(cx: &mut KernelContext) -> Result<()> {
     let (op, dout) = (cx.op.name, cx.opt(shrink_grad::DOUT));
     let dx = cx.out(shrink_grad::DX)?;

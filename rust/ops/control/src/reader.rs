@@ -1,5 +1,5 @@
-//! create_py_reader, create_double_buffer_reader, create_custom_reader, read: what a Program is written with that fetches its own batches.
-//! `Executor.run` takes the next batch and feeds it in place of `read`'s outputs, so that nothing of these runs here.
+//! create_py_reader, create_double_buffer_reader, create_custom_reader, read: operators of Programs that read their own
+//! batches. `Executor.run` takes the next batch and feeds it as `read`'s outputs, so no kernel runs here.
 
 use oar_core::attrs;
 use oar_core::base::Result;
@@ -24,7 +24,7 @@ slots! {
 }
 
 fn fed_instead(cx: &mut KernelContext) -> Result<()> {
-    bail!(Unimplemented, "operator {} runs in block 0 of a Program that Executor.run runs, nowhere else", cx.op.name)
+    bail!(Unimplemented, "operator {} must be in block 0 of a Program that Executor.run executes", cx.op.name)
 }
 
 pub static CREATE_PY_READER: Op = Op {
@@ -45,7 +45,7 @@ pub static CREATE_DOUBLE_BUFFER_READER: Op = Op {
     ..OP
 };
 
-/// Batches of another reader after the operators of a block.
+/// A reader that applies a block to the batches of another reader.
 pub static CREATE_CUSTOM_READER: Op = Op {
     name: "create_custom_reader",
     inputs: create_double_buffer_reader::INS,

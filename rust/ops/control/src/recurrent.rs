@@ -1,5 +1,5 @@
-//! recurrent: a block run once for every step of its inputs, whose states go from step to step; with its gradient, which
-//! runs the gradient block in the scopes of the steps, the last first. (`StaticRNN` is made of it.)
+//! recurrent: runs a block for each step of its inputs and passes states from step to step (`StaticRNN`). The gradient
+//! runs the gradient block in the scopes of the steps in reverse order.
 
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
@@ -40,7 +40,7 @@ slots! {
     }
 }
 
-// rnn_memory_helper: a copy whose gradient is zeros where there is none, as for the last step's states
+// rnn_memory_helper: a copy whose gradient is zeros if `Out@GRAD` is absent, as for the states of the last step.
 
 pub static RNN_MEMORY_HELPER: Op = Op {
     name: "rnn_memory_helper",
@@ -75,11 +75,11 @@ pub static RNN_MEMORY_HELPER_GRAD: Op = Op {
     ..OP
 };
 
-/// The scopes of the steps, in the order of running; empty where no gradient is to come.
+/// The scopes of the steps, in order; empty in inference.
 #[derive(Default)]
 struct Steps(Mutex<Vec<Arc<Scope>>>);
 
-/// The number of steps, which is the first size of every input.
+/// The number of steps: the first size of every input.
 fn length(cx: &KernelContext, slot: InSlot) -> Result<usize> {
     let inputs = cx.inputs(slot)?;
     let Some(first) = inputs.first() else { bail!(InvalidArgument, "operator {}: there must be an input", cx.op.name) };
@@ -108,12 +108,12 @@ fn local(scope: &Scope, name: &str) -> Value {
     scope.find_local(name).map(|cell| cell.get()).unwrap_or_default()
 }
 
-/// What the steps made, put together along a new first dimension; None before the first step.
-struct Whole(Option<Tensor>);
+/// The outputs of the steps, stacked along a new first dimension; `None` before the first step.
+struct Stacked(Option<Tensor>);
 
-impl Whole {
+impl Stacked {
     fn put(&mut self, op: &str, name: &str, steps: usize, at: usize, value: &Value) -> Result<()> {
-        let Value::Dense(t) = value else { bail!(NoValue, "operator {op}: a step left nothing in '{name}'") };
+        let Value::Dense(t) = value else { bail!(NoValue, "operator {op}: a step has not written '{name}'") };
         let mut dims = Dims::from_slice(&[steps as i64]);
         dims.extend_from_slice(t.dims());
         if self.0.is_none() {
@@ -145,8 +145,8 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         a.states.len(),
         a.ex_states.len()
     );
-    let kept = Steps::default();
-    let mut wholes: Vec<Whole> = outputs.iter().map(|_| Whole(None)).collect();
+    let steps_run = Steps::default();
+    let mut wholes: Vec<Stacked> = outputs.iter().map(|_| Stacked(None)).collect();
     let mut before: Option<Arc<Scope>> = None;
     for i in 0..steps {
         cx.env.check_interrupt()?;
@@ -164,7 +164,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         let done = cx.env.run_block(a.sub_block.0, &scope);
         let old = before.replace(scope.clone());
         match a.is_train {
-            true => kept.0.lock().push(scope.clone()),
+            true => steps_run.0.lock().push(scope.clone()),
             false => old.iter().for_each(|s| frame.scope.drop_kid(s)),
         }
         done?;
@@ -180,11 +180,11 @@ fn run(cx: &mut KernelContext) -> Result<()> {
             cx.set_nth(recurrent::OUTPUTS, k, t);
         }
     }
-    cx.set(recurrent::STEP_SCOPES, Value::Opaque(Arc::new(kept)));
+    cx.set(recurrent::STEP_SCOPES, Value::Opaque(Arc::new(steps_run)));
     Ok(())
 }
 
-/// The outputs are described where they are declared.
+/// The outputs have their metas where they are declared.
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     ensure!(cx.count(recurrent::INPUTS) > 0, InvalidArgument, "operator recurrent: there must be an input");
     cx.set_meta(recurrent::STEP_SCOPES, 0, Meta { kind: VarKind::Other, ..Meta::default() });
@@ -223,17 +223,17 @@ fn grad_desc(fwd: &OpDesc, no_grad: &HashSet<String>, blocks: &[Arc<BlockNode>])
     Ok(vec![g])
 }
 
-/// The scopes of the forward run, which end with this.
+/// Takes the scopes of the forward run.
 fn scopes(cx: &KernelContext) -> Result<Vec<Arc<Scope>>> {
-    let held = match cx.value(recurrent_grad::STEP_SCOPES)? {
-        Value::Opaque(held) => held.downcast_ref::<Steps>().map(|s| std::mem::take(&mut *s.0.lock())),
+    let scopes = match cx.value(recurrent_grad::STEP_SCOPES)? {
+        Value::Opaque(scopes) => scopes.downcast_ref::<Steps>().map(|s| std::mem::take(&mut *s.0.lock())),
         _ => None,
     };
-    held.ok_or_else(|| err!(PreconditionNotMet, "operator recurrent_grad: step_scopes holds no steps"))
+    scopes.ok_or_else(|| err!(PreconditionNotMet, "operator recurrent_grad: step_scopes holds no steps"))
 }
 
-/// The gradient of variable `i` of a slot in this scope, if the step made one and somebody wants it.
-fn made(cx: &KernelContext, scope: &Scope, slot: OutSlot, i: usize, name: &str) -> Option<Value> {
+/// The gradient of variable `i` of a slot in this scope, if the step computed it and it is requested.
+fn gradient(cx: &KernelContext, scope: &Scope, slot: OutSlot, i: usize, name: &str) -> Option<Value> {
     let value = if cx.wants_nth(slot, i) { local(scope, &grad_name(name)) } else { Value::None };
     (!value.is_none()).then_some(value)
 }
@@ -246,12 +246,12 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         scopes.len() == steps,
         PreconditionNotMet,
-        "operator {op}: {steps} steps are to be gone back, but {} were kept",
+        "operator {op}: {steps} steps are required, but the forward run saved {}",
         scopes.len()
     );
     let (inputs, outputs) = (cx.env.names("inputs"), cx.env.names("outputs"));
     let (initial, parameters) = (cx.env.names("initial_states"), cx.env.names("parameters"));
-    let mut whole: Vec<Whole> = inputs.iter().map(|_| Whole(None)).collect();
+    let mut whole: Vec<Stacked> = inputs.iter().map(|_| Stacked(None)).collect();
     let mut totals: Vec<Option<Value>> = vec![None; parameters.len()];
     let mut after: Option<&Arc<Scope>> = None;
     for (i, scope) in scopes.iter().enumerate().rev() {
@@ -274,14 +274,14 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         }
         cx.env.run_block(a.sub_block.0, scope)?;
         for (k, name) in parameters.iter().enumerate() {
-            let Some(value) = made(cx, scope, recurrent_grad::DPARAMETERS, k, name) else { continue };
+            let Some(value) = gradient(cx, scope, recurrent_grad::DPARAMETERS, k, name) else { continue };
             totals[k] = Some(match totals[k].take() {
                 None => value,
                 Some(sum) => add_values(sum, &value)?,
             });
         }
         for (k, name) in inputs.iter().enumerate() {
-            if let Some(value) = made(cx, scope, recurrent_grad::DINPUTS, k, name) {
+            if let Some(value) = gradient(cx, scope, recurrent_grad::DINPUTS, k, name) {
                 whole[k].put(op, name, steps, at, &value)?;
             }
         }
@@ -289,7 +289,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     }
     if let (Some(first), true) = (after, a.has_states) {
         for (k, ex) in a.ex_states.iter().enumerate().take(initial.len()) {
-            if let Some(value) = made(cx, first, recurrent_grad::DSTATES, k, ex) {
+            if let Some(value) = gradient(cx, first, recurrent_grad::DSTATES, k, ex) {
                 cx.set_nth(recurrent_grad::DSTATES, k, value);
             }
         }
@@ -310,7 +310,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Gradients are described like their variables.
+/// Gradients have the metas of their variables.
 fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     use recurrent_grad::{DINPUTS, DPARAMETERS, DSTATES, INPUTS, PARAMETERS, STATES};
     for (input, grad) in [(INPUTS, DINPUTS), (STATES, DSTATES), (PARAMETERS, DPARAMETERS)] {

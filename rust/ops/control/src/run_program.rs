@@ -1,9 +1,8 @@
-//! run_program: operators of a block as one operator with a gradient. So Programs that were loaded, or translated from
-//! Python, run in dygraph.
+//! run_program: a block as one operator with a gradient. Loaded and translated Programs run through it in dygraph mode.
 //!
-//! The block holds the forward operators, then what `gradients` appends: for each result a shape and a constant, in the
-//! place of which the gradients from outside stand, and the gradient operators. Both parts run over one scope, which is the
-//! value of OutScope: what sub-blocks see lives there. What else the gradient range reads of the forward range is kept beside it.
+//! The block holds the forward operators, then those that `gradients` appends: a shape and a constant for each result,
+//! which the incoming gradients replace, and the gradient operators. Both parts run in one scope, the value of
+//! OutScope, which sub-blocks read. Other forward values that the gradient part reads are kept in `Forward`.
 
 use oar_core::base::Result;
 use oar_core::ir::names::grad_name;
@@ -30,8 +29,8 @@ slots! {
     }
 }
 
-/// The value of OutScope: what a call leaves for its gradient.
-struct Ran {
+/// The value of OutScope: the state that a call saves for its gradient.
+struct ForwardRun {
     program: Arc<Program>,
     block: i32,
     /// The gradient operators.
@@ -41,7 +40,7 @@ struct Ran {
     params: Vec<String>,
     outs: Vec<String>,
     /// Variables of the forward range that the gradient range reads.
-    kept: Vec<(String, Value)>,
+    saved: Vec<(String, Value)>,
 }
 
 fn names_of(block: &BlockNode, ops: Range<usize>, written: bool) -> HashSet<String> {
@@ -61,7 +60,7 @@ fn run_part(
     feeds: Vec<(String, Value)>,
     fetches: &[String],
 ) -> Result<Vec<Value>> {
-    let run = RUN_OP_RANGE.get().ok_or_else(|| err!(Unavailable, "operator {op}: nobody runs Programs here"))?;
+    let run = RUN_OP_RANGE.get().ok_or_else(|| err!(Unavailable, "operator {op}: no executor is installed"))?;
     run(range, scope, feeds, fetches)
 }
 
@@ -77,7 +76,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<RunAttrs>());
     let program = cx.env.program();
     let program =
-        program.ok_or_else(|| err!(PreconditionNotMet, "operator {op}: global_block is no block of a Program"))?;
+        program.ok_or_else(|| err!(PreconditionNotMet, "operator {op}: global_block is not a block of a Program"))?;
     let index = a.global_block.0;
     let block =
         program.block(index).ok_or_else(|| err!(NotFound, "operator {op}: the Program has no block {index}"))?;
@@ -94,40 +93,45 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     ensure!(!outs.is_empty(), NotFound, "operator {op}: output 'Out' must not be empty");
     let scope = Scope::new();
     for (i, (name, value)) in params.iter().zip(cx.values(fwd::PARAMS)).enumerate() {
-        // The variable itself: operators of the block may change it (statistics).
+        // Bind the variable storage: operators of the block may change it (statistics).
         scope.bind(name, cx.env.cell("Params", i).unwrap_or_else(|| Arc::new(VarStorage::new(value.clone()))));
     }
-    // Behind the results' shapes and constants.
+    // Skip the results' shapes and constants.
     let ops = (end + 2 * outs.len()).min(all)..all;
-    let mut kept = Vec::new();
+    let mut saved = Vec::new();
     if !a.is_test && cx.wants(fwd::SCOPE) {
         let mut both = names_of(&block, ops.clone(), false);
         let written = names_of(&block, start..end, true);
         both.retain(|n| written.contains(n) && !params.contains(n));
-        kept.extend(both);
-        kept.sort();
+        saved.extend(both);
+        saved.sort();
     }
-    let fetches: Vec<String> = outs.iter().chain(&kept).cloned().collect();
+    let fetches: Vec<String> = outs.iter().chain(&saved).cloned().collect();
     let feeds = xs.iter().cloned().zip(cx.values(fwd::X).iter().cloned()).collect();
     let range = OpRange { program: program.clone(), block: index, ops: start..end };
     let mut values = run_part(op, &range, &scope, feeds, &fetches)?;
-    let kept = kept.into_iter().zip(values.split_off(outs.len())).collect();
+    let saved = saved.into_iter().zip(values.split_off(outs.len())).collect();
     for (i, (value, name)) in values.into_iter().zip(&outs).enumerate() {
         ensure!(!value.is_none(), NotFound, "operator {op}: no operator of the block has written '{name}'");
         cx.set_nth(fwd::OUT, i, value);
     }
-    cx.set(fwd::SCOPE, Value::Opaque(Arc::new(Ran { program, block: index, ops, scope, xs, params, outs, kept })));
+    cx.set(
+        fwd::SCOPE,
+        Value::Opaque(Arc::new(ForwardRun { program, block: index, ops, scope, xs, params, outs, saved })),
+    );
     Ok(())
 }
 
 fn backward(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
-    let held = match cx.value(grad::SCOPE)? {
-        Value::Opaque(held) => held.clone(),
-        other => bail!(InvalidArgument, "operator {op}: OutScope must be what run_program made, got {}", other.what()),
+    let state = match cx.value(grad::SCOPE)? {
+        Value::Opaque(state) => state.clone(),
+        other => {
+            bail!(InvalidArgument, "operator {op}: OutScope must be an output of run_program, got {}", other.what())
+        }
     };
-    let Some(ran) = held.downcast_ref::<Ran>() else {
-        bail!(InvalidArgument, "operator {op}: OutScope must be what run_program made")
+    let Some(ran) = state.downcast_ref::<ForwardRun>() else {
+        bail!(InvalidArgument, "operator {op}: OutScope must be an output of run_program")
     };
     let (xs, douts) = (cx.values(grad::X), cx.values(grad::DOUT));
     ensure!(
@@ -139,14 +143,15 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
         xs.len(),
         douts.len()
     );
-    let block = ran.program.block(ran.block).ok_or_else(|| err!(NotFound, "operator {op}: the block is gone"))?;
+    let block =
+        ran.program.block(ran.block).ok_or_else(|| err!(NotFound, "operator {op}: the Program no longer exists"))?;
     let written = names_of(&block, ran.ops.clone(), true);
     let mut wanted: Vec<(OutSlot, usize, String)> = Vec::new();
     for (slot, of) in [(grad::DX, &ran.xs), (grad::DPARAMS, &ran.params)] {
         let all = of.iter().enumerate().map(|(i, n)| (slot, i, grad_name(n)));
         wanted.extend(all.filter(|(_, i, n)| cx.wants_nth(slot, *i) && written.contains(n)));
     }
-    let mut feeds = ran.kept.clone();
+    let mut feeds = ran.saved.clone();
     feeds.extend(ran.xs.iter().cloned().zip(xs.iter().cloned()));
     feeds.extend(ran.outs.iter().map(|n| grad_name(n)).zip(douts.iter().cloned()));
     let fetches: Vec<String> = wanted.iter().map(|(_, _, n)| n.clone()).collect();
@@ -162,7 +167,7 @@ pub static RUN_PROGRAM: Op = Op {
     inputs: fwd::INS,
     outputs: fwd::OUTS,
     attrs: RunAttrs::FIELDS,
-    // Results are described where the block declares them.
+    // Results have their metas where the block declares them.
     infer: |cx| {
         cx.set_meta(fwd::SCOPE, 0, Meta { kind: VarKind::Other, ..Meta::default() });
         Ok(())

@@ -10,7 +10,7 @@ use oar_core::op::{infer, Kernel, KernelContext, NoAttrs, Op, ShapeContext, Spar
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, ensure, err, slots};
 use oar_net::{CollectiveCall, Dtype, Group, ReduceOp, Region};
-use oar_ops_common::rows::{ascending, check_rows};
+use oar_ops_common::selected_rows::{ascending, check_rows};
 use std::sync::Arc;
 
 attrs! {

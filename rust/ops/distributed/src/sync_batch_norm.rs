@@ -13,9 +13,11 @@ use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, Channels};
 use oar_kernels::types::Float;
 use oar_net::{CollectiveCall, Dtype, Group, ReduceOp, Region};
-use oar_ops_common::given;
 use oar_ops_common::half::in_f32;
-use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics};
+use oar_ops_common::norm::{
+    check_channel, check_epsilon, check_like, check_statistics, infer_channel, statistics_dtype,
+};
+use oar_ops_common::tensor_attr;
 use oar_ops_common::window::{channels_last, split_images};
 use std::sync::Arc;
 
@@ -176,7 +178,7 @@ fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<
         if !unchanged {
             mean = batch_mean;
             let momentum = match cx.has(MOMENTUM) {
-                true => given::scalar(cx, MOMENTUM)?,
+                true => tensor_attr::scalar(cx, MOMENTUM)?,
                 false => a.momentum as f64,
             };
             let (old, new) = (of(momentum), of(1.0 - momentum));
@@ -312,7 +314,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     infer_channel(cx, &[SCALE, BIAS, MEAN, VARIANCE], c)?;
     cx.set(Y, &x, dtype);
     for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
-        cx.set(slot, &[c], of_statistics(dtype));
+        cx.set(slot, &[c], statistics_dtype(dtype));
     }
     cx.set(RESERVE, &[-1], dtype); // of cuDNN's: never made here
     cx.share_lod(Y, X);
@@ -325,8 +327,8 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     check_rank(cx.op.name, &x)?;
     let c = split_images(&x, norm_of(cx.op.name, cx.attrs)?.last).1;
     cx.set(DX, &x, dtype);
-    cx.set(DSCALE, &[c], of_statistics(dtype));
-    cx.set(DBIAS, &[c], of_statistics(dtype));
+    cx.set(DSCALE, &[c], statistics_dtype(dtype));
+    cx.set(DBIAS, &[c], statistics_dtype(dtype));
     cx.share_lod(DX, X);
     Ok(())
 }

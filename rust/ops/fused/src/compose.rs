@@ -1,4 +1,4 @@
-//! Kernels that are made of other operators' kernels.
+//! Calls of other operators, for kernels composed of them.
 
 use oar_core::base::Result;
 use oar_core::ir::{Attr, AttrMap};
@@ -7,24 +7,24 @@ use oar_core::op::{table, Op};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, err};
 
-/// What an operator made, by slot.
-pub struct Made {
+/// The outputs of an operator, by slot.
+pub struct Outputs {
     op: &'static Op,
     outs: Vec<Vec<Value>>,
 }
 
-impl Made {
+impl Outputs {
     pub fn take(&mut self, slot: &str) -> Result<Tensor> {
         let value = self.op.output(slot).and_then(|i| self.outs[i].first_mut()).map(std::mem::take);
         match value {
             Some(Value::Dense(t)) => Ok(t),
-            _ => bail!(Fatal, "operator {} made no {slot}", self.op.name),
+            _ => bail!(Fatal, "operator {} has no output {slot}", self.op.name),
         }
     }
 }
 
-/// Runs an operator on tensors by slot; a slot that is named more than once takes them all.
-pub fn run(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Result<Made> {
+/// Runs an operator on tensors by slot; a slot named more than once receives all of them.
+pub fn run(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Result<Outputs> {
     let op = table::need(name)?;
     let mut slots = vec![Vec::new(); op.inputs.len()];
     for (slot, t) in ins {
@@ -32,10 +32,10 @@ pub fn run(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Resul
         slots[i].push(Value::Dense((*t).clone()));
     }
     let attrs: AttrMap = attrs.iter().map(|(k, v)| ((*k).into(), v.clone())).collect();
-    Ok(Made { op, outs: call_simple(op, &attrs, slots)? })
+    Ok(Outputs { op, outs: call_simple(op, &attrs, slots)? })
 }
 
-/// The only output of an operator, whose name is Out.
+/// Runs an operator and returns its output Out.
 pub fn out(name: &str, ins: &[(&str, &Tensor)], attrs: &[(&str, Attr)]) -> Result<Tensor> {
     run(name, ins, attrs)?.take("Out")
 }
@@ -44,7 +44,7 @@ pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     out("elementwise_add", &[("X", x), ("Y", y)], &[])
 }
 
-/// The tensor with its elements in another shape.
+/// The same elements in another shape.
 pub fn reshaped(op: &str, t: &Tensor, dims: &[i64]) -> Result<Tensor> {
     ensure!(
         dims.iter().all(|&d| d >= 0) && dims.iter().product::<i64>() == t.numel() as i64,

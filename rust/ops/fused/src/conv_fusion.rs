@@ -1,5 +1,5 @@
-//! Convolutions with what inference programs have fused into them: bias, residual and activation (conv2d_fusion), and the
-//! four branches of an Inception block (conv2d_inception_fusion).
+//! conv2d_fusion (convolution, bias, residual, activation) and conv2d_inception_fusion (the four branches of an
+//! Inception block), of optimized inference Programs.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -10,7 +10,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::conv::Convolve;
 use oar_kernels::pooling::{avg_pool, max_pool, Pool};
-use oar_ops_common::conv::{Convolution, Plan};
+use oar_ops_common::conv::{ConvPlan, Convolution};
 use oar_ops_common::elements::{same_types, strided, strides_of};
 use oar_ops_common::half::in_f32;
 
@@ -42,7 +42,7 @@ slots! {
     }
 }
 
-/// An activation by its name.
+/// Applies the named activation in place.
 fn activate<T: Convolve>(op: &str, name: &str, y: &mut [T]) -> Result<()> {
     let (zero, one) = (T::ZERO, T::ONE);
     match name {
@@ -99,7 +99,7 @@ fn infer_fusion(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         count == w[0] || w[0] < 0 || bias.iter().any(|&d| d < 0),
         InvalidArgument,
-        "operator {op}: Bias must have one number a filter, got shape {:?} for {} filters",
+        "operator {op}: Bias must have one number per filter, got shape {:?} for {} filters",
         &bias[..],
         w[0]
     );
@@ -155,24 +155,25 @@ fn run_fusion(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The channels of the branches of an Inception block, and the convolutions of one image.
+/// The geometry of an Inception block: channels of its branches, and the convolutions of one image.
 struct Block {
-    plans: [Plan; 4],
-    /// What branches 0 to 3 leave in the output.
+    plans: [ConvPlan; 4],
+    /// Output channels of branches 0 to 3.
     channels: [usize; 4],
     out: Dims,
 }
 
 impl Block {
     /// Checks the filters [k, c, ..] of the four convolutions of `x`; sizes must be known.
-    fn of(op: &str, x: &[i64], filters: &[&[i64]]) -> Result<Block> {
+    fn new(op: &str, x: &[i64], filters: &[&[i64]]) -> Result<Block> {
         ensure!(
             x.len() == 4 && filters.len() == 4 && filters.iter().all(|f| f.len() == 4),
             InvalidArgument,
             "operator {op}: Input and the four filters must have 4 dimensions, got {x:?} and {filters:?}"
         );
         let f = |i: usize, d: usize| filters[i][d];
-        // Two 1x1 convolutions of all channels; 3x3 ones of what the branch before keeps for them.
+        // Two 1x1 convolutions of all channels, and 3x3 convolutions of the channels that the previous branch passes
+        // on.
         let inputs = [x[1], x[1], f(2, 1).saturating_mul(2), f(3, 1)];
         let mut plans = Vec::new();
         for i in 0..4 {
@@ -196,18 +197,19 @@ impl Block {
             );
             plans.push(plan);
         }
-        let kept = [f(0, 0), f(1, 0) - 2 * f(2, 1), f(2, 0) - f(3, 1), f(3, 0)];
+        let channels = [f(0, 0), f(1, 0) - 2 * f(2, 1), f(2, 0) - f(3, 1), f(3, 0)];
         ensure!(
-            kept.iter().all(|&c| c >= 0),
+            channels.iter().all(|&c| c >= 0),
             InvalidArgument,
             "operator {op}: a branch has fewer channels than the next one reads, filters {filters:?}"
         );
-        let out = Dims::from_slice(&[x[0], kept.iter().sum(), x[2], x[3]]);
+        let out = Dims::from_slice(&[x[0], channels.iter().sum(), x[2], x[3]]);
         let plans = [plans[0], plans[1], plans[2], plans[3]];
-        Ok(Block { plans, channels: kept.map(|c| c as usize), out })
+        Ok(Block { plans, channels: channels.map(|c| c as usize), out })
     }
 
-    /// One image: branch 0 is pooled and convolved, branch 1 gives part of its result to branch 2, that one to branch 3.
+    /// Computes one image: branch 0 is pooled and convolved; branch 1 passes part of its result to branch 2, branch 2
+    /// to branch 3.
     fn run<T: Convolve>(
         &self,
         x: &[T],
@@ -243,14 +245,14 @@ fn infer_inception(cx: &mut ShapeContext) -> Result<()> {
         .collect::<Result<Vec<Dims>>>()?;
     let known = filters.iter().flatten().chain(&x).all(|&d| d >= 0);
     let out = if known {
-        Block::of(op, &x, &filters.iter().map(|f| &f[..]).collect::<Vec<_>>())?.out
+        Block::new(op, &x, &filters.iter().map(|f| &f[..]).collect::<Vec<_>>())?.out
     } else {
         ensure!(x.len() == 4, InvalidArgument, "operator {op}: Input must have 4 dimensions, got {:?}", &x[..]);
         Dims::from_slice(&[x[0], -1, x[2], x[3]])
     };
     cx.set(inception::OUTPUT, &out, dtype);
     cx.set_outs(inception::TEMP, 2)?;
-    // What is pooled, and what branch 2 makes for itself and branch 3; whoever runs the operator may leave them out.
+    // Scratch outputs: the pooled image and the results of branches 1 and 2; callers may omit them.
     let temps = [x.clone(), Dims::from_slice(&[x[0], filters.get(2).map_or(-1, |f| f[0]), x[2], x[3]])];
     for (i, dims) in temps.into_iter().enumerate() {
         cx.set_meta(inception::TEMP, i, Meta { dims, dtype, ..Meta::default() });
@@ -268,13 +270,13 @@ fn run_inception(cx: &mut KernelContext) -> Result<()> {
         "operator {op}: pooling_type must be max or avg, got '{}'",
         a.pooling_type
     );
-    let block = Block::of(op, x.dims(), &filters.iter().map(|f| f.dims()).collect::<Vec<_>>())?;
+    let block = Block::new(op, x.dims(), &filters.iter().map(|f| f.dims()).collect::<Vec<_>>())?;
     same_types(op, x, &filters)?;
     same_types(op, x, &biases)?;
     ensure!(
         biases.len() == 4 && biases.iter().zip(&filters).all(|(b, f)| b.numel() as i64 == f.dims()[0]),
         InvalidArgument,
-        "operator {op}: there must be 4 Biases with one number a filter, got {biases:?}"
+        "operator {op}: there must be 4 Biases with one number per filter, got {biases:?}"
     );
     let [n, c, h, w] = [0, 1, 2, 3].map(|i| x.dims()[i] as usize);
     let windows = Pool::planes((n, c), (h, w), (h, w), (3, 3), (1, 1), (1, 1));

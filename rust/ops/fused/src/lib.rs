@@ -1,19 +1,23 @@
-//! Operators: compositions with a kernel of their own.
+//! Fused operators: compositions with one kernel.
 
-pub mod batch_norm;
 mod compose;
 pub mod conv_fusion;
-pub mod elementwise;
-pub mod products;
-pub mod seq_pool;
+pub mod fused_batch_norm;
+pub mod fused_elemwise_activation;
+pub mod fused_embedding_seq_pool;
+pub mod fusion_repeated_fc_relu;
+pub mod fusion_squared_mat_sub;
+pub mod fusion_transpose_flatten_concat;
 pub mod transformer;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    conv_fusion::TABLE, // conv2d_fusion, conv2d_inception_fusion
-    batch_norm::TABLE,  // batch_norm with a sum and an activation
-    elementwise::TABLE, // fused_elemwise_activation
-    transformer::TABLE, // attention and layer_norm with what stands before them
-    products::TABLE,    // chains of products
-    seq_pool::TABLE,    // fused_embedding_seq_pool
+    conv_fusion::TABLE,                     // conv2d_fusion, conv2d_inception_fusion
+    fused_batch_norm::TABLE,                // batch_norm with a sum and an activation
+    fused_elemwise_activation::TABLE,       // fused_elemwise_activation
+    transformer::TABLE,                     // attention and layer_norm with what stands before them
+    fusion_repeated_fc_relu::TABLE,         // fusion_repeated_fc_relu
+    fusion_squared_mat_sub::TABLE,          // fusion_squared_mat_sub
+    fusion_transpose_flatten_concat::TABLE, // fusion_transpose_flatten_concat
+    fused_embedding_seq_pool::TABLE,        // fused_embedding_seq_pool
 ];

@@ -1,7 +1,7 @@
-//! Pieces of a transformer as inference programs fuse them: multihead_matmul, skip_layernorm,
-//! fused_embedding_eltwise_layernorm, fused_fc_elementwise_layernorm. 2.0.2 has them on GPUs only.
+//! multihead_matmul, skip_layernorm, fused_embedding_eltwise_layernorm, fused_fc_elementwise_layernorm: fused
+//! transformer parts of optimized inference Programs. 2.0.2 has them on GPUs only.
 
-use super::compose::{add, out, reshaped, run, Made};
+use super::compose::{add, out, reshaped, run, Outputs};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ir::Attr;
@@ -34,14 +34,14 @@ slots! {
     }
 }
 
-fn layer_norm(x: &Tensor, scale: Option<&Tensor>, bias: Option<&Tensor>, axis: i32, epsilon: f32) -> Result<Made> {
+fn layer_norm(x: &Tensor, scale: Option<&Tensor>, bias: Option<&Tensor>, axis: i32, epsilon: f32) -> Result<Outputs> {
     let mut ins = vec![("X", x)];
     ins.extend(scale.map(|t| ("Scale", t)));
     ins.extend(bias.map(|t| ("Bias", t)));
     run("layer_norm", &ins, &[("epsilon", Attr::Float(epsilon)), ("begin_norm_axis", Attr::Int(axis))])
 }
 
-/// Unknown sizes fit all.
+/// Whether two sizes agree; unknown sizes (-1) agree with any.
 fn alike(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
@@ -103,7 +103,7 @@ fn infer_skip(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         x.len() == 3,
         InvalidArgument,
-        "operator {op}: X must have 3 dimensions, of which the last is normalised, got shape {:?}",
+        "operator {op}: X must have 3 dimensions, the last one being normalized, got shape {:?}",
         &x[..]
     );
     cx.like(skip::OUT, skip::X)?;
@@ -115,8 +115,9 @@ fn run_skip(cx: &mut KernelContext) -> Result<()> {
     let (a, x, y) = (cx.attrs::<SkipAttrs>(), cx.input(skip::X)?, cx.input(skip::Y)?);
     same_types(cx.op.name, x, &[y])?;
     let sum = add(x, y)?;
-    let made = layer_norm(&sum, Some(cx.input(skip::SCALE)?), Some(cx.input(skip::BIAS)?), 2, a.epsilon)?.take("Y")?;
-    cx.set(skip::OUT, made.with_lod(x.lod.clone()));
+    let outputs =
+        layer_norm(&sum, Some(cx.input(skip::SCALE)?), Some(cx.input(skip::BIAS)?), 2, a.epsilon)?.take("Y")?;
+    cx.set(skip::OUT, outputs.with_lod(x.lod.clone()));
     Ok(())
 }
 
@@ -215,10 +216,10 @@ fn run_fc(cx: &mut KernelContext) -> Result<()> {
         ("activation_type", Attr::String(a.activation_type.to_string())),
     ];
     let sum = add(&out("fc", &ins, &attrs)?, y)?;
-    let mut made = layer_norm(&sum, cx.opt(fc::SCALE), cx.opt(fc::BIAS1), a.begin_norm_axis, a.epsilon)?;
-    cx.set(fc::OUT, made.take("Y")?.with_lod(x.lod.clone()));
-    cx.set(fc::MEAN, made.take("Mean")?);
-    cx.set(fc::VARIANCE, made.take("Variance")?);
+    let mut outputs = layer_norm(&sum, cx.opt(fc::SCALE), cx.opt(fc::BIAS1), a.begin_norm_axis, a.epsilon)?;
+    cx.set(fc::OUT, outputs.take("Y")?.with_lod(x.lod.clone()));
+    cx.set(fc::MEAN, outputs.take("Mean")?);
+    cx.set(fc::VARIANCE, outputs.take("Variance")?);
     Ok(())
 }
 

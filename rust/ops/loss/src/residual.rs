@@ -5,8 +5,8 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_ops_common::given::scalar;
 use oar_ops_common::half::in_f32;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct HuberAttrs { delta: f32 }

@@ -1,4 +1,5 @@
-//! Activations and other unary formulas: rows of `oar_kernels::formula::rows` dressed as operators.
+//! Activations and other unary operators, built from rows of the elementwise formula table
+//! (`oar_kernels::formula::rows`).
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -12,7 +13,7 @@ use oar_kernels::elementwise::map;
 use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
 use oar_ops_common::complex;
-use oar_ops_common::row::{by_row, scaled_grad};
+use oar_ops_common::formula::{by_row, scaled_grad};
 
 attrs! {
     pub struct PlainAttrs { use_mkldnn: bool = false, use_cudnn: bool = false }
@@ -39,7 +40,7 @@ attrs! {
     pub struct ThresholdedReluAttrs { threshold: f32 = 1.0 }
 }
 
-/// The parameters of a row, from the operator's attributes.
+/// Reads the formula's parameters from the operator's attributes.
 type Params = fn(&Attrs) -> smallvec::SmallVec<[f64; 4]>;
 
 fn none(_: &Attrs) -> smallvec::SmallVec<[f64; 4]> {
@@ -59,15 +60,15 @@ macro_rules! params {
 
 slots! {
     mod unary { X "X" => OUT "Out" }
-    // What gradients read besides `Out@GRAD`, named as the argument that their formula has before `dout`.
+    // Each module is named after the formula argument that the gradient reads before `dout`.
     mod reads_x { X "X", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod reads_out { OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod reads_dout { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// What formulas take.
+/// Data types that formulas support.
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
-/// What the few operators take that have kernels for integers, too.
+/// Data types of the operators that also have integer kernels.
 const FLOATS_INDICES: DTypes = FLOATS.union(DTypes::INDICES);
 
 /// `f` on int32 and int64 tensors, the operator's formula (`floats`) on others.
@@ -85,7 +86,7 @@ fn forward(cx: &mut KernelContext, row: &Row, params: Params) -> Result<()> {
     by_row(cx, row, &[cx.input(unary::X)?], &params(cx.attrs), unary::OUT)
 }
 
-/// The short way, for the types that are common.
+/// Eager fast path for float32 and float64.
 fn fast_path(row: &Row, params: Params, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     let &[x] = ins else { return None };
     let mut out = x.empty_like().ok()?;
@@ -95,7 +96,7 @@ fn fast_path(row: &Row, params: Params, attrs: &Attrs, ins: &[&Tensor]) -> Optio
     Some(out.with_lod(x.lod.clone()))
 }
 
-/// The slot of `Out@GRAD`, the last argument of a gradient's formula: the slots stand in the order of the arguments.
+/// The slot of `Out@GRAD`. Slots follow the order of the formula's arguments, whose last one is `dout`.
 fn dout_slot(row: &Row) -> InSlot {
     InSlot(row.inputs.len() - 1)
 }
@@ -115,8 +116,8 @@ macro_rules! or_none {
     };
 }
 
-// One row an activation: the static and its gradient's; their names, which are the formulas' too; the attributes, with
-// those that the formulas take; the slots of the gradient; the gradient's own gradient, if there is one.
+// One row per activation: forward and gradient statics; their names (also the formulas' names); the attributes, with
+// those that are formula parameters; the gradient's slots; the second gradient, if any.
 macro_rules! activations {
     ($($op:ident $grad:ident = $row:ident $grad_row:ident: $attrs:ident($($param:ident),*) $reads:ident
         $(, $second:expr)?;)*) => {
@@ -197,9 +198,9 @@ activations! {
     ROUND ROUND_GRAD = round round_grad: PlainAttrs() reads_dout;
 }
 
-// Those with integer kernels, two formulas, or a gradient that is no formula.
+// Activations with integer kernels, two formulas, or a gradient that is not a formula.
 
-/// Of integers it is the integer part.
+/// Integer inputs yield the integer part of the result.
 pub static EXP: Op = Op {
     name: "exp",
     dtypes: FLOATS_INDICES,
@@ -337,7 +338,7 @@ const fn plain() -> Op {
     Op { inputs: unary::INS, outputs: unary::OUTS, attrs: PlainAttrs::FIELDS, infer: like_first, dtypes: FLOATS, ..OP }
 }
 
-/// `f` of (what the formula reads, dout) on int32 and int64 tensors, the formula on others.
+/// Applies `f` to (the formula's first argument, dout) for int32 and int64, the formula otherwise.
 fn integer_grad(cx: &mut KernelContext, row: &Row, f: fn(i64, i64) -> i64) -> Result<()> {
     let (x, d) = (cx.input(InSlot(0))?, cx.input(dout_slot(row))?);
     ensure!(
@@ -356,13 +357,13 @@ fn integer_grad(cx: &mut KernelContext, row: &Row, f: fn(i64, i64) -> i64) -> Re
     }
 }
 
-// Second gradients: slots as Paddle names them, each output a row of what it reads. Those of sigmoid, tanh, exp, sin, cos and
-// softplus are ones that 2.0.2 has not got. A gradient is linear in dout: DDOut is the gradient's row, of ddx.
+// Second gradients, with Paddle's slot names; each output is one formula row. Those of sigmoid, tanh, exp, sin, cos and
+// softplus do not exist in 2.0.2. A gradient is linear in dout, so DDOut is the gradient's row applied to ddx.
 
 slots! {
     mod second_of_out { OUT "Out", DDX "DDX".dispensable() => DDOUT "DDOut" }
     mod second_of_x { X "X", DDX "DDX".dispensable() => DDOUT "DDOut" }
-    // The first output is the gradient of what the first gradient read, X or Out.
+    // The first output is the gradient of the tensor that the first gradient reads (X or Out).
     mod second_of_x_dout { X "X", DOUT "DOut", DDX "DDX".dispensable() => DX "DX", DDOUT "DDOut" }
     mod second_of_out_dout { OUT "Out", DOUT "DOut", DDX "DDX".dispensable() => DOUT_NEW "DOutNew", DDOUT "DDOut" }
     mod second_of_out_dx { OUT "Out", DX "DX", DDX "DDX".dispensable() => DOUT "DOut", DDOUT "DDOut" }
@@ -370,11 +371,11 @@ slots! {
 
 const SECOND_X: &[(&str, &str)] =
     &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DX", "X@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
-/// Where the gradient read `Out`: DX is its own output, and DOut the gradient of `Out`.
+/// Wiring when the gradient reads `Out`: DOut is the gradient of `Out`.
 const SECOND_OUT: &[(&str, &str)] =
     &[("DX", "X@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOut", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 
-/// Where the gradient read `Out`, and the second one reads what came in for it.
+/// Wiring when the gradient reads `Out` and the second gradient reads `Out@GRAD`.
 const SECOND_OUT_DOUT: &[(&str, &str)] =
     &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DOutNew", "Out@GRAD"), ("DDOut", "Out@GRAD@GRAD")];
 
@@ -386,7 +387,7 @@ fn second_shapes(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Computes each wanted output from (slots read, row); an absent DDX, the last slot, gives zeros.
+/// Computes each requested output from (input slots, formula row). An absent DDX, the last slot, yields zeros.
 fn seconds(cx: &mut KernelContext, outs: &[(&[InSlot], &Row)], params: &[f64]) -> Result<()> {
     let ddx = InSlot(cx.op.inputs.len() - 1);
     for (i, (reads, row)) in outs.iter().enumerate() {
@@ -404,7 +405,7 @@ fn seconds(cx: &mut KernelContext, outs: &[(&[InSlot], &Row)], params: &[f64]) -
     Ok(())
 }
 
-// Which slots a row reads. What second_of_x_dout has for X, second_of_out_dout has for Out.
+// Input slots of the rows. second_of_out_dout has Out where second_of_x_dout has X.
 const OUT_DDX: &[InSlot] = &[second_of_out::OUT, second_of_out::DDX];
 const X_DDX: &[InSlot] = &[second_of_x::X, second_of_x::DDX];
 const X_DOUT_DDX: &[InSlot] = &[second_of_x_dout::X, second_of_x_dout::DOUT, second_of_x_dout::DDX];
@@ -413,8 +414,8 @@ const DOUT_AND_DDX: &[InSlot] = &[second_of_x_dout::DOUT, second_of_x_dout::DDX]
 const OUT_DX_DDX: &[InSlot] = &[second_of_out_dx::OUT, second_of_out_dx::DX, second_of_out_dx::DDX];
 const OUT_AND_DDX: &[InSlot] = &[second_of_out_dx::OUT, second_of_out_dx::DDX];
 
-// One row an operator: static, name, slots, attributes, those that the formulas take; for each output what it reads and
-// its formula.
+// One row per operator: static, name, slots, attributes, formula parameters; for each output its input slots and
+// formula.
 macro_rules! second_gradients {
     ($($op:ident $name:literal $slots:ident $attrs:ident($($param:ident),*): $($reads:ident $row:ident),*;)*) => {$(
         pub static $op: Op = Op {

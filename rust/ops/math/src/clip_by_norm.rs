@@ -1,4 +1,4 @@
-//! clip_by_norm: a tensor made as short as a limit, if it is longer; dgc_clip_by_norm: from a step on.
+//! clip_by_norm: scales a tensor down to a maximum norm; dgc_clip_by_norm: the same from a given step on.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -7,9 +7,9 @@ use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::pool;
-use oar_ops_common::given::scalar;
 use oar_ops_common::half::in_f32;
-use oar_ops_common::rows::merged;
+use oar_ops_common::selected_rows::merged;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct ClipByNormAttrs { max_norm: f32 }
@@ -19,7 +19,7 @@ slots! {
     mod clip { X "X" => OUT "Out" }
 }
 
-/// Elements that are summed together, whatever the threads.
+/// Elements per partial sum, independent of the number of threads.
 const CHUNK: usize = 1 << 14;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -50,7 +50,7 @@ fn dense(cx: &mut KernelContext) -> Result<()> {
     clipped(op, x, most, cx.out(clip::OUT)?)
 }
 
-/// Rows that stand twice count as their sum. As in Paddle the height is not looked at: it may not have been said yet.
+/// SelectedRows kernel: duplicate rows are summed. As in Paddle the height is not checked; it may be unset.
 fn rows(cx: &mut KernelContext) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<ClipByNormAttrs>().max_norm);
     let Some(x) = cx.rows(clip::X) else { return dense(cx) };
@@ -84,7 +84,7 @@ slots! {
     mod dgc_clip { STEP "current_step", X "X" => OUT "Out" }
 }
 
-/// Before deep gradient compression begins, nothing is clipped; without a beginning, never.
+/// Does not clip before step rampup_begin_step, and never if that attribute is negative.
 fn dgc_clip(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DgcClipAttrs>());
     let (step, x) = (scalar(cx, dgc_clip::STEP)?, cx.input(dgc_clip::X)?);

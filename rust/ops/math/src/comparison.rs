@@ -1,4 +1,4 @@
-//! Comparisons and logic, element by element with Paddle's broadcasting.
+//! Elementwise comparisons and logical operators, with Paddle's broadcasting.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -18,10 +18,10 @@ slots! {
     mod unary { X "X" => OUT "Out" }
 }
 
-/// What comparisons take.
+/// Data types of comparisons.
 const ORDERED: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL);
 
-/// Booleans in the broadcast shape of X and Y, with the LoD of X.
+/// Output: bool, the broadcast shape of X and Y, the LoD of X.
 fn infer(cx: &mut ShapeContext, axis: i32) -> Result<()> {
     let dims = broadcast_dims(cx.op.name, &cx.dims(binary::X)?, &cx.dims(binary::Y)?, axis)?;
     cx.set(binary::OUT, &dims, DType::Bool);
@@ -29,7 +29,7 @@ fn infer(cx: &mut ShapeContext, axis: i32) -> Result<()> {
     Ok(())
 }
 
-/// The operands and the strides with which they are read in the shape of the output.
+/// Binds the operands and their strides in the output's shape.
 macro_rules! with_operands {
     ($cx:ident, $axis:expr, |$x:ident, $y:ident, $shape:ident, $sx:ident, $sy:ident| $body:expr) => {{
         let ($x, $y) = ($cx.input(binary::X)?, $cx.input(binary::Y)?);

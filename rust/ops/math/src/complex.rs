@@ -1,4 +1,5 @@
-//! Parts of complex numbers: real, imag, conj. What other families do with complex operands is `op/parts/complex.rs`.
+//! real, imag and conj: parts and conjugates of complex tensors. Complex arithmetic of other families is in
+//! `oar_ops_common::complex`.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
@@ -62,7 +63,7 @@ part_ops! {
     IMAG IMAG_GRAD "imag" "imag_grad" true;
 }
 
-/// The conjugate; a real tensor is its own and shares the bytes.
+/// The complex conjugate. A real tensor is returned as it is, sharing its bytes.
 pub static CONJ: Op = Op {
     name: "conj",
     inputs: unary::INS,

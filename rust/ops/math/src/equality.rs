@@ -1,4 +1,4 @@
-//! allclose and equal_all: whether two tensors are the same, as one bool.
+//! allclose and equal_all: equality of two tensors as one bool.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -15,7 +15,7 @@ slots! {
     mod equal_all { X "X", Y "Y" => OUT "Out" }
 }
 
-/// A tolerance, which may come as a tensor of one float64.
+/// A tolerance: a string attribute, or a tensor of one float64.
 fn tolerance(cx: &KernelContext, slot: InSlot, text: &str) -> Result<f64> {
     let (op, name) = (cx.op.name, cx.op.inputs[slot.0].name);
     let Some(t) = cx.opt(slot) else {
@@ -62,7 +62,7 @@ fn run_allclose(cx: &mut KernelContext) -> Result<()> {
             if a.is_nan() || b.is_nan() {
                 return attrs.equal_nan && a.is_nan() == b.is_nan();
             }
-            // As in Paddle the difference, in the elements' own precision, may exceed the tolerance by 1e-15.
+            // As in Paddle the difference, computed in the elements' precision, may exceed the tolerance by 1e-15.
             let (left, right) = ((a - b).abs(), (atol + rtol * f64::from(b.abs())) as T);
             a == b || left <= right || f64::from((left - right).abs()) <= 1e-15
         })
@@ -84,7 +84,7 @@ pub static ALLCLOSE: Op = Op {
 
 // equal_all
 
-/// Floating-point numbers that differ by less are equal.
+/// Floating-point numbers that differ by less compare equal.
 const NEARLY: f64 = 1e-8;
 
 fn run_equal_all(cx: &mut KernelContext) -> Result<()> {

@@ -1,4 +1,4 @@
-//! histogram: how many elements lie in each of equal intervals.
+//! histogram: counts of elements in equal intervals.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -13,13 +13,13 @@ slots! {
     mod histogram { X "X" => OUT "Out" }
 }
 
-/// Numbers in whose own arithmetic Paddle finds the interval.
+/// Types whose intervals are computed in their own arithmetic, as in Paddle.
 trait Binned: Copy + PartialOrd {
     fn from_int(v: i32) -> Self;
     fn is_usable(self) -> bool;
-    /// One less and one more, where all elements are equal.
+    /// (self - 1, self + 1): the range when all elements are equal.
     fn around(self) -> (Self, Self);
-    /// The interval of a number between the ends.
+    /// The interval that a number between the ends falls in.
     fn bin(self, ends: (Self, Self), bins: i64) -> i64;
 }
 
@@ -49,7 +49,7 @@ fn count<T: Binned>(op: &str, x: &[T], a: &HistogramAttrs, out: &mut [i64]) -> R
     let (mut min, mut max) = (T::from_int(a.min), T::from_int(a.max));
     if min == max {
         if let Some(&first) = x.first() {
-            // As std::min_element: a NaN in front stays, others are passed over.
+            // As std::min_element: a leading NaN stays, other NaNs are skipped.
             (min, max) =
                 x.iter().fold((first, first), |(l, h), &v| (if v < l { v } else { l }, if h < v { v } else { h }));
         }

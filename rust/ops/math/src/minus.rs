@@ -35,14 +35,14 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The gradient of Out, and for Y with the other sign.
+/// The gradients of X and Y: `Out@GRAD` and its negative.
 fn grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let op = table::need("scale")?;
-    let mut made = Vec::new();
+    let mut grads = Vec::new();
     for (slot, scale) in [(minus::X.0, 1.0), (minus::Y.0, -1.0)] {
         if (f.needs)(slot, 0) {
             let attrs = [("scale".into(), Attr::Float(scale))].into_iter().collect();
-            made.push(GradOp {
+            grads.push(GradOp {
                 op,
                 attrs: op.attrs.parse(op.name, &attrs)?,
                 ins: (0..op.inputs.len()).map(|i| if i == 0 { vec![Src::GradOut(0, None)] } else { vec![] }).collect(),
@@ -50,7 +50,7 @@ fn grad(f: &Fwd) -> Result<Vec<GradOp>> {
             });
         }
     }
-    Ok(made)
+    Ok(grads)
 }
 
 pub static MINUS: Op = Op {

@@ -1,5 +1,5 @@
-//! p_norm: vector norms of any order along an axis; dist: the norm of a difference; l1_norm and squared_l2_norm of all
-//! elements.
+//! p_norm: vector norms of any order along an axis; dist: the p-norm of a difference; l1_norm and squared_l2_norm:
+//! norms of all elements.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -31,7 +31,7 @@ slots! {
     mod dist_grad { X "X", Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
 }
 
-/// A type of these kernels.
+/// Element types of the kernels of this module.
 trait NormFloat: Element + Reducible + Number {}
 impl NormFloat for f32 {}
 impl NormFloat for f64 {}
@@ -44,7 +44,7 @@ fn abs<T: Number>(v: T) -> T {
     }
 }
 
-/// 1, 0 or -1.
+/// Sign: 1, 0 or -1.
 fn sign<T: Number>(v: T) -> T {
     if v > T::ZERO {
         T::ONE
@@ -55,8 +55,8 @@ fn sign<T: Number>(v: T) -> T {
     }
 }
 
-/// `v` to the power of `p`; the usual powers without a call.
-fn raised<T: Number>(v: T, p: T) -> T {
+/// `v` to the power of `p`; common powers avoid the call of `pow`.
+fn powered<T: Number>(v: T, p: T) -> T {
     if p == T::ONE {
         v
     } else if p == T::ZERO {
@@ -66,7 +66,7 @@ fn raised<T: Number>(v: T, p: T) -> T {
     }
 }
 
-/// The norms along the middle of three dimensions.
+/// Norms along the middle one of three dimensions.
 fn norms<T: NormFloat>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
     let mut terms = vec![T::ZERO; x.len()];
     match p {
@@ -92,7 +92,7 @@ fn norms<T: NormFloat>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
     }
 }
 
-/// The derivative of a norm by an element, without the gradient of the norm; `epsilon` keeps the divisor from zero.
+/// The derivative of a norm by an element; `epsilon` keeps the divisor from zero.
 fn slope<T: NormFloat>(x: T, norm: T, p: f32, epsilon: T) -> T {
     if p == 0.0 {
         return T::ZERO;
@@ -101,10 +101,10 @@ fn slope<T: NormFloat>(x: T, norm: T, p: f32, epsilon: T) -> T {
         return if abs(x) == norm { sign(x) } else { T::ZERO };
     }
     let power = T::from_f64((p - 1.0) as f64);
-    raised(abs(x), power).div(raised(norm, power).add(epsilon)).mul(sign(x))
+    powered(abs(x), power).div(powered(norm, power).add(epsilon)).mul(sign(x))
 }
 
-/// `$body` with `$p`, which the compiler knows where it is one of the usual orders.
+/// Runs `$body` with `$p`, a compile-time constant for the common orders.
 macro_rules! with_order {
     ($p:ident, $body:expr) => {{
         if $p == 1.0 {
@@ -121,11 +121,11 @@ macro_rules! with_order {
 
 // p_norm
 
-/// Elements of one part of a gradient.
+/// Elements per chunk of a gradient.
 const ROWS: usize = 1 << 14;
 
 /// Sizes before, along and after the axis.
-fn cut(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<[usize; 3]> {
+fn axis_sizes(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<[usize; 3]> {
     let (outer, n, inner) = split(op, x, a.axis)?;
     Ok(if a.asvector { [1, outer * n * inner, 1] } else { [outer, n, inner] })
 }
@@ -149,7 +149,7 @@ fn normed(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<Dims> {
 
 fn p_norm(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(unary::X)?, cx.attrs::<PNormAttrs>());
-    let shape = cut(cx.op.name, a, x.dims())?;
+    let shape = axis_sizes(cx.op.name, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
         norms(x.data::<T>(), a.porder, &shape, cx.out_data::<T>(unary::OUT)?);
         Ok(())
@@ -162,12 +162,12 @@ fn p_norm_grad(cx: &mut KernelContext) -> Result<()> {
     let dims = normed(op, a, x.dims())?;
     like(cx, norm, &dims, x.dtype(), "Out")?;
     like(cx, dout, &dims, x.dtype(), "Out@GRAD")?;
-    let [_, n, inner] = cut(op, a, x.dims())?;
+    let [_, n, inner] = axis_sizes(op, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, norm, dout) = (x.data::<T>(), norm.data::<T>(), dout.data::<T>());
         let epsilon = <T as Number>::from_f64(a.epsilon as f64);
         let (out, p) = (cx.out_data::<T>(DX)?, a.porder);
-        // Rows that have one norm, or that have one for each element.
+        // Rows share one norm, or have one norm per element.
         let row = if inner == 1 { n } else { inner }.max(1);
         pool::parts(out, (ROWS / row).max(1) * row, |start, part| {
             for (r, d) in part.chunks_exact_mut(row).enumerate() {
@@ -298,7 +298,7 @@ pub static DIST_GRAD: Op = Op {
     ..OP
 };
 
-// Of all elements: the sum of their sizes, the sum of their squares.
+// l1_norm and squared_l2_norm: sums of absolute values and of squares of all elements.
 
 fn infer_one(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(unary::X)?;

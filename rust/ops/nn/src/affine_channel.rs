@@ -1,4 +1,4 @@
-//! affine_channel: every channel times a number plus a number.
+//! affine_channel: a scale and a bias per channel.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -20,7 +20,7 @@ slots! {
     mod affine_grad { X "X", DOUT "Out@GRAD", SCALE "Scale" => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD" }
 }
 
-/// Whatever is not NCHW has its channels behind the axes.
+/// Any data_layout but NCHW is channels last.
 fn last(a: &AffineAttrs) -> bool {
     a.data_layout != "NCHW"
 }
@@ -45,7 +45,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A batch that was normalised before: its mean is 0, its deviation 1.
+/// A batch normalization with mean 0 and deviation 1.
 fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(affine::X)?;
     let d = layout(cx.attrs(), x.dims());

@@ -1,4 +1,4 @@
-//! batch_norm and its two gradients.
+//! batch_norm, its gradient and second gradient.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -10,7 +10,7 @@ use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{
-    check_channel, check_epsilon, check_like, check_statistics, infer_channel, of_statistics, SECOND_GRAD,
+    check_channel, check_epsilon, check_like, check_statistics, infer_channel, statistics_dtype, SECOND_GRAD,
 };
 use oar_ops_common::window::{channels_last, split_images};
 
@@ -23,7 +23,7 @@ attrs! {
 }
 
 impl BatchNormAttrs {
-    /// Are the statistics the running ones, not the batch's?
+    /// Whether the running statistics are used instead of the batch's.
     fn global(&self) -> bool {
         self.use_global_stats || self.is_test && !self.trainable_statistics
     }
@@ -72,9 +72,9 @@ fn infer_batch(cx: &mut ShapeContext) -> Result<()> {
     infer_channel(cx, &[SCALE, BIAS, MEAN, VARIANCE], c)?;
     cx.set(Y, &x, dtype);
     for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
-        cx.set(slot, &[c], of_statistics(dtype));
+        cx.set(slot, &[c], statistics_dtype(dtype));
     }
-    cx.set(RESERVE, &[-1], dtype); // of cuDNN's: never made here
+    cx.set(RESERVE, &[-1], dtype); // workspace of cuDNN, never written
     cx.share_lod(Y, X);
     Ok(())
 }
@@ -110,7 +110,7 @@ fn forward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x:
         let (epsilon, y) = (a.epsilon as f64, cx.out_data::<T>(Y)?);
         inv = kernel::batch_norm_train(&d, values, factors[0], factors[1], epsilon, &mut mean, &mut var, y);
         let momentum = match cx.has(MOMENTUM) {
-            true => oar_ops_common::given::scalar(cx, MOMENTUM)?,
+            true => oar_ops_common::tensor_attr::scalar(cx, MOMENTUM)?,
             false => a.momentum as f64,
         };
         let (old, new) = (T::from_f64(momentum), T::from_f64(1.0 - momentum));
@@ -120,7 +120,7 @@ fn forward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x:
             }
         }
     } else {
-        // One element a channel has no deviation: it passes unchanged.
+        // One element per channel has no deviation: X passes unchanged.
         cx.out_data::<T>(Y)?.copy_from_slice(values);
     }
     for (slot, values) in [(SAVED_MEAN, &mean), (SAVED_VARIANCE, &inv)] {
@@ -131,7 +131,7 @@ fn forward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x:
     Ok(())
 }
 
-/// The statistics that a gradient uses: mean and inverse deviation.
+/// Mean and inverse deviation, as the gradient uses them.
 fn statistics<T: Element + oar_kernels::types::Float>(
     cx: &KernelContext,
     a: &BatchNormAttrs,
@@ -173,7 +173,7 @@ fn backward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x
     let (mean, inv) = statistics::<T>(cx, a, [SAVED_MEAN, SAVED_VARIANCE], [MEAN, VARIANCE], d.channels)?;
     let [dx, dscale, dbias] = cx.each_out([DX, DSCALE, DBIAS]);
     if d.count() <= 1 && !a.global() {
-        // As the forward operator: X passed unchanged, scale and bias were not used.
+        // As in the forward operator X passed unchanged; scale and bias were not used.
         for t in [dscale, dbias].into_iter().flatten() {
             t.data_mut::<T>()?.fill(T::ZERO);
         }
@@ -197,13 +197,13 @@ fn infer_batch_grad(cx: &mut ShapeContext) -> Result<()> {
     check_rank(cx.op.name, &x)?;
     let c = cx.attrs::<BatchNormAttrs>().channels(&x);
     cx.set(DX, &x, dtype);
-    cx.set(DSCALE, &[c], of_statistics(dtype));
-    cx.set(DBIAS, &[c], of_statistics(dtype));
+    cx.set(DSCALE, &[c], statistics_dtype(dtype));
+    cx.set(DBIAS, &[c], statistics_dtype(dtype));
     cx.share_lod(DX, X);
     Ok(())
 }
 
-/// The running statistics are read only where the forward operator normalised by them.
+/// The gradient reads the running statistics only if the forward operator used them.
 fn wire_batch_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     use batch_norm::{BIAS, MEAN_OUT, RESERVE, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, X, Y};
     let global = f.attrs::<BatchNormAttrs>().global();
@@ -243,7 +243,7 @@ fn second_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x: 
     check_like(cx, x, &[DDX, DY])?;
     check_channel(cx, &[SCALE, DDSCALE, DDBIAS], d.channels, T::DTYPE)?;
     let (mean, inv) = statistics::<T>(cx, a, [SAVED_MEAN, SAVED_VARIANCE], [MEAN, VARIANCE], d.channels)?;
-    // A seed that is not given is zero.
+    // An absent incoming gradient is zero.
     let seed = |slot: InSlot, n: usize| cx.opt(slot).map_or_else(|| vec![T::ZERO; n], |t| t.data::<T>().to_vec());
     let (ddx, ddscale, ddbias) = (seed(DDX, d.len()), seed(DDSCALE, d.channels), seed(DDBIAS, d.channels));
     let [dx, dscale, ddy] = cx.each_out([DX, DSCALE, DDY]);
@@ -251,7 +251,7 @@ fn second_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x: 
     let dscale = dscale.map(|t| t.data_mut::<T>()).transpose()?;
     let ddy = ddy.map(|t| t.data_mut::<T>()).transpose()?;
     if d.count() <= 1 && !a.global() {
-        // As the forward operator: X passed unchanged.
+        // As in the forward operator X passed unchanged.
         for zero in [dx, dscale].into_iter().flatten() {
             zero.fill(T::ZERO);
         }

@@ -1,4 +1,5 @@
-//! bilateral_slice: an affine map of the channels for every pixel, read from a coarse grid whose depth a guide image names.
+//! bilateral_slice: a per-pixel affine map of the channels, read from a coarse grid at the depth given by a guide
+//! image.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -21,10 +22,10 @@ slots! {
     }
 }
 
-/// The distance along the grid's depth is softened by this, so that it has a derivative.
+/// Smooths the distance along the grid's depth, which makes it differentiable.
 const SOFT: f64 = 1e-8;
 
-/// Channels of the result; -1 where sizes are not known yet.
+/// Output channels; -1 while sizes are unknown.
 fn channels(op: &str, a: &SliceAttrs, x: &[i64], grid: &[i64], guide: &[i64]) -> Result<i64> {
     ensure!(x.len() == 4, Unimplemented, "operator {op}: X must have 4 dimensions, got shape {x:?}");
     ensure!(
@@ -51,18 +52,18 @@ fn channels(op: &str, a: &SliceAttrs, x: &[i64], grid: &[i64], guide: &[i64]) ->
     Ok(grid[1] / each)
 }
 
-/// Sizes of images (channels, height, width) and of the grid's cells (depth, height, width).
+/// Sizes of images (channels, height, width) and grid (depth, height, width).
 struct Sizes {
     images: usize,
     inputs: usize,
     outputs: usize,
-    /// Numbers of the grid that make one channel of the result.
+    /// Grid coefficients per output channel.
     each: usize,
     image: (usize, usize),
     cells: (usize, usize, usize),
 }
 
-/// A cell of the grid that a pixel reads: its place, its weight, and the weight's derivative by the guide.
+/// A grid cell that a pixel reads: its offset, its weight, and the weight's derivative by the guide.
 #[derive(Clone, Copy, Default)]
 struct Corner {
     at: usize,
@@ -71,7 +72,7 @@ struct Corner {
 }
 
 impl Sizes {
-    fn of(cx: &KernelContext, x: &Tensor, grid: &Tensor, guide: &Tensor) -> Result<Sizes> {
+    fn new(cx: &KernelContext, x: &Tensor, grid: &Tensor, guide: &Tensor) -> Result<Sizes> {
         let a = cx.attrs::<SliceAttrs>();
         let outputs = channels(cx.op.name, a, x.dims(), grid.dims(), guide.dims())?;
         for (t, what) in [(grid, "Grid"), (guide, "Guide")] {
@@ -82,7 +83,7 @@ impl Sizes {
         ensure!(
             x.numel() == 0 || cells.0 * cells.1 * cells.2 > 0,
             InvalidArgument,
-            "operator {}: a Grid without cells holds nothing for the pixels of X",
+            "operator {}: Grid must have elements",
             cx.op.name
         );
         Ok(Sizes {
@@ -99,12 +100,12 @@ impl Sizes {
         self.image.0 * self.image.1
     }
 
-    /// Cells of one channel of the grid.
+    /// Cells per grid channel.
     fn plane(&self) -> usize {
         self.cells.0 * self.cells.1 * self.cells.2
     }
 
-    /// The eight cells around a pixel, linear between their centres; beyond the grid its outermost cells go on.
+    /// The eight cells around a pixel for trilinear interpolation; positions outside the grid use its border cells.
     fn corners(&self, pixel: usize, guide: f64) -> [Corner; 8] {
         let ((h, w), (depth, rows, cols)) = (self.image, self.cells);
         let place = |at: usize, cells: usize, n: usize| (at as f64 + 0.5) * cells as f64 / n as f64;
@@ -125,7 +126,7 @@ impl Sizes {
     }
 }
 
-/// A sum of one channel of the grid over the corners.
+/// Weighted sum of one grid channel over the corners.
 fn read<T: Number>(grid: &[T], corners: &[Corner; 8], weight: impl Fn(&Corner) -> f64) -> f64 {
     corners.iter().map(|c| grid[c.at].to_f64() * weight(c)).sum()
 }
@@ -149,7 +150,7 @@ fn forward<T: Number>(s: &Sizes, x: &[T], grid: &[T], guide: &[T], out: &mut [T]
 
 type Ins<'a, T> = (&'a [T], &'a [T], &'a [T], &'a [T]);
 
-/// The gradients; a part of each is one thread's.
+/// The gradients; each thread computes a part of each.
 fn backward<T: Number>(s: &Sizes, (x, grid, guide, d): Ins<T>, outs: [Option<&mut [T]>; 3]) {
     let (n, plane) = (s.pixels(), s.plane());
     let [dx, dgrid, dguide] = outs;
@@ -204,7 +205,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, grid, guide) = (cx.input(slice::X)?, cx.input(slice::GRID)?, cx.input(slice::GUIDE)?);
-    let s = Sizes::of(cx, x, grid, guide)?;
+    let s = Sizes::new(cx, x, grid, guide)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         forward(&s, x.data::<T>(), grid.data::<T>(), guide.data::<T>(), cx.out_data::<T>(slice::OUT)?);
     }, other => return cx.unsupported(other));
@@ -214,7 +215,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use slice_grad::{DGRID, DGUIDE, DOUT, DX, GRID, GUIDE, X};
     let (x, grid, guide, d) = (cx.input(X)?, cx.input(GRID)?, cx.input(GUIDE)?, cx.input(DOUT)?);
-    let s = Sizes::of(cx, x, grid, guide)?;
+    let s = Sizes::new(cx, x, grid, guide)?;
     let out = [s.images as i64, s.outputs as i64, x.dims()[2], x.dims()[3]];
     like(cx, d, &out, x.dtype(), "the gradient of Out")?;
     let outs = cx.each_out([DX, DGRID, DGUIDE]);

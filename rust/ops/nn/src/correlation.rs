@@ -1,4 +1,5 @@
-//! correlation: how much the surroundings of a place in one feature map are like those of displaced places in another.
+//! correlation: similarity of the patch around a position in one feature map and patches around displaced positions in
+//! another.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
@@ -20,10 +21,10 @@ slots! {
     mod correlation_grad { X "Input1", Y "Input2", DOUT "Output@GRAD" => DX "Input1@GRAD", DY "Input2@GRAD" }
 }
 
-/// The most elements of an output.
+/// Maximum number of output elements.
 const MOST: i64 = 1 << 28;
 
-/// Displacements to each side.
+/// Number of displacements to each side.
 fn radius(a: &CorrelationAttrs) -> i64 {
     i64::from(a.max_displacement) / i64::from(a.stride2)
 }
@@ -78,7 +79,7 @@ struct Sizes {
     channels: usize,
     height: usize,
     width: usize,
-    /// Of the output.
+    /// Output rows.
     rows: usize,
     columns: usize,
     radius: i64,
@@ -86,7 +87,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(x: &Tensor, out: &Tensor, a: &CorrelationAttrs) -> Sizes {
+    fn new(x: &Tensor, out: &Tensor, a: &CorrelationAttrs) -> Sizes {
         let (d, o) = (x.dims(), out.dims());
         Sizes {
             channels: d[1] as usize,
@@ -103,19 +104,19 @@ impl Sizes {
         ((2 * self.radius + 1) * (2 * self.radius + 1)) as usize
     }
 
-    /// How far the displacement with this number goes, in rows and columns.
+    /// Displacement number `k`, in rows and columns.
     fn displacement(&self, k: usize, a: &CorrelationAttrs) -> (i64, i64) {
         let (side, step) = (2 * self.radius + 1, i64::from(a.stride2));
         ((k as i64 / side - self.radius) * step, (k as i64 % side - self.radius) * step)
     }
 
-    /// The pairs of elements (of a plane of each input) that a row of the output for one displacement is made of:
-    /// `each(column, first, second)`. What lies in the padding is 0 and left out.
+    /// Calls `each(column, first, second)` for the pairs of elements (of a plane of each input) that contribute to an
+    /// output row at one displacement. Padding is 0 and skipped.
     fn pairs(&self, k: usize, row: usize, a: &CorrelationAttrs, mut each: impl FnMut(usize, usize, usize)) {
         let (down, right) = self.displacement(k, a);
         let start = |i: usize| i as i64 * i64::from(a.stride1) + i64::from(a.max_displacement) - i64::from(a.pad_size);
         let inside = |i: i64, size: usize| (0..size as i64).contains(&i);
-        // Of a surrounding of any size only what may lie inside.
+        // Clip the patch to the image.
         let top = start(row);
         for j in (-self.kernel).max(-top)..=self.kernel.min(self.height as i64 - 1 - top) {
             let y = top + j;
@@ -135,7 +136,7 @@ impl Sizes {
         }
     }
 
-    /// What sums are divided by.
+    /// The divisor of the sums.
     fn elements(&self, a: &CorrelationAttrs) -> f64 {
         f64::from(a.kernel_size) * f64::from(a.kernel_size) * self.channels as f64
     }
@@ -144,7 +145,7 @@ impl Sizes {
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y, a) = (cx.input(correlation::X)?, cx.input(correlation::Y)?, cx.attrs::<CorrelationAttrs>());
     axis::like(cx, y, x.dims(), x.dtype(), "Input2")?;
-    let s = Sizes::of(x, cx.out(correlation::OUT)?, a);
+    let s = Sizes::new(x, cx.out(correlation::OUT)?, a);
     let (plane, count) = (s.height * s.width, s.displacements());
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, y) = (x.data::<T>(), y.data::<T>());
@@ -169,7 +170,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, y, d, a) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?, cx.attrs::<CorrelationAttrs>());
     axis::like(cx, y, x.dims(), x.dtype(), "Input2")?;
     axis::like(cx, d, d.dims(), x.dtype(), "Output@GRAD")?;
-    let s = Sizes::of(x, d, a);
+    let s = Sizes::new(x, d, a);
     let (plane, count) = (s.height * s.width, s.displacements());
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, y, d) = (x.data::<T>(), y.data::<T>(), d.data::<T>());

@@ -1,4 +1,4 @@
-//! cvm: rows that begin with show and click, of which logarithms are taken, or which are left out.
+//! cvm: rows that begin with show and click, which are replaced by logarithms or dropped.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -13,7 +13,7 @@ slots! {
     mod cvm_grad { CVM "CVM", X "X", DY "Y@GRAD" => DX "X@GRAD" }
 }
 
-/// The width of X and of Y.
+/// The widths of X and Y.
 fn widths(op: &str, x: &[i64], use_cvm: bool) -> Result<(i64, i64)> {
     ensure!(
         x.len() == 2 && (x[1] < 0 || x[1] >= 2),
@@ -55,7 +55,7 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Which row of CVM goes with each row of X: its own, or that of its sequence.
+/// The CVM row of each row of X: the same row, or that of its sequence.
 fn owners(op: &str, x: &Tensor) -> Result<Vec<usize>> {
     let rows = x.dims()[0] as usize;
     let Some(offsets) = x.lod.as_deref().and_then(|levels| levels.first()) else { return Ok((0..rows).collect()) };
@@ -67,7 +67,7 @@ fn owners(op: &str, x: &Tensor) -> Result<Vec<usize>> {
     Ok(offsets.windows(2).enumerate().flat_map(|(i, w)| std::iter::repeat_n(i, w[1] - w[0])).collect())
 }
 
-/// What stands for the gradient of show and click are show and click themselves, which servers count up.
+/// As gradients of show and click the operator returns their values, which servers accumulate.
 fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, x, counts, d) = (cx.op.name, cx.input(cvm_grad::X)?, cx.input(cvm_grad::CVM)?, cx.input(cvm_grad::DY)?);
     let (width, from) = widths(op, x.dims(), cx.attrs::<CvmAttrs>().use_cvm)?;

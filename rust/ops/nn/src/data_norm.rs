@@ -1,4 +1,4 @@
-//! data_norm: columns normalised by statistics that are counted up over all batches.
+//! data_norm: columns normalized by statistics accumulated over all batches.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -21,7 +21,7 @@ slots! {
         SCALE_W "scale_w".dispensable(), BIAS "bias".dispensable(), X "X", SIZE "BatchSize", SUM "BatchSum", SQUARES "BatchSquareSum"
         => Y "Y", MEANS "Means".intermediate(), SCALES "Scales".intermediate()
     }
-    /// BatchSize, BatchSum and BatchSquareSum are changed on GPUs only, where sync_stats asks for it.
+    /// BatchSize, BatchSum and BatchSquareSum are updated only on GPUs, with sync_stats.
     mod norm_grad {
         X "X", DY "Y@GRAD", SCALE_W "scale_w".dispensable(), BIAS "bias".dispensable(), SCALES "Scales", MEANS "Means"
         => SIZE "BatchSize".dispensable().kernel_allocated(), SUM "BatchSum".dispensable().kernel_allocated(), SQUARES "BatchSquareSum".dispensable().kernel_allocated(),
@@ -30,7 +30,7 @@ slots! {
     }
 }
 
-/// The number of channels, which are the columns of rows; slots must divide it.
+/// The number of channels (columns), which slot_dim must divide.
 fn channels(op: &str, a: &DataNormAttrs, x: &[i64]) -> Result<i64> {
     ensure!(
         (2..=5).contains(&x.len()),
@@ -51,7 +51,7 @@ fn channels(op: &str, a: &DataNormAttrs, x: &[i64]) -> Result<i64> {
     Ok(c)
 }
 
-/// Programs may be built with images; what runs are rows.
+/// Programs may be built with images; the kernel requires rows.
 fn check_rows(op: &str, x: &Tensor) -> Result<()> {
     ensure!(x.rank() == 2, InvalidArgument, "operator {op}: X must have 2 dimensions, got shape {:?}", x.dims());
     Ok(())
@@ -81,7 +81,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A slot that begins with 0 was not shown.
+/// A slot that begins with 0 had no show.
 fn hidden(first: f64) -> bool {
     first > -1e-7f32 as f64 && first < 1e-7f32 as f64
 }
@@ -136,7 +136,7 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// What stands for the gradients of the statistics is this batch's share of them.
+/// The gradients of the statistics are this batch's contributions to them.
 fn backward(cx: &mut KernelContext) -> Result<()> {
     use norm_grad::{DBIAS, DSCALE_W, DSIZE, DSQUARES, DSUM, DX, DY, MEANS, SCALES, SCALE_W, X};
     let a = cx.attrs::<DataNormAttrs>();

@@ -29,13 +29,13 @@ attrs! {
     }
 }
 
-/// What the kernels read of either version's attributes.
+/// The attributes of both versions that the kernels read.
 struct Options {
     sparse: bool,
     padding: Option<i64>,
-    /// Ids that the table lacks give zeros (SelectedRows tables only).
+    /// Ids missing in the table yield zeros (SelectedRows tables only).
     lenient: bool,
-    /// The first version wants ids of shape [.., 1].
+    /// lookup_table (1.x): ids have shape [.., 1].
     first: bool,
 }
 
@@ -80,7 +80,7 @@ fn gather(cx: &mut KernelContext) -> Result<()> {
     gather_into(cx, table, &ids, padding)
 }
 
-/// A table of some rows: SelectedRows.
+/// Lookup in a SelectedRows table.
 fn gather_from_rows(cx: &mut KernelContext) -> Result<()> {
     let o = options(cx.attrs.as_any());
     let ids = index_of(cx.op.name, cx.input(lookup::IDS)?)?;
@@ -106,7 +106,7 @@ fn gather_into(cx: &mut KernelContext, table: &Tensor, ids: &[i64], padding: Opt
     Ok(())
 }
 
-/// Where each id's row stands in a table of some rows; -1 for zeros.
+/// The position of each id's row in a SelectedRows table; -1 yields zeros.
 fn find_rows(op: &str, table: &SelectedRows, ids: &[i64], o: &Options) -> Result<Vec<i64>> {
     let mut places = HashMap::with_capacity(table.rows.len());
     for (i, &row) in table.rows.iter().enumerate() {
@@ -122,7 +122,7 @@ fn find_rows(op: &str, table: &SelectedRows, ids: &[i64], o: &Options) -> Result
         .collect()
 }
 
-/// The gradient of W is dense, or SelectedRows with a row for each id.
+/// The gradient of W: dense, or SelectedRows with a row per id.
 fn infer_lookup_grad(cx: &mut ShapeContext) -> Result<()> {
     let w = cx.meta(lookup_grad::W, 0)?;
     let op = cx.op.name;
@@ -143,7 +143,7 @@ fn scatter_of_rows(cx: &mut KernelContext) -> Result<()> {
     scatter_into(cx, &dims)
 }
 
-/// The gradient of a table of this shape.
+/// The dense gradient of a table of shape `table`.
 fn scatter_into(cx: &mut KernelContext, table: &[i64]) -> Result<()> {
     let o = options(cx.attrs.as_any());
     let (ids, dout) = (cx.input(lookup_grad::IDS)?, cx.input(lookup_grad::DOUT)?);

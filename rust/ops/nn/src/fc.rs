@@ -1,4 +1,4 @@
-//! fc: a matrix product with a bias and relu in one, as inference programs have it.
+//! fc: matrix product, bias and relu, of optimized inference Programs.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -20,10 +20,10 @@ attrs! {
 
 slots! { mod fc { INPUT "Input", W "W", BIAS "Bias".dispensable() => OUT "Out" } }
 
-/// Rows and columns that weights have beyond the matrix, if they are padded.
+/// Padding rows and columns of padded weights.
 const PADDING: i64 = 4;
 
-/// Checks the operands; gives the shape of the result, and what the weights have of rows and columns without padding.
+/// Checks the operands; returns the output shape, and the rows and columns of the weights without padding.
 fn out_shape(op: &str, a: &FcAttrs, x: &[i64], w: &[i64], bias: Option<&[i64]>) -> Result<(Dims, [i64; 2])> {
     let beyond = if a.padding_weights { PADDING } else { 0 };
     ensure!(
@@ -43,7 +43,7 @@ fn out_shape(op: &str, a: &FcAttrs, x: &[i64], w: &[i64], bias: Option<&[i64]>) 
     ensure!(
         unknown || columns.iter().product::<i64>() == matrix[0],
         InvalidArgument,
-        "operator {op}: Input of shape {x:?} flattened behind its first {n} dimensions must have as many columns as W has \
+        "operator {op}: Input of shape {x:?} flattened after its first {n} dimensions must have as many columns as W has \
          rows, {}",
         matrix[0]
     );

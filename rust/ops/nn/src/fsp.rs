@@ -1,4 +1,4 @@
-//! fsp: the products of the channels of two feature maps, averaged over places (the flow of a solution procedure).
+//! fsp (flow of the solution procedure): channel-wise inner products of two feature maps, averaged over positions.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
@@ -24,7 +24,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Images, places of an image, and channels of both.
+/// Images, positions per image, and channels of both inputs.
 fn sizes(cx: &KernelContext, x: &Tensor, y: &Tensor) -> Result<(usize, usize, [usize; 2])> {
     axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
     let d = x.dims();

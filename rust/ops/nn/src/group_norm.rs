@@ -1,4 +1,4 @@
-//! group_norm: normalisation over groups of channels of each image.
+//! group_norm: normalization over groups of channels of each image.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -29,7 +29,7 @@ impl GroupNormAttrs {
     }
 }
 
-/// Refuses what cannot be cut into groups of channels; sizes may be -1 while a Program is built.
+/// Fails unless the channels can be divided into groups; sizes may be -1 while a Program is built.
 fn check(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<()> {
     ensure!(x.len() >= 2, InvalidArgument, "operator {op}: X must have at least 2 dimensions, got {x:?}");
     let (_, channels, _) = split_images(x, a.last());
@@ -54,7 +54,7 @@ fn groups(op: &str, a: &GroupNormAttrs, x: &[i64]) -> Result<Groups> {
     })
 }
 
-/// One value a channel, `or` where the slot is absent.
+/// One value per channel; `or` if the slot is absent.
 fn per_channel<T: Float + Element>(cx: &KernelContext, slot: InSlot, channels: usize, or: T) -> Result<Vec<T>> {
     let Some(t) = cx.opt(slot) else {
         let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! instance_norm and its two gradients: every channel of every image is normalised by itself, which is a batch of one image
-//! whose channels are the channels of all.
+//! instance_norm, its gradient and second gradient: each channel of each image is normalized separately, as a
+//! batch_norm of one image with all channels of the batch.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -10,7 +10,7 @@ use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
 use oar_kernels::types::Float;
 use oar_ops_common::half::in_f32;
-use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics, SECOND_GRAD};
+use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, statistics_dtype, SECOND_GRAD};
 
 attrs! {
     pub struct InstanceNormAttrs { epsilon: f32 = 1e-5 }
@@ -31,7 +31,7 @@ slots! {
     }
 }
 
-/// The images' channels as channels of one image, and how many an image has.
+/// The channels of all images as those of one image, and the channels per image.
 fn layout(op: &str, x: &[i64]) -> Result<(Channels, usize)> {
     check_rank(op, x)?;
     let [images, channels] = [x[0] as usize, x[1] as usize];
@@ -44,7 +44,7 @@ fn check_rank(op: &str, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// One number a channel, for the channels of all images.
+/// Repeats one value per channel for all images.
 fn for_each_image<T: Element>(t: Option<&Tensor>, all: usize, absent: T) -> Vec<T> {
     match t {
         Some(t) => t.data::<T>().iter().copied().cycle().take(all).collect(),
@@ -52,7 +52,7 @@ fn for_each_image<T: Element>(t: Option<&Tensor>, all: usize, absent: T) -> Vec<
     }
 }
 
-/// Adds up what belongs to the same channel of all images.
+/// Sums over the images, per channel.
 fn over_images<T: Element + Float>(all: &[T], out: &mut [T]) {
     out.fill(T::ZERO);
     for image in all.chunks_exact(out.len().max(1)) {
@@ -64,7 +64,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     use norm::{BIAS, INVERSE, MEAN, SCALE, X, Y};
     let x = cx.input(X)?;
     let (d, channels) = layout(cx.op.name, x.dims())?;
-    check_channel(cx, &[SCALE, BIAS], channels, of_statistics(x.dtype()))?;
+    check_channel(cx, &[SCALE, BIAS], channels, statistics_dtype(x.dtype()))?;
     let epsilon = cx.attrs::<InstanceNormAttrs>().epsilon as f64;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (mut mean, mut var) = (vec![0.0; d.channels], vec![0.0; d.channels]);
@@ -81,7 +81,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The statistics that the forward operator left: one a channel of every image.
+/// The statistics that the forward operator saved: one value per channel and image.
 fn saved<'a>(cx: &KernelContext<'a>, slots: [InSlot; 2], d: &Channels, x: &Tensor) -> Result<[&'a Tensor; 2]> {
     check_channel(cx, &slots, d.channels, x.dtype())?;
     Ok([cx.input(slots[0])?, cx.input(slots[1])?])
@@ -126,7 +126,7 @@ fn second(cx: &mut KernelContext) -> Result<()> {
     let [dx, dscale, ddy] = cx.each_out([DX, DSCALE, DDY]);
     dispatch!(x.dtype(), T in [f32, f64], {
         let scale = for_each_image::<T>(given, d.channels, 1.0);
-        // A seed that is not given is zero.
+        // An absent incoming gradient is zero.
         let ddx = ddx.map_or_else(|| vec![0.0; d.len()], |t| t.data::<T>().to_vec());
         let [ddscale, ddbias] = seeds.map(|t| for_each_image::<T>(t, d.channels, 0.0));
         let mut scales = vec![0.0; d.channels];
@@ -166,8 +166,8 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     }
     let all = if x[0] < 0 || x[1] < 0 { -1 } else { x[0].saturating_mul(x[1]) };
     cx.set(Y, &x, dtype);
-    cx.set(MEAN, &[all], of_statistics(dtype));
-    cx.set(INVERSE, &[all], of_statistics(dtype));
+    cx.set(MEAN, &[all], statistics_dtype(dtype));
+    cx.set(INVERSE, &[all], statistics_dtype(dtype));
     cx.share_lod(Y, X);
     Ok(())
 }
@@ -177,8 +177,8 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
     cx.set(DX, &x, dtype);
-    cx.set(DSCALE, &[x[1]], of_statistics(dtype));
-    cx.set(DBIAS, &[x[1]], of_statistics(dtype));
+    cx.set(DSCALE, &[x[1]], statistics_dtype(dtype));
+    cx.set(DBIAS, &[x[1]], statistics_dtype(dtype));
     cx.share_lod(DX, X);
     Ok(())
 }
@@ -188,7 +188,7 @@ fn infer_second(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(X)?, cx.dtype(X)?);
     check_rank(cx.op.name, &x)?;
     cx.set(DX, &x, dtype);
-    cx.set(DSCALE, &[x[1]], of_statistics(dtype));
+    cx.set(DSCALE, &[x[1]], statistics_dtype(dtype));
     cx.set(DDY, &x, dtype);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! norm: vectors along an axis divided by their length.
+//! norm: L2 normalization along an axis.
 
 use oar_core::attrs;
 use oar_core::base::{shape, DTypes, Result};

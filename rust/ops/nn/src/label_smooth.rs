@@ -1,4 +1,4 @@
-//! label_smooth: labels mixed with a distribution, the uniform one unless another is given.
+//! label_smooth: labels mixed with a prior distribution, uniform by default.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -17,7 +17,7 @@ slots! {
     mod smooth_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Elements that a thread takes at once, at least.
+/// Minimum number of elements per parallel chunk.
 const CHUNK: usize = 1 << 15;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -29,7 +29,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         ensure!(
             !known || prior.iter().product::<i64>() == labels,
             InvalidArgument,
-            "operator {}: PriorDist must have one element a label ({labels}), got shape {:?}",
+            "operator {}: PriorDist must have one element per label ({labels}), got shape {:?}",
             cx.op.name,
             &prior[..]
         );

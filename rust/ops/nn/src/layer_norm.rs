@@ -1,4 +1,4 @@
-//! layer_norm: rows of the dimensions from begin_norm_axis on.
+//! layer_norm: normalization over the dimensions from begin_norm_axis on.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -9,7 +9,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::layer_norm as kernel;
 use oar_ops_common::half::in_f32;
-use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, of_statistics};
+use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, statistics_dtype};
 
 attrs! {
     pub struct LayerNormAttrs {
@@ -18,7 +18,7 @@ attrs! {
     }
 }
 
-/// The number of rows and their length; -1 for what is not known yet.
+/// The number of rows and their length; -1 if unknown.
 fn rows_of(op: &str, axis: i32, x: &[i64]) -> Result<(i64, i64)> {
     ensure!(
         axis > 0 && (axis as usize) < x.len(),
@@ -57,13 +57,13 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         );
     }
     cx.set(layer_norm::Y, &x, dtype);
-    cx.set(layer_norm::MEAN, &[left], of_statistics(dtype));
-    cx.set(layer_norm::VARIANCE, &[left], of_statistics(dtype));
+    cx.set(layer_norm::MEAN, &[left], statistics_dtype(dtype));
+    cx.set(layer_norm::VARIANCE, &[left], statistics_dtype(dtype));
     cx.share_lod(layer_norm::Y, layer_norm::X);
     Ok(())
 }
 
-/// The elements of an output, or a place for them where nobody wants it.
+/// The elements of an output, or of a scratch buffer if it is not requested.
 fn place<'a, T: Element>(out: Option<&'a mut Tensor>, spare: &'a mut Vec<T>, n: usize) -> Result<&'a mut [T]> {
     match out {
         Some(t) => t.data_mut::<T>(),
@@ -116,8 +116,8 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
 fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(layer_norm_grad::X)?, cx.dtype(layer_norm_grad::X)?);
     let (_, right) = rows_of(cx.op.name, cx.attrs::<LayerNormAttrs>().begin_norm_axis, &x)?;
-    cx.set(layer_norm_grad::DSCALE, &[right], of_statistics(dtype));
-    cx.set(layer_norm_grad::DBIAS, &[right], of_statistics(dtype));
+    cx.set(layer_norm_grad::DSCALE, &[right], statistics_dtype(dtype));
+    cx.set(layer_norm_grad::DBIAS, &[right], statistics_dtype(dtype));
     cx.set(layer_norm_grad::DX, &x, dtype);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! lrn: every element divided by a power of the squares of the channels around its own.
+//! lrn: local response normalization across channels.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -22,7 +22,7 @@ slots! {
     mod lrn_grad { X "X", OUT "Out", MID "MidOut", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Where the channels lie: channel c of pixel p of image i at `i * channels * pixels + c * step + p * stride`.
+/// The memory layout: channel c of pixel p of image i is at `i * channels * pixels + c * step + p * stride`.
 #[derive(Clone, Copy)]
 struct Layout {
     images: usize,
@@ -33,7 +33,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<Layout> {
+    fn new(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<Layout> {
         check(op, a, x)?;
         let [n, a1, a2, a3] = [x[0] as usize, x[1] as usize, x[2] as usize, x[3] as usize];
         Ok(match a.data_format == "NHWC" {
@@ -42,7 +42,7 @@ impl Layout {
         })
     }
 
-    /// Calls `f(first, pixels)` for runs of pixels: where their channel 0 begins, and how many there are.
+    /// Calls `f(first, pixels)` for runs of pixels: the offset of their channel 0, and their number.
     fn runs(&self, f: impl Fn(usize, usize) + Sync) {
         const MOST: usize = 256;
         let parts = self.pixels.div_ceil(MOST);
@@ -55,7 +55,7 @@ impl Layout {
         });
     }
 
-    /// Channels around `c` that the window of `n` holds, as a range.
+    /// The range of channels within the window of size `n` around `c`.
     fn window(&self, c: usize, n: usize) -> std::ops::Range<usize> {
         let before = (n - 1) / 2;
         c.saturating_sub(before)..(c + (n - before)).min(self.channels)
@@ -70,7 +70,7 @@ fn check(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<()> {
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(lrn::X)?, cx.attrs::<LrnAttrs>());
-    let l = Layout::of(cx.op.name, a, x.dims())?;
+    let l = Layout::new(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
         return Ok(());
     }
@@ -86,7 +86,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
                     let pixel = first + p * l.stride;
                     let squares = around.clone().map(|o| x[pixel + o * l.step]).fold(0.0, |sum, v| sum + v * v);
                     let (at, scale) = (pixel + c * l.step, k + alpha * squares);
-                    // SAFETY: every pixel is one run's.
+                    // SAFETY: every pixel belongs to exactly one run.
                     unsafe {
                         m.part(at..at + 1)[0] = scale;
                         y.part(at..at + 1)[0] = x[at] * scale.powf(-beta);
@@ -107,7 +107,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         like(cx, t, x.dims(), x.dtype(), what)?;
     }
     let a = cx.attrs::<LrnAttrs>();
-    let l = Layout::of(cx.op.name, a, x.dims())?;
+    let l = Layout::new(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
         return Ok(());
     }
@@ -117,13 +117,13 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         let dx = Shared::new(cx.out_data::<T>(DX)?);
         l.runs(|first, pixels| {
             for c in 0..l.channels {
-                // The window is symmetric: the channels whose windows hold c are those of c's own.
+                // The window is symmetric: the channels whose windows contain c are those of c's window.
                 let around = l.window(c, a.n as usize);
                 for p in 0..pixels {
                     let pixel = first + p * l.stride;
                     let at = pixel + c * l.step;
                     let sum = around.clone().map(|o| pixel + o * l.step).fold(0.0, |s, o| s + d[o] * out[o] / mid[o]);
-                    // SAFETY: every pixel is one run's.
+                    // SAFETY: every pixel belongs to exactly one run.
                     unsafe { dx.part(at..at + 1)[0] = d[at] * mid[at].powf(-beta) + ratio * x[at] * sum };
                 }
             }

@@ -1,4 +1,4 @@
-//! maxout: the greatest of each group of channels.
+//! maxout: the maximum of each group of channels.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -19,10 +19,10 @@ slots! {
     mod maxout_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Elements that a thread takes at once, at least.
+/// Minimum number of elements per parallel chunk.
 const CHUNK: usize = 1 << 14;
 
-/// The channels' axis and the size of the groups.
+/// The channel axis and the group size.
 fn grouping(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, i64)> {
     ensure!(a.groups > 1, InvalidArgument, "operator {op}: groups must be greater than 1, got {}", a.groups);
     ensure!(matches!(a.axis, -1 | 1 | 3), InvalidArgument, "operator {op}: axis must be 1, 3 or -1, got {}", a.axis);
@@ -46,7 +46,7 @@ fn shape(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<Dims> {
     Ok(out)
 }
 
-/// Elements of a group, and the distance between them.
+/// The number of elements of a group, and their stride.
 fn extents(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, usize)> {
     let (axis, groups) = grouping(op, a, x)?;
     Ok((groups as usize, x[axis + 1..].iter().product::<i64>() as usize))
@@ -66,7 +66,7 @@ fn forward<T: Element + Number>(groups: usize, inner: usize, x: &[T], y: &mut [T
     });
 }
 
-/// The first of a group that is the greatest has the gradient.
+/// The first maximum of a group gets the gradient.
 fn backward<T: Element + Number>(groups: usize, inner: usize, (x, y, dy): (&[T], &[T], &[T]), dx: &mut [T]) {
     let grain = (CHUNK / (groups * inner).max(1)).max(1) * groups * inner;
     pool::parts(dx, grain, |start, dx| {

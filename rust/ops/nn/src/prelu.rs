@@ -1,4 +1,4 @@
-//! prelu: x where it is positive, else x times a learned slope: one for all, one a channel, or one an element.
+//! prelu: x if positive, else x times a learned slope (one in total, per channel or per element).
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -20,7 +20,7 @@ slots! {
     mod prelu_grad { X "X", ALPHA "Alpha", DOUT "Out@GRAD" => DX "X@GRAD", DALPHA "Alpha@GRAD" }
 }
 
-/// Elements that a thread takes at once, at least.
+/// Minimum number of elements per parallel chunk.
 const CHUNK: usize = 1 << 14;
 
 fn check(op: &str, mode: &str, x: &[i64], alpha: &[i64]) -> Result<()> {
@@ -58,7 +58,7 @@ fn check(op: &str, mode: &str, x: &[i64], alpha: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// For how many elements in a row a slope counts.
+/// Number of consecutive elements with one slope.
 fn run_length(mode: &str, x: &[i64]) -> usize {
     match mode {
         "channel" => x[2..].iter().product::<i64>() as usize,
@@ -67,7 +67,7 @@ fn run_length(mode: &str, x: &[i64]) -> usize {
     }
 }
 
-/// Parts of `out` that each have one slope: its number and their place.
+/// Calls `f` for chunks of `out` with one slope: the slope's number and the chunk's offset.
 fn with_slopes<T: Send>(out: &mut [T], run: usize, slopes: usize, f: impl Fn(usize, usize, &mut [T]) + Sync) {
     pool::parts(out, CHUNK, |start, out| {
         let mut at = 0;
@@ -82,7 +82,7 @@ fn with_slopes<T: Send>(out: &mut [T], run: usize, slopes: usize, f: impl Fn(usi
 
 fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T]) {
     if run == 1 {
-        // A slope an element: rows of them.
+        // One slope per element: process rows of slopes.
         let n = alpha.len();
         return pool::parts(out, (CHUNK / n).max(1) * n, |start, out| {
             for (i, (o, &v)) in out.iter_mut().zip(&x[start..]).enumerate() {
@@ -98,7 +98,7 @@ fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T])
     });
 }
 
-/// The slopes' gradients, summed in f64 one slope after the other, whatever the threads.
+/// The slopes' gradients, summed in f64 per slope, independent of the number of threads.
 fn slopes<T: Element + Number>(x: &[T], d: &[T], run: usize, out: &mut [T]) {
     let n = out.len();
     let below = |(&x, &d): (&T, &T)| if x > T::ZERO { 0.0 } else { x.to_f64() * d.to_f64() };

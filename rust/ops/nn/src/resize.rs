@@ -1,4 +1,4 @@
-//! Images in another size: linear, bilinear, trilinear, bicubic and nearest, of 1.x (one scale) and 2.0 (a scale an axis).
+//! Interpolation: linear, bilinear, trilinear, bicubic and nearest, of 1.x (one scale) and 2.0 (a scale per axis).
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -9,8 +9,8 @@ use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::resample::resize::{self as kernel, Axis, Method, Taps};
 use oar_kernels::types::Float;
-use oar_ops_common::given::{given, Given, Inputs, Way};
 use oar_ops_common::half::in_f32;
+use oar_ops_common::tensor_attr::{tensor_attr, AttrInputs, AttrSource, TensorAttr};
 use oar_ops_common::window::split_images;
 use smallvec::SmallVec;
 
@@ -34,16 +34,17 @@ slots! {
     }
 }
 
-/// Numbers of the axes that are resized: one to three.
+/// One value per resized axis (one to three).
 type Axes<T> = SmallVec<[T; 3]>;
 
-/// What both versions' attributes say. X, the sizes and the scale have the same places among forward's and backward's slots.
+/// The attributes of both versions. X, the sizes and the scale have the same slot numbers in forward and gradient
+/// operators.
 struct Resize<'a> {
     last: bool,
-    /// Depth, height, width; 0 or less: not given.
+    /// Depth, height, width; unset if not positive.
     sizes: [i32; 3],
     scale: &'a [f32],
-    /// 1.x: one scale, which counts only where it is positive, and not for the places of the results.
+    /// 1.x: one scale, used only if positive, and not for the sampling positions.
     one_scale: bool,
     method: &'a str,
     align_corners: bool,
@@ -73,7 +74,7 @@ fn resize_of(attrs: &Attrs) -> Resize<'_> {
     }
 }
 
-/// The sizes of the results along the axes (-1: not known while a Program is built) and the scales, where those count.
+/// The output sizes (-1: unknown while a Program is built) and the scales, if they apply.
 struct Wanted {
     sizes: Axes<i64>,
     scale: Option<Axes<f32>>,
@@ -105,16 +106,16 @@ impl Resize<'_> {
         }
     }
 
-    /// A size for every axis: the list of tensors, else the tensor, else the scale, else the attributes.
-    fn wanted(&self, cx: &impl Inputs, axes: &[i64]) -> Result<Wanted> {
+    /// A size per axis: from the list of tensors, else the tensor, else the scale, else the attributes.
+    fn wanted(&self, cx: &impl AttrInputs, axes: &[i64]) -> Result<Wanted> {
         use forward::{OUT_SIZE, SCALE, SIZES};
         let (op, n) = (cx.op().name, axes.len());
-        let told: Axes<i64> = self.sizes[3 - n..].iter().map(|&s| if s > 0 { s as i64 } else { -1 }).collect();
+        let attr_sizes: Axes<i64> = self.sizes[3 - n..].iter().map(|&s| if s > 0 { s as i64 } else { -1 }).collect();
         let count = |what: &str, got: usize| {
             ensure!(
                 got == n,
                 InvalidArgument,
-                "operator {op}: {what} must say {n} sizes, one an axis, got {got} of them"
+                "operator {op}: {what} must have {n} sizes, one per axis, got {got} of them"
             );
             Ok(())
         };
@@ -126,16 +127,16 @@ impl Resize<'_> {
             );
             Ok(sizes)
         };
-        match given(cx, &[Way::List(SIZES)])? {
-            Given::Values(v) => {
+        match tensor_attr(cx, &[AttrSource::List(SIZES)])? {
+            TensorAttr::Known(v) => {
                 count("SizeTensor", v.len())?;
                 return Ok(Wanted { sizes: positive(v.into())?, scale: None });
             }
-            Given::Count(k) => {
+            TensorAttr::Length(k) => {
                 count("SizeTensor", k)?;
-                return Ok(Wanted { sizes: told, scale: None });
+                return Ok(Wanted { sizes: attr_sizes, scale: None });
             }
-            Given::No => {}
+            TensorAttr::Absent => {}
         }
         let scale = match cx.count(SCALE) {
             0 if self.scale.is_empty() => None,
@@ -145,14 +146,14 @@ impl Resize<'_> {
                 _ => return self.sized(cx, n, Wanted { sizes: Axes::from_elem(-1, n), scale: None }),
             },
         };
-        // A tensor that says 0 or less leaves the attributes (1.x).
+        // 1.x: a scale tensor that is not positive is ignored.
         let scale = scale.filter(|s| !s.is_empty());
         let sizes = match &scale {
             Some(scale) => {
                 let scaled = |(&d, &s): (&i64, &f32)| if d < 0 { -1 } else { (d as f32 * s) as i64 };
                 axes.iter().zip(scale).map(scaled).collect()
             }
-            None => told,
+            None => attr_sizes,
         };
         let wanted = self.sized(cx, n, Wanted { sizes, scale })?;
         let known = cx.count(OUT_SIZE) == 0 && axes.iter().all(|&d| d >= 0);
@@ -162,15 +163,15 @@ impl Resize<'_> {
         Ok(wanted)
     }
 
-    /// What the tensor of sizes says, if there is one.
-    fn sized(&self, cx: &impl Inputs, n: usize, other: Wanted) -> Result<Wanted> {
+    /// The sizes of the tensor OutSize, if given.
+    fn sized(&self, cx: &impl AttrInputs, n: usize, other: Wanted) -> Result<Wanted> {
         let op = cx.op().name;
-        match given(cx, &[Way::One(forward::OUT_SIZE)])? {
-            Given::Values(v) => {
+        match tensor_attr(cx, &[AttrSource::One(forward::OUT_SIZE)])? {
+            TensorAttr::Known(v) => {
                 ensure!(
                     v.len() == n && v.iter().all(|&s| 0 < s && s <= i32::MAX as i64),
                     InvalidArgument,
-                    "operator {op}: OutSize must hold {n} sizes greater than 0, one an axis, got {v:?}"
+                    "operator {op}: OutSize must hold {n} sizes greater than 0, one per axis, got {v:?}"
                 );
                 Ok(Wanted { sizes: v.into(), scale: other.scale })
             }
@@ -178,10 +179,10 @@ impl Resize<'_> {
         }
     }
 
-    /// A scale for every axis; none where 1.x ignores it.
+    /// A scale per axis; empty if 1.x ignores it.
     fn scale_of(&self, op: &str, scale: &[f32], n: usize) -> Result<Axes<f32>> {
         let fits = scale.len() == 1 || !self.one_scale && scale.len() == n;
-        ensure!(fits, InvalidArgument, "operator {op}: scale must be one number or one an axis, got {scale:?}");
+        ensure!(fits, InvalidArgument, "operator {op}: scale must be one number or one per axis, got {scale:?}");
         if self.one_scale && scale[0].is_nan() | (scale[0] <= 0.0) {
             return Ok(Axes::new());
         }
@@ -210,14 +211,14 @@ fn floats(op: &str, t: &Tensor) -> Result<SmallVec<[f32; 4]>> {
     }))
 }
 
-/// The taps of rows (depth and height together) and columns, and the numbers that lie side by side at each place.
-struct Plan<T> {
+/// Taps of rows (depth and height) and columns, and the number of interleaved values per position.
+struct ResizePlan<T> {
     rows: Taps<T>,
     cols: Taps<T>,
     inner: usize,
 }
 
-fn plan<T: Float>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<Plan<T>> {
+fn plan<T: Float>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<ResizePlan<T>> {
     let (_, channels, axes) = split_images(x, r.last);
     let mut taps = Vec::new();
     for (i, (&input, &output)) in axes.iter().zip(&w.sizes).enumerate() {
@@ -240,11 +241,11 @@ fn plan<T: Float>(op: &str, r: &Resize, x: &[i64], w: &Wanted) -> Result<Plan<T>
         [height] => height.clone(),
         [depth, height, ..] => depth.times(height).ok_or_else(|| too_large(op, &w.sizes))?,
     };
-    Ok(Plan { rows, cols, inner: if r.last { channels as usize } else { 1 } })
+    Ok(ResizePlan { rows, cols, inner: if r.last { channels as usize } else { 1 } })
 }
 
 fn too_large(op: &str, sizes: &[i64]) -> oar_core::base::Error {
-    err!(ResourceExhausted, "operator {op}: there is no memory for the weights of sizes {sizes:?}")
+    err!(ResourceExhausted, "operator {op}: out of memory for the weights of sizes {sizes:?}")
 }
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -259,8 +260,8 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// X's sizes resized: the results' sizes, and whether nothing changes.
-fn ask<'a>(cx: &KernelContext<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
+/// The output sizes, and whether they equal X's.
+fn output_size<'a>(cx: &KernelContext<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, bool)> {
     let r = resize_of(cx.attrs);
     r.check(cx.op.name, x)?;
     let axes = split_images(x, r.last).2;
@@ -271,10 +272,10 @@ fn ask<'a>(cx: &KernelContext<'a>, x: &[i64]) -> Result<(Resize<'a>, Wanted, boo
 
 fn resize(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(forward::X)?);
-    let (r, wanted, same) = ask(cx, x.dims())?;
+    let (r, wanted, same) = output_size(cx, x.dims())?;
     let out = cx.out(forward::OUT)?;
     if same || x.numel() == 0 || out.numel() == 0 {
-        ensure!(x.numel() == out.numel(), InvalidArgument, "operator {op}: an X without elements has no other size");
+        ensure!(x.numel() == out.numel(), InvalidArgument, "operator {op}: X must have elements to be resized");
         return oar_ops_common::elements::copy_to(x, out);
     }
     match x.dtype() {
@@ -285,7 +286,7 @@ fn resize(cx: &mut KernelContext) -> Result<()> {
     }
 }
 
-/// Elements of `T`, weights of `W`. Integers are cut from what is computed exactly.
+/// Elements of `T`, weights of `W`. Integer results are truncated.
 fn run<T: Element + oar_kernels::types::Number, W: Element + Float>(
     op: &str,
     r: &Resize,
@@ -301,9 +302,9 @@ fn run<T: Element + oar_kernels::types::Number, W: Element + Float>(
     } else {
         let mut wide = Tensor::empty(W::DTYPE, x.dims())?;
         wide.data_mut::<W>()?.iter_mut().zip(x.data::<T>()).for_each(|(w, v)| *w = W::from_f64(v.to_f64()));
-        let mut made = Tensor::empty(W::DTYPE, out.dims())?;
-        kernel::resample(&p.rows, &p.cols, p.inner, wide.data::<W>(), made.data_mut::<W>()?);
-        let results = made.data::<W>().iter();
+        let mut resampled = Tensor::empty(W::DTYPE, out.dims())?;
+        kernel::resample(&p.rows, &p.cols, p.inner, wide.data::<W>(), resampled.data_mut::<W>()?);
+        let results = resampled.data::<W>().iter();
         out.data_mut::<T>()?.iter_mut().zip(results).for_each(|(o, &v)| *o = T::from_f64(v.to_f64()));
     }
     Ok(())
@@ -312,7 +313,7 @@ fn run<T: Element + oar_kernels::types::Number, W: Element + Float>(
 fn resize_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, dout) = (cx.op.name, cx.input(backward::DOUT)?);
     let x = Dims::from_slice(cx.input(backward::X)?.dims());
-    let (r, wanted, same) = ask(cx, &x)?;
+    let (r, wanted, same) = output_size(cx, &x)?;
     let dx = cx.out(backward::DX)?;
     ensure!(
         dout.dims() == &r.out(&x, &wanted.sizes)[..] && dout.dtype() == dx.dtype(),
@@ -332,7 +333,7 @@ fn resize_grad(cx: &mut KernelContext) -> Result<()> {
 }
 
 const _: () = {
-    // `wanted` reads both operators' slots by forward's numbers.
+    // `wanted` reads the slots of both operators by the forward operator's numbers.
     const fn same(a: InSlot, b: InSlot) -> bool {
         a.0 == b.0
     }

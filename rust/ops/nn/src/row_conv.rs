@@ -1,5 +1,4 @@
-//! row_conv: convolution along the time steps of sequences, each with the steps after it; conv_shift: circular convolution of
-//! the rows of two matrices.
+//! row_conv: lookahead convolution along the time steps of sequences.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
@@ -11,13 +10,11 @@ use oar_ops_common::half::in_f32;
 slots! {
     mod ahead { X "X", FILTER "Filter" => OUT "Out" }
     mod ahead_grad { X "X", FILTER "Filter", DOUT "Out@GRAD" => DX "X@GRAD", DFILTER "Filter@GRAD" }
-    mod shift { X "X", Y "Y" => OUT "Out" }
-    mod shift_grad { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD" }
 }
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-fn alike(a: i64, b: i64) -> bool {
+pub(crate) fn alike(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
@@ -36,8 +33,8 @@ fn infer_ahead(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-/// The operands' types must agree, and `dout` be like X.
-fn check(cx: &KernelContext, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) -> Result<()> {
+/// The operands must have one data type, and `dout` the meta of X.
+pub(crate) fn check(cx: &KernelContext, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) -> Result<()> {
     let fits = other.dtype() == x.dtype() && dout.is_none_or(|d| d.dims() == x.dims() && d.dtype() == x.dtype());
     ensure!(
         fits,
@@ -49,7 +46,7 @@ fn check(cx: &KernelContext, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) 
     Ok(())
 }
 
-/// Begin and end of every sequence, in rows.
+/// First and end row of every sequence.
 fn sequences(op: &str, x: &Tensor) -> Result<Vec<(usize, usize)>> {
     let dims = x.dims();
     let steps = dims[0] as usize;
@@ -71,8 +68,8 @@ fn sequences(op: &str, x: &Tensor) -> Result<Vec<(usize, usize)>> {
     Ok((0..steps).map(|i| (i * each, (i + 1) * each)).collect())
 }
 
-/// Calls `f(row of the result, row of X, row of the filter)` for every product.
-fn looks(spans: &[(usize, usize)], context: usize, mut f: impl FnMut(usize, usize, usize)) {
+/// Calls `f(output row, row of X, filter row)` for every product.
+fn for_each_term(spans: &[(usize, usize)], context: usize, mut f: impl FnMut(usize, usize, usize)) {
     for &(first, end) in spans {
         for row in first..end {
             for w in 0..context.min(end - row) {
@@ -89,7 +86,7 @@ fn run_ahead(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, w, y) = (x.data::<T>(), w.data::<T>(), cx.out_data::<T>(ahead::OUT)?);
         y.fill(0.0);
-        looks(&spans, context, |to, from, k| {
+        for_each_term(&spans, context, |to, from, k| {
             let terms = x[from * width..][..width].iter().zip(&w[k * width..][..width]);
             y[to * width..][..width].iter_mut().zip(terms).for_each(|(y, (&x, &w))| *y += x * w);
         });
@@ -108,7 +105,7 @@ fn run_ahead_grad(cx: &mut KernelContext) -> Result<()> {
         if let Some(dx) = dx {
             let dx = dx.data_mut::<T>()?;
             dx.fill(0.0);
-            looks(&spans, context, |to, from, k| {
+            for_each_term(&spans, context, |to, from, k| {
                 let terms = dy[to * width..][..width].iter().zip(&w[k * width..][..width]);
                 dx[from * width..][..width].iter_mut().zip(terms).for_each(|(d, (&y, &w))| *d += y * w);
             });
@@ -116,77 +113,10 @@ fn run_ahead_grad(cx: &mut KernelContext) -> Result<()> {
         if let Some(dw) = dw {
             let dw = dw.data_mut::<T>()?;
             dw.fill(0.0);
-            looks(&spans, context, |to, from, k| {
+            for_each_term(&spans, context, |to, from, k| {
                 let terms = dy[to * width..][..width].iter().zip(&x[from * width..][..width]);
                 dw[k * width..][..width].iter_mut().zip(terms).for_each(|(d, (&y, &x))| *d += y * x);
             });
-        }
-    }, other => return cx.unsupported(other));
-    Ok(())
-}
-
-/// X [batch, m], Y [batch, n] with n odd and at most m.
-fn infer_shift(cx: &mut ShapeContext) -> Result<()> {
-    let (x, y) = (cx.dims(shift::X)?, cx.dims(shift::Y)?);
-    ensure!(
-        x.len() == 2 && y.len() == 2 && alike(x[0], y[0]),
-        InvalidArgument,
-        "operator {}: X and Y must have 2 dimensions and one first size, got shapes {:?} and {:?}",
-        cx.op.name,
-        &x[..],
-        &y[..]
-    );
-    ensure!(
-        y[1] < 0 || (y[1] % 2 == 1 && (x[1] < 0 || y[1] <= x[1])),
-        InvalidArgument,
-        "operator {}: the second size of Y must be odd, and at most that of X, got shapes {:?} and {:?}",
-        cx.op.name,
-        &x[..],
-        &y[..]
-    );
-    like_first(cx)
-}
-
-/// Calls `f(place in the result, place in X, place in Y)` for every product.
-fn circles(batch: usize, m: usize, n: usize, mut f: impl FnMut(usize, usize, usize)) {
-    for b in 0..batch {
-        for i in 0..m {
-            for j in 0..n {
-                f(b * m + i, b * m + (i + j + m - n / 2) % m, b * n + j);
-            }
-        }
-    }
-}
-
-fn run_shift(cx: &mut KernelContext) -> Result<()> {
-    let (x, y) = (cx.input(shift::X)?, cx.input(shift::Y)?);
-    check(cx, x, y, None)?;
-    let [batch, m, n] = [x.dims()[0], x.dims()[1], y.dims()[1]].map(|d| d as usize);
-    dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, y, out) = (x.data::<T>(), y.data::<T>(), cx.out_data::<T>(shift::OUT)?);
-        out.fill(0.0);
-        circles(batch, m, n, |to, at, k| out[to] += x[at] * y[k]);
-    }, other => return cx.unsupported(other));
-    Ok(())
-}
-
-fn run_shift_grad(cx: &mut KernelContext) -> Result<()> {
-    use shift_grad::{DOUT, DX, DY, X, Y};
-    let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
-    check(cx, x, y, Some(dout))?;
-    let [batch, m, n] = [x.dims()[0], x.dims()[1], y.dims()[1]].map(|d| d as usize);
-    dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, y, dout) = (x.data::<T>(), y.data::<T>(), dout.data::<T>());
-        let [dx, dy] = cx.each_out([DX, DY]);
-        if let Some(dx) = dx {
-            let dx = dx.data_mut::<T>()?;
-            dx.fill(0.0);
-            circles(batch, m, n, |to, at, k| dx[at] += dout[to] * y[k]);
-        }
-        if let Some(dy) = dy {
-            let dy = dy.data_mut::<T>()?;
-            dy.fill(0.0);
-            circles(batch, m, n, |to, at, k| dy[k] += dout[to] * x[at]);
         }
     }, other => return cx.unsupported(other));
     Ok(())
@@ -215,27 +145,4 @@ pub static ROW_CONV_GRAD: Op = Op {
     ..OP
 };
 
-pub static CONV_SHIFT: Op = Op {
-    name: "conv_shift",
-    inputs: shift::INS,
-    outputs: shift::OUTS,
-    attrs: NoAttrs::FIELDS,
-    dtypes: FLOATS,
-    infer: infer_shift,
-    cpu: Kernel::Pure(|cx| in_f32(cx, shift::X, run_shift)),
-    grad: Grad::By(&CONV_SHIFT_GRAD),
-    ..OP
-};
-
-pub static CONV_SHIFT_GRAD: Op = Op {
-    name: "conv_shift_grad",
-    inputs: shift_grad::INS,
-    outputs: shift_grad::OUTS,
-    attrs: NoAttrs::FIELDS,
-    dtypes: FLOATS,
-    infer: grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, shift_grad::X, run_shift_grad)),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&ROW_CONV, &ROW_CONV_GRAD, &CONV_SHIFT, &CONV_SHIFT_GRAD];
+pub static TABLE: &[&Op] = &[&ROW_CONV, &ROW_CONV_GRAD];

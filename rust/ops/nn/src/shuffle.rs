@@ -1,4 +1,4 @@
-//! pixel_shuffle, shuffle_channel, space_to_depth: X seen with more axes, those in another order.
+//! pixel_shuffle, shuffle_channel, space_to_depth: X reshaped, transposed, reshaped.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -20,7 +20,7 @@ slots! {
     mod block_grad { DOUT "Out@GRAD", X "X".meta_only() => DX "X@GRAD".kernel_allocated() }
 }
 
-/// The axes that X is seen with, their order in the result, and the shape that the result is given.
+/// The intermediate shape of X, the permutation, and the output shape.
 struct View {
     axes: [i64; 6],
     order: [usize; 6],
@@ -38,7 +38,7 @@ fn images(op: &str, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// A size divided, where it is known.
+/// Divides a size; -1 stays -1.
 fn part(size: i64, by: i64) -> i64 {
     if size < 0 {
         -1
@@ -47,7 +47,7 @@ fn part(size: i64, by: i64) -> i64 {
     }
 }
 
-/// A size multiplied, where it is known.
+/// Multiplies a size; -1 stays -1.
 fn times(size: i64, by: i64) -> i64 {
     if size < 0 {
         -1
@@ -65,7 +65,7 @@ fn divides(op: &str, what: &str, size: i64, by: i64) -> Result<()> {
     Ok(())
 }
 
-/// Channels to pixels: each r * r channels are the pixels of a square.
+/// pixel_shuffle: each r * r channels become a square of pixels.
 fn pixels(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     images(op, x)?;
     let a = attrs::<PixelAttrs>(a);
@@ -89,7 +89,7 @@ fn pixels(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     })
 }
 
-/// The channels of each group dealt out one by one.
+/// shuffle_channel: interleaves the channels of the groups.
 fn groups(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     images(op, x)?;
     let g = attrs::<GroupAttrs>(a).group as i64;
@@ -99,8 +99,8 @@ fn groups(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     Ok(View { axes, order: [0, 2, 1, 3, 4, 5], out: Dims::from_slice(x) })
 }
 
-/// The shape is that of squares of pixels moved to channels. The order of the elements is Paddle's, which moves channels to
-/// squares of pixels and then gives the result this shape.
+/// space_to_depth. The output shape is that of pixel squares moved to channels, but the element order is Paddle's,
+/// which moves channels to pixel squares and then reshapes.
 fn blocks(op: &str, a: &Attrs, x: &[i64]) -> Result<View> {
     images(op, x)?;
     let b = attrs::<BlockAttrs>(a).blocksize;
@@ -142,7 +142,7 @@ fn shuffle(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     Ok(())
 }
 
-/// The shape of X from that of the result.
+/// The shape of X, computed from the output's.
 fn before(cx: &Attrs, op: &str, d: &[i64]) -> Result<Dims> {
     images(op, d)?;
     if let Some(a) = cx.as_any().downcast_ref::<PixelAttrs>() {

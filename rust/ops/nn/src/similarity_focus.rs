@@ -1,4 +1,4 @@
-//! similarity_focus: marks the largest elements of matrices, of each row and column one at most.
+//! similarity_focus: marks the largest elements of matrices, at most one per row and column.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
@@ -30,11 +30,11 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-/// Of a matrix the places that are taken, the largest first: none shares its row or column with another.
+/// Positions of the selected elements, in descending order: no two share a row or column.
 fn largest<T: PartialOrd + Copy>(matrix: &[T], columns: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..matrix.len()).collect();
     let nan = |x: &T| x.partial_cmp(x).is_none();
-    // NaN last.
+    // NaN sorts last.
     order.sort_by(|&a, &b| {
         let (a, b) = (&matrix[a], &matrix[b]);
         b.partial_cmp(a).unwrap_or_else(|| match (nan(a), nan(b)) {

@@ -1,4 +1,4 @@
-//! softmax.
+//! softmax and its gradient.
 
 use oar_core::attrs;
 use oar_core::base::DTypes;

@@ -1,4 +1,4 @@
-//! spectral_norm: a weight divided by its greatest singular value, which a power iteration finds.
+//! spectral_norm: a weight divided by its largest singular value, which power iteration estimates.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -19,10 +19,10 @@ slots! {
     mod spectral_grad { DOUT "Out@GRAD", WEIGHT "Weight", U "U", V "V" => DWEIGHT "Weight@GRAD" }
 }
 
-/// What is far beyond convergence can only be a mistake.
+/// Far beyond convergence: larger values are rejected.
 const MOST_ITERATIONS: i32 = 1_000_000;
 
-/// The weight as a matrix: dimension `dim` against all others; element (i, j) of `outer` = 1 lies at i * cols + j, else at
+/// The weight as a matrix of dimension `dim` by all others. Element (i, j) is at i * cols + j if `outer` = 1, else at
 /// (j / inner * rows + i) * inner + j % inner.
 #[derive(Clone, Copy)]
 struct Matrix {
@@ -76,8 +76,8 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-/// What the power iteration finds.
-struct Found {
+/// Result of the power iteration.
+struct PowerIteration {
     m: Matrix,
     u: Vec<f64>,
     v: Vec<f64>,
@@ -95,7 +95,7 @@ fn find<T: Element + Number>(
     w: &Tensor,
     u: &Tensor,
     v: &Tensor,
-) -> Result<Found> {
+) -> Result<PowerIteration> {
     check(cx.op.name, a, w.dims())?;
     let dim = a.dim as usize;
     let rows = w.dims()[dim] as usize;
@@ -120,7 +120,7 @@ fn find<T: Element + Number>(
         unit(&mut v, eps);
         by(&v, &mut u);
         unit(&mut u, eps);
-        // The same bits again (NaN among them): all further iterations give them, too.
+        // A fixed point, bit for bit (NaN included): further iterations change nothing.
         if u.iter().zip(&before).all(|(a, b)| a.to_bits() == b.to_bits()) {
             break;
         }
@@ -128,7 +128,7 @@ fn find<T: Element + Number>(
     let mut wv = vec![0.0; m.rows];
     by(&v, &mut wv);
     let sigma = u.iter().zip(&wv).map(|(a, b)| a * b).sum();
-    Ok(Found { m, u, v, sigma })
+    Ok(PowerIteration { m, u, v, sigma })
 }
 
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
@@ -142,14 +142,14 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// sigma = u' W v, whose derivative is u v' (what the iteration changes in u and v changes sigma in second order only).
+/// sigma = u' W v has the derivative u v' (changes of u and v are of second order).
 #[allow(clippy::unnecessary_cast)] // one of the types is f64
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use spectral_grad::{DOUT, DWEIGHT, U, V, WEIGHT};
     let (w, u, v, d) = (cx.input(WEIGHT)?, cx.input(U)?, cx.input(V)?, cx.input(DOUT)?);
     like(cx, d, w.dims(), w.dtype(), "the gradient of Out")?;
     dispatch!(w.dtype(), T in [f32, f64], {
-        let Found { m, u, v, sigma } = find::<T>(cx, cx.attrs(), w, u, v)?;
+        let PowerIteration { m, u, v, sigma } = find::<T>(cx, cx.attrs(), w, u, v)?;
         let (w, d, out) = (w.data::<T>(), d.data::<T>(), cx.out_data::<T>(DWEIGHT)?);
         let along = w.iter().zip(d).map(|(&w, &d)| w as f64 / sigma * d as f64).sum::<f64>();
         for (i, &u) in u.iter().enumerate() {

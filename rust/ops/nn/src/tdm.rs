@@ -1,5 +1,5 @@
-//! Trees of items: the children of nodes (tdm_child), and for each leaf the nodes of its path with others drawn from the
-//! same layers (tdm_sampler).
+//! tdm_child (children of tree nodes) and tdm_sampler (nodes of each leaf's path, with negative samples of the same
+//! layers).
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -18,7 +18,7 @@ attrs! {
 }
 
 slots! {
-    /// A row of TreeInfo is item, layer, parent, then the children; 0 is none.
+    /// A row of TreeInfo is item, layer, parent, then the children; 0: none.
     mod child { X "X", TREE "TreeInfo" => CHILD "Child", MASK "LeafMask" }
     mod sampler { X "X", TRAVEL "Travel", LAYER "Layer" => OUT "Out", LABELS "Labels".dispensable(), MASK "Mask" }
 }
@@ -111,7 +111,7 @@ fn infer_sampler(cx: &mut ShapeContext) -> Result<()> {
          {:?}",
         a.neg_samples_num_list
     );
-    // In a layer of n nodes there are n - 1 that may be drawn.
+    // A layer of n nodes has n - 1 candidates.
     for (layer, (&n, w)) in a.neg_samples_num_list.iter().zip(ends.windows(2)).enumerate() {
         ensure!(
             n < w[1] - w[0],
@@ -129,7 +129,7 @@ fn infer_sampler(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// `count` places of a layer, all different, whose nodes are not `own`.
+/// Draws `count` distinct positions of a layer, excluding the node `own`.
 fn draw(engine: &mut Mt64, layer: &[i64], own: i64, count: usize) -> Vec<usize> {
     let mut places = Vec::with_capacity(count);
     while places.len() < count {
@@ -161,11 +161,16 @@ fn run_sampler(cx: &mut KernelContext) -> Result<()> {
         ends.last()
     );
     let rows = x.dims()[0] as usize;
-    ensure!(x.numel() == rows, InvalidArgument, "operator {op}: X must have one leaf a row, got shape {:?}", x.dims());
+    ensure!(
+        x.numel() == rows,
+        InvalidArgument,
+        "operator {op}: X must have one leaf per row, got shape {:?}",
+        x.dims()
+    );
     let leaves = travel.dims()[0];
     let (x, travel, layer) = (index_of(op, x)?, index_of(op, travel)?, index_of(op, layer)?);
     let nodes: Vec<&[i64]> = ends.windows(2).map(|w| &layer[w[0] as usize..w[1] as usize]).collect();
-    // Everything is looked at before the first number is drawn.
+    // Check everything before the first draw.
     for &leaf in x.iter() {
         ensure!(
             (0..leaves).contains(&leaf),
@@ -197,7 +202,7 @@ fn run_sampler(cx: &mut KernelContext) -> Result<()> {
                 let count = counts[l] as usize;
                 let width = count + usize::from(a.output_positive);
                 if own == 0 {
-                    // No layer so deep above this leaf.
+                    // The leaf's path does not reach this layer.
                     for v in [&mut out, &mut labels, &mut mask] {
                         v.resize(v.len() + width, 0);
                     }
@@ -213,7 +218,7 @@ fn run_sampler(cx: &mut KernelContext) -> Result<()> {
             }
         }
     };
-    // With a seed each layer has an engine of its own.
+    // With a seed each layer has its own generator.
     if a.seed == 0 {
         with_engine(0, |engine| sample(&mut |_, layer, own, count| draw(engine, layer, own, count)));
     } else {

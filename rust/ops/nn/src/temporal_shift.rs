@@ -1,4 +1,4 @@
-//! temporal_shift: a part of the channels of a film's frames comes from the frame before, a part from the one behind.
+//! temporal_shift: shifts a part of the channels by one frame backward, another part by one frame forward.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
@@ -37,7 +37,7 @@ fn check(op: &str, a: &ShiftAttrs, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// `by`: -1 where the first channels come from the frame before (forward), 1 where they go back there (gradient).
+/// `by`: -1 if the first channels come from the preceding frame (forward), 1 for the reverse (gradient).
 fn shift(cx: &mut KernelContext, by: isize) -> Result<()> {
     let (x, a) = (cx.input(InSlot(0))?, cx.attrs::<ShiftAttrs>());
     check(cx.op.name, a, x.dims())?;

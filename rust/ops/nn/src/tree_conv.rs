@@ -1,5 +1,5 @@
-//! tree_conv: convolution over trees. Every node reads the nodes below it down to some depth, weighted by how deep and
-//! how far to the left or right they stand among their siblings.
+//! tree_conv: convolution over trees. Every node reads its descendants down to a depth, weighted by their depth and
+//! their position among siblings.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -20,7 +20,7 @@ slots! {
     }
 }
 
-/// Weights of a node: left, right, top.
+/// Number of weights per node: left, right, top.
 const KINDS: usize = 3;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -47,14 +47,14 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A node that a root reads, and its weights.
+/// A node within a patch, and its weights.
 struct Read {
     root: usize,
     node: usize,
     weights: [f64; KINDS],
 }
 
-/// What all roots of a tree read; nodes are numbered from 1, and an edge with 0 ends the list.
+/// The patches of all roots of a tree. Nodes are numbered from 1; an edge with 0 ends the list.
 fn reads(op: &str, edges: &[i32], nodes: usize, depth: i32) -> Result<Vec<Read>> {
     let count = edges.chunks_exact(2).filter(|e| e[0] != 0 && e[1] != 0).count() + 1;
     ensure!(
@@ -141,7 +141,7 @@ impl Call<'_> {
         reads(op, &self.edges[tree * each..][..each], self.count, self.depth)
     }
 
-    /// What each root reads of each feature, as rows that the filter is multiplied with.
+    /// Each root's patch as a row of weighted feature sums, which is multiplied by the filter.
     fn patch<T: Float>(&self, reads: &[Read], nodes: &[T]) -> Vec<T> {
         let mut patch = vec![T::ZERO; self.count * self.features * KINDS];
         for r in reads {

@@ -1,4 +1,5 @@
-//! Windows over images as matrices: unfold has a column a window, im2sequence a row a window (a step of a sequence).
+//! unfold (one column per window) and im2sequence (one row, a step of a sequence, per window): image windows as
+//! matrices.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -30,7 +31,7 @@ slots! {
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-/// Two axes; paddings are above, left, below, right.
+/// Attribute lists of two axes; paddings are top, left, bottom, right.
 struct Lists<'a> {
     op: &'a str,
     kernel: &'a [i32],
@@ -76,7 +77,7 @@ impl Lists<'_> {
     }
 }
 
-/// The product of sizes, -1 where one is not known; bounded, so that no later product wraps.
+/// The product of sizes, -1 if one is unknown; bounded, so that no later product wraps.
 fn product(op: &str, sizes: &[i64]) -> Result<i64> {
     if sizes.iter().any(|&n| n < 0) {
         return Ok(-1);
@@ -90,7 +91,7 @@ fn depth(op: &str, g: &Geometry) -> Result<i64> {
     product(op, &[g.channels, g.axes[0].kernel, g.axes[1].kernel])
 }
 
-/// The kernel's description; entries of its matrix are `column` and `row` apart.
+/// The kernel's description; `column` and `row` are the strides of the matrix.
 fn plan(g: &Geometry) -> Unfold {
     let pair = |number: fn(&Axis) -> i64| (number(&g.axes[0]) as usize, number(&g.axes[1]) as usize);
     Unfold {
@@ -140,7 +141,7 @@ fn run_unfold_grad(cx: &mut KernelContext) -> Result<()> {
     fold(cx, dy, &out, &u, unfold_grad::DX)
 }
 
-/// The images' gradient from that of their matrices.
+/// The gradient of the images.
 fn fold(cx: &mut KernelContext, dy: &Tensor, out: &[i64], u: &Unfold, to: OutSlot) -> Result<()> {
     ensure!(
         dy.dims() == out && cx.out(to)?.dtype() == dy.dtype(),
@@ -167,7 +168,7 @@ fn rows(op: &str, a: &SequenceAttrs, x: &[i64]) -> Result<(Geometry, i64)> {
 fn infer_sequence(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(sequence::X)?, cx.dtype(sequence::X)?);
     let (g, depth) = rows(cx.op.name, cx.attrs(), &x)?;
-    // How many windows an image has may follow from the values of Y.
+    // The number of windows may depend on the values of Y.
     let sizes = [g.images, g.axes[0].out, g.axes[1].out];
     let count = if cx.has(sequence::Y) { -1 } else { product(cx.op.name, &sizes)? };
     let meta = Meta { dims: Dims::from_slice(&[count, depth]), dtype, lod_level: 1, ..Meta::default() };
@@ -175,15 +176,14 @@ fn infer_sequence(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// How many times the size of X an image may claim to have. As in Paddle windows beyond X are zeros.
+/// Limit of an image's claimed size, in multiples of X's. As in Paddle windows outside X are zeros.
 const FAR: i64 = 16;
 
-/// The windows of every image: as many as its own sizes say, which are given in `sizes` [images, 2] before the network
-/// shrank them by `out_stride`.
+/// The windows of every image, by its own sizes before the network reduced them by `out_stride`: `sizes` [images, 2].
 fn windows_of(op: &str, a: &SequenceAttrs, g: &Geometry, sizes: Option<&Tensor>) -> Result<Vec<(usize, usize)>> {
     let images = g.images as usize;
     let all = (g.axes[0].out as usize, g.axes[1].out as usize);
-    // As in Paddle a single image counts as it is.
+    // As in Paddle the sizes of a single image are ignored.
     let Some(sizes) = sizes.filter(|_| images > 1) else { return Ok(vec![all; images]) };
     ensure!(
         sizes.dims() == [images as i64, 2] && a.out_stride.len() == 2 && a.out_stride.iter().all(|&s| s > 0),
@@ -230,9 +230,9 @@ fn run_sequence(cx: &mut KernelContext) -> Result<()> {
         let u = Unfold { column: 1, row: depth as usize, ..plan(&g) };
         for (x, &out) in x.chunks_exact(u.in_len().max(1)).zip(&windows) {
             let u = Unfold { out, ..u };
-            let (matrix, behind) = rest.split_at_mut(u.windows() * u.depth());
+            let (matrix, remaining) = rest.split_at_mut(u.windows() * u.depth());
             u.unfold(x, matrix);
-            rest = behind;
+            rest = remaining;
         }
     }, other => return cx.unsupported(other));
     cx.set(sequence::OUT, out.with_lod(Some(Arc::new(vec![offsets]))));

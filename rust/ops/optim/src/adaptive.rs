@@ -1,5 +1,4 @@
-//! Optimizers that scale each element's step by what its gradients were: adagrad, decayed_adagrad, adadelta, adamax,
-//! rmsprop. The outputs alias their inputs.
+//! Adaptive optimizers: adagrad, decayed_adagrad, adadelta, adamax, rmsprop. The outputs alias their inputs.
 
 use super::update::{apply, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
@@ -7,7 +6,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::{ensure, slots};
 use oar_kernels::optimizer::rules;
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct AdagradAttrs { epsilon: f32 = 1e-6 }
@@ -18,7 +17,7 @@ attrs! {
 }
 
 slots! {
-    /// Also those of decayed_adagrad.
+    /// Also the slots of decayed_adagrad.
     mod adagrad {
         PARAM "Param", GRAD "Grad", MOMENT "Moment", RATE "LearningRate"
         => PARAM_OUT "ParamOut".aliases("Param"), MOMENT_OUT "MomentOut".aliases("Moment")
@@ -45,7 +44,7 @@ const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 // adagrad
 
-/// Rows without a gradient stay as they are.
+/// Rows without a gradient are unchanged.
 fn adagrad_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     let (rate, epsilon) = (scalar(cx, adagrad::RATE)?, cx.attrs::<AdagradAttrs>().epsilon);
     apply!(cx, grad, [adagrad::PARAM_OUT, adagrad::MOMENT_OUT], lazy: true, |T| {
@@ -153,7 +152,7 @@ pub static ADAMAX: Op = Op {
 
 // rmsprop
 
-/// Rows without a gradient have one of zero, which moves them by their momentum.
+/// Rows without a gradient are updated with a zero gradient: their momentum still moves them.
 fn rmsprop_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     use rmsprop::{MEAN_GRAD_OUT, MEAN_SQUARE_OUT, MOMENT_OUT, PARAM_OUT, RATE};
     let (rate, a) = (scalar(cx, RATE)?, cx.attrs::<RmsPropAttrs>());

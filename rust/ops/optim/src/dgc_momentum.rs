@@ -1,4 +1,4 @@
-//! dgc_momentum: momentum before deep gradient compression begins, plain steps afterwards (dgc corrects the momentum then).
+//! dgc_momentum: momentum before deep gradient compression begins, then plain steps (dgc applies the momentum).
 
 use super::update::{by_types, infer_aliases, like_param, update, Gradient, Places};
 use oar_core::attrs;
@@ -8,7 +8,7 @@ use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::optimizer::{Momentum, Sgd};
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct DgcMomentumAttrs {
@@ -45,7 +45,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let (step, ranks, rate) = (scalar(cx, dgc::STEP)?, scalar(cx, dgc::RANKS)?.trunc(), scalar(cx, dgc::RATE)?);
     ensure!(ranks > 1.0, InvalidArgument, "operator {op}: nranks must be above 1, got {ranks}");
     let dtype = cx.out(dgc::PARAM_OUT)?.dtype();
-    // dgc multiplies gradients by the number of ranks.
+    // dgc multiplies gradients by the number of ranks; divide again.
     let given = Gradient::dense(cx, dgc::GRAD)?;
     by_types!(cx, dtype, false, |T, M, G| {
         if step.trunc() < begin {

@@ -1,25 +1,27 @@
-//! Operators: optimizers and SelectedRows.
+//! Optimizer operators, and operators on SelectedRows.
 
 pub mod adaptive;
-pub mod average;
+pub mod average_accumulates;
 pub mod dgc_momentum;
-pub mod layerwise;
+pub mod dpsgd;
+pub mod lamb;
+pub mod lars_momentum;
 pub mod loss_scaling;
 pub mod optimizer;
-pub mod private;
 pub mod proximal;
-pub mod rows;
+pub mod selected_rows;
 mod update;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    optimizer::TABLE,    // sgd, momentum, adam
-    adaptive::TABLE,     // adagrad, adadelta, adamax, rmsprop
-    proximal::TABLE,     // ftrl, proximal_gd, proximal_adagrad
-    layerwise::TABLE,    // lamb, lars_momentum
-    dgc_momentum::TABLE, // dgc_momentum
-    private::TABLE,      // dpsgd
-    average::TABLE,      // average_accumulates
-    loss_scaling::TABLE, // check_finite_and_unscale, update_loss_scaling
-    rows::TABLE,         // SelectedRows
+    optimizer::TABLE,           // sgd, momentum, adam
+    adaptive::TABLE,            // adagrad, adadelta, adamax, rmsprop
+    proximal::TABLE,            // ftrl, proximal_gd, proximal_adagrad
+    lamb::TABLE,                // lamb
+    lars_momentum::TABLE,       // lars_momentum
+    dgc_momentum::TABLE,        // dgc_momentum
+    dpsgd::TABLE,               // dpsgd
+    average_accumulates::TABLE, // average_accumulates
+    loss_scaling::TABLE,        // check_finite_and_unscale, update_loss_scaling
+    selected_rows::TABLE,       // SelectedRows
 ];

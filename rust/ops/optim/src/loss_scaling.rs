@@ -1,4 +1,4 @@
-//! Scaled losses of mixed precision: check_finite_and_unscale, update_loss_scaling.
+//! check_finite_and_unscale and update_loss_scaling: loss scaling of mixed precision.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -8,7 +8,7 @@ use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeCon
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_kernels::types::Number;
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 attrs! {
@@ -29,7 +29,7 @@ slots! {
 
 const GRAIN: usize = 1 << 15;
 
-/// As many outputs as inputs, each like its input.
+/// One output per input, with the input's meta.
 fn like_each(cx: &mut ShapeContext, from: InSlot, to: OutSlot) -> Result<()> {
     let n = cx.count(from);
     cx.set_outs(to, n)?;
@@ -64,7 +64,7 @@ fn one_element(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
 
 // check_finite_and_unscale
 
-/// Multiplies by the inverse of the scale; from the first tensor with an infinity or NaN on by zero, as Paddle does.
+/// Multiplies by the inverse of the scale; by zero from the first tensor with an infinity or NaN on, as Paddle does.
 fn run_unscale(cx: &mut KernelContext) -> Result<()> {
     use unscale::{FOUND, OUT, SCALE};
     let scale = scalar(cx, SCALE)?;
@@ -87,7 +87,7 @@ fn run_unscale(cx: &mut KernelContext) -> Result<()> {
             let narrow = !found && t_is_half::<T>();
             pool::parts(x, GRAIN, |_, x| {
                 for v in x {
-                    // Half an inverse would be too coarse.
+                    // The inverse in half precision would be too coarse.
                     *v = if narrow { <T as Number>::from_f64(v.to_f64() * inverse) } else { v.mul(by) };
                 }
             });
@@ -119,7 +119,8 @@ pub static UNSCALE: Op = Op {
 
 // update_loss_scaling
 
-/// Zeroes the gradients after an infinity, and counts steps: enough bad ones lower the scale, enough good ones raise it.
+/// Zeroes the gradients if one is infinite or NaN, and counts steps: enough bad ones lower the scale, enough good ones
+/// raise it.
 fn run_scaling(cx: &mut KernelContext) -> Result<()> {
     use scaling::{BAD_OUT, FOUND, GOOD_OUT, OUT, SCALING};
     let a = cx.attrs::<ScalingAttrs>();

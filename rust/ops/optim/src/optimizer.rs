@@ -1,4 +1,4 @@
-//! Optimizers: sgd, momentum, adam. The outputs alias their inputs: parameters and states change in place.
+//! sgd, momentum and adam. The outputs alias their inputs: parameters and states are updated in place.
 
 use super::update::{by_types, grad_rows, infer_aliases, like_param, next_power, outs, update, Gradient, Places};
 use half::{bf16, f16};
@@ -9,9 +9,9 @@ use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, SparseKe
 use oar_core::tensor::{SelectedRows, Value};
 use oar_core::{bail, ensure, slots};
 use oar_kernels::optimizer::{self as kernel, Adam, Momentum, Sgd};
-use oar_ops_common::given::{scalar, scalar_of};
 use oar_ops_common::half::is_half;
-use oar_ops_common::rows::check_rows;
+use oar_ops_common::selected_rows::check_rows;
+use oar_ops_common::tensor_attr::{scalar, scalar_of};
 use std::collections::HashMap;
 
 attrs! {
@@ -42,7 +42,7 @@ slots! {
     }
 }
 
-/// Copies the master parameter to the parameter (or the other way where that is f32 too).
+/// Copies the master parameter to the parameter (or the reverse if that is f32).
 fn copy_master(cx: &mut KernelContext, param: OutSlot, master: OutSlot) -> Result<()> {
     let [param, master] = outs(cx, [param, master])?;
     ensure!(
@@ -59,7 +59,7 @@ fn copy_master(cx: &mut KernelContext, param: OutSlot, master: OutSlot) -> Resul
     Ok(())
 }
 
-/// The output slot of the master parameter if there is to be one.
+/// The output slot of the master parameter, if multi_precision is set.
 fn master(cx: &mut KernelContext, wanted: bool, output: OutSlot) -> Result<Option<OutSlot>> {
     if !wanted {
         return Ok(None);
@@ -86,7 +86,7 @@ fn sgd(cx: &mut KernelContext) -> Result<()> {
     })
 }
 
-/// The gradient, and perhaps the parameter, is SelectedRows.
+/// SelectedRows kernel: the gradient, and possibly the parameter, is SelectedRows.
 fn sgd_rows(cx: &mut KernelContext) -> Result<()> {
     let (rate, grad) = (scalar(cx, sgd::RATE)?, grad_rows(cx, sgd::GRAD)?);
     match cx.outs.slot(sgd::PARAM_OUT.0).first().map(|o| &o.value) {
@@ -95,7 +95,7 @@ fn sgd_rows(cx: &mut KernelContext) -> Result<()> {
     }
 }
 
-/// Rows need not be merged: each takes its step.
+/// Duplicate rows need no merge: each is applied.
 fn sgd_by_rows(cx: &mut KernelContext, rate: f64, r: &SelectedRows) -> Result<()> {
     if r.rows.is_empty() {
         return Ok(());
@@ -124,7 +124,7 @@ fn sgd_by_rows(cx: &mut KernelContext, rate: f64, r: &SelectedRows) -> Result<()
     })
 }
 
-/// A parameter that is itself SelectedRows (a table that grows): the gradient's rows must be among its rows.
+/// Updates a parameter that is SelectedRows (a growing table): it must contain the gradient's rows.
 fn sgd_table(cx: &mut KernelContext, rate: f64, grad: &SelectedRows) -> Result<()> {
     let Some(Value::Rows(param)) = cx.outs.slot_mut(sgd::PARAM_OUT.0).first_mut().map(|o| &mut o.value) else {
         bail!(InvalidArgument, "operator sgd: ParamOut must be SelectedRows")
@@ -233,10 +233,10 @@ fn adam(cx: &mut KernelContext) -> Result<()> {
 }
 
 fn adam_rows(cx: &mut KernelContext) -> Result<()> {
-    ensure!(!cx.has(adam::DECAY), InvalidArgument, "operator adam: Decay goes with a Grad that is no SelectedRows");
+    ensure!(!cx.has(adam::DECAY), InvalidArgument, "operator adam: Decay requires a dense Grad");
     let Some(grad) = Gradient::of_rows(cx, adam::GRAD)? else { return Ok(()) };
     let (powers, betas) = (powers(cx)?, betas(cx)?);
-    // Paddle's CPU kernel writes the next powers first, and then reads them where they are the same variables.
+    // Paddle's CPU kernel writes the next powers first, and then reads them if input and output are one variable.
     let next = |cx: &mut KernelContext, slot: OutSlot, power: f64, beta: f64| -> Result<f64> {
         let in_place = cx.outs.slot(slot.0).first().is_some_and(|o| o.in_place);
         let wide = cx.out(slot)?.dtype() == DType::F64;
@@ -247,14 +247,14 @@ fn adam_rows(cx: &mut KernelContext) -> Result<()> {
     adam_by(cx, &grad, powers, betas)
 }
 
-/// The factors of both moments, as tensors where they are given.
+/// beta1 and beta2, from tensor attributes or attributes.
 fn betas(cx: &KernelContext) -> Result<(f64, f64)> {
     let a = cx.attrs::<AdamAttrs>();
     let beta = |slot: InSlot, attr: f32| if cx.has(slot) { scalar(cx, slot) } else { Ok(attr as f64) };
     Ok((beta(adam::BETA1, a.beta1)?, beta(adam::BETA2, a.beta2)?))
 }
 
-/// The factors' powers of this step.
+/// beta1 and beta2 to the power of this step.
 fn powers(cx: &mut KernelContext) -> Result<(f64, f64)> {
     let op = cx.op;
     let mut power = |from: InSlot, to: OutSlot| scalar_of(op, from, cx.out(to)?);
@@ -267,12 +267,12 @@ fn adam_by(cx: &mut KernelContext, grad: &Gradient, powers: (f64, f64), betas: (
     let rate = scalar(cx, RATE)?;
     let dtype = cx.out(PARAM_OUT)?.dtype();
     let master = master(cx, a.multi_precision, MASTER_OUT)?;
-    // AdamW's factor of the weights, in the same pass over them.
+    // AdamW's decay factor of the weights, applied in the same pass.
     let keep = if cx.has(DECAY) { scalar(cx, DECAY)? } else { 1.0 };
     ensure!(
         keep == 1.0 || !is_half(dtype),
         InvalidArgument,
-        "operator adam: Decay goes with a Param of float32 or float64, got {dtype}"
+        "operator adam: Decay requires a Param of float32 or float64, got {dtype}"
     );
     by_types!(cx, dtype, master.is_some(), |T, M, G| {
         let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);

@@ -1,4 +1,5 @@
-//! Optimizers with L1 and L2 in the step itself: ftrl, proximal_gd, proximal_adagrad. The outputs alias their inputs.
+//! Proximal optimizers (L1 and L2 regularization within the step): ftrl, proximal_gd, proximal_adagrad. The outputs
+//! alias their inputs.
 
 use super::update::{apply, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
@@ -6,7 +7,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::slots;
 use oar_kernels::optimizer::rules;
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct FtrlAttrs { l1: f32 = 0.0, l2: f32 = 0.0, lr_power: f32 = -0.5 }
@@ -30,12 +31,12 @@ slots! {
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-/// Paddle adds it to L1 and L2 of ftrl.
+/// Added to ftrl's L1 and L2, as in Paddle.
 const LITTLE: f64 = 1e-10;
 
 // ftrl
 
-/// Rows without a gradient stay as they are.
+/// Rows without a gradient are unchanged.
 fn ftrl_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
     let (rate, a) = (scalar(cx, ftrl::RATE)?, cx.attrs::<FtrlAttrs>());
     apply!(cx, grad, [ftrl::PARAM_OUT, ftrl::SQUARED_OUT, ftrl::LINEAR_OUT], lazy: true, |T| {

@@ -1,4 +1,4 @@
-//! What the families of optimizers share: shapes that follow the parameter, gradients dense or by rows, updates by type.
+//! Shared by the optimizers: shape rules, dense and sparse gradients, dispatch by data type.
 
 use half::{bf16, f16};
 use oar_core::base::dtype::Element;
@@ -9,22 +9,23 @@ use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure};
 use oar_kernels::optimizer::{self as kernel, Rule, Stored};
 use oar_kernels::types::Float;
-use oar_ops_common::rows::ascending;
+use oar_ops_common::selected_rows::ascending;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Dense outputs, to be written together; they hold the values of the inputs that they alias.
+/// Mutable references to several dense outputs, which hold the values of the inputs they alias.
 pub(crate) fn outs<'r, const N: usize>(cx: &'r mut KernelContext, slots: [OutSlot; N]) -> Result<[&'r mut Tensor; N]> {
     let op = cx.op;
     let found = cx.each_out(slots);
     if let Some(k) = found.iter().position(Option::is_none) {
-        bail!(NotFound, "operator {}: output '{}' is not there", op.name, op.outputs[slots[k].0].name);
+        bail!(NotFound, "operator {}: output '{}' is missing", op.name, op.outputs[slots[k].0].name);
     }
     Ok(found.map(|t| t.expect("looked at above")))
 }
 
-/// These inputs have the shape of the parameter, unless they or it are SelectedRows (which name their height only).
+/// Checks that these inputs have the parameter's shape, unless they or it are SelectedRows (whose metas have only the
+/// height).
 pub(crate) fn like_param(cx: &ShapeContext, param: InSlot, slots: &[InSlot]) -> Result<()> {
     let p = cx.meta(param, 0)?;
     for &slot in slots {
@@ -44,7 +45,7 @@ pub(crate) fn like_param(cx: &ShapeContext, param: InSlot, slots: &[InSlot]) -> 
     Ok(())
 }
 
-/// Every output has the shape and type of the input that it aliases.
+/// Every output has the shape and data type of the input that it aliases.
 pub(crate) fn infer_aliases(cx: &mut ShapeContext) -> Result<()> {
     for (o, s) in cx.op.outputs.iter().enumerate() {
         let Some(i) = s.alias.and_then(|name| cx.op.input(name)).map(InSlot) else { continue };
@@ -59,7 +60,7 @@ pub(crate) fn infer_aliases(cx: &mut ShapeContext) -> Result<()> {
 /// The gradient of an update.
 pub(crate) struct Gradient<'a> {
     elements: Cow<'a, Tensor>,
-    /// The rows that it has, ascending; all where this is `None`.
+    /// The rows with a gradient, ascending; `None`: all rows.
     rows: Option<Arc<Vec<i64>>>,
     height: i64,
 }
@@ -69,7 +70,7 @@ impl<'a> Gradient<'a> {
         Ok(Gradient { elements: Cow::Borrowed(cx.input(slot)?), rows: None, height: 0 })
     }
 
-    /// The elements, whose type must be that of the parameter.
+    /// The elements, which must have the parameter's data type.
     pub(crate) fn data<G: Element>(&self, op: &str) -> Result<&[G]> {
         ensure!(
             self.elements.dtype() == G::DTYPE,
@@ -81,7 +82,7 @@ impl<'a> Gradient<'a> {
         Ok(self.elements.data::<G>())
     }
 
-    /// `None`: SelectedRows without rows, which change nothing.
+    /// Returns `None` for SelectedRows without rows, which change nothing.
     pub(crate) fn of_rows(cx: &KernelContext<'a>, slot: InSlot) -> Result<Option<Gradient<'a>>> {
         let r = grad_rows(cx, slot)?;
         if r.rows.is_empty() {
@@ -96,7 +97,7 @@ impl<'a> Gradient<'a> {
     }
 }
 
-/// The gradient of an operator that got SelectedRows.
+/// The gradient as SelectedRows.
 pub(crate) fn grad_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a SelectedRows> {
     match cx.value(slot)? {
         Value::Rows(r) => Ok(r),
@@ -109,14 +110,14 @@ pub(crate) fn grad_rows<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a 
     }
 }
 
-/// What a rule updates: the outputs of the parameter and the states.
+/// The outputs that a rule updates: the parameter and the states.
 pub(crate) struct Places<const N: usize> {
     pub(crate) param_and_states: [OutSlot; N],
-    /// Rows without a gradient stay as they are.
+    /// Rows without a gradient are unchanged.
     pub(crate) lazy: bool,
 }
 
-/// Applies a rule to what is stored as `M` by a gradient of type `G`.
+/// Applies a rule to parameters and states stored as `M` with a gradient of type `G`.
 pub(crate) fn update<
     T: Float,
     M: Stored<T> + Element,
@@ -165,7 +166,7 @@ pub(crate) fn update<
     for t in outs {
         slices.push(t.data_mut::<M>()?);
     }
-    let (param, states) = slices.split_first_mut().expect("there is a parameter");
+    let (param, states) = slices.split_first_mut().expect("one parameter");
     match &grad.rows {
         None => kernel::dense::<T, M, G, R>(rule, elements, param, states),
         Some(rows) => kernel::sparse::<T, M, G, R>(rule, rows, elements, at.lazy, param, states),
@@ -173,8 +174,8 @@ pub(crate) fn update<
     Ok(())
 }
 
-/// Runs an expression with the types of a parameter: what is computed in, stored in, and the gradient's. With a master
-/// parameter (half precision only) the states are stored in f32.
+/// Runs an expression with the types of a parameter: compute type, storage type, gradient type. With a master parameter
+/// (half precision only) the states are stored in f32.
 macro_rules! by_types {
     ($cx:ident, $dtype:expr, $master:expr, |$t:ident, $m:ident, $g:ident| $body:expr) => {{
         macro_rules! with {
@@ -201,8 +202,8 @@ macro_rules! by_types {
 }
 pub(crate) use by_types;
 
-/// Updates the parameter and its states by a rule, which is an expression over the type `$t` that is computed in.
-/// Nothing happens without a gradient.
+/// Updates the parameter and its states by a rule, an expression over the compute type `$t`. Does nothing without a
+/// gradient.
 macro_rules! apply {
     ($cx:ident, $grad:expr, [$param:expr $(, $state:expr)*], lazy: $lazy:expr, |$t:ident| $rule:expr) => {{
         if let Some(grad) = &$grad {
@@ -217,7 +218,7 @@ macro_rules! apply {
 }
 pub(crate) use apply;
 
-/// Multiplies a power of a factor, which is kept from step to step, by the factor.
+/// Advances a stored power of `beta` by one step.
 pub(crate) fn next_power(cx: &mut KernelContext, slot: OutSlot, factor: f64) -> Result<()> {
     let op = cx.op.name;
     let t = cx.out(slot)?;

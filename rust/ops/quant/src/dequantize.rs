@@ -1,4 +1,5 @@
-//! Levels back to numbers: by scales (fake_dequantize_max_abs), by a dictionary, and the rows of a table in bytes.
+//! Dequantization: by scales (fake_dequantize_max_abs), by a dictionary (dequantize_log), and of table rows stored as
+//! bytes (lookup_table_dequant).
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
@@ -21,7 +22,7 @@ slots! {
     mod table { W "W", IDS "Ids" => OUT "Out" }
 }
 
-/// An input of numbers of this type, at least one.
+/// A nonempty input of this data type.
 fn numbers<'a>(cx: &KernelContext<'a>, slot: InSlot, dtype: DType) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     ensure!(
@@ -45,7 +46,7 @@ fn max_abs(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The axis of the channels, and what the products of scales are divided by.
+/// The channel axis, and the divisor of the scales' products.
 fn channel_plan(op: &str, a: &ChannelAttrs, x: &[i64], scales: &[&[i64]]) -> Result<(usize, f64)> {
     ensure!(
         (0..=1).contains(&a.quant_axis),
@@ -53,7 +54,7 @@ fn channel_plan(op: &str, a: &ChannelAttrs, x: &[i64], scales: &[&[i64]]) -> Res
         "operator {op}: quant_axis must be 0 or 1, got {}",
         a.quant_axis
     );
-    // Two scales: the first one is of weights whose outputs are the second axis of X, the other one of their input.
+    // With two scales, the first is of weights whose output channels are axis 1 of X, the second of the layer's input.
     let axis = if scales.len() == 2 { 1 } else { a.quant_axis as usize };
     ensure!(
         (1..=2).contains(&scales.len()) && a.quant_bits.len() >= scales.len() && axis < x.len(),
@@ -135,7 +136,7 @@ fn bytes_max_abs(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Magnitudes by level; a negative level has 128 added to it.
+/// Looks up magnitudes by level; negative levels are offset by 128.
 fn by_dictionary(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, dict) = (cx.input(log::X)?.data::<i8>(), numbers(cx, log::DICT, DType::F32)?.data::<f32>());
@@ -150,7 +151,7 @@ fn by_dictionary(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// A row is its least and its largest number, then bytes, four to a float32.
+/// A table row: minimum, maximum, then bytes, four per float32.
 fn infer_table(cx: &mut ShapeContext) -> Result<()> {
     let (op, w, mut dims) = (cx.op.name, cx.dims(table::W)?, cx.dims(table::IDS)?);
     ensure!(

@@ -1,12 +1,12 @@
-//! Operators: quantisation.
+//! Quantization operators.
 
-pub mod bytes;
 pub mod dequantize;
-pub mod fake;
+pub mod fake_quantize;
+pub mod quantize;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    fake::TABLE,       // simulated quantisation
-    dequantize::TABLE, // levels back to numbers
-    bytes::TABLE,      // quantize, requantize, dequantize
+    fake_quantize::TABLE, // simulated quantisation
+    dequantize::TABLE,    // levels back to numbers
+    quantize::TABLE,      // quantize, requantize, dequantize
 ];

@@ -1,16 +1,23 @@
-//! Operators: random numbers and dropout.
+//! Random operators: random numbers, sampling and dropout.
 
-pub mod random;
+pub mod dropout;
+pub mod gaussian_random;
+pub mod randint;
 pub mod random_crop;
+mod random_fill;
 pub mod sampling;
 pub mod sampling_id;
 pub mod shuffle_batch;
+pub mod uniform_random;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    random::TABLE,        // random numbers, dropout
-    sampling::TABLE,      // bernoulli, multinomial, seed
-    random_crop::TABLE,   // random_crop
-    sampling_id::TABLE,   // sampling_id
-    shuffle_batch::TABLE, // shuffle_batch
+    uniform_random::TABLE,  // uniform_random and uniform_random_batch_size_like
+    gaussian_random::TABLE, // gaussian_random, gaussian_random_batch_size_like and truncated_gaussian_random
+    randint::TABLE,         // randint and randperm
+    dropout::TABLE,         // dropout
+    sampling::TABLE,        // bernoulli, multinomial, seed
+    random_crop::TABLE,     // random_crop
+    sampling_id::TABLE,     // sampling_id
+    shuffle_batch::TABLE,   // shuffle_batch
 ];

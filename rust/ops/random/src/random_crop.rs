@@ -1,5 +1,5 @@
-//! random_crop: of every instance of a batch a part at a random place. The numbers are those of `std::minstd_rand`, which
-//! the seed that comes in begins and the seed that goes out continues.
+//! random_crop: a region of random position of every instance of a batch. Numbers are those of `std::minstd_rand`,
+//! seeded by Seed; SeedOut continues the sequence.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Dims, Result};
@@ -7,7 +7,7 @@ use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
-use oar_ops_common::given;
+use oar_ops_common::tensor_attr;
 
 attrs! {
     pub struct CropAttrs { shape: Vec<i32>, startup_seed: i32 = 0 }
@@ -35,7 +35,7 @@ impl Minimal {
         self.0
     }
 
-    /// The same as `n` calls of `next`.
+    /// Equals `n` calls of `next`.
     fn skip(&mut self, mut n: u64) {
         let mut step = 48271;
         while n > 0 {
@@ -60,7 +60,7 @@ impl Minimal {
     }
 }
 
-/// The shape of the result: the last dimensions of X are those of the attribute.
+/// The output shape: the last dimensions of X are replaced by the attribute's.
 fn shape(op: &str, a: &CropAttrs, x: &[i64]) -> Result<Dims> {
     ensure!(
         x.len() > a.shape.len(),
@@ -80,7 +80,7 @@ fn shape(op: &str, a: &CropAttrs, x: &[i64]) -> Result<Dims> {
         ensure!(
             *d <= i32::MAX as i64,
             InvalidArgument,
-            "operator {op}: a dimension of X of {d} is more than places can be drawn for"
+            "operator {op}: a dimension of X of {d} exceeds the range of random offsets"
         );
         *d = part as i64;
     }
@@ -95,7 +95,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Copies the part that begins at `from` (of the sizes that are left) to `out`.
+/// Copies the region of sizes `part` at `from` to `out`.
 fn copy<T: Copy>(x: &[T], dims: &[usize], part: &[usize], from: &[usize], out: &mut [T]) {
     let Some((&size, rest)) = part.split_first() else {
         out[0] = x[0];
@@ -115,7 +115,7 @@ fn copy<T: Copy>(x: &[T], dims: &[usize], part: &[usize], from: &[usize], out: &
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (op, x, a) = (cx.op.name, cx.input(crop::X)?, cx.attrs::<CropAttrs>());
     let seed = match cx.opt(crop::SEED).filter(|t| t.numel() > 0) {
-        Some(t) => given::ints(op, t)?[0],
+        Some(t) => tensor_attr::ints(op, t)?[0],
         None => a.startup_seed as i64,
     };
     let out = shape(op, a, x.dims())?;

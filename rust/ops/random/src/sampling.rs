@@ -1,4 +1,4 @@
-//! bernoulli, multinomial and seed: draws whose probabilities are a tensor.
+//! bernoulli, multinomial (draws with given probabilities) and seed.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -19,7 +19,7 @@ slots! {
     mod seed { => OUT "Out" }
 }
 
-/// Of the global engine, as Paddle's kernels draw.
+/// Seed 0 selects the global generator, as in Paddle's kernels.
 const GLOBAL: u64 = 0;
 
 fn bernoulli(cx: &mut KernelContext) -> Result<()> {
@@ -38,7 +38,7 @@ fn bernoulli(cx: &mut KernelContext) -> Result<()> {
 
 // multinomial
 
-/// The running sums of the probabilities, of which the last is 1.
+/// Cumulative sums of the normalized probabilities; the last one is 1.
 fn running_sums<T: RandomFloat>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<T>> {
     let mut sum = T::ZERO;
     let mut sums = Vec::with_capacity(p.len());
@@ -59,7 +59,7 @@ fn running_sums<T: RandomFloat>(op: &str, p: &[T], a: &MultinomialAttrs) -> Resu
     Ok(sums)
 }
 
-/// Draws categories; a drawn one is taken out of the running sums where there is no replacement.
+/// Draws categories; without replacement a drawn one is removed from the cumulative sums.
 fn sample<T: RandomFloat>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &mut [i64]) {
     let mut draws = vec![T::ZERO; out.len()];
     uniform(engine, T::ZERO, T::ONE, &mut draws);
@@ -79,7 +79,7 @@ fn sample<T: RandomFloat>(engine: &mut Mt64, sums: &mut [T], replacement: bool, 
         if !replacement && s + 1 < count {
             let before = if left == 0 { T::ZERO } else { sums[left - 1] };
             let taken = sums[left].sub(before);
-            // In double, then in the type of the probabilities: as Paddle rounds.
+            // In f64, then in the type of the probabilities: rounds as Paddle does.
             let rest = T::from_f64(1.0 - taken.to_f64());
             for (j, v) in sums.iter_mut().enumerate() {
                 *v = if j >= left { v.sub(taken) } else { *v }.div(rest);
@@ -109,7 +109,7 @@ fn multinomial(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let p = x.data::<T>();
         let out = cx.out_data::<i64>(unary::OUT)?;
-        // Every row is looked at before the first number is drawn.
+        // Check every row before the first draw.
         let rows = (0..out.len() / a.num_samples as usize).map(|i| &p[i * categories..(i + 1) * categories]);
         let mut sums = rows.map(|row| running_sums(op, row, a)).collect::<Result<Vec<_>>>()?;
         with_engine(GLOBAL, |engine| {
@@ -142,7 +142,7 @@ pub static MULTINOMIAL: Op = Op {
     ..OP
 };
 
-/// A number to start a generator with: the attribute, or where that is 0 another one at every run.
+/// seed: the attribute, or a random number at every run if that is 0.
 pub static SEED: Op = Op {
     name: "seed",
     outputs: seed::OUTS,

@@ -1,4 +1,4 @@
-//! sampling_id: an index for each row, drawn with the row's probabilities.
+//! sampling_id: draws an index for each row with the row's probabilities.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -30,7 +30,7 @@ fn infer_sampling(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The first index at which the sum of the probabilities is above the number that was drawn, else the last one.
+/// Selects the first index whose cumulative probability exceeds the drawn number, else the last one.
 fn run_sampling(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(sampling::X)?, cx.attrs::<SamplingAttrs>());
     let width = x.dims()[1] as usize;

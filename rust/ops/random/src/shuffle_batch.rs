@@ -1,4 +1,4 @@
-//! shuffle_batch: rows in another order, no row where it was.
+//! shuffle_batch: permutes the rows so that no row keeps its position.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -16,7 +16,7 @@ slots! {
     mod shuffle_grad { INDEX "ShuffleIdx", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Rows are all but the last dimension.
+/// The number of rows: all dimensions but the last.
 fn rows(op: &str, x: &[i64]) -> Result<usize> {
     ensure!(!x.is_empty(), InvalidArgument, "operator {op}: X must have at least one dimension");
     Ok(x[..x.len() - 1].iter().product::<i64>() as usize)
@@ -30,7 +30,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A cycle through all rows (Sattolo's way): where each of them goes.
+/// A cyclic permutation of all rows (Sattolo's algorithm): the target of each row.
 fn cycle(engine: &mut Mt64, n: usize) -> Vec<i64> {
     let mut places: Vec<i64> = (0..n as i64).collect();
     for i in (1..n).rev() {

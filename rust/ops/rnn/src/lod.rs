@@ -32,7 +32,7 @@ pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {
 
 /// The lengths of padded sequences: one for each of `count`, at most `most`.
 pub fn lengths(op: &str, name: &str, t: &Tensor, count: usize, most: usize) -> Result<Vec<usize>> {
-    let values = oar_ops_common::given::ints(op, t)?;
+    let values = oar_ops_common::tensor_attr::ints(op, t)?;
     let fits = |&n: &i64| n >= 0 && n <= most as i64;
     ensure!(
         values.len() == count && values.iter().all(fits),

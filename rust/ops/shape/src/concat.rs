@@ -8,9 +8,9 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Dst, Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{bail, ensure, slots};
+use oar_ops_common::concat::{concat_into, same_dtype, slice_axis};
 use oar_ops_common::elements::parts;
-use oar_ops_common::given::{given, int_given, int_of, Given, Way};
-use oar_ops_common::join::{cut, join, same_dtype};
+use oar_ops_common::tensor_attr::{int_attr, int_or_unknown, tensor_attr, AttrSource, TensorAttr};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ attrs! {
 slots! {
     mod concat { X "X".duplicable(), AXIS "AxisTensor".dispensable() => OUT "Out" }
     mod concat_grad { X "X".duplicable().meta_only(), AXIS "AxisTensor".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD".duplicable().kernel_allocated() }
-    // Parts of X may share its bytes.
+    // Outputs may share the bytes of X.
     mod split { X "X", AXIS "AxisTensor".dispensable(), SECTIONS "SectionsTensorList".duplicable().dispensable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
-/// Adds input `i`, of shape `s`, to the joined shape; sizes may be unknown while a Program is built.
+/// Extends the concatenated shape by input `i` of shape `s`; sizes may be unknown while a Program is built.
 fn add_shape(op: &str, out: &mut Dims, at: usize, i: usize, s: &[i64]) -> Result<()> {
     ensure!(
         s.len() == out.len(),
@@ -59,7 +59,7 @@ fn infer_concat(cx: &mut ShapeContext) -> Result<()> {
     ensure!(n > 0, InvalidArgument, "operator concat needs at least one input");
     let (op, dtype, mut out) = (cx.op.name, cx.dtype(concat::X)?, cx.dims(concat::X)?);
     cx.share_lod(concat::OUT, concat::X);
-    let Some(at) = int_given(cx, concat::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)? else {
+    let Some(at) = int_or_unknown(cx, concat::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)? else {
         cx.set(concat::OUT, &Dims::from_elem(-1, out.len()), dtype);
         return Ok(());
     };
@@ -79,13 +79,13 @@ fn infer_concat(cx: &mut ShapeContext) -> Result<()> {
 fn concat(cx: &mut KernelContext) -> Result<()> {
     let parts = cx.inputs(concat::X)?;
     same_dtype(cx.op.name, &parts)?;
-    let at = int_of(cx, concat::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
+    let at = int_attr(cx, concat::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
     let at = axis(cx.op.name, at, parts[0].rank())?;
     let lens: Vec<usize> = parts.iter().map(|t| t.dims()[at] as usize).collect();
-    join(&parts, &lens, at, cx.out(concat::OUT)?)
+    concat_into(&parts, &lens, at, cx.out(concat::OUT)?)
 }
 
-/// Sequences of all parts one after the other, when every part has LoD.
+/// Concatenates the LoDs of the parts, if every part has one.
 fn append_lods(parts: &[&Tensor]) -> Result<Option<Arc<Lod>>> {
     let Some(first) = parts.first().and_then(|t| t.lod.as_ref()) else { return Ok(None) };
     let mut all: Lod = (**first).clone();
@@ -108,15 +108,16 @@ fn append_lods(parts: &[&Tensor]) -> Result<Option<Arc<Lod>>> {
 
 fn concat_grad(cx: &mut KernelContext) -> Result<()> {
     let d = cx.input(concat_grad::DOUT)?;
-    let at = int_of(cx, concat_grad::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
+    let at = int_attr(cx, concat_grad::AXIS, cx.attrs::<ConcatAttrs>().axis as i64)?;
     let at = axis(cx.op.name, at, d.rank())?;
     let parts = cx.inputs(concat_grad::X)?;
     let lens: Vec<i64> = parts.iter().map(|t| t.dims().get(at).copied().unwrap_or(0)).collect();
-    let beside = |dims: &[i64]| dims.len() == d.rank() && (0..dims.len()).all(|i| i == at || dims[i] == d.dims()[i]);
+    let same_sizes =
+        |dims: &[i64]| dims.len() == d.rank() && (0..dims.len()).all(|i| i == at || dims[i] == d.dims()[i]);
     ensure!(
-        parts.iter().all(|t| beside(t.dims())),
+        parts.iter().all(|t| same_sizes(t.dims())),
         InvalidArgument,
-        "operator concat_grad: the inputs {parts:?} are no parts of the gradient's shape {:?} along axis {at}",
+        "operator concat_grad: the inputs {parts:?} do not fit the gradient's shape {:?} along axis {at}",
         d.dims()
     );
     ensure!(
@@ -128,7 +129,7 @@ fn concat_grad(cx: &mut KernelContext) -> Result<()> {
     let mut from = 0;
     for (i, &len) in lens.iter().enumerate() {
         if cx.wants_nth(concat_grad::DX, i) {
-            cx.set_nth(concat_grad::DX, i, cut(d, at, from, len)?.with_lod(parts[i].lod.clone()));
+            cx.set_nth(concat_grad::DX, i, slice_axis(d, at, from, len)?.with_lod(parts[i].lod.clone()));
         }
         from += len;
     }
@@ -162,7 +163,7 @@ pub static CONCAT_GRAD: Op = Op {
 
 type Sizes = SmallVec<[i64; 8]>;
 
-/// Sizes of the parts along an axis of size `len` (-1 while unknown); one of them may be -1: what is left.
+/// Sizes of the outputs along an axis of size `len` (-1: unknown). One section may be -1: the rest.
 fn section_sizes(op: &str, len: i64, num: i32, sections: &[i64]) -> Result<Sizes> {
     let count = parts(op, num)?;
     if count > 0 {
@@ -197,15 +198,15 @@ fn sections_attr(a: &SplitAttrs) -> Sizes {
     a.sections.iter().map(|&s| s as i64).collect()
 }
 
-/// How the sections may come instead of standing in the attribute.
-const SECTIONS: [Way; 1] = [Way::List(split::SECTIONS)];
+/// Tensor attribute of the sections.
+const SECTIONS: [AttrSource; 1] = [AttrSource::List(split::SECTIONS)];
 
 fn infer_split(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<SplitAttrs>();
-    // Sizes that only a run tells are none.
-    let sections = match given(cx, &SECTIONS)? {
-        Given::Values(v) => Some(Sizes::from_vec(v)),
-        Given::Count(n) if a.num <= 0 => {
+    // Sections are unknown while a Program is built.
+    let sections = match tensor_attr(cx, &SECTIONS)? {
+        TensorAttr::Known(v) => Some(Sizes::from_vec(v)),
+        TensorAttr::Length(n) if a.num <= 0 => {
             cx.set_outs(split::OUT, n)?;
             None
         }
@@ -217,7 +218,7 @@ fn infer_split(cx: &mut ShapeContext) -> Result<()> {
         cx.set_outs(split::OUT, n)?;
     }
     let (x, dtype) = (cx.dims(split::X)?, cx.dtype(split::X)?);
-    let Some(at) = int_given(cx, split::AXIS, a.axis as i64)? else {
+    let Some(at) = int_or_unknown(cx, split::AXIS, a.axis as i64)? else {
         let dims = Dims::from_elem(-1, x.len());
         (0..cx.outs(split::OUT)).for_each(|i| cx.set_nth(split::OUT, i, &dims, dtype));
         cx.share_lod(split::OUT, split::X);
@@ -242,20 +243,20 @@ fn infer_split(cx: &mut ShapeContext) -> Result<()> {
 fn split(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SplitAttrs>();
     let x = cx.input(split::X)?;
-    let at = axis(cx.op.name, int_of(cx, split::AXIS, a.axis as i64)?, x.rank())?;
-    let sections = given(cx, &SECTIONS)?.values().map_or_else(|| sections_attr(a), Sizes::from_vec);
+    let at = axis(cx.op.name, int_attr(cx, split::AXIS, a.axis as i64)?, x.rank())?;
+    let sections = tensor_attr(cx, &SECTIONS)?.values().map_or_else(|| sections_attr(a), Sizes::from_vec);
     let mut from = 0;
     for (i, len) in section_sizes(cx.op.name, x.dims()[at], a.num, &sections)?.into_iter().enumerate() {
         if cx.wants_nth(split::OUT, i) {
             let lod = x.lod.clone().filter(|_| at != 0);
-            cx.set_nth(split::OUT, i, cut(x, at, from, len)?.with_lod(lod));
+            cx.set_nth(split::OUT, i, slice_axis(x, at, from, len)?.with_lod(lod));
         }
         from += len;
     }
     Ok(())
 }
 
-/// The gradients of the parts, joined.
+/// The gradient concatenates the gradients of the outputs.
 fn split_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let mut ins = vec![vec![Src::GradOut(split::OUT.0, None)]];
     if f.ins.get(split::AXIS.0).is_some_and(|&n| n > 0) {

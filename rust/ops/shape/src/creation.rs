@@ -1,4 +1,4 @@
-//! Operators that make a tensor from attributes: constants, ranges, shapes.
+//! Operators that create a tensor from attributes: constants, ranges, shapes.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -12,7 +12,7 @@ use oar_core::{bail, dispatch, ensure, err, slots};
 use oar_kernels::types::Number;
 use oar_ops_common::elements::set_zero;
 use oar_ops_common::fill::{batch_size_like, full, set_all, Scalar};
-use oar_ops_common::given::{data_type, shape, Way};
+use oar_ops_common::tensor_attr::{data_type, shape, AttrSource};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ slots! {
     mod range { START "Start", END "End", STEP "Step" => OUT "Out".kernel_allocated() }
 }
 
-const WAYS: [Way; 2] = [Way::One(fill_constant::SHAPE), Way::List(fill_constant::SHAPE_LIST)];
+const SOURCES: [AttrSource; 2] = [AttrSource::One(fill_constant::SHAPE), AttrSource::List(fill_constant::SHAPE_LIST)];
 
 fn fill_constant(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FillConstantAttrs>();
     let dtype = data_type(cx.op.name, a.dtype)?;
-    let mut value = Scalar::of(cx.op.name, a.value, &a.str_value)?;
+    let mut value = Scalar::from_attrs(cx.op.name, a.value, &a.str_value)?;
     if let Some(t) = cx.opt(fill_constant::VALUE) {
         ensure!(
             t.numel() == 1 && t.dtype() == dtype,
@@ -67,7 +67,7 @@ fn fill_constant(cx: &mut KernelContext) -> Result<()> {
             _ => Scalar::from(t.to_f64s()[0]),
         };
     }
-    let dims = shape(cx, &WAYS, &a.shape)?;
+    let dims = shape(cx, &SOURCES, &a.shape)?;
     cx.set(fill_constant::OUT, full(dtype, &dims, value)?);
     Ok(())
 }
@@ -83,7 +83,7 @@ pub static FILL_CONSTANT: Op = Op {
             no_negative(cx.op.name, &a.shape)?;
         }
         let dtype = data_type(cx.op.name, a.dtype)?;
-        let dims = shape(cx, &WAYS, &a.shape)?;
+        let dims = shape(cx, &SOURCES, &a.shape)?;
         cx.set(fill_constant::OUT, &dims, dtype);
         Ok(())
     },
@@ -91,9 +91,9 @@ pub static FILL_CONSTANT: Op = Op {
     ..OP
 };
 
-// empty: elements of any value. Memory that was used before may show; here it is cleared, which costs little.
+// empty: uninitialized elements. Memory is zeroed here, so that earlier contents do not leak.
 
-const EMPTY_WAYS: [Way; 2] = [Way::One(empty::SHAPE), Way::List(empty::SHAPE_LIST)];
+const EMPTY_SOURCES: [AttrSource; 2] = [AttrSource::One(empty::SHAPE), AttrSource::List(empty::SHAPE_LIST)];
 
 pub static EMPTY: Op = Op {
     name: "empty",
@@ -106,14 +106,14 @@ pub static EMPTY: Op = Op {
             no_negative(cx.op.name, &a.shape)?;
         }
         let dtype = data_type(cx.op.name, a.dtype)?;
-        // What comes as tensors is -1 in 2.0.2's rule, whatever the attribute says.
-        let dims = shape(cx, &EMPTY_WAYS, &a.shape)?;
+        // As in 2.0.2's rule, sizes from tensors are -1, whatever the attribute says.
+        let dims = shape(cx, &EMPTY_SOURCES, &a.shape)?;
         cx.set(empty::OUT, &dims, dtype);
         Ok(())
     },
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<EmptyAttrs>();
-        let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &shape(cx, &EMPTY_WAYS, &a.shape)?)?;
+        let mut t = Tensor::empty(data_type(cx.op.name, a.dtype)?, &shape(cx, &EMPTY_SOURCES, &a.shape)?)?;
         set_zero(&mut t)?;
         cx.set(empty::OUT, t);
         Ok(())
@@ -130,7 +130,7 @@ fn no_negative(op: &str, shape: &[i64]) -> Result<()> {
     Ok(())
 }
 
-// A constant whose size in one dimension is another tensor's.
+// fill_constant_batch_size_like: one dimension has the size of another tensor's.
 
 pub static FILL_CONSTANT_BATCH_SIZE_LIKE: Op = Op {
     name: "fill_constant_batch_size_like",
@@ -147,7 +147,7 @@ pub static FILL_CONSTANT_BATCH_SIZE_LIKE: Op = Op {
     },
     cpu: Kernel::Pure(|cx| {
         let a = cx.attrs::<FillLikeBatchAttrs>();
-        let value = Scalar::of(cx.op.name, a.value, &a.str_value)?;
+        let value = Scalar::from_attrs(cx.op.name, a.value, &a.str_value)?;
         set_all(cx.out(batch_like::OUT)?, value)
     }),
     ..OP
@@ -221,7 +221,7 @@ pub static FILL_ZEROS_LIKE2: Op = Op {
     ..OP
 };
 
-// assign_value: the elements stand in the attributes.
+// assign_value: the elements are attributes.
 
 fn assign_value(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<AssignValueAttrs>();
@@ -280,7 +280,7 @@ pub static SHAPE: Op = Op {
     ..OP
 };
 
-/// The number of elements, and whether there are none.
+/// size: the number of elements. is_empty: whether it is 0.
 pub static SIZE: Op = Op {
     name: "size",
     inputs: shape_of::INS,
@@ -312,7 +312,7 @@ pub static IS_EMPTY: Op = Op {
     ..OP
 };
 
-/// Counting back: backward's operators read the counter's earlier values, as they were in the forward pass.
+/// The gradient decrements: operators of the backward pass read the counter's values of the forward pass.
 fn increment_grad(fwd: &OpDesc, _: &HashSet<String>, _: &[Arc<BlockNode>]) -> Result<Vec<OpDesc>> {
     let mut g = OpDesc::new("increment");
     g.set_input("X", fwd.output("Out").unwrap_or(&[]).to_vec());
@@ -350,11 +350,11 @@ pub static INCREMENT: Op = Op {
     ..OP
 };
 
-// range: start, start + step, ... up to, but without, end.
+// range: start, start + step, ... excluding end.
 
-/// A type of `range`'s kernels.
+/// Element types of `range`.
 trait Steps: Element + Number {
-    /// Number of values; None where it is not finite.
+    /// Number of values; `None` if it is not finite.
     fn count(start: Self, end: Self, step: Self) -> Option<i64>;
 }
 macro_rules! steps {
@@ -409,7 +409,7 @@ fn steps<T: Steps>(cx: &KernelContext) -> Result<Tensor> {
         let mut v = start;
         for o in to.iter_mut() {
             *o = v;
-            v = v.add(step); // summed up, not multiplied: as Paddle rounds
+            v = v.add(step); // accumulated instead of multiplied: rounds as Paddle does
         }
     });
     Ok(out)

@@ -1,5 +1,5 @@
-//! Diagonals of matrices: diag, diag_v2, diag_embed, trace, eye. All of them work on one strided view of a tensor: the
-//! elements whose indices along two axes grow together.
+//! Diagonals of matrices: diag, diag_v2, diag_embed, trace, eye. All use one strided view of a tensor: the elements
+//! whose indices along two axes grow together.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -13,7 +13,7 @@ use oar_ops_common::axis::like;
 use oar_ops_common::complex::sum_over;
 use oar_ops_common::elements::{set_zero, strided, strided_write, strides_of};
 use oar_ops_common::fill::{full, set_all, Scalar};
-use oar_ops_common::given::data_type;
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! {
     pub struct DiagV2Attrs { offset: i32 = 0, padding_value: f32 = 0.0 }
@@ -31,16 +31,16 @@ slots! {
     mod eye { => OUT "Out" }
 }
 
-/// The elements of a tensor that stand on a diagonal of two of its axes.
+/// A diagonal of two axes of a tensor, as a strided view.
 struct Diagonal {
-    /// The other sizes, then the length of the diagonal.
+    /// The remaining sizes, then the length of the diagonal.
     dims: Dims,
     strides: Vec<isize>,
     first: usize,
 }
 
 impl Diagonal {
-    fn of(dims: &[i64], offset: i64, rows: usize, cols: usize) -> Diagonal {
+    fn new(dims: &[i64], offset: i64, rows: usize, cols: usize) -> Diagonal {
         let strides = strides_of(dims);
         let others = || (0..dims.len()).filter(|&i| i != rows && i != cols);
         let length = (dims[rows] - (-offset).max(0)).min(dims[cols] - offset.max(0)).max(0);
@@ -61,7 +61,7 @@ impl Diagonal {
     }
 }
 
-/// Two different axes counted from 0.
+/// Normalizes two axes, which must differ.
 fn two_axes(op: &str, names: [&str; 2], axes: [i32; 2], rank: usize) -> Result<(usize, usize)> {
     let mut found = [0; 2];
     for ((to, &axis), name) in found.iter_mut().zip(&axes).zip(names) {
@@ -77,8 +77,8 @@ fn two_axes(op: &str, names: [&str; 2], axes: [i32; 2], rank: usize) -> Result<(
     Ok((found[0], found[1]))
 }
 
-/// A size that grows by the offset, where it is known; what an attribute asks for stays within what can be counted.
-fn grown(n: i64, offset: i32) -> i64 {
+/// `n + |offset|`, -1 if `n` is unknown; saturates instead of overflowing.
+fn grown_size(n: i64, offset: i32) -> i64 {
     if n < 0 {
         -1
     } else {
@@ -103,7 +103,7 @@ pub static DIAG: Op = Op {
         let x = cx.input(diag::X)?;
         let out = cx.out(diag::OUT)?;
         set_zero(out)?;
-        Diagonal::of(&Dims::from_slice(out.dims()), 0, 0, 1).write(x, out)
+        Diagonal::new(&Dims::from_slice(out.dims()), 0, 0, 1).write(x, out)
     }),
     ..OP
 };
@@ -113,9 +113,9 @@ pub static DIAG: Op = Op {
 fn infer_diag_v2(cx: &mut ShapeContext) -> Result<()> {
     let (offset, x, dtype) = (cx.attrs::<DiagV2Attrs>().offset, cx.dims(diag_v2::X)?, cx.dtype(diag_v2::X)?);
     match x[..] {
-        [n] => cx.set(diag_v2::OUT, &[grown(n, offset); 2], dtype),
+        [n] => cx.set(diag_v2::OUT, &[grown_size(n, offset); 2], dtype),
         [rows, cols] if rows < 0 || cols < 0 => cx.set(diag_v2::OUT, &[-1], dtype),
-        [_, _] => cx.set(diag_v2::OUT, &Diagonal::of(&x, offset as i64, 0, 1).dims, dtype),
+        [_, _] => cx.set(diag_v2::OUT, &Diagonal::new(&x, offset as i64, 0, 1).dims, dtype),
         _ => bail!(InvalidArgument, "operator diag_v2: X must have 1 or 2 dimensions, got shape {x:?}"),
     }
     Ok(())
@@ -131,11 +131,11 @@ pub static DIAG_V2: Op = Op {
         let (a, x) = (cx.attrs::<DiagV2Attrs>(), cx.input(diag_v2::X)?);
         let offset = a.offset as i64;
         let out = if x.rank() == 2 {
-            Diagonal::of(x.dims(), offset, 0, 1).read(x)?
+            Diagonal::new(x.dims(), offset, 0, 1).read(x)?
         } else {
-            let dims = [grown(x.dims()[0], a.offset); 2];
+            let dims = [grown_size(x.dims()[0], a.offset); 2];
             let mut out = full(x.dtype(), &dims, Scalar::from(a.padding_value as f64))?;
-            Diagonal::of(&dims, offset, 0, 1).write(x, &mut out)?;
+            Diagonal::new(&dims, offset, 0, 1).write(x, &mut out)?;
             out
         };
         cx.set(diag_v2::OUT, out);
@@ -154,7 +154,7 @@ fn infer_diag_embed(cx: &mut ShapeContext) -> Result<()> {
     let (rows, cols) = two_axes(cx.op.name, ["dim1", "dim2"], [a.dim1, a.dim2], x.len() + 1)?;
     let mut dims = Dims::from_slice(others);
     for at in [rows.min(cols), rows.max(cols)] {
-        dims.insert(at, grown(n, a.offset));
+        dims.insert(at, grown_size(n, a.offset));
     }
     cx.set(diag_embed::OUT, &dims, dtype);
     Ok(())
@@ -171,7 +171,7 @@ pub static DIAG_EMBED: Op = Op {
         let (rows, cols) = two_axes(op, ["dim1", "dim2"], [a.dim1, a.dim2], x.rank() + 1)?;
         let out = cx.out(diag_embed::OUT)?;
         set_zero(out)?;
-        Diagonal::of(&Dims::from_slice(out.dims()), a.offset as i64, rows, cols).write(x, out)
+        Diagonal::new(&Dims::from_slice(out.dims()), a.offset as i64, rows, cols).write(x, out)
     }),
     ..OP
 };
@@ -191,10 +191,10 @@ fn traced(op: &str, a: &TraceAttrs, x: &[i64]) -> Result<Dims> {
     Ok((0..x.len()).filter(|&i| i != rows && i != cols).map(|i| x[i]).collect())
 }
 
-/// The diagonal that is summed up. As in Paddle the offset counts along the later of the two axes.
+/// The diagonal that trace sums. As in Paddle the offset counts along the later of the two axes.
 fn of_trace(op: &str, a: &TraceAttrs, x: &[i64]) -> Result<Diagonal> {
     let (rows, cols) = axes_of_trace(op, a, x.len())?;
-    Ok(Diagonal::of(x, a.offset as i64, rows.min(cols), rows.max(cols)))
+    Ok(Diagonal::new(x, a.offset as i64, rows.min(cols), rows.max(cols)))
 }
 
 fn trace(cx: &mut KernelContext) -> Result<()> {
@@ -214,7 +214,7 @@ fn trace(cx: &mut KernelContext) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-/// What the sums take.
+/// Data types of the sums.
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 
 pub static TRACE: Op = Op {
@@ -245,7 +245,7 @@ pub static TRACE_GRAD: Op = Op {
         let (x, dout) = (cx.input(trace_grad::X)?, cx.input(trace_grad::DOUT)?);
         like(cx, dout, &traced(op, a, x.dims())?, x.dtype(), "Out@GRAD")?;
         let to = of_trace(op, a, x.dims())?;
-        // Each sum's gradient goes to every element of its diagonal.
+        // Every element of a diagonal gets the gradient of its sum.
         let n = to.dims.len() - 1;
         let mut strides = strides_of(&to.dims[..n]);
         strides.push(0);
@@ -280,7 +280,7 @@ pub static EYE: Op = Op {
     cpu: Kernel::Pure(|cx| {
         let out = cx.out(eye::OUT)?;
         set_zero(out)?;
-        let d = Diagonal::of(&Dims::from_slice(out.dims()), 0, 0, 1);
+        let d = Diagonal::new(&Dims::from_slice(out.dims()), 0, 0, 1);
         let mut ones = Tensor::empty(out.dtype(), &d.dims)?;
         set_all(&mut ones, Scalar { float: 1.0, int: Some(1) })?;
         d.write(&ones, out)

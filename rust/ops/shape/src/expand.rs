@@ -1,5 +1,5 @@
-//! A tensor repeated so many times along each dimension: tile, and of 1.x expand and expand_as. tile fills the shorter of
-//! shape and numbers up with ones in front; expand_as is told by another tensor's shape.
+//! tile, expand and expand_as (1.x): a tensor repeated along each dimension. tile pads the shorter of shape and repeat
+//! counts with leading ones; expand_as takes the counts from another tensor's shape.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -9,7 +9,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
 use oar_ops_common::elements::{share, strided, strides_of};
-use oar_ops_common::given::{given, Given, Inputs, Way};
+use oar_ops_common::tensor_attr::{tensor_attr, AttrInputs, AttrSource, TensorAttr};
 
 attrs! {
     pub struct ExpandAttrs { expand_times: Vec<i32> = vec![] }
@@ -22,7 +22,7 @@ slots! {
         X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "expand_times_tensor".duplicable().dispensable(), TIMES "ExpandTimes".dispensable()
         => DX "X@GRAD".kernel_allocated()
     }
-    // Their slots stand as those of expand do.
+    // tile has the slots of expand in the same order.
     mod tile { X "X", TIMES "RepeatTimes".dispensable(), TIMES_LIST "repeat_times_tensor".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod tile_grad {
         X "X".meta_only(), DOUT "Out@GRAD", TIMES_LIST "repeat_times_tensor".duplicable().dispensable(), TIMES "RepeatTimes".dispensable()
@@ -32,15 +32,15 @@ slots! {
     mod expand_as_grad { X "X".meta_only(), TARGET "target_tensor".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
-const WAYS: [Way; 2] = [Way::One(expand::TIMES), Way::List(expand::TIMES_LIST)];
-const GRAD_WAYS: [Way; 2] = [Way::One(expand_grad::TIMES), Way::List(expand_grad::TIMES_LIST)];
+const SOURCES: [AttrSource; 2] = [AttrSource::One(expand::TIMES), AttrSource::List(expand::TIMES_LIST)];
+const GRAD_SOURCES: [AttrSource; 2] = [AttrSource::One(expand_grad::TIMES), AttrSource::List(expand_grad::TIMES_LIST)];
 
-/// For each dimension of `x` two: how many times (1 where `once`), and its size.
+/// Two entries per dimension of `x`: the repeat count (1 where `once`), and the size.
 fn pairs(x: &[i64], times: &[i64], once: bool) -> Dims {
     x.iter().zip(times).flat_map(|(&d, &t)| [if once { 1 } else { t }, d]).collect()
 }
 
-/// What is repeated how often: shape and numbers have one length. -1 is a number that nobody knows yet.
+/// Input shape and repeat counts, of one length; -1: unknown count.
 struct Repeat {
     x: Dims,
     times: Dims,
@@ -52,8 +52,8 @@ impl Repeat {
     }
 }
 
-/// The numbers of repetitions, the tensors' or the attribute's.
-fn repeat(cx: &impl Inputs, ways: &[Way], attrs: &Attrs, x: &[i64]) -> Result<Repeat> {
+/// The repeat counts, from a tensor attribute or the plain attribute.
+fn repeat(cx: &impl AttrInputs, sources: &[AttrSource], attrs: &Attrs, x: &[i64]) -> Result<Repeat> {
     let (op, any) = (cx.op().name, attrs.as_any());
     let (name, attr, fills) = match (any.downcast_ref::<ExpandAttrs>(), any.downcast_ref::<TileAttrs>()) {
         (Some(a), _) => ("expand_times", &a.expand_times[..], false),
@@ -62,12 +62,12 @@ fn repeat(cx: &impl Inputs, ways: &[Way], attrs: &Attrs, x: &[i64]) -> Result<Re
     };
     let attr: Dims = attr.iter().map(|&t| t as i64).collect();
     let (mut x, mut known) = (Dims::from_slice(x), true);
-    let mut times = match given(cx, ways)? {
-        Given::Values(t) => Dims::from_vec(t),
-        Given::No => attr,
-        Given::Count(n) => {
+    let mut times = match tensor_attr(cx, sources)? {
+        TensorAttr::Known(t) => Dims::from_vec(t),
+        TensorAttr::Absent => attr,
+        TensorAttr::Length(n) => {
             known = false;
-            // Numbers that come as a list of tensors are -1 in the attribute, where that has been written.
+            // Counts from a list of tensors are -1 in the attribute, if it is set.
             if attr.len() == n {
                 attr
             } else {
@@ -91,7 +91,7 @@ fn repeat(cx: &impl Inputs, ways: &[Way], attrs: &Attrs, x: &[i64]) -> Result<Re
 }
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
-    let r = repeat(cx, &WAYS, cx.attrs, &cx.dims(expand::X)?)?;
+    let r = repeat(cx, &SOURCES, cx.attrs, &cx.dims(expand::X)?)?;
     infer_repeated(cx, &r)
 }
 
@@ -113,7 +113,7 @@ fn repeated(cx: &mut KernelContext, r: &Repeat) -> Result<()> {
     Ok(())
 }
 
-/// The sum over the copies; the gradient operators have their first output in common.
+/// Sums the gradient over the copies. The gradient operators have the same first output.
 fn summed(cx: &mut KernelContext, r: &Repeat, d: &Tensor) -> Result<()> {
     let (x, dims) = (cx.input(expand_grad::X)?, r.dims());
     ensure!(
@@ -129,17 +129,17 @@ fn summed(cx: &mut KernelContext, r: &Repeat, d: &Tensor) -> Result<()> {
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
-    let r = repeat(cx, &WAYS, cx.attrs, cx.input(expand::X)?.dims())?;
+    let r = repeat(cx, &SOURCES, cx.attrs, cx.input(expand::X)?.dims())?;
     repeated(cx, &r)
 }
 
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
-    let r = repeat(cx, &GRAD_WAYS, cx.attrs, x.dims())?;
+    let r = repeat(cx, &GRAD_SOURCES, cx.attrs, x.dims())?;
     summed(cx, &r, d)
 }
 
-/// How often X has to be repeated to become as large as the target.
+/// The repeat counts that give X the target's shape.
 fn to_target(op: &str, x: &[i64], target: &[i64]) -> Result<Repeat> {
     ensure!(
         x.len() == target.len() && (1..=6).contains(&x.len()),
@@ -183,7 +183,7 @@ pub static EXPAND_AS_GRAD: Op = Op {
     ..OP
 };
 
-/// What their gradients take.
+/// Data types of the gradients.
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 

@@ -1,4 +1,4 @@
-//! expand_v2 and expand_as_v2: sizes of 1 grow, new dimensions come in front; -1 keeps a size.
+//! expand_v2 and expand_as_v2: sizes of 1 are broadcast, new dimensions are added in front, -1 keeps a size.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -7,7 +7,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
 use oar_ops_common::elements::{share, strided, strides_of};
-use oar_ops_common::given::{given, Given, Way};
+use oar_ops_common::tensor_attr::{tensor_attr, AttrSource, TensorAttr};
 
 attrs! {
     pub struct ExpandV2Attrs { shape: Vec<i32> = vec![] }
@@ -15,7 +15,7 @@ attrs! {
 }
 
 slots! {
-    // A tensor that has the shape already shares its bytes.
+    // An input that has the shape already shares its bytes.
     mod expand { X "X", SHAPE "Shape".dispensable(), SHAPE_LIST "expand_shapes_tensor".duplicable().dispensable() => OUT "Out".kernel_allocated() }
     mod expand_grad {
         X "X".meta_only(), DOUT "Out@GRAD", SHAPE_LIST "expand_shapes_tensor".duplicable().dispensable(), SHAPE "Shape".dispensable()
@@ -25,8 +25,8 @@ slots! {
     mod expand_as_grad { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
-const WAYS: [Way; 2] = [Way::One(expand::SHAPE), Way::List(expand::SHAPE_LIST)];
-const GRAD_WAYS: [Way; 2] = [Way::One(expand_grad::SHAPE), Way::List(expand_grad::SHAPE_LIST)];
+const SOURCES: [AttrSource; 2] = [AttrSource::One(expand::SHAPE), AttrSource::List(expand::SHAPE_LIST)];
+const GRAD_SOURCES: [AttrSource; 2] = [AttrSource::One(expand_grad::SHAPE), AttrSource::List(expand_grad::SHAPE_LIST)];
 
 fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
     ensure!(
@@ -42,7 +42,7 @@ fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
         match *o {
             -1 if i >= new => *o = have,
             want if want > 0 && (have == 1 || have == want) => {}
-            // Unknown while a Program is built.
+            // The size is unknown while a Program is built.
             want if want > 0 && have < 0 => *o = -1,
             _ => bail!(InvalidArgument, "operator {op}: X of shape {x:?} cannot be expanded to {shape:?}"),
         }
@@ -57,12 +57,12 @@ fn shape_attr(a: &ExpandV2Attrs) -> Dims {
 fn infer_expand(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(expand::X)?, cx.dtype(expand::X)?);
     let attr = shape_attr(cx.attrs());
-    let out = match given(cx, &WAYS)? {
-        Given::No => expanded(cx.op.name, &x, &attr)?,
-        Given::Values(shape) => expanded(cx.op.name, &x, &shape)?,
-        // Sizes that come as tensors are -1 in the attribute, where that has been written.
-        Given::Count(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len()).min(6)),
-        Given::Count(_) => attr,
+    let out = match tensor_attr(cx, &SOURCES)? {
+        TensorAttr::Absent => expanded(cx.op.name, &x, &attr)?,
+        TensorAttr::Known(shape) => expanded(cx.op.name, &x, &shape)?,
+        // Sizes from tensors are -1 in the attribute, if it is set.
+        TensorAttr::Length(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len()).min(6)),
+        TensorAttr::Length(_) => attr,
     };
     cx.set(expand::OUT, &out, dtype);
     if out.first() == x.first() {
@@ -72,7 +72,7 @@ fn infer_expand(cx: &mut ShapeContext) -> Result<()> {
 }
 
 fn expand(cx: &mut KernelContext) -> Result<()> {
-    let shape = given(cx, &WAYS)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
+    let shape = tensor_attr(cx, &SOURCES)?.values().map_or_else(|| shape_attr(cx.attrs()), Dims::from_vec);
     expand_to(cx, &shape)
 }
 
@@ -112,7 +112,7 @@ pub static EXPAND_V2_GRAD: Op = Op {
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         let (x, d) = (cx.input(expand_grad::X)?, cx.input(expand_grad::DOUT)?);
-        if let Some(shape) = given(cx, &GRAD_WAYS)?.values() {
+        if let Some(shape) = tensor_attr(cx, &GRAD_SOURCES)?.values() {
             let dims = expanded(cx.op.name, x.dims(), &shape)?;
             ensure!(
                 d.dims() == &dims[..],
@@ -129,7 +129,7 @@ pub static EXPAND_V2_GRAD: Op = Op {
     ..OP
 };
 
-// expand_as_v2: the shape is an attribute, that of another tensor.
+// expand_as_v2: the shape is an attribute, another tensor's shape.
 
 fn target(a: &ExpandAsV2Attrs) -> Dims {
     a.target_shape.iter().map(|&d| d as i64).collect()

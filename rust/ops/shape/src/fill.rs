@@ -1,4 +1,4 @@
-//! fill: a tensor of numbers that stand in an attribute.
+//! fill: a tensor whose elements are an attribute.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -7,7 +7,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::cast::CastFrom;
-use oar_ops_common::given::data_type;
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! { pub struct FillAttrs { value: Vec<f32>, shape: Vec<i32>, dtype: i32 = 5, force_cpu: bool = false } }
 

@@ -1,4 +1,4 @@
-//! reverse and flip: the order of the elements along some axes turned round.
+//! reverse and flip: reversed order of the elements along some axes.
 
 use oar_core::attrs;
 use oar_core::base::{shape, Result};
@@ -14,7 +14,7 @@ attrs! {
 }
 
 slots! {
-    // Of an array the tensors are shared.
+    // Tensors of an array are shared.
     mod flip { X "X" => OUT "Out".kernel_allocated() }
 }
 
@@ -25,11 +25,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         let rank = cx.dims(flip::X)?.len();
         let twice =
             |(i, &a): (usize, &i32)| axes[..i].iter().any(|&b| a == b || (a as i64 - b as i64).abs() == rank as i64);
-        ensure!(
-            !axes.iter().enumerate().any(twice),
-            InvalidArgument,
-            "operator flip: an axis stands twice in {axes:?}"
-        );
+        ensure!(!axes.iter().enumerate().any(twice), InvalidArgument, "operator flip: axes must differ, got {axes:?}");
     } else {
         ensure!(!axes.is_empty(), InvalidArgument, "operator {name}: attribute 'axis' must not be empty");
     }
@@ -72,7 +68,7 @@ fn flip(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Its own inverse, so its own gradient.
+/// The operator is its own inverse and its own gradient.
 fn flip_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let op = if f.op.name == FLIP.name { &FLIP } else { &REVERSE };
     let (ins, outs) = (vec![vec![Src::GradOut(flip::OUT.0, None)]], vec![vec![Dst(flip::X.0, None)]]);

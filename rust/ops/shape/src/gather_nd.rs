@@ -1,4 +1,4 @@
-//! gather_nd and scatter_nd_add: slices of X by their indices along its first dimensions.
+//! gather_nd and scatter_nd_add: slices of X by indices along its first dimensions.
 
 use half::{bf16, f16};
 use oar_core::base::shape::numel;
@@ -21,7 +21,7 @@ slots! {
     }
 }
 
-/// The shape of what Index names: its sizes but the last, then those of X that its rows do not name.
+/// The output shape: the sizes of Index but the last, then those of X that are not indexed.
 fn named(op: &str, x: &[i64], index: &[i64]) -> Result<Dims> {
     let Some((&depth, outer)) = index.split_last() else {
         oar_core::bail!(InvalidArgument, "operator {op}: Index must have at least one dimension, got {index:?}");
@@ -37,7 +37,7 @@ fn named(op: &str, x: &[i64], index: &[i64]) -> Result<Dims> {
     Ok(dims)
 }
 
-/// The numbers of the slices that the rows of Index name, and how many elements a slice has.
+/// The slice number that each row of Index names, and the elements per slice.
 fn slices(op: &str, x: &[i64], index: &Tensor) -> Result<(Vec<i64>, usize)> {
     let depth = index.dims().last().copied().unwrap_or(0) as usize;
     let (count, ids) = (numel(&index.dims()[..index.rank() - 1]), index_of(op, index)?);
@@ -71,14 +71,14 @@ fn pick(op: &str, x: &Tensor, index: &Tensor, out: &mut Tensor) -> Result<()> {
     })
 }
 
-/// Adds the updates to the slices of `out` that Index names.
+/// Adds the updates to the indexed slices of `out`.
 fn add(cx: &KernelContext, index: &Tensor, updates: &Tensor, out: &mut Tensor) -> Result<()> {
     let op = cx.op.name;
     let dims = named(op, out.dims(), index.dims())?;
     ensure!(
         updates.dims() == &dims[..] && updates.dtype() == out.dtype(),
         InvalidArgument,
-        "operator {op}: what is added must be {} of shape {dims:?}, got {updates:?}",
+        "operator {op}: the updates must be {} of shape {dims:?}, got {updates:?}",
         out.dtype()
     );
     let (ids, width) = slices(op, out.dims(), index)?;

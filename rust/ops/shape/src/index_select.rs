@@ -1,4 +1,4 @@
-//! index_select: slices along an axis by their indices; index_sample: of each row the elements that Index names there.
+//! index_select: slices along an axis by index; index_sample: elements of each row by index.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -22,10 +22,10 @@ slots! {
     mod select_grad { X "X".meta_only(), INDEX "Index", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// What the gradients take.
+/// Data types of the gradients.
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES);
 
-/// The axis counted from 0; one that is not there is OutOfRange.
+/// Normalizes the axis; OutOfRange if it does not exist.
 fn axis_of(op: &str, dim: i32, rank: usize) -> Result<usize> {
     let at = if dim < 0 { dim as i64 + rank as i64 } else { dim as i64 };
     ensure!(
@@ -144,7 +144,7 @@ fn infer_sample(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Where the elements stand in the flat X of this shape.
+/// Offsets of the elements in X, flattened.
 fn places(op: &str, x: &[i64], index: &Tensor) -> Result<Vec<i64>> {
     ensure!(
         x.len() == 2 && index.rank() == 2 && x[0] == index.dims()[0],

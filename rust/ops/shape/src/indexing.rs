@@ -1,4 +1,4 @@
-//! Operators that choose elements by index or condition: gather, scatter, where, one_hot_v2.
+//! Operators that select elements by index or condition: gather, scatter, where, one_hot_v2.
 
 use half::{bf16, f16};
 use oar_core::attrs;
@@ -14,8 +14,8 @@ use oar_kernels::shape::index::{self as rows, Scatter};
 use oar_kernels::types::Number;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{copy_to, set_zero, words, words_mut};
-use oar_ops_common::given::{data_type, int_given, int_of};
 use oar_ops_common::index::{index_of, out_of_range};
+use oar_ops_common::tensor_attr::{data_type, int_attr, int_or_unknown};
 use std::collections::HashSet;
 
 attrs! {
@@ -31,7 +31,7 @@ slots! {
     mod gather_grad { INDEX "Index", AXIS "Axis".dispensable(), X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// The axis counted from 0, and the shape of the result: that of x with as many indices at the axis as Index has.
+/// The normalized axis and the output shape: that of x, with the number of indices as its size at the axis.
 fn gathered(op: &str, x: &[i64], index: &[i64], at: i64) -> Result<(usize, Dims)> {
     ensure!(
         index.len() == 1 || (index.len() == 2 && index[1] == 1),
@@ -48,10 +48,10 @@ fn gathered(op: &str, x: &[i64], index: &[i64], at: i64) -> Result<(usize, Dims)
 fn infer_gather(cx: &mut ShapeContext) -> Result<()> {
     let (x, index) = (cx.dims(gather::X)?, cx.dims(gather::INDEX)?);
     let dtype = cx.dtype(gather::X)?;
-    let at = int_given(cx, gather::AXIS, 0)?;
+    let at = int_or_unknown(cx, gather::AXIS, 0)?;
     let (_, mut out) = gathered(cx.op.name, &x, &index, at.unwrap_or(0))?;
     if at.is_none() {
-        out = Dims::from_elem(-1, x.len()); // which axis is known only in a run
+        out = Dims::from_elem(-1, x.len()); // the axis is unknown while a Program is built
     }
     cx.set(gather::OUT, &out, dtype);
     cx.share_lod(gather::OUT, gather::X);
@@ -60,7 +60,7 @@ fn infer_gather(cx: &mut ShapeContext) -> Result<()> {
 
 fn gather(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(gather::X)?);
-    let at = axis(op, int_of(cx, gather::AXIS, 0)?, x.rank())?;
+    let at = axis(op, int_attr(cx, gather::AXIS, 0)?, x.rank())?;
     let (outer, n, inner) = split(x.dims(), at);
     let ids = index_of(op, cx.input(gather::INDEX)?)?;
     let wrong = |e| out_of_range(op, e);
@@ -69,7 +69,7 @@ fn gather(cx: &mut KernelContext) -> Result<()> {
         let (from, to) = (words::<T>(x), words_mut::<T>(out)?);
         let (x_step, out_step) = (n * inner, ids.len() * inner);
         if to.is_empty() {
-            // Nothing to move, but a wrong index is an error all the same.
+            // No bytes to move, but indices are still checked.
             if let Some(&i) = ids.iter().find(|&&i| i < 0 || i as usize >= n) {
                 return Err(wrong(OutOfRange { index: i, limit: n }));
             }
@@ -90,14 +90,15 @@ fn split(dims: &[i64], at: usize) -> (usize, usize, usize) {
 fn gather_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, index) = (cx.op.name, cx.input(gather_grad::INDEX)?);
     let (x, dout) = (cx.input(gather_grad::X)?, cx.input(gather_grad::DOUT)?);
-    let (at, dims) = gathered(op, x.dims(), index.dims(), int_of(cx, gather_grad::AXIS, 0)?)?;
+    let (at, dims) = gathered(op, x.dims(), index.dims(), int_attr(cx, gather_grad::AXIS, 0)?)?;
     ensure!(
         dout.dims() == &dims[..],
         InvalidArgument,
         "operator gather_grad: Out@GRAD must have the shape {dims:?}, got {:?}",
         dout.dims()
     );
-    // With equal indices: the last one's gradient, or (overwrite=False, or an Axis) the sum.
+    // Duplicate indices: the last gradient wins (overwrite = true), else gradients are summed (overwrite = false, or an
+    // Axis).
     let overwrite = !cx.has(gather_grad::AXIS) && cx.attrs::<GatherAttrs>().overwrite;
     let mode = if overwrite { Scatter::Overwrite } else { Scatter::Add };
     let ids = index_of(op, index)?;
@@ -135,7 +136,7 @@ pub static GATHER_GRAD: Op = Op {
     ..OP
 };
 
-// scatter: out = x with rows replaced, or (overwrite=False) zeroed and then summed up.
+// scatter: out = x with rows replaced; with overwrite = false the rows are zeroed and updates summed.
 
 slots! {
     mod scatter { X "X", IDS "Ids", UPDATES "Updates" => OUT "Out" }
@@ -189,8 +190,8 @@ fn scatter(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Rows of X that were replaced (or zeroed, then summed up) get no gradient; of several updates that replaced one row only
-/// the last one gets it. 2.0.2 gives X all of it, and every such update.
+/// Replaced (or zeroed) rows of X get no gradient; of several updates to one row only the last one gets it. 2.0.2
+/// passes the whole gradient to X, and to every such update.
 fn scatter_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, ids) = (cx.op.name, cx.input(scatter_grad::IDS)?);
     let (updates, dout) = (cx.input(scatter_grad::UPDATES)?, cx.input(scatter_grad::DOUT)?);
@@ -198,7 +199,7 @@ fn scatter_grad(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         dout.dtype() == updates.dtype() && updates.dims().get(1..) == Some(&dout.dims()[1..]),
         InvalidArgument,
-        "operator scatter_grad: Updates {updates:?} are no rows of Out@GRAD {dout:?}"
+        "operator scatter_grad: Updates {updates:?} do not have the rows of Out@GRAD {dout:?}"
     );
     let ids = index_of(op, ids)?;
     let height = dout.dims()[0] as usize;
@@ -256,7 +257,7 @@ pub static SCATTER_GRAD: Op = Op {
     infer: |cx| {
         cx.like(scatter_grad::DX, scatter_grad::DOUT)?;
         cx.like(scatter_grad::DUPDATES, scatter_grad::UPDATES)?;
-        // LoD is that of X, which its gradient alone has.
+        // Only X's gradient has X's LoD.
         let lod = cx.meta(scatter_grad::DOUT, 0)?;
         cx.outs
             .slot_mut(scatter_grad::DX.0)
@@ -339,18 +340,18 @@ pub static WHERE_GRAD: Op = Op {
             d.dims(),
             c.dims()
         );
-        for (slot, kept) in [(choose_grad::DX, true), (choose_grad::DY, false)] {
+        for (slot, branch) in [(choose_grad::DX, true), (choose_grad::DY, false)] {
             if !cx.wants(slot) {
                 continue;
             }
             let out = cx.out(slot)?;
             dispatch!(d.dtype(), T in [f32, f64, f16, bf16], {
-                // The gradient times 0, as in Paddle: NaN stays NaN.
-                let pick = |c: bool, v: T| if c == kept { v } else { Number::mul(v, T::default()) };
+                // Multiply by 0 as Paddle does: NaN stays NaN.
+                let pick = |c: bool, v: T| if c == branch { v } else { Number::mul(v, T::default()) };
                 zip(c.data::<bool>(), d.data::<T>(), out.data_mut::<T>()?, pick);
             }, other => by_size!(other, T, {
                 // Zero is all bits zero in every type.
-                let pick = |c: bool, v: T| if c == kept { v } else { T::default() };
+                let pick = |c: bool, v: T| if c == branch { v } else { T::default() };
                 zip(c.data::<bool>(), words::<T>(d), words_mut::<T>(out)?, pick);
             }));
         }
@@ -359,7 +360,7 @@ pub static WHERE_GRAD: Op = Op {
     ..OP
 };
 
-/// The coordinates of elements that are not zero, in order: [count, rank].
+/// Coordinates of the nonzero elements, in order: [count, rank].
 fn where_index(cx: &mut KernelContext) -> Result<()> {
     let c = cx.input(where_index::CONDITION)?;
     let hits: Vec<usize> = dispatch!(c.dtype(), T in [bool, i32, i64, f32, f64], {
@@ -394,16 +395,16 @@ pub static WHERE_INDEX: Op = Op {
     ..OP
 };
 
-// one_hot_v2 adds a dimension. one_hot, the older one, takes the last dimension of X, of size 1, for it.
+// one_hot_v2 appends a dimension; one_hot (1.x) replaces the last dimension of X, of size 1.
 
 slots! {
     mod one_hot { X "X", DEPTH "depth_tensor".dispensable() => OUT "Out" }
 }
 
-/// `outer` are the dimensions before that of the classes.
+/// `outer`: the dimensions before the class dimension.
 fn infer_one_hot(cx: &mut ShapeContext, mut outer: Dims) -> Result<()> {
     let a = cx.attrs::<OneHotAttrs>();
-    let depth = int_given(cx, one_hot::DEPTH, a.depth as i64)?;
+    let depth = int_or_unknown(cx, one_hot::DEPTH, a.depth as i64)?;
     ensure!(
         depth.is_none_or(|depth| depth >= 0),
         InvalidArgument,
@@ -456,7 +457,7 @@ pub static ONE_HOT: Op = Op {
         x.pop();
         infer_one_hot(cx, x)
     },
-    // As in Paddle, the last size is looked at in a run only.
+    // As in Paddle, the last size is checked only by the kernel.
     cpu: Kernel::Pure(|cx| {
         let x = cx.input(one_hot::X)?.dims();
         ensure!(

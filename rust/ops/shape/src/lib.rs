@@ -1,4 +1,4 @@
-//! Operators: the same elements in another shape or place, and new tensors.
+//! Shape operators: reshaping, indexing, slicing, padding, and creation of tensors.
 
 pub mod concat;
 pub mod creation;
@@ -8,25 +8,27 @@ pub mod expand_v2;
 pub mod fill;
 pub mod flip;
 pub mod gather_nd;
-pub mod grid;
 pub mod index_select;
 pub mod indexing;
+pub mod linspace;
 pub mod masked_select;
 pub mod memory;
+pub mod meshgrid;
 pub mod multiplex;
 pub mod pad;
-pub mod pad_images;
+pub mod pad2d;
 pub mod partial;
 pub mod reshape;
 pub mod roll;
 pub mod set_value;
+pub mod shard_index;
 pub mod slice;
 pub mod stack;
 pub mod transpose;
 pub mod tril_triu;
 pub mod unique;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
     creation::TABLE,      // constants, ranges, shapes
     reshape::TABLE,       // the same elements in another shape
@@ -39,9 +41,11 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     set_value::TABLE,     // assignment to a slice
     indexing::TABLE,      // gather, scatter, where, one-hot
     flip::TABLE,          // reverse, flip
-    grid::TABLE,          // linspace, meshgrid
+    linspace::TABLE,      // linspace
+    meshgrid::TABLE,      // meshgrid
     memory::TABLE,        // memcpy, coalesce_tensor
-    multiplex::TABLE,     // multiplex, shard_index
+    multiplex::TABLE,     // multiplex
+    shard_index::TABLE,   // shard_index
     gather_nd::TABLE,     // gather_nd, scatter_nd_add
     index_select::TABLE,  // index_select, index_sample
     masked_select::TABLE, // masked_select
@@ -50,7 +54,7 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     diagonal::TABLE,      // diag, trace, eye
     tril_triu::TABLE,     // tril, triu
     pad::TABLE,           // pad, crop
-    pad_images::TABLE,    // pad2d, pad3d
+    pad2d::TABLE,         // pad2d, pad3d
     fill::TABLE,          // fill
     partial::TABLE,       // partial_concat, partial_sum
 ];

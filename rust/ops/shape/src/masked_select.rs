@@ -1,4 +1,4 @@
-//! masked_select: the elements where a mask of X's shape holds.
+//! masked_select: the elements where a mask is true.
 
 use oar_core::base::{DType, Result};
 use oar_core::op::infer::grads_like_inputs;

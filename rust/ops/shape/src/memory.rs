@@ -1,4 +1,4 @@
-//! Where bytes lie: memcpy to a device's memory, coalesce_tensor of many tensors into one block.
+//! Memory placement: memcpy between devices, coalesce_tensor into one block.
 
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
@@ -8,7 +8,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::elements::share;
 use oar_ops_common::fill::{set_all, Scalar};
-use oar_ops_common::given::data_type;
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! {
     pub struct MemcpyAttrs { dst_place_type: i32 }
@@ -20,11 +20,11 @@ attrs! {
 
 slots! {
     mod memcpy { X "X" => OUT "Out".kernel_allocated() }
-    // What the outputs held before may be asked for (persist_output).
+    // Outputs are in-place: persist_output reads their earlier values.
     mod coalesce { INPUT "Input".duplicable() => OUTPUT "Output".duplicable().in_place().kernel_allocated(), FUSED "FusedOutput".kernel_allocated() }
 }
 
-/// 1 and 2 are a device and the host memory that copies to it start from. Without a device both are this memory.
+/// dst_place_type 1 is a device, 2 pinned host memory; without a device both are host memory.
 pub static MEMCPY: Op = Op {
     name: "memcpy",
     inputs: memcpy::INS,
@@ -45,7 +45,7 @@ pub static MEMCPY: Op = Op {
 
 // coalesce_tensor
 
-/// Bytes that the places of the tensors are multiples of, with use_align: a page, as Paddle aligns on the CPU.
+/// Alignment of the tensors with use_align: a page, as in Paddle on CPU.
 const ALIGN: usize = 4096;
 
 fn infer_coalesce(cx: &mut ShapeContext) -> Result<()> {
@@ -68,7 +68,7 @@ fn infer_coalesce(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The outputs share the bytes of FusedOutput until one of them is written: a variable is a value here.
+/// The outputs share the bytes of FusedOutput until one of them is written (copy-on-write).
 fn run_coalesce(cx: &mut KernelContext) -> Result<()> {
     let (op, a, inputs) = (cx.op.name, cx.attrs::<CoalesceAttrs>(), cx.inputs(coalesce::INPUT)?);
     if a.check_name {
@@ -91,8 +91,8 @@ fn run_coalesce(cx: &mut KernelContext) -> Result<()> {
     let size = dtype.size();
     if a.copy_data || a.persist_output && !a.set_constant {
         for (i, (&at, input)) in places.iter().zip(&inputs).enumerate() {
-            let held = cx.outs.slot_mut(coalesce::OUTPUT.0).get(i).and_then(|o| o.value.as_dense());
-            let from = if a.copy_data { Some(*input) } else { held };
+            let previous = cx.outs.slot_mut(coalesce::OUTPUT.0).get(i).and_then(|o| o.value.as_dense());
+            let from = if a.copy_data { Some(*input) } else { previous };
             if let Some(t) = from.filter(|t| t.numel() == input.numel() && t.dtype() == dtype) {
                 let bytes = fused.bytes_mut()?;
                 bytes[at * size..][..t.nbytes()].copy_from_slice(t.bytes());

@@ -1,21 +1,14 @@
-//! multiplex: row i of the result is row i of the input that Ids names there; shard_index: ids within one shard.
+//! multiplex: row i of the output is row i of the input whose number is Ids[i].
 
-use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::infer::like_first;
+use oar_core::base::{DType, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{bail, ensure, slots};
 use oar_ops_common::elements::set_zero;
-
-attrs! {
-    pub struct ShardIndexAttrs { index_num: i32, nshards: i32, shard_id: i32, ignore_value: i32 = -1 }
-}
 
 slots! {
     mod multiplex { IDS "Ids", X "X".duplicable() => OUT "Out" }
     mod multiplex_grad { IDS "Ids", DOUT "Out@GRAD" => DX "X@GRAD".duplicable() }
-    mod shard_index { X "X" => OUT "Out" }
 }
 
 fn infer_multiplex(cx: &mut ShapeContext) -> Result<()> {
@@ -44,7 +37,7 @@ fn infer_multiplex(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Which of the `n` inputs each row comes from, and the bytes of a row.
+/// The input number of each row, and the bytes per row.
 fn sources<'a>(op: &str, ids: &'a Tensor, whole: &Tensor, n: usize) -> Result<(&'a [i32], usize)> {
     ensure!(ids.dtype() == DType::I32, InvalidArgument, "operator {op}: Ids must be int32, got {}", ids.dtype());
     let rows = whole.dims().first().map_or(0, |&d| d as usize);
@@ -100,6 +93,7 @@ pub static MULTIPLEX: Op = Op {
     grad: Grad::By(&MULTIPLEX_GRAD),
     ..OP
 };
+
 pub static MULTIPLEX_GRAD: Op = Op {
     name: "multiplex_grad",
     inputs: multiplex_grad::INS,
@@ -113,51 +107,4 @@ pub static MULTIPLEX_GRAD: Op = Op {
     ..OP
 };
 
-// shard_index
-
-#[allow(clippy::useless_conversion)] // one of the types is i64
-fn shard_index(cx: &mut KernelContext) -> Result<()> {
-    let (op, a, x) = (cx.op.name, cx.attrs::<ShardIndexAttrs>(), cx.input(shard_index::X)?);
-    ensure!(
-        a.index_num > 0 && a.nshards > 0 && 0 <= a.shard_id && a.shard_id < a.nshards,
-        InvalidArgument,
-        "operator {op}: index_num and nshards must be positive and shard_id in [0, nshards), got {}, {} and {}",
-        a.index_num,
-        a.nshards,
-        a.shard_id
-    );
-    let (count, size) = (a.index_num as i64, (a.index_num as i64 + a.nshards as i64 - 1) / a.nshards as i64);
-    dispatch!(x.dtype(), T in [i32, i64], {
-        for (o, &v) in cx.out_data::<T>(shard_index::OUT)?.iter_mut().zip(x.data::<T>()) {
-            let v = i64::from(v);
-            ensure!(
-                0 <= v && v < count,
-                InvalidArgument,
-                "operator {op}: the indices must be in [0, {count}), got {v}"
-            );
-            *o = (if v / size == a.shard_id as i64 { v % size } else { a.ignore_value as i64 }) as T;
-        }
-        Ok(())
-    }, other => cx.unsupported(other))
-}
-
-pub static SHARD_INDEX: Op = Op {
-    name: "shard_index",
-    inputs: shard_index::INS,
-    outputs: shard_index::OUTS,
-    attrs: ShardIndexAttrs::FIELDS,
-    dtypes: DTypes::INDICES,
-    infer: |cx| {
-        let x = cx.dims(shard_index::X)?;
-        ensure!(
-            x.len() > 1 && x.last() != Some(&0),
-            InvalidArgument,
-            "operator shard_index: X must have 2 dimensions or more, the last of size 1, got {x:?}"
-        );
-        like_first(cx)
-    },
-    cpu: Kernel::Pure(shard_index),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&MULTIPLEX, &MULTIPLEX_GRAD, &SHARD_INDEX];
+pub static TABLE: &[&Op] = &[&MULTIPLEX, &MULTIPLEX_GRAD];

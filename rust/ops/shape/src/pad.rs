@@ -1,4 +1,4 @@
-//! pad and crop: a tensor as a part of a larger one. The gradient of one is the other.
+//! pad and crop: a tensor as a region of a larger one. The gradient of one is the other.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
@@ -7,8 +7,8 @@ use oar_core::op::{Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, O
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
 use oar_ops_common::fill::{set_all, Scalar};
-use oar_ops_common::given::{given, Given, Inputs, Way};
 use oar_ops_common::region::Region;
+use oar_ops_common::tensor_attr::{tensor_attr, AttrInputs, AttrSource, TensorAttr};
 use std::sync::Arc;
 
 attrs! {
@@ -37,7 +37,7 @@ slots! {
 const TYPES: DTypes =
     DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL).union(DTypes::COMPLEX);
 
-/// The part of shape `dims` that begins at `from`. It must lie within the whole.
+/// The region of shape `dims` at `from`, which must lie within the whole.
 fn part(op: &str, whole: &[i64], from: &[i64], dims: &[i64]) -> Result<Region> {
     let inside =
         |((&w, &f), &d): ((&i64, &i64), &i64)| f >= 0 && d >= 0 && f.checked_add(d).is_some_and(|end| end <= w);
@@ -53,10 +53,10 @@ fn part(op: &str, whole: &[i64], from: &[i64], dims: &[i64]) -> Result<Region> {
     Ok(region)
 }
 
-/// `out` holds `value` but for `x`, which lies in it at `from`.
+/// Fills `out` with `value` and writes `x` at `from`.
 fn frame(op: &str, x: &Tensor, from: &[i64], value: f32, out: &mut Tensor) -> Result<()> {
     let region = part(op, out.dims(), from, x.dims())?;
-    ensure!(x.dtype() == out.dtype(), InvalidArgument, "operator {op}: {x:?} is no part of {out:?}");
+    ensure!(x.dtype() == out.dtype(), InvalidArgument, "operator {op}: {x:?} is not contained in {out:?}");
     if x.numel() < out.numel() {
         set_all(out, Scalar::from(value as f64))?;
     }
@@ -65,12 +65,12 @@ fn frame(op: &str, x: &Tensor, from: &[i64], value: f32, out: &mut Tensor) -> Re
 
 // pad
 
-/// Elements before and behind each axis.
+/// Padding before and after each axis.
 fn margins(op: &str, a: &PadAttrs, rank: usize) -> Result<(Dims, Dims)> {
     ensure!(
         a.paddings.len() == 2 * rank,
         InvalidArgument,
-        "operator {op}: attribute 'paddings' must have two numbers a dimension of X ({rank}), got {:?}",
+        "operator {op}: attribute 'paddings' must have two numbers per dimension of X ({rank}), got {:?}",
         a.paddings
     );
     ensure!(
@@ -85,9 +85,9 @@ fn margins(op: &str, a: &PadAttrs, rank: usize) -> Result<(Dims, Dims)> {
 
 fn infer_pad(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(pad::X)?;
-    let (before, behind) = margins(cx.op.name, cx.attrs(), dims.len())?;
+    let (before, after) = margins(cx.op.name, cx.attrs(), dims.len())?;
     let first = dims.first().copied();
-    for ((d, b), e) in dims.iter_mut().zip(&before).zip(&behind).filter(|((d, _), _)| **d >= 0) {
+    for ((d, b), e) in dims.iter_mut().zip(&before).zip(&after).filter(|((d, _), _)| **d >= 0) {
         *d = d.saturating_add(b + e);
     }
     let dtype = cx.dtype(pad::X)?;
@@ -100,9 +100,9 @@ fn infer_pad(cx: &mut ShapeContext) -> Result<()> {
 
 fn infer_pad_grad(cx: &mut ShapeContext) -> Result<()> {
     let mut dims = cx.dims(pad_grad::DOUT)?;
-    let (before, behind) = margins(cx.op.name, cx.attrs(), dims.len())?;
+    let (before, after) = margins(cx.op.name, cx.attrs(), dims.len())?;
     for (i, d) in dims.iter_mut().enumerate().filter(|(_, d)| **d >= 0) {
-        let left = *d - before[i] - behind[i];
+        let left = *d - before[i] - after[i];
         ensure!(
             left >= 0,
             InvalidArgument,
@@ -117,7 +117,7 @@ fn infer_pad_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The derivative of the cut is a frame of zeros, whatever the forward operator's was of.
+/// The second gradient pads with zeros, whatever pad_value is.
 fn pad_second(f: &Fwd) -> Result<Vec<GradOp>> {
     let zeros = PadAttrs { pad_value: 0.0, ..f.attrs::<PadAttrs>().clone() };
     Ok(vec![GradOp::of_first(&PAD, Arc::new(zeros))])
@@ -141,23 +141,24 @@ fn infer_pad_like(cx: &mut ShapeContext) -> Result<()> {
 
 // crop
 
-const OFFSETS: &[Way] = &[Way::One(crop::OFFSETS)];
-const GRAD_OFFSETS: &[Way] = &[Way::One(crop_grad::OFFSETS)];
-const EACH_OFFSET: &[Way] = &[Way::List(crop_tensor::EACH_OFFSET), Way::One(crop_tensor::OFFSETS)];
-const GRAD_EACH_OFFSET: &[Way] = &[Way::List(crop_tensor_grad::EACH_OFFSET), Way::One(crop_tensor_grad::OFFSETS)];
-const SHAPE: &[Way] = &[Way::List(crop_tensor::SHAPES), Way::One(crop_tensor::SHAPE)];
+const OFFSETS: &[AttrSource] = &[AttrSource::One(crop::OFFSETS)];
+const GRAD_OFFSETS: &[AttrSource] = &[AttrSource::One(crop_grad::OFFSETS)];
+const EACH_OFFSET: &[AttrSource] = &[AttrSource::List(crop_tensor::EACH_OFFSET), AttrSource::One(crop_tensor::OFFSETS)];
+const GRAD_EACH_OFFSET: &[AttrSource] =
+    &[AttrSource::List(crop_tensor_grad::EACH_OFFSET), AttrSource::One(crop_tensor_grad::OFFSETS)];
+const SHAPE: &[AttrSource] = &[AttrSource::List(crop_tensor::SHAPES), AttrSource::One(crop_tensor::SHAPE)];
 
-/// The offsets of a crop; -1 where only values tell.
-fn offsets(cx: &impl Inputs, a: &CropAttrs, ways: &[Way], rank: usize) -> Result<Dims> {
-    let found: Dims = match given(cx, ways)? {
-        Given::Values(v) => v.into(),
-        Given::Count(n) => Dims::from_elem(-1, n),
-        Given::No => a.offsets.iter().map(|&o| o as i64).collect(),
+/// The offsets of a crop; -1 while unknown.
+fn offsets(cx: &impl AttrInputs, a: &CropAttrs, sources: &[AttrSource], rank: usize) -> Result<Dims> {
+    let found: Dims = match tensor_attr(cx, sources)? {
+        TensorAttr::Known(v) => v.into(),
+        TensorAttr::Length(n) => Dims::from_elem(-1, n),
+        TensorAttr::Absent => a.offsets.iter().map(|&o| o as i64).collect(),
     };
     ensure!(
         found.len() == rank,
         InvalidArgument,
-        "operator {}: offsets must have one number a dimension of X ({rank}), got {:?}",
+        "operator {}: offsets must have one number per dimension of X ({rank}), got {:?}",
         cx.op().name,
         &found[..]
     );
@@ -185,20 +186,20 @@ fn infer_crop(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The shape to crop to: -1 is what is left behind the offset.
-fn crop_shape(cx: &impl Inputs, a: &CropAttrs, x: &[i64], from: &[i64]) -> Result<Dims> {
+/// The shape to crop to; a size of -1 extends to the end of the axis.
+fn crop_shape(cx: &impl AttrInputs, a: &CropAttrs, x: &[i64], from: &[i64]) -> Result<Dims> {
     let op = cx.op().name;
-    let told: Dims = a.shape.iter().map(|&d| d as i64).collect();
-    let (mut shape, tensors) = match given(cx, SHAPE)? {
-        Given::Values(v) => (v.into(), false),
-        Given::Count(n) if told.len() != n => (Dims::from_elem(-1, n), true),
-        Given::Count(_) => (told, true),
-        Given::No => (told, false),
+    let attr: Dims = a.shape.iter().map(|&d| d as i64).collect();
+    let (mut shape, tensors) = match tensor_attr(cx, SHAPE)? {
+        TensorAttr::Known(v) => (v.into(), false),
+        TensorAttr::Length(n) if attr.len() != n => (Dims::from_elem(-1, n), true),
+        TensorAttr::Length(_) => (attr, true),
+        TensorAttr::Absent => (attr, false),
     };
     ensure!(
         shape.len() == x.len(),
         InvalidArgument,
-        "operator {op}: shape must have one number a dimension of X ({}), got {:?}",
+        "operator {op}: shape must have one number per dimension of X ({}), got {:?}",
         x.len(),
         &shape[..]
     );
@@ -208,9 +209,9 @@ fn crop_shape(cx: &impl Inputs, a: &CropAttrs, x: &[i64], from: &[i64]) -> Resul
             InvalidArgument,
             "operator {op}: the numbers of shape must be greater than 0, or -1 for all that is left, got {d}"
         );
-        let told = !tensors && x[i] >= 0 && from[i] >= 0;
+        let known = !tensors && x[i] >= 0 && from[i] >= 0;
         *d = match *d {
-            -1 if told => x[i] - from[i],
+            -1 if known => x[i] - from[i],
             0 if !tensors => 0,
             _ => -1,
         };
@@ -226,8 +227,8 @@ fn infer_crop_tensor(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// `X` without what lies before and behind the part.
-fn cut(cx: &KernelContext, x: &Tensor, from: &[i64], dims: &[i64]) -> Result<Tensor> {
+/// The region of X at `from` of shape `dims`.
+fn crop_region(cx: &KernelContext, x: &Tensor, from: &[i64], dims: &[i64]) -> Result<Tensor> {
     part(cx.op.name, x.dims(), from, dims)?.read(x, dims)
 }
 
@@ -246,7 +247,7 @@ fn run_crop(cx: &mut KernelContext) -> Result<()> {
     if dims.first() == Some(&-1) {
         dims[0] = x.dims()[0];
     }
-    let out = cut(cx, x, &from, &dims)?;
+    let out = crop_region(cx, x, &from, &dims)?;
     cx.set(crop::OUT, out);
     Ok(())
 }
@@ -255,15 +256,15 @@ fn run_crop_tensor(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(crop_tensor::X)?, cx.attrs::<CropAttrs>());
     let from = offsets(cx, a, EACH_OFFSET, x.rank())?;
     let dims = crop_shape(cx, a, x.dims(), &from)?;
-    let out = cut(cx, x, &from, &dims)?;
+    let out = crop_region(cx, x, &from, &dims)?;
     cx.set(crop_tensor::OUT, out);
     Ok(())
 }
 
-/// Both crops' gradient; their slots for `Out@GRAD` and the output are the same.
-fn run_crop_grad(cx: &mut KernelContext, ways: &[Way]) -> Result<()> {
+/// Gradient of crop and crop_tensor, which have `Out@GRAD` and the output in the same slots.
+fn run_crop_grad(cx: &mut KernelContext, sources: &[AttrSource]) -> Result<()> {
     let (op, d) = (cx.op.name, cx.input(crop_grad::DOUT)?);
-    let from = offsets(cx, cx.attrs::<CropAttrs>(), ways, d.rank())?;
+    let from = offsets(cx, cx.attrs::<CropAttrs>(), sources, d.rank())?;
     frame(op, d, &from, 0.0, cx.out(crop_grad::DX)?)
 }
 
@@ -291,9 +292,9 @@ pub static PAD_GRAD: Op = Op {
     infer: infer_pad_grad,
     cpu: Kernel::Pure(|cx| {
         let d = cx.input(pad_grad::DOUT)?;
-        let (before, behind) = margins(cx.op.name, cx.attrs(), d.rank())?;
-        let dims: Dims = d.dims().iter().zip(before.iter().zip(&behind)).map(|(&d, (b, e))| d - b - e).collect();
-        let dx = cut(cx, d, &before, &dims)?;
+        let (before, after) = margins(cx.op.name, cx.attrs(), d.rank())?;
+        let dims: Dims = d.dims().iter().zip(before.iter().zip(&after)).map(|(&d, (b, e))| d - b - e).collect();
+        let dx = crop_region(cx, d, &before, &dims)?;
         cx.set(pad_grad::DX, dx);
         Ok(())
     }),
@@ -322,7 +323,7 @@ pub static PAD_CONSTANT_LIKE_GRAD: Op = Op {
     infer: grads_like_inputs,
     cpu: Kernel::Pure(|cx| {
         let (y, d) = (cx.input(pad_like_grad::Y)?, cx.input(pad_like_grad::DOUT)?);
-        let dy = cut(cx, d, &vec![0; d.rank()], y.dims())?;
+        let dy = crop_region(cx, d, &vec![0; d.rank()], y.dims())?;
         cx.set(pad_like_grad::DY, dy);
         Ok(())
     }),
@@ -331,14 +332,14 @@ pub static PAD_CONSTANT_LIKE_GRAD: Op = Op {
 
 macro_rules! crops {
     ($($op:ident $name:literal $slots:ident $infer:ident $run:ident,
-       $grad:ident $grad_name:literal $grad_slots:ident $ways:ident;)*) => {$(
+       $grad:ident $grad_name:literal $grad_slots:ident $sources:ident;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: $slots::INS, outputs: $slots::OUTS, attrs: CropAttrs::FIELDS, dtypes: TYPES,
             infer: $infer, cpu: Kernel::Pure($run), grad: Grad::By(&$grad), ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_slots::INS, outputs: $grad_slots::OUTS, attrs: CropAttrs::FIELDS,
-            dtypes: TYPES, infer: grads_like_inputs, cpu: Kernel::Pure(|cx| run_crop_grad(cx, $ways)), ..OP
+            dtypes: TYPES, infer: grads_like_inputs, cpu: Kernel::Pure(|cx| run_crop_grad(cx, $sources)), ..OP
         };
     )*};
 }

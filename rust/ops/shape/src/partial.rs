@@ -1,4 +1,4 @@
-//! partial_concat, partial_sum: of every row of some matrices the same columns, beside each other or added.
+//! partial_concat and partial_sum: the same columns of several matrices, concatenated or added.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -21,7 +21,7 @@ slots! {
 
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
-/// The columns of matrices that have `width`.
+/// The selected columns of matrices of `width` columns.
 fn columns(op: &str, start: i32, length: i32, width: i64, from_end: bool) -> Result<Range<usize>> {
     let at = if start < 0 && from_end { start as i64 + width } else { start as i64 };
     let kind =
@@ -36,7 +36,7 @@ fn columns(op: &str, start: i32, length: i32, width: i64, from_end: bool) -> Res
     Ok(at as usize..end as usize)
 }
 
-/// All matrices have one shape; gives it.
+/// The common shape of the matrices.
 fn shape(cx: &ShapeContext) -> Result<[i64; 2]> {
     let count = cx.count(fwd::X);
     ensure!(count > 0, InvalidArgument, "operator {}: X must have at least one matrix", cx.op.name);
@@ -80,7 +80,7 @@ fn infer_sum(cx: &mut ShapeContext) -> Result<()> {
     set(cx, rows, each)
 }
 
-/// Rows and columns of the matrices, and which columns are taken; none where there are no elements.
+/// Rows and columns of the matrices, and the selected columns; `None` if there are no elements.
 fn sizes(
     op: &str,
     xs: &[&Tensor],

@@ -1,4 +1,4 @@
-//! Operators that give the same elements another shape: reshape, squeeze, unsqueeze, flatten. All share the bytes.
+//! reshape, squeeze, unsqueeze, flatten: the same elements in another shape. All share the input's bytes.
 
 use oar_core::attrs;
 use oar_core::base::shape::{axis, numel};
@@ -9,7 +9,7 @@ use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Op, ShapeContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, err, slots};
 use oar_ops_common::elements::reshaped;
-use oar_ops_common::given::{given, Given, Way};
+use oar_ops_common::tensor_attr::{tensor_attr, AttrSource, TensorAttr};
 
 attrs! {
     pub struct ReshapeAttrs { shape: Vec<i32> = vec![] }
@@ -21,13 +21,13 @@ attrs! {
     pub struct FlattenAttrs { axis: i32 = 1 }
 }
 
-/// The output shape; `x` may have unknown sizes (-1) while a Program is built.
+/// A shape function: `x` may have unknown sizes (-1) while a Program is built.
 type Rule = fn(&str, &[i64], &Wanted) -> Result<Dims>;
 
-/// What the attributes (or the tensors that stand for them) say.
+/// Attributes of the call and the tensor attribute, if given.
 struct Wanted<'a> {
     attrs: &'a dyn std::any::Any,
-    /// Integers that came as tensors.
+    /// Values of the tensor attribute.
     given: Option<Vec<i64>>,
 }
 
@@ -37,9 +37,7 @@ impl Wanted<'_> {
     }
 }
 
-// Rules
-
-/// 0 copies the size of x at that place, one -1 stands for what is left.
+/// reshape: 0 copies the size of x at that axis, one -1 is inferred.
 fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     let attr = match w.attrs.downcast_ref::<Reshape2Attrs>() {
         Some(a) => &a.shape,
@@ -75,7 +73,7 @@ fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
         }
     }
     if x.iter().any(|&d| d < 0) {
-        return Ok(out); // sizes unknown while a Program is built: nothing to check yet
+        return Ok(out); // sizes are unknown while a Program is built: nothing to check
     }
     let size = numel(x) as i128;
     let known: i128 =
@@ -92,7 +90,7 @@ fn reshape_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     Ok(out)
 }
 
-/// Drops the sizes of 1 at the axes, or all of them.
+/// squeeze: drops the sizes of 1 at the axes, or all of them.
 fn squeeze_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     let axes = &w.attrs::<AxesAttrs>().axes;
     let mut drop: smallvec::SmallVec<[bool; 8]> = x.iter().map(|&d| axes.is_empty() && d == 1).collect();
@@ -103,7 +101,7 @@ fn squeeze_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     Ok(x.iter().zip(&drop).filter(|(_, &drop)| !drop).map(|(&d, _)| d).collect())
 }
 
-/// Puts a size of 1 at each axis, one after the other.
+/// unsqueeze: inserts a size of 1 at each axis, in order.
 fn unsqueeze_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     let attr = &w.attrs::<AxesAttrs>().axes;
     let axes: Dims = match &w.given {
@@ -138,7 +136,7 @@ fn product(dims: &[i64]) -> i64 {
     dims.iter().product()
 }
 
-/// Makes one dimension of `start_axis..=stop_axis`.
+/// flatten_contiguous_range: merges `start_axis..=stop_axis` into one dimension.
 fn flatten_range_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     let a = w.attrs::<FlattenRangeAttrs>();
     let (from, to) = (axis(op, a.start_axis as i64, x.len())?, axis(op, a.stop_axis as i64, x.len())?);
@@ -155,7 +153,7 @@ fn flatten_range_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     Ok(out)
 }
 
-/// Makes a matrix: dimensions before and from `axis` on.
+/// flatten: a matrix of the dimensions before `axis` and those from it on.
 fn flatten_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     let at = w.attrs::<FlattenAttrs>().axis;
     ensure!(
@@ -168,12 +166,12 @@ fn flatten_rule(op: &str, x: &[i64], w: &Wanted) -> Result<Dims> {
     Ok(Dims::from_slice(&[product(rows), product(cols)]))
 }
 
-// One infer and one kernel for all.
+// One shape rule and one kernel for all.
 
-/// How the attribute may come as tensors; the list goes first.
-fn ways(op: &Op) -> &'static [Way] {
+/// Sources of the shape as a tensor attribute; the list takes precedence.
+fn sources(op: &Op) -> &'static [AttrSource] {
     if op.inputs.len() == by_shape::INS.len() {
-        &[Way::List(by_shape::SHAPE_LIST), Way::One(by_shape::SHAPE)]
+        &[AttrSource::List(by_shape::SHAPE_LIST), AttrSource::One(by_shape::SHAPE)]
     } else {
         &[]
     }
@@ -182,11 +180,11 @@ fn ways(op: &Op) -> &'static [Way] {
 fn infer(cx: &mut ShapeContext, rule: Rule) -> Result<()> {
     let (x, dtype) = (cx.dims(by_shape::X)?, cx.dtype(by_shape::X)?);
     let (attrs, name) = (cx.attrs.as_any(), cx.op.name);
-    let given = given(cx, ways(cx.op))?;
+    let given = tensor_attr(cx, sources(cx.op))?;
     let out = match given {
-        Given::No => rule(name, &x, &Wanted { attrs, given: None })?,
-        Given::Values(v) => rule(name, &x, &Wanted { attrs, given: Some(v) })?,
-        Given::Count(n) => unknown_shape(cx, &x, n)?,
+        TensorAttr::Absent => rule(name, &x, &Wanted { attrs, given: None })?,
+        TensorAttr::Known(v) => rule(name, &x, &Wanted { attrs, given: Some(v) })?,
+        TensorAttr::Length(n) => unknown_shape(cx, &x, n)?,
     };
     cx.set(by_shape::OUT, &out, dtype);
     if x.first() == out.first() {
@@ -197,7 +195,7 @@ fn infer(cx: &mut ShapeContext, rule: Rule) -> Result<()> {
     Ok(())
 }
 
-/// What can be said of the output before there are values: its rank, and the sizes that the attribute still names.
+/// The output shape while values are unknown: its rank, and the sizes in the attribute.
 fn unknown_shape(cx: &ShapeContext, x: &[i64], n: usize) -> Result<Dims> {
     if let Some(a) = cx.attrs.as_any().downcast_ref::<AxesAttrs>() {
         let n = if a.axes.is_empty() { n } else { a.axes.len() };
@@ -213,7 +211,7 @@ fn unknown_shape(cx: &ShapeContext, x: &[i64], n: usize) -> Result<Dims> {
     Ok(shape.iter().enumerate().map(|(i, &d)| if d == 0 { x.get(i).map_or(-1, |&d| d) } else { d as i64 }).collect())
 }
 
-/// The result: it keeps the LoD where the first size stays.
+/// The reshaped tensor; keeps the LoD if the first size is unchanged.
 fn shaped(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let mut out = reshaped(x, dims)?;
     if x.lod.is_some() && x.dims().first() == dims.first() {
@@ -222,7 +220,7 @@ fn shaped(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The short way: no tensors that stand for attributes.
+/// Eager fast path without tensor attributes.
 fn fast_path(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<Tensor> {
     let &[x] = ins else { return None };
     let dims = rule(name, x.dims(), &Wanted { attrs: attrs.as_any(), given: None }).ok()?;
@@ -231,13 +229,13 @@ fn fast_path(name: &str, attrs: &Attrs, ins: &[&Tensor], rule: Rule) -> Option<T
 
 fn run(cx: &mut KernelContext, rule: Rule) -> Result<()> {
     let x = cx.input(by_shape::X)?;
-    let given = given(cx, ways(cx.op))?.values();
+    let given = tensor_attr(cx, sources(cx.op))?.values();
     let dims = rule(cx.op.name, x.dims(), &Wanted { attrs: cx.attrs.as_any(), given })?;
     cx.set(by_shape::OUT, shaped(x, &dims)?);
     Ok(())
 }
 
-/// `X@GRAD` has the shape that XShape (behind its 0) or X tells.
+/// `X@GRAD` has the shape of X, which XShape holds after a leading 0.
 fn grad_dims(op: &Op, dims: &[i64]) -> Result<Dims> {
     if op.inputs[0].name != "XShape" {
         return Ok(Dims::from_slice(dims));
@@ -280,10 +278,10 @@ slots! {
         => OUT "Out".kernel_allocated(), XSHAPE "XShape".shape_of_first()
     }
     mod by_axes { X "X", AXES "AxesTensor".dispensable(), AXES_LIST "AxesTensorList".duplicable().dispensable() => OUT "Out".kernel_allocated() }
-    // Those with XShape keep only the shape of X; the older ones name X itself.
+    // Operators with XShape read only the shape of X; the 1.x ones read X itself.
     mod of_xshape { XSHAPE "XShape", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
     mod of_x_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
-    /// Made by Paddle's default maker, hence its many slots.
+    /// Paddle's default gradient maker passes all slots.
     mod reshape_grad {
         X "X".meta_only(), SHAPE "Shape".dispensable().meta_only(), SHAPE_LIST "ShapeTensor".duplicable().dispensable().meta_only(),
         OUT "Out".dispensable().meta_only(), DOUT "Out@GRAD"
@@ -292,10 +290,10 @@ slots! {
     mod reshape2_grad_grad { DOUT "DOut".meta_only(), DDX "DDX" => DDOUT "DDOut".kernel_allocated() }
 }
 
-/// The gradient of a linear operator's gradient is the operator itself.
+/// The second gradient of a linear operator is the operator itself.
 const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
-// One row an operator: static and gradient, names, slots, attributes, the rule, gradient of the gradient.
+// One row per operator: static and gradient, names, slots, attributes, shape function, second gradient.
 macro_rules! shared_bytes {
     ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:ident, $outputs:ident, $grad_in:ident, $attrs:ident
         $rule:ident $views:literal $second:expr;)*) => {$(

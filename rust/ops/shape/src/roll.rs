@@ -1,4 +1,4 @@
-//! roll: elements moved along axes, those that leave at one end coming back at the other.
+//! roll: elements shifted along axes, wrapping around.
 
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
@@ -35,11 +35,11 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-/// Moves the elements by the shifts of the attributes, or back.
+/// Shifts the elements by the attribute, or back.
 fn rolled(cx: &KernelContext, x: &Tensor, back: bool) -> Result<Tensor> {
     let a = cx.attrs::<RollAttrs>();
     let mut t = share(x)?;
-    // One pass for each axis of which anything moves.
+    // One pass for each axis with a nonzero shift.
     let mut total: Dims = Dims::from_elem(0, x.rank());
     for (&axis, &shift) in a.axis.iter().zip(&a.shifts) {
         let at = oar_core::base::shape::axis(cx.op.name, axis, x.rank())?;

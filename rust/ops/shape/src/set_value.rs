@@ -1,4 +1,4 @@
-//! set_value: Out is Input with a slice replaced. Its gradient, which 2.0.2 does not have, is 2.6.2's.
+//! set_value: Input with a slice replaced. 2.0.2 has no gradient; this one is 2.6.2's.
 
 use oar_core::attrs;
 use oar_core::base::shape::axis;
@@ -8,8 +8,8 @@ use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::broadcast::reduce_to;
 use oar_ops_common::elements::{copy_to, reshaped};
-use oar_ops_common::given::data_type;
 use oar_ops_common::region::{broadcast_to, span, Region};
+use oar_ops_common::tensor_attr::data_type;
 use std::sync::Arc;
 
 attrs! {
@@ -27,7 +27,7 @@ slots! {
     }
 }
 
-/// The slice of a tensor of these sizes that the attributes name; of an axis given twice the last word counts.
+/// The slice that the attributes select; of an axis given twice the last entry counts.
 fn region(op: &str, a: &SetValueAttrs, dims: &[i64]) -> Result<Region> {
     let n = a.axes.len();
     ensure!(
@@ -86,11 +86,11 @@ fn set_value(cx: &mut KernelContext) -> Result<()> {
         };
         region.write(&broadcast_to(cx.op.name, &value, &region.dims)?, &mut out)
     })();
-    cx.set(set_value::OUT, out); // also after an error: an input worked on in place must not be lost
+    cx.set(set_value::OUT, out); // also after an error: the in-place input must not be lost
     result
 }
 
-/// The value that the attributes hold.
+/// The value given by attributes.
 fn value_of(a: &SetValueAttrs, dtype: DType) -> Result<Tensor> {
     match dtype {
         DType::Bool => {
@@ -129,7 +129,7 @@ pub static SET_VALUE: Op = Op {
     ..OP
 };
 
-/// The same slice set to zero.
+/// Attributes that set the same slice to zero.
 fn zeros(a: &SetValueAttrs) -> Attrs {
     Arc::new(SetValueAttrs {
         shape: vec![1],
@@ -142,7 +142,7 @@ fn zeros(a: &SetValueAttrs) -> Attrs {
     })
 }
 
-/// What was replaced gets no gradient; the value gets that of the slice, summed where it was repeated.
+/// Input gets the gradient with the slice zeroed; the value gets the slice's gradient, summed over broadcast axes.
 fn set_value_grad(cx: &mut KernelContext) -> Result<()> {
     let dout = cx.input(set_value_grad::DOUT)?;
     let region = region(cx.op.name, cx.attrs(), dout.dims())?;
@@ -181,7 +181,7 @@ pub static SET_VALUE_GRAD: Op = Op {
     ..OP
 };
 
-/// The gradient is linear in Out@GRAD: its own is an assignment again, of zeros where no gradient of the value comes.
+/// The gradient is linear in Out@GRAD: its gradient is a set_value of the value's gradient, or of zeros.
 fn second(fwd: &Fwd) -> Result<Vec<GradOp>> {
     Ok(vec![GradOp {
         op: &SET_VALUE,

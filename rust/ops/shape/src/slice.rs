@@ -7,13 +7,13 @@ use oar_core::op::{Attrs, Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeCo
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, ensure, slots};
 use oar_ops_common::elements::set_zero;
-use oar_ops_common::given::{given, Given, Inputs, Way};
 use oar_ops_common::region::{span, Region, SliceAttrs, StridedSliceAttrs};
+use oar_ops_common::tensor_attr::{tensor_attr, AttrInputs, AttrSource, TensorAttr};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 slots! {
-    // Large parts share the bytes, and a slice of an array is an array or one of its tensors.
+    // Large slices share the bytes. A slice of a tensor array is an array or one of its tensors.
     mod slice {
         INPUT "Input", STARTS "StartsTensor".dispensable(), ENDS "EndsTensor".dispensable(),
         START_LIST "StartsTensorList".duplicable().dispensable(), END_LIST "EndsTensorList".duplicable().dispensable()
@@ -38,12 +38,12 @@ slots! {
     }
 }
 
-/// The slots of one of the operators by what they mean.
+/// The slots of one operator, by role.
 struct Slots {
     input: InSlot,
-    /// Of a gradient operator.
+    /// Only of a gradient operator.
     dout: InSlot,
-    /// Tensor and list of tensors that may stand for starts, ends and (strided) strides.
+    /// Sources of starts, ends and (strided_slice) strides as tensor attributes.
     bounds: &'static [(InSlot, InSlot)],
 }
 
@@ -71,20 +71,20 @@ const STRIDED_GRAD_SLOTS: Slots = Slots {
     ],
 };
 
-/// What a slice operator was asked for, attributes and tensors put together.
-struct Ask<'a> {
+/// The arguments of a slice, from attributes and tensor attributes.
+struct SliceArgs<'a> {
     op: &'static str,
     axes: &'a [i32],
     starts: SmallVec<[i64; 6]>,
     ends: SmallVec<[i64; 6]>,
-    /// Empty unless strided: all 1.
+    /// Empty (all 1) for slice.
     strides: SmallVec<[i64; 6]>,
     strided: bool,
     flags: &'a [i32],
     decrease: &'a [i32],
-    /// One tensor holds starts, ends or strides, whose values are not known: no axis is.
+    /// A single tensor holds starts, ends or strides, whose values are unknown: no axis is known.
     unknown: bool,
-    /// Lists of tensors hold some of them, whose values are not known: the flags say of which axes.
+    /// Lists of tensors hold some of the values, which are unknown: infer_flags name the axes.
     unknown_some: bool,
 }
 
@@ -92,8 +92,8 @@ fn wide(v: &[i32]) -> SmallVec<[i64; 6]> {
     v.iter().map(|&n| n as i64).collect()
 }
 
-impl Ask<'_> {
-    /// There must be as many of everything as axes, as far as that is known.
+impl SliceArgs<'_> {
+    /// All lists must have one entry per axis, where their lengths are known.
     fn check(&self) -> Result<()> {
         if self.unknown || self.unknown_some {
             return Ok(());
@@ -130,7 +130,7 @@ impl Ask<'_> {
         let step = self.strides.get(i).copied().unwrap_or(1);
         ensure!(step != 0, InvalidArgument, "operator {}: a stride must not be 0", self.op);
         let (start, mut end) = (self.starts[i], self.ends[i]);
-        // An index -1 that came as a tensor: its end, 0, means the end of the axis.
+        // Index -1 from a tensor: its end, 0, means the end of the axis.
         if start == -1 && end == 0 && self.flag(i) == -1 && self.decrease.contains(&self.axes[i]) {
             end = if step > 0 { i64::MAX } else { n - 2 };
         }
@@ -148,7 +148,7 @@ impl Ask<'_> {
     }
 
     fn region(&self, dims: &[i64]) -> Result<Region> {
-        // Of an axis that is given twice the last word counts, as in Paddle (and in `dims`).
+        // Of an axis that is given twice the last entry counts, as in Paddle (and in `dims`).
         let mut spans: SmallVec<[Option<(i64, i64, i64)>; 6]> = SmallVec::from_elem(None, dims.len());
         for i in 0..self.axes.len() {
             let at = self.axis(i, dims.len())?;
@@ -163,12 +163,12 @@ impl Ask<'_> {
         Ok(region)
     }
 
-    /// As in Paddle, strided_slice keeps the LoD also where it cuts the first dimension.
+    /// As in Paddle, strided_slice keeps the LoD even if it cuts the first dimension.
     fn keeps_lod(&self) -> bool {
         self.strided || self.axes.first() != Some(&0)
     }
 
-    /// The shape without the axes that were indexed; [1] if none is left.
+    /// The shape without decreased axes; [1] if none is left.
     fn decreased(&self, dims: &[i64]) -> Result<Dims> {
         if self.decrease.is_empty() {
             return Ok(Dims::from_slice(dims));
@@ -208,10 +208,10 @@ impl Ask<'_> {
     }
 }
 
-fn from_attrs<'a>(op: &'static Op, attrs: &'a dyn std::any::Any) -> Ask<'a> {
+fn from_attrs<'a>(op: &'static Op, attrs: &'a dyn std::any::Any) -> SliceArgs<'a> {
     macro_rules! of {
         ($a:expr, $strides:expr, $strided:expr) => {
-            Ask {
+            SliceArgs {
                 op: op.name,
                 axes: &$a.axes,
                 starts: wide(&$a.starts),
@@ -232,72 +232,72 @@ fn from_attrs<'a>(op: &'static Op, attrs: &'a dyn std::any::Any) -> Ask<'a> {
     of!(a, wide(&a.strides), true)
 }
 
-/// What the call asks for, tensors for attributes where they were given.
-fn ask<'a>(cx: &impl Inputs, attrs: &'a Attrs, slots: &Slots) -> Result<Ask<'a>> {
-    let mut ask = from_attrs(cx.op(), attrs.as_any());
+/// The arguments of the call; tensor attributes override attributes.
+fn slice_args<'a>(cx: &impl AttrInputs, attrs: &'a Attrs, slots: &Slots) -> Result<SliceArgs<'a>> {
+    let mut args = from_attrs(cx.op(), attrs.as_any());
     for (i, &(one, list)) in slots.bounds.iter().enumerate() {
-        match given(cx, &[Way::One(one), Way::List(list)])? {
-            Given::Values(v) => *[&mut ask.starts, &mut ask.ends, &mut ask.strides][i] = SmallVec::from_vec(v),
-            Given::Count(_) if cx.count(one) > 0 => ask.unknown = true,
-            Given::Count(_) => ask.unknown_some = true,
-            Given::No => {}
+        match tensor_attr(cx, &[AttrSource::One(one), AttrSource::List(list)])? {
+            TensorAttr::Known(v) => *[&mut args.starts, &mut args.ends, &mut args.strides][i] = SmallVec::from_vec(v),
+            TensorAttr::Length(_) if cx.count(one) > 0 => args.unknown = true,
+            TensorAttr::Length(_) => args.unknown_some = true,
+            TensorAttr::Absent => {}
         }
     }
-    ask.check()?;
-    Ok(ask)
+    args.check()?;
+    Ok(args)
 }
 
 fn infer_slice(cx: &mut ShapeContext, slots: &Slots) -> Result<()> {
-    let ask = ask(cx, cx.attrs, slots)?;
+    let args = slice_args(cx, cx.attrs, slots)?;
     let m = cx.meta(slots.input, 0)?;
     if let Some(items) = cx.items(slots.input) {
-        let (from, ..) = array_span(&ask, items.len())?;
-        let item = if ask.decrease.is_empty() { Some(m) } else { Meta::of(&items[from as usize]) };
+        let (from, ..) = array_span(&args, items.len())?;
+        let item = if args.decrease.is_empty() { Some(m) } else { Meta::of(&items[from as usize]) };
         if let Some(item) = item {
             cx.set_meta(slice::OUT, 0, item);
         }
         return Ok(());
     }
     if m.kind == VarKind::Array {
-        // Tensors of the array are alike; a range of them is an array again.
-        let kind = if ask.decrease.is_empty() { VarKind::Array } else { VarKind::Dense };
+        // A range of an array is an array; a single index is a tensor.
+        let kind = if args.decrease.is_empty() { VarKind::Array } else { VarKind::Dense };
         cx.set_meta(slice::OUT, 0, Meta { kind, ..m });
         return Ok(());
     }
-    cx.set(slice::OUT, &ask.dims(&m.dims)?, m.dtype);
-    if ask.keeps_lod() {
+    cx.set(slice::OUT, &args.dims(&m.dims)?, m.dtype);
+    if args.keeps_lod() {
         cx.share_lod(slice::OUT, slots.input);
     }
     Ok(())
 }
 
 fn slice(cx: &mut KernelContext, slots: &Slots) -> Result<()> {
-    let ask = ask(cx, cx.attrs, slots)?;
+    let args = slice_args(cx, cx.attrs, slots)?;
     if let Value::Array(items) = cx.value(slots.input)? {
-        let (from, _, count) = array_span(&ask, items.len())?;
+        let (from, _, count) = array_span(&args, items.len())?;
         let items = &items[from as usize..(from + count) as usize];
-        let out = if ask.decrease.is_empty() { Value::Array(Arc::new(items.to_vec())) } else { items[0].clone() };
+        let out = if args.decrease.is_empty() { Value::Array(Arc::new(items.to_vec())) } else { items[0].clone() };
         cx.set(slice::OUT, out);
         return Ok(());
     }
     let x = cx.input(slots.input)?;
-    let region = ask.region(x.dims())?;
-    let dims = ask.decreased(&region.dims)?;
-    let lod = x.lod.clone().filter(|_| ask.keeps_lod());
+    let region = args.region(x.dims())?;
+    let dims = args.decreased(&region.dims)?;
+    let lod = x.lod.clone().filter(|_| args.keeps_lod());
     cx.set(slice::OUT, region.read(x, &dims)?.with_lod(lod));
     Ok(())
 }
 
-fn array_span(ask: &Ask, n: usize) -> Result<(i64, i64, i64)> {
+fn array_span(args: &SliceArgs, n: usize) -> Result<(i64, i64, i64)> {
     ensure!(
-        ask.axes.len() == 1 && ask.strides.is_empty(),
+        args.axes.len() == 1 && args.strides.is_empty(),
         InvalidArgument,
         "operator {}: a LoDTensorArray has one axis and is sliced without strides, got axes {:?}",
-        ask.op,
-        ask.axes
+        args.op,
+        args.axes
     );
-    let span = ask.span(0, n as i64)?;
-    ensure!(span.2 > 0, InvalidArgument, "operator {}: a slice of an empty LoDTensorArray", ask.op);
+    let span = args.span(0, n as i64)?;
+    ensure!(span.2 > 0, InvalidArgument, "operator {}: a slice of an empty LoDTensorArray", args.op);
     Ok(span)
 }
 
@@ -308,20 +308,20 @@ fn infer_slice_grad(cx: &mut ShapeContext, slots: &Slots) -> Result<()> {
 }
 
 fn slice_grad(cx: &mut KernelContext, slots: &Slots) -> Result<()> {
-    let ask = ask(cx, cx.attrs, slots)?;
+    let args = slice_args(cx, cx.attrs, slots)?;
     let (input, dout) = (cx.value(slots.input)?, cx.value(slots.dout)?);
     if let Value::Array(items) = input {
-        let grad = array_grad(&ask, items, dout)?;
+        let grad = array_grad(&args, items, dout)?;
         cx.set(slice_grad::DINPUT, grad);
         return Ok(());
     }
     let (x, dout) = (input.dense()?, dout.dense()?);
-    let region = ask.region(x.dims())?;
+    let region = args.region(x.dims())?;
     ensure!(
         region.numel() == dout.numel(),
         InvalidArgument,
         "operator {}: the gradient of the slice has shape {:?}, but the slice has {:?}",
-        ask.op,
+        args.op,
         dout.dims(),
         region.dims
     );
@@ -330,9 +330,9 @@ fn slice_grad(cx: &mut KernelContext, slots: &Slots) -> Result<()> {
     region.write(dout, dx)
 }
 
-/// Zeros for the elements of the array, and the gradient where the slice was.
-fn array_grad(ask: &Ask, items: &[Value], dout: &Value) -> Result<Value> {
-    let (from, _, count) = array_span(ask, items.len())?;
+/// The gradient of an array: zeros, and `dout` at the slice.
+fn array_grad(args: &SliceArgs, items: &[Value], dout: &Value) -> Result<Value> {
+    let (from, _, count) = array_span(args, items.len())?;
     let mut grads = items
         .iter()
         .map(|v| match v {
@@ -344,14 +344,14 @@ fn array_grad(ask: &Ask, items: &[Value], dout: &Value) -> Result<Value> {
     match dout {
         Value::Array(d) if d.len() <= count as usize => grads[at..at + d.len()].clone_from_slice(d),
         Value::Dense(_) => grads[at] = dout.clone(),
-        other => bail!(InvalidArgument, "operator {}: the gradient of a slice cannot be {}", ask.op, other.what()),
+        other => bail!(InvalidArgument, "operator {}: the gradient of a slice cannot be {}", args.op, other.what()),
     }
     Ok(Value::Array(Arc::new(grads)))
 }
 
 const AGAIN: &[(&str, &str)] = &[("Input", "Input@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
-/// An operator and its gradient: names, modules of slots, what these mean.
+/// An operator and its gradient: names, slot modules, slot roles.
 macro_rules! slices {
     ($($attrs:ident: $op:ident $name:literal $slots:ident $of:expr,
         $grad:ident $grad_name:literal $grad_slots:ident $grad_of:expr;)*) => {$(

@@ -1,11 +1,11 @@
-//! stack, unstack and unbind: join and cut along an axis that is new.
+//! stack, unstack and unbind: concatenate and split along a new axis.
 
 use oar_core::attrs;
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
-use oar_ops_common::join::{cut, join, same_dtype};
+use oar_ops_common::concat::{concat_into, same_dtype, slice_axis};
 
 attrs! {
     pub struct StackAttrs { axis: i32 = 0 }
@@ -13,11 +13,11 @@ attrs! {
     pub struct UnstackAttrs { axis: i32 = 0, num: i32 }
 }
 
-// Every tensor is one part of a whole. The gradient of the one operator is the other.
+// WHOLE is the stacked tensor, PARTS are its slices. The gradient of one operator is the other.
 slots! {
     mod stack { PARTS "X".duplicable() => WHOLE "Y" }
     mod stack_grad { WHOLE "Y@GRAD" => PARTS "X@GRAD".duplicable().kernel_allocated() }
-    // Parts may share the bytes of the whole.
+    // Slices may share the bytes of the stacked tensor.
     mod unstack { WHOLE "X" => PARTS "Y".duplicable().kernel_allocated() }
     mod unbind { WHOLE "X" => PARTS "Out".duplicable().kernel_allocated() }
     mod unstack_grad { PARTS "Y@GRAD".duplicable() => WHOLE "X@GRAD" }
@@ -27,7 +27,7 @@ fn stack_all(cx: &mut KernelContext, at: i32) -> Result<()> {
     let parts = cx.inputs(stack::PARTS)?;
     same_dtype(cx.op.name, &parts)?;
     let at = axis(cx.op.name, at as i64, parts[0].rank() + 1)?;
-    join(&parts, &vec![1; parts.len()], at, cx.out(stack::WHOLE)?)
+    concat_into(&parts, &vec![1; parts.len()], at, cx.out(stack::WHOLE)?)
 }
 
 fn infer_stack_all(cx: &mut ShapeContext, at: i32) -> Result<()> {
@@ -61,20 +61,20 @@ fn unstack_all(cx: &mut KernelContext, at: i32) -> Result<()> {
         ensure!(
             (i as i64) < x.dims()[at],
             InvalidArgument,
-            "operator {}: axis {at} of shape {:?} has fewer than {} parts",
+            "operator {}: axis {at} of shape {:?} has fewer than {} elements",
             cx.op.name,
             x.dims(),
             i + 1
         );
         if cx.wants_nth(unstack::PARTS, i) {
-            let t = cut(x, at, i as i64, 1)?;
+            let t = slice_axis(x, at, i as i64, 1)?;
             cx.set_nth(unstack::PARTS, i, t.reshaped(&dims));
         }
     }
     Ok(())
 }
 
-/// `n`: how many parts there must be, where an attribute says it.
+/// `n`: the required number of slices, if an attribute gives it.
 fn infer_unstack_all(cx: &mut ShapeContext, at: i32, n: Option<i32>) -> Result<()> {
     let x = cx.dims(unstack::WHOLE)?;
     let at = axis(cx.op.name, at as i64, x.len())?;
@@ -131,7 +131,7 @@ unstacks!(STACK_GRAD "stack_grad" stack_grad StackAttrs |_| None, Grad::None);
 unstacks!(UNSTACK "unstack" unstack UnstackAttrs |a| Some(a.num), Grad::By(&UNSTACK_GRAD));
 stacks!(UNSTACK_GRAD "unstack_grad" unstack_grad UnstackAttrs Grad::None);
 
-/// As `unstack`, but the number of parts is always the size of the axis; its gradient is `stack`.
+/// unbind: as unstack, with the axis' size as the number of slices; its gradient is stack.
 pub static UNBIND: Op = Op {
     name: "unbind",
     inputs: unbind::INS,

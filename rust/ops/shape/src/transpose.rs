@@ -17,7 +17,7 @@ attrs! {
 }
 
 slots! {
-    // Where the order of the elements stays, the bytes are shared.
+    // Bytes are shared if the order of the elements stays.
     mod transpose { X "X" => OUT "Out".kernel_allocated() }
     mod transpose2 { X "X" => OUT "Out".kernel_allocated(), XSHAPE "XShape".shape_of_first() }
     mod transpose_grad { X "X".meta_only(), OUT "Out".dispensable().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
@@ -54,7 +54,7 @@ fn inverse(perm: &[usize]) -> Perm {
 
 fn permuted(x: &Tensor, perm: &[usize]) -> Result<Tensor> {
     let dims: Dims = perm.iter().map(|&p| x.dims()[p]).collect();
-    // Only dimensions of size 1 move: the order of the elements stays.
+    // If only dimensions of size 1 move, the order of the elements stays.
     let mut moving = perm.iter().filter(|&&p| x.dims()[p] != 1);
     if moving.clone().zip(moving.by_ref().skip(1)).all(|(a, b)| a < b) {
         return reshaped(x, &dims);
@@ -81,7 +81,7 @@ fn transpose(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The newer gradient reads XShape, the older one X, first of all.
+/// `Out@GRAD` follows XShape (transpose2) or X (transpose).
 fn dout_slot(op: &Op) -> InSlot {
     if op.inputs.len() == transpose2_grad::INS.len() {
         transpose2_grad::DOUT

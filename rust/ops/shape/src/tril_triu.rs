@@ -18,10 +18,10 @@ slots! {
     mod triangle_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Elements of a chunk of rows.
+/// Elements per chunk of rows.
 const GRAIN: usize = 16 * 1024;
 
-// The gradient keeps the same elements, so one kernel serves both: the slots stand alike.
+// One kernel serves both: the gradient keeps the same elements, in the same slots.
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<TrilTriuAttrs>(), cx.input(triangle::X)?);
     let [.., height, width] = *x.dims() else {
@@ -37,7 +37,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         pool::parts(words_mut::<T>(out)?, (GRAIN / width).max(1) * width, |start, part| {
             for (i, row) in part.chunks_exact_mut(width).enumerate() {
                 let at = start / width + i;
-                // Columns before `cut` belong to the lower triangle (or stand before the upper one).
+                // Columns before `edge` are kept by tril and zeroed by triu.
                 let edge = (at % height) as i64 + a.diagonal as i64 + a.lower as i64;
                 let cut = edge.clamp(0, width as i64) as usize;
                 row.copy_from_slice(&from[at * width..(at + 1) * width]);

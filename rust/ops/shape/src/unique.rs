@@ -1,4 +1,4 @@
-//! unique: the different elements, or slices along an axis, with where they stood and how often; unique_with_counts of 1.x.
+//! unique: the distinct elements, or slices along an axis, with positions and counts; unique_with_counts of 1.x.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -8,7 +8,7 @@ use oar_core::op::{Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_ops_common::elements::{strided, strides_of};
-use oar_ops_common::given::data_type;
+use oar_ops_common::tensor_attr::data_type;
 use std::cmp::Ordering;
 
 attrs! {
@@ -68,29 +68,29 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     if !a.is_sorted || a.return_inverse {
         cx.set(unique::INVERSE, &[among], ids);
     }
-    for (slot, asked) in [(unique::FIRST, a.return_index), (unique::COUNTS, a.return_counts)] {
-        if a.is_sorted && asked {
+    for (slot, requested) in [(unique::FIRST, a.return_index), (unique::COUNTS, a.return_counts)] {
+        if a.is_sorted && requested {
             cx.set(slot, &[-1], ids);
         }
     }
     Ok(())
 }
 
-/// Rows of `width` elements in groups of equal ones: of each the first row, and of each row the number of its group.
+/// Groups of equal rows of `width` elements: the first row of each group, and the group number of each row.
 struct Groups {
     first: Vec<usize>,
     of: Vec<usize>,
     counts: Vec<usize>,
 }
 
-/// NaN stands behind all numbers.
+/// NaN sorts after all numbers.
 fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     let is_nan = |v: &T| v.partial_cmp(v).is_none();
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 impl Groups {
-    /// In ascending order. `equal` says which neighbours in that order are one.
+    /// Groups in ascending order. `equal` compares neighbours.
     fn sorted<T: PartialOrd>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
         let row = |i: usize| &x[i * width..(i + 1) * width];
         let compare = |&a: &usize, &b: &usize| {
@@ -112,7 +112,7 @@ impl Groups {
         groups
     }
 
-    /// In the order in which they come up.
+    /// Reorders the groups by first occurrence.
     fn by_first(self) -> Groups {
         let mut order: Vec<usize> = (0..self.first.len()).collect();
         order.sort_by_key(|&g| self.first[g]);
@@ -135,7 +135,7 @@ fn numbers(values: &[usize], dtype: DType) -> Result<Tensor> {
     Ok(t)
 }
 
-/// The rows that groups begin with.
+/// The first rows of the groups.
 fn firsts<T: Element>(x: &[T], width: usize, groups: &Groups, dims: &[i64]) -> Result<Tensor> {
     let mut out = Tensor::empty(T::DTYPE, dims)?;
     let to = out.data_mut::<T>()?;
@@ -145,23 +145,23 @@ fn firsts<T: Element>(x: &[T], width: usize, groups: &Groups, dims: &[i64]) -> R
     Ok(out)
 }
 
-/// The groups and the tensor of them, in the order that the operator gives.
+/// The groups and the tensor of their rows, in the operator's order.
 fn group(x: &Tensor, n: usize, width: usize, sorted: bool, dims: &[i64]) -> Result<(Groups, Tensor)> {
     dispatch!(x.dtype(), T in [f32, f64, i32, i64, i16, i8, u8], {
         let data = x.data::<T>();
         let groups = if sorted {
             Groups::sorted(data, n, width, |a, b| order(a, b).is_eq())
         } else {
-            Groups::sorted(data, n, width, |a, b| a == b).by_first() // as a hash table has it: no NaN equals another
+            Groups::sorted(data, n, width, |a, b| a == b).by_first() // as in a hash table: NaNs are distinct
         };
         let mut dims = Dims::from_slice(dims);
         dims[0] = groups.first.len() as i64;
         let out = firsts(data, width, &groups, &dims)?;
         Ok((groups, out))
-    }, other => bail!(Unimplemented, "no CPU kernel finds what is unique among elements of data type {other}"))
+    }, other => bail!(Unimplemented, "unique has no CPU kernel for data type {other}"))
 }
 
-/// The tensor with two axes exchanged.
+/// The tensor with two axes swapped.
 fn swapped(x: &Tensor, at: usize) -> Result<Tensor> {
     let (mut dims, mut strides) = (Dims::from_slice(x.dims()), strides_of(x.dims()));
     dims.swap(0, at);
@@ -181,8 +181,8 @@ fn run(cx: &mut KernelContext) -> Result<()> {
             (groups, swapped(&out, at)?)
         }
     };
-    let mut give = |slot: OutSlot, asked: bool, values: &[usize]| -> Result<()> {
-        if asked && cx.wants(slot) {
+    let mut give = |slot: OutSlot, requested: bool, values: &[usize]| -> Result<()> {
+        if requested && cx.wants(slot) {
             cx.set(slot, numbers(values, dtype)?);
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::wire::{decode_request, Meta, Reply, Request};
 use super::{Incoming, Outgoing, Service};
 use oar_net::error::{Error, Result};
 use oar_net::frame::Type;
-use oar_net::shm::map::{MemorySender, Map};
+use oar_net::shm::map::{Map, MemorySender};
 use oar_net::socket::{self, Deadline, SLICE};
 
 /// What a trainer says who wants to talk through memory: first with its host, then with yes or no.

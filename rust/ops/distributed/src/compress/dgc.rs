@@ -5,7 +5,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     pub struct DgcAttrs {

@@ -8,7 +8,7 @@ use oar_core::op::{infer, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_net::{CollectiveCall, Dtype, ReduceOp, Region};
-use oar_ops_common::given::scalar;
+use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
     /// A negative ring: all encodings are this process's own.

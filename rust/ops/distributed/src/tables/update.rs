@@ -4,7 +4,7 @@ use oar_core::base::{DType, Result};
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{attrs, bail, ensure, slots};
-use oar_ops_common::rows::merged;
+use oar_ops_common::selected_rows::merged;
 use oar_ps::tables::{table, Table};
 
 attrs! {

@@ -23,7 +23,7 @@ slots! {
     mod inverse_grad { OUT "Output", DOUT "Output@GRAD" => DX "Input@GRAD" }
 }
 
-/// Refuses what is no square matrix, nor a batch of them.
+/// Fails unless the input is a square matrix or a batch of them.
 fn square(cx: &ShapeContext, slot: InSlot) -> Result<()> {
     match cx.dims(slot)?[..] {
         [.., m, n] if m == n || m < 0 || n < 0 => Ok(()),
@@ -35,7 +35,7 @@ fn side(dims: &[i64]) -> usize {
     dims.last().map_or(0, |&n| n as usize)
 }
 
-/// Runs `f` on each matrix (of elements that are there) and says which one failed first.
+/// Runs `f` on each matrix; returns the index of the first one for which it fails.
 fn each<T: Send>(data: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) -> bool + Sync) -> Option<usize> {
     let (size, failed) = ((n * n).max(1), AtomicUsize::new(usize::MAX));
     let one = |at: usize, matrix: &mut [T]| {
@@ -43,7 +43,7 @@ fn each<T: Send>(data: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) -> bool +
             failed.fetch_min(at, Ordering::Relaxed);
         }
     };
-    // A large matrix has the threads to itself.
+    // Large matrices run one by one, each on all threads.
     if n >= 96 {
         data.chunks_exact_mut(size).enumerate().for_each(|(i, m)| one(i, m));
     } else {
@@ -62,7 +62,7 @@ fn run_cholesky(cx: &mut KernelContext) -> Result<()> {
     copy_to(x, out)?;
     let failed = dispatch!(x.dtype(), T in [f32, f64], {
         each(out.data_mut::<T>()?, n, |_, a| {
-            // The upper triangle is asked for: it is read, too.
+            // With upper = true the upper triangle is both read and written.
             if upper {
                 kernel::transpose(a, n);
             }

@@ -1,4 +1,4 @@
-//! What the operators have in common with their second gradients.
+//! Attributes that the operators and their second gradients share.
 
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};

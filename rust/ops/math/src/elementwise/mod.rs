@@ -22,7 +22,7 @@ use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, SECOND, SU
 
 slots! {
     mod forward { X "X", Y "Y" => OUT "Out" }
-    // Gradients need the values of X and Y, or their shapes alone. They share the bytes of `Out@GRAD` where they can.
+    // Gradients read the values of X and Y, or only their shapes. They share the bytes of `Out@GRAD` where possible.
     mod of_values { X "X", Y "Y", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
     mod of_shapes {
         X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated()
@@ -32,7 +32,7 @@ slots! {
     }
 }
 
-/// The broadcast shape, the data type in which X and Y meet, the LoD of X; SelectedRows where X is.
+/// Output: the broadcast shape, the promoted data type, the LoD of X; SelectedRows if X is.
 pub fn infer(cx: &mut ShapeContext) -> Result<()> {
     if let (Some(x), Some(y)) = (cx.tensor(forward::X), cx.tensor(forward::Y)) {
         if x.dims() == y.dims() {
@@ -55,7 +55,7 @@ pub fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The short way: operands of one shape and type.
+/// Eager fast path for operands of one shape and data type.
 fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
     let &[x, y] = ins else { return None };
     if x.dims() != y.dims() || x.dtype() != y.dtype() || x.dtype().is_complex() {
@@ -66,7 +66,7 @@ fn alike(name: &str, op: Binary, ins: &[&Tensor]) -> Option<Tensor> {
     Some(out.with_lod(x.lod.clone()))
 }
 
-/// SelectedRows times one number (how clips shrink sparse gradients): the rows stay as they are.
+/// SelectedRows times a one-element tensor (used to clip sparse gradients); the rows are unchanged.
 fn rows_by_number(cx: &mut KernelContext) -> Result<()> {
     let y = cx.input(forward::Y)?;
     let Some(r) = cx.rows(forward::X) else { return run(cx, Binary::Mul) };
@@ -101,7 +101,7 @@ macro_rules! binary_ops {
 
 binary_ops! {
     ADD "elementwise_add" Add NUMBERS, Grad::By(&ADD_GRAD), Some(|p| pointwise(p, Binary::Add)), SparseKernel::None;
-    // Sums up gradients in Programs; none is taken of it.
+    // Accumulates gradients in Programs; it has no gradient itself.
     GRAD_ADD "grad_add" Add NUMBERS, Grad::None, None, SparseKernel::None;
     SUB "elementwise_sub" Sub NUMBERS, Grad::By(&SUB_GRAD), Some(|p| pointwise(p, Binary::Sub)), SparseKernel::None;
     MUL "elementwise_mul" Mul NUMBERS, Grad::By(&MUL_GRAD), Some(|p| pointwise(p, Binary::Mul)), SparseKernel::Own(rows_by_number);
@@ -116,11 +116,11 @@ binary_ops! {
 fn pointwise(p: &mut PointwiseCall, op: Binary) -> Option<()> {
     let axis = p.attrs::<ElementwiseAttrs>().axis;
     let out = p.binary(op, p.input(forward::X)?, p.input(forward::Y)?, Some(axis));
-    p.give(forward::OUT, out);
+    p.set_grad(forward::OUT, out);
     Some(())
 }
 
-/// What gradient kernels read. X and Y are the first slots of all of them, `Out@GRAD` is the last.
+/// Inputs of a gradient kernel. X and Y are the first slots of all of them, `Out@GRAD` the last.
 struct Pair<'a> {
     x: &'a Tensor,
     y: &'a Tensor,
@@ -137,8 +137,8 @@ fn pair<'a>(cx: &KernelContext<'a>) -> Result<Pair<'a>> {
     })
 }
 
-/// Writes `t`, summed over broadcast axes, as the gradient in that slot; a real variable's is the real part.
-fn give(cx: &mut KernelContext, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
+/// Writes `t`, summed over broadcast axes, as the gradient in `slot`. Real variables get the real part.
+fn set_grad(cx: &mut KernelContext, slot: OutSlot, mut t: Tensor, like: &Tensor, axis: i32) -> Result<()> {
     if t.dtype().is_complex() {
         t = cast(&t, like.dtype())?;
     }
@@ -150,10 +150,10 @@ fn give(cx: &mut KernelContext, slot: OutSlot, mut t: Tensor, like: &Tensor, axi
 fn add_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
-        give(cx, of_values::DX, dout.clone(), x, axis)?;
+        set_grad(cx, of_values::DX, dout.clone(), x, axis)?;
     }
     if cx.wants(of_values::DY) {
-        give(cx, of_values::DY, dout.clone(), y, axis)?;
+        set_grad(cx, of_values::DY, dout.clone(), y, axis)?;
     }
     Ok(())
 }
@@ -161,12 +161,12 @@ fn add_grad(cx: &mut KernelContext) -> Result<()> {
 fn sub_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
-        give(cx, of_values::DX, dout.clone(), x, axis)?;
+        set_grad(cx, of_values::DX, dout.clone(), x, axis)?;
     }
     if cx.wants(of_values::DY) {
-        // Summed first: the sum is the smaller tensor.
+        // Reduce first: the sum is the smaller tensor.
         let sum = reduce_to(dout.clone(), y.dims(), axis)?;
-        give(cx, of_values::DY, negated(&sum)?, y, axis)?;
+        set_grad(cx, of_values::DY, negated(&sum)?, y, axis)?;
     }
     Ok(())
 }
@@ -174,10 +174,10 @@ fn sub_grad(cx: &mut KernelContext) -> Result<()> {
 fn mul_grad(cx: &mut KernelContext) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     if cx.wants(of_values::DX) {
-        give(cx, of_values::DX, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
+        set_grad(cx, of_values::DX, binary(cx.op.name, Binary::Mul, dout, &conj(y)?, axis)?, x, axis)?;
     }
     if cx.wants(of_values::DY) {
-        give(cx, of_values::DY, binary(cx.op.name, Binary::Mul, dout, &conj(x)?, axis)?, y, axis)?;
+        set_grad(cx, of_values::DY, binary(cx.op.name, Binary::Mul, dout, &conj(x)?, axis)?, y, axis)?;
     }
     Ok(())
 }
@@ -188,15 +188,15 @@ fn div_grad(cx: &mut KernelContext) -> Result<()> {
     let dx = binary(cx.op.name, Binary::Div, dout, &conj(y)?, axis)?;
     if cx.wants(of_values::DY) {
         let t = binary(cx.op.name, Binary::Mul, &dx, &conj(out)?, axis)?;
-        give(cx, of_values::DY, negated(&t)?, y, axis)?;
+        set_grad(cx, of_values::DY, negated(&t)?, y, axis)?;
     }
     if cx.wants(of_values::DX) {
-        give(cx, of_values::DX, dx, x, axis)?;
+        set_grad(cx, of_values::DX, dx, x, axis)?;
     }
     Ok(())
 }
 
-/// Gradients by a formula of (x, y, dout), on operands brought to one shape.
+/// Computes the gradients by formulas of (x, y, dout) on operands expanded to one shape.
 fn by_rows(cx: &mut KernelContext, rows: [&'static Row; 2]) -> Result<()> {
     let Pair { x, y, dout, axis } = pair(cx)?;
     ensure!(
@@ -205,7 +205,7 @@ fn by_rows(cx: &mut KernelContext, rows: [&'static Row; 2]) -> Result<()> {
         "operator {} has no CPU kernel for X {x:?}, Y {y:?} and Out@GRAD {dout:?}",
         cx.op.name
     );
-    // Operands of several types meet in the result's.
+    // Operands of different data types are cast to the result's.
     let like_result = |t| cast(&expand_to(t, dout.dims(), axis)?, dout.dtype());
     let (xs, ys) = (like_result(x)?, like_result(y)?);
     for (slot, row, like) in [(of_values::DX, rows[0], x), (of_values::DY, rows[1], y)] {
@@ -216,10 +216,10 @@ fn by_rows(cx: &mut KernelContext, rows: [&'static Row; 2]) -> Result<()> {
         dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
             row.run(&[xs.data::<T>(), ys.data::<T>(), dout.data::<T>()], &[], t.data_mut::<T>()?);
         }, other => {
-            // Integers: exact in f64 up to 2^53, as Paddle's kernels are for the sizes tests use.
+            // Integers are computed in f64, which is exact up to 2^53.
             return integer_rows(cx, rows, &xs, &ys, dout, [x, y], axis, other);
         });
-        give(cx, slot, t, like, axis)?;
+        set_grad(cx, slot, t, like, axis)?;
     }
     Ok(())
 }
@@ -245,7 +245,7 @@ fn integer_rows(
         dispatch!(dtype, T in [i32, i64, i16, i8, u8], {
             t.data_mut::<T>()?.iter_mut().zip(&wide).for_each(|(o, &v)| *o = v as T);
         }, other => bail!(Unimplemented, "operator {} has no CPU kernel for data type {other}", cx.op.name));
-        give(cx, slot, t, like, axis)?;
+        set_grad(cx, slot, t, like, axis)?;
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ macro_rules! grad_ops {
     )*};
 }
 
-/// The gradients are like X and Y.
+/// The gradients have the shapes and data types of X and Y.
 fn infer_grads(cx: &mut ShapeContext) -> Result<()> {
     for (grad, variable) in [(of_values::DX, of_values::X), (of_values::DY, of_values::Y)] {
         if let Some(t) = cx.tensor(variable) {
@@ -287,7 +287,7 @@ grad_ops! {
         |p| row_pointwise(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
 }
 
-// The same element by element, for operands whose gradient has the shape of the one that comes in.
+// Elementwise (fusible) form, for operands whose gradient has the shape of `Out@GRAD`.
 
 fn add_pointwise(p: &mut PointwiseCall) -> Option<()> {
     let dout = p.input(of_shapes::DOUT)?;

@@ -1,4 +1,4 @@
-//! Second gradients of the binary elementwise operators. DDX and DDY may be absent: then they are zero.
+//! Second gradients of the binary elementwise operators. An absent DDX or DDY is zero.
 
 use super::attrs::{negated, ElementwiseAttrs, NUMBERS};
 use oar_core::base::{DTypes, Result};
@@ -33,7 +33,7 @@ slots! {
     }
 }
 
-/// Each second gradient has the shape, data type and LoD of the input named here.
+/// Each output has the shape, data type and LoD of the paired input.
 fn like(cx: &mut ShapeContext, pairs: &[(OutSlot, InSlot)]) -> Result<()> {
     for &(out, input) in pairs {
         cx.like(out, input)?;
@@ -42,7 +42,7 @@ fn like(cx: &mut ShapeContext, pairs: &[(OutSlot, InSlot)]) -> Result<()> {
     Ok(())
 }
 
-/// `a (op) b`, where an absent operand is zero; `None` if both are.
+/// `a (op) b`; an absent operand is zero. `None` if both are absent.
 fn optional(op: Binary, a: Option<Tensor>, b: Option<Tensor>, axis: i32) -> Result<Option<Tensor>> {
     Ok(match (a, b) {
         (Some(a), Some(b)) => Some(binary("second gradient", op, &a, &b, axis)?),
@@ -56,20 +56,20 @@ fn times(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
     a.map(|a| binary("second gradient", Binary::Mul, a, b, axis)).transpose()
 }
 
-/// `conj(a) b`: what came through a conjugate on the way to the first gradient.
+/// `conj(a) b`: the adjoint of the conjugation in the first gradient.
 fn times_conj(a: Option<&Tensor>, b: &Tensor, axis: i32) -> Result<Option<Tensor>> {
     times(a.map(conj).transpose()?.as_ref(), b, axis)
 }
 
-/// Writes a second gradient, zeros where nothing came; it has the shape and LoD of `like`.
-fn give_second(cx: &mut KernelContext, slot: OutSlot, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
+/// Writes a second gradient (zeros if `t` is `None`) with the shape and LoD of `like`.
+fn set_second_grad(cx: &mut KernelContext, slot: OutSlot, t: Option<Tensor>, like: &Tensor, axis: i32) -> Result<()> {
     if !cx.wants(slot) {
         return Ok(());
     }
     // The second gradient of a real variable is the real part.
     let t = t.map(|t| if t.dtype().is_complex() { cast(&t, like.dtype()) } else { Ok(t) }).transpose()?;
     let t = match t {
-        // Broadcasting may have stopped short of the full shape, or gone beyond it.
+        // The shape of `t` may be smaller or larger than `like` through broadcasting.
         Some(t) if t.numel() < like.numel() => expand_to(&t, like.dims(), axis)?,
         Some(t) => reduce_to(t, like.dims(), axis)?,
         None => Tensor::zeros(like.dtype(), like.dims())?,
@@ -81,7 +81,7 @@ fn give_second(cx: &mut KernelContext, slot: OutSlot, t: Option<Tensor>, like: &
 fn add_grad_grad(cx: &mut KernelContext, op: Binary) -> Result<()> {
     let axis = cx.attrs::<ElementwiseAttrs>().axis;
     let ddout = optional(op, cx.opt(of_sum::DDX).cloned(), cx.opt(of_sum::DDY).cloned(), axis)?;
-    give_second(cx, of_sum::DDOUT, ddout, cx.input(of_sum::DOUT)?, axis)
+    set_second_grad(cx, of_sum::DDOUT, ddout, cx.input(of_sum::DOUT)?, axis)
 }
 
 fn mul_grad_grad(cx: &mut KernelContext) -> Result<()> {
@@ -90,13 +90,13 @@ fn mul_grad_grad(cx: &mut KernelContext) -> Result<()> {
     let (ddx, ddy) = (cx.opt(of_product::DDX), cx.opt(of_product::DDY));
     if cx.wants(of_product::DDOUT) {
         let ddout = optional(Binary::Add, times(ddx, y, axis)?, times(ddy, x, axis)?, axis)?;
-        give_second(cx, of_product::DDOUT, ddout, dout, axis)?;
+        set_second_grad(cx, of_product::DDOUT, ddout, dout, axis)?;
     }
     if cx.wants(of_product::DX) {
-        give_second(cx, of_product::DX, times_conj(ddy, dout, axis)?, x, axis)?;
+        set_second_grad(cx, of_product::DX, times_conj(ddy, dout, axis)?, x, axis)?;
     }
     if cx.wants(of_product::DY) {
-        give_second(cx, of_product::DY, times_conj(ddx, dout, axis)?, y, axis)?;
+        set_second_grad(cx, of_product::DY, times_conj(ddx, dout, axis)?, y, axis)?;
     }
     Ok(())
 }
@@ -110,14 +110,14 @@ fn div_grad_grad(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         dx.dtype() == out.dtype() || !needs_dout,
         Unimplemented,
-        "operator {name}: the gradient of a real X has lost what the second gradients by a complex Y need"
+        "operator {name}: second gradients are not available for a real X and a complex Y: the gradient of X holds only the real part"
     );
-    // Paddle hands over DX, not DOut: summed to the shape of X, where that was broadcast, it has lost what is needed here.
+    // Paddle passes DX instead of DOut. If X was broadcast, DX is already summed and cannot be used here.
     ensure!(
         dx.numel() == out.numel() || !needs_dout,
         Unimplemented,
-        "operator {name}: X of shape {:?} was broadcast to {:?}: its gradient is a sum, from which the second gradients \
-         cannot be told; expand X first",
+        "operator {name}: X of shape {:?} was broadcast to {:?}: its gradient is already summed, so second gradients cannot be computed; expand X \
+         first",
         dx.dims(),
         out.dims()
     );
@@ -127,17 +127,17 @@ fn div_grad_grad(cx: &mut KernelContext) -> Result<()> {
         // dY = -(dX / Y) * (ddX - Out * ddY), where Y and the bracket are conjugated
         let dx_div_y = binary(name, Binary::Div, &wide_dx, &conj(y)?, axis)?;
         let t = times_conj(inner.as_ref(), &dx_div_y, axis)?;
-        give_second(cx, of_quotient::DY, t.map(|t| negated(&t)).transpose()?, y, axis)?;
+        set_second_grad(cx, of_quotient::DY, t.map(|t| negated(&t)).transpose()?, y, axis)?;
     }
     if cx.wants(of_quotient::DOUT) {
         // dOut = -dX * conj(ddY)
         let t = times_conj(ddy, &wide_dx, axis)?;
-        give_second(cx, of_quotient::DOUT, t.map(|t| negated(&t)).transpose()?, out, axis)?;
+        set_second_grad(cx, of_quotient::DOUT, t.map(|t| negated(&t)).transpose()?, out, axis)?;
     }
     if cx.wants(of_quotient::DDOUT) {
         // ddOut = (ddX - Out * ddY) / Y
         let t = inner.map(|t| binary(name, Binary::Div, &t, y, axis)).transpose()?;
-        give_second(cx, of_quotient::DDOUT, t, out, axis)?;
+        set_second_grad(cx, of_quotient::DDOUT, t, out, axis)?;
     }
     Ok(())
 }

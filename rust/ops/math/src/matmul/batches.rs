@@ -1,4 +1,5 @@
-//! Products of matrices in batches: which of them are one product of `gemm`, and where each one's matrices lie.
+//! Batched matrix products: merges batches into one `gemm` call where the layout allows it, and computes the offsets of
+//! each matrix.
 
 use super::plan::Shape;
 use half::{bf16, f16};
@@ -12,7 +13,7 @@ use oar_kernels::types::Number;
 use oar_ops_common::complex::{join, split};
 use smallvec::{smallvec, SmallVec};
 
-/// `c = alpha * a b + beta * c` on every batch; batches of C that A and B have but C has not are summed.
+/// `c = alpha * a b + beta * c` for every batch. Batch axes that A and B have but C lacks are summed.
 pub(super) fn product(
     alpha: f64,
     a: (&Tensor, &Shape),
@@ -31,7 +32,7 @@ pub(super) fn product(
     })
 }
 
-/// `c = alpha * a b + beta * c`, all of one complex type: four products of the parts.
+/// `c = alpha * a b + beta * c` for one complex type: four real products.
 fn complex_product(
     alpha: f64,
     a: (&Tensor, &Shape),
@@ -61,7 +62,7 @@ fn product_of<T: Gemm + Number + Element>(
     let va = View::rows(a, sa.cols as usize, sa.trans);
     let vb = View::rows(b, sb.cols as usize, sb.trans);
     let (na, nb, nc) = (numel(&sa.batch), numel(&sb.batch), numel(&sc.batch));
-    // Batches that lie one after the other along M, or along K, are one product.
+    // Batches contiguous along M or along K are one product.
     let one = if na == 1 && nb == 1 && nc == 1 {
         true
     } else if nb == 1 && na == nc && !sa.trans {
@@ -87,8 +88,8 @@ fn product_of<T: Gemm + Number + Element>(
 
 type Offsets = Vec<(usize, usize, usize)>;
 
-/// Where the matrices of each batch item begin, in layers: within one no two items write the same C. Says too if
-/// there is no item at all, although C may have elements.
+/// Offsets of the matrices of each batch item, in layers: within a layer no two items write the same C. The flag is
+/// true if there is no item although C may have elements.
 fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
     let rank = a.batch.len().max(b.batch.len()).max(c.batch.len());
     let at = |s: &Shape, i: usize| {
@@ -113,7 +114,7 @@ fn layers(a: &Shape, b: &Shape, c: &Shape) -> (Vec<Offsets>, bool) {
     };
     let (ta, tb, tc) = (steps(a), steps(b), steps(c));
     let total: usize = full.iter().product();
-    // Layer: the position within the axes that C lacks.
+    // A layer is one position within the axes that C lacks.
     let mut layers: Vec<Offsets> = Vec::new();
     for item in 0..total {
         let (mut rest, mut o, mut layer, mut width) = (item, (0, 0, 0), 0, 1);

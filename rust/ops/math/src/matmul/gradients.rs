@@ -1,15 +1,15 @@
-//! The two gradients of a product, which are products.
+//! The two gradients of a matrix product, which are matrix products.
 
 use super::batches::product;
-use super::plan::Plan;
+use super::plan::MatmulPlan;
 use oar_core::base::shape::numel;
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::KernelContext;
 use oar_core::tensor::Tensor;
 
-/// The gradient of X given that of Out: `dOut op(Y)^T`, or its transpose where X is read transposed.
-pub(super) fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
+/// The gradient of X: `dOut op(Y)^T`, or its transpose if X is read transposed.
+pub(super) fn grad_x(p: &MatmulPlan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Result<()> {
     if p.x.trans {
         product(p.alpha, (y, &p.y), (dout, &p.out.turned()), (dx, &p.x), false)
     } else {
@@ -17,8 +17,8 @@ pub(super) fn grad_x(p: &Plan, dout: &Tensor, y: &Tensor, dx: &mut Tensor) -> Re
     }
 }
 
-/// The gradient of Y: `op(X)^T dOut`, or its transpose where Y is read transposed.
-pub(super) fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
+/// The gradient of Y: `op(X)^T dOut`, or its transpose if Y is read transposed.
+pub(super) fn grad_y(p: &MatmulPlan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Result<()> {
     if p.y.trans {
         product(p.alpha, (dout, &p.out.turned()), (x, &p.x), (dy, &p.y), false)
     } else {
@@ -26,8 +26,8 @@ pub(super) fn grad_y(p: &Plan, dout: &Tensor, x: &Tensor, dy: &mut Tensor) -> Re
     }
 }
 
-/// `dOut` must have the shape that the product of X and Y has.
-pub(super) fn checked(cx: &KernelContext, p: &Plan, dout: &Tensor) -> Result<()> {
+/// `dOut` must have the shape of the product of X and Y.
+pub(super) fn checked(cx: &KernelContext, p: &MatmulPlan, dout: &Tensor) -> Result<()> {
     ensure!(
         dout.numel() == numel(&p.dims),
         InvalidArgument,

@@ -1,5 +1,5 @@
-//! Matrix products: mul, matmul, matmul_v2, their gradients and second gradients. All are calls of `gemm` that read
-//! transposes in place.
+//! Matrix products: mul, matmul, matmul_v2, their gradients and second gradients. All call `gemm`, which reads
+//! transposed operands in place.
 
 mod batches;
 mod complex;
@@ -14,13 +14,11 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure};
 use oar_kernels::gemm;
-use plan::{backward, forward, second, MatmulAttrs, MatmulV2Attrs, MulAttrs, Plan};
+use plan::{backward, forward, second, MatmulAttrs, MatmulPlan, MatmulV2Attrs, MulAttrs};
 use smallvec::smallvec;
 
-// Operators
-
-/// Rows, columns and inner size of the common case: two matrices, neither transposed nor scaled. It needs no plan, whose
-/// making a small product would feel.
+/// Rows, columns and inner size in the common case: two matrices, neither transposed nor scaled. It needs no plan,
+/// whose construction is a measurable part of a small product.
 fn plain(attrs: &oar_core::op::Attrs, x: &[i64], y: &[i64]) -> Option<(i64, i64, i64)> {
     let any = attrs.as_any();
     let as_they_lie = if let Some(a) = any.downcast_ref::<MatmulV2Attrs>() {
@@ -40,7 +38,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(forward::X)?, cx.dims(forward::Y)?);
     let dims = match plain(cx.attrs, &x, &y) {
         Some((rows, cols, _)) => smallvec![rows, cols],
-        None => Plan::of(cx.op, cx.attrs, &x, &y)?.dims,
+        None => MatmulPlan::new(cx.op, cx.attrs, &x, &y)?.dims,
     };
     let dtype = cx.dtype(forward::X)?.meet(cx.dtype(forward::Y)?)?;
     cx.set(forward::OUT, &dims, dtype);
@@ -48,7 +46,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The data type of all inputs; if one is complex, that in which they meet.
+/// The data type of all inputs; the promoted one if any is complex.
 fn same_dtype(cx: &KernelContext, slots: &[InSlot]) -> Result<DType> {
     let mut dtype = cx.input(slots[0])?.dtype();
     for &s in &slots[1..] {
@@ -71,18 +69,18 @@ fn same_dtype(cx: &KernelContext, slots: &[InSlot]) -> Result<DType> {
 fn run(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_dtype(cx, &[forward::X, forward::Y])?;
     let (x, y) = (cx.input(forward::X)?, cx.input(forward::Y)?);
-    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    let p = MatmulPlan::new(cx.op, cx.attrs, x.dims(), y.dims())?;
     if dtype.is_complex() {
         return complex::run(cx, &p, dtype);
     }
     product(p.alpha, (x, &p.x), (y, &p.y), (cx.out(forward::OUT)?, &p.out), false)
 }
 
-/// The short way: two matrices of one of the common types, as they lie.
+/// Eager fast path: two contiguous matrices of one common data type.
 fn fast_path(attrs: &oar_core::op::Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     let &[x, y] = ins else { return None };
     let (rows, cols, inner) = plain(attrs, x.dims(), y.dims())?;
-    // What takes longer had better give up the GIL.
+    // Larger products take the normal path, which releases the GIL.
     let work = rows.checked_mul(cols)?.checked_mul(inner)?;
     if x.dtype() != y.dtype() || work > 1 << 20 {
         return None;
@@ -99,7 +97,7 @@ fn run_backward(cx: &mut KernelContext) -> Result<()> {
     use backward::{DOUT, DX, DY, X, Y};
     let dtype = same_dtype(cx, &[X, Y, DOUT])?;
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
-    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    let p = MatmulPlan::new(cx.op, cx.attrs, x.dims(), y.dims())?;
     if dtype.is_complex() {
         return complex::run_backward(cx, &p, dtype);
     }
@@ -119,7 +117,7 @@ fn run_second(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_dtype(cx, &[X, Y, DOUT, DDX, DDY])?;
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     let (ddx, ddy) = (cx.opt(DDX), cx.opt(DDY));
-    let p = Plan::of(cx.op, cx.attrs, x.dims(), y.dims())?;
+    let p = MatmulPlan::new(cx.op, cx.attrs, x.dims(), y.dims())?;
     checked(cx, &p, dout)?;
     for (given, like) in [(ddx, x), (ddy, y)] {
         ensure!(
@@ -166,7 +164,7 @@ fn infer_second(cx: &mut ShapeContext) -> Result<()> {
     cx.like(second::DDOUT, second::DOUT)
 }
 
-/// What `gemm` takes.
+/// Data types of `gemm`.
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES).union(DTypes::COMPLEX);
 const SECOND: &[(&str, &str)] = &[
     ("DOut", "Out@GRAD"),

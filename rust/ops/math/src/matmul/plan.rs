@@ -1,4 +1,4 @@
-//! The attributes and slots of the products, and the geometry of one.
+//! Attributes and slots of the matrix products, and the geometry of a call.
 
 use oar_core::attrs;
 use oar_core::base::shape::numel;
@@ -43,7 +43,7 @@ impl MatmulAttrs {
     }
 }
 
-/// A tensor seen as matrices [batch.., rows, cols]; `trans` says that the product reads each one transposed.
+/// A tensor as matrices [batch.., rows, cols]; `trans`: the product reads each matrix transposed.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub batch: Dims,
@@ -72,8 +72,8 @@ impl Shape {
     }
 }
 
-/// The geometry of one product: what X, Y and Out are as matrices, and the dims of Out.
-pub(crate) struct Plan {
+/// The geometry of one product: X, Y and Out as matrices, and the dims of Out.
+pub(crate) struct MatmulPlan {
     pub x: Shape,
     pub y: Shape,
     pub out: Shape,
@@ -81,8 +81,8 @@ pub(crate) struct Plan {
     pub alpha: f64,
 }
 
-impl Plan {
-    pub fn of(op: &'static Op, attrs: &oar_core::op::Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+impl MatmulPlan {
+    pub fn new(op: &'static Op, attrs: &oar_core::op::Attrs, x: &[i64], y: &[i64]) -> Result<MatmulPlan> {
         let any = attrs.as_any();
         let plan = if let Some(a) = any.downcast_ref::<MatmulV2Attrs>() {
             v2(op, a, x, y)?
@@ -102,7 +102,7 @@ impl Plan {
     }
 }
 
-/// The last two sizes, a vector being one row (or column); the sizes before them.
+/// Splits dims into batch, rows and columns; a vector is one row (or column).
 fn matrix(dims: &[i64], column: bool, trans: bool) -> Shape {
     match dims {
         [n] if column => Shape { batch: Dims::new(), rows: *n, cols: 1, trans },
@@ -122,8 +122,9 @@ fn known_rank(op: &Op, x: &[i64], y: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Batches broadcast as in numpy; a vector is never transposed, and its dimension is not in the result.
-fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+/// Rule of matmul_v2: batches broadcast as in numpy; a vector is never transposed, and its dimension is dropped from
+/// the output.
+fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<MatmulPlan> {
     known_rank(op, x, y)?;
     let (sx, sy) = (matrix(x, false, a.trans_x && x.len() > 1), matrix(y, true, a.trans_y && y.len() > 1));
     let batch = match (x.len(), y.len()) {
@@ -141,14 +142,19 @@ fn v2(op: &Op, a: &MatmulV2Attrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     if dims.is_empty() {
         dims.push(1);
     }
-    Ok(Plan { x: sx, y: sy, out, dims, alpha: 1.0 })
+    Ok(MatmulPlan { x: sx, y: sy, out, dims, alpha: 1.0 })
 }
 
-/// Batches are one number: that of X and Y must be equal, or one of them a single matrix.
-fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+/// Rule of matmul: the leading sizes form one batch number, equal for X and Y unless one of them is a single matrix.
+fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<MatmulPlan> {
     known_rank(op, x, y)?;
     for fused in a.fused() {
-        ensure!(fused.is_empty(), Unimplemented, "operator {}: fused reshapes and transposes are oneDNN's", op.name);
+        ensure!(
+            fused.is_empty(),
+            Unimplemented,
+            "operator {}: fused reshapes and transposes are supported by oneDNN only",
+            op.name
+        );
     }
     let (mut sx, mut sy) = (matrix(x, false, a.transpose_X), matrix(y, true, a.transpose_Y));
     let count = |d: &[i64]| if d.contains(&-1) { -1 } else { numel(d) as i64 };
@@ -165,7 +171,7 @@ fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     let flat: Dims = if has_x || has_y { smallvec![if has_x { bx } else { by }] } else { Dims::new() };
     sx.batch = if has_x { flat.clone() } else { Dims::new() };
     sy.batch = if has_y { flat.clone() } else { Dims::new() };
-    // The dimension that a vector was given is taken away again.
+    // Drop the dimension that was added to a vector.
     if !(x.len() == 1 && rows == 1) {
         dims.push(rows);
     }
@@ -175,11 +181,11 @@ fn v1(op: &Op, a: &MatmulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     if dims.is_empty() {
         dims.push(1);
     }
-    Ok(Plan { x: sx, y: sy, out: Shape { batch: flat, rows, cols, trans: false }, dims, alpha: a.alpha as f64 })
+    Ok(MatmulPlan { x: sx, y: sy, out: Shape { batch: flat, rows, cols, trans: false }, dims, alpha: a.alpha as f64 })
 }
 
-/// X and Y flattened to one matrix each.
-fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
+/// Rule of mul: X and Y are flattened to one matrix each.
+fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<MatmulPlan> {
     let flat = |name: &str, dims: &[i64], at: i32| -> Result<Shape> {
         ensure!(
             0 < at && (at as usize) < dims.len(),
@@ -196,5 +202,5 @@ fn mul(op: &Op, a: &MulAttrs, x: &[i64], y: &[i64]) -> Result<Plan> {
     let mut dims = Dims::from_slice(&x[..a.x_num_col_dims as usize]);
     dims.extend_from_slice(&y[a.y_num_col_dims as usize..]);
     let out = Shape { batch: Dims::new(), rows: sx.rows, cols: sy.cols, trans: false };
-    Ok(Plan { x: sx, y: sy, out, dims, alpha: 1.0 })
+    Ok(MatmulPlan { x: sx, y: sy, out, dims, alpha: 1.0 })
 }

@@ -1,4 +1,4 @@
-//! logsumexp, the logarithm of a sum of exponentials, and frobenius_norm, the root of a sum of squares.
+//! logsumexp (logarithm of a sum of exponentials) and frobenius_norm (root of a sum of squares).
 
 use super::{axes, infer_as, of_values, same_types, unary, Axes, ReduceAttrs, Spread};
 use oar_core::attrs;
@@ -23,14 +23,14 @@ attrs! {
 }
 
 impl LogsumexpAttrs {
-    /// The same, as the other reductions name it. All axes by their number are all axes, whichever they are.
+    /// As attributes of the other reductions. A list that names all axes is reduce_all.
     fn reduce(&self, rank: usize) -> ReduceAttrs {
         let reduce_all = self.reduce_all || self.axis.len() == rank;
         ReduceAttrs { dim: self.axis.clone(), keep_dim: self.keepdim, reduce_all, in_dtype: -1, out_dtype: -1 }
     }
 }
 
-/// x in groups by its axes: out = f(x, what stands at the group), in the shape of x.
+/// out = f(x, value of the group that x belongs to), in the shape of x.
 fn with_group<T: Element + Reducible>(
     (x, shape, axes): (&[T], &[usize], &[bool]),
     group: &[T],
@@ -60,7 +60,7 @@ macro_rules! logs {
 }
 logs!(f32 f64);
 
-/// The greatest element is taken out first, so that nothing overflows.
+/// The maximum is subtracted first, so that nothing overflows.
 fn logsumexp_of<T: Logs>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
     let mut greatest = vec![T::ZERO; out.len()];
     reduce::reduce(Reduce::Max, x, shape, axes, &mut greatest);
@@ -111,13 +111,13 @@ fn frobenius_norm(cx: &mut KernelContext) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-/// Paddle keeps the divisor away from zero by this much.
+/// Added to the divisor, as in Paddle.
 const EPSILON: f64 = 1e-12;
 
 fn frobenius_norm_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
-    let s = Spread::of(cx, &[result, dout])?;
+    let s = Spread::new(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64], {
         let dx = |x: T, norm: T, d: T| x / (norm + EPSILON as T) * d;
         s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?, dx);
@@ -157,7 +157,7 @@ pub static FROBENIUS_NORM: Op = Op {
     outputs: unary::OUTS,
     attrs: ReduceAttrs::FIELDS,
     dtypes: TYPES,
-    // The data types that its attributes may name are not read, as in Paddle's kernel.
+    // The attributes in_dtype and out_dtype are ignored, as in Paddle's kernel.
     infer: |cx| {
         let a = ReduceAttrs { in_dtype: -1, out_dtype: -1, ..cx.attrs::<ReduceAttrs>().clone() };
         infer_as(cx, &a, None)

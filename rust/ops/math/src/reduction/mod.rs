@@ -1,4 +1,5 @@
-//! Reductions over axes and mean; in `logs`, logsumexp and frobenius_norm. Their gradients read `Out@GRAD` (and `Out`) as broadcast to the shape of X.
+//! Reductions over axes, and mean; `logs` has logsumexp and frobenius_norm. Gradients read `Out@GRAD` (and `Out`)
+//! broadcast to the shape of X.
 
 pub mod logs;
 
@@ -26,7 +27,7 @@ attrs! {
 
 slots! {
     mod unary { X "X" => OUT "Out" }
-    // Gradients of sums need the shape of X, those of products and extremes its values and the result.
+    // Gradients of sums read only the shape of X; those of products and extremes also its values and the output.
     mod of_shape { X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
     mod of_values { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
@@ -36,13 +37,13 @@ const GRAIN: usize = 16 * 1024;
 
 type Axes = SmallVec<[bool; 6]>;
 
-/// Which axes of a tensor of this rank are reduced.
+/// A flag per axis: is it reduced?
 fn axes(op: &str, a: &ReduceAttrs, rank: usize) -> Result<Axes> {
     if a.reduce_all && rank == 0 {
         return Ok(Axes::new());
     }
     ensure!(!a.dim.is_empty(), InvalidArgument, "operator {op}: attribute 'dim' must name at least one dimension");
-    // With reduce_all, too, `dim` must name dimensions that X has; its default is 0.
+    // `dim` (default 0) is checked with reduce_all, too.
     let mut axes: Axes = smallvec::smallvec![a.reduce_all; rank];
     for &d in &a.dim {
         axes[oar_core::base::shape::axis(op, d as i64, rank)?] = true;
@@ -50,19 +51,19 @@ fn axes(op: &str, a: &ReduceAttrs, rank: usize) -> Result<Axes> {
     Ok(axes)
 }
 
-/// The data type that an attribute names, if it names one.
+/// The data type of the attribute; `None` if it is negative.
 fn named_dtype(op: &str, attr: &str, n: i32) -> Result<Option<DType>> {
     if n < 0 {
         return Ok(None);
     }
     match DType::from_proto(n) {
         Some(d) => Ok(Some(d)),
-        None => oar_core::bail!(InvalidArgument, "operator {op}: {attr} {n} is no data type of tensors"),
+        None => oar_core::bail!(InvalidArgument, "operator {op}: {attr} {n} is not a data type of tensors"),
     }
 }
 
-/// The shape that is left; there is none without dimensions.
-fn kept(x: &[i64], axes: &[bool], keep_dim: bool) -> Dims {
+/// The output shape; [1] instead of a rank of 0.
+fn reduced_dims(x: &[i64], axes: &[bool], keep_dim: bool) -> Dims {
     let mut dims = Dims::new();
     for (&size, &reduced) in x.iter().zip(axes) {
         match (reduced, keep_dim) {
@@ -85,7 +86,7 @@ fn infer(cx: &mut ShapeContext, fixed: Option<DType>) -> Result<()> {
 fn infer_as(cx: &mut ShapeContext, a: &ReduceAttrs, fixed: Option<DType>) -> Result<()> {
     let x = cx.dims(unary::X)?;
     let axes = axes(cx.op.name, a, x.len())?;
-    let dims = kept(&x, &axes, a.keep_dim);
+    let dims = reduced_dims(&x, &axes, a.keep_dim);
     let dtype = match fixed {
         Some(d) => d,
         None => named_dtype(cx.op.name, "out_dtype", a.out_dtype)?.unwrap_or(cx.dtype(unary::X)?),
@@ -97,37 +98,37 @@ fn infer_as(cx: &mut ShapeContext, a: &ReduceAttrs, fixed: Option<DType>) -> Res
     Ok(())
 }
 
-/// Rows that stay rows keep their LoD.
+/// Whether the output keeps the LoD: the first axis is not reduced.
 fn keeps_lod(a: &ReduceAttrs, axes: &[bool]) -> bool {
     !a.reduce_all && axes.first() == Some(&false)
 }
 
-/// X in the data type of the output, its shape and the reduced axes.
+/// X cast to the output's data type, its shape, and the reduced axes.
 fn operand(cx: &KernelContext, to: DType) -> Result<(Tensor, SmallVec<[usize; 6]>, Axes)> {
     let x = cx.input(unary::X)?;
     let axes = axes(cx.op.name, cx.attrs::<ReduceAttrs>(), x.rank())?;
     Ok((cast(x, to)?, to_usize(x.dims()), axes))
 }
 
-/// How elements become one.
-enum Way {
+/// The reduction function.
+enum Reducer {
     By(Reduce),
     Mean,
 }
 
-fn fast_path(name: &str, way: Way, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
+fn fast_path(name: &str, way: Reducer, attrs: &Attrs, ins: &[&Tensor]) -> Option<Tensor> {
     let (&[x], a) = (ins, attrs.as_any().downcast_ref::<ReduceAttrs>()?) else { return None };
     if a.out_dtype >= 0 || x.numel() == 0 {
         return None;
     }
     let axes = axes(name, a, x.rank()).ok()?;
-    let mut out = Tensor::empty(x.dtype(), &kept(x.dims(), &axes, a.keep_dim)).ok()?;
+    let mut out = Tensor::empty(x.dtype(), &reduced_dims(x.dims(), &axes, a.keep_dim)).ok()?;
     let shape: SmallVec<[usize; 6]> = to_usize(x.dims());
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, out) = (x.data::<T>(), out.data_mut::<T>().ok()?);
         match way {
-            Way::By(op) => reduce::reduce(op, x, &shape, &axes, out),
-            Way::Mean => reduce::mean(x, &shape, &axes, out),
+            Reducer::By(op) => reduce::reduce(op, x, &shape, &axes, out),
+            Reducer::Mean => reduce::mean(x, &shape, &axes, out),
         }
     }, _other => return None);
     Some(if keeps_lod(a, &axes) { out.with_lod(x.lod.clone()) } else { out })
@@ -165,7 +166,7 @@ fn all_any(cx: &mut KernelContext, all: bool) -> Result<()> {
 
 // Gradients
 
-/// Like X, in the data type of the attribute or of `Out@GRAD`, which is the last slot.
+/// Shape of X; data type of the attribute, else of `Out@GRAD`, the last slot.
 fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<ReduceAttrs>();
     let dout = InSlot(cx.op.inputs.len() - 1);
@@ -177,26 +178,26 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// What a reduction gave, read with stride 0 along the reduced axes: strides for the shape of X.
+/// Strides that broadcast a reduced tensor to the shape of X: 0 along the reduced axes.
 fn spread(shape: &[usize], axes: &[bool]) -> Vec<isize> {
-    let kept: Vec<usize> = shape.iter().zip(axes).map(|(&d, &reduced)| if reduced { 1 } else { d }).collect();
-    let mut strides = strides_of(&kept);
+    let dims: Vec<usize> = shape.iter().zip(axes).map(|(&d, &reduced)| if reduced { 1 } else { d }).collect();
+    let mut strides = strides_of(&dims);
     strides.iter_mut().zip(axes).for_each(|(s, &reduced)| *s = if reduced { 0 } else { *s });
     strides
 }
 
-/// The gradient operator's X, with the shape in which the reduced tensors are spread.
+/// X of a gradient operator, with the strides that broadcast the reduced tensors.
 struct Spread<'a> {
     x: &'a Tensor,
     shape: SmallVec<[usize; 6]>,
     axes: Axes,
     strides: Vec<isize>,
-    /// Elements that one result came from.
+    /// Elements of X per output element.
     reduced: usize,
 }
 
 impl<'a> Spread<'a> {
-    fn of(cx: &KernelContext<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
+    fn new(cx: &KernelContext<'a>, results: &[&Tensor]) -> Result<Spread<'a>> {
         Spread::by(cx, cx.attrs::<ReduceAttrs>(), results)
     }
 
@@ -204,13 +205,13 @@ impl<'a> Spread<'a> {
         let x = cx.input(of_shape::X)?;
         let shape = to_usize(x.dims());
         let axes = axes(cx.op.name, a, shape.len())?;
-        let (mut kept, mut reduced) = (1, 1);
-        shape.iter().zip(&axes).for_each(|(&d, &r)| if r { reduced *= d } else { kept *= d });
+        let (mut outputs, mut reduced) = (1, 1);
+        shape.iter().zip(&axes).for_each(|(&d, &r)| if r { reduced *= d } else { outputs *= d });
         for t in results {
             ensure!(
-                t.numel() == kept,
+                t.numel() == outputs,
                 InvalidArgument,
-                "operator {}: {t:?} is not what reducing X of shape {:?} gives",
+                "operator {}: {t:?} must have the reduced shape of X {:?}",
                 cx.op.name,
                 x.dims()
             );
@@ -219,13 +220,12 @@ impl<'a> Spread<'a> {
         Ok(Spread { x, shape, axes, strides, reduced })
     }
 
-    /// out = f(x, a, b), where `a` and `b` are what stands at the result that the element went into; `out` is as large
-    /// as X.
+    /// out = f(x, a, b), where `a` and `b` are the elements of the reduced tensors; `out` has the size of X.
     fn map<T: oar_core::base::dtype::Element>(&self, a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
         self.change(a, b, out, |o, x, a, b| *o = f(x, a, b));
     }
 
-    /// f(out, x, a, b) for every element, as in `map`.
+    /// Calls f(out, x, a, b) for every element, as in `map`.
     fn change<T: oar_core::base::dtype::Element>(
         &self,
         a: &[T],
@@ -241,7 +241,7 @@ impl<'a> Spread<'a> {
             walk.runs(start..end, |at, [k], n| {
                 let k = k as usize;
                 let cells = part[at - start..at - start + n].iter_mut().zip(&x[at..]);
-                // A run shares one result, or its results follow each other.
+                // A run reads one reduced element, or contiguous ones.
                 if step == 0 {
                     let (a, b) = (a[k], b[k]);
                     cells.for_each(|(o, &x)| f(o, x, a, b));
@@ -260,7 +260,7 @@ impl<'a> Spread<'a> {
 fn sum_grad(cx: &mut KernelContext, mean: bool) -> Result<()> {
     let to = cx.out(of_shape::DX)?.dtype();
     let dout = cast(cx.input(of_shape::DOUT)?, to)?;
-    let s = Spread::of(cx, &[&dout])?;
+    let s = Spread::new(cx, &[&dout])?;
     if to.is_complex() && !mean {
         let out = cx.take_out(of_shape::DX)?;
         cx.set(of_shape::DX, oar_ops_common::elements::strided(&dout, s.x.dims(), &s.strides, 0)?.with_lod(out.lod));
@@ -294,13 +294,13 @@ fn same_types(cx: &mut KernelContext) -> Result<DType> {
     Ok(x)
 }
 
-/// The gradient goes to every element that equals the extreme, as in Paddle.
+/// Every element that equals the extreme gets the gradient, as in Paddle.
 fn extreme_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
-    let s = Spread::of(cx, &[result, dout])?;
+    let s = Spread::new(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
-        // Not simply 0: NaN stays NaN, as in Paddle.
+        // Multiply by 0 instead of writing 0: NaN stays NaN, as in Paddle.
         let pick = |x: T, e: T, d: T| if x == e { d } else { Number::mul(d, T::default()) };
         s.map(result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?, pick);
         Ok(())
@@ -310,22 +310,22 @@ fn extreme_grad(cx: &mut KernelContext) -> Result<()> {
 fn prod_grad(cx: &mut KernelContext) -> Result<()> {
     let dtype = same_types(cx)?;
     let (result, dout) = (cx.input(of_values::OUT)?, cx.input(of_values::DOUT)?);
-    let s = Spread::of(cx, &[result, dout])?;
+    let s = Spread::new(cx, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64, i32, i64, f16, bf16], {
         prod_grad_of::<T>(&s, dout.data(), cx.out_data::<T>(of_values::DX)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
 
-/// dout times the product of the other elements: the product of a group's nonzero elements divided by the element
-/// itself; where one element is zero only that one has a gradient, where two are none has.
+/// dout times the product of the other elements: the product of the group's nonzero elements divided by the element.
+/// With one zero in the group only that element has a gradient, with two or more none has.
 fn prod_grad_of<T>(s: &Spread, dout: &[T], out: &mut [T])
 where
     T: oar_core::base::dtype::Element + Reducible + Number,
 {
     let x = s.x.data::<T>();
     let (zero, one) = (T::ZERO, T::ONE);
-    // `out` is the scratch space of both reductions: a fresh one this large costs more than they do.
+    // `out` is scratch space for both reductions, which avoids an allocation of that size.
     let (mut products, mut zeros) = (vec![one; dout.len()], vec![zero; dout.len()]);
     map(x, out, |v| if v == zero { one } else { v });
     reduce::reduce(Reduce::Prod, out, &s.shape, &s.axes, &mut products);
@@ -350,13 +350,13 @@ macro_rules! reductions {
         };
     )*};
 }
-// They take all types that can be cast to `out_dtype`.
+// Any data type that can be cast to `out_dtype` is accepted.
 reductions! {
-    SUM "reduce_sum" Grad::By(&SUM_GRAD), Way::By(Reduce::Sum), |cx| reduce(cx, Reduce::Sum);
-    MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), Way::Mean, mean_over;
-    PROD "reduce_prod" Grad::By(&PROD_GRAD), Way::By(Reduce::Prod), |cx| reduce(cx, Reduce::Prod);
-    MAX "reduce_max" Grad::By(&MAX_GRAD), Way::By(Reduce::Max), |cx| reduce(cx, Reduce::Max);
-    MIN "reduce_min" Grad::By(&MIN_GRAD), Way::By(Reduce::Min), |cx| reduce(cx, Reduce::Min);
+    SUM "reduce_sum" Grad::By(&SUM_GRAD), Reducer::By(Reduce::Sum), |cx| reduce(cx, Reduce::Sum);
+    MEAN_OVER "reduce_mean" Grad::By(&MEAN_OVER_GRAD), Reducer::Mean, mean_over;
+    PROD "reduce_prod" Grad::By(&PROD_GRAD), Reducer::By(Reduce::Prod), |cx| reduce(cx, Reduce::Prod);
+    MAX "reduce_max" Grad::By(&MAX_GRAD), Reducer::By(Reduce::Max), |cx| reduce(cx, Reduce::Max);
+    MIN "reduce_min" Grad::By(&MIN_GRAD), Reducer::By(Reduce::Min), |cx| reduce(cx, Reduce::Min);
 }
 
 macro_rules! gradients {
@@ -367,9 +367,9 @@ macro_rules! gradients {
         };
     )*};
 }
-/// The second gradient of a linear reduction is the reduction.
+/// The second gradient of a linear reduction is the reduction itself.
 const SECOND: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
-/// What the gradients that read values take.
+/// Data types of the gradients that read values.
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INDICES);
 gradients! {
     SUM_GRAD "reduce_sum_grad" of_shape, DTypes::ALL, Grad::Map(&SUM, SECOND), |cx| sum_grad(cx, false);
@@ -393,8 +393,6 @@ const fn boolean(name: &'static str, kernel: fn(&mut KernelContext) -> Result<()
 }
 pub static ALL: Op = boolean("reduce_all", |cx| all_any(cx, true));
 pub static ANY: Op = boolean("reduce_any", |cx| all_any(cx, false));
-
-// mean: of all elements.
 
 fn mean(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unary::X)?;

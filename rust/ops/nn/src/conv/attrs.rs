@@ -1,4 +1,4 @@
-//! The attributes of convolutions, and what the kernels take of them.
+//! Attributes of the convolution operators, behind one trait.
 
 use oar_core::attrs;
 use oar_core::op::attrs::Text;
@@ -39,9 +39,9 @@ attrs! {
     }
 }
 
-/// Attributes of an operator that convolves.
+/// Attributes of a convolution operator.
 pub trait Convolves: 'static {
-    /// The third input is a bias (else something that the CPU does not read).
+    /// The third input is a bias (else it is not read on the CPU).
     const BIAS: bool;
     fn convolution<'a>(&'a self, op: &'a str) -> Convolution<'a>;
 }

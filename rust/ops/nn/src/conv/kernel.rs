@@ -1,4 +1,4 @@
-//! The kernels of convolutions and transposed convolutions along any number of axes: one text for all of them.
+//! Kernels of convolutions and transposed convolutions along any number of axes.
 
 use super::attrs::Convolves;
 use super::slots::{conv, conv_grad, conv_grad_grad};
@@ -8,11 +8,11 @@ use oar_core::op::KernelContext;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure};
 use oar_kernels::reduce::{reduce, Reduce};
-use oar_ops_common::conv::Plan;
+use oar_ops_common::conv::ConvPlan;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::sum::accumulate;
 
-fn plan<A: Convolves>(cx: &KernelContext, x: &Tensor, w: &Tensor) -> Result<(Plan, Dims)> {
+fn plan<A: Convolves>(cx: &KernelContext, x: &Tensor, w: &Tensor) -> Result<(ConvPlan, Dims)> {
     cx.attrs::<A>().convolution(cx.op.name).plan(x.dims(), w.dims())
 }
 
@@ -26,7 +26,7 @@ pub fn convolve<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
         ensure!(
             b.numel() == p.channels(),
             InvalidArgument,
-            "operator {}: Bias must have one number a filter, got shape {:?}",
+            "operator {}: Bias must have one number per filter, got shape {:?}",
             cx.op.name,
             b.dims()
         );
@@ -38,7 +38,7 @@ pub fn convolve<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The output's gradient must have the output's shape.
+/// `dy` must have the output's shape.
 fn check_grad(cx: &KernelContext, dy: &Tensor, out: &[i64]) -> Result<()> {
     ensure!(
         dy.dims() == out,
@@ -72,7 +72,7 @@ pub fn convolve_grad<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// ddO = conv(ddI, W) + conv(I, ddW); dW from ddI and dO; dI from dO and ddW.
+/// Second gradients: ddO = conv(ddI, W) + conv(I, ddW); dW from ddI and dO; dI from dO and ddW.
 pub fn convolve_grad_grad<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     use conv_grad_grad::{DDFILTER, DDINPUT, DDOUTPUT, DFILTER, DINPUT, DOUTPUT, FILTER, INPUT};
     let (x, w, dy) = (cx.input(INPUT)?, cx.input(FILTER)?, cx.input(DOUTPUT)?);

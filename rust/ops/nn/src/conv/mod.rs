@@ -1,4 +1,4 @@
-//! Convolutions of images and volumes, transposed ones, their gradients and second gradients.
+//! Convolutions and transposed convolutions of images and volumes, their gradients and second gradients.
 
 mod attrs;
 mod kernel;
@@ -30,7 +30,7 @@ fn infer<A: Convolves>(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Every `X@GRAD` is like `X`, where there is an `X`.
+/// Every `X@GRAD` has the meta of `X`, if `X` is present.
 fn infer_grad<A: Convolves>(cx: &mut ShapeContext) -> Result<()> {
     use conv_grad::{BIAS, DBIAS, DFILTER, DINPUT, FILTER, INPUT};
     for (grad, of) in [(DINPUT, INPUT), (DFILTER, FILTER)] {

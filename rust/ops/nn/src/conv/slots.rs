@@ -1,4 +1,4 @@
-//! The slots of convolutions.
+//! Slots of the convolution operators.
 
 use oar_core::slots;
 
@@ -7,7 +7,7 @@ slots! {
     pub(super) mod conv3d { INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".dispensable() => OUTPUT "Output" }
     pub(super) mod transpose { INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable() => OUTPUT "Output" }
     pub(super) mod transpose3d { INPUT "Input", FILTER "Filter" => OUTPUT "Output" }
-    // The gradients have the same slots at the same places, whatever the third is.
+    // All gradients have the same slot numbers, whatever the third input is.
     pub(super) mod conv_grad {
         INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), DOUTPUT "Output@GRAD"
         => DINPUT "Input@GRAD", DFILTER "Filter@GRAD", DBIAS "Bias@GRAD"

@@ -1,4 +1,4 @@
-//! The checks that poolings share, and the kernels' description of one.
+//! Pooling geometry: shared argument checks, and the kernels' description.
 
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::ensure;
@@ -7,7 +7,7 @@ use oar_ops_common::window::{channels_last, split_images, Axis, Geometry, Window
 
 pub const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-/// The attributes of a pooling.
+/// Attributes of a pooling operator.
 pub struct Pooling<'a> {
     pub op: &'a str,
     pub pooling_type: &'a str,
@@ -22,7 +22,7 @@ pub struct Pooling<'a> {
     pub ceil_mode: bool,
 }
 
-/// The kernel keeps a table of windows for each axis.
+/// Limits the kernel's table of windows per axis.
 const MOST_WINDOWS: i64 = 1 << 26;
 
 impl Pooling<'_> {
@@ -54,11 +54,11 @@ impl Pooling<'_> {
         ensure!(!sizes.contains(&0), InvalidArgument, "operator {op}: X of shape {x:?} has an empty axis");
         let kernel: Dims =
             if self.global_pooling { Dims::from_slice(sizes) } else { self.ksize.iter().map(|&k| k as i64).collect() };
-        let whole = self.global_pooling || self.adaptive; // every element is in a window: no padding
+        let whole = self.global_pooling || self.adaptive; // the windows cover the image: no padding
         let windows = Windows {
             op,
             data_format: self.data_format,
-            // An adaptive pooling has as many windows as `ksize` says, whatever their sizes.
+            // Adaptive pooling: `ksize` is the number of windows.
             kernel: if self.adaptive { &[1; 3][..n] } else { &kernel },
             strides: self.strides,
             dilations: &[1; 3][..n],
@@ -84,7 +84,7 @@ impl Pooling<'_> {
         Ok(g.out(g.channels))
     }
 
-    /// The kernel's description (planes are volumes of depth 1), and the output's shape.
+    /// The kernel's description (images are volumes of depth 1), and the output shape.
     pub fn plan(&self, x: &[i64]) -> Result<(kernel::Pool, Dims)> {
         let g = self.geometry(x)?;
         let p = kernel::Pool {

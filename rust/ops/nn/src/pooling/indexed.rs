@@ -1,4 +1,4 @@
-//! Maxima with their places, and `unpool`, which puts values back to such places.
+//! Max pooling with indices, and `unpool`, which scatters values to such indices.
 
 use super::geometry::{Pooling, FLOATS};
 use oar_core::attrs;
@@ -212,7 +212,7 @@ fn run_unpool_grad(cx: &mut KernelContext) -> Result<()> {
     let [plane, out_plane] = [x.dims(), &out].map(|d| (d[2] * d[3]) as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
         let (dy, dx) = (dout.data::<T>(), cx.out_data::<T>(DX)?);
-        // Where an index repeats, the last element is what came out: only it has a gradient.
+        // For a repeated index the last element is the output: only it has a gradient.
         let mut last = vec![usize::MAX; dy.len()];
         places(name, indices.data::<i32>(), plane, out_plane, |from, to| last[to] = from)?;
         dx.fill(0.0);

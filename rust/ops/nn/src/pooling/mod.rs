@@ -1,7 +1,7 @@
 //! Pooling of images and volumes over windows.
 
-/// Pools and their gradients, a row each; where it stands are their slots, shape rule and kernels. Before the rows: the
-/// slot whose type says how a gradient is computed, and the types that it takes.
+/// One row per pooling and gradient: static, slots, shape rule, kernels. Before the rows: the slot whose type selects
+/// the gradient, and the data types.
 macro_rules! pool_ops {
     ($slot:ident $dtypes:expr;
         $($attrs:ident: $op:ident $name:literal, $grad:ident $grad_name:literal;)*) => {$(
@@ -67,7 +67,7 @@ slots! {
     mod pool_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// Attributes of a pooling to maxima or averages.
+/// Attributes of max and average pooling.
 trait Pools: 'static {
     fn pooling<'a>(&'a self, op: &'a str) -> Pooling<'a>;
 }

@@ -1,4 +1,4 @@
-//! Spatial pyramid pooling: an image pooled to 1, 4, 16, .. windows, one level behind the other.
+//! spp: spatial pyramid pooling to 1, 4, 16, .. windows, levels concatenated.
 
 use super::geometry::FLOATS;
 use oar_core::attrs;
@@ -40,7 +40,7 @@ fn out_shape(op: &str, a: &SppAttrs, x: &[i64]) -> Result<Dims> {
     Ok(Dims::from_slice(&[x[0], features]))
 }
 
-/// One level: `bins` windows along each axis, padded evenly to cover the image.
+/// One level: `bins` windows along each axis, padded symmetrically to cover the image.
 fn level(x: &[i64], p: i32) -> kernel::Pool {
     let bins = 1usize << p;
     let (size, mut kernel, mut pad) = ([1, x[2] as usize, x[3] as usize], [1; 3], [0; 3]);
@@ -62,7 +62,7 @@ fn level(x: &[i64], p: i32) -> kernel::Pool {
     }
 }
 
-/// Calls `f(row of all levels, row of this level)` for every image.
+/// Calls `f(row of all levels, row of this level)` for each image.
 fn rows<T>(all: &mut [T], level: &mut [T], images: usize, from: usize, f: impl Fn(&mut [T], &mut [T])) {
     let (features, part) = (all.len() / images.max(1), level.len() / images.max(1));
     for n in 0..images {

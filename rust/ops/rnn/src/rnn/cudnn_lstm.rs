@@ -9,7 +9,7 @@ use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::rnn::recurrent::Cell;
 use oar_ops_common::axis::like;
-use oar_ops_common::given::ints;
+use oar_ops_common::tensor_attr::ints;
 
 attrs! {
     pub struct CudnnLstmAttrs {

@@ -9,7 +9,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::rnn::recurrent::Cell;
-use oar_ops_common::given::ints;
+use oar_ops_common::tensor_attr::ints;
 
 attrs! {
     pub struct RnnAttrs {
