@@ -24,15 +24,15 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     control_flow::TABLE,           // sub-blocks
     split_lod_tensor::TABLE,       // split_lod_tensor, merge_lod_tensor
     feed_fetch::TABLE,             // feed and fetch
-    print::TABLE,                  // print
-    assert::TABLE,                 // assert
-    py_func::TABLE,                // py_func
-    delete_var::TABLE,             // delete_var
-    rank_table::TABLE,             // sequences by length, for dynamic recurrent networks
-    recurrent::TABLE,              // recurrent
-    run_program::TABLE,            // run_program
-    select_input::TABLE,           // select_input and select_output
-    get_places::TABLE,             // get_places
-    reader::TABLE,                 // create_py_reader, read
-    save_load::TABLE,              // save, load
+    print::TABLE,
+    assert::TABLE,
+    py_func::TABLE,
+    delete_var::TABLE,
+    rank_table::TABLE, // sequences by length, for dynamic recurrent networks
+    recurrent::TABLE,
+    run_program::TABLE,
+    select_input::TABLE, // select_input and select_output
+    get_places::TABLE,
+    reader::TABLE,    // create_py_reader, read
+    save_load::TABLE, // save, load
 ];

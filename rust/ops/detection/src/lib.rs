@@ -32,8 +32,8 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     box_coder::TABLE,      // box_coder, box_clip, box_decoder_and_assign
     similarity::TABLE,     // iou_similarity, polygon_box_transform
     matching::TABLE,       // bipartite_match, target_assign, mine_hard_examples
-    multiclass_nms::TABLE, // multiclass_nms
-    other_nms::TABLE,      // matrix_nms, locality_aware_nms, retinanet_detection_output
-    yolo::TABLE,           // yolo_box, yolov3_loss
-    detection_map::TABLE,  // detection_map
+    multiclass_nms::TABLE,
+    other_nms::TABLE, // matrix_nms, locality_aware_nms, retinanet_detection_output
+    yolo::TABLE,      // yolo_box, yolov3_loss
+    detection_map::TABLE,
 ];

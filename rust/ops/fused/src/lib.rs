@@ -12,12 +12,12 @@ pub mod transformer;
 
 /// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    conv_fusion::TABLE,                     // conv2d_fusion, conv2d_inception_fusion
-    fused_batch_norm::TABLE,                // batch_norm with a sum and an activation
-    fused_elemwise_activation::TABLE,       // fused_elemwise_activation
-    transformer::TABLE,                     // attention and layer_norm with what stands before them
-    fusion_repeated_fc_relu::TABLE,         // fusion_repeated_fc_relu
-    fusion_squared_mat_sub::TABLE,          // fusion_squared_mat_sub
-    fusion_transpose_flatten_concat::TABLE, // fusion_transpose_flatten_concat
-    fused_embedding_seq_pool::TABLE,        // fused_embedding_seq_pool
+    conv_fusion::TABLE,      // conv2d_fusion, conv2d_inception_fusion
+    fused_batch_norm::TABLE, // batch_norm with a sum and an activation
+    fused_elemwise_activation::TABLE,
+    transformer::TABLE, // attention and layer_norm with what stands before them
+    fusion_repeated_fc_relu::TABLE,
+    fusion_squared_mat_sub::TABLE,
+    fusion_transpose_flatten_concat::TABLE,
+    fused_embedding_seq_pool::TABLE,
 ];

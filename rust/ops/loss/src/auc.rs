@@ -1,4 +1,4 @@
-//! auc: the area under the curve of binary classification, from counts by threshold.
+//! auc: area under the ROC curve of binary classification, from counts per threshold.
 
 use super::elements::agree;
 use oar_core::attrs;
@@ -18,10 +18,10 @@ slots! {
     }
 }
 
-/// The most buckets of one table of counts.
+/// Limit of buckets in a table of counts.
 const MOST: i64 = 1 << 28;
 
-/// Buckets of a step, and the numbers in a table: a step each, their sum, and how many steps there were.
+/// Buckets per step, and entries of a table: one row per step, their sum, the number of steps.
 fn sizes(a: &AucAttrs) -> Result<(i64, i64)> {
     let (buckets, steps) = (a.num_thresholds as i64 + 1, a.slide_steps as i64);
     ensure!(
@@ -32,11 +32,7 @@ fn sizes(a: &AucAttrs) -> Result<(i64, i64)> {
         a.slide_steps
     );
     let all = (1 + steps) * buckets + i64::from(steps > 0);
-    ensure!(
-        all <= MOST,
-        ResourceExhausted,
-        "operator auc: {all} counts are more than {MOST}, the most that there can be"
-    );
+    ensure!(all <= MOST, ResourceExhausted, "operator auc: {all} counts exceed the limit of {MOST}");
     Ok((buckets, all))
 }
 
@@ -59,7 +55,7 @@ fn infer_auc(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The bucket of each probability of the class 1, and whether it is its class; labels below 0 count for nothing.
+/// The bucket of each probability of class 1, and whether the label is 1; negative labels are ignored.
 fn counted(cx: &KernelContext) -> Result<Vec<(usize, bool)>> {
     let (predict, labels) = (cx.input(auc::PREDICT)?, cx.input(auc::LABEL)?.to_i64s()?);
     let width = predict.dims()[1] as usize;
@@ -92,7 +88,7 @@ fn run_auc(cx: &mut KernelContext) -> Result<()> {
     let (buckets, steps) = (buckets as usize, a.slide_steps as usize);
     let found = counted(cx)?;
     let [Some(pos), Some(neg)] = cx.each_out([POS_OUT, NEG_OUT]) else {
-        bail!(NotFound, "operator auc: outputs 'StatPosOut' and 'StatNegOut' must be there");
+        bail!(NotFound, "operator auc: outputs 'StatPosOut' and 'StatNegOut' are required");
     };
     ensure!(
         [&*pos, &*neg].iter().all(|t| t.dtype() == DType::I64 && t.numel() as i64 >= all),
@@ -110,7 +106,7 @@ fn run_auc(cx: &mut KernelContext) -> Result<()> {
             own.for_each(|bucket| table[bucket] += 1);
             continue;
         }
-        // The step that is overwritten leaves the sum.
+        // Subtract the overwritten step from the sum.
         let start = table[sum + buckets].rem_euclid(steps as i64) as usize * buckets;
         for k in 0..buckets {
             table[sum + k] -= std::mem::take(&mut table[start + k]);

@@ -1,4 +1,4 @@
-//! cross_entropy and cross_entropy2, of probabilities, along the last axis.
+//! cross_entropy and cross_entropy2 of probabilities, along the last axis.
 
 use super::label::{bad, by_label};
 use oar_core::attrs;
@@ -24,7 +24,7 @@ slots! {
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-/// The shape of the loss: the label's, with 1 as its last size where it has as many dimensions as X.
+/// The shape of the loss: the label's, with a last size of 1 if the label has the rank of X.
 fn entropy_dims(cx: &ShapeContext, soft: bool) -> Result<Dims> {
     let (x, label) = (cx.dims(entropy::X)?, cx.dims(entropy::LABEL)?);
     let rank = x.len();
@@ -131,7 +131,7 @@ pub static ENTROPY_GRAD: Op = Op {
     ..OP
 };
 
-// cross_entropy2: keeps the probability of each label instead of X.
+// cross_entropy2 saves the probability of each label instead of X.
 
 fn infer_entropy2(cx: &mut ShapeContext) -> Result<()> {
     let dims = entropy_dims(cx, false)?;

@@ -1,4 +1,4 @@
-//! What losses of elements share: shapes that agree, loops over slices.
+//! Shared by elementwise losses: shape checks, loops over slices.
 
 use oar_core::base::{DType, Result};
 use oar_core::ensure;
@@ -8,14 +8,14 @@ use oar_core::tensor::Tensor;
 pub(crate) use oar_kernels::elementwise::zip as each2;
 use oar_kernels::pool;
 
-/// Elements of one part of a parallel pass: losses cost some exponentials each.
+/// Elements per parallel chunk: a loss computes several exponentials per element.
 const GRAIN: usize = 1 << 13;
 
 pub(crate) fn agree(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
 }
 
-/// The inputs have the shape of the first of them, where sizes are known.
+/// Fails unless the inputs have the first one's shape, where sizes are known.
 pub(crate) fn same_shapes(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
     let first = cx.dims(slots[0])?;
     for &slot in &slots[1..] {
@@ -34,7 +34,7 @@ pub(crate) fn same_shapes(cx: &ShapeContext, slots: &[InSlot]) -> Result<()> {
     Ok(())
 }
 
-/// The input has the shape [N, 1].
+/// Fails unless the input has the shape [N, 1].
 pub(crate) fn one_column(cx: &ShapeContext, slot: InSlot) -> Result<()> {
     let dims = cx.dims(slot)?;
     ensure!(
@@ -48,21 +48,21 @@ pub(crate) fn one_column(cx: &ShapeContext, slot: InSlot) -> Result<()> {
     Ok(())
 }
 
-/// The number of rows, and of elements in one; sizes that are not known yet give -1.
+/// The number of rows and the elements per row; -1 if unknown.
 pub(crate) fn rows_and_width(dims: &[i64]) -> (i64, i64) {
     let rest = &dims[1..];
     let width = if rest.iter().any(|&d| d < 0) { -1 } else { rest.iter().product() };
     (dims[0], width)
 }
 
-/// A required input that must have the shape and type of another tensor.
+/// A required input, which must have the shape and data type of `other`.
 pub(crate) fn like<'a>(cx: &KernelContext<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     oar_ops_common::axis::like(cx, t, other.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
     Ok(t)
 }
 
-/// A required input that must have so many elements of this type.
+/// A required input, which must have `n` elements of `dtype`.
 pub(crate) fn of_size<'a>(cx: &KernelContext<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     ensure!(
@@ -75,7 +75,7 @@ pub(crate) fn of_size<'a>(cx: &KernelContext<'a>, slot: InSlot, n: usize, dtype:
     Ok(t)
 }
 
-/// The outputs that are wanted have so many elements of this type.
+/// Fails unless the requested outputs have `n` elements of `dtype`.
 pub(crate) fn check_outs(cx: &mut KernelContext, slots: &[OutSlot], n: usize, dtype: DType) -> Result<()> {
     let op = cx.op;
     for &slot in slots {
@@ -103,3 +103,27 @@ pub(crate) fn each3<T: Copy + Send + Sync>(x: &[T], y: &[T], z: &[T], out: &mut 
         }
     });
 }
+
+/// The gradients of X and Y have the shape of the saved difference.
+pub(crate) fn both_like(cx: &mut ShapeContext, saved: InSlot, outs: [OutSlot; 2]) -> Result<()> {
+    for out in outs {
+        cx.like(out, saved)?;
+    }
+    Ok(())
+}
+
+/// Sums the rows of a matrix in independent lanes.
+macro_rules! row_sums {
+    ($values:expr, $out:expr, $t:ty) => {{
+        let (values, out): (&[$t], &mut [$t]) = ($values, $out);
+        let width = values.len() / out.len().max(1);
+        for (i, o) in out.iter_mut().enumerate() {
+            let mut lanes = [0.0; 8];
+            for some in values[i * width..(i + 1) * width].chunks(lanes.len()) {
+                lanes.iter_mut().zip(some).for_each(|(l, &v)| *l += f64::from(v));
+            }
+            *o = lanes.iter().sum::<f64>() as $t;
+        }
+    }};
+}
+pub(crate) use row_sums;

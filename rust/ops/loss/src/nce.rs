@@ -1,4 +1,4 @@
-//! nce: noise-contrastive estimation, a loss of the label's class against classes that are drawn.
+//! nce: noise-contrastive estimation, a loss of the label's class against sampled classes.
 
 use super::elements::{agree, of_size};
 use oar_core::attrs;
@@ -33,7 +33,7 @@ slots! {
     }
 }
 
-/// The most classes that are drawn for a row.
+/// Limit of sampled classes per row.
 const MOST: i32 = 1 << 20;
 
 fn infer_nce(cx: &mut ShapeContext) -> Result<()> {
@@ -77,7 +77,7 @@ fn infer_nce(cx: &mut ShapeContext) -> Result<()> {
         }
         let dims = cx.dims(slot)?;
         let known = dims.iter().all(|&d| d >= 0) && n >= 0;
-        // Weights of more samples than there are may come, as in Paddle; the first ones count.
+        // As in Paddle there may be more sample weights than rows; the first ones are used.
         let (found, more) = (dims.iter().product::<i64>(), slot == SAMPLE_WEIGHT);
         ensure!(
             !known || found == n || (more && found > n),
@@ -101,7 +101,7 @@ fn infer_nce(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The distribution that classes are drawn from.
+/// The distribution of sampled classes.
 enum Noise<'a> {
     Uniform,
     LogUniform,
@@ -138,7 +138,7 @@ impl<'a> Noise<'a> {
         };
         match self {
             Noise::Uniform => draw::uniform_int(engine, 0, classes - 1),
-            // Rounding may reach one class too many.
+            // Rounding may yield one class too many.
             Noise::LogUniform => {
                 let value = (unit(engine) * (classes as f64).ln()).exp() as i64 - 1;
                 value.max(0) % (classes - 1).max(1)
@@ -165,7 +165,7 @@ impl<'a> Noise<'a> {
     }
 }
 
-/// The classes of each row: its own, then those drawn. How many columns that makes.
+/// The classes of each row: its labels, then the sampled ones; and the number of columns.
 fn draw_labels(cx: &KernelContext, noise: &Noise) -> Result<(Vec<i64>, usize)> {
     let (label, a) = (cx.input(nce::LABEL)?, cx.attrs::<NceAttrs>());
     let (rows, classes) = (label.dims()[0] as usize, a.num_total_classes as i64);
@@ -194,12 +194,12 @@ fn check_labels(op: &str, labels: &[i64], classes: i64) -> Result<()> {
     Ok(())
 }
 
-/// An optional input of so many elements.
+/// An optional input of `n` elements.
 fn optional<'a>(cx: &KernelContext<'a>, slot: InSlot, n: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
     cx.opt(slot).map(|_| of_size(cx, slot, n, dtype)).transpose()
 }
 
-/// The weights of the samples, which may be more than so many.
+/// The sample weights, at least one per row.
 fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, rows: usize, dtype: DType) -> Result<Option<&'a Tensor>> {
     let count = cx.opt(slot).map_or(rows, |t| t.numel().max(rows));
     optional(cx, slot, count, dtype)

@@ -1,5 +1,5 @@
-//! sample_logits: the scores of a row's labels and of classes drawn from a log-uniform distribution, less the logarithms
-//! of how often each is expected there.
+//! sample_logits: scores of a row's labels and of classes sampled from a log-uniform distribution, minus the logarithms
+//! of their expected counts.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -25,7 +25,7 @@ slots! {
         => SAMPLES "Samples".intermediate().kernel_allocated(), PROBABILITIES "Probabilities".intermediate().kernel_allocated(), LOGITS_DIM "LogitsDim".intermediate().kernel_allocated(),
         LABELS_DIM "LabelsDim".intermediate().kernel_allocated(), SAMPLED "SampledLogits".intermediate().kernel_allocated(), SAMPLED_LABELS "SampledLabels"
     }
-    /// LogitsDim has the shape of Logits, then a 0.
+    /// LogitsDim has the shape of Logits with an appended 0.
     mod sample_grad {
         LOGITS_DIM "LogitsDim", LABELS_DIM "LabelsDim", SAMPLES "Samples", DSAMPLED "SampledLogits@GRAD"
         => DLOGITS "Logits@GRAD"
@@ -42,7 +42,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         &x[..],
         &y[..]
     );
-    // The classes drawn all differ.
+    // Sampled classes are distinct.
     ensure!(
         a.num_samples >= 0 && (x[1] < 0 || a.use_customized_samples || a.num_samples as i64 <= x[1]),
         InvalidArgument,
@@ -60,7 +60,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Classes that all differ, and how many draws that took.
+/// Draws distinct classes; returns them and the number of draws.
 fn draw(seed: i32, classes: i64, count: usize) -> (Vec<i64>, usize) {
     let range = ((classes + 1) as f64).ln() as f32;
     let (mut drawn, mut seen, mut tries) = (Vec::with_capacity(count), HashSet::new(), 0);
@@ -78,7 +78,7 @@ fn draw(seed: i32, classes: i64, count: usize) -> (Vec<i64>, usize) {
     (drawn, tries)
 }
 
-/// The probability of one draw.
+/// The probability of a class in one draw.
 fn probability(class: i64, classes: i64) -> f32 {
     (((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / ((classes + 1) as f64).ln() as f32 as f64) as f32
 }
@@ -107,7 +107,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         dispatch!(logits.dtype(), T in [f32, f64], {
             for (p, &class) in probabilities.data_mut::<T>()?.iter_mut().zip(samples.data::<i64>()) {
                 let once = probability(class, classes) as T;
-                // Of as many draws as it took until all differed.
+                // The probability over all draws that were made.
                 *p = if tries == a.num_samples as usize {
                     once * a.num_samples as T
                 } else {

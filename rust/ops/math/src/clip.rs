@@ -24,7 +24,7 @@ slots! {
     mod clip_grad { X "X", MIN "Min".dispensable(), MAX "Max".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-pub(crate) const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The limits; clip and its gradient have them in the same slots.
 fn bounds(cx: &KernelContext) -> Result<[f64; 2]> {

@@ -22,7 +22,7 @@ slots! {
     mod pow_grad { X "X", DOUT "Out@GRAD", FACTOR "FactorTensor".dispensable() => DX "X@GRAD" }
 }
 
-pub(crate) const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// The parameter: the only element of the tensor in `slot`, else the attribute.
 pub(crate) fn parameter(cx: &KernelContext, slot: InSlot, attr: f32) -> Result<f64> {

@@ -65,11 +65,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         a.pad_size
     );
     let all = out.iter().fold(1i64, |n, &d| n.saturating_mul(d.max(1)));
-    ensure!(
-        all <= MOST,
-        ResourceExhausted,
-        "operator {op}: {all} elements of the output are more than {MOST}, the most that there can be"
-    );
+    ensure!(all <= MOST, ResourceExhausted, "operator {op}: {all} elements of the output exceed the limit of {MOST}");
     cx.set(correlation::OUT, &out, dtype);
     Ok(())
 }

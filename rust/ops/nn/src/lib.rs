@@ -41,42 +41,42 @@ pub mod unfold;
 
 /// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    embedding::TABLE,               // rows of a table by id
-    conv::TABLE,                    // convolutions, transposed ones
-    pooling::TABLE,                 // maxima and averages of windows
-    deformable_conv::TABLE,         // convolutions of displaced elements
-    unfold::TABLE,                  // windows as matrices
-    row_conv::TABLE,                // row_conv
-    conv_shift::TABLE,              // conv_shift
-    bilinear_tensor_product::TABLE, // bilinear_tensor_product
-    fc::TABLE,                      // fc
-    resize::TABLE,                  // images in another size
-    batch_norm::TABLE,              // batch_norm
-    layer_norm::TABLE,              // layer_norm
-    group_norm::TABLE,              // group_norm
-    l2_normalize::TABLE,            // norm: vectors of length one
-    softmax::TABLE,                 // softmax
-    log_softmax::TABLE,             // log_softmax
-    instance_norm::TABLE,           // instance_norm
-    lrn::TABLE,                     // lrn
-    affine_channel::TABLE,          // affine_channel
-    spectral_norm::TABLE,           // spectral_norm
-    affine_grid::TABLE,             // affine_grid
-    grid_sampler::TABLE,            // grid_sampler
-    shuffle::TABLE,                 // channels and pixels in another order
-    temporal_shift::TABLE,          // temporal_shift
-    maxout::TABLE,                  // maxout
-    prelu::TABLE,                   // prelu
-    add_position_encoding::TABLE,   // add_position_encoding
-    label_smooth::TABLE,            // label_smooth
-    bilateral_slice::TABLE,         // bilateral_slice
-    cvm::TABLE,                     // cvm
-    data_norm::TABLE,               // data_norm
-    tdm::TABLE,                     // trees of items
-    fsp::TABLE,                     // fsp
-    similarity_focus::TABLE,        // similarity_focus
-    batch_fc::TABLE,                // batch_fc
-    rank_attention::TABLE,          // rank_attention
-    tree_conv::TABLE,               // tree_conv
-    correlation::TABLE,             // correlation
+    embedding::TABLE,       // rows of a table by id
+    conv::TABLE,            // convolutions, transposed ones
+    pooling::TABLE,         // maxima and averages of windows
+    deformable_conv::TABLE, // convolutions of displaced elements
+    unfold::TABLE,          // windows as matrices
+    row_conv::TABLE,
+    conv_shift::TABLE,
+    bilinear_tensor_product::TABLE,
+    fc::TABLE,
+    resize::TABLE, // images in another size
+    batch_norm::TABLE,
+    layer_norm::TABLE,
+    group_norm::TABLE,
+    l2_normalize::TABLE, // norm: vectors of length one
+    softmax::TABLE,
+    log_softmax::TABLE,
+    instance_norm::TABLE,
+    lrn::TABLE,
+    affine_channel::TABLE,
+    spectral_norm::TABLE,
+    affine_grid::TABLE,
+    grid_sampler::TABLE,
+    shuffle::TABLE, // channels and pixels in another order
+    temporal_shift::TABLE,
+    maxout::TABLE,
+    prelu::TABLE,
+    add_position_encoding::TABLE,
+    label_smooth::TABLE,
+    bilateral_slice::TABLE,
+    cvm::TABLE,
+    data_norm::TABLE,
+    tdm::TABLE, // trees of items
+    fsp::TABLE,
+    similarity_focus::TABLE,
+    batch_fc::TABLE,
+    rank_attention::TABLE,
+    tree_conv::TABLE,
+    correlation::TABLE,
 ];

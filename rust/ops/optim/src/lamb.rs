@@ -22,7 +22,7 @@ slots! {
     }
 }
 
-pub(crate) const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 /// Rows without a gradient are updated with a zero gradient. Without any rows nothing changes, nor do the powers.
 fn lamb_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {

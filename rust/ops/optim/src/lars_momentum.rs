@@ -19,7 +19,7 @@ slots! {
     }
 }
 
-pub(crate) const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 fn run_lars(cx: &mut KernelContext) -> Result<()> {
     use lars::{GRAD, PARAM_OUT, RATE, VELOCITY_OUT};

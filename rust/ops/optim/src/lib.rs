@@ -14,14 +14,14 @@ mod update;
 
 /// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    optimizer::TABLE,           // sgd, momentum, adam
-    adaptive::TABLE,            // adagrad, adadelta, adamax, rmsprop
-    proximal::TABLE,            // ftrl, proximal_gd, proximal_adagrad
-    lamb::TABLE,                // lamb
-    lars_momentum::TABLE,       // lars_momentum
-    dgc_momentum::TABLE,        // dgc_momentum
-    dpsgd::TABLE,               // dpsgd
-    average_accumulates::TABLE, // average_accumulates
-    loss_scaling::TABLE,        // check_finite_and_unscale, update_loss_scaling
-    selected_rows::TABLE,       // SelectedRows
+    optimizer::TABLE, // sgd, momentum, adam
+    adaptive::TABLE,  // adagrad, adadelta, adamax, rmsprop
+    proximal::TABLE,  // ftrl, proximal_gd, proximal_adagrad
+    lamb::TABLE,
+    lars_momentum::TABLE,
+    dgc_momentum::TABLE,
+    dpsgd::TABLE,
+    average_accumulates::TABLE,
+    loss_scaling::TABLE,  // check_finite_and_unscale, update_loss_scaling
+    selected_rows::TABLE, // SelectedRows
 ];

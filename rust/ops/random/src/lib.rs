@@ -15,9 +15,9 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     uniform_random::TABLE,  // uniform_random and uniform_random_batch_size_like
     gaussian_random::TABLE, // gaussian_random, gaussian_random_batch_size_like and truncated_gaussian_random
     randint::TABLE,         // randint and randperm
-    dropout::TABLE,         // dropout
-    sampling::TABLE,        // bernoulli, multinomial, seed
-    random_crop::TABLE,     // random_crop
-    sampling_id::TABLE,     // sampling_id
-    shuffle_batch::TABLE,   // shuffle_batch
+    dropout::TABLE,
+    sampling::TABLE, // bernoulli, multinomial, seed
+    random_crop::TABLE,
+    sampling_id::TABLE,
+    shuffle_batch::TABLE,
 ];

@@ -1,5 +1,5 @@
-//! attention_lstm: an LSTM that looks at a whole sequence at every step, with weights that follow from its cell. For
-//! inference: without a gradient. Gates are in the order forget, input, output, candidate.
+//! attention_lstm: an LSTM that attends to the whole sequence at every step, with weights computed from its cell.
+//! Inference only. Gate order: forget, input, output, candidate.
 
 use super::lod::{activation, check, offsets};
 use oar_core::base::{DTypes, Result};
@@ -93,7 +93,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
         let (xs, w, lw) = (x.data::<T>(), weight.data::<T>(), lstm.data::<T>());
         let one = |t: Option<&Tensor>| t.map(|t| t.data::<T>()[0]);
         let (bias, scalar, scalar_bias) = (one(bias), one(scalar), one(scalar_bias));
-        // What the scores are of the inputs alone.
+        // Attention scores of the inputs alone.
         let own: Vec<T> = xs
             .chunks_exact(inputs.max(1))
             .map(|row| row.iter().zip(w).map(|(a, b)| a * b).sum::<T>() + bias.unwrap_or(0.0))

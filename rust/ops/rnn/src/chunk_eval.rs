@@ -1,4 +1,4 @@
-//! chunk_eval: how many of the chunks that tags mark are found.
+//! chunk_eval: precision, recall and F1 of the chunks marked by tags.
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
@@ -23,14 +23,14 @@ slots! {
     }
 }
 
-/// What a tag says of its place in a chunk.
+/// The position in a chunk that a tag marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Begin,
     Inside,
     End,
     Single,
-    /// The scheme has no places: chunks are runs of one type.
+    /// The scheme has no positions: chunks are runs of one type.
     Any,
 }
 
@@ -82,7 +82,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 /// First and last step, and type.
 type Chunk = (usize, usize, i64);
 
-/// The chunks of a sequence. Types from `types` on are outside of all chunks.
+/// The chunks of a sequence. Types from `types` on are outside any chunk.
 fn chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>> {
     use Place::*;
     let count = places.len() as i64;
@@ -151,24 +151,24 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     };
     let (x, label) = (index_of(op, x)?, index_of(op, label)?);
     let (types, mut counts) = (i64::from(a.num_chunk_types), [0i64; 3]);
-    let kept = |c: &&Chunk| !a.excluded_chunk_types.iter().any(|&t| i64::from(t) == c.2);
+    let included = |c: &&Chunk| !a.excluded_chunk_types.iter().any(|&t| i64::from(t) == c.2);
     for part in parts {
         let found = chunks(op, &x[part.clone()], types, places)?;
-        let given = chunks(op, &label[part], types, places)?;
-        counts[0] += found.iter().filter(kept).count() as i64;
-        counts[1] += given.iter().filter(kept).count() as i64;
-        // Chunks ascend and do not overlap, so equal ones have one first step.
-        let starts: std::collections::HashMap<usize, &Chunk> = given.iter().map(|c| (c.0, c)).collect();
-        counts[2] += found.iter().filter(kept).filter(|c| starts.get(&c.0) == Some(c)).count() as i64;
+        let labelled = chunks(op, &label[part], types, places)?;
+        counts[0] += found.iter().filter(included).count() as i64;
+        counts[1] += labelled.iter().filter(included).count() as i64;
+        // Chunks ascend and do not overlap, so their first steps are distinct.
+        let starts: std::collections::HashMap<usize, &Chunk> = labelled.iter().map(|c| (c.0, c)).collect();
+        counts[2] += found.iter().filter(included).filter(|c| starts.get(&c.0) == Some(c)).count() as i64;
     }
-    let [found, given, correct] = counts;
+    let [found, labelled, correct] = counts;
     let share = |of: i64| if of == 0 { 0.0 } else { correct as f32 / of as f32 };
-    let (precision, recall) = (share(found), share(given));
+    let (precision, recall) = (share(found), share(labelled));
     let f1 = if correct == 0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) };
     for (slot, v) in [(chunk_eval::PRECISION, precision), (chunk_eval::RECALL, recall), (chunk_eval::F1, f1)] {
         cx.out_data::<f32>(slot)?[0] = v;
     }
-    for (slot, v) in [(chunk_eval::INFERRED, found), (chunk_eval::LABELLED, given), (chunk_eval::CORRECT, correct)] {
+    for (slot, v) in [(chunk_eval::INFERRED, found), (chunk_eval::LABELLED, labelled), (chunk_eval::CORRECT, correct)] {
         cx.out_data::<i64>(slot)?[0] = v;
     }
     Ok(())

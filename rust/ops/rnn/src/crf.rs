@@ -1,4 +1,4 @@
-//! linear_chain_crf, the cost of tags of a sequence, and crf_decoding, the best of them.
+//! linear_chain_crf (negative log likelihood of a tag sequence) and crf_decoding (the best tag sequence).
 
 use super::lod::{check, lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
@@ -29,7 +29,7 @@ slots! {
     }
 }
 
-/// Checks Emission, Transition and, where it is given, Label, which have the same places in both operators.
+/// Checks Emission, Transition and, if given, Label, which have the same slot numbers in both operators.
 fn check_all(cx: &ShapeContext) -> Result<()> {
     let (x, w, dtype) = (cx.dims(crf::EMISSION)?, cx.dims(crf::TRANSITION)?, cx.dtype(crf::EMISSION)?);
     let padded = cx.has(crf::LENGTH);
@@ -70,7 +70,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The rows of each sequence: by lengths, or the LoD of `of`.
+/// The rows of each sequence, from lengths or the LoD of `of`.
 fn sequences(cx: &KernelContext, x: &Tensor, length: InSlot, of: &Tensor, name: &str) -> Result<Vec<Range<usize>>> {
     let op = cx.op.name;
     if let Some(t) = cx.opt(length) {
@@ -92,7 +92,7 @@ fn tags_of(op: &str, label: &Tensor, tags: usize) -> Result<Vec<usize>> {
         .collect()
 }
 
-/// The labels of the sequences; what stands behind a padded one may be anything.
+/// The labels of the sequences; padding may hold any value.
 fn labels(op: &str, label: &Tensor, parts: &[Range<usize>], tags: usize) -> Result<Vec<Vec<usize>>> {
     let flat = label.reshaped(&[label.numel() as i64]);
     parts.iter().map(|r| tags_of(op, &flat.rows(r.start, r.end), tags)).collect()
@@ -103,7 +103,7 @@ fn possible<T>(op: &str, found: Option<T>) -> Result<T> {
         Some(found) => Ok(found),
         None => bail!(
             InvalidArgument,
-            "operator {op}: the probabilities of all unfinished sequences are 0: the scores lie too far apart"
+            "operator {op}: the probabilities of all unfinished sequences are 0: the scores differ too much"
         ),
     }
 }

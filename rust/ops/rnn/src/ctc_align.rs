@@ -1,4 +1,4 @@
-//! ctc_align: the labels that an alignment stands for: repetitions once, blanks left out.
+//! ctc_align: the labels of an alignment: repetitions merged, blanks removed.
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DTypes, Result};
@@ -51,7 +51,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     let by_length = cx.opt(ctc_align::LENGTH).filter(|_| x.lod.as_ref().is_none_or(|l| l.is_empty()));
     dispatch!(x.dtype(), T in [i32, i64], {
         let data = x.data::<T>();
-        // No id is negative, so a negative blank is none of them.
+        // Ids are not negative: a negative blank matches none.
         let blank = (a.blank >= 0).then_some(a.blank as T);
         if let Some(t) = by_length {
             let lengths = lengths(op, "InputLength", t, rows, width)?;
@@ -83,7 +83,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
                 align(&data[w[0]..w[1]], blank, a.merge_repeated, &mut labels);
                 level.push(labels.len());
             }
-            // Paddle shows that nothing is left by one -1.
+            // As in Paddle an empty result is one -1.
             let shown = if labels.is_empty() { vec![-1] } else { labels };
             let out = Tensor::from_slice(&shown, &[shown.len() as i64, 1])?;
             cx.set(ctc_align::OUTPUT, out.with_lod(Some(Arc::new(vec![level]))));

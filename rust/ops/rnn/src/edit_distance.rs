@@ -1,4 +1,4 @@
-//! edit_distance: how many insertions, deletions and substitutions make one sequence of another.
+//! edit_distance: insertions, deletions and substitutions between two sequences.
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
@@ -28,7 +28,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         padded == cx.has(edit_distance::REFS_LENGTH),
         InvalidArgument,
-        "operator {}: HypsLength and RefsLength come together or not at all",
+        "operator {}: HypsLength and RefsLength must be given together",
         cx.op.name
     );
     let fit = match padded {
@@ -63,12 +63,12 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The places of the sequences of one input.
+/// The ranges of the sequences of one input.
 fn sequences(cx: &KernelContext, slot: InSlot, lens: InSlot) -> Result<Vec<Range<usize>>> {
     let (t, op) = (cx.input(slot)?, cx.op.name);
     let name = |slot: InSlot| cx.op.inputs[slot.0].name;
     let Some(given) = cx.opt(lens) else {
-        // ctc_align tells that all sequences are empty by one row, which belongs to none of them.
+        // ctc_align marks empty results by one row that belongs to no sequence.
         let first = t.lod.as_deref().and_then(|levels| levels.first());
         if let Some(at) = first.filter(|at| t.numel() == 1 && !at.is_empty() && at.iter().all(|&i| i == 0)) {
             return Ok(vec![0..0; at.len() - 1]);
@@ -80,7 +80,7 @@ fn sequences(cx: &KernelContext, slot: InSlot, lens: InSlot) -> Result<Vec<Range
     Ok(n.into_iter().enumerate().map(|(b, n)| b * width..b * width + n).collect())
 }
 
-/// By rows of the table of distances between beginnings, of which two are kept.
+/// Dynamic programming over prefixes, with two rows of the table.
 fn distance(a: &[i64], b: &[i64]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

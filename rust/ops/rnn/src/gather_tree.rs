@@ -1,4 +1,4 @@
-//! gather_tree: the sequences that a beam search found, from its ids and the beams that they came from.
+//! gather_tree: the sequences of a beam search, from its ids and parent beams.
 
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
@@ -39,7 +39,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
                     let at = (step * batch + row) * beams;
                     out[at + beam] = ids[at + from];
                     if step == 0 {
-                        break; // nobody asks where the first id came from
+                        break; // the first step's parent is unused
                     }
                     let parent = parents[at + from];
                     from = match usize::try_from(parent) {

@@ -1,7 +1,6 @@
-//! gru and gru_unit: a GRU over sequences of different lengths, and one step of it, whose products with the input somebody
-//! else has made.
+//! gru (over variable-length sequences) and gru_unit (one step); the input products are inputs.
 
-use super::lod::{activation, check, first, offsets, sums};
+use super::lod::{activation, check, initial_state, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
@@ -23,8 +22,8 @@ attrs! {
 }
 
 slots! {
-    /// Input [rows, 3 * width] with LoD; Weight [width, 3 * width], of which the candidate's part lies last; Bias
-    /// [1, 3 * width].
+    /// Input [rows, 3 * width] with LoD; Weight [width, 3 * width], whose last part is the candidate's; Bias [1, 3 *
+    /// width].
     mod gru {
         INPUT "Input", H0 "H0".dispensable(), WEIGHT "Weight", BIAS "Bias".dispensable()
         => GATE "BatchGate".intermediate(), RESET "BatchResetHiddenPrev".intermediate(), STATES "BatchHidden".intermediate(), HIDDEN "Hidden"
@@ -45,22 +44,22 @@ slots! {
     }
 }
 
-/// What the attributes of both operators say.
-struct Told {
+/// Attributes that both operators share.
+struct GruConfig {
     gate: Activation,
     candidate: Activation,
     origin: bool,
 }
 
-fn told(op: &str, a: &GruAttrs) -> Result<Told> {
-    Ok(Told {
+fn config(op: &str, a: &GruAttrs) -> Result<GruConfig> {
+    Ok(GruConfig {
         gate: activation(op, "gate_activation", &a.gate_activation)?,
         candidate: activation(op, "activation", &a.activation)?,
         origin: a.origin_mode,
     })
 }
 
-fn told_unit(op: &str, a: &GruUnitAttrs) -> Result<Told> {
+fn unit_config(op: &str, a: &GruUnitAttrs) -> Result<GruConfig> {
     let act = |attr: &str, n: i32| {
         Ok(match n {
             0 => Activation::Identity,
@@ -73,14 +72,14 @@ fn told_unit(op: &str, a: &GruUnitAttrs) -> Result<Told> {
             ),
         })
     };
-    Ok(Told {
+    Ok(GruConfig {
         gate: act("gate_activation", a.gate_activation)?,
         candidate: act("activation", a.activation)?,
         origin: a.origin_mode,
     })
 }
 
-/// Checks what both operators have; gives the width of the states.
+/// Checks the shared inputs; returns the state width.
 fn check_all(cx: &ShapeContext, [input, first, weight, bias]: [InSlot; 4]) -> Result<i64> {
     let (x, w, dtype) = (cx.dims(input)?, cx.dims(weight)?, cx.dtype(input)?);
     if x.len() != 2 {
@@ -106,7 +105,7 @@ fn check_all(cx: &ShapeContext, [input, first, weight, bias]: [InSlot; 4]) -> Re
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let n = check_all(cx, [gru::INPUT, gru::H0, gru::WEIGHT, gru::BIAS])?;
-    told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    config(cx.op.name, cx.attrs::<GruAttrs>())?;
     let (x, dtype) = (cx.dims(gru::INPUT)?, cx.dtype(gru::INPUT)?);
     for out in [gru::RESET, gru::STATES, gru::HIDDEN] {
         cx.set(out, &[x[0], n], dtype);
@@ -118,7 +117,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 
 fn infer_unit(cx: &mut ShapeContext) -> Result<()> {
     let n = check_all(cx, [gru_unit::INPUT, gru_unit::BEFORE, gru_unit::WEIGHT, gru_unit::BIAS])?;
-    told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    unit_config(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let (x, dtype, h) = (cx.dims(gru_unit::INPUT)?, cx.dtype(gru_unit::INPUT)?, cx.dims(gru_unit::BEFORE)?);
     ensure!(
         h[0] == x[0] || h[0] < 0 || x[0] < 0,
@@ -134,24 +133,24 @@ fn infer_unit(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Calls `f` with the network that the tensors and attributes make.
+/// Calls `f` with the network of the tensors and attributes.
 fn with_net<T: GemmFloat + Element, R>(
     op: &str,
-    told: &Told,
+    config: &GruConfig,
     batches: &Batches,
     weight: &Tensor,
     h0: Option<&Tensor>,
     f: impl FnOnce(&Net<T>) -> R,
 ) -> Result<R> {
     let width = weight.dims()[0] as usize;
-    let first = first::<T>(op, batches, h0, width)?;
+    let first = initial_state::<T>(op, batches, h0, width)?;
     Ok(f(&Net {
         batches,
         width,
         weight: weight.data::<T>(),
-        gate: told.gate,
-        candidate: told.candidate,
-        origin: told.origin,
+        gate: config.gate,
+        candidate: config.candidate,
+        origin: config.origin,
         first: first.as_deref(),
     }))
 }
@@ -159,7 +158,7 @@ fn with_net<T: GemmFloat + Element, R>(
 /// Gates, reset states and states, in the order of steps.
 fn compute(
     cx: &KernelContext,
-    told: &Told,
+    config: &GruConfig,
     batches: &Batches,
     (x, h0, weight, bias): (&Tensor, Option<&Tensor>, &Tensor, Option<&Tensor>),
 ) -> Result<[Tensor; 3]> {
@@ -172,21 +171,21 @@ fn compute(
         let to = gates.data_mut::<T>()?;
         sums(batches, x.data::<T>(), bias, 3 * n as usize, to);
         let (reset, hidden) = (reset.data_mut::<T>()?, hidden.data_mut::<T>()?);
-        with_net::<T, _>(cx.op.name, told, batches, weight, h0, |net| net.forward(to, reset, hidden))?;
+        with_net::<T, _>(cx.op.name, config, batches, weight, h0, |net| net.forward(to, reset, hidden))?;
     }, other => return cx.unsupported(other));
     Ok([gates, reset, hidden])
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
-    let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    let config = config(cx.op.name, cx.attrs::<GruAttrs>())?;
     let (x, weight) = (cx.input(gru::INPUT)?, cx.input(gru::WEIGHT)?);
     let batches = Batches::new(&offsets(cx.op.name, "Input", x)?, cx.attrs::<GruAttrs>().is_reverse);
-    let made = compute(cx, &told, &batches, (x, cx.opt(gru::H0), weight, cx.opt(gru::BIAS)))?;
+    let outputs = compute(cx, &config, &batches, (x, cx.opt(gru::H0), weight, cx.opt(gru::BIAS)))?;
     let n = weight.dims()[0] as usize;
     dispatch!(x.dtype(), T in [f32, f64], {
-        batches.scatter(made[2].data::<T>(), n, cx.out_data::<T>(gru::HIDDEN)?);
+        batches.scatter(outputs[2].data::<T>(), n, cx.out_data::<T>(gru::HIDDEN)?);
     }, other => return cx.unsupported(other));
-    for (slot, t) in [gru::GATE, gru::RESET, gru::STATES].into_iter().zip(made) {
+    for (slot, t) in [gru::GATE, gru::RESET, gru::STATES].into_iter().zip(outputs) {
         if cx.wants(slot) {
             cx.set(slot, t);
         }
@@ -195,12 +194,12 @@ fn run(cx: &mut KernelContext) -> Result<()> {
 }
 
 fn run_unit(cx: &mut KernelContext) -> Result<()> {
-    let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    let config = unit_config(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let (x, weight) = (cx.input(gru_unit::INPUT)?, cx.input(gru_unit::WEIGHT)?);
     let batches = Batches::one(x.dims()[0] as usize);
     let before = cx.input(gru_unit::BEFORE)?;
-    let made = compute(cx, &told, &batches, (x, Some(before), weight, cx.opt(gru_unit::BIAS)))?;
-    for (slot, t) in [gru_unit::GATE, gru_unit::RESET, gru_unit::HIDDEN].into_iter().zip(made) {
+    let outputs = compute(cx, &config, &batches, (x, Some(before), weight, cx.opt(gru_unit::BIAS)))?;
+    for (slot, t) in [gru_unit::GATE, gru_unit::RESET, gru_unit::HIDDEN].into_iter().zip(outputs) {
         if cx.wants(slot) {
             cx.set(slot, t);
         }
@@ -208,7 +207,7 @@ fn run_unit(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// What the gradient operators read: gates, reset states and states as steps have them, the gradient as sequences do.
+/// Inputs of the gradient operators: gates, reset states and states in step order, the gradient in sequence order.
 struct Back<'a> {
     weight: &'a Tensor,
     h0: Option<&'a Tensor>,
@@ -220,7 +219,7 @@ struct Back<'a> {
 
 fn compute_grad(
     cx: &mut KernelContext,
-    told: &Told,
+    config: &GruConfig,
     batches: &Batches,
     back: &Back,
     [dx, dh0, dweight, dbias]: [OutSlot; 4],
@@ -250,10 +249,10 @@ fn compute_grad(
                 bias: b.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
                 first: Some(&mut first),
             };
-            // One step has no states before its own.
+            // A single step has no previous states.
             let states = back.states.unwrap_or(back.reset).data::<T>();
             let (gates, reset) = (back.gates.data::<T>(), back.reset.data::<T>());
-            with_net::<T, _>(op, told, batches, back.weight, back.h0, |net| {
+            with_net::<T, _>(op, config, batches, back.weight, back.h0, |net| {
                 net.backward(gates, reset, states, &mut dhidden, &mut d, grads)
             })?;
         }
@@ -274,7 +273,7 @@ fn compute_grad(
 
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use gru_grad::*;
-    let told = told(cx.op.name, cx.attrs::<GruAttrs>())?;
+    let config = config(cx.op.name, cx.attrs::<GruAttrs>())?;
     let out = cx.input(HIDDEN)?;
     let batches = Batches::new(&offsets(cx.op.name, "Hidden", out)?, cx.attrs::<GruAttrs>().is_reverse);
     let back = Back {
@@ -285,12 +284,12 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         states: Some(cx.input(STATES)?),
         dout: cx.input(DHIDDEN)?,
     };
-    compute_grad(cx, &told, &batches, &back, [DINPUT, DH0, DWEIGHT, DBIAS])
+    compute_grad(cx, &config, &batches, &back, [DINPUT, DH0, DWEIGHT, DBIAS])
 }
 
 fn run_unit_grad(cx: &mut KernelContext) -> Result<()> {
     use gru_unit_grad::*;
-    let told = told_unit(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
+    let config = unit_config(cx.op.name, cx.attrs::<GruUnitAttrs>())?;
     let before = cx.input(BEFORE)?;
     let batches = Batches::one(before.dims().first().copied().unwrap_or(0) as usize);
     let back = Back {
@@ -301,7 +300,7 @@ fn run_unit_grad(cx: &mut KernelContext) -> Result<()> {
         states: None,
         dout: cx.input(DHIDDEN)?,
     };
-    compute_grad(cx, &told, &batches, &back, [DINPUT, DBEFORE, DWEIGHT, DBIAS])
+    compute_grad(cx, &config, &batches, &back, [DINPUT, DBEFORE, DWEIGHT, DBIAS])
 }
 
 pub static GRU: Op = Op {

@@ -1,4 +1,4 @@
-//! Sequences of rows by LoD, and what the recurrent operators of 1.x ask alike.
+//! Shared by the recurrent operators of 1.x: LoD sequences, activations, argument checks.
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, Result};
@@ -9,7 +9,7 @@ use oar_kernels::gemm::GemmFloat;
 use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
 
-/// The offsets of the sequences of the first level, counted in rows: they begin at 0, ascend, and end at the first size.
+/// The row offsets of the first level's sequences, which must ascend from 0 to the first size.
 pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {
     let wrong = || {
         err!(
@@ -30,7 +30,7 @@ pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {
     Ok(at)
 }
 
-/// The lengths of padded sequences: one for each of `count`, at most `most`.
+/// The lengths of `count` padded sequences, each at most `most`.
 pub fn lengths(op: &str, name: &str, t: &Tensor, count: usize, most: usize) -> Result<Vec<usize>> {
     let values = oar_ops_common::tensor_attr::ints(op, t)?;
     let fits = |&n: &i64| n >= 0 && n <= most as i64;
@@ -43,7 +43,7 @@ pub fn lengths(op: &str, name: &str, t: &Tensor, count: usize, most: usize) -> R
     Ok(values.into_iter().map(|n| n as usize).collect())
 }
 
-/// The activation of this name.
+/// The activation of the given name.
 pub fn activation(op: &str, attr: &str, name: &str) -> Result<Activation> {
     Ok(match name {
         "identity" | "" => Activation::Identity,
@@ -56,7 +56,7 @@ pub fn activation(op: &str, attr: &str, name: &str) -> Result<Activation> {
     })
 }
 
-/// Refuses an input of another shape (sizes of -1 are not known yet) or data type.
+/// Fails unless the input has this shape (-1: unknown) and data type.
 pub fn check(cx: &ShapeContext, slot: InSlot, dims: &[i64], dtype: DType) -> Result<()> {
     let (got, kind) = (cx.dims(slot)?, cx.dtype(slot)?);
     let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
@@ -71,8 +71,13 @@ pub fn check(cx: &ShapeContext, slot: InSlot, dims: &[i64], dtype: DType) -> Res
     Ok(())
 }
 
-/// A first state [sequences, width], in the order in which steps take the sequences.
-pub fn first<T: Element + Default>(op: &str, b: &Batches, t: Option<&Tensor>, width: usize) -> Result<Option<Vec<T>>> {
+/// An initial state [sequences, width], in the batch order of the sequences.
+pub fn initial_state<T: Element + Default>(
+    op: &str,
+    b: &Batches,
+    t: Option<&Tensor>,
+    width: usize,
+) -> Result<Option<Vec<T>>> {
     let Some(t) = t else { return Ok(None) };
     let n = b.order.len();
     ensure!(
@@ -86,7 +91,7 @@ pub fn first<T: Element + Default>(op: &str, b: &Batches, t: Option<&Tensor>, wi
     Ok(Some(to))
 }
 
-/// `x + bias` in the order of steps.
+/// `x + bias` in step order.
 pub fn sums<T: GemmFloat>(b: &Batches, x: &[T], bias: Option<&[T]>, width: usize, to: &mut [T]) {
     b.gather(x, width, to);
     if let Some(bias) = bias {
@@ -94,7 +99,7 @@ pub fn sums<T: GemmFloat>(b: &Batches, x: &[T], bias: Option<&[T]>, width: usize
     }
 }
 
-/// A number that is not negative, or 0.
+/// A negative limit is 0.
 pub fn limit(v: f32) -> f64 {
     f64::from(v.max(0.0))
 }

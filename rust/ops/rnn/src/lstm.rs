@@ -1,7 +1,7 @@
-//! lstm and lstmp: an LSTM over sequences of different lengths, whose products with the input somebody else has made;
-//! lstmp projects the hidden state before it goes to the next step.
+//! lstm and lstmp: an LSTM over variable-length sequences whose input products are inputs; lstmp projects the hidden
+//! state before the next step.
 
-use super::lod::{activation, check, first, limit, offsets, sums};
+use super::lod::{activation, check, initial_state, limit, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
@@ -51,8 +51,8 @@ slots! {
     }
 }
 
-/// What the attributes of both operators say.
-struct Told {
+/// Attributes that both operators share.
+struct LstmConfig {
     peepholes: bool,
     reverse: bool,
     gate: Activation,
@@ -63,8 +63,8 @@ struct Told {
     proj_clip: f64,
 }
 
-fn told(op: &str, a: &LstmAttrs) -> Result<Told> {
-    Ok(Told {
+fn config(op: &str, a: &LstmAttrs) -> Result<LstmConfig> {
+    Ok(LstmConfig {
         peepholes: a.use_peepholes,
         reverse: a.is_reverse,
         gate: activation(op, "gate_activation", &a.gate_activation)?,
@@ -76,23 +76,23 @@ fn told(op: &str, a: &LstmAttrs) -> Result<Told> {
     })
 }
 
-fn told_projected(op: &str, a: &LstmpAttrs) -> Result<Told> {
+fn projected_config(op: &str, a: &LstmpAttrs) -> Result<LstmConfig> {
     let cell = activation(op, "cell_activation", &a.cell_activation)?;
     let projection = activation(op, "proj_activation", &a.proj_activation)?;
-    Ok(Told {
+    Ok(LstmConfig {
         peepholes: a.use_peepholes,
         reverse: a.is_reverse,
         gate: activation(op, "gate_activation", &a.gate_activation)?,
         cell,
         candidate: activation(op, "candidate_activation", &a.candidate_activation)?,
         cell_clip: limit(a.cell_clip),
-        // Paddle's kernel asks only whether there is an activation; what it applies is the cell's.
+        // Paddle's kernel only checks that proj_activation is set, and applies the cell activation.
         projection: if projection == Activation::Identity { projection } else { cell },
         proj_clip: limit(a.proj_clip),
     })
 }
 
-/// The width of the cells, -1 while it is not known.
+/// The cell width, -1 if unknown.
 fn width(cx: &ShapeContext, input: InSlot, weight: InSlot) -> Result<i64> {
     let (x, w) = (cx.dims(input)?, cx.dims(weight)?);
     if x.len() != 2 {
@@ -119,7 +119,7 @@ fn times(n: i64, by: i64) -> i64 {
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let n = width(cx, lstm::INPUT, lstm::WEIGHT)?;
     let (x, dtype) = (cx.dims(lstm::INPUT)?, cx.dtype(lstm::INPUT)?);
-    let peepholes = told(cx.op.name, cx.attrs::<LstmAttrs>())?.peepholes;
+    let peepholes = config(cx.op.name, cx.attrs::<LstmAttrs>())?.peepholes;
     check(cx, lstm::WEIGHT, &[n, times(n, 4)], dtype)?;
     check(cx, lstm::BIAS, &[1, times(n, if peepholes { 7 } else { 4 })], dtype)?;
     check_first(cx, lstm::H0, lstm::C0, n, n)?;
@@ -147,7 +147,7 @@ fn check_first(cx: &ShapeContext, h0: InSlot, c0: InSlot, state: i64, n: i64) ->
 fn infer_projected(cx: &mut ShapeContext) -> Result<()> {
     let n = width(cx, lstmp::INPUT, lstmp::WEIGHT)?;
     let (x, dtype) = (cx.dims(lstmp::INPUT)?, cx.dtype(lstmp::INPUT)?);
-    let peepholes = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?.peepholes;
+    let peepholes = projected_config(cx.op.name, cx.attrs::<LstmpAttrs>())?.peepholes;
     let state = cx.dims(lstmp::PROJ)?.get(1).copied().unwrap_or(-1);
     check(cx, lstmp::WEIGHT, &[state, times(n, 4)], dtype)?;
     check(cx, lstmp::PROJ, &[n, state], dtype)?;
@@ -163,8 +163,8 @@ fn infer_projected(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The tensors of a call of either operator.
-struct Given<'a> {
+/// Input tensors of either operator.
+struct LstmInputs<'a> {
     weight: &'a Tensor,
     projection: Option<&'a Tensor>,
     bias: &'a Tensor,
@@ -172,66 +172,66 @@ struct Given<'a> {
     c0: Option<&'a Tensor>,
 }
 
-impl<'a> Given<'a> {
-    /// Calls `f` with the network that the tensors and attributes make.
+impl<'a> LstmInputs<'a> {
+    /// Calls `f` with the network of the tensors and attributes.
     fn net<T: GemmFloat + Element, R>(
         &self,
         op: &str,
-        told: &Told,
+        config: &LstmConfig,
         batches: &Batches,
         f: impl FnOnce(&Net<T>) -> Result<R>,
     ) -> Result<R> {
         let n = self.weight.dims()[1] as usize / 4;
         let state = self.weight.dims()[0] as usize;
-        let (h, c) = (first::<T>(op, batches, self.h0, state)?, first::<T>(op, batches, self.c0, n)?);
+        let (h, c) = (initial_state::<T>(op, batches, self.h0, state)?, initial_state::<T>(op, batches, self.c0, n)?);
         let net = Net {
             batches,
             width: n,
             weight: self.weight.data::<T>(),
-            peepholes: told.peepholes.then(|| &self.bias.data::<T>()[4 * n..]),
+            peepholes: config.peepholes.then(|| &self.bias.data::<T>()[4 * n..]),
             projection: self.projection.map(|p| Projection {
                 weight: p.data::<T>(),
                 state,
-                act: told.projection,
-                clip: T::from_f64(told.proj_clip),
+                act: config.projection,
+                clip: T::from_f64(config.proj_clip),
             }),
-            gate: told.gate,
-            cell: told.cell,
-            candidate: told.candidate,
-            cell_clip: T::from_f64(told.cell_clip),
+            gate: config.gate,
+            cell: config.cell,
+            candidate: config.candidate,
+            cell_clip: T::from_f64(config.cell_clip),
             first: (h.as_deref(), c.as_deref()),
         };
         f(&net)
     }
 }
 
-/// Output slots: what goes to the next step, cells, gates, activated cells, and hidden states where they are not the first.
+/// Output slots: recurrent state, cells, gates, activated cells, and hidden states if they are not the recurrent state.
 type Outs = (OutSlot, OutSlot, OutSlot, OutSlot, Option<OutSlot>);
 
-fn forward(cx: &mut KernelContext, x: &Tensor, given: &Given, told: &Told, outs: Outs) -> Result<()> {
+fn forward(cx: &mut KernelContext, x: &Tensor, inputs: &LstmInputs, config: &LstmConfig, outs: Outs) -> Result<()> {
     let op = cx.op.name;
-    let batches = Batches::new(&offsets(op, "Input", x)?, told.reverse);
-    let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
+    let batches = Batches::new(&offsets(op, "Input", x)?, config.reverse);
+    let (n, state) = (inputs.weight.dims()[1] as usize / 4, inputs.weight.dims()[0] as usize);
     let (out, cell, gate, act, hidden) = outs;
     let rows = batches.rows.len() as i64;
     let whole = |slot: OutSlot, cx: &mut KernelContext| cx.take_out(slot).or_else(|_| Tensor::empty(x.dtype(), &[0]));
     let (mut gates, mut acts) = (Tensor::empty(x.dtype(), x.dims())?, Tensor::empty(x.dtype(), &[rows, n as i64])?);
-    let mut kept = Tensor::empty(x.dtype(), &[rows, n as i64])?;
+    let mut hidden_states = Tensor::empty(x.dtype(), &[rows, n as i64])?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        sums(&batches, x.data::<T>(), Some(&given.bias.data::<T>()[..4 * n]), 4 * n, gates.data_mut::<T>()?);
+        sums(&batches, x.data::<T>(), Some(&inputs.bias.data::<T>()[..4 * n]), 4 * n, gates.data_mut::<T>()?);
         let mut cells = vec![0.0 as T; rows as usize * n];
-        let mut states = vec![0.0 as T; if given.projection.is_some() { rows as usize * state } else { 0 }];
-        given.net::<T, _>(op, told, &batches, |net| {
+        let mut states = vec![0.0 as T; if inputs.projection.is_some() { rows as usize * state } else { 0 }];
+        inputs.net::<T, _>(op, config, &batches, |net| {
             net.forward(ForwardResults {
                 gates: gates.data_mut::<T>()?,
                 cells: &mut cells,
                 acts: acts.data_mut::<T>()?,
-                hidden: kept.data_mut::<T>()?,
+                hidden: hidden_states.data_mut::<T>()?,
                 states: &mut states,
             });
             Ok(())
         })?;
-        let from = if given.projection.is_some() { &states[..] } else { kept.data::<T>() };
+        let from = if inputs.projection.is_some() { &states[..] } else { hidden_states.data::<T>() };
         batches.scatter(from, state, cx.out_data::<T>(out)?);
         if cx.wants(cell) {
             let mut t = whole(cell, cx)?;
@@ -239,7 +239,7 @@ fn forward(cx: &mut KernelContext, x: &Tensor, given: &Given, told: &Told, outs:
             cx.set(cell, t);
         }
     }, other => return cx.unsupported(other));
-    for (slot, t) in [(Some(gate), gates), (Some(act), acts), (hidden, kept)] {
+    for (slot, t) in [(Some(gate), gates), (Some(act), acts), (hidden, hidden_states)] {
         if let Some(slot) = slot.filter(|&s| cx.wants(s)) {
             cx.set(slot, t);
         }
@@ -247,7 +247,7 @@ fn forward(cx: &mut KernelContext, x: &Tensor, given: &Given, told: &Told, outs:
     Ok(())
 }
 
-/// What the gradient operators read, each from its own slots.
+/// Inputs of the gradient operators.
 struct Back<'a> {
     out: &'a Tensor,
     dout: &'a Tensor,
@@ -258,12 +258,18 @@ struct Back<'a> {
 }
 
 /// Output slots: gradients of Input, Weight, Bias, H0, C0, ProjWeight.
-type Wanted = ([OutSlot; 5], Option<OutSlot>);
+type GradSlots = ([OutSlot; 5], Option<OutSlot>);
 
-fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wanted, dproj): Wanted) -> Result<()> {
+fn backward(
+    cx: &mut KernelContext,
+    inputs: &LstmInputs,
+    config: &LstmConfig,
+    back: &Back,
+    (wanted, dproj): GradSlots,
+) -> Result<()> {
     let (op, dtype) = (cx.op.name, back.out.dtype());
-    let batches = Batches::new(&offsets(op, "the output", back.out)?, told.reverse);
-    let (n, state) = (given.weight.dims()[1] as usize / 4, given.weight.dims()[0] as usize);
+    let batches = Batches::new(&offsets(op, "the output", back.out)?, config.reverse);
+    let (n, state) = (inputs.weight.dims()[1] as usize / 4, inputs.weight.dims()[0] as usize);
     let rows = batches.rows.len() as i64;
     let (cells, gates) = ([rows, n as i64], [rows, 4 * n as i64]);
     like(cx, back.dout, back.out.dims(), dtype, "the gradient of the output")?;
@@ -273,7 +279,7 @@ fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wa
     ensure!(
         back.out.dims() == [rows, state as i64]
             && back.hidden.is_none_or(|h| h.dims() == cells && h.dtype() == dtype)
-            && given.weight.dtype() == dtype,
+            && inputs.weight.dtype() == dtype,
         InvalidArgument,
         "operator {op}: its inputs do not fit each other"
     );
@@ -299,7 +305,7 @@ fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wa
             cells: &cell,
             acts: back.acts.data::<T>(),
             hidden: back.hidden.map_or(&out[..], |h| h.data::<T>()),
-            states: if given.projection.is_some() { &out } else { &[] },
+            states: if inputs.projection.is_some() { &out } else { &[] },
         };
         let mut d = vec![0.0 as T; total * 4 * n];
         let count = batches.order.len();
@@ -313,7 +319,7 @@ fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wa
                 first_state: Some(&mut first_h),
                 first_cell: Some(&mut first_c),
             };
-            given.net::<T, _>(op, told, &batches, |net| {
+            inputs.net::<T, _>(op, config, &batches, |net| {
                 net.backward(&came, &mut dstates, &mut d, grads);
                 Ok(())
             })?;
@@ -336,8 +342,8 @@ fn backward(cx: &mut KernelContext, given: &Given, told: &Told, back: &Back, (wa
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
-    let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
-    let given = Given {
+    let config = config(cx.op.name, cx.attrs::<LstmAttrs>())?;
+    let inputs = LstmInputs {
         weight: cx.input(lstm::WEIGHT)?,
         projection: None,
         bias: cx.input(lstm::BIAS)?,
@@ -345,14 +351,19 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         c0: cx.opt(lstm::C0),
     };
     let x = cx.input(lstm::INPUT)?;
-    forward(cx, x, &given, &told, (lstm::HIDDEN, lstm::CELL, lstm::GATE, lstm::ACT, None))
+    forward(cx, x, &inputs, &config, (lstm::HIDDEN, lstm::CELL, lstm::GATE, lstm::ACT, None))
 }
 
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     use lstm_grad::*;
-    let told = told(cx.op.name, cx.attrs::<LstmAttrs>())?;
-    let given =
-        Given { weight: cx.input(WEIGHT)?, projection: None, bias: cx.input(BIAS)?, h0: cx.opt(H0), c0: cx.opt(C0) };
+    let config = config(cx.op.name, cx.attrs::<LstmAttrs>())?;
+    let inputs = LstmInputs {
+        weight: cx.input(WEIGHT)?,
+        projection: None,
+        bias: cx.input(BIAS)?,
+        h0: cx.opt(H0),
+        c0: cx.opt(C0),
+    };
     let back = Back {
         out: cx.input(HIDDEN)?,
         dout: cx.input(DHIDDEN)?,
@@ -361,12 +372,12 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         acts: cx.input(ACT)?,
         hidden: None,
     };
-    backward(cx, &given, &told, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], None))
+    backward(cx, &inputs, &config, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], None))
 }
 
 fn run_projected(cx: &mut KernelContext) -> Result<()> {
-    let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
-    let given = Given {
+    let config = projected_config(cx.op.name, cx.attrs::<LstmpAttrs>())?;
+    let inputs = LstmInputs {
         weight: cx.input(lstmp::WEIGHT)?,
         projection: Some(cx.input(lstmp::PROJ)?),
         bias: cx.input(lstmp::BIAS)?,
@@ -375,13 +386,13 @@ fn run_projected(cx: &mut KernelContext) -> Result<()> {
     };
     let x = cx.input(lstmp::INPUT)?;
     let outs = (lstmp::PROJECTION, lstmp::CELL, lstmp::GATE, lstmp::ACT, Some(lstmp::HIDDEN));
-    forward(cx, x, &given, &told, outs)
+    forward(cx, x, &inputs, &config, outs)
 }
 
 fn run_projected_grad(cx: &mut KernelContext) -> Result<()> {
     use lstmp_grad::*;
-    let told = told_projected(cx.op.name, cx.attrs::<LstmpAttrs>())?;
-    let given = Given {
+    let config = projected_config(cx.op.name, cx.attrs::<LstmpAttrs>())?;
+    let inputs = LstmInputs {
         weight: cx.input(WEIGHT)?,
         projection: Some(cx.input(PROJ)?),
         bias: cx.input(BIAS)?,
@@ -396,7 +407,7 @@ fn run_projected_grad(cx: &mut KernelContext) -> Result<()> {
         acts: cx.input(ACT)?,
         hidden: Some(cx.input(HIDDEN)?),
     };
-    backward(cx, &given, &told, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], Some(DPROJ)))
+    backward(cx, &inputs, &config, &back, ([DINPUT, DWEIGHT, DBIAS, DH0, DC0], Some(DPROJ)))
 }
 
 /// The gradient of Input has the shape of the gates.

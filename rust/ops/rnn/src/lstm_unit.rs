@@ -1,4 +1,4 @@
-//! lstm_unit: what an LSTM makes of the sums of its gates, which are in the order input, forget, output, candidate.
+//! lstm_unit: one LSTM step from gate sums, in the order input, forget, output, candidate.
 
 use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};

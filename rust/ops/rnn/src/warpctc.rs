@@ -1,4 +1,4 @@
-//! warpctc: the loss of connectionist temporal classification, of raw scores.
+//! warpctc: the CTC loss (connectionist temporal classification) of logits.
 
 use super::lod::{lengths, offsets};
 use oar_core::base::{DTypes, Result};
@@ -33,11 +33,12 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         padded == cx.has(warpctc::LABELS),
         InvalidArgument,
-        "operator {}: LogitsLength and LabelLength come together or not at all",
+        "operator {}: LogitsLength and LabelLength must be given together",
         cx.op.name
     );
     let rank = if padded { 3 } else { 2 };
-    // While sizes are unknown, dimensions too many pass: `fluid.layers.data` puts one before shapes that have a batch.
+    // While sizes are unknown, extra dimensions are accepted: `fluid.layers.data` prepends one to shapes that have a
+    // batch.
     let passes = |dims: &[i64], rank: usize| dims.len() == rank || dims.len() > rank && dims.contains(&-1);
     if !passes(&x, rank) {
         return cx
@@ -68,11 +69,11 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Where sequences and their labels lie: rows of scores in `x` (of a step each), steps, labels.
+/// The layout of sequences and labels: rows of scores in `x` (one per step), steps, labels.
 struct Batch {
     steps: Vec<usize>,
     labels: Vec<Range<usize>>,
-    /// Of a sequence the row of its first step, and how far its steps are apart.
+    /// The row of a sequence's first step, and the stride of its steps.
     rows: Vec<(usize, usize)>,
     classes: usize,
 }
@@ -150,7 +151,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
             let own: Vec<usize> = ids[labels[b].clone()].iter().map(|&id| id as usize).collect();
             let mut put = |t: usize, g: &[T]| {
                 let at = (t * n + b) * classes;
-                // SAFETY: each sequence has rows of its own.
+                // SAFETY: sequences have disjoint rows.
                 unsafe { to.part(at..at + classes) }.copy_from_slice(g);
             };
             let grad: Option<&mut dyn FnMut(usize, &[T])> = if grad.is_some() { Some(&mut put) } else { None };

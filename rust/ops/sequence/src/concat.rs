@@ -1,4 +1,4 @@
-//! sequence_concat: sequence i of the output is sequence i of every input, one after the other.
+//! sequence_concat: sequence i of the output is the concatenation of sequence i of every input.
 
 use crate::levels;
 use oar_core::base::shape::numel;
@@ -13,7 +13,7 @@ slots! {
     mod concat_grad { X "X".duplicable().meta_only(), DOUT "Out@GRAD" => DX "X@GRAD".duplicable() }
 }
 
-/// The inputs' levels, as many sequences in each.
+/// The inputs' levels, which must have one number of sequences.
 fn all_levels<'a>(op: &str, xs: &[&'a Tensor]) -> Result<Vec<&'a [usize]>> {
     let found = xs.iter().map(|x| levels::first(op, "X", x)).collect::<Result<Vec<_>>>()?;
     for level in &found {
@@ -103,7 +103,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         );
         let to = dx.bytes_mut()?;
         for i in 0..own.len() - 1 {
-            // Before it: the sequences before this one, of every input, and this one of the inputs before.
+            // Rows before it: earlier sequences of every input, and this sequence of earlier inputs.
             let before: usize = levels.iter().map(|l| l[i]).sum();
             let at = before + levels[..k].iter().map(|l| l[i + 1] - l[i]).sum::<usize>();
             let n = (own[i + 1] - own[i]) * row;

@@ -1,5 +1,5 @@
-//! sequence_conv: every step with its neighbours within the sequence, times a filter. Steps outside are zeros or learned
-//! rows (`PaddingData`).
+//! sequence_conv: convolution along the steps of each sequence. Steps outside a sequence are zeros or learned rows
+//! (`PaddingData`).
 
 use crate::levels;
 use oar_core::attrs;
@@ -24,7 +24,7 @@ slots! {
     }
 }
 
-/// Steps before and after a sequence that its windows reach.
+/// Steps before and after a sequence that its windows cover.
 fn pads(a: &ConvAttrs) -> (i64, i64) {
     let (start, length) = (a.contextStart as i64, a.contextLength as i64);
     ((-start).max(0), (start + length - 1).max(0))
@@ -91,13 +91,13 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Where an element of a window comes from.
+/// The source of a window element.
 enum Source {
     Step(usize),
     Padding(usize),
 }
 
-/// Calls `f(row of the matrix of windows, place in the window, where it comes from)`.
+/// Calls `f(row of the window matrix, position in the window, source)`.
 fn windows(level: &[usize], a: &ConvAttrs, mut f: impl FnMut(usize, usize, Source)) {
     let (up, _) = pads(a);
     for span in level.windows(2) {
@@ -116,7 +116,7 @@ fn windows(level: &[usize], a: &ConvAttrs, mut f: impl FnMut(usize, usize, Sourc
     }
 }
 
-/// The matrix of windows: [steps, contextLength * width].
+/// The window matrix: [steps, contextLength * width].
 fn columns<T: oar_core::base::dtype::Element>(
     level: &[usize],
     a: &ConvAttrs,
@@ -210,7 +210,8 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// A gradient's X and the others have been through `infer` before, unless somebody calls the gradient himself.
+/// Inputs of the gradient are checked by the forward operator's shape rule, unless the gradient operator is called
+/// directly.
 fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     let (x, filter) = (cx.dims(conv_grad::X)?, cx.dims(conv_grad::FILTER)?);
     let a = cx.attrs::<ConvAttrs>();

@@ -1,4 +1,4 @@
-//! sequence_expand_as: row i of X as often as sequence i of Y is long.
+//! sequence_expand_as: row i of X repeated by the length of sequence i of Y.
 
 use crate::levels;
 use oar_core::base::Result;
@@ -13,7 +13,7 @@ slots! {
     mod expand_as_grad { X "X".meta_only(), Y "Y".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// The only level of Y, as many sequences as X has rows.
+/// The only level of Y, which must have one sequence per row of X.
 fn reference<'a>(op: &str, x: &Tensor, y: &'a Tensor) -> Result<&'a [usize]> {
     let level = levels::only(op, "Y", y)?;
     ensure!(

@@ -1,4 +1,4 @@
-//! hash: buckets of rows of integers, by XXH64 of their bytes.
+//! hash: buckets of integer rows, by XXH64 of their bytes.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};

@@ -1,44 +1,52 @@
-//! Operators: sequences of different lengths (LoD).
+//! Sequence operators: variable-length sequences (LoD).
 
 use oar_ops_common::levels;
 
-pub mod beam;
+pub mod beam_search;
 pub mod concat;
 pub mod conv;
-pub mod cut;
+pub mod enumerate;
+pub mod erase;
+pub mod expand;
 pub mod expand_as;
+pub mod filter_by_instag;
 pub mod hash;
-pub mod instag;
-pub mod match_matrix;
+pub mod lod_reset;
+pub mod match_matrix_tensor;
 pub mod padding;
+pub mod pool;
 pub mod pyramid_hash;
-pub mod relevel;
+pub mod reshape;
 pub mod reverse;
+pub mod scatter;
 pub mod segment_pool;
-pub mod sequence;
+pub mod slice;
 pub mod softmax;
-pub mod tokens;
-pub mod topk;
-pub mod var_conv;
+pub mod topk_avg_pooling;
+pub mod var_conv_2d;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    sequence::TABLE,     // sequence_pool, sequence_expand
-    segment_pool::TABLE, // segment_pool
-    reverse::TABLE,      // sequence_reverse
-    beam::TABLE,         // beam_search, beam_search_decode
-    concat::TABLE,       // sequence_concat
-    conv::TABLE,         // sequence_conv
-    cut::TABLE,          // sequence_slice, sequence_scatter
-    expand_as::TABLE,    // sequence_expand_as
-    padding::TABLE,      // sequence_mask, sequence_pad, sequence_unpad
-    relevel::TABLE,      // sequence_reshape, lod_reset
-    softmax::TABLE,      // sequence_softmax
-    tokens::TABLE,       // sequence_enumerate, sequence_erase
-    pyramid_hash::TABLE, // pyramid_hash
-    topk::TABLE,         // sequence_topk_avg_pooling
-    instag::TABLE,       // filter_by_instag
-    hash::TABLE,         // hash
-    match_matrix::TABLE, // match_matrix_tensor
-    var_conv::TABLE,     // var_conv_2d
+    pool::TABLE,   // sequence_pool
+    expand::TABLE, // sequence_expand
+    segment_pool::TABLE,
+    reverse::TABLE,     // sequence_reverse
+    beam_search::TABLE, // beam_search, beam_search_decode
+    concat::TABLE,      // sequence_concat
+    conv::TABLE,        // sequence_conv
+    slice::TABLE,       // sequence_slice
+    scatter::TABLE,     // sequence_scatter
+    expand_as::TABLE,   // sequence_expand_as
+    padding::TABLE,     // sequence_mask, sequence_pad, sequence_unpad
+    reshape::TABLE,     // sequence_reshape
+    lod_reset::TABLE,
+    softmax::TABLE,   // sequence_softmax
+    enumerate::TABLE, // sequence_enumerate
+    erase::TABLE,     // sequence_erase
+    pyramid_hash::TABLE,
+    topk_avg_pooling::TABLE, // sequence_topk_avg_pooling
+    filter_by_instag::TABLE,
+    hash::TABLE,
+    match_matrix_tensor::TABLE,
+    var_conv_2d::TABLE,
 ];

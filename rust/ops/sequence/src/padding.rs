@@ -1,4 +1,4 @@
-//! Sequences with LoD to padded tensors and back: sequence_pad, sequence_unpad; sequence_mask.
+//! sequence_pad and sequence_unpad: LoD sequences to padded tensors and back; sequence_mask.
 
 use crate::levels;
 use oar_core::attrs;
@@ -23,7 +23,7 @@ slots! {
 
 // sequence_mask
 
-/// The longest length that a mask shows; -1 where only values tell, and there are none.
+/// The width of the mask; -1 while it depends on unknown values.
 fn mask_size(cx: &ShapeContext) -> Result<i64> {
     let most = cx.attrs::<MaskAttrs>().maxlen;
     ensure!(
@@ -53,7 +53,7 @@ fn mask_size(cx: &ShapeContext) -> Result<i64> {
 fn infer_mask(cx: &mut ShapeContext) -> Result<()> {
     let number = cx.attrs::<MaskAttrs>().out_dtype;
     let Some(dtype) = DType::from_proto(number) else {
-        bail!(InvalidArgument, "operator sequence_mask: attribute 'out_dtype' is no data type: {number}")
+        bail!(InvalidArgument, "operator sequence_mask: attribute 'out_dtype' is not a data type: {number}")
     };
     let mut dims = cx.dims(mask::X)?;
     dims.push(mask_size(cx)?);
@@ -87,7 +87,7 @@ fn run_mask(cx: &mut KernelContext) -> Result<()> {
 
 // sequence_pad
 
-/// The offsets of the sequences, and the length of the longest.
+/// The offsets of the sequences, and the padded length.
 fn padded<'a>(op: &str, x: &'a Tensor) -> Result<(&'a [usize], usize)> {
     ensure!(levels::count(x) > 0, NotFound, "operator {op}: input 'X' must have LoD");
     let level = levels::first(op, "X", x)?;
@@ -164,7 +164,7 @@ fn run_pad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Copies between packed sequences (their rows one after the other) and padded ones (`length` rows for each).
+/// Copies between packed sequences (concatenated rows) and padded ones (`length` rows each).
 fn unpadded(level: &[usize], length: usize, row: usize, from: &[u8], to: &mut [u8]) {
     for (i, span) in level.windows(2).enumerate() {
         let n = (span[1] - span[0]) * row;
@@ -192,7 +192,7 @@ fn run_pad_grad(cx: &mut KernelContext) -> Result<()> {
 
 // sequence_unpad
 
-/// The offsets of sequences with these lengths.
+/// The offsets of sequences with the given lengths.
 fn unpad_level(op: &str, x: &[i64], lengths: &Tensor) -> Result<Vec<usize>> {
     let most = x.get(1).copied().unwrap_or(0);
     ensure!(
@@ -253,7 +253,7 @@ fn run_unpad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The sequences are where the gradient of Out says.
+/// The sequences are given by the LoD of `Out@GRAD`.
 fn run_unpad_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, dout) = (cx.input(unpad_grad::X)?, cx.input(unpad_grad::DOUT)?);
     ensure!(

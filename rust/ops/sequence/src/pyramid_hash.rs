@@ -1,5 +1,5 @@
-//! pyramid_hash: for every run of 2, 3, .. neighbours in a sequence a row of weights, cut from one long vector at places that
-//! hashes of the run's numbers say.
+//! pyramid_hash: a row of weights for every n-gram (n = 2, 3, ..) of a sequence, gathered from one vector at hashed
+//! positions.
 
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
@@ -26,11 +26,11 @@ slots! {
     mod grad { X "X", W "W", DROP "DropPos", TEMP "X_Temp_Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated() }
 }
 
-/// The most elements of a result.
+/// Limit of the number of output elements.
 const MOST: usize = 1 << 31;
-/// The most hashes of a filter that is one.
+/// Limit of hash functions of a valid filter.
 const MOST_HASHES: u64 = 1 << 16;
-/// The first word of a filter.
+/// Magic number at the start of a filter.
 const MAGIC: u64 = 17_070_416;
 
 impl PyramidAttrs {
@@ -55,13 +55,13 @@ impl PyramidAttrs {
         Ok(())
     }
 
-    /// Where in the vector each piece of a run's row begins.
+    /// Offsets in the weight vector of the pieces of an n-gram's row.
     fn places<'a>(&self, run: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
         let (space, step) = (self.space_len as u32, self.rand_len as usize);
         (0..self.num_emb as u32).step_by(step).map(move |seed| (xxh32(run, seed) % space) as usize)
     }
 
-    /// The runs of a sequence of `n` numbers, the short ones first.
+    /// The n-grams of a sequence of `n` numbers, short ones first.
     fn runs(&self, n: usize) -> impl Iterator<Item = Range<usize>> {
         let longest = (self.pyramid_layer as usize).min(n);
         (2..=longest).flat_map(move |length| (0..=n - length).map(move |at| at..at + length))
@@ -87,7 +87,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A Bloom filter in the bytes of a tensor.
+/// A Bloom filter stored in a tensor.
 struct Filter<'a> {
     bits: &'a [u8],
     count: u64,
@@ -103,7 +103,7 @@ impl<'a> Filter<'a> {
         ensure!(
             word(0) == MAGIC && hashes <= MOST_HASHES && count > 0 && count.div_ceil(8) <= bits.len() as u64,
             PreconditionNotMet,
-            "operator {op}: {name} holds no filter: the head says {}, {count} bits and {hashes} hashes, and there are {} bytes \
+            "operator {op}: {name} is not a Bloom filter: its header has {}, {count} bits and {hashes} hashes, and there are {} bytes \
              of bits",
             word(0),
             bits.len()
@@ -120,7 +120,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The next number of glibc's rand_r.
+/// glibc's rand_r.
 fn next_random(state: &mut u32) -> u32 {
     let mut bits = |count: u32| {
         *state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
@@ -131,7 +131,7 @@ fn next_random(state: &mut u32) -> u32 {
     second << 10 ^ bits(1024)
 }
 
-/// The bytes of a run in those of all numbers.
+/// The byte range of an n-gram.
 fn key(words: &[u8], start: usize, run: &Range<usize>) -> std::ops::Range<usize> {
     debug_assert!((start + run.end) * 4 <= words.len());
     (start + run.start) * 4..(start + run.end) * 4
@@ -145,7 +145,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         places <= MOST && (columns > 0 || rows == 0),
         InvalidArgument,
-        "operator {op}: X of shape {:?} with {} layers has no or too many places",
+        "operator {op}: X of shape {:?} with {} layers has no or too many n-grams",
         x.dims(),
         a.pyramid_layer
     );
@@ -185,7 +185,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         ResourceExhausted,
         "operator {op}: a result of {height} rows with {width} elements is too large"
     );
-    // As in Paddle, where the share that training drops is what values are multiplied by afterwards.
+    // As in Paddle, which scales by drop_out_percent in inference.
     let factor = (a.is_training == 0).then_some(a.drop_out_percent);
     let mut out = Tensor::zeros(w.dtype(), &[height as i64, width as i64])?;
     dispatch!(w.dtype(), T in [f32, i8], {
@@ -215,7 +215,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The weights take their step here, in place, as in Paddle: they have no gradient.
+/// Updates the weights in place, as in Paddle; they have no gradient.
 fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PyramidAttrs>());
     a.check(op)?;
@@ -236,11 +236,11 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
             && dout.dtype() == DType::F32
             && dout.dims() == [counts.iter().map(|&n| n.max(1)).sum::<usize>() as i64, width as i64],
         InvalidArgument,
-        "operator {op}: DropPos, X_Temp_Out and Out@GRAD must be those of X, got {drop:?}, {temp:?} and {dout:?} for {x:?}"
+        "operator {op}: DropPos, X_Temp_Out and Out@GRAD must belong to X, got {drop:?}, {temp:?} and {dout:?} for {x:?}"
     );
     let cell = cx.env.cell("W", 0);
     let cell =
-        cell.ok_or_else(|| err!(PreconditionNotMet, "operator {op} changes W, and runs only inside a Program"))?;
+        cell.ok_or_else(|| err!(PreconditionNotMet, "operator {op} updates W in place and runs only in Programs"))?;
     let mut held = cell.write()?;
     let result = match &mut held {
         Value::Dense(w) if w.dtype() == DType::F32 && w.numel() == (a.space_len + a.rand_len) as usize => {

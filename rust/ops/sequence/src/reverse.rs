@@ -1,4 +1,4 @@
-//! sequence_reverse: the steps of every sequence in the other order. It is its own gradient.
+//! sequence_reverse: reverses the steps of every sequence. It is its own gradient.
 
 use oar_core::base::Result;
 use oar_core::op::infer::like_first;
@@ -9,7 +9,7 @@ use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
 slots! {
-    /// X [steps of all sequences, ...], its last LoD level tells the sequences.
+    /// X [steps of all sequences, ...]; its last LoD level holds the sequences.
     mod reverse { X "X" => Y "Y" }
 }
 

@@ -1,4 +1,4 @@
-//! segment_pool: rows with equal ids, which stand in ascending order, made one row.
+//! segment_pool: pools rows with equal ids, which must ascend.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -40,7 +40,7 @@ fn pool_of(op: &str, a: &SegmentPoolAttrs) -> Result<Pool> {
     })
 }
 
-/// The id of each segment and its rows.
+/// The id and the rows of each segment.
 fn segments(op: &str, x: &[i64], ids: &Tensor) -> Result<Vec<(usize, Range<usize>)>> {
     ensure!(
         ids.dims().first() == Some(&(ids.numel() as i64)) && x.first() == ids.dims().first(),
@@ -106,7 +106,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// What each row of a segment gets of the segment's gradient.
+/// The gradient of each row of a segment.
 fn spread<T: Element + Number>(
     pool: Pool,
     (x, y, dout): (&[T], &[T], &[T]),
@@ -154,7 +154,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     dims[0] = -1;
     cx.set(pool::OUT, &dims, dtype);
     pool_of(cx.op.name, cx.attrs())?;
-    // How many rows each segment has; nothing but for means.
+    // The number of rows of each segment; only for MEAN.
     cx.set(pool::SUMMED, &[-1, 1], dtype);
     Ok(())
 }

@@ -36,7 +36,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         let out = cx.out_data::<T>(softmax::OUT)?;
         for span in level.windows(2) {
             let (from, to) = (&x.data::<T>()[span[0]..span[1]], &mut out[span[0]..span[1]]);
-            // The largest is taken away first, so that no power overflows.
+            // The maximum is subtracted first, so that no exponential overflows.
             let most = from.iter().copied().fold(T::NEG_INFINITY, T::max);
             let mut sum = 0 as T;
             for (to, &v) in to.iter_mut().zip(from) {

@@ -30,31 +30,31 @@ pub mod unique;
 
 /// The operators of this group, one line per family.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
-    creation::TABLE,      // constants, ranges, shapes
-    reshape::TABLE,       // the same elements in another shape
-    transpose::TABLE,     // transpose
-    concat::TABLE,        // concat, split
-    stack::TABLE,         // stack, unstack
-    expand_v2::TABLE,     // expand
-    expand::TABLE,        // expand of 1.x, tile
-    slice::TABLE,         // slice, strided_slice
-    set_value::TABLE,     // assignment to a slice
-    indexing::TABLE,      // gather, scatter, where, one-hot
-    flip::TABLE,          // reverse, flip
-    linspace::TABLE,      // linspace
-    meshgrid::TABLE,      // meshgrid
-    memory::TABLE,        // memcpy, coalesce_tensor
-    multiplex::TABLE,     // multiplex
-    shard_index::TABLE,   // shard_index
-    gather_nd::TABLE,     // gather_nd, scatter_nd_add
-    index_select::TABLE,  // index_select, index_sample
-    masked_select::TABLE, // masked_select
-    unique::TABLE,        // unique
-    roll::TABLE,          // roll
-    diagonal::TABLE,      // diag, trace, eye
-    tril_triu::TABLE,     // tril, triu
-    pad::TABLE,           // pad, crop
-    pad2d::TABLE,         // pad2d, pad3d
-    fill::TABLE,          // fill
-    partial::TABLE,       // partial_concat, partial_sum
+    creation::TABLE, // constants, ranges, shapes
+    reshape::TABLE,  // the same elements in another shape
+    transpose::TABLE,
+    concat::TABLE,    // concat, split
+    stack::TABLE,     // stack, unstack
+    expand_v2::TABLE, // expand
+    expand::TABLE,    // expand of 1.x, tile
+    slice::TABLE,     // slice, strided_slice
+    set_value::TABLE, // assignment to a slice
+    indexing::TABLE,  // gather, scatter, where, one-hot
+    flip::TABLE,      // reverse, flip
+    linspace::TABLE,
+    meshgrid::TABLE,
+    memory::TABLE, // memcpy, coalesce_tensor
+    multiplex::TABLE,
+    shard_index::TABLE,
+    gather_nd::TABLE,    // gather_nd, scatter_nd_add
+    index_select::TABLE, // index_select, index_sample
+    masked_select::TABLE,
+    unique::TABLE,
+    roll::TABLE,
+    diagonal::TABLE,  // diag, trace, eye
+    tril_triu::TABLE, // tril, triu
+    pad::TABLE,       // pad, crop
+    pad2d::TABLE,     // pad2d, pad3d
+    fill::TABLE,
+    partial::TABLE, // partial_concat, partial_sum
 ];

@@ -1,7 +1,7 @@
-//! cudnn_lstm: the LSTM of rnn under its older name, with weights in a list or one behind the other in one tensor. Paddle
-//! computes it on GPUs only, and gives no gradient for the one tensor; here it has both.
+//! cudnn_lstm: the LSTM of rnn with weights in a list or concatenated in one tensor. Paddle has it on GPUs only,
+//! without gradient for the single tensor; here both have one.
 
-use super::network::{Kept, Network, Params, Wanted};
+use super::network::{Network, Params, RequestedGrads, SavedState};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
@@ -19,7 +19,7 @@ attrs! {
 }
 
 slots! {
-    /// As rnn; W has the weights of WeightList one behind the other. StateOut is what dropout kept.
+    /// As rnn; W holds the concatenated WeightList. StateOut holds the dropout mask.
     mod cudnn {
         INPUT "Input", H0 "InitH", C0 "InitC", W "W".dispensable(), LIST "WeightList".dispensable().duplicable(),
         LENGTHS "SequenceLength".dispensable()
@@ -46,7 +46,7 @@ fn sizes(op: &str, a: &CudnnLstmAttrs) -> Result<(usize, usize, usize)> {
     Ok((a.num_layers as usize, if a.is_bidirec { 2 } else { 1 }, a.hidden_size as usize))
 }
 
-/// The shapes of the weights in the order of the list.
+/// The weight shapes in list order.
 fn shapes(layers: usize, directions: usize, hidden: usize, input: i64) -> Vec<Dims> {
     let (n, rows) = (hidden as i64, 4 * hidden as i64);
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ fn agrees(got: &[i64], wanted: &[i64]) -> bool {
     got.len() == wanted.len() && got.iter().zip(wanted).all(|(&a, &b)| a == b || a < 0 || b < 0)
 }
 
-/// Slots up to SequenceLength have the same places in both operators.
+/// Slots up to SequenceLength have the same numbers in both operators.
 fn check_inputs(cx: &ShapeContext) -> Result<(usize, usize, usize)> {
     let (x, dtype, op) = (cx.dims(cudnn::INPUT)?, cx.dtype(cudnn::INPUT)?, cx.op.name);
     let (layers, directions, hidden) = sizes(op, cx.attrs::<CudnnLstmAttrs>())?;
@@ -87,7 +87,7 @@ fn check_inputs(cx: &ShapeContext) -> Result<(usize, usize, usize)> {
     };
     check(cudnn::H0, 0, &state)?;
     check(cudnn::C0, 0, &state)?;
-    // An attribute may ask for any number of layers: the list says how many there are first.
+    // num_layers may be any number: check the length of the list first.
     let parts = 4usize.saturating_mul(layers * directions);
     if cx.has(cudnn::LIST) {
         ensure!(
@@ -156,7 +156,7 @@ fn network(cx: &KernelContext) -> Result<Network> {
     Ok(Network { cell: Cell::Lstm, layers, directions, steps, batch, input, hidden, lengths, dropout, seed })
 }
 
-/// The weights in the order of the list, wherever they lie.
+/// The weights in list order, from WeightList or W.
 fn weights<'a, T: Element>(cx: &KernelContext<'a>, net: &Network) -> Result<Vec<&'a [T]>> {
     if cx.has(cudnn::LIST) {
         return Ok(cx.inputs(cudnn::LIST)?.into_iter().map(|t| t.data::<T>()).collect());
@@ -226,12 +226,12 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     let (mut dh, mut dc) = (cx.input(DH)?.deep_copy()?, cx.input(DC)?.deep_copy()?);
     let shapes = shapes(net.layers, net.directions, net.hidden, net.input as i64);
     let total: i64 = shapes.iter().map(|d| d.iter().product::<i64>()).sum();
-    // One behind the other, as W is; a list gets its parts.
+    // Compute the concatenated gradient; a list gets slices of it.
     let mut flat = Tensor::empty(x.dtype(), &[total])?;
     let mut dx = if cx.wants(DINPUT) { Some(cx.take_out(DINPUT)?) } else { None };
     dispatch!(x.dtype(), T in [f32, f64], {
         let params = Params { list: weights::<T>(cx, &net)?, h: h0.data::<T>(), c: c0.data::<T>() };
-        let kept = Kept { reserve: reserve.data::<T>(), mask: mask.data::<u8>(), out: out.data::<T>() };
+        let saved = SavedState { reserve: reserve.data::<T>(), mask: mask.data::<u8>(), out: out.data::<T>() };
         let mut rest = flat.data_mut::<T>()?;
         let mut list = Vec::with_capacity(shapes.len());
         for dims in &shapes {
@@ -239,9 +239,9 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
             list.push(Some(own));
             rest = behind;
         }
-        let wanted = Wanted { list, x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()? };
+        let wanted = RequestedGrads { list, x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()? };
         let states = (dh.data_mut::<T>()?, dc.data_mut::<T>()?);
-        net.backward(x.data::<T>(), &params, &kept, dout.data::<T>(), states, wanted)?;
+        net.backward(x.data::<T>(), &params, &saved, dout.data::<T>(), states, wanted)?;
     }, other => return cx.unsupported(other));
     let mut at = 0;
     for (i, dims) in shapes.iter().enumerate() {

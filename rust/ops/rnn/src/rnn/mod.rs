@@ -1,9 +1,9 @@
-//! rnn: layers of simple recurrent networks, LSTMs or GRUs over padded sequences, as one operator.
+//! rnn: layers of simple RNNs, LSTMs or GRUs over padded sequences.
 
 mod cudnn_lstm;
 mod network;
 
-use network::{Kept, Network, Params, Wanted};
+use network::{Network, Params, RequestedGrads, SavedState};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
@@ -19,8 +19,8 @@ attrs! {
 }
 
 slots! {
-    /// Input [steps, batch, width]. PreState is h, and c of an LSTM, [layers * directions, batch, hidden]. WeightList has the
-    /// weights of input and state of each layer and direction, then their biases.
+    /// Input [steps, batch, width]. PreState is h (and c of an LSTM) [layers * directions, batch, hidden]. WeightList
+    /// has the input and state weights of each layer and direction, then their biases.
     mod rnn {
         INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable()
         => DROPPED "DropoutState".dispensable().kernel_allocated(), RESERVE "Reserve".intermediate().kernel_allocated(), OUT "Out", LAST "State".duplicable()
@@ -32,15 +32,15 @@ slots! {
     }
 }
 
-/// What the attributes say.
-struct Plan {
+/// The attributes, decoded.
+struct RnnConfig {
     cell: Cell,
     layers: usize,
     directions: usize,
     hidden: usize,
 }
 
-fn plan(op: &str, a: &RnnAttrs) -> Result<Plan> {
+fn config(op: &str, a: &RnnAttrs) -> Result<RnnConfig> {
     let cell = match a.mode.as_str() {
         "LSTM" => Cell::Lstm,
         "GRU" => Cell::Gru,
@@ -64,7 +64,7 @@ fn plan(op: &str, a: &RnnAttrs) -> Result<Plan> {
         a.dropout_prob
     );
     let directions = if a.is_bidirec { 2 } else { 1 };
-    Ok(Plan { cell, layers: a.num_layers as usize, directions, hidden: a.hidden_size as usize })
+    Ok(RnnConfig { cell, layers: a.num_layers as usize, directions, hidden: a.hidden_size as usize })
 }
 
 fn check(cx: &ShapeContext, slot: InSlot, i: usize, wanted: &[i64], dtype: DType) -> Result<()> {
@@ -82,11 +82,11 @@ fn check(cx: &ShapeContext, slot: InSlot, i: usize, wanted: &[i64], dtype: DType
     Ok(())
 }
 
-/// Slots of the same names in the operator and its gradient have the same places, so both check them here.
-fn check_inputs(cx: &ShapeContext) -> Result<Plan> {
+/// The operator and its gradient have the same slot numbers; both are checked here.
+fn check_inputs(cx: &ShapeContext) -> Result<RnnConfig> {
     let (x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
     let op = cx.op.name;
-    let plan = plan(op, cx.attrs::<RnnAttrs>())?;
+    let plan = config(op, cx.attrs::<RnnAttrs>())?;
     if x.len() != 3 {
         return Err(cx.wrong::<()>(rnn::INPUT, "a tensor [steps, batch, width] of three dimensions").unwrap_err());
     }
@@ -143,10 +143,10 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The network as this call's tensors say it is.
+/// The network of this call.
 fn network(cx: &KernelContext) -> Result<Network> {
     let (x, a, op) = (cx.input(rnn::INPUT)?, cx.attrs::<RnnAttrs>(), cx.op.name);
-    let Plan { cell, layers, directions, hidden } = plan(op, a)?;
+    let RnnConfig { cell, layers, directions, hidden } = config(op, a)?;
     let [steps, batch, input] = [0, 1, 2].map(|i| x.dims()[i] as usize);
     ensure!(steps > 0, InvalidArgument, "operator {op}: Input must have a step or more, got shape {:?}", x.dims());
     let lengths = match cx.opt(rnn::LENGTHS) {
@@ -156,7 +156,7 @@ fn network(cx: &KernelContext) -> Result<Network> {
             if let Some(n) = lengths.iter().find(|&&n| n < 0 || n > steps as i64) {
                 bail!(InvalidArgument, "operator {op}: SequenceLength must be between 0 and {steps}, got {n}");
             }
-            // Where none is shorter, nothing need be looked at.
+            // Without shorter sequences no lengths are needed.
             let all = lengths.iter().all(|&n| n == steps as i64);
             (!all).then(|| lengths.into_iter().map(|n| n as usize).collect())
         }
@@ -212,12 +212,12 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The gradients of the last states: zeros where nothing came.
+/// The gradients of the last states; zeros if absent.
 fn last_grads(cx: &KernelContext, like: &[&Tensor]) -> Result<Vec<Tensor>> {
-    let came = cx.values(rnn_grad::DLAST);
+    let last_grads_in = cx.values(rnn_grad::DLAST);
     like.iter()
         .enumerate()
-        .map(|(i, state)| match came.get(i) {
+        .map(|(i, state)| match last_grads_in.get(i) {
             None | Some(Value::None) => Tensor::zeros(state.dtype(), state.dims()),
             Some(value) => {
                 let t = value.dense()?;
@@ -262,17 +262,17 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
             h: state[0].data::<T>(),
             c: state.get(1).map_or(&[], |c| c.data::<T>()),
         };
-        let kept = Kept {
+        let saved = SavedState {
             reserve: reserve.data::<T>(), mask: mask.map_or(&[], |m| m.data::<u8>()), out: out.data::<T>(),
         };
-        let wanted = Wanted {
+        let wanted = RequestedGrads {
             list: dweights
                 .iter_mut()
                 .map(|t| t.as_mut().map(|t| t.data_mut::<T>()).transpose())
                 .collect::<Result<_>>()?,
             x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
         };
-        net.backward(x.data::<T>(), &params, &kept, dout.data::<T>(), (h[0].data_mut::<T>()?, dc), wanted)?;
+        net.backward(x.data::<T>(), &params, &saved, dout.data::<T>(), (h[0].data_mut::<T>()?, dc), wanted)?;
     }, other => return cx.unsupported(other));
     for (i, t) in dweights.into_iter().enumerate() {
         if let Some(t) = t {
@@ -297,7 +297,7 @@ pub static RNN: Op = Op {
     attrs: RnnAttrs::FIELDS,
     dtypes: DTypes::FLOATS,
     infer,
-    // Dropout between layers draws.
+    // Dropout between layers draws random numbers.
     cpu: Kernel::Random(forward),
     grad: Grad::By(&RNN_GRAD),
     ..OP

@@ -1,4 +1,4 @@
-//! Layers of a recurrent network, one or two directions each.
+//! A recurrent network of several layers, one or two directions each.
 
 use oar_core::base::dtype::Element;
 use oar_core::base::Result;
@@ -18,28 +18,28 @@ pub struct Network {
     pub input: usize,
     pub hidden: usize,
     pub lengths: Option<Vec<usize>>,
-    /// The probability that an element between two layers is dropped; 0 in a test.
+    /// Dropout probability between layers; 0 in inference.
     pub dropout: f32,
     pub seed: i32,
 }
 
 /// The tensors of a network: h and c are [layers * directions, batch, hidden].
 pub struct Params<'a, T> {
-    /// Weights of input and state for each layer and direction, then their biases likewise.
+    /// Input and state weights of each layer and direction, then their biases.
     pub list: Vec<&'a [T]>,
     pub h: &'a [T],
     pub c: &'a [T],
 }
 
-/// What the forward pass left.
-pub struct Kept<'a, T> {
+/// State saved by the forward pass.
+pub struct SavedState<'a, T> {
     pub reserve: &'a [T],
     pub mask: &'a [u8],
     pub out: &'a [T],
 }
 
-/// Gradients of the weights in the order of `Params::list`, where they are wanted, and of x.
-pub struct Wanted<'a, T> {
+/// Requested gradients: of the weights in the order of `Params::list`, and of x.
+pub struct RequestedGrads<'a, T> {
     pub list: Vec<Option<&'a mut [T]>>,
     pub x: Option<&'a mut [T]>,
 }
@@ -60,17 +60,17 @@ impl Network {
         }
     }
 
-    /// Elements that a layer gives.
+    /// Output width of a layer.
     fn layer_out(&self) -> usize {
         self.steps * self.batch * self.directions * self.hidden
     }
 
-    /// Elements that the gradient needs of a layer's direction.
+    /// Saved elements per layer and direction.
     fn block(&self) -> usize {
         self.pass(0, 0).kept()
     }
 
-    /// Elements of the reserve: gates and cells of each layer and direction, then what each layer but the last gave.
+    /// Size of the reserve: gates and cells of each layer and direction, then the output of each layer but the last.
     pub fn reserve(&self) -> usize {
         self.layers * self.directions * self.block() + (self.layers - 1) * self.layer_out()
     }
@@ -85,14 +85,14 @@ impl Network {
         Weights { ih: list[at], hh: list[at + 1], bias_ih: list[biases], bias_hh: list[biases + 1] }
     }
 
-    /// The part of a state that belongs to a layer's direction.
+    /// The range of a state that belongs to a layer and direction.
     fn state(&self, layer: usize, direction: usize) -> std::ops::Range<usize> {
         let n = self.batch * self.hidden;
         let at = (layer * self.directions + direction) * n;
         at..at + n
     }
 
-    /// `h` and `c` hold the first states and get the last ones. `mask` is drawn here where anything is dropped: one for all
+    /// `h` and `c` hold the initial states and receive the final ones. The dropout `mask` is drawn here, one for all
     /// layers, as in Paddle.
     pub fn forward<T: GemmFloat + Element>(
         &self,
@@ -106,7 +106,7 @@ impl Network {
         let (mut blocks, mut between) = reserve.split_at_mut(self.layers * self.directions * self.block());
         let mut scratch = Tensor::empty(T::DTYPE, &[kernel::scratch(&self.pass(0, 0)) as i64])?;
         let mut dropped = Tensor::empty(T::DTYPE, &[if self.drops() { self.layer_out() as i64 } else { 0 }])?;
-        // What the layer below gave.
+        // Output of the layer below.
         let mut below: &[T] = x;
         let mut out = Some(out);
         for layer in 0..self.layers {
@@ -141,39 +141,39 @@ impl Network {
         Ok(())
     }
 
-    /// `x` without what the mask drops, the rest scaled up. Serves the gradient, too.
+    /// Applies the dropout mask, scaled up; used for the gradient, too.
     fn drop<T: GemmFloat>(&self, x: &[T], mask: &[u8], to: &mut [T]) {
         draw::dropped(x, mask, 1.0 - self.dropout, to);
     }
 
-    /// `dh` and `dc` hold the gradients of the last states and get those of the first ones.
+    /// `dh` and `dc` hold the gradients of the final states and receive those of the initial ones.
     pub fn backward<T: GemmFloat + Element>(
         &self,
         x: &[T],
         params: &Params<T>,
-        kept: &Kept<T>,
+        saved: &SavedState<T>,
         dout: &[T],
         (dh, dc): (&mut [T], &mut [T]),
-        mut wanted: Wanted<T>,
+        mut wanted: RequestedGrads<T>,
     ) -> Result<()> {
-        let (blocks, between) = kept.reserve.split_at(self.layers * self.directions * self.block());
+        let (blocks, between) = saved.reserve.split_at(self.layers * self.directions * self.block());
         let mut scratch = Tensor::empty(T::DTYPE, &[self.pass(0, 0).scratch_back() as i64])?;
         let hidden = |layer: usize| &between[layer * self.layer_out()..(layer + 1) * self.layer_out()];
         let spare = |used: bool| Tensor::empty(T::DTYPE, &[if used { self.layer_out() as i64 } else { 0 }]);
-        // The gradients of what goes from one layer to the next: the one that comes, and the one that is made of it.
-        let (mut came, mut made) = (spare(self.layers > 1)?, spare(self.layers > 1)?);
+        // Gradients between layers: the incoming one and the one being computed.
+        let (mut incoming, mut outgoing) = (spare(self.layers > 1)?, spare(self.layers > 1)?);
         let mut dropped = spare(self.drops())?;
         for layer in (0..self.layers).rev() {
             let input: &[T] = match layer {
                 0 => x,
                 _ if self.drops() => {
-                    self.drop(hidden(layer - 1), kept.mask, dropped.data_mut::<T>()?);
+                    self.drop(hidden(layer - 1), saved.mask, dropped.data_mut::<T>()?);
                     dropped.data::<T>()
                 }
                 _ => hidden(layer - 1),
             };
             let last = layer + 1 == self.layers;
-            let (out, dout) = if last { (kept.out, dout) } else { (hidden(layer), came.data::<T>()) };
+            let (out, dout) = if last { (saved.out, dout) } else { (hidden(layer), incoming.data::<T>()) };
             for direction in 0..self.directions {
                 let p = self.pass(layer, direction);
                 let at = layer * self.directions + direction;
@@ -182,23 +182,23 @@ impl Network {
                 let state = self.state(layer, direction);
                 let lstm = self.cell == Cell::Lstm;
                 let c = if lstm { &params.c[state.clone()] } else { &params.c[..0] };
-                let came = Saved { x: input, gates, extra, out, h: &params.h[state.clone()], c };
+                let incoming = Saved { x: input, gates, extra, out, h: &params.h[state.clone()], c };
                 let dc = if lstm { &mut dc[state.clone()] } else { &mut dc[..0] };
                 let biases = 2 * self.layers * self.directions;
                 let [ih, hh] = [2 * at, 2 * at + 1].map(|i| wanted.list[i].take());
                 let [bias_ih, bias_hh] = [2 * at, 2 * at + 1].map(|i| wanted.list[biases + i].take());
                 let dx = match layer {
                     0 => wanted.x.as_deref_mut(),
-                    _ => Some(made.data_mut::<T>()?),
+                    _ => Some(outgoing.data_mut::<T>()?),
                 };
                 let grads = Grads { x: dx.map(|dx| (dx, direction > 0)), ih, hh, bias_ih, bias_hh };
                 let w = self.weights(&params.list, layer, direction);
-                kernel_grad::backward(&p, &w, &came, dout, (&mut dh[state], dc), grads, scratch.data_mut::<T>()?);
+                kernel_grad::backward(&p, &w, &incoming, dout, (&mut dh[state], dc), grads, scratch.data_mut::<T>()?);
             }
             if layer > 0 && self.drops() {
-                self.drop(made.data::<T>(), kept.mask, came.data_mut::<T>()?);
+                self.drop(outgoing.data::<T>(), saved.mask, incoming.data_mut::<T>()?);
             } else {
-                std::mem::swap(&mut came, &mut made);
+                std::mem::swap(&mut incoming, &mut outgoing);
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! What reads sequences and does something to the result at once: fusion_seqpool_concat, fusion_seqpool_cvm_concat,
-//! fusion_seqexpand_concat_fc, fusion_seqconv_eltadd_relu. For inference: without gradients.
+//! fusion_seqpool_concat, fusion_seqpool_cvm_concat, fusion_seqexpand_concat_fc, fusion_seqconv_eltadd_relu: fused
+//! sequence operators. Inference only.
 
 use super::lod::{activation, check, offsets};
 use oar_core::base::{DTypes, Dims, Result};
@@ -21,7 +21,7 @@ attrs! {
 slots! {
     mod pool_concat { X "X".duplicable() => OUT "Out".kernel_allocated() }
     mod pool_cvm { X "X".duplicable(), CVM "CVM".meta_only() => OUT "Out".kernel_allocated() }
-    /// X[0] [rows, width] with LoD, the others a row for each of its sequences; FCWeight [sum of widths, out].
+    /// X[0] [rows, width] with LoD, the others one row per sequence; FCWeight [sum of widths, out].
     mod expand_fc { X "X".duplicable(), W "FCWeight", BIAS "FCBias".dispensable() => OUT "Out", FC_OUT "FCOut".intermediate().not_returned().kernel_allocated() }
     /// X [rows, width] with LoD, Filter [contextLength * width, out], Bias [1, out].
     mod conv { X "X", FILTER "Filter", BIAS "Bias" => OUT "Out", COLUMNS "ColMat".intermediate().not_returned().kernel_allocated() }
@@ -36,7 +36,7 @@ fn pooling(op: &str, name: &str) -> Result<Pooling> {
     })
 }
 
-/// Both operators have X and Out at the same places.
+/// Both operators have the same slot numbers of X and Out.
 fn infer_pool(cx: &mut ShapeContext, pooltype: &str, axis: i32) -> Result<()> {
     let op = cx.op.name;
     pooling(op, pooltype)?;
@@ -56,12 +56,12 @@ fn infer_pool(cx: &mut ShapeContext, pooltype: &str, axis: i32) -> Result<()> {
         width = width.max(x.dims[1]);
     }
     let dims = Dims::from_slice(&[-1, if width < 0 { -1 } else { width.saturating_mul(n as i64) }]);
-    // A level with a row for each sequence, as in Paddle.
+    // A level with one row per sequence, as in Paddle.
     cx.set_meta(pool_concat::OUT, 0, Meta { dims, dtype, lod_level: 1, ..Meta::default() });
     Ok(())
 }
 
-/// The pooled sequences of every tensor side by side; `each` may change a pooled row.
+/// Concatenates the pooled sequences of the tensors along columns, optionally with the cvm transform.
 fn pool_all(cx: &mut KernelContext, kind: Pooling, cvm: bool) -> Result<()> {
     let (parts, op) = (cx.inputs(pool_concat::X)?, cx.op.name);
     let (dtype, width) = (parts[0].dtype(), parts[0].dims()[1] as usize);

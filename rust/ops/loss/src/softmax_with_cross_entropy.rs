@@ -1,11 +1,9 @@
-//! Losses from scores before a softmax or sigmoid: softmax_with_cross_entropy, sigmoid_cross_entropy_with_logits.
+//! softmax_with_cross_entropy: cross entropy of logits, hard or soft labels.
 
 use super::label::{bad, by_label};
-use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
-use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::loss::cross_entropy as loss;
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::half::in_f32;
@@ -15,21 +13,16 @@ attrs! {
         soft_label: bool = false, use_softmax: bool = true, numeric_stable_mode: bool = true,
         ignore_index: i32 = -100, axis: i32 = -1,
     }
-    pub struct SigmoidEntropyAttrs { normalize: bool = false, ignore_index: i32 = -100 }
 }
 
 slots! {
     mod softmax_entropy { LOGITS "Logits", LABEL "Label" => SOFTMAX "Softmax".intermediate(), LOSS "Loss" }
     mod softmax_entropy_grad { LABEL "Label", SOFTMAX "Softmax", DLOSS "Loss@GRAD" => DLOGITS "Logits@GRAD" }
-    mod sigmoid_entropy { X "X", LABEL "Label" => OUT "Out" }
-    mod sigmoid_entropy_grad { X "X", LABEL "Label", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-// softmax_with_cross_entropy
-
-/// Logits and Label agree outside the axis; along it Label has one class, or as many numbers as there are classes.
+/// Logits and Label must agree outside the axis; along it Label has one class, or one number per class (soft_label).
 fn check_labels(cx: &ShapeContext, x: &[i64], label: &[i64], axis: usize, soft: bool) -> Result<()> {
     let agrees = |i: usize, want: i64| label[i] == want || label[i] < 0 || want < 0;
     let fits = x.len() == label.len() && (0..x.len()).all(|i| agrees(i, if i == axis && !soft { 1 } else { x[i] }));
@@ -91,7 +84,7 @@ fn run_softmax_entropy(cx: &mut KernelContext) -> Result<()> {
             }),
         }
     }, other => return cx.unsupported(other));
-    // Without softmax the input is already the result of one.
+    // With use_softmax = false the input is a softmax already.
     let out = if a.use_softmax { prob } else { x.share()? };
     cx.set(SOFTMAX, out);
     Ok(())
@@ -107,12 +100,12 @@ fn run_softmax_entropy_grad(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         dy.numel() == dims.0 * dims.2 && dy.dtype() == prob.dtype(),
         InvalidArgument,
-        "operator {name}: the gradient of Loss must have one element a loss, got {dy:?} for {prob:?}"
+        "operator {name}: the gradient of Loss must have one element per loss, got {dy:?} for {prob:?}"
     );
     if a.soft_label {
         like(cx, label, prob.dims(), prob.dtype(), "a soft Label")?;
     } else {
-        ensure!(label.numel() == dy.numel(), InvalidArgument, "operator {name}: Label must have one class a loss");
+        ensure!(label.numel() == dy.numel(), InvalidArgument, "operator {name}: Label must have one class per loss");
     }
     dispatch!(prob.dtype(), T in [f32, f64], {
         let (p, d) = (prob.data::<T>(), dy.data::<T>());
@@ -159,72 +152,4 @@ pub static SOFTMAX_ENTROPY_GRAD: Op = Op {
     ..OP
 };
 
-// sigmoid_cross_entropy_with_logits
-
-fn infer_sigmoid(cx: &mut ShapeContext) -> Result<()> {
-    let (x, label) = (cx.dims(sigmoid_entropy::X)?, cx.dims(sigmoid_entropy::LABEL)?);
-    let agrees = |(&a, &b): (&i64, &i64)| a == b || a < 0 || b < 0;
-    ensure!(
-        x.len() == label.len() && x.iter().zip(&label).all(agrees),
-        InvalidArgument,
-        "operator {}: X and Label must have the same shape, got {:?} and {:?}",
-        cx.op.name,
-        &x[..],
-        &label[..]
-    );
-    like_first(cx)
-}
-
-fn run_sigmoid_entropy(cx: &mut KernelContext) -> Result<()> {
-    use sigmoid_entropy::{LABEL, OUT, X};
-    let (x, label) = (cx.input(X)?, cx.input(LABEL)?);
-    let a = cx.attrs::<SigmoidEntropyAttrs>();
-    like(cx, label, x.dims(), x.dtype(), "Label")?;
-    let ignore = a.ignore_index as i64;
-    dispatch!(x.dtype(), T in [f32, f64], {
-        loss::sigmoid_cross_entropy(x.data::<T>(), label.data::<T>(), ignore, a.normalize, cx.out_data::<T>(OUT)?);
-    }, other => return cx.unsupported(other));
-    Ok(())
-}
-
-fn run_sigmoid_entropy_grad(cx: &mut KernelContext) -> Result<()> {
-    use sigmoid_entropy_grad::{DOUT, DX, LABEL, X};
-    let (x, label, dout) = (cx.input(X)?, cx.input(LABEL)?, cx.input(DOUT)?);
-    let a = cx.attrs::<SigmoidEntropyAttrs>();
-    like(cx, label, x.dims(), x.dtype(), "Label")?;
-    like(cx, dout, x.dims(), x.dtype(), "the gradient of Out")?;
-    let ignore = a.ignore_index as i64;
-    dispatch!(x.dtype(), T in [f32, f64], {
-        loss::sigmoid_cross_entropy_grad(
-            x.data::<T>(), label.data::<T>(), ignore, a.normalize, dout.data::<T>(), cx.out_data::<T>(DX)?,
-        );
-    }, other => return cx.unsupported(other));
-    Ok(())
-}
-
-pub static SIGMOID_ENTROPY: Op = Op {
-    name: "sigmoid_cross_entropy_with_logits",
-    inputs: sigmoid_entropy::INS,
-    outputs: sigmoid_entropy::OUTS,
-    dtypes: FLOATS,
-    cannot_fail: true,
-    attrs: SigmoidEntropyAttrs::FIELDS,
-    infer: infer_sigmoid,
-    cpu: Kernel::Pure(|cx| in_f32(cx, sigmoid_entropy::X, run_sigmoid_entropy)),
-    grad: Grad::By(&SIGMOID_ENTROPY_GRAD),
-    amp: oar_core::op::Amp::Black,
-    ..OP
-};
-
-pub static SIGMOID_ENTROPY_GRAD: Op = Op {
-    name: "sigmoid_cross_entropy_with_logits_grad",
-    inputs: sigmoid_entropy_grad::INS,
-    outputs: sigmoid_entropy_grad::OUTS,
-    dtypes: FLOATS,
-    attrs: SigmoidEntropyAttrs::FIELDS,
-    infer: grads_like_inputs,
-    cpu: Kernel::Pure(|cx| in_f32(cx, sigmoid_entropy_grad::X, run_sigmoid_entropy_grad)),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&SOFTMAX_ENTROPY, &SOFTMAX_ENTROPY_GRAD, &SIGMOID_ENTROPY, &SIGMOID_ENTROPY_GRAD];
+pub static TABLE: &[&Op] = &[&SOFTMAX_ENTROPY, &SOFTMAX_ENTROPY_GRAD];

@@ -1,24 +1,19 @@
-//! Sequences of tokens: sequence_enumerate gives every window of them, sequence_erase leaves some out.
+//! sequence_enumerate: all windows of tokens.
 
 use crate::levels;
-use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure, slots};
-use std::sync::Arc;
+use oar_core::{attrs, dispatch, ensure, slots};
 
 attrs! {
     pub struct EnumerateAttrs { win_size: i32, pad_value: i32 = 0 }
-    pub struct EraseAttrs { tokens: Vec<i32> }
 }
 
 slots! {
-    mod tokens { X "X" => OUT "Out" }
-    mod erase { X "X" => OUT "Out".kernel_allocated() }
+    pub(crate) mod tokens { X "X" => OUT "Out" }
 }
 
-fn column(cx: &ShapeContext) -> Result<i64> {
+pub(crate) fn column(cx: &ShapeContext) -> Result<i64> {
     let dims = cx.dims(tokens::X)?;
     ensure!(
         dims.len() == 2 && (dims[1] == 1 || dims[1] < 0),
@@ -61,37 +56,7 @@ fn enumerate(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-fn infer_erase(cx: &mut ShapeContext) -> Result<()> {
-    column(cx)?;
-    let mut m = cx.meta(tokens::X, 0)?;
-    m.dims[0] = -1;
-    cx.set_meta(erase::OUT, 0, m);
-    Ok(())
-}
-
-fn run_erase(cx: &mut KernelContext) -> Result<()> {
-    let mut tokens: Vec<i64> = cx.attrs::<EraseAttrs>().tokens.iter().map(|&t| t as i64).collect();
-    tokens.sort_unstable();
-    let x = cx.input(erase::X)?;
-    let level = levels::last(cx.op.name, "X", x)?;
-    let mut ends = vec![0];
-    let mut out = dispatch!(x.dtype(), T in [i32, i64], {
-        let mut kept: Vec<T> = Vec::with_capacity(x.numel());
-        for span in level.windows(2) {
-            kept.extend(x.data::<T>()[span[0]..span[1]].iter().filter(|&&t| tokens.binary_search(&i64::from(t)).is_err()));
-            ends.push(kept.len());
-        }
-        Tensor::from_slice(&kept, &[kept.len() as i64, 1])?
-    }, other => return cx.unsupported(other));
-    let mut lod = x.lod.as_deref().cloned().unwrap_or_default();
-    lod.pop();
-    lod.push(ends);
-    out.lod = Some(Arc::new(lod));
-    cx.set(erase::OUT, out);
-    Ok(())
-}
-
-const TOKENS: DTypes = DTypes::INDICES;
+pub(crate) const TOKENS: DTypes = DTypes::INDICES;
 
 pub static SEQUENCE_ENUMERATE: Op = Op {
     name: "sequence_enumerate",
@@ -104,15 +69,4 @@ pub static SEQUENCE_ENUMERATE: Op = Op {
     ..OP
 };
 
-pub static SEQUENCE_ERASE: Op = Op {
-    name: "sequence_erase",
-    inputs: erase::INS,
-    outputs: erase::OUTS,
-    attrs: EraseAttrs::FIELDS,
-    dtypes: TOKENS,
-    infer: infer_erase,
-    cpu: Kernel::Pure(run_erase),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&SEQUENCE_ENUMERATE, &SEQUENCE_ERASE];
+pub static TABLE: &[&Op] = &[&SEQUENCE_ENUMERATE];

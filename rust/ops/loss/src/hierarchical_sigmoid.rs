@@ -1,4 +1,4 @@
-//! hierarchical_sigmoid: a loss over the nodes from the root of a tree of classes to a leaf.
+//! hierarchical_sigmoid: a loss over the nodes on the path from the root of a class tree to a leaf.
 
 use super::elements::{agree, of_size};
 use oar_core::attrs;
@@ -28,7 +28,7 @@ slots! {
     }
 }
 
-/// Scores are clipped to this before the sigmoid.
+/// Scores are clipped to [-MOST, MOST] before the sigmoid.
 const MOST: f64 = 40.0;
 
 fn infer_tree(cx: &mut ShapeContext) -> Result<()> {
@@ -81,18 +81,18 @@ fn infer_tree(cx: &mut ShapeContext) -> Result<()> {
     };
     cx.set(OUT, &[x[0], 1], dtype);
     cx.set(PRE, &[x[0], length], dtype);
-    // Paddle gets rows of W from a parameter server there.
+    // In Paddle this output receives rows of W from a parameter server.
     cx.set(W_OUT, &[0], dtype);
     cx.share_lod(OUT, X);
     Ok(())
 }
 
-/// The nodes of each row's path: which row of W, and the side that the path takes.
+/// The nodes of each row's path: the row of W, and the branch taken.
 struct Paths {
     nodes: Vec<Vec<(usize, bool)>>,
-    /// The rows of W that occur.
+    /// The rows of W that occur in the paths.
     rows: Vec<i64>,
-    /// Columns of PreOut.
+    /// Columns of PreOut: the longest path.
     length: usize,
 }
 
@@ -105,7 +105,7 @@ impl Paths {
             InvalidArgument,
             "operator {op}: Label must have a class for each of the {rows} rows of X, got {given:?}"
         );
-        // Where rows have more than one label, the first numbers count, as they lie in memory: as in 2.0.2.
+        // If Label has several columns, its first N numbers in memory are used, as in 2.0.2.
         let mut labels = given.to_i64s()?;
         labels.truncate(rows);
         let classes = cx.attrs::<TreeAttrs>().num_classes as i64;
@@ -135,7 +135,7 @@ impl Paths {
                     InvalidArgument,
                     "operator {op}: Label must hold classes from 0 to below {classes}, got {label}"
                 );
-                // Node n has the children 2n and 2n + 1, the root is 1, leaf c is c + classes.
+                // Node n has the children 2n and 2n + 1; the root is 1, leaf c is c + classes.
                 let leaf = (label + classes) as u64;
                 let depth = 63 - leaf.leading_zeros() as usize;
                 nodes.push((0..depth).map(|b| ((leaf >> (b + 1)) as usize - 1, leaf >> b & 1 == 1)).collect());
@@ -172,7 +172,7 @@ fn run_tree(cx: &mut KernelContext) -> Result<()> {
         for (i, path) in paths.nodes.iter().enumerate() {
             let row = &xs[i * width..(i + 1) * width];
             let pre = &mut pre[i * paths.length..(i + 1) * paths.length];
-            // Places beyond a path count as scores of zero, as in Paddle.
+            // Positions after the end of a path have score 0, as in Paddle.
             pre.fill(0.0);
             let mut right = 0.0;
             for (score, &(node, side)) in pre.iter_mut().zip(path) {
@@ -210,7 +210,7 @@ fn run_tree_grad(cx: &mut KernelContext) -> Result<()> {
         "operator hierarchical_sigmoid_grad: X and W must be of one data type and fit Label, and is_sparse needs \
          PathTable, got {x:?} and {w:?}"
     );
-    // Where the gradient of a node's weights is kept.
+    // The row that accumulates the gradient of a node's weights.
     let kept = if sparse { paths.rows.len() } else { weights };
     let place = |node: usize| if sparse { paths.rows.partition_point(|&r| r < node as i64) } else { node };
     let mut dw = Tensor::empty(x.dtype(), &[kept as i64, width as i64])?;

@@ -1,4 +1,4 @@
-//! sequence_topk_avg_pooling: of every row of every channel's matrix the averages of the k largest elements, for some k.
+//! sequence_topk_avg_pooling: averages of the k largest elements of every row of every channel, for several k.
 
 use crate::levels;
 use oar_core::attrs;
@@ -21,12 +21,12 @@ slots! {
     }
 }
 
-/// What `pos` holds where a row has fewer elements than are asked for.
+/// Entry of `pos` for rows with fewer than k elements.
 const NONE: i32 = -1;
-/// The most positions that are kept.
+/// Limit of saved positions.
 const MOST: i64 = 1 << 31;
 
-/// (the k of each average, the largest k, channels)
+/// (k of each average, largest k, channels)
 fn counts(op: &str, a: &TopkAttrs) -> Result<(Vec<usize>, usize, usize)> {
     ensure!(
         a.channel_num > 0,
@@ -54,7 +54,7 @@ fn positions(op: &str, rows: i64, channels: usize, most: usize) -> Result<i64> {
     Ok(n.unwrap_or(0))
 }
 
-/// One matrix of a channel: where it begins in X, its sizes, and its first row among all rows.
+/// One matrix of a channel: its offset in X, its sizes, and its first row among all rows.
 struct Matrix {
     at: usize,
     rows: usize,
@@ -90,7 +90,7 @@ fn matrices(op: &str, x: &Tensor, row: &Tensor, column: &Tensor, channels: usize
             "operator {op}: sequence {i} of X must have channel_num * rows * columns = {channels} * {r} * {c} elements, \
              got {size}"
         );
-        // Without rows nothing is to be done, whatever the number of channels.
+        // No work without rows, for any number of channels.
         for channel in (0..channels).filter(|_| r > 0) {
             found.push(Matrix { at: x_level[i] + channel * r * c, rows: r, columns: c, row: rows[i], channel });
         }
@@ -125,7 +125,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
                 let values = &x.data::<T>()[m.at + r * m.columns..][..m.columns];
                 order.clear();
                 order.extend(0..m.columns as u32);
-                // The largest first; of equal ones the last.
+                // Descending; of equal elements the last one first.
                 let by = |a: &u32, b: &u32| {
                     values[*b as usize].total_cmp(&values[*a as usize]).then(b.cmp(a))
                 };

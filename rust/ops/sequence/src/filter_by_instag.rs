@@ -1,4 +1,4 @@
-//! filter_by_instag: the instances that have one of the wanted tags.
+//! filter_by_instag: the instances that have one of the given tags.
 
 use super::levels;
 use oar_core::attrs;
@@ -26,14 +26,14 @@ slots! {
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, dtype) = (cx.dims(filter::INS_)?, cx.dtype(filter::INS_)?);
     ensure!(
-        // While sizes are unknown, dimensions too many pass, as in Paddle.
+        // While sizes are unknown, extra dimensions are accepted, as in Paddle.
         x.len() == 2 || x.len() > 2 && x.contains(&-1),
         InvalidArgument,
         "operator {}: Ins must have 2 dimensions, got shape {:?}",
         cx.op.name,
         &x[..]
     );
-    // A row of IndexMap is a first row of Out, one of Ins, and how many.
+    // A row of IndexMap: first row of Out, first row of Ins, number of rows.
     for (slot, width, dtype) in
         [(filter::OUT, x[1], dtype), (filter::WEIGHT, 1, DType::F32), (filter::MAP, 3, DType::I64)]
     {
@@ -71,7 +71,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     }
     let empty = map.is_empty();
     if empty {
-        // One row that stands for none; its loss weighs nothing.
+        // An empty result is one row with loss weight 0.
         map.push([0, 1, 1]);
         ends.push(1);
     }

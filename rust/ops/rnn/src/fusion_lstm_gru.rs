@@ -1,7 +1,7 @@
-//! LSTMs and GRUs over sequences of different lengths together with the product of their input: fusion_lstm,
-//! fused_embedding_fc_lstm (whose product is a row of a table), fusion_gru, multi_gru. For inference: without gradients.
+//! fusion_lstm, fused_embedding_fc_lstm (the input product is a row of a table), fusion_gru, multi_gru: LSTMs and GRUs
+//! over variable-length sequences including the input product. Inference only.
 
-use super::lod::{activation, check, first, offsets, sums};
+use super::lod::{activation, check, initial_state, offsets, sums};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
@@ -52,14 +52,14 @@ slots! {
         => ORDERED "ReorderedH0".intermediate().not_returned().kernel_allocated(), XX "XX".intermediate().not_returned().kernel_allocated(),
         BATCHED "BatchedInput".intermediate().not_returned().kernel_allocated(), BATCHED_OUT "BatchedOut".intermediate().not_returned().kernel_allocated(), HIDDEN "Hidden"
     }
-    /// For each layer the weights forwards and backwards.
+    /// Forward and backward weights of each layer.
     mod multi_gru {
         X "X", WX "WeightX".duplicable(), WH "WeightH".duplicable(), BIAS "Bias".duplicable().dispensable(), SCALES "Scale_weights".duplicable().dispensable()
         => HIDDEN "Hidden"
     }
 }
 
-/// Buffers of other kernels: nothing of ours lies there.
+/// Buffers of Paddle's kernels; empty here.
 fn describe_buffers(cx: &mut ShapeContext, slots: &[OutSlot], dtype: DType) {
     for &slot in slots {
         cx.set(slot, &[-1], dtype);
@@ -94,7 +94,7 @@ const EMBEDDED_BUFFERS: &[OutSlot] = &[
 ];
 const GRU_BUFFERS: &[OutSlot] = &[fusion_gru::ORDERED, fusion_gru::XX, fusion_gru::BATCHED, fusion_gru::BATCHED_OUT];
 
-/// [rows, width], of which the second of three sizes may be 1.
+/// [rows, width], or [rows, 1, width].
 fn matrix(cx: &ShapeContext, slot: InSlot) -> Result<Dims> {
     let x = cx.dims(slot)?;
     match x[..] {
@@ -112,7 +112,7 @@ fn times(n: i64, by: i64) -> i64 {
     }
 }
 
-/// Checks what follows the product with the input; gives the width of the cell.
+/// Checks the recurrent weights and states; returns the cell width.
 fn check_lstm(cx: &ShapeContext, dtype: DType, peepholes: bool, [wh, bias, h0, c0]: [InSlot; 4]) -> Result<i64> {
     let n = cx.dims(wh)?.first().copied().unwrap_or(-1);
     ensure!(n != 0, InvalidArgument, "operator {}: WeightH must not be empty", cx.op.name);
@@ -170,7 +170,7 @@ fn infer_embedded(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// `x * w`, and `bias` where there is one.
+/// `x * w + bias`, the bias being optional.
 fn product<T: GemmFloat>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Option<&[T]>) -> Vec<T> {
     let mut out = vec![T::default(); rows * cols];
     let k = w.len() / cols.max(1);
@@ -180,7 +180,7 @@ fn product<T: GemmFloat>(x: &[T], rows: usize, w: &[T], cols: usize, bias: Optio
     out
 }
 
-/// The network over sums of inputs in the order of sequences, to hidden states and cells.
+/// Runs the network over input products in sequence order; returns hidden states and cells.
 fn run_lstm<T: GemmFloat + Element>(
     cx: &mut KernelContext,
     at: &[usize],
@@ -193,7 +193,7 @@ fn run_lstm<T: GemmFloat + Element>(
     let [gate, cell_act, candidate] = acts(op, a)?;
     let batches = Batches::new(at, a.is_reverse);
     let n = wh.dims()[0] as usize;
-    let (h, c) = (first::<T>(op, &batches, h0, n)?, first::<T>(op, &batches, c0, n)?);
+    let (h, c) = (initial_state::<T>(op, &batches, h0, n)?, initial_state::<T>(op, &batches, c0, n)?);
     let rows = batches.rows.len();
     let zeros = |n: usize| vec![T::default(); n];
     let (mut gates, mut cells, mut acts, mut states) =
@@ -240,7 +240,7 @@ fn fused_lstm(cx: &mut KernelContext) -> Result<()> {
     leave_buffers(cx, LSTM_BUFFERS, x.dtype())
 }
 
-/// The table has the products, and what the first part of Bias would add.
+/// The table holds the products including the first part of Bias.
 fn fused_embedded(cx: &mut KernelContext) -> Result<()> {
     use embedded::*;
     let (ids, table, wh, bias, op) = (cx.input(IDS)?, cx.input(TABLE)?, cx.input(WH)?, cx.input(BIAS)?, cx.op.name);
@@ -262,7 +262,7 @@ fn fused_embedded(cx: &mut KernelContext) -> Result<()> {
     leave_buffers(cx, EMBEDDED_BUFFERS, table.dtype())
 }
 
-/// What makes a GRU's states: weights of input and state, a bias, the activations of gates and candidate.
+/// The parameters of a GRU: weights of input and state, bias, activations of gates and candidate.
 struct Gru<'a> {
     wx: &'a Tensor,
     wh: &'a Tensor,
@@ -276,7 +276,7 @@ impl Gru<'_> {
     fn run<T: GemmFloat + Element>(&self, op: &str, batches: &Batches, x: &[T], h0: Option<&Tensor>) -> Result<Vec<T>> {
         let n = self.wh.dims()[0] as usize;
         let rows = batches.rows.len();
-        let h = first::<T>(op, batches, h0, n)?;
+        let h = initial_state::<T>(op, batches, h0, n)?;
         let own = product(x, rows, self.wx.data::<T>(), 3 * n, self.bias.map(|b| b.data::<T>()));
         let zeros = |n: usize| vec![T::default(); n];
         let (mut gates, mut reset, mut hidden) = (zeros(rows * 3 * n), zeros(rows * n), zeros(rows * n));

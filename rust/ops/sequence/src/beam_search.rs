@@ -1,5 +1,5 @@
-//! beam_search: one step of the search, the best continuations of the prefixes of every source sentence; and
-//! beam_search_decode: the sentences that the steps spell.
+//! beam_search (one step: the best continuations of every source's prefixes) and beam_search_decode (the resulting
+//! sentences).
 
 use crate::levels;
 use oar_core::attrs;
@@ -22,7 +22,7 @@ slots! {
     mod decode { IDS "Ids", SCORES "Scores" => OUT_IDS "SentenceIds".kernel_allocated(), OUT_SCORES "SentenceScores".kernel_allocated() }
 }
 
-/// The most sentences that a search may keep for one source.
+/// Limit of the beam size.
 const MOST_BEAMS: i32 = 1 << 16;
 
 fn beam_size(op: &str, size: i32) -> Result<usize> {
@@ -36,7 +36,7 @@ fn beam_size(op: &str, size: i32) -> Result<usize> {
 
 // beam_search
 
-/// A continuation: the prefix that it goes on from, its token, its score.
+/// A continuation: its prefix, token and score.
 #[derive(Clone, Copy)]
 struct Item {
     prefix: usize,
@@ -50,7 +50,7 @@ impl Item {
     }
 }
 
-/// The best ones, the best first.
+/// The best continuations, in descending order.
 struct Best {
     items: Vec<Item>,
     most: usize,
@@ -69,7 +69,7 @@ impl Best {
     }
 }
 
-/// A level's offsets as numbers of rows: each level below cuts what is above it finer.
+/// A level's offsets in rows, through the lower levels.
 fn absolute(op: &str, scores: &Tensor, level: i32) -> Result<Vec<usize>> {
     let lod = scores.lod.as_deref().map_or(&[][..], |l| &l[..]);
     ensure!(
@@ -123,7 +123,7 @@ fn run_search(cx: &mut KernelContext) -> Result<()> {
         let mut best = Best { items: Vec::new(), most };
         for prefix in span[0]..span[1] {
             if pre_ids[prefix] == end {
-                // It has ended: it stays what it is, with its score.
+                // An ended prefix keeps its token and score.
                 best.put(Item { prefix, id: end, score: pre_scores[prefix] });
                 continue;
             }
@@ -133,7 +133,7 @@ fn run_search(cx: &mut KernelContext) -> Result<()> {
                 best.put(Item { prefix, id, score });
             }
         }
-        // A source all of whose sentences had ended before is left out.
+        // Drop a source whose sentences have all ended.
         if best.items.iter().any(|i| i.id != end || pre_ids[i.prefix] != end) {
             best.items.into_iter().for_each(|i| chosen[i.prefix].push(i));
         }
@@ -174,7 +174,7 @@ pub static BEAM_SEARCH: Op = Op {
 
 // beam_search_decode
 
-/// What a step selected: tokens, scores, and where they come from.
+/// The selection of a step: tokens, scores, LoD.
 struct Step<'a> {
     ids: &'a [i64],
     scores: Vec<f64>,
@@ -232,19 +232,19 @@ fn steps<'a>(cx: &KernelContext<'a>) -> Result<(Vec<Step<'a>>, DType)> {
     Ok((found, dtype))
 }
 
-/// A sentence, its last token first.
+/// A sentence in reverse order.
 #[derive(Default, Clone)]
 struct Sentence(Vec<(i64, f64)>);
 
-/// The sentences of one source, gone back from the last step.
+/// The sentences of one source, traced back from the last step.
 fn backtrace(steps: &[Step], source: usize, most: usize, end: i64) -> Result<Vec<Sentence>> {
     let mut sentences = vec![Sentence::default(); most];
-    // The candidate of the step before that each sentence goes on to.
+    // The candidate of the preceding step that each sentence continues.
     let mut at: Vec<usize> = Vec::new();
     for step in steps.iter().rev() {
         let prefixes = step.sources[source]..step.sources[source + 1];
         if at.is_empty() {
-            // The last step, or all of them ended after it.
+            // Last step, or all sentences end here.
             for prefix in prefixes {
                 for candidate in step.prefixes[prefix]..step.prefixes[prefix + 1] {
                     let Some(sentence) = sentences.get_mut(at.len()) else {
@@ -265,9 +265,9 @@ fn backtrace(steps: &[Step], source: usize, most: usize, end: i64) -> Result<Vec
             ensure!(
                 inside,
                 InvalidArgument,
-                "operator beam_search_decode: a step goes on from candidate {at}, which the step before has not"
+                "operator beam_search_decode: a step continues candidate {at}, which the preceding step does not have"
             );
-            // Of the tokens that end a sentence only the first is one of it.
+            // A sentence contains only its first end token.
             if step.ids[*at] != end || sentence.0.is_empty() {
                 sentence.0.push((step.ids[*at], step.scores[*at]));
             }
@@ -275,7 +275,7 @@ fn backtrace(steps: &[Step], source: usize, most: usize, end: i64) -> Result<Vec
             *at = prefixes.start + ends.partition_point(|&e| e <= *at);
         }
     }
-    // The best first: by the score of the last token.
+    // Sort by the last token's score, descending.
     let score = |s: &Sentence| s.0.first().map_or(f64::NEG_INFINITY, |token| token.1);
     sentences.sort_by(|a, b| score(b).total_cmp(&score(a)));
     Ok(sentences)

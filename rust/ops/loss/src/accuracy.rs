@@ -1,4 +1,4 @@
-//! Metrics: accuracy.
+//! accuracy: fraction of rows whose label is among their top-k indices.
 
 use oar_core::base::{DType, Result};
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
@@ -10,7 +10,7 @@ slots! {
     }
 }
 
-/// One float32 and two int32 numbers.
+/// Outputs: one float32, two int32.
 fn infer_accuracy(cx: &mut ShapeContext) -> Result<()> {
     use accuracy::{ACCURACY, CORRECT, INDICES, LABEL, OUT, TOTAL};
     let (out, indices, label) = (cx.dims(OUT)?, cx.dims(INDICES)?, cx.dims(LABEL)?);
@@ -39,7 +39,7 @@ fn infer_accuracy(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The fraction of rows whose label is among the indices of the row.
+/// Accuracy, Correct and Total.
 fn run_accuracy(cx: &mut KernelContext) -> Result<()> {
     use accuracy::{ACCURACY, CORRECT, INDICES, LABEL, TOTAL};
     let (indices, labels) = (cx.input(INDICES)?.to_i64s()?, cx.input(LABEL)?.to_i64s()?);

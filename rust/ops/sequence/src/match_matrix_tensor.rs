@@ -1,4 +1,4 @@
-//! match_matrix_tensor: every step of a sequence with every step of another, compared by some bilinear forms.
+//! match_matrix_tensor: bilinear similarities of every step of a sequence with every step of another.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -20,7 +20,7 @@ slots! {
     }
 }
 
-/// The most elements of a result.
+/// Limit of the number of output elements.
 const MOST: usize = 1 << 31;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -44,7 +44,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The operands of a call, which fit each other.
+/// The checked operands of a call.
 struct Call<'a> {
     x: &'a Tensor,
     y: &'a Tensor,
@@ -52,9 +52,9 @@ struct Call<'a> {
     of_x: &'a [usize],
     of_y: &'a [usize],
     forms: usize,
-    /// Columns of X and Y.
+    /// Widths of X and Y.
     columns: (usize, usize),
-    /// Where the results of each pair of sequences begin.
+    /// Output offsets of each pair of sequences.
     ends: Vec<usize>,
 }
 
@@ -78,7 +78,7 @@ fn look<'a>(cx: &KernelContext<'a>, [x, y, w]: [InSlot; 3]) -> Result<Call<'a>> 
     Ok(Call { of_x, of_y, forms, columns: (x.dims()[1] as usize, y.dims()[1] as usize), ends, x, y, w })
 }
 
-/// A pair of sequences: rows of X, rows of Y, and where its results begin.
+/// A pair of sequences: rows of X, rows of Y, output offset.
 struct Pair {
     x: std::ops::Range<usize>,
     y: std::ops::Range<usize>,
@@ -93,7 +93,7 @@ impl Call<'_> {
             .filter(|p| !p.x.is_empty() && !p.y.is_empty())
     }
 
-    /// X times W: for each row of X as many vectors as there are forms.
+    /// X times W: one vector per bilinear form for each row of X.
     fn turned<T: Element + Gemm + Float>(&self) -> Vec<T> {
         let (rows, (inner, outer)) = (self.x.dims()[0] as usize, self.columns);
         let mut turned = vec![T::ZERO; rows * self.forms * outer];

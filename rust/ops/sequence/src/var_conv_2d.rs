@@ -1,4 +1,4 @@
-//! var_conv_2d: a convolution of images that all have sizes of their own; a sequence holds the channels of one.
+//! var_conv_2d: convolution of images of different sizes; a sequence holds the channels of one image.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -28,7 +28,7 @@ slots! {
     }
 }
 
-/// The most elements of the unfolded images.
+/// Limit of elements of the unfolded images.
 const MOST: usize = 1 << 31;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -58,14 +58,14 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// An image: where it, its windows and its results begin, and its sizes.
+/// An image: offsets of its elements, windows and results, and its sizes.
 struct Image {
     at: usize,
     height: usize,
     width: usize,
     windows_at: usize,
     out_at: usize,
-    /// Windows down and across.
+    /// Number of windows, vertically and horizontally.
     windows: (usize, usize),
 }
 
@@ -76,7 +76,7 @@ struct Call<'a> {
     images: Vec<Image>,
     out_ends: Vec<usize>,
     window_ends: Vec<usize>,
-    /// Elements of a window.
+    /// Elements per window.
     depth: usize,
 }
 
@@ -127,7 +127,7 @@ fn look<'a>(cx: &KernelContext<'a>, [x, row, column, w]: [InSlot; 4]) -> Result<
 }
 
 impl Call<'_> {
-    /// Calls `f(element of the windows, element of X)` for each that is within its image.
+    /// Calls `f(window element, element of X)` for each position within its image.
     fn each(&self, image: &Image, mut f: impl FnMut(usize, usize)) {
         let (kh, kw) = (self.a.KernelH as usize, self.a.KernelW as usize);
         let count = image.windows.0 * image.windows.1;
@@ -136,7 +136,7 @@ impl Call<'_> {
             for window in 0..count {
                 let (y, x) = (window / image.windows.1 * self.a.StrideH as usize + ky, window % image.windows.1);
                 let x = x * self.a.StrideW as usize + kx;
-                // Windows have their middle at the element.
+                // Windows are centered at the element.
                 let (Some(y), Some(x)) = (y.checked_sub(kh / 2), x.checked_sub(kw / 2)) else { continue };
                 if y < image.height && x < image.width {
                     let from = image.at + (channel * image.height + y) * image.width + x;

@@ -1,4 +1,4 @@
-//! positive_negative_pair: how many pairs of items of a query have scores in the order of their labels.
+//! positive_negative_pair: counts pairs of items of a query by whether their scores are in the order of their labels.
 
 use super::elements::{of_size, one_column};
 use oar_core::attrs;
@@ -43,7 +43,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         matches!(given, 0 | 3),
         InvalidArgument,
-        "operator {op}: AccumulatePositivePair, AccumulateNegativePair and AccumulateNeutralPair come together or not at all"
+        "operator {op}: AccumulatePositivePair, AccumulateNegativePair and AccumulateNeutralPair must be given together"
     );
     for slot in &sums[..given] {
         cx.shaped(*slot, &[1])?;
@@ -71,7 +71,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
             Some(_) => Some(of_size(cx, pair::WEIGHT, n, dtype)?.data::<T>()),
             None => None,
         };
-        // Right, wrong, and of equal scores.
+        // Pairs in order, in reverse order, and of equal scores.
         let mut sums = [0.0 as T; 3];
         if cx.has(pair::RIGHT) {
             for (sum, slot) in sums.iter_mut().zip([pair::RIGHT, pair::WRONG, pair::EQUAL]) {
@@ -86,7 +86,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
                     if a == b {
                         sums[2] += by;
                     }
-                    // As in Paddle a pair of equal scores is a wrong one as well.
+                    // As in Paddle a pair of equal scores counts as negative, too.
                     let right = (a - b) * (label[i] - label[j]) > 0.0;
                     sums[usize::from(!right)] += by;
                 }

@@ -1,108 +1,19 @@
-//! Parts of sequences: sequence_slice takes some steps of each, sequence_scatter adds to some elements of a row each.
+//! sequence_scatter: adds updates of one sequence per row.
 
 use crate::levels;
 use oar_core::base::{DType, DTypes, Result};
-use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 
 slots! {
-    mod slice { X "X", OFFSET "Offset", LENGTH "Length" => OUT "Out".kernel_allocated() }
-    mod slice_grad { X "X".meta_only(), OFFSET "Offset", LENGTH "Length", DOUT "Out@GRAD" => DX "X@GRAD" }
     mod scatter { X "X", IDS "Ids", UPDATES "Updates" => OUT "Out" }
     mod scatter_grad {
         IDS "Ids", UPDATES "Updates".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD", DUPDATES "Updates@GRAD"
     }
 }
 
-// sequence_slice
-
-/// One (first row, rows) for each sequence.
-fn spans(op: &str, x: &Tensor, offset: &Tensor, length: &Tensor) -> Result<Vec<(usize, usize)>> {
-    let level = levels::only(op, "X", x)?;
-    let sequences = level.len() - 1;
-    for (name, t) in [("Offset", offset), ("Length", length)] {
-        ensure!(
-            DTypes::INDICES.has(t.dtype()) && t.numel() == sequences,
-            InvalidArgument,
-            "operator {op}: '{name}' must be one int64 for each of the {sequences} sequences, got {t:?}"
-        );
-    }
-    let (offset, length) = (offset.to_i64s()?, length.to_i64s()?);
-    let mut found = Vec::with_capacity(sequences);
-    for (i, span) in level.windows(2).enumerate() {
-        let (at, n) = (offset[i], length[i]);
-        ensure!(
-            at >= 0 && n >= 0,
-            InvalidArgument,
-            "operator {op}: offsets and lengths must not be negative, got {at} and {n} for sequence {i}"
-        );
-        let most = (span[1] - span[0]) as i64;
-        ensure!(
-            at <= most && n <= most - at,
-            OutOfRange,
-            "operator {op}: sequence {i} has {most} steps, but {n} from step {at} on are asked for"
-        );
-        found.push((span[0] + at as usize, n as usize));
-    }
-    Ok(found)
-}
-
-fn infer_slice(cx: &mut ShapeContext) -> Result<()> {
-    let mut m = cx.meta(slice::X, 0)?;
-    ensure!(!m.dims.is_empty(), InvalidArgument, "operator sequence_slice: input 'X' must have a dimension");
-    for slot in [slice::OFFSET, slice::LENGTH] {
-        if cx.dims(slot)?.len() != 2 {
-            return cx.wrong(slot, "of two dimensions, [sequences, 1]");
-        }
-    }
-    // As Paddle's rule says: the most that there can be.
-    m.lod = None;
-    cx.set_meta(slice::OUT, 0, m);
-    Ok(())
-}
-
-fn run_slice(cx: &mut KernelContext) -> Result<()> {
-    let x = cx.input(slice::X)?;
-    let spans = spans(cx.op.name, x, cx.input(slice::OFFSET)?, cx.input(slice::LENGTH)?)?;
-    let level = levels::offsets(spans.iter().map(|s| s.1));
-    let row = levels::width(x) * x.dtype().size();
-    let mut dims = x.sizes().clone();
-    dims[0] = level[level.len() - 1] as i64;
-    let mut out = Tensor::empty(x.dtype(), &dims)?;
-    let to = out.bytes_mut()?;
-    for (&(from, n), at) in spans.iter().zip(&level) {
-        to[at * row..][..n * row].copy_from_slice(&x.bytes()[from * row..][..n * row]);
-    }
-    cx.set(slice::OUT, out.with_lod(levels::one(level)));
-    Ok(())
-}
-
-fn run_slice_grad(cx: &mut KernelContext) -> Result<()> {
-    let (x, dout) = (cx.input(slice_grad::X)?, cx.input(slice_grad::DOUT)?);
-    let spans = spans(cx.op.name, x, cx.input(slice_grad::OFFSET)?, cx.input(slice_grad::LENGTH)?)?;
-    let rows: usize = spans.iter().map(|s| s.1).sum();
-    ensure!(
-        dout.numel() == rows * levels::width(x) && dout.dtype() == x.dtype(),
-        InvalidArgument,
-        "operator sequence_slice_grad: the gradient of Out must be {} with {rows} rows, got {dout:?}",
-        x.dtype()
-    );
-    let row = levels::width(x) * x.dtype().size();
-    let to = cx.out(slice_grad::DX)?.bytes_mut()?;
-    to.fill(0);
-    let mut at = 0;
-    for (first, n) in spans {
-        to[first * row..][..n * row].copy_from_slice(&dout.bytes()[at * row..][..n * row]);
-        at += n;
-    }
-    Ok(())
-}
-
-// sequence_scatter
-
-/// The element of X, as a flat index, that each update goes to.
+/// The flat index in X of each update.
 fn places(op: &str, rows: &[i64], ids: &Tensor) -> Result<Vec<usize>> {
     let level = levels::only(op, "Ids", ids)?;
     ensure!(
@@ -148,7 +59,7 @@ fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
     cx.like(scatter::OUT, scatter::X)
 }
 
-/// `count` updates of the type of `t`, the operator's input `name`.
+/// Fails unless there are `count` updates of the data type of `t`.
 fn check_updates(cx: &KernelContext, slot: InSlot, count: usize, (name, t): (&str, &Tensor)) -> Result<()> {
     let updates = cx.input(slot)?;
     levels::only(cx.op.name, "Updates", updates)?;
@@ -209,27 +120,6 @@ fn run_scatter_grad(cx: &mut KernelContext) -> Result<()> {
 
 const NUMBERS: DTypes = DTypes::FLOATS.union(DTypes::of(&[DType::I32, DType::I64]));
 
-pub static SEQUENCE_SLICE: Op = Op {
-    name: "sequence_slice",
-    inputs: slice::INS,
-    outputs: slice::OUTS,
-    attrs: NoAttrs::FIELDS,
-    infer: infer_slice,
-    cpu: Kernel::Pure(run_slice),
-    grad: Grad::By(&SEQUENCE_SLICE_GRAD),
-    ..OP
-};
-
-pub static SEQUENCE_SLICE_GRAD: Op = Op {
-    name: "sequence_slice_grad",
-    inputs: slice_grad::INS,
-    outputs: slice_grad::OUTS,
-    attrs: NoAttrs::FIELDS,
-    infer: grads_like_inputs,
-    cpu: Kernel::Pure(run_slice_grad),
-    ..OP
-};
-
 pub static SEQUENCE_SCATTER: Op = Op {
     name: "sequence_scatter",
     inputs: scatter::INS,
@@ -252,4 +142,4 @@ pub static SEQUENCE_SCATTER_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&SEQUENCE_SLICE, &SEQUENCE_SLICE_GRAD, &SEQUENCE_SCATTER, &SEQUENCE_SCATTER_GRAD];
+pub static TABLE: &[&Op] = &[&SEQUENCE_SCATTER, &SEQUENCE_SCATTER_GRAD];

@@ -1,4 +1,4 @@
-//! nll_loss: the negative logarithm of a class's probability, from logarithms.
+//! nll_loss: negative log likelihood, from log probabilities.
 
 use super::label::by_label;
 use oar_core::attrs;
@@ -70,7 +70,7 @@ fn infer_nll(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Samples, classes, and positions within one.
+/// Samples, classes, and positions per sample.
 fn sizes(op: &str, dims: &[i64], label: &Tensor) -> Result<(usize, usize)> {
     ensure!(dims.len() >= 2, InvalidArgument, "operator {op}: X must have 2 or 4 dimensions, got shape {dims:?}");
     let inner = dims[2..].iter().product::<i64>() as usize;
@@ -82,7 +82,7 @@ fn sizes(op: &str, dims: &[i64], label: &Tensor) -> Result<(usize, usize)> {
     Ok((dims[1] as usize, inner))
 }
 
-/// The weights of the classes, if they are given.
+/// The class weights, if given.
 fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, like: &Tensor, classes: usize) -> Result<Option<&'a Tensor>> {
     let Some(w) = cx.opt(slot) else { return Ok(None) };
     ensure!(
@@ -95,7 +95,7 @@ fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, like: &Tensor, classes: usi
     Ok(Some(w))
 }
 
-/// Where in X the class of loss `i` is; `None` where the label is ignored.
+/// Offset in X of the class of loss `i`; `None` if the label is ignored.
 fn place(op: &str, i: usize, label: i64, ignored: i64, (classes, inner): (usize, usize)) -> Result<Option<usize>> {
     if label == ignored {
         return Ok(None);
@@ -135,7 +135,7 @@ fn run_nll(cx: &mut KernelContext) -> Result<()> {
             let by = if a.reduction == "mean" && total != 0.0 { total } else { 1.0 };
             out[0] = (sum / by) as T;
         }
-        // As in Paddle, which only sums weights up to divide by them.
+        // As in Paddle, which sums weights only as a divisor.
         cx.out_data::<T>(TOTAL)?[0] = if a.reduction == "none" { 0.0 } else { total as T };
     }), other => return cx.unsupported(other));
     Ok(())

@@ -1,0 +1,115 @@
+//! mean_iou: mean intersection over union of classes.
+
+use oar_core::base::{DType, DTypes, Result};
+use oar_core::op::{InSlot, Kernel, KernelContext, Op, OP};
+use oar_core::{attrs, ensure, slots};
+
+attrs! {
+    pub struct IouAttrs { num_classes: i32 }
+}
+
+slots! {
+    mod iou {
+        PREDICTIONS "Predictions", LABELS "Labels", IN_WRONGS "InWrongs".duplicable().dispensable(),
+        IN_CORRECTS "InCorrects".duplicable().dispensable(), IN_MEAN "InMeanIou".duplicable().dispensable()
+        => MEAN "OutMeanIou", WRONG "OutWrong", CORRECT "OutCorrect"
+    }
+}
+
+/// Limit of the number of classes.
+pub(crate) const MOST: i64 = 1 << 24;
+
+pub(crate) fn classes(op: &str, n: i32) -> Result<i64> {
+    ensure!(
+        (1..=MOST).contains(&(n as i64)),
+        InvalidArgument,
+        "operator {op}: the number of classes must be from 1 to {MOST}, got {n}"
+    );
+    Ok(n as i64)
+}
+
+pub(crate) fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
+    ensure!(
+        (0..n).contains(&class),
+        InvalidArgument,
+        "operator {op}: {what} must hold classes from 0 to below {n}, got {class}"
+    );
+    Ok(class as usize)
+}
+
+fn run_iou(cx: &mut KernelContext) -> Result<()> {
+    use iou::{CORRECT, IN_CORRECTS, IN_MEAN, IN_WRONGS, LABELS, MEAN, PREDICTIONS, WRONG};
+    let (predicted, labels) = (cx.input(PREDICTIONS)?.to_i64s()?, cx.input(LABELS)?.to_i64s()?);
+    let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?);
+    ensure!(
+        predicted.len() == labels.len(),
+        InvalidArgument,
+        "operator {op}: Predictions and Labels must have as many elements, got {} and {}",
+        predicted.len(),
+        labels.len()
+    );
+    let former = |cx: &KernelContext, slot: InSlot| -> Result<Vec<i32>> {
+        let mut sum = vec![0i32; n as usize];
+        for t in cx.inputs(slot)? {
+            ensure!(
+                t.dtype() == DType::I32 && t.numel() == n as usize,
+                InvalidArgument,
+                "operator {op}: {} must have {n} elements of data type int32, got {t:?}",
+                cx.op.inputs[slot.0].name
+            );
+            sum.iter_mut().zip(t.data::<i32>()).for_each(|(s, v)| *s = s.wrapping_add(*v));
+        }
+        Ok(sum)
+    };
+    let (mut wrong, mut correct) = (former(cx, IN_WRONGS)?, former(cx, IN_CORRECTS)?);
+    for (&p, &l) in predicted.iter().zip(&labels) {
+        let (p, l) = (check_class(op, "Predictions", p, n)?, check_class(op, "Labels", l, n)?);
+        if p == l {
+            correct[p] = correct[p].wrapping_add(1);
+        } else {
+            wrong[l] = wrong[l].wrapping_add(1);
+            wrong[p] = wrong[p].wrapping_add(1);
+        }
+    }
+    let mut mean = 0f32;
+    for t in cx.inputs(IN_MEAN)? {
+        ensure!(
+            t.dtype() == DType::F32 && t.numel() == 1,
+            InvalidArgument,
+            "operator {op}: InMeanIou must have one element of data type float32, got {t:?}"
+        );
+        mean += t.data::<f32>()[0];
+    }
+    let there: Vec<f32> = wrong
+        .iter()
+        .zip(&correct)
+        .filter(|(w, c)| w.wrapping_add(**c) > 0)
+        .map(|(w, c)| *c as f32 / w.wrapping_add(*c) as f32)
+        .collect();
+    mean += there.iter().sum::<f32>() / there.len() as f32;
+    cx.out_data::<f32>(MEAN)?[0] = mean;
+    cx.out_data::<i32>(WRONG)?.copy_from_slice(&wrong);
+    cx.out_data::<i32>(CORRECT)?.copy_from_slice(&correct);
+    Ok(())
+}
+
+pub static IOU: Op = Op {
+    name: "mean_iou",
+    inputs: iou::INS,
+    outputs: iou::OUTS,
+    dtypes: DTypes::INDICES,
+    attrs: IouAttrs::FIELDS,
+    infer: |cx| {
+        let n = classes(cx.op.name, cx.attrs::<IouAttrs>().num_classes)?;
+        cx.dims(iou::PREDICTIONS)?;
+        cx.dims(iou::LABELS)?;
+        cx.set(iou::MEAN, &[1], DType::F32);
+        cx.set(iou::WRONG, &[n], DType::I32);
+        cx.set(iou::CORRECT, &[n], DType::I32);
+        Ok(())
+    },
+    cpu: Kernel::Pure(run_iou),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&IOU];

@@ -1,0 +1,130 @@
+//! smooth_l1_loss: the Huber loss summed over each row, with weights.
+
+use super::elements::{both_like, each2, each3, like, of_size, row_sums, same_shapes};
+use oar_core::base::{DTypes, Result};
+use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
+use oar_core::{attrs, dispatch, ensure, slots};
+use oar_ops_common::half::in_f32;
+
+attrs! {
+    pub struct SmoothAttrs { sigma: f32 = 1.0 }
+}
+
+slots! {
+    mod smooth {
+        X "X", Y "Y", INSIDE "InsideWeight".dispensable(), OUTSIDE "OutsideWeight".dispensable() => DIFF "Diff".intermediate(), OUT "Out"
+    }
+    mod smooth_grad {
+        INSIDE "InsideWeight".dispensable(), OUTSIDE "OutsideWeight".dispensable(), DIFF "Diff", DOUT "Out@GRAD"
+        => DX "X@GRAD", DY "Y@GRAD"
+    }
+}
+
+const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
+
+fn infer_smooth(cx: &mut ShapeContext) -> Result<()> {
+    use smooth::{DIFF, INSIDE, OUT, OUTSIDE, X, Y};
+    same_shapes(cx, &[X, Y])?;
+    let (dims, dtype) = (cx.dims(X)?, cx.dtype(X)?);
+    ensure!(
+        dims.len() >= 2,
+        InvalidArgument,
+        "operator smooth_l1_loss: X must have 2 dimensions or more, got shape {:?}",
+        &dims[..]
+    );
+    if cx.has(INSIDE) || cx.has(OUTSIDE) {
+        ensure!(
+            cx.has(INSIDE) && cx.has(OUTSIDE),
+            InvalidArgument,
+            "operator smooth_l1_loss: InsideWeight and OutsideWeight must be given together, got one of them"
+        );
+        same_shapes(cx, &[X, INSIDE, OUTSIDE])?;
+    }
+    cx.set(DIFF, &dims, dtype);
+    cx.set(OUT, &[dims[0], 1], dtype);
+    Ok(())
+}
+
+fn run_smooth(cx: &mut KernelContext) -> Result<()> {
+    use smooth::{DIFF, INSIDE, OUT, OUTSIDE, X, Y};
+    let x = cx.input(X)?;
+    let y = like(cx, Y, x)?;
+    let weights = if cx.has(INSIDE) { Some((like(cx, INSIDE, x)?, like(cx, OUTSIDE, x)?)) } else { None };
+    let sigma = cx.attrs::<SmoothAttrs>().sigma;
+    let mut diff = cx.take_out(DIFF)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let square = sigma as T * sigma as T;
+        let loss = |v: T| if v.abs() < 1.0 / square { 0.5 * v * v * square } else { v.abs() - 0.5 / square };
+        let (xs, ys) = (x.data::<T>(), y.data::<T>());
+        let mut losses = vec![0.0; xs.len()];
+        match weights {
+            Some((inside, outside)) => {
+                each3(xs, ys, inside.data::<T>(), diff.data_mut::<T>()?, |x, y, w| (x - y) * w);
+                each2(diff.data::<T>(), outside.data::<T>(), &mut losses, |v, w| loss(v) * w);
+            }
+            None => {
+                each2(xs, ys, diff.data_mut::<T>()?, |x, y| x - y);
+                each2(diff.data::<T>(), diff.data::<T>(), &mut losses, |v, _| loss(v));
+            }
+        }
+        row_sums!(&losses, cx.out_data::<T>(OUT)?, T);
+    }, other => return cx.unsupported(other));
+    cx.set(DIFF, diff);
+    Ok(())
+}
+
+fn run_smooth_grad(cx: &mut KernelContext) -> Result<()> {
+    use smooth_grad::{DIFF, DOUT, DX, DY, INSIDE, OUTSIDE};
+    let diff = cx.input(DIFF)?;
+    ensure!(diff.rank() > 0, InvalidArgument, "operator smooth_l1_loss_grad: Diff must have a dimension, got {diff:?}");
+    let rows = diff.dims()[0] as usize;
+    let dout = of_size(cx, DOUT, rows, diff.dtype())?;
+    let both = cx.has(INSIDE) && cx.has(OUTSIDE);
+    let weights = if both { Some((like(cx, INSIDE, diff)?, like(cx, OUTSIDE, diff)?)) } else { None };
+    let sigma = cx.attrs::<SmoothAttrs>().sigma;
+    let width = diff.numel().checked_div(rows).unwrap_or(0);
+    dispatch!(diff.dtype(), T in [f32, f64], {
+        let square = sigma as T * sigma as T;
+        let slope = |v: T| {
+            if v.abs() < 1.0 / square { square * v } else { T::from(i8::from(v > 0.0)) - T::from(i8::from(v < 0.0)) }
+        };
+        let (v, d) = (diff.data::<T>(), dout.data::<T>());
+        let weights = weights.map(|(a, b)| (a.data::<T>(), b.data::<T>()));
+        for (slot, sign) in [(DX, 1.0), (DY, -1.0)] {
+            if !cx.wants(slot) {
+                continue;
+            }
+            let out = cx.out_data::<T>(slot)?;
+            for i in 0..v.len() {
+                let w = weights.map_or(1.0, |(a, b)| a[i] * b[i]);
+                out[i] = sign * (d[i / width] * w * slope(v[i]));
+            }
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
+pub static SMOOTH: Op = Op {
+    name: "smooth_l1_loss",
+    inputs: smooth::INS,
+    outputs: smooth::OUTS,
+    dtypes: FLOATS,
+    attrs: SmoothAttrs::FIELDS,
+    infer: infer_smooth,
+    cpu: Kernel::Pure(|cx| in_f32(cx, smooth::X, run_smooth)),
+    grad: Grad::By(&SMOOTH_GRAD),
+    amp: oar_core::op::Amp::Black,
+    ..OP
+};
+
+pub static SMOOTH_GRAD: Op = Op {
+    name: "smooth_l1_loss_grad",
+    inputs: smooth_grad::INS,
+    outputs: smooth_grad::OUTS,
+    attrs: SmoothAttrs::FIELDS,
+    infer: |cx| both_like(cx, smooth_grad::DIFF, [smooth_grad::DX, smooth_grad::DY]),
+    cpu: Kernel::Pure(|cx| in_f32(cx, smooth_grad::DIFF, run_smooth_grad)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&SMOOTH, &SMOOTH_GRAD];
