@@ -2,7 +2,7 @@
 //!
 //! The block holds the forward operators, then those that `gradients` appends: a shape and a constant for each result,
 //! which the incoming gradients replace, and the gradient operators. Both parts run in one scope, the value of
-//! OutScope, which sub-blocks read. Other forward values that the gradient part reads are kept in `Forward`.
+//! OutScope, which sub-blocks read. Other forward values that the gradient part reads are kept in `ForwardRun`.
 
 use oar_core::base::Result;
 use oar_core::ir::names::grad_name;

@@ -1,4 +1,4 @@
-//! Boxes that lie on a grid before anything is looked at: anchor_generator, prior_box, density_prior_box.
+//! anchor_generator, prior_box, density_prior_box: boxes on a grid, independent of the image content.
 
 use super::boxes::BoxFloat;
 use oar_core::base::{DTypes, Result};
@@ -30,19 +30,19 @@ slots! {
     mod prior { INPUT "Input", IMAGE "Image" => BOXES "Boxes", VARIANCES "Variances" }
 }
 
-/// The most boxes of one place of the grid.
+/// Limit of boxes per grid position.
 const MOST: f64 = (1 << 20) as f64;
 
 fn bounded(op: &str, boxes: f64) -> Result<i64> {
     ensure!(
         boxes <= MOST,
         ResourceExhausted,
-        "operator {op}: {boxes} boxes of each place are more than {MOST}, the most that there can be"
+        "operator {op}: {boxes} boxes per position exceed {MOST}, the most that there can be"
     );
     Ok(boxes as i64)
 }
 
-/// All numbers must be above 0.
+/// Fails unless all numbers are positive.
 fn positive(op: &str, name: &str, values: &[f32]) -> Result<()> {
     let wrong = values.iter().position(|&v| v.is_nan() || v <= 0.0);
     ensure!(wrong.is_none(), OutOfRange, "operator {op}: {name} must be greater than 0, got {values:?}");
@@ -54,7 +54,7 @@ fn four(op: &str, variances: &[f32]) -> Result<()> {
     positive(op, "variances", variances)
 }
 
-/// An image or a feature map [batch, channels, height, width].
+/// Height and width of an image or feature map [batch, channels, height, width].
 fn image(cx: &ShapeContext, slot: InSlot) -> Result<(i64, i64)> {
     let d = cx.dims(slot)?;
     if d.len() != 4 {
@@ -68,7 +68,7 @@ fn steps(op: &str, w: f32, h: f32) -> Result<()> {
     Ok(())
 }
 
-/// Every row of the output is the variances.
+/// Writes the variances to every row of the output.
 fn repeat<T: BoxFloat>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
     for row in cx.out_data::<T>(slot)?.chunks_exact_mut(4) {
         row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::from_f64(v.into()));
@@ -115,9 +115,7 @@ pub static ANCHOR_GENERATOR: Op = Op {
     ..OP
 };
 
-// prior_box
-
-/// The aspect ratios with 1 before them, each once and, if flipped, its reciprocal.
+/// The distinct aspect ratios, starting with 1; with `flip` also their reciprocals.
 fn ratios(a: &PriorAttrs) -> Vec<f32> {
     let mut all: Vec<f32> = vec![1.0];
     for &ratio in &a.aspect_ratios {
@@ -143,7 +141,7 @@ fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
         InvalidArgument,
         "operator {op}: max_sizes must be as many as min_sizes and greater than those, got {most:?} and {least:?}"
     );
-    // No more ratios than these differ from each other.
+    // Limits the quadratic search for duplicates.
     ensure!(a.aspect_ratios.len() <= 1 << 12, ResourceExhausted, "operator {op}: more than 4096 aspect_ratios");
     let boxes = bounded(op, (ratios(a).len() * least.len() + most.len()) as f64)?;
     let dims = [height, width, boxes, 4];
@@ -153,7 +151,7 @@ fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// How far places are apart, in pixels of the image, and the image's width and height.
+/// Grid steps in pixels, and the image's width and height.
 fn grid<T: BoxFloat>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 2])> {
     let (map, image) = (cx.input(prior::INPUT)?.dims(), cx.input(prior::IMAGE)?.dims());
     let size = [T::from_f64(image[3] as f64), T::from_f64(image[2] as f64)];
@@ -166,7 +164,7 @@ fn grid<T: BoxFloat>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 
 
 fn priors<T: BoxFloat>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
-    // Half of each box's width and height.
+    // Half widths and heights of the boxes.
     let mut halves: Vec<[T; 2]> = Vec::new();
     let square = |side: f32| [T::from_f64(f64::from(side) / 2.0); 2];
     let of_ratio =
@@ -205,8 +203,6 @@ pub static PRIOR_BOX: Op = Op {
     }),
     ..OP
 };
-
-// density_prior_box
 
 fn infer_density(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DensityAttrs>());

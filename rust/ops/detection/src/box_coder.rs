@@ -1,4 +1,4 @@
-//! Boxes relative to other boxes, and cut to their images: box_coder, box_clip, box_decoder_and_assign.
+//! box_coder (boxes relative to other boxes), box_clip, box_decoder_and_assign.
 
 use super::boxes::BoxFloat;
 use oar_core::base::{DTypes, Result};
@@ -27,7 +27,7 @@ slots! {
     }
 }
 
-/// An input of the same data type as another, whose shape the rule has checked.
+/// An input of the data type of `other`; the shape rule has checked its shape.
 fn alike<'a>(cx: &KernelContext<'a>, slot: InSlot, other: &Tensor) -> Result<&'a Tensor> {
     let t = cx.input(slot)?;
     axis::like(cx, t, t.dims(), other.dtype(), cx.op.inputs[slot.0].name)?;
@@ -124,7 +124,7 @@ pub static BOX_CODER: Op = Op {
     ..OP
 };
 
-// box_clip: an image's info is its height and width, and the scale that made it of the original
+// box_clip. ImInfo holds height, width and scale of each image.
 
 fn clip_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let input = cx.input(clip::INPUT)?;
@@ -164,8 +164,6 @@ pub static BOX_CLIP: Op = Op {
     }),
     ..OP
 };
-
-// box_decoder_and_assign
 
 fn infer_assign(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(assign::PRIOR, &[-1, 4])?;

@@ -1,4 +1,4 @@
-//! detection_map: the mean average precision of detections, over a batch or all batches so far.
+//! detection_map: mean average precision of detections, over one batch or all batches so far.
 
 use super::boxes::{clipped, descending, least, most, set_rows, BoxFloat};
 use oar_core::attrs;
@@ -18,8 +18,8 @@ attrs! {
 }
 
 slots! {
-    /// Detections [class, score, box] and labels [class, (difficult,) box] with LoD; scores that were right or wrong so
-    /// far [score, 1 or 0], with LoD by classes.
+    /// Detections [class, score, box] and labels [class, (difficult,) box] with LoD; accumulated true and false
+    /// positives [score, 1 or 0], with LoD by class.
     mod map {
         DETECTED "DetectRes", LABEL "Label", HAS_STATE "HasState".dispensable(), COUNT "PosCount".dispensable(),
         RIGHT "TruePos".dispensable(), WRONG "FalsePos".dispensable()
@@ -27,10 +27,10 @@ slots! {
     }
 }
 
-/// The most classes.
+/// Limit of classes.
 const MOST: i32 = 1 << 24;
 
-/// The precision at 11 recalls, or the area below the curve.
+/// True for 11-point interpolation, false for the integral.
 fn by_points(op: &str, a: &MapAttrs) -> Result<bool> {
     Ok(match a.ap_type.as_str() {
         "integral" => false,
@@ -68,7 +68,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A label's box and whether it is a difficult one.
+/// A label's box and whether it is difficult.
 type Label<T> = ([T; 4], bool);
 
 /// Intersection over union, where a box with max less than min has an area, too.
@@ -82,11 +82,11 @@ fn overlap<T: BoxFloat>(a: &[T; 4], b: &[T; 4]) -> T {
     shared / (area(a) + area(b) - shared)
 }
 
-/// By classes: how many labels there are, and of each detection its score and whether it was right.
+/// Per class: the number of labels, and (score, is true positive) of each detection.
 struct Tally<T> {
     labels: BTreeMap<i32, i32>,
     found: BTreeMap<i32, Vec<(T, bool)>>,
-    /// Paddle keeps a second list, whose flags are turned round: the states of the caller may differ.
+    /// Paddle's second list, with negated flags: the caller's states may differ.
     wrong: BTreeMap<i32, Vec<(T, bool)>>,
 }
 
@@ -96,7 +96,7 @@ impl<T: BoxFloat> Tally<T> {
         self.wrong.entry(class).or_default().push((score, !right));
     }
 
-    /// The labels and detections of one image.
+    /// Adds the labels and detections of one image.
     fn image(
         &mut self,
         labels: &BTreeMap<i32, Vec<Label<T>>>,
@@ -130,7 +130,7 @@ impl<T: BoxFloat> Tally<T> {
                 if !right {
                     self.add(class, *score, false);
                 } else if a.evaluate_difficult || !known[best].1 {
-                    // A label is found once.
+                    // A label matches one detection.
                     self.add(class, *score, !std::mem::replace(&mut taken[best], true));
                 }
             }
@@ -140,8 +140,8 @@ impl<T: BoxFloat> Tally<T> {
     fn precision(&self, a: &MapAttrs, by_points: bool) -> T {
         let (mut sum, mut classes) = (T::ZERO, 0);
         for (class, &count) in &self.labels {
-            // As in Paddle it is the number of labels that is compared with the label of the background: with its default
-            // 0 that leaves out classes without labels.
+            // As in Paddle the number of labels, not the class, is compared with background_label; the default 0 skips
+            // classes without labels.
             if count == a.background_label {
                 continue;
             }
@@ -161,7 +161,7 @@ impl<T: BoxFloat> Tally<T> {
     }
 }
 
-/// How many were marked up to each, the highest score first.
+/// Cumulative sums of the flags in descending order of scores.
 fn sums<T: BoxFloat>(marked: &[(T, bool)]) -> Vec<f64> {
     let mut order = marked.to_vec();
     order.sort_by(|a, b| descending(a.0, b.0));
@@ -175,7 +175,7 @@ fn sums<T: BoxFloat>(marked: &[(T, bool)]) -> Vec<f64> {
         .collect()
 }
 
-/// The mean, over 11 recalls, of the best precision at that recall or a higher one.
+/// 11-point interpolated average precision.
 fn at_points<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     let mut best = [T::ZERO; 11];
     let mut start = precision.len();
@@ -195,7 +195,7 @@ fn at_points<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     best.iter().rev().fold(T::ZERO, |sum, &p| sum + p / T::from_f64(11.0))
 }
 
-/// The area below the precision as a function of the recall, in float32 as in Paddle.
+/// The area under the precision-recall curve, in float32 as in Paddle.
 fn below<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     let (mut area, mut before) = (0f32, 0f32);
     for (p, r) in precision.iter().zip(recall) {
@@ -208,7 +208,7 @@ fn below<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
     T::from_f64(area.into())
 }
 
-/// The rows of a state, class by class.
+/// The rows of a state by class.
 fn state<T: BoxFloat>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
     axis::like(cx, t, &[t.dims().first().copied().unwrap_or(0), 2], T::DTYPE, name)?;

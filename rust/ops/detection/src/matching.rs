@@ -1,4 +1,4 @@
-//! Which prior box stands for which object: bipartite_match, target_assign, mine_hard_examples.
+//! bipartite_match, target_assign, mine_hard_examples: matching of prior boxes and objects.
 
 use super::boxes::{set_rows, BoxFloat};
 use oar_core::base::dtype::Element;
@@ -38,7 +38,7 @@ fn infer_match(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Columns that the matching leaves get the best of all rows, too.
+/// Whether unmatched columns are matched with their best row (per_prediction).
 fn all_columns(op: &str, a: &MatchAttrs) -> Result<bool> {
     Ok(match a.match_type.as_str() {
         "bipartite" => false,
@@ -88,14 +88,12 @@ pub static BIPARTITE_MATCH: Op = Op {
     ..OP
 };
 
-/// Indices of boxes, which must be int32.
+/// An int32 input of box indices.
 fn indices<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a [i32]> {
     let t = cx.input(slot)?;
     axis::like(cx, t, t.dims(), DType::I32, cx.op.inputs[slot.0].name)?;
     Ok(t.data::<i32>())
 }
-
-// target_assign
 
 fn infer_assign(cx: &mut ShapeContext) -> Result<()> {
     cx.shaped(assign::X, &[-1, -1, -1])?;
@@ -121,7 +119,7 @@ fn assign_targets<T: Element>(cx: &mut KernelContext, mismatch: T) -> Result<()>
         "operator {op}: MatchIndices must have a row for each of {} sequences of X, got {images}",
         level.len() - 1
     );
-    // Boxes that are taken for the background: each its image and column.
+    // Negative boxes: (image, column).
     let mut negative = Vec::new();
     if let Some(t) = cx.opt(assign::NEGATIVE) {
         let (own, ids) = (levels::only(op, "NegIndices", t)?, indices(cx, assign::NEGATIVE)?);
@@ -177,10 +175,8 @@ pub static TARGET_ASSIGN: Op = Op {
     ..OP
 };
 
-// mine_hard_examples
-
-/// Mining takes from the unmatched boxes only; else it takes from all boxes, and matched ones that it leaves lose their
-/// match.
+/// True (max_negative): mines unmatched boxes only. False (hard_example): mines all boxes, and matched boxes that are
+/// not selected lose their match.
 fn only_unmatched(op: &str, a: &MineAttrs) -> Result<bool> {
     Ok(match a.mining_type.as_str() {
         "max_negative" => true,

@@ -1,7 +1,7 @@
-//! multiclass_nms and its successors: of each class the boxes that no better one overlaps.
+//! multiclass_nms, multiclass_nms2 and multiclass_nms3: non-maximum suppression per class.
 
 use super::boxes::{set_rows, BoxFloat};
-use super::suppress::{infer_images, row, DetectionRows};
+use super::detection_rows::{infer_images, row, DetectionRows};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
@@ -20,8 +20,8 @@ attrs! {
 }
 
 slots! {
-    /// BBoxes [images, count, 4 (or corners of polygons)] and Scores [images, classes, count]; or, of all images,
-    /// BBoxes [count, classes, 4] with LoD and Scores [count, classes].
+    /// BBoxes [images, count, 4 (or polygon corners)] and Scores [images, classes, count]; or for all images BBoxes
+    /// [count, classes, 4] with LoD and Scores [count, classes].
     mod nms { BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated() }
     mod nms2 { BOXES "BBoxes", SCORES "Scores" => OUT "Out".kernel_allocated(), INDEX "Index".kernel_allocated().intermediate() }
     mod nms3 {
@@ -57,14 +57,14 @@ fn infer3(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The boxes and scores of all images.
+/// Boxes and scores of all images.
 struct Boxes<'a, T> {
     boxes: &'a [T],
     scores: &'a [T],
-    /// Numbers of a box.
+    /// Numbers per box.
     size: usize,
     classes: usize,
-    /// Boxes of an image; none where each class has boxes of its own, and images are cut by LoD.
+    /// Boxes per image; `None` if each class has its own boxes, and images are given by LoD.
     per_image: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ impl<T: BoxFloat> Boxes<'_, T> {
         }]
     }
 
-    /// The number of a box among all.
+    /// The index of a box among all.
     fn number(&self, row: usize, class: usize) -> usize {
         if self.per_image.is_some() {
             row
@@ -89,12 +89,12 @@ impl<T: BoxFloat> Boxes<'_, T> {
         &self.boxes[self.number(row, class) * self.size..][..self.size]
     }
 
-    /// The rows that stay of one class of an image.
+    /// The selected rows of one class of an image.
     fn of_class(&self, image: Range<usize>, class: usize, a: &NmsAttrs) -> Vec<usize> {
         let of = |v: f32| T::from_f64(v.into());
         let (threshold, top) = (of(a.score_threshold), a.nms_top_k);
         let candidates = match self.per_image {
-            // They lie side by side.
+            // The boxes are contiguous.
             Some(n) => {
                 let first = (image.start / n.max(1) * self.classes + class) * n;
                 ranked(image.zip(self.scores[first..first + n].iter().copied()), threshold, top)
@@ -102,15 +102,15 @@ impl<T: BoxFloat> Boxes<'_, T> {
             None => ranked(image.map(|row| (row, self.score(row, class))), threshold, top),
         };
         let bounds = (of(a.nms_threshold), of(a.nms_eta));
-        let mut kept = suppress(candidates, bounds, a.normalized, |i| self.at(i, class));
+        let mut selected = suppress(candidates, bounds, a.normalized, |i| self.at(i, class));
         if self.per_image.is_none() {
-            kept.sort_unstable();
+            selected.sort_unstable();
         }
-        kept
+        selected
     }
 }
 
-/// Where images begin among rows of boxes, by LoD or by numbers.
+/// Row offsets of the images, from LoD or RoisNum.
 fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     let op = cx.op.name;
     let counts = match cx.op.input("RoisNum") {
@@ -124,7 +124,7 @@ fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     ensure!(
         counts.iter().all(|&n| n >= 0) && sum == rows as i64,
         InvalidArgument,
-        "operator {op}: RoisNum must be the numbers of boxes of the images, {rows} together, got {:?}",
+        "operator {op}: RoisNum must hold the numbers of boxes of the images, {rows} in total, got {:?}",
         &counts[..counts.len().min(16)]
     );
     Ok(levels::offsets(counts.iter().map(|&n| n as usize)))
@@ -147,8 +147,8 @@ fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
         classes,
         per_image: by_image.then_some(n),
     };
-    let mut kept: Vec<Vec<usize>> = vec![Vec::new(); (level.len() - 1) * classes];
-    pool::parts(&mut kept, 1, |at, part| {
+    let mut selected: Vec<Vec<usize>> = vec![Vec::new(); (level.len() - 1) * classes];
+    pool::parts(&mut selected, 1, |at, part| {
         for (k, to) in part.iter_mut().enumerate() {
             let (image, class) = ((at + k) / classes, (at + k) % classes);
             if class as i64 != i64::from(a.background_label) {
@@ -158,9 +158,9 @@ fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     });
     let mut rows = DetectionRows::new(all.size);
     for image in 0..level.len() - 1 {
-        let of_image = kept[image * classes..(image + 1) * classes].iter().enumerate();
+        let of_image = selected[image * classes..(image + 1) * classes].iter().enumerate();
         let mut found: Vec<Found<T>> = of_image
-            .flat_map(|(class, kept)| kept.iter().map(move |&at| (class, at)))
+            .flat_map(|(class, selected)| selected.iter().map(move |&at| (class, at)))
             .map(|(class, at)| Found { class, at, score: all.score(at, class) })
             .collect();
         best_by_class(&mut found, a.keep_top_k);

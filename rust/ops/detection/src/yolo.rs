@@ -1,7 +1,7 @@
-//! YOLOv3: boxes of a network's output (yolo_box) and its loss (yolov3_loss).
+//! yolo_box (boxes of a YOLOv3 network's output) and yolov3_loss.
 //!
-//! The output is [images, anchors * (5 + classes), rows, columns]: of each anchor x, y, width, height, whether there is
-//! anything, and the classes.
+//! The network's output is [images, anchors * (5 + classes), rows, columns]: x, y, width, height, objectness and class
+//! scores of each anchor.
 
 use super::boxes::BoxFloat;
 use oar_core::attrs;
@@ -36,7 +36,7 @@ slots! {
     }
 }
 
-/// X has the channels of so many anchors.
+/// Fails unless X has the channels of `count` anchors.
 fn check(cx: &ShapeContext, x: InSlot, anchors: &[i32], count: usize, classes: i32) -> Result<()> {
     let op = cx.op.name;
     ensure!(
@@ -48,14 +48,14 @@ fn check(cx: &ShapeContext, x: InSlot, anchors: &[i32], count: usize, classes: i
     cx.shaped(x, &[-1, count as i64 * (5 + i64::from(classes)), -1, -1])
 }
 
-/// The numbers of one anchor at one place of the grid.
+/// The numbers of one anchor at one grid position.
 struct Cell {
-    /// Where the first number is, and how far the next ones are apart.
+    /// Offset of the first number, and the stride.
     at: usize,
     step: usize,
 }
 
-/// The grid of an output.
+/// The grid of a network's output.
 #[derive(Clone, Copy)]
 struct Grid {
     anchors: usize,
@@ -74,7 +74,7 @@ impl Grid {
         self.rows * self.columns
     }
 
-    /// The numbers of an anchor (counted through all images) at a place.
+    /// The numbers of an anchor (counted over all images) at a grid position.
     fn cell(&self, anchor: usize, place: usize) -> Cell {
         Cell { at: anchor * (5 + self.classes) * self.places() + place, step: self.places() }
     }
@@ -85,8 +85,6 @@ impl Cell {
         self.at + k * self.step
     }
 }
-
-// yolo_box
 
 fn infer_boxes(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<BoxAttrs>();
@@ -100,12 +98,12 @@ fn infer_boxes(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Sides of the network's input.
+/// Side length of the network's input.
 fn input_size<T: BoxFloat>(ratio: i32, size: usize) -> T {
     T::from_f64(f64::from(ratio) * size as f64)
 }
 
-/// Boxes of one anchor and image: `each(place, box, confidence)` for those that are likely enough.
+/// Boxes of one anchor and image: calls `each(position, box, confidence)` for those above the threshold.
 fn decode<T: BoxFloat>(
     x: &[T],
     g: Grid,
@@ -134,7 +132,7 @@ fn decode<T: BoxFloat>(
         let h = x[cell.nth(3)].exp() * sides[1] * height / input[1];
         let mut b = [cx - w / two, cy - h / two, cx + w / two, cy + h / two];
         if a.clip_bbox {
-            // What does not compare is moved to the edge, too.
+            // NaN is clamped to the edge, too.
             let inner = |v: T| if v > T::ZERO { v } else { T::ZERO };
             let outer = |v: T, end: T| if v < end - one { v } else { end - one };
             b = [inner(b[0]), inner(b[1]), outer(b[2], width), outer(b[3], height)];
@@ -188,8 +186,6 @@ pub static YOLO_BOX: Op = Op {
     ..OP
 };
 
-// yolov3_loss
-
 fn infer_loss(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LossAttrs>());
     check(cx, loss::X, &a.anchors, a.anchor_mask.len(), a.class_num)?;
@@ -215,7 +211,7 @@ fn infer_loss(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A box by its center and size, as shares of the image.
+/// A box by center and size, relative to the image.
 #[derive(Clone, Copy)]
 struct Centered<T> {
     x: T,
@@ -237,7 +233,7 @@ impl<T: BoxFloat> Centered<T> {
     }
 }
 
-/// What both passes read.
+/// Inputs of the forward and the gradient operator.
 struct Truth<'a, T> {
     a: &'a LossAttrs,
     g: Grid,
@@ -245,13 +241,13 @@ struct Truth<'a, T> {
     boxes: &'a [T],
     labels: &'a [i32],
     scores: Option<&'a [T]>,
-    /// Objects of an image, with those that are none.
+    /// Object rows per image, including padding.
     count: usize,
-    /// The targets of an object's own class and of others.
+    /// Target scores of an object's class and of the others.
     targets: [T; 2],
 }
 
-/// An object at home: its anchor (through all images) and place, its targets and weights.
+/// The assignment of an object: its anchor (over all images), grid position, targets and weights.
 struct Home<T> {
     cell: Cell,
     place: [T; 4],
@@ -289,7 +285,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         Centered { x: b[0], y: b[1], w: b[2], h: b[3] }
     }
 
-    /// Rows without a width and a height fill up the objects of an image.
+    /// Rows without width or height are padding.
     fn is_object(&self, k: usize) -> bool {
         let b = self.object(k);
         !(b.w.to_f64() < 1e-6 || b.h.to_f64() < 1e-6)
@@ -299,7 +295,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         input_size(self.a.downsample_ratio, self.g.rows)
     }
 
-    /// The box that the network sees at a place.
+    /// The predicted box at a grid position.
     fn seen(&self, anchor: usize, place: usize) -> Centered<T> {
         let (g, a) = (self.g, self.a);
         let (scale, bias) =
@@ -313,7 +309,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         Centered { x: center(0, place % g.columns), y: center(1, place / g.columns), w: side(0), h: side(1) }
     }
 
-    /// The place in the mask of the anchor that is most like an object, -1 if it is another output's.
+    /// The index in anchor_mask of the anchor closest to an object, -1 if another output has it.
     fn mask_of(&self, k: usize) -> i32 {
         let shape = Centered { x: T::ZERO, y: T::ZERO, ..self.object(k) };
         let (mut best, mut highest) = (0, T::ZERO);
@@ -327,7 +323,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         self.a.anchor_mask.iter().position(|&m| m == best).map_or(-1, |i| i as i32)
     }
 
-    /// Where an object is at home. A center on the lower or right edge of the image, or outside, counts to the nearest place.
+    /// The assignment of an object. A center outside the grid is assigned to the nearest position.
     fn home(&self, k: usize, mask: usize) -> Home<T> {
         let (g, b) = (self.g, self.object(k));
         let spot = |c: T, n: usize| ((c * T::from_f64(n as f64)).to_f64() as usize).min(n - 1);
@@ -352,7 +348,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
     }
 }
 
-/// The cross entropy of a score before the sigmoid.
+/// Sigmoid cross entropy of a logit.
 fn entropy<T: BoxFloat>(x: T, label: T) -> T {
     let softened = (-x.to_f64().abs()).exp().ln_1p();
     T::from_f64((if x > T::ZERO { x } else { T::ZERO } - x * label).to_f64() + softened)
@@ -362,7 +358,7 @@ fn entropy_slope<T: BoxFloat>(x: T, label: T) -> T {
     T::from_f64(1.0 / (1.0 + (-x.to_f64()).exp()) - label.to_f64())
 }
 
-/// What a place counts: its weight and whether there is an object; none where one is seen that is nearly right.
+/// Weight and target of a position's objectness; `None` if a prediction overlaps an object well.
 fn weight_of<T: BoxFloat>(mask: T) -> Option<(T, T)> {
     if mask.to_f64() > 1e-5 {
         Some((mask, T::ONE))
@@ -380,7 +376,7 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (places, g) = (t.g.places(), t.g);
     let valid: Vec<bool> = (0..t.labels.len()).map(|k| t.is_object(k)).collect();
     let ids = matched.data_mut::<i32>()?;
-    // Places that see an object well are not told that there is none.
+    // Predictions that overlap an object well are not penalized as background.
     let objects = mask.data_mut::<T>()?;
     pool::parts(objects, 1 << 8, |at, part| {
         for (n, to) in part.iter_mut().enumerate() {
@@ -430,7 +426,7 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The gradient of what the loss sums up. Paddle keeps that of the last object where several share an anchor and a place.
+/// The gradient of the loss. As in Paddle the last object counts if several share an anchor and a position.
 fn run_loss_grad<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     use loss_grad::{DLOSS, DX, MATCH, OBJECT};
     let t = Truth::<T>::of(cx)?;
@@ -485,7 +481,7 @@ pub static YOLOV3_LOSS: Op = Op {
         let dtype = cx.input(loss::X)?.dtype();
         dispatch!(dtype, T in [f32, f64], run_loss::<T>(cx), other => cx.unsupported(other))
     }),
-    // Only the network's output gets a gradient.
+    // Only the network's output has a gradient.
     grad: Grad::Map(&YOLOV3_LOSS_GRAD, &[("GTBox@GRAD", ""), ("GTLabel@GRAD", ""), ("GTScore@GRAD", "")]),
     ..OP
 };

@@ -19,7 +19,7 @@ pub fn offsets(op: &str, name: &str, t: &Tensor) -> Result<Vec<usize>> {
         )
     };
     let levels = t.lod.as_deref().filter(|levels| !levels.is_empty()).ok_or_else(|| {
-        err!(InvalidArgument, "operator {op}: {name} must have LoD, which tells the sequences, got {t:?} without")
+        err!(InvalidArgument, "operator {op}: {name} must have LoD, which defines the sequences, got {t:?} without")
     })?;
     let mut at = levels[0].clone();
     for level in &levels[1..] {

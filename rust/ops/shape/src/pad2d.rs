@@ -71,7 +71,7 @@ fn border<'a>(op: &str, attrs: &'a Attrs) -> Result<Border<'a>> {
 }
 
 impl Border<'_> {
-    /// Numbers before and after each axis; `None` where only values tell.
+    /// Padding before and after each axis; `None` while unknown.
     fn paddings(&self, cx: &impl AttrInputs, slot: InSlot) -> Result<Option<Vec<[i64; 2]>>> {
         let flat = match tensor_attr(cx, &[AttrSource::One(slot)])? {
             TensorAttr::Known(v) => v,

@@ -1,5 +1,5 @@
-//! roi_align: the mean of bilinear samples in each bin of a region of interest. Samples of a bin form a grid, so the
-//! weights of its rows and of its columns are made apart.
+//! roi_align: the mean of bilinear samples in each bin of a RoI. Samples of a bin form a grid, so row and column
+//! weights are computed separately.
 
 use crate::boxes::most;
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
@@ -65,7 +65,7 @@ impl<R: Float> Side<R> {
         Side { start, bin, samples, size }
     }
 
-    /// Samples of a bin from which on, and before which, they can lie within the map: the others count, but weigh nothing.
+    /// The range of samples of a bin that can lie within the map; the others count with weight 0.
     fn near(&self, begin: R) -> Range<i64> {
         let all = 0..self.samples.max(0);
         let step = self.bin.to_f64() / self.samples as f64;

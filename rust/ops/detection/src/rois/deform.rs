@@ -1,5 +1,5 @@
-//! deformable_psroi_pooling: the mean of bilinear samples in each bin of a region of interest, where a bin is displaced by
-//! a learned part of the region's size and may read a plane of its own.
+//! deformable_psroi_pooling: the mean of bilinear samples in each bin of a RoI, where a bin is displaced by a learned
+//! part of the RoI's size and may read its own plane.
 
 use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Line, Pooling};
@@ -28,17 +28,17 @@ slots! {
     }
 }
 
-/// More samples than this along one side of a RoI are refused.
+/// Limit of samples along one side of a RoI.
 const MOST_SAMPLES: i64 = 1 << 16;
 
-/// The number of classes: channels of a class are displaced alike.
+/// The number of classes; channels of a class have one displacement.
 fn classes(op: &str, a: &DeformRoiAttrs, trans: i64) -> Result<usize> {
     let classes = if a.no_trans { 1 } else { trans / 2 };
     let each = (a.output_dim as i64).checked_div(classes).unwrap_or(0);
     ensure!(
         each >= 1 && (a.output_dim as i64 - 1) / each < classes,
         InvalidArgument,
-        "operator {op}: output_dim {} channels cannot be shared out among {classes} classes, half the {trans} channels of \
+        "operator {op}: output_dim {} channels must be divisible by {classes} classes, half the {trans} channels of \
          Trans",
         a.output_dim
     );
@@ -125,7 +125,7 @@ impl<R: Float> Side<R> {
         Side { start, length, bin: length / rois::real(pooled as f64), size }
     }
 
-    /// The samples of a bin within the map, which is displaced by a part of the RoI's length.
+    /// The samples of a displaced bin within the map.
     fn places<'a>(&'a self, a: &'a DeformRoiAttrs, bin: usize, moved: R) -> impl Iterator<Item = R> + 'a {
         let begin = rois::real::<R>(bin as f64) * self.bin + self.start + moved * self.length;
         let step = self.bin / rois::real(a.sample_per_part as f64);
@@ -137,7 +137,7 @@ impl<R: Float> Side<R> {
         })
     }
 
-    /// The weights of a bin's samples, and how many there are.
+    /// The weights of a bin's samples, and the number of samples.
     fn weights(&self, a: &DeformRoiAttrs, bin: usize, moved: R, to: &mut Line<R>) -> usize {
         let mut count = 0;
         for place in self.places(a, bin, moved) {
@@ -151,7 +151,7 @@ impl<R: Float> Side<R> {
         count
     }
 
-    /// How the weights change where the samples move.
+    /// Derivatives of the weights by the displacement.
     fn changes(&self, a: &DeformRoiAttrs, bin: usize, moved: R, to: &mut Line<R>) {
         for place in self.places(a, bin, moved) {
             let Some((low, high, part)) = between(place, self.size) else { continue };
@@ -163,7 +163,7 @@ impl<R: Float> Side<R> {
     }
 }
 
-/// The maps, RoIs and displacements of a call.
+/// Feature maps, RoIs and displacements of a call.
 struct Call<'a, T> {
     a: &'a DeformRoiAttrs,
     p: &'a Pooling,
@@ -179,7 +179,7 @@ impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
         (down, Side::new(a, r[0], r[2], a.pooled_width, self.p.size.1))
     }
 
-    /// Where the displacements of a bin along (height, width) stand.
+    /// Offsets of a bin's displacements along (height, width).
     fn entries(&self, roi: usize, class: usize, (ph, pw): (usize, usize)) -> (usize, usize) {
         let (a, [height, width]) = (self.a, [self.a.part_size[0] as usize, self.a.part_size[1] as usize]);
         let part = |p: usize, pooled: i32, parts: usize| {
@@ -204,7 +204,7 @@ impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
         }
     }
 
-    /// Which plane of a channel's group a bin reads.
+    /// The plane of a channel's group that a bin reads.
     fn plane(&self, (ph, pw): (usize, usize)) -> usize {
         let group = |p: usize, groups: i32, pooled: i32| {
             let at = T::from_f64(p as f64) * T::from_f64(groups as f64) / T::from_f64(pooled as f64);
@@ -227,14 +227,14 @@ impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
 
     fn counts(&self, count: &mut [T]) {
         pool::parts(count, (self.p.channels * self.p.bins).max(1), |at, count| {
-            let mut made = Bins::default();
+            let mut bins = Bins::default();
             let roi = at / (self.p.channels * self.p.bins);
             for (c, count) in count.chunks_exact_mut(self.p.bins).enumerate() {
                 if c % self.p.alike == 0 {
-                    made.clear();
-                    self.bins(roi, c / self.p.alike, &mut made);
+                    bins.clear();
+                    self.bins(roi, c / self.p.alike, &mut bins);
                 }
-                made.divisors().zip(count).for_each(|(d, to)| *to = d);
+                bins.divisors().zip(count).for_each(|(d, to)| *to = d);
             }
         });
     }
@@ -247,7 +247,7 @@ impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
         dtrans.fill(T::ZERO);
         let shared = Shared::new(dtrans);
         pool::chunks(image_of.len(), |roi| {
-            // SAFETY: every RoI has displacements of its own, and `dtrans` waits for all chunks.
+            // SAFETY: RoIs have disjoint displacements, and `dtrans` outlives all chunks.
             let to = unsafe { shared.part(roi * each..(roi + 1) * each) };
             let (down, across) = self.sides(roi);
             let std = T::from_f64(self.a.trans_std as f64);
@@ -285,7 +285,7 @@ impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
     }
 }
 
-/// The pooling and the number of classes.
+/// The pooling geometry and the number of classes.
 fn pooling(cx: &KernelContext, [x, rois, trans]: [InSlot; 3]) -> Result<(Pooling, usize)> {
     let a = cx.attrs::<DeformRoiAttrs>();
     let (input, moves) = (cx.input(x)?, cx.input(trans)?);

@@ -1,5 +1,5 @@
-//! distribute_fpn_proposals gives each region of interest to the level of a feature pyramid that its size fits;
-//! collect_fpn_proposals keeps the best regions of all levels.
+//! distribute_fpn_proposals (assigns RoIs to feature pyramid levels by size) and collect_fpn_proposals (selects the
+//! best RoIs of all levels).
 
 use super::spans;
 use oar_core::attrs;
@@ -30,7 +30,7 @@ slots! {
     }
 }
 
-/// The regions must have 4 numbers each.
+/// Fails unless the RoIs have 4 numbers each.
 fn boxes(op: &str, name: &str, dims: &[i64]) -> Result<()> {
     ensure!(
         dims.len() == 2 && (dims[1] == 4 || dims[1] < 0),
@@ -45,13 +45,11 @@ fn table<T: Element>(rows: &[T], width: i64, ends: Vec<usize>) -> Result<Tensor>
     Ok(t.with_lod(levels::one(ends)))
 }
 
-/// The lengths between these ends.
+/// The differences of consecutive ends, as a tensor.
 fn counts(ends: &[usize]) -> Result<Tensor> {
     let counts: Vec<i32> = levels::lengths(ends).map(|n| n as i32).collect();
     Tensor::from_slice(&counts, &[counts.len() as i64])
 }
-
-// distribute_fpn_proposals
 
 fn infer_distribute(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<DistributeAttrs>());
@@ -77,7 +75,7 @@ fn infer_distribute(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The level that a region of this size fits.
+/// The level for a RoI of this size.
 fn level_of<R: Float>(a: &DistributeAttrs, b: &[R]) -> i64 {
     let more = if a.pixel_offset { R::ONE } else { R::ZERO };
     let empty = b[2] < b[0] || b[3] < b[1];
@@ -102,8 +100,8 @@ fn run_distribute(cx: &mut KernelContext) -> Result<()> {
             of_level.iter_mut().for_each(|(rows, ends)| ends.push(rows.len()));
         }
         for (i, (rows, ends)) in of_level.iter().enumerate() {
-            let kept: Vec<T> = rows.iter().flat_map(|&row| rois[row * 4..][..4].iter().copied()).collect();
-            cx.set_nth(distribute::OUT, i, table(&kept, 4, ends.clone())?);
+            let selected: Vec<T> = rows.iter().flat_map(|&row| rois[row * 4..][..4].iter().copied()).collect();
+            cx.set_nth(distribute::OUT, i, table(&selected, 4, ends.clone())?);
         }
     }, other => return cx.unsupported(other));
     for (i, (_, ends)) in of_level.iter().enumerate() {
@@ -116,8 +114,6 @@ fn run_distribute(cx: &mut KernelContext) -> Result<()> {
     cx.set(distribute::RESTORE, Tensor::from_slice(&restore, &[restore.len() as i64, 1])?);
     Ok(())
 }
-
-// collect_fpn_proposals
 
 fn infer_collect(cx: &mut ShapeContext) -> Result<()> {
     let (op, most) = (cx.op.name, cx.attrs::<CollectAttrs>().post_nms_topN);
@@ -148,7 +144,7 @@ fn infer_collect(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A region: its score, its image, and where it stands among all.
+/// A RoI: score, image, index among all.
 struct Region<T> {
     score: T,
     image: usize,
@@ -190,18 +186,18 @@ fn run_collect(cx: &mut KernelContext) -> Result<()> {
                 all.extend(rows.map(|row| Region { score: s.data::<T>()[row], image, level, row }));
             }
         }
-        // Of equal scores the last one comes first, as the comparison of 2.0.2's kernel has it; NaN comes last.
+        // Among equal scores the last one comes first, as in 2.0.2's kernel; NaN comes last.
         all.reverse();
         all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(a.score.is_nan().cmp(&b.score.is_nan())));
         all.truncate(most);
         all.sort_by_key(|r| r.image);
         let ends: Vec<usize> = (0..=images).map(|i| all.partition_point(|r| r.image < i)).collect();
-        let kept: Vec<T> =
+        let selected: Vec<T> =
             all.iter().flat_map(|r| rois[r.level].data::<T>()[r.row * 4..][..4].iter().copied()).collect();
         if cx.wants(collect::COUNT) {
             cx.set(collect::COUNT, counts(&ends)?);
         }
-        cx.set(collect::OUT, table(&kept, 4, ends)?);
+        cx.set(collect::OUT, table(&selected, 4, ends)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! roi_pool: the maximum of each bin of a region of interest, and where it stands.
+//! roi_pool: the maximum of each bin of a RoI, and its position.
 
 use crate::rois::{self, Feature, Pooling};
 use oar_core::attrs;
@@ -37,7 +37,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The elements of each bin along one axis, within the map. Bins are cut in f32, whatever the type.
+/// The elements of each bin along one axis, within the map. Bin edges are computed in f32 for all types.
 fn bins(start: i64, end: i64, pooled: usize, size: usize) -> Vec<Range<usize>> {
     let length = end.saturating_sub(start).saturating_add(1).max(1);
     let bin = length as f32 / pooled as f32;
@@ -56,7 +56,7 @@ fn forward<T: Feature + PartialOrd>(
     let image_of = p.image_of_rois();
     pool::chunks(image_of.len(), |roi| {
         let image = image_of[roi];
-        // SAFETY: every RoI has a part of its own, and the slices outlive the call.
+        // SAFETY: RoIs have disjoint parts, and the slices outlive the call.
         let (out, argmax) =
             unsafe { (out.part(roi * each..(roi + 1) * each), argmax.part(roi * each..(roi + 1) * each)) };
         let scale = rois::real::<T::W>(a.spatial_scale as f64);

@@ -1,6 +1,6 @@
-//! What the operators that pool regions of interest (RoIs) share: whose image a RoI is in, their shape rule, and pooling
-//! as a weighted sum. A bin of a RoI reads the product of some weighted rows with some weighted columns of one plane,
-//! which serves averages, bilinear samples and integrals alike; its gradient scatters the same weights.
+//! Shared by RoI pooling operators: the image of a RoI, shape rule, and pooling as a weighted sum. A bin reads the
+//! product of weighted rows and weighted columns of one plane, which covers averages, bilinear samples and integrals;
+//! its gradient scatters the same weights.
 
 pub mod align;
 pub mod deform;
@@ -20,14 +20,14 @@ use oar_kernels::types::{Float, Number, Plain};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
-/// The most elements of a result, and the most bins or samples along one side of a RoI.
+/// Limit of output elements, and of bins or samples along one side of a RoI.
 const MOST: i64 = 1 << 31;
 pub const MOST_BINS: i64 = 1 << 24;
 
-/// An element of feature maps, and the type in which its places and weights are computed.
+/// An element type of feature maps, with the type of its coordinates and weights.
 pub trait Feature: Element + Plain {
     type W: Float;
-    /// Integers: places are cut to whole numbers, and sums once at the end.
+    /// Integers: coordinates are truncated, and sums are truncated once at the end.
     const WHOLE: bool;
     fn wide(self) -> Self::W;
     fn narrow(w: Self::W) -> Self;
@@ -57,13 +57,12 @@ pub fn floor<R: Float>(v: R) -> i64 {
 pub fn ceil<R: Float>(v: R) -> i64 {
     v.to_f64().ceil() as i64
 }
-/// Halves away from zero.
+/// Rounds half away from zero.
 pub fn round<R: Float>(v: R) -> R {
     real(v.to_f64().round())
 }
-// Shapes
 
-/// Checks X and ROIs, which have `sides` numbers each, and the sizes of the result; gives its shape.
+/// Checks X, ROIs (`sides` numbers each) and the output sizes; returns the output shape.
 pub fn shape(
     cx: &ShapeContext,
     (x, rois, count): (InSlot, InSlot, Option<InSlot>),
@@ -115,7 +114,7 @@ pub fn shape(
     Ok(out)
 }
 
-/// ROIs and whatever else places RoIs must have the type of the maps.
+/// Fails unless ROIs and other coordinates have the data type of the maps.
 pub fn same_type(cx: &KernelContext, dtype: DType, slots: &[InSlot]) -> Result<()> {
     for &slot in slots {
         let t = cx.input(slot)?;
@@ -131,7 +130,7 @@ pub fn same_type(cx: &KernelContext, dtype: DType, slots: &[InSlot]) -> Result<(
     Ok(())
 }
 
-/// The gradient of a result of this shape.
+/// The incoming gradient, which must have this shape.
 pub fn grad_of<'a>(cx: &KernelContext<'a>, slot: InSlot, dims: &[i64], dtype: DType) -> Result<&'a Tensor> {
     let d = cx.input(slot)?;
     ensure!(
@@ -144,7 +143,7 @@ pub fn grad_of<'a>(cx: &KernelContext<'a>, slot: InSlot, dims: &[i64], dtype: DT
     Ok(d)
 }
 
-/// The rows of each part: by a tensor of counts, else by the last level of the LoD.
+/// The rows of each image: from a tensor of counts, else from the last LoD level.
 pub fn spans(op: &str, name: &str, t: &Tensor, counts: Option<&Tensor>) -> Result<Vec<Range<usize>>> {
     let rows = t.dims().first().map_or(0, |&d| d as usize);
     let mut ends = vec![0usize];
@@ -161,7 +160,7 @@ pub fn spans(op: &str, name: &str, t: &Tensor, counts: Option<&Tensor>) -> Resul
         None => {
             let level = t.lod.as_ref().and_then(|l| l.last());
             let level = level.ok_or_else(|| {
-                err!(InvalidArgument, "operator {op}: input '{name}' must have LoD, which says whose image a row is in")
+                err!(InvalidArgument, "operator {op}: input '{name}' must have LoD, which maps rows to images")
             })?;
             ends.clone_from(level);
         }
@@ -169,24 +168,22 @@ pub fn spans(op: &str, name: &str, t: &Tensor, counts: Option<&Tensor>) -> Resul
     ensure!(
         ends.first() == Some(&0) && ends.is_sorted() && ends.last() == Some(&rows),
         InvalidArgument,
-        "operator {op}: the offsets {ends:?} do not cut the {rows} rows of '{name}' into images"
+        "operator {op}: the offsets {ends:?} must divide the {rows} rows of '{name}' into images"
     );
     Ok(ends.windows(2).map(|w| w[0]..w[1]).collect())
 }
 
-// Pooling
-
-/// The weights of a RoI's bins.
+/// The sampling weights of a RoI's bins.
 #[derive(Default)]
 pub struct Bins<R> {
-    /// Rows or columns with their weights.
+    /// (row or column, weight).
     taps: Vec<(usize, R)>,
     bins: Vec<Bin<R>>,
 }
 
 #[derive(Clone)]
 struct Bin<R> {
-    /// Which of the planes that a channel of the result reads.
+    /// The plane among those that an output channel reads.
     plane: usize,
     rows: Range<usize>,
     cols: Range<usize>,
@@ -198,7 +195,7 @@ impl<R: Float> Bins<R> {
         self.taps.clear();
         self.bins.clear();
     }
-    /// The taps that `fill` adds.
+    /// Adds the taps of `fill`; returns their range.
     pub fn line(&mut self, fill: impl FnOnce(&mut Line<R>)) -> Range<usize> {
         let from = self.taps.len();
         fill(&mut Line { taps: &mut self.taps, from });
@@ -210,11 +207,11 @@ impl<R: Float> Bins<R> {
     pub fn divisors(&self) -> impl Iterator<Item = R> + '_ {
         self.bins.iter().map(|b| b.divisor)
     }
-    /// The next bin. Where the divisor is zero the bin is, too.
+    /// Adds a bin. A divisor of zero makes the bin zero.
     pub fn push(&mut self, plane: usize, rows: Range<usize>, cols: Range<usize>, divisor: R) {
         self.bins.push(Bin { plane, rows, cols, divisor });
     }
-    /// The weighted sum over a plane of this width.
+    /// The weighted sum over a plane of `width`.
     pub fn sum<T: Feature<W = R>>(&self, x: &[T], width: usize, rows: Range<usize>, cols: Range<usize>) -> R {
         let mut sum = R::ZERO;
         for &(r, wr) in &self.taps[rows] {
@@ -229,7 +226,7 @@ impl<R: Float> Bins<R> {
     }
 }
 
-/// Rows or columns with their weights, which come in nearly ascending order.
+/// Collects rows or columns with weights, added in nearly ascending order.
 pub struct Line<'a, R> {
     taps: &'a mut Vec<(usize, R)>,
     from: usize,
@@ -239,7 +236,7 @@ impl<R: Float> Line<'_, R> {
     pub fn push(&mut self, at: usize, weight: R) {
         self.taps.push((at, weight));
     }
-    /// Adds to the weight of one of the last two, or another.
+    /// Adds a weight, merging with one of the last two entries.
     pub fn add(&mut self, at: usize, weight: R) {
         let last = self.taps.len().saturating_sub(2).max(self.from);
         match self.taps[last..].iter_mut().find(|t| t.0 == at) {
@@ -249,7 +246,7 @@ impl<R: Float> Line<'_, R> {
     }
 }
 
-/// The elements around a place and how far it is from the first; none of an empty map.
+/// The neighbouring elements of a coordinate and the distance from the first; `None` for an empty map.
 pub fn between<R: Float>(place: R, size: usize) -> Option<(usize, usize, R)> {
     let last = size.checked_sub(1)?;
     let place = if place <= R::ZERO { R::ZERO } else { place };
@@ -257,28 +254,28 @@ pub fn between<R: Float>(place: R, size: usize) -> Option<(usize, usize, R)> {
     Some(if low >= last { (last, last, R::ZERO) } else { (low, low + 1, place - real(low as f64)) })
 }
 
-/// A pooling of `channels` channels by weighted sums.
+/// Pooling of `channels` channels by weighted sums.
 pub struct Pooling {
     /// The RoIs of each image.
     pub images: Vec<Range<usize>>,
-    /// Planes of an image, and their sizes.
+    /// Planes per image, and their sizes.
     pub planes: usize,
     pub size: (usize, usize),
     pub channels: usize,
-    /// Planes that one channel of the result reads; those of a channel lie side by side.
+    /// Planes that one output channel reads; they are contiguous.
     pub reads: usize,
     pub bins: usize,
-    /// Channels of the result whose bins lie alike.
+    /// Output channels that share bins.
     pub alike: usize,
 }
 
-/// Work for a thread, in bins.
+/// Minimum bins per thread.
 const GRAIN: usize = 1 << 10;
-/// At most so many parts of the channels of an image, since each makes the bins again.
+/// Limit of channel parts per image, since each part recomputes the bins.
 const PARTS: usize = 8;
 
 impl Pooling {
-    /// Of all channels, each by itself, all alike.
+    /// A pooling of each channel by itself, with the same bins for all.
     pub fn new(
         cx: &KernelContext,
         (x, rois, counts): (InSlot, InSlot, Option<InSlot>),
@@ -308,7 +305,7 @@ impl Pooling {
         self.size.0 * self.size.1
     }
 
-    /// `bins(roi, class, to)` makes the bins of a RoI, for the channels of a class.
+    /// `bins(roi, class, to)` computes the bins of a RoI for the channels of a class.
     pub fn forward<T: Feature>(&self, x: &[T], out: &mut [T], bins: impl Fn(usize, usize, &mut Bins<T::W>) + Sync) {
         let each = self.channels * self.bins;
         if out.is_empty() {
@@ -316,18 +313,18 @@ impl Pooling {
         }
         let image = self.image_of_rois();
         pool::parts(out, each * GRAIN.div_ceil(each), |at, part| {
-            let mut made = Bins::default();
+            let mut roi_bins = Bins::default();
             for (k, out) in part.chunks_exact_mut(each).enumerate() {
                 let roi = at / each + k;
                 let x = &x[image[roi] * self.planes * self.area()..][..self.planes * self.area()];
                 for (c, out) in out.chunks_exact_mut(self.bins).enumerate() {
                     if c % self.alike == 0 {
-                        made.clear();
-                        bins(roi, c / self.alike, &mut made);
+                        roi_bins.clear();
+                        bins(roi, c / self.alike, &mut roi_bins);
                     }
-                    for (o, bin) in out.iter_mut().zip(&made.bins) {
+                    for (o, bin) in out.iter_mut().zip(&roi_bins.bins) {
                         let plane = &x[(c * self.reads + bin.plane) * self.area()..][..self.area()];
-                        let sum = made.sum(plane, self.size.1, bin.rows.clone(), bin.cols.clone());
+                        let sum = roi_bins.sum(plane, self.size.1, bin.rows.clone(), bin.cols.clone());
                         *o = T::narrow(if bin.divisor == T::W::ZERO { T::W::ZERO } else { sum / bin.divisor });
                     }
                 }
@@ -335,26 +332,26 @@ impl Pooling {
         });
     }
 
-    /// The gradient of X. Each element is summed in the order of the RoIs.
+    /// Computes the gradient of X. Elements are summed in RoI order.
     pub fn backward<T: Feature>(&self, dout: &[T], dx: &mut [T], bins: impl Fn(usize, usize, &mut Bins<T::W>) + Sync) {
         self.scatter(dx, |rois, channels, dx| {
-            let mut made = Bins::default();
+            let mut roi_bins = Bins::default();
             for roi in rois {
                 for c in channels.clone() {
                     if c % self.alike == 0 || c == channels.start {
-                        made.clear();
-                        bins(roi, c / self.alike, &mut made);
+                        roi_bins.clear();
+                        bins(roi, c / self.alike, &mut roi_bins);
                     }
                     let dout = &dout[(roi * self.channels + c) * self.bins..][..self.bins];
-                    for (&d, bin) in dout.iter().zip(&made.bins) {
+                    for (&d, bin) in dout.iter().zip(&roi_bins.bins) {
                         if bin.divisor == T::W::ZERO {
                             continue;
                         }
                         let at = ((c - channels.start) * self.reads + bin.plane) * self.area();
                         let plane = &mut dx[at..][..self.area()];
                         let d = d.wide() / bin.divisor;
-                        for &(r, wr) in &made.taps[bin.rows.clone()] {
-                            for &(k, wc) in &made.taps[bin.cols.clone()] {
+                        for &(r, wr) in &roi_bins.taps[bin.rows.clone()] {
+                            for &(k, wc) in &roi_bins.taps[bin.cols.clone()] {
                                 plane[r * self.size.1 + k].add(d * wr * wc);
                             }
                         }
@@ -364,7 +361,7 @@ impl Pooling {
         });
     }
 
-    /// Calls `f(RoIs, channels of the result, the planes that these read)` in parallel, on planes of zeros.
+    /// Calls `f(RoIs, output channels, planes that they read)` in parallel, on zeroed planes.
     pub fn scatter<T: Element + Plain>(&self, dx: &mut [T], f: impl Fn(Range<usize>, Range<usize>, &mut [T]) + Sync) {
         oar_kernels::shape::copy::fill(T::default(), dx);
         let (area, shared) = (self.area(), Shared::new(dx));
@@ -378,7 +375,7 @@ impl Pooling {
             let channels = part * step..((part + 1) * step).min(self.channels);
             let from = image * self.planes;
             let planes = from + channels.start * self.reads..from + channels.end * self.reads;
-            // SAFETY: images and the channels of one read planes of their own, and `dx` waits for all chunks.
+            // SAFETY: images and channel parts have disjoint planes, and `dx` outlives all chunks.
             let dx = unsafe { shared.part(planes.start * area..planes.end * area) };
             f(self.images[image].clone(), channels, dx);
         });

@@ -1,5 +1,5 @@
-//! prroi_pool: the mean, over each bin of a region of interest, of the map interpolated between its elements: an integral,
-//! which has a gradient with respect to the places of the region, too. Integers are averaged in f64 and cut once.
+//! prroi_pool: the mean of the interpolated map over each bin of a RoI, an integral that is differentiable by the RoI's
+//! coordinates, too. Integers are averaged in f64 and truncated once.
 
 use crate::boxes::{least, most};
 use crate::rois::{self, Bins, Feature, Line, Pooling};
@@ -63,7 +63,7 @@ impl<R: Float> Side<R> {
         (from, from + self.bin)
     }
 
-    /// The integral over a bin of each element's hat function.
+    /// Integrals of the elements' hat functions over a bin.
     fn weights(&self, bin: usize, to: &mut Line<R>) {
         let (from, end) = self.ends(bin);
         let half: R = rois::real(0.5);
@@ -81,7 +81,7 @@ impl<R: Float> Side<R> {
         }
     }
 
-    /// The interpolation at a place.
+    /// Interpolation weights at a coordinate.
     fn at(&self, place: R, to: &mut Line<R>) {
         let low = rois::floor(place);
         let part = place - rois::real(low as f64);
@@ -108,8 +108,8 @@ fn bins<T: Feature>(a: &PrRoiAttrs, roi: &[T], size: (usize, usize), to: &mut Bi
     }
 }
 
-/// The gradient of a RoI's places. A bin's mean changes with a side of the bin as the integral along that side less the
-/// mean along it does; where the side stands is a mixture of the RoI's two ends.
+/// The gradient of a RoI's coordinates. The derivative of a bin's mean by a side is the integral along that side minus
+/// the mean along it; a side's coordinate is a mixture of the RoI's two ends.
 fn of_places<T: Feature>((p, a): (&Pooling, &PrRoiAttrs), roi: &[T], (x, out, dout): (&[T], &[T], &[T]), to: &mut [T]) {
     let (down, across) = sides(a, roi, p.size);
     let area = across.bin * down.bin;

@@ -1,4 +1,4 @@
-//! psroi_pool: the average of each bin of a region of interest, every bin of a plane of its own.
+//! psroi_pool: the average of each bin of a RoI; every bin reads its own plane.
 
 use crate::boxes::most;
 use crate::rois::{self, Bins, Pooling};
@@ -39,7 +39,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The elements of each bin along one axis, of which the smallest RoI has a tenth.
+/// The elements of each bin along one axis; a RoI is at least 0.1 long.
 fn side<R: Float>(from: R, to: R, scale: R, pooled: i32, size: usize) -> Vec<Range<usize>> {
     let start = rois::round(from) * scale;
     let end = rois::real::<R>(rois::round(to).to_f64() + 1.0) * scale;

@@ -1,5 +1,5 @@
-//! roi_perspective_transform: quadrangles of the maps turned into rectangles. Every element of a result is a bilinear
-//! sample at the place that the transform of its quadrangle gives it.
+//! roi_perspective_transform: quadrangles of the maps transformed to rectangles. Every output element is a bilinear
+//! sample at its transformed position.
 
 use crate::boxes::{least, most};
 use crate::rois::{self, between, Bins, Feature, Line, Pooling};
@@ -26,7 +26,7 @@ slots! {
     }
 }
 
-/// Places that are nearer to each other are one place.
+/// Coordinates that differ by less are equal.
 const NEAR: f64 = 1e-4;
 
 fn same<R: Float>(a: R, b: R) -> bool {
@@ -53,7 +53,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A quadrangle in the map, from the top left corner on clockwise, and the transform of the rectangle to it.
+/// A quadrangle in the map, clockwise from the top left corner, and the transform from the rectangle.
 struct Quad<R> {
     x: [R; 4],
     y: [R; 4],
@@ -69,14 +69,14 @@ impl<R: Float> Quad<R> {
         Quad { x, y, matrix }
     }
 
-    /// Where an element of the rectangle lies in the map.
+    /// The map position of an element of the rectangle.
     fn place(&self, row: usize, col: usize) -> (R, R) {
         let (w, h, m) = (rois::real::<R>(col as f64), rois::real::<R>(row as f64), &self.matrix);
         let along = |k: usize| m[k] * w + m[k + 1] * h + m[k + 2];
         (along(0) / along(6), along(3) / along(6))
     }
 
-    /// The sides: their ends, none of which is level (two ends of about one height) where `upright`.
+    /// The sides by their ends; horizontal ones are excluded if `upright`.
     fn sides(&self, upright: bool) -> impl Iterator<Item = [R; 4]> + '_ {
         (0..4)
             .map(|i| [self.x[i], self.y[i], self.x[(i + 1) % 4], self.y[(i + 1) % 4]])
@@ -91,7 +91,7 @@ impl<R: Float> Quad<R> {
         if on_level || on_upright() {
             return true;
         }
-        // A ray to the right crosses the outline an odd number of times.
+        // Inside: a ray to the right crosses the outline an odd number of times.
         let mut inside = false;
         for s in self.sides(true) {
             let (low, high) = (least(s[1], s[3]), most(s[1], s[3]));
@@ -106,7 +106,7 @@ impl<R: Float> Quad<R> {
         inside
     }
 
-    /// The place of an element, if it is in the quadrangle and in the map.
+    /// The position of an element, if within the quadrangle and the map.
     fn sample(&self, (row, col): (usize, usize), size: (usize, usize)) -> Option<(R, R)> {
         let (x, y) = self.place(row, col);
         let beyond = |v: R, size: usize| at_least(rois::real(-0.5), v) || at_least(v, rois::real(size as f64 - 0.5));
@@ -114,8 +114,8 @@ impl<R: Float> Quad<R> {
     }
 }
 
-/// The matrix of the perspective that takes (0, 0), (w, 0), (w, h), (0, h) to the corners, with as wide a rectangle as
-/// keeps the quadrangle's proportions.
+/// The perspective matrix that maps (0, 0), (w, 0), (w, h), (0, h) to the corners; the rectangle's width keeps the
+/// quadrangle's proportions.
 fn transform<R: Float>(x: &[R; 4], y: &[R; 4], (height, width): (i64, i64)) -> [R; 9] {
     let length = |i: usize| {
         let (dx, dy) = (x[i] - x[(i + 1) % 4], y[i] - y[(i + 1) % 4]);
@@ -129,7 +129,7 @@ fn transform<R: Float>(x: &[R; 4], y: &[R; 4], (height, width): (i64, i64)) -> [
     let (w, h) = (rois::real::<R>((width - 1) as f64), rois::real::<R>((height - 1) as f64));
     let [dx1, dx2, dx3] = [x[1] - x[2], x[3] - x[2], x[0] - x[1] + x[2] - x[3]];
     let [dy1, dy2, dy3] = [y[1] - y[2], y[3] - y[2], y[0] - y[1] + y[2] - y[3]];
-    // The quotient is computed in f64, so that the small number keeps it from being infinite in f32, too.
+    // Computed in f64, so that the added epsilon prevents infinity in f32, too.
     let share = |v: R, by: R| rois::real::<R>(v.to_f64() / ((dx1 * dy2 - dx2 * dy1).to_f64() + 1e-5) / by.to_f64());
     let (m6, m7) = (share(dx3 * dy2 - dx2 * dy3, w), share(dx1 * dy3 - dx3 * dy1, h));
     let row = |v: &[R; 4]| [(v[1] - v[0] + m6 * w * v[1]) / w, (v[3] - v[0] + m7 * h * v[3]) / h, v[0]];
@@ -165,7 +165,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, rois, a) = (cx.input(fwd::X)?, cx.input(fwd::ROIS)?, cx.attrs::<PerspectiveAttrs>());
     let p = pooling(cx, fwd::X, fwd::ROIS)?;
     let size = p.size;
-    // Nobody reads them: the gradient makes places and weights again.
+    // Unused: the gradient recomputes positions and weights.
     for slot in [fwd::INDEX, fwd::WEIGHTS] {
         if cx.wants(slot) {
             cx.out(slot)?.bytes_mut()?.fill(0);

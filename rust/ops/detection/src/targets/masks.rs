@@ -1,5 +1,4 @@
-//! generate_mask_labels: for each proposal that shows an object, the part of the object's outline that lies in it, as a
-//! grid of 0 and 1.
+//! generate_mask_labels: for each foreground proposal the object's outline within it, as a grid of 0 and 1.
 
 use super::{corners, images, marks, outline, overlap, put, rows, sizes, Corners};
 use oar_core::attrs;
@@ -20,9 +19,9 @@ slots! {
     }
 }
 
-/// The most elements of the masks.
+/// Limit of mask elements.
 const MOST: i64 = 1 << 31;
-/// What a mask says of classes that are not its own.
+/// Mask value of other classes.
 const IGNORED: i32 = -1;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -55,7 +54,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 
 type Polygon<'a> = &'a [f32];
 
-/// The polygons of each true box.
+/// The polygons of each ground truth box.
 fn polygons<'a>(op: &str, t: &'a Tensor, images: usize, boxes: usize) -> Result<Vec<Vec<Polygon<'a>>>> {
     let lod = t.lod.as_deref().map_or(&[][..], |l| &l[..]);
     ensure!(
@@ -72,7 +71,7 @@ fn polygons<'a>(op: &str, t: &'a Tensor, images: usize, boxes: usize) -> Result<
     ensure!(
         lod[0].len() == images + 1 && lod[1].len() == boxes + 1 && (0..3).all(fits),
         InvalidArgument,
-        "operator {op}: the LoD of 'GtSegms' must cut {} points into polygons of {boxes} objects in {images} images, got \
+        "operator {op}: the LoD of 'GtSegms' must divide {} points into polygons of {boxes} objects in {images} images, got \
          {lod:?}",
         counts[3]
     );
@@ -86,9 +85,9 @@ fn polygons<'a>(op: &str, t: &'a Tensor, images: usize, boxes: usize) -> Result<
     Ok(lod[1].windows(2).map(|w| (w[0]..w[1]).map(polygon).collect()).collect())
 }
 
-/// The box around polygons.
+/// The bounding box of polygons.
 fn around(polygons: &[Polygon]) -> Corners<f32> {
-    // As Paddle begins: the right and bottom ends are positive, whatever the polygons.
+    // As in Paddle: right and bottom start at the smallest positive number.
     let mut found = [f32::MAX, f32::MAX, f32::MIN_POSITIVE, f32::MIN_POSITIVE];
     for p in polygons.iter().flat_map(|p| p.chunks_exact(2)) {
         for k in 0..2 {
@@ -102,7 +101,7 @@ fn around(polygons: &[Polygon]) -> Corners<f32> {
 struct Image<'a> {
     rois: &'a [f32],
     labels: &'a [i32],
-    /// The polygons of objects that are no crowd.
+    /// The polygons of objects that are not crowds.
     objects: Vec<&'a [Polygon<'a>]>,
     scale: f32,
 }
@@ -120,7 +119,7 @@ impl Image<'_> {
         let side = a.resolution as usize;
         let (area, width) = (side * side, side * side * a.num_classes as usize);
         let shown: Vec<usize> = (0..self.labels.len()).filter(|&i| self.labels[i] > 0).collect();
-        // Networks want a mask of every image: one that says nothing, of background, where there is no object.
+        // Every image needs a mask: without objects, one background proposal with an ignored mask.
         let background = || self.labels.iter().position(|&l| l == 0);
         let chosen = if shown.is_empty() { background().into_iter().collect() } else { shown };
         ensure!(
@@ -144,7 +143,7 @@ impl Image<'_> {
                 label < a.num_classes && !boxes.is_empty(),
                 InvalidArgument,
                 "operator {op}: a proposal of class {label} needs num_classes above that, got {}, and an object of its image \
-                 that is no crowd, got {}",
+                 that is not a crowd, got {}",
                 a.num_classes,
                 boxes.len()
             );
@@ -166,7 +165,7 @@ impl Image<'_> {
     }
 }
 
-/// The corners of a polygon in cells of a grid over the box.
+/// The corners of a polygon in grid cells over the box.
 fn within(polygon: Polygon, b: &Corners<f32>, side: usize) -> Vec<(f32, f32)> {
     let (width, height) = ((b[2] - b[0]).max(1.0), (b[3] - b[1]).max(1.0));
     let side = side as f32;
@@ -206,7 +205,7 @@ pub static GENERATE_MASK_LABELS: Op = Op {
     inputs: io::INS,
     outputs: io::OUTS,
     attrs: MaskAttrs::FIELDS,
-    // The first input is ImInfo, which has the type of the boxes.
+    // The first input is ImInfo, which has the data type of the boxes.
     dtypes: DTypes::of(&[DType::F32]),
     infer,
     cpu: Kernel::Pure(run),

@@ -1,4 +1,4 @@
-//! What training a detector aims at: anchors and proposals are matched with the true boxes, and some of each are drawn.
+//! Shared by training target operators: matching of anchors and proposals with ground truth boxes, and sampling.
 
 pub mod masks;
 mod outline;
@@ -14,7 +14,7 @@ use oar_core::tensor::{generator, Tensor};
 use oar_ops_common::levels;
 use std::ops::Range;
 
-/// The rows of each image: the only level of the LoD.
+/// The rows of each image, from the only LoD level.
 fn images(cx: &KernelContext, slot: InSlot, count: Option<usize>) -> Result<Vec<Range<usize>>> {
     let (op, name, t) = (cx.op.name, cx.op.inputs[slot.0].name, cx.input(slot)?);
     let level = levels::only(op, name, t)?;
@@ -29,7 +29,7 @@ fn images(cx: &KernelContext, slot: InSlot, count: Option<usize>) -> Result<Vec<
     Ok(found)
 }
 
-/// The elements of an input of this type with `width` elements in each row.
+/// The elements of an input of data type `T` with rows of `width` elements.
 fn rows<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, width: usize) -> Result<&'a [T]> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
     let rows = t.dims().first().map_or(0, |&d| d as usize);
@@ -43,7 +43,7 @@ fn rows<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, width: usize) -> R
     Ok(t.data::<T>())
 }
 
-/// One integer of an input for each of these rows of the boxes.
+/// One integer per row of the boxes.
 fn marks<'a>(cx: &KernelContext<'a>, slot: InSlot, boxes: &[Range<usize>]) -> Result<&'a [i32]> {
     let found = images(cx, slot, Some(boxes.len()))?;
     ensure!(
@@ -57,7 +57,7 @@ fn marks<'a>(cx: &KernelContext<'a>, slot: InSlot, boxes: &[Range<usize>]) -> Re
     rows::<i32>(cx, slot, 1)
 }
 
-/// ImInfo: height, width and scale of each image.
+/// ImInfo: height, width and scale per image.
 fn sizes<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, images: usize) -> Result<&'a [T]> {
     let info = rows::<T>(cx, slot, 3)?;
     ensure!(
@@ -70,7 +70,7 @@ fn sizes<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, images: usize) ->
     Ok(info)
 }
 
-// Boxes: left, top, right, bottom of pixels, which belong to the box.
+// Boxes: left, top, right, bottom pixel, inclusive.
 
 type Corners<R> = [R; 4];
 
@@ -78,7 +78,7 @@ fn corners<R: BoxFloat>(boxes: &[R]) -> impl Iterator<Item = Corners<R>> + '_ {
     boxes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]])
 }
 
-/// What two boxes share of what they cover together.
+/// Intersection over union.
 fn overlap<R: BoxFloat>(a: &Corners<R>, b: &Corners<R>) -> R {
     let area = |b: &Corners<R>| (b[2] - b[0] + R::ONE) * (b[3] - b[1] + R::ONE);
     let side = |k: usize| most(least(a[k + 2], b[k + 2]) - most(a[k], b[k]) + R::ONE, R::ZERO);
@@ -89,7 +89,7 @@ fn overlap<R: BoxFloat>(a: &Corners<R>, b: &Corners<R>) -> R {
     shared / (area(a) + area(b) - shared)
 }
 
-/// What turns a box into the true one: its center by parts of the sides, the logarithms of how much longer the sides are.
+/// The deltas from a box to the ground truth box: center offset relative to the sides, logarithm of the sides' ratio.
 fn delta<R: BoxFloat>(from: &Corners<R>, to: &Corners<R>, weights: Option<&[f32]>) -> [R; 4] {
     let half = R::from_f64(0.5);
     let side = |b: &Corners<R>, k: usize| b[k + 2] - b[k] + R::ONE;
@@ -103,26 +103,24 @@ fn delta<R: BoxFloat>(from: &Corners<R>, to: &Corners<R>, weights: Option<&[f32]
     found
 }
 
-// Draws
-
-/// Draws that a seed repeats: one number of the global generator begins each call's.
+/// Random numbers that a seed reproduces: each call starts from one number of the global generator.
 pub struct Draws(Option<u64>);
 
 impl Draws {
     const MODULUS: u64 = (1 << 31) - 1;
 
-    /// Without `random` the first ones are taken.
+    /// Without `random` the first items are selected.
     pub fn new(random: bool) -> Draws {
         Draws(random.then(|| generator::next_u64() % (Self::MODULUS - 1) + 1))
     }
 
-    /// A number of [0, 1) from `std::minstd_rand`.
+    /// A number in [0, 1) from `std::minstd_rand`.
     fn next(state: &mut u64) -> f64 {
         *state = *state * 48271 % Self::MODULUS;
         (*state - 1) as f64 / (Self::MODULUS - 1) as f64
     }
 
-    /// Keeps `count` of the items (reservoir sampling); a negative count keeps all. Each call draws anew from the seed.
+    /// Keeps `count` items (reservoir sampling); a negative count keeps all. Each call restarts from the seed.
     pub fn keep<T>(&self, items: &mut Vec<T>, count: i64) {
         let Ok(count) = usize::try_from(count) else { return };
         if items.len() <= count {
@@ -140,9 +138,7 @@ impl Draws {
     }
 }
 
-// Results
-
-/// Sets an output of rows with `width` elements (0: one dimension) and a LoD of these ends.
+/// Sets an output of rows of `width` elements (0: one dimension) with a LoD of these ends.
 fn put<T: Element>(cx: &mut KernelContext, slot: OutSlot, data: &[T], width: i64, ends: &[usize]) -> Result<()> {
     if cx.wants(slot) {
         let rows = data.len() as i64 / width.max(1);

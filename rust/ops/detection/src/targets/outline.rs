@@ -1,19 +1,19 @@
-//! Polygons drawn into a grid as COCO's tools draw them: the outline is followed in fifths of a cell, and a column of
-//! cells is filled between the places where the outline crosses it.
+//! Polygon rasterization of the COCO tools: the outline is traced in fifths of a cell, and columns are filled between
+//! crossings.
 
 use oar_core::base::Result;
 use oar_core::ensure;
 
-/// Steps of the outline in a cell.
+/// Outline steps per cell.
 const STEPS: f64 = 5.0;
-/// The most points that an outline may have.
+/// Limit of outline points.
 const MOST: i64 = 1 << 26;
 
 fn cut(v: f64) -> i64 {
     v as i32 as i64
 }
 
-/// The points of the outline, all sides after each other.
+/// The points of the outline, side by side.
 fn outline(op: &str, corners: &[(f32, f32)]) -> Result<Vec<(i64, i64)>> {
     let place = |v: f32| cut(STEPS * v as f64 + 0.5);
     let mut places: Vec<_> = corners.iter().map(|&(x, y)| (place(x), place(y))).collect();
@@ -24,13 +24,13 @@ fn outline(op: &str, corners: &[(f32, f32)]) -> Result<Vec<(i64, i64)>> {
     ensure!(
         count <= MOST,
         ResourceExhausted,
-        "operator {op}: a polygon is so much larger than the box that its outline has {count} points"
+        "operator {op}: a polygon is too large for its box: its outline has {count} points"
     );
     let mut points = Vec::with_capacity(count as usize);
     for ((xs, ys), (xe, ye)) in sides() {
         let (dx, dy) = ((xe - xs).abs(), (ye - ys).abs());
         let flat = dx >= dy;
-        // Every side is drawn from its lower end, so that it is the same one for both of its neighbours.
+        // Every side is traced from its lower end, so that neighbouring polygons share it.
         let turned = if flat { xs > xe } else { ys > ye };
         let ((xs, ys), (xe, ye)) = if turned { ((xe, ye), (xs, ys)) } else { ((xs, ys), (xe, ye)) };
         let slope = match (dx.max(dy), flat) {
@@ -49,10 +49,10 @@ fn outline(op: &str, corners: &[(f32, f32)]) -> Result<Vec<(i64, i64)>> {
     Ok(points)
 }
 
-/// Marks the cells of a `size` x `size` grid, by rows, that are within the polygon.
+/// Marks the cells of a row-major `size` x `size` grid within the polygon.
 pub fn draw(op: &str, corners: &[(f32, f32)], size: usize, cells: &mut [u8]) -> Result<()> {
     let points = outline(op, corners)?;
-    // Where the outline crosses the middle of a column, as cells counted down the columns.
+    // Crossings of the outline with column centers, as column-major cell indices.
     let mut crossings: Vec<usize> = Vec::new();
     for w in points.windows(2) {
         let ((before, above), (x, y)) = (w[0], w[1]);

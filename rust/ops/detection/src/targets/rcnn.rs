@@ -1,4 +1,4 @@
-//! generate_proposal_labels: proposals and true boxes drawn for training, with their classes and the deltas to aim at.
+//! generate_proposal_labels: sampled proposals and ground truth boxes with classes and target deltas.
 
 use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, Draws};
 use crate::boxes::BoxFloat;
@@ -24,9 +24,9 @@ slots! {
     }
 }
 
-/// Overlaps that differ by less are the same.
+/// Overlaps that differ by less are equal.
 const NEAR: f64 = 1e-5;
-/// The most elements of the deltas, which have four for each class.
+/// Limit of elements of the deltas (four per class).
 const MOST: usize = 1 << 31;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
@@ -66,9 +66,9 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// What is drawn of an image's boxes: true boxes first, then proposals.
+/// The sampled boxes of an image: ground truth boxes first, then proposals.
 struct Drawn {
-    /// Boxes that show objects, and the true box of each.
+    /// Foreground boxes, and the ground truth box of each.
     objects: Vec<(usize, usize)>,
     background: Vec<usize>,
 }
@@ -78,7 +78,7 @@ fn draw<R: BoxFloat>(a: &LabelAttrs, overlaps: &[R], shared: &dyn Fn(usize, usiz
     let at_least = |v: R, bound: f32| v >= R::from_f64(bound as f64);
     for (i, &most) in overlaps.iter().enumerate() {
         if crowd.get(i) == Some(&true) {
-            // As little as nothing overlaps: in Paddle -1 is compared with the bounds.
+            // Without overlap Paddle compares -1 with the bounds.
             if at_least(R::from_f64(-1.0), a.bg_thresh_lo) && !at_least(R::from_f64(-1.0), a.bg_thresh_hi) {
                 drawn.background.push(i);
             }
@@ -102,7 +102,7 @@ fn draw<R: BoxFloat>(a: &LabelAttrs, overlaps: &[R], shared: &dyn Fn(usize, usiz
 struct Results<R> {
     rois: Vec<R>,
     labels: Vec<i32>,
-    /// Row, class and delta of each box that shows an object.
+    /// Row, class and delta of each foreground box.
     targets: Vec<(usize, usize, [R; 4])>,
     overlaps: Vec<R>,
     ends: Vec<usize>,
@@ -118,16 +118,16 @@ struct Image<'a, R> {
 }
 
 impl<R: BoxFloat> Image<'_, R> {
-    /// The proposals in the coordinates of the true boxes; a cascade leaves out what is empty or a true box.
+    /// The proposals in ground truth coordinates; a cascade drops empty boxes and ground truth boxes.
     fn proposals(&self) -> Vec<Corners<R>> {
         let all = corners(self.rois).map(|b| b.map(|v| v / self.scale));
         let Some(seen) = self.seen else { return all.collect() };
         let area = |b: &Corners<R>| b[2] - b[0] + R::ONE > R::ZERO && b[3] - b[1] + R::ONE > R::ZERO;
-        let kept: Vec<_> = all.zip(seen).filter(|(b, &o)| area(b) && o < R::ONE).map(|(b, _)| b).collect();
-        if kept.is_empty() {
+        let remaining: Vec<_> = all.zip(seen).filter(|(b, &o)| area(b) && o < R::ONE).map(|(b, _)| b).collect();
+        if remaining.is_empty() {
             return vec![[R::ZERO; 4]];
         }
-        kept
+        remaining
     }
 
     fn run(&self, op: &str, a: &LabelAttrs, all: &mut Results<R>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! rpn_target_assign, retinanet_target_assign: which anchors show objects, which background, and where the objects are.
+//! rpn_target_assign and retinanet_target_assign: foreground and background anchors, and target deltas.
 
 use super::{corners, delta, images, marks, overlap, put, rows, sizes, Corners, Draws};
 use crate::boxes::BoxFloat;
@@ -29,26 +29,26 @@ slots! {
     }
 }
 
-/// Overlaps that differ by less are the same.
+/// Overlaps that differ by less are equal.
 const NEAR: f64 = 1e-5;
 
-/// From which overlaps on an anchor shows an object, below which background, and how many are drawn.
+/// Overlap thresholds of foreground and background, and the number of samples.
 struct Rule {
     positive: f32,
     negative: f32,
-    /// (anchors of an image, the share of them that shows objects)
+    /// (anchors per image, foreground fraction)
     drawn: Option<(i32, f32)>,
 }
 
-/// What is chosen of an image's anchors.
+/// The selected anchors of an image.
 #[derive(Default)]
 struct Chosen {
-    /// Anchors that show objects, behind stand-ins for those that show background, too.
+    /// Foreground anchors, preceded by placeholders for anchors that are also background.
     located: Vec<usize>,
     stand_ins: usize,
     objects: Vec<usize>,
     background: Vec<usize>,
-    /// The true box that each anchor overlaps with most.
+    /// The ground truth box of greatest overlap of each anchor.
     best: Vec<usize>,
 }
 
@@ -67,7 +67,7 @@ fn choose<R: BoxFloat>(rule: &Rule, anchors: &[Corners<R>], boxes: &[Corners<R>]
             }
         }
     }
-    // An anchor shows an object if it overlaps enough with one, or as much as any anchor does.
+    // An anchor is foreground if its overlap reaches the threshold or is an object's maximum.
     let positive = |i: &usize| {
         let of_any = || {
             let a = &anchors[*i];
@@ -85,7 +85,7 @@ fn choose<R: BoxFloat>(rule: &Rule, anchors: &[Corners<R>], boxes: &[Corners<R>]
     if let Some((all, _)) = sampling {
         draws.keep(&mut background, all as i64 - objects.len() as i64);
     }
-    // Where an anchor is both, background wins, and a stand-in without weight keeps the number of locations.
+    // If an anchor is both, background wins; a placeholder of weight 0 keeps the number of locations.
     let mut label = vec![-1i8; anchors.len()];
     objects.iter().for_each(|&i| label[i] = 1);
     let first = objects.first().copied();
@@ -103,7 +103,7 @@ fn choose<R: BoxFloat>(rule: &Rule, anchors: &[Corners<R>], boxes: &[Corners<R>]
     Chosen { located, stand_ins, objects, background, best }
 }
 
-/// The inputs of a call, which fit each other.
+/// The checked inputs of a call.
 struct Call<'a, R> {
     anchors: &'a [R],
     boxes: &'a [R],
@@ -151,7 +151,7 @@ impl<'a, R: BoxFloat> Call<'a, R> {
         })
     }
 
-    /// Anchors that do not stick out of the image further than by `straddle`; all of them if it is negative.
+    /// Anchors that exceed the image by at most `straddle`; all if it is negative.
     fn inside(&self, straddle: f32, image: usize) -> Vec<usize> {
         let far = R::from_f64(straddle as f64);
         let (height, width) = (self.info[image * 3], self.info[image * 3 + 1]);
@@ -178,8 +178,9 @@ impl<'a, R: BoxFloat> Call<'a, R> {
             let scale = self.info[image * 3 + 2];
             let inside = self.inside(straddle, image);
             let near: Vec<_> = inside.iter().map(|&i| anchors[i]).collect();
-            let kept: Vec<usize> = rows.clone().filter(|&i| self.crowd[i] == 0).collect();
-            let boxes: Vec<_> = kept.iter().map(|&i| [0, 1, 2, 3].map(|k| self.boxes[i * 4 + k] * scale)).collect();
+            let not_crowd: Vec<usize> = rows.clone().filter(|&i| self.crowd[i] == 0).collect();
+            let boxes: Vec<_> =
+                not_crowd.iter().map(|&i| [0, 1, 2, 3].map(|k| self.boxes[i * 4 + k] * scale)).collect();
             let chosen = choose(rule, &near, &boxes, draws);
             let numbered = |i: &usize| (image * anchors.len() + inside[*i]) as i32;
             all.location.extend(chosen.located.iter().map(numbered));
@@ -187,7 +188,7 @@ impl<'a, R: BoxFloat> Call<'a, R> {
             for &i in &chosen.located {
                 all.target.extend(delta(&near[i], &boxes[chosen.best[i]], None));
             }
-            let class = |i: &usize| self.labels.map_or(1, |l| l[kept[chosen.best[*i]]]);
+            let class = |i: &usize| self.labels.map_or(1, |l| l[not_crowd[chosen.best[*i]]]);
             all.label.extend(chosen.objects.iter().map(class));
             all.label.extend(chosen.background.iter().map(|_| 0));
             all.weight.extend((0..chosen.located.len() * 4).map(|i| match i < chosen.stand_ins * 4 {
@@ -247,7 +248,7 @@ fn run_retinanet(cx: &mut KernelContext) -> Result<()> {
     }, other => cx.unsupported(other))
 }
 
-/// Anchor and boxes have 4 numbers in each row, ImInfo 3; the outputs as many rows as values will tell.
+/// Anchor and boxes must have rows of 4 numbers, ImInfo of 3; the outputs' rows are unknown.
 fn infer(cx: &mut ShapeContext, flat: &[(InSlot, i64)]) -> Result<()> {
     for &(slot, width) in flat {
         let dims = cx.dims(slot)?;

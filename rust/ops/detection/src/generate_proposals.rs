@@ -1,5 +1,5 @@
-//! generate_proposals and its second version: of all anchors, moved by the predicted deltas, those with the best scores
-//! that do not overlap too much with better ones.
+//! generate_proposals and generate_proposals_v2: anchors moved by predicted deltas, ranked by score, with non-maximum
+//! suppression.
 
 use crate::boxes::{clipped, least, pixel, BoxFloat};
 use oar_core::attrs;
@@ -29,24 +29,24 @@ slots! {
     }
 }
 
-/// What a call asks for.
+/// The attributes of a call.
 struct Rule {
-    /// Boxes that are looked at, and that are kept; 0 and below: all.
+    /// Number of boxes before and after suppression; all if not positive.
     before: i32,
     after: i32,
     threshold: f32,
     min_size: f32,
     eta: f32,
-    /// Right and bottom pixels belong to a box.
+    /// Boxes include their right and bottom pixels.
     pixels: bool,
-    /// ImInfo has a scale, and sizes are asked for in the image before it was scaled.
+    /// ImInfo has a scale, and min_size applies to the unscaled image.
     scaled: bool,
 }
 
-/// The images of a call.
+/// Inputs of a call.
 struct Call<'a, R> {
     rule: Rule,
-    /// Anchors of a place, places.
+    /// Anchors per position; positions.
     anchors: usize,
     places: usize,
     scores: &'a [R],
@@ -67,12 +67,12 @@ impl<R: BoxFloat> Call<'_, R> {
         pixel(!self.rule.pixels)
     }
 
-    /// The score of anchor `i`, as anchors are counted: place by place.
+    /// The score of anchor `i`, in the order of positions.
     fn score(&self, image: usize, i: usize) -> R {
         self.scores[image * self.all() + i % self.anchors * self.places + i / self.anchors]
     }
 
-    /// The anchor moved by its deltas, cut to the image.
+    /// The anchor moved by its deltas and clipped to the image.
     fn moved(&self, image: usize, i: usize, (height, width): (R, R)) -> Corners<R> {
         let (half, two, grown_most) = (R::from_f64(0.5), R::from_f64(2.0), R::from_f64((1000.0f64 / 16.0).ln()));
         let (b, v, pixel) = (&self.boxes[i * 4..][..4], &self.variances[i * 4..][..4], self.pixel());
@@ -92,7 +92,7 @@ impl<R: BoxFloat> Call<'_, R> {
         found
     }
 
-    /// Whether a box is large enough, and its center in the image.
+    /// Whether a box is large enough and its center within the image.
     fn counts(&self, b: &Corners<R>, info: &[R]) -> bool {
         let (least, two, pixel) = (R::from_f64(self.rule.min_size.max(1.0) as f64), R::from_f64(2.0), self.pixel());
         let large = |k: usize| {
@@ -103,7 +103,7 @@ impl<R: BoxFloat> Call<'_, R> {
         large(0) && large(1) && (!self.rule.pixels || (central(0, info[1]) && central(1, info[0])))
     }
 
-    /// The proposals of an image with their scores, the best first; one of zeros where there are none.
+    /// The proposals of an image with scores, in descending order; one zero box if there are none.
     fn image(&self, image: usize) -> Vec<(R, Corners<R>)> {
         let info = &self.info[image * if self.rule.scaled { 3 } else { 2 }..];
         let mut order: Vec<u32> = (0..self.all() as u32).collect();
@@ -123,7 +123,7 @@ impl<R: BoxFloat> Call<'_, R> {
             return vec![(R::ZERO, [R::ZERO; 4])];
         }
         if self.rule.threshold > 0.0 {
-            // Of equal scores the last one is looked at first.
+            // Among equal scores the last one comes first.
             found.reverse();
             found.sort_by(|a, b| falling(&a.0, &b.0));
             let (bound, eta) = (R::from_f64(self.rule.threshold as f64), R::from_f64(self.rule.eta as f64));

@@ -1,13 +1,11 @@
-//! Results of the operators of non-maximum suppression, and their shapes.
-
 use super::boxes::BoxFloat;
 use oar_core::base::Result;
 use oar_core::ensure;
-use oar_core::op::{InSlot, ShapeContext};
+use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
-use oar_ops_common::levels;
+use oar_ops_common::{axis, levels};
 
-/// Rows [class, score, box], image by image.
+/// Output rows [class, score, box], image by image.
 pub struct DetectionRows<T> {
     width: usize,
     data: Vec<T>,
@@ -16,7 +14,7 @@ pub struct DetectionRows<T> {
 }
 
 impl<T: BoxFloat> DetectionRows<T> {
-    /// `size`: numbers of a box.
+    /// `size`: numbers per box.
     pub fn new(size: usize) -> DetectionRows<T> {
         DetectionRows { width: size + 2, data: Vec::new(), index: Vec::new(), level: vec![0] }
     }
@@ -31,7 +29,7 @@ impl<T: BoxFloat> DetectionRows<T> {
         self.level.push(self.index.len());
     }
 
-    /// Boxes of each image.
+    /// The number of boxes per image.
     pub fn counts(&self) -> Result<Tensor> {
         let counts: Vec<i32> = levels::lengths(&self.level).map(|n| n as i32).collect();
         Tensor::from_slice(&counts, &[counts.len() as i64])
@@ -57,7 +55,7 @@ impl<T: BoxFloat> DetectionRows<T> {
     }
 }
 
-/// Boxes [images, count, numbers] and scores [images, classes, count]: the numbers of a box.
+/// Checks boxes [images, count, numbers] and scores [images, classes, count]; returns the numbers per box.
 pub fn infer_images(cx: &ShapeContext, boxes: InSlot, scores: InSlot, sizes: &[i64]) -> Result<i64> {
     let size = cx.dims(boxes)?.get(2).copied().unwrap_or(-1);
     cx.shaped_in_run(boxes, &[-1, -1, -1])?;
@@ -74,11 +72,18 @@ pub fn infer_images(cx: &ShapeContext, boxes: InSlot, scores: InSlot, sizes: &[i
     Ok(size)
 }
 
-/// The numbers of a row of results, for boxes of so many numbers.
+/// Output row width for boxes of `size` numbers.
 pub fn row(size: i64) -> i64 {
     if size < 0 {
         -1
     } else {
         size + 2
     }
+}
+
+/// Images, classes and boxes per image; boxes and scores must have one data type.
+pub(crate) fn sizes(cx: &KernelContext, boxes: InSlot, scores: InSlot) -> Result<(usize, usize, usize)> {
+    let (b, s) = (cx.input(boxes)?, cx.input(scores)?);
+    axis::like(cx, b, b.dims(), s.dtype(), "BBoxes")?;
+    Ok((s.dims()[0] as usize, s.dims()[1] as usize, s.dims()[2] as usize))
 }

@@ -1,10 +1,9 @@
-//! iou_similarity: how much boxes overlap; polygon_box_transform: corners by their distance from a place of the grid.
+//! iou_similarity: intersection over union of boxes.
 
 use super::boxes::{pixel, BoxFloat};
 use oar_core::base::{DTypes, Result};
-use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{attrs, dispatch, ensure, slots};
+use oar_core::{attrs, dispatch, slots};
 use oar_kernels::detection::boxes::similarity;
 use oar_kernels::pool;
 use oar_ops_common::axis;
@@ -15,7 +14,6 @@ attrs! {
 
 slots! {
     mod iou { X "X", Y "Y" => OUT "Out" }
-    mod polygon { INPUT "Input" => OUTPUT "Output" }
 }
 
 fn infer_iou(cx: &mut ShapeContext) -> Result<()> {
@@ -56,43 +54,4 @@ pub static IOU_SIMILARITY: Op = Op {
     ..OP
 };
 
-fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
-    let d = cx.dims(polygon::INPUT)?;
-    ensure!(
-        d.len() == 4 && (d[1] < 0 || d[1] % 2 == 0),
-        InvalidArgument,
-        "operator {}: Input must have four dimensions, the second of an even size, got shape {:?}",
-        cx.op.name,
-        &d[..]
-    );
-    like_first(cx)
-}
-
-fn run_polygon<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
-    let x = cx.input(polygon::INPUT)?;
-    let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
-    let x = x.data::<T>();
-    pool::parts(cx.out_data::<T>(polygon::OUTPUT)?, 1 << 13, |at, out| {
-        for (k, to) in out.iter_mut().enumerate() {
-            let (i, plane) = (at + k, (at + k) / (height * width));
-            let place = if plane % 2 == 0 { i % width } else { i / width % height };
-            *to = T::from_f64(place as f64 * 4.0) - x[i];
-        }
-    });
-    Ok(())
-}
-
-pub static POLYGON_BOX_TRANSFORM: Op = Op {
-    name: "polygon_box_transform",
-    inputs: polygon::INS,
-    outputs: polygon::OUTS,
-    dtypes: DTypes::FLOATS,
-    infer: infer_polygon,
-    cpu: Kernel::Pure(|cx| {
-        let dtype = cx.input(polygon::INPUT)?.dtype();
-        dispatch!(dtype, T in [f32, f64], run_polygon::<T>(cx), other => cx.unsupported(other))
-    }),
-    ..OP
-};
-
-pub static TABLE: &[&Op] = &[&IOU_SIMILARITY, &POLYGON_BOX_TRANSFORM];
+pub static TABLE: &[&Op] = &[&IOU_SIMILARITY];

@@ -1,0 +1,53 @@
+//! polygon_box_transform: offsets of corners to coordinates.
+
+use super::boxes::BoxFloat;
+use oar_core::base::{DTypes, Result};
+use oar_core::op::infer::like_first;
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::pool;
+
+slots! {
+    mod polygon { INPUT "Input" => OUTPUT "Output" }
+}
+
+fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
+    let d = cx.dims(polygon::INPUT)?;
+    ensure!(
+        d.len() == 4 && (d[1] < 0 || d[1] % 2 == 0),
+        InvalidArgument,
+        "operator {}: Input must have four dimensions, the second of an even size, got shape {:?}",
+        cx.op.name,
+        &d[..]
+    );
+    like_first(cx)
+}
+
+fn run_polygon<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
+    let x = cx.input(polygon::INPUT)?;
+    let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
+    let x = x.data::<T>();
+    pool::parts(cx.out_data::<T>(polygon::OUTPUT)?, 1 << 13, |at, out| {
+        for (k, to) in out.iter_mut().enumerate() {
+            let (i, plane) = (at + k, (at + k) / (height * width));
+            let place = if plane % 2 == 0 { i % width } else { i / width % height };
+            *to = T::from_f64(place as f64 * 4.0) - x[i];
+        }
+    });
+    Ok(())
+}
+
+pub static POLYGON_BOX_TRANSFORM: Op = Op {
+    name: "polygon_box_transform",
+    inputs: polygon::INS,
+    outputs: polygon::OUTS,
+    dtypes: DTypes::FLOATS,
+    infer: infer_polygon,
+    cpu: Kernel::Pure(|cx| {
+        let dtype = cx.input(polygon::INPUT)?.dtype();
+        dispatch!(dtype, T in [f32, f64], run_polygon::<T>(cx), other => cx.unsupported(other))
+    }),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&POLYGON_BOX_TRANSFORM];
