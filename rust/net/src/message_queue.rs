@@ -104,7 +104,7 @@ pub fn deliver(at: SocketAddr, job: &Job, topic: u64, message: &[u8], deadline: 
         };
         // The pause returns an error once the deadline has passed.
         let waiting_for = format!("{at} (last attempt: {lost})");
-        socket::pause(SLICE, deadline, &format!("bringing a message to {at}"), &waiting_for)?;
+        socket::pause(SLICE, deadline, &format!("delivering a message to {at}"), &waiting_for)?;
     }
 }
 

@@ -470,7 +470,7 @@ fn bad_arguments() {
         |c, g| {
             let f = Dtype::F32;
             let text = |e: oar_net::Result<()>| e.unwrap_err().to_string();
-            assert!(text(g.all_reduce(&mut [0; 5], f, ReduceOp::Sum)).contains("whole number"));
+            assert!(text(g.all_reduce(&mut [0; 5], f, ReduceOp::Sum)).contains("multiple"));
             assert!(text(g.broadcast(&mut [0; 4], f, 2)).contains("rank 2"));
             assert!(text(g.all_gather(&[0; 4], &mut [0; 4], f)).contains("8 bytes"));
             assert!(text(g.all_to_all(&[0; 4], &mut [0; 4], f)).contains("2 parts"));

@@ -105,7 +105,7 @@ fn topics_are_separate() {
     }
     assert_eq!(here.take(Some(a), &deadline()).unwrap(), b"a0");
     let e = here.take(Some(a), &Deadline::only(Duration::from_millis(300))).unwrap_err();
-    assert!(e.to_string().contains("3 came that are of other rings"), "{e}");
+    assert!(e.to_string().contains("3 messages of other rings arrived"), "{e}");
     assert_eq!(here.take(Some(b), &deadline()).unwrap(), b"b0");
     assert_eq!(here.take(None, &deadline()).unwrap(), b"b1");
     assert_eq!(here.take(Some(b), &deadline()).unwrap(), b"b2");
