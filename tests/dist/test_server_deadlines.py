@@ -81,7 +81,7 @@ def look_up(endpoint: str):
     [
         (send_and_wait, "operator send_barrier: trainer 0: the end of a step, sending g at the server"),
         (receive, "operator recv: trainer 0: receiving w at the server"),
-        (look_up, "operator distributed_lookup_table: trainer 0: looking rows of table up at the server"),
+        (look_up, "operator distributed_lookup_table: trainer 0: looking up rows of table at the server"),
     ],
 )
 def test_a_server_that_does_not_answer(dead_endpoint, wait, what) -> None:

@@ -41,7 +41,7 @@ def test_a_killed_server_resumes_with_the_same_bits(undisturbed, tmp_path, name,
         check_history(found[0])
     check_same(found, undisturbed[name])
     said = job.job.log("server0") + job.job.log("server1")
-    assert said.count("the server goes on from its snapshot") == len(moments)
+    assert said.count("the server continues from its snapshot") == len(moments)
 
 
 def test_without_a_log_the_job_goes_on_and_says_what_is_lost(tmp_path) -> None:

@@ -40,4 +40,4 @@ def test_errors(tmp_path) -> None:
     state = tmp_path / "first" / "state"
     next(state.glob("server-*")).rename(tmp_path / "aside")
     done = reshard(str(state), str(tmp_path / "new"))
-    assert done.returncode == 1 and "1 of 2 servers are there" in done.stderr and not (tmp_path / "new").exists()
+    assert done.returncode == 1 and "found 1 of 2 servers" in done.stderr and not (tmp_path / "new").exists()

@@ -1,4 +1,5 @@
-//! Between the engine and the processes it works with: signals while it waits for them, their failures as its errors.
+//! Waits for other processes in the engine's terms: a wait ends on a signal, and errors of `oar-net` become the
+//! engine's.
 
 pub mod rows;
 
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A failure of the processes as an error of the engine.
+/// Converts an error of `oar-net` to an error of the engine.
 pub fn error(e: oar_net::Error) -> Error {
     use oar_net::Error as E;
     let kind = match &e {
@@ -23,7 +24,7 @@ pub fn error(e: oar_net::Error) -> Error {
     Error::new(kind, e.to_string())
 }
 
-/// What a wait asks between its slices. Keeps the answer (a pending Python exception), which is the error then.
+/// Checks for pending signals during a wait, and keeps the signal's error (a pending Python exception).
 pub struct Signals {
     asked: RefCell<Instant>,
     answer: RefCell<Option<Error>>,
@@ -34,7 +35,7 @@ impl Signals {
         Signals { asked: RefCell::new(Instant::now()), answer: RefCell::new(None) }
     }
 
-    /// Should the wait end? Asking may take the GIL, so not at every turn of a spinning wait.
+    /// Whether the wait must end. At most one check per 20 ms: it may take the GIL, and spinning waits call this often.
     pub fn stop(&self) -> bool {
         if self.answer.borrow().is_some() {
             return true;
@@ -53,12 +54,12 @@ impl Signals {
         }
     }
 
-    /// The signal that ended the wait, after [`Signals::stop`] said so.
+    /// The signal's error, after [`Signals::stop`] returned true.
     pub fn pending(&self) -> Error {
         self.answer.take().unwrap_or_else(|| Error::new(ErrorKind::Interrupted, "the wait was interrupted"))
     }
 
-    /// The end of the wait as the engine's result.
+    /// Converts the wait's result; an interruption by a signal becomes the signal's error.
     pub fn explain<T>(self, result: oar_net::Result<T>) -> Result<T> {
         result.map_err(|e| match self.answer.into_inner() {
             Some(signal) if matches!(e, oar_net::Error::Interrupted { .. }) => signal,
@@ -67,14 +68,14 @@ impl Signals {
     }
 }
 
-/// Runs a collective to its end, obeying signals.
+/// Runs a collective to its end; a signal interrupts it.
 pub fn run(group: &Group, call: CollectiveCall) -> Result<Region> {
     let signals = Signals::watch();
     let result = group.run_with(call, &|| signals.stop());
     signals.explain(result)
 }
 
-/// The group of a ring, for the operator of that name.
+/// The group of a ring; the error names the operator.
 pub fn group(op: &str, ring: i32) -> Result<Arc<Group>> {
     rings::get(ring).map_err(|e| err!(PreconditionNotMet, "operator {op}: ring {ring} has no communicator: {e}"))
 }

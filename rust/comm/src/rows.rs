@@ -1,4 +1,4 @@
-//! SelectedRows of all ranks.
+//! Gathers tensors and SelectedRows over the ranks of a group.
 
 use super::run;
 use oar_core::base::{DType, Result};
@@ -7,7 +7,7 @@ use oar_core::tensor::{SelectedRows, Tensor};
 use oar_net::{CollectiveCall, Dtype, Group, Region};
 use std::sync::Arc;
 
-/// The element type under which ranks send each other a tensor.
+/// The element type of `oar-net` for a data type.
 pub fn wire(t: DType) -> Result<Dtype> {
     u8::try_from(t.proto())
         .ok()
@@ -15,26 +15,26 @@ pub fn wire(t: DType) -> Result<Dtype> {
         .ok_or_else(|| err!(Unimplemented, "{t} between processes"))
 }
 
-/// The bytes of a tensor, which the region keeps alive.
+/// The tensor's bytes as a region, which holds a reference to the tensor.
 pub fn raw(t: &Tensor) -> Region {
-    // SAFETY: the clone in the region keeps the bytes; who makes the region alone uses them while the operation runs.
+    // SAFETY: the clone in the region keeps the bytes alive; the caller leaves them to the operation until it ends.
     unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t.clone()))) }
 }
 
-/// The elements of all ranks' tensors of one size, one rank's behind the other's.
+/// The elements of all ranks' tensors, which have one size, in order of ranks.
 pub fn gather(group: &Group, mine: Tensor) -> Result<Tensor> {
     let all = Tensor::empty(mine.dtype(), &[(mine.numel() * group.world()) as i64])?;
     run(group, CollectiveCall::all_gather(raw(&mine), raw(&all), wire(mine.dtype())?))?;
     Ok(all)
 }
 
-/// The rows of all ranks, one rank's behind the other's, each as it has them: `counts` says how many. All ranks' matrices
-/// have one height, and rows of one shape and type.
+/// The rows of all ranks, in order of ranks; `counts` are their numbers by rank. Heights, row shapes and types are
+/// equal on all ranks.
 pub fn gather_rows(group: &Group, counts: &[usize], mine: &SelectedRows) -> Result<SelectedRows> {
     let most = counts.iter().copied().max().unwrap_or(0);
     let mut dims = mine.value.dims().to_vec();
     let width: usize = dims[1..].iter().map(|d| *d as usize).product();
-    // Ranks with fewer rows fill up: an all_gather is of equal parts.
+    // all_gather needs parts of equal size: ranks with fewer rows are padded.
     let mut rows = Tensor::zeros(DType::I64, &[most as i64])?;
     let mut values = Tensor::zeros(mine.value.dtype(), &[(most * width) as i64])?;
     rows.data_mut::<i64>()?[..mine.rows.len()].copy_from_slice(&mine.rows);

@@ -1,4 +1,4 @@
-//! Sums and differences of values that trainers send.
+//! Sums and differences of the values that trainers send.
 
 use oar_core::base::{DType, Dims, Result};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
@@ -6,12 +6,12 @@ use oar_core::{bail, ensure};
 use oar_ops_common::selected_rows::merged;
 use std::sync::Arc;
 
-/// `to[i] = f(to[i], from[i])` for numbers of one type; the factor is of that type, too.
+/// `to[i] = f(to[i], from[i], factor)` for tensors of one type.
 fn each(to: &mut Tensor, from: &Tensor, factor: f64, f: impl Fn(f64, f64, f64) -> f64) -> Result<()> {
     ensure!(
         to.dtype() == from.dtype() && to.numel() == from.numel(),
         InvalidArgument,
-        "{} {:?} does not go with {} {:?}",
+        "{} {:?} does not match {} {:?}",
         to.dtype(),
         to.dims(),
         from.dtype(),
@@ -36,7 +36,7 @@ fn each(to: &mut Tensor, from: &Tensor, factor: f64, f: impl Fn(f64, f64, f64) -
     Ok(())
 }
 
-/// `to += factor * from`. Integers, which count steps, are added as they are.
+/// `to += factor * from`. Integers (counters of steps) are added without the factor.
 pub fn add(to: &mut Tensor, from: &Tensor, factor: f64) -> Result<()> {
     if factor == 1.0 {
         return each(to, from, factor, |a, b, _| a + b);
@@ -58,7 +58,7 @@ fn scaled(mut t: Tensor, factor: f64) -> Result<Tensor> {
     Ok(t)
 }
 
-/// The sum of what several steps gave of one variable, or with `mean` their mean. `once` leaves no row twice.
+/// The sum of one variable's values over several steps, or with `mean` their mean. `once` merges duplicate rows.
 pub fn merge_steps(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Result<Value> {
     let factor = if mean { 1.0 / values.len() as f64 } else { 1.0 };
     let mut values = values.into_iter();
@@ -76,7 +76,7 @@ pub fn merge_steps(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Re
             for v in values {
                 match v {
                     Value::Rows(r) => all.push(*r),
-                    other => bail!(InvalidArgument, "'{name}' was rows, and is {}", other.what()),
+                    other => bail!(InvalidArgument, "'{name}' was SelectedRows and is {} now", other.what()),
                 }
             }
             let mut whole = concat_rows(name, all)?;
@@ -92,7 +92,7 @@ pub fn merge_steps(name: &str, values: Vec<Value>, mean: bool, once: bool) -> Re
     }
 }
 
-/// Rows of the same matrix, one after the other.
+/// Rows of one matrix, concatenated.
 pub fn concat_rows(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRows> {
     if all.len() == 1 {
         return Ok(all.remove(0));
@@ -101,7 +101,7 @@ pub fn concat_rows(name: &str, mut all: Vec<SelectedRows>) -> Result<SelectedRow
     let mut dims = Dims::from_slice(all[0].value.dims());
     for r in &all[1..] {
         let fits = r.height == height && r.value.dtype() == dtype && r.value.dims().get(1..) == dims.get(1..);
-        ensure!(fits, InvalidArgument, "the rows of '{name}' are not of one matrix");
+        ensure!(fits, InvalidArgument, "the rows of '{name}' do not belong to one matrix");
     }
     let rows: Vec<i64> = all.iter().flat_map(|r| r.rows.iter().copied()).collect();
     if let Some(n) = dims.first_mut() {

@@ -1,4 +1,4 @@
-//! Values cut into the parts that servers hold, and put together again.
+//! Splits values into the parts that servers hold, and concatenates parts.
 
 use oar_core::base::{Dims, Result};
 use oar_core::tensor::{SelectedRows, Tensor};
@@ -6,7 +6,7 @@ use oar_core::{bail, ensure};
 use oar_ops_common::selected_rows::check_rows;
 use std::sync::Arc;
 
-/// The rows of `t` at these places, which have been checked, as a tensor.
+/// The rows of `t` at `positions`, which must be in range.
 pub fn take_rows(t: &Tensor, positions: &[usize]) -> Result<Tensor> {
     let mut dims = Dims::from_slice(t.dims());
     dims[0] = positions.len() as i64;
@@ -21,7 +21,7 @@ pub fn take_rows(t: &Tensor, positions: &[usize]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Rows by the section that they lie in, counted from where it begins. Rows keep their order.
+/// Splits rows by the section that contains them; row numbers become relative to the section's start. Order is kept.
 pub fn split_by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result<Vec<SelectedRows>> {
     check_rows(op, x)?;
     let mut ends = Vec::with_capacity(sections.len());
@@ -46,7 +46,7 @@ pub fn split_by_sections(op: &str, x: &SelectedRows, sections: &[i64]) -> Result
     positions.iter().enumerate().map(part).collect()
 }
 
-/// Blocks of rows, one after the other.
+/// Concatenates blocks of rows.
 pub fn concat(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
     let [first, ..] = parts else { bail!(InvalidArgument, "operator {op}: nothing to join") };
     let mut dims = Dims::from_slice(first.dims());
@@ -55,7 +55,7 @@ pub fn concat(op: &str, parts: &[&Tensor]) -> Result<Tensor> {
         ensure!(
             t.rank() == dims.len() && t.dims()[1..] == dims[1..] && t.dtype() == first.dtype(),
             InvalidArgument,
-            "operator {op}: blocks {:?} and {:?} are not of one parameter",
+            "operator {op}: blocks {:?} and {:?} do not belong to one parameter",
             first.dims(),
             t.dims()
         );

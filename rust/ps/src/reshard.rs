@@ -1,4 +1,4 @@
-//! What the servers of a job had, put together from their snapshots, for the servers of another job.
+//! Resharding: combines the snapshots of a job's servers into a state for the servers of another job.
 
 use super::parts::{concat, take_rows};
 use super::values::{allocate, into_value, outgoing};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Parts of a state that are no variables of a Program, before the name of what they belong to. Rows of a table, and the notes
-/// beside them, come in pieces with a number before that name.
+/// Prefixes of state entries that are not variables of a Program, followed by the name they belong to. Rows of a table
+/// and their usage are split into numbered pieces.
 pub const RANDOM: &str = "@RANDOM@";
 pub const ROWS: &str = "@TABLE@";
 pub const USAGE: &str = "@NOTES@";
@@ -24,13 +24,13 @@ pub fn piece(kind: &str, number: usize, table: &str) -> String {
     format!("{kind}{number}@{table}")
 }
 
-/// The number and the table of such a name.
+/// The number and the table in such a name.
 pub fn piece_of<'a>(kind: &str, name: &'a str) -> Option<(usize, &'a str)> {
     let (number, table) = name.strip_prefix(kind)?.split_once('@')?;
     Some((number.parse().ok()?, table))
 }
 
-/// Rows of a variable that lie on a server.
+/// The rows of a variable that a server holds.
 pub struct RowRange {
     pub whole: String,
     pub first: usize,
@@ -52,8 +52,8 @@ impl RowRange {
     }
 }
 
-/// Which parts a server has: a line with its number and how many servers there are; then for each part its name, that of
-/// the whole, its first row and how many it has, with tabs between.
+/// The parts of a server. Text format: a line `server`, number, count; then a line per part: its name, the whole
+/// variable's name, first row, number of rows; separated by tabs.
 pub struct Layout {
     pub server: i64,
     pub servers: i64,
@@ -62,7 +62,7 @@ pub struct Layout {
 
 impl Layout {
     pub fn parse(text: &str) -> Result<Layout> {
-        let wrong = |line: &str| err!(InvalidArgument, "{line:?} is no line of a server's layout");
+        let wrong = |line: &str| err!(InvalidArgument, "{line:?} is not a line of a server's layout");
         let mut lines = text.lines().map(|l| (l, l.split('\t').collect::<Vec<_>>()));
         let (server, servers) = match lines.next() {
             Some((line, words)) => match words[..] {
@@ -71,7 +71,7 @@ impl Layout {
             },
             None => bail!(
                 NotFound,
-                "it is not known which parts are this server's: DistributeTranspiler.get_pserver_program says it"
+                "the parts of this server are unknown: they are set by DistributeTranspiler.get_pserver_program"
             ),
         };
         ensure!((0..servers).contains(&server), InvalidArgument, "there is no server {server} of {servers}");
@@ -90,7 +90,7 @@ fn failed(path: &Path, e: impl std::fmt::Display) -> Error {
     err!(External, "{}: {e}", path.display())
 }
 
-/// Rows of several servers, by rising numbers.
+/// The rows of several servers, in ascending order.
 fn merge_rows(name: &str, parts: Vec<Value>) -> Result<Value> {
     let mut all = Vec::new();
     for value in parts {
@@ -98,11 +98,11 @@ fn merge_rows(name: &str, parts: Vec<Value>) -> Result<Value> {
         all.push(*r);
     }
     let values: Vec<&Tensor> = all.iter().filter(|r| !r.rows.is_empty()).map(|r| &r.value).collect();
-    let Some(first) = all.first() else { bail!(NotFound, "'{name}' is nowhere") };
+    let Some(first) = all.first() else { bail!(NotFound, "no server has '{name}'") };
     if values.is_empty() {
         return Ok(first.clone().into());
     }
-    let value = concat("deal", &values)?;
+    let value = concat("reshard", &values)?;
     let rows: Vec<i64> = all.iter().flat_map(|r| r.rows.iter().copied()).collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|&at| rows[at]);
@@ -116,20 +116,20 @@ struct MergedState {
     /// Parts of dense variables by their first rows.
     sharded: BTreeMap<String, BTreeMap<usize, Tensor>>,
     rows: BTreeMap<String, Vec<Value>>,
-    /// What each server has one of, as the first has it.
+    /// Variables that every server has, as of the first server.
     replicated: BTreeMap<String, Value>,
 }
 
 impl MergedState {
     fn add(&mut self, name: String, value: Value, layout: &Layout) -> Result<()> {
         if [CLOCKS, CHANGED, VERSION].iter().any(|kind| name.starts_with(kind)) || name.contains("@GRAD") {
-            // Of those servers and their trainers alone, or of one step.
+            // Specific to those servers and trainers, or to one step.
             return Ok(());
         }
         ensure!(
             !(name.contains(".trainer_") && name.ends_with("_bak")),
             Unimplemented,
-            "'{name}' belongs to one trainer (enable_dc_asgd): such a job cannot be dealt"
+            "'{name}' belongs to one trainer (enable_dc_asgd): such a job cannot be resharded"
         );
         match (layout.parts.get(&name), value) {
             (Some(part), Value::Dense(t)) => {
@@ -146,12 +146,12 @@ impl MergedState {
         for (name, parts) in self.sharded {
             let mut next = 0;
             for (&first, t) in &parts {
-                let what = "are missing, or there twice: the snapshot of a server is missing";
+                let what = "are missing or duplicated: the snapshot of a server is missing";
                 ensure!(first == next, NotFound, "rows {} to {} of '{name}' {what}", first.min(next), first.max(next));
                 next = first + t.dims().first().copied().unwrap_or(0) as usize;
             }
             let parts: Vec<&Tensor> = parts.values().collect();
-            all.push((name, Value::Dense(concat("deal", &parts)?)));
+            all.push((name, Value::Dense(concat("reshard", &parts)?)));
         }
         for (name, parts) in self.rows {
             let value = merge_rows(&name, parts)?;
@@ -161,8 +161,8 @@ impl MergedState {
     }
 }
 
-/// Put the snapshots below `from` together into what servers of any number begin with whose state is kept in `to`. What it
-/// did, in words. Snapshots of different steps are refused unless `uneven`.
+/// Combines the snapshots below `from` into a state for any number of servers whose folders are below `to`. Returns a
+/// report. Snapshots of different steps are refused unless `uneven`.
 pub fn reshard(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(from).map_err(|e| failed(from, e))?;
     let mut folders: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
@@ -177,7 +177,7 @@ pub fn reshard(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         ensure!(
             !seen.contains(&layout.server),
             InvalidArgument,
-            "{}: server {} is there twice",
+            "{}: there are two snapshots of server {}",
             from.display(),
             layout.server
         );
@@ -186,7 +186,7 @@ pub fn reshard(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         report.push(format!("{}: {} steps", path.display(), found.image.step));
         if after > 0 {
             report.push(format!(
-                "{}: what came after the snapshot ({after} bytes of logs) is not dealt",
+                "{}: changes after the snapshot ({after} bytes of logs) are not included",
                 folder.display()
             ));
         }
@@ -196,17 +196,11 @@ pub fn reshard(from: &Path, to: &Path, uneven: bool) -> Result<Vec<String>> {
         }
     }
     ensure!(!seen.is_empty(), NotFound, "{} holds no server's snapshot", from.display());
-    ensure!(
-        seen.len() as i64 == servers,
-        NotFound,
-        "{}: {} of {servers} servers are there",
-        from.display(),
-        seen.len()
-    );
+    ensure!(seen.len() as i64 == servers, NotFound, "{}: found {} of {servers} servers", from.display(), seen.len());
     ensure!(
         uneven || steps.iter().all(|s| *s == steps[0]),
         InvalidArgument,
-        "{}: the snapshots are of different steps ({steps:?}): they come together when the job ends in order",
+        "{}: the snapshots are of different steps ({steps:?}): they are of one step once the job has ended in order",
         from.display()
     );
     let state = all.whole()?;

@@ -1,4 +1,4 @@
-//! Values as variables on their way, and back. No bytes are copied: they arrive in the tensor that they are for.
+//! Conversion between values and messages. No bytes are copied: variables are received into the tensor they are for.
 
 use crate::protocol::{Buffer, Incoming, Meta, Outgoing, ValueKind};
 use oar_core::base::shape::checked_numel;
@@ -8,7 +8,7 @@ use oar_core::{bail, err};
 use std::any::Any;
 use std::sync::Arc;
 
-/// A tensor whose bytes travel.
+/// A tensor as the memory of a variable.
 struct TensorBuffer(Tensor);
 
 impl Buffer for TensorBuffer {
@@ -16,7 +16,7 @@ impl Buffer for TensorBuffer {
         self.0.bytes()
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // It was made for what arrives, and nobody else has it: writing cannot fail for want of memory.
+        // The tensor was allocated for this variable and is not shared, so writing cannot fail for lack of memory.
         self.0.bytes_mut().unwrap_or_default()
     }
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -28,7 +28,7 @@ fn sizes(dims: &[i64]) -> Vec<u64> {
     dims.iter().map(|&d| d as u64).collect()
 }
 
-/// A value under the name that the other end knows it by.
+/// A value as a message, under the name that the other end knows.
 pub fn outgoing(name: &str, value: Value) -> Result<Outgoing> {
     let (kind, rows, height, t) = match value {
         Value::Dense(t) => (ValueKind::Dense, Vec::new(), 0, t),
@@ -51,7 +51,7 @@ pub fn outgoing(name: &str, value: Value) -> Result<Outgoing> {
     Ok(Outgoing { meta, rows, data: Box::new(TensorBuffer(t)) })
 }
 
-/// The data type and shape that a variable says it has. Nothing is allocated.
+/// The data type and shape that a message announces. Allocates nothing.
 pub fn declared_type(meta: &Meta) -> std::result::Result<(DType, Dims), String> {
     let dtype = DType::from_proto(meta.dtype.into()).ok_or_else(|| format!("{}: an unknown data type", meta.name))?;
     let dims: Option<Dims> = meta.dims.iter().map(|&d| i64::try_from(d).ok()).collect();
@@ -62,24 +62,25 @@ pub fn declared_type(meta: &Meta) -> std::result::Result<(DType, Dims), String> 
         return Err(format!("{}: {} bytes are not {dtype} {:?}", meta.name, meta.bytes, &dims[..]));
     }
     if meta.kind == ValueKind::Rows && first != meta.rows {
-        return Err(format!("{}: {} rows, but numbers of {}", meta.name, first, meta.rows));
+        return Err(format!("{}: {} rows, but {} row numbers", meta.name, first, meta.rows));
     }
     Ok((dtype, dims))
 }
 
-/// Room for a variable.
+/// Allocates the memory of a variable.
 pub fn allocate(meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String> {
     let (dtype, dims) = declared_type(meta)?;
     let t = Tensor::empty(dtype, &dims).map_err(|e| e.message().to_string())?;
     Ok(Box::new(TensorBuffer(t)))
 }
 
-/// What has arrived in a [`room`].
+/// The value of a received variable, whose memory is from [`allocate`].
 pub fn into_value(var: Incoming) -> Result<Value> {
     let name = var.meta.name;
     let found = var.data.into_any().downcast::<TensorBuffer>();
-    let TensorBuffer(mut t) = *found.map_err(|_| err!(Fatal, "the variable '{name}' arrived somewhere else"))?;
-    // Bytes that are neither true nor false are no bools.
+    let TensorBuffer(mut t) =
+        *found.map_err(|_| err!(Fatal, "the variable '{name}' was received into other memory"))?;
+    // Received bytes may be neither true nor false.
     t.normalise_bools()?;
     if var.meta.kind == ValueKind::Rows {
         let height = i64::try_from(var.meta.height).map_err(|_| err!(InvalidArgument, "'{name}' is too tall"))?;

@@ -1,4 +1,5 @@
-//! One end of a connection: messages of a head and the bytes of its variables, in checked frames. Files hold the same.
+//! Messages over a byte stream: a head and the bytes of its variables, in checksummed frames. Files use the same
+//! format.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
@@ -14,19 +15,19 @@ use oar_net::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
 use oar_net::shm::map::Map;
 use oar_net::socket::{self, moved, Deadline, Moved};
 
-/// Bytes of a data frame, and of the buffers: what has been checked is still in the caches when it is used.
+/// Bytes of a data frame, and size of the buffers: data is still in the caches when it is used after the check.
 const PIECE: usize = 128 << 10;
-/// Frames from so many bytes on are not gathered, but go from where they lie.
+/// Payloads of at least this size are written directly, without a copy to the output buffer.
 const LARGE: usize = 16 << 10;
-/// Most bytes that a message may announce for one variable.
+/// Limit of the size that a message may announce for one variable.
 pub const MAX_VARIABLE: u64 = 1 << 40;
 
-/// Why a message did not come: the connection is gone, or what came is no message.
+/// Why a message was not received.
 pub enum ChannelError {
-    /// The wait is over (deadline, interruption), or the process cannot go on.
+    /// The wait ended (deadline, interruption), or this process cannot continue.
     Wait(Error),
     Gone(String),
-    /// What arrived is refused; the connection is of no more use.
+    /// Received bytes are invalid; the connection cannot be used again.
     Refused(String),
 }
 
@@ -43,12 +44,12 @@ pub struct Channel<S: Stream = Connection> {
     out: Vec<u8>,
     out_seq: u64,
     input: Vec<u8>,
-    /// What of `input` has been read and not yet taken.
+    /// Range of `input` that was received and not consumed.
     from: usize,
     to: usize,
     in_seq: u64,
     taken: u64,
-    /// How long the other end may stay silent in the middle of a message.
+    /// Longest silence of the other end within a message.
     stall_limit: Duration,
 }
 
@@ -58,10 +59,10 @@ impl Channel {
         Channel::over(Connection::new(stream))
     }
 
-    /// What comes next passes through memory of both ends. Nothing may be under way.
+    /// Switches to shared memory for all further bytes. Nothing may be buffered.
     pub fn share(&mut self, map: Map, server: bool) -> Got<()> {
         if self.from < self.to || !self.out.is_empty() {
-            return Err(ChannelError::Refused("bytes were under way when the memory came".into()));
+            return Err(ChannelError::Refused("bytes were buffered when shared memory was offered".into()));
         }
         self.stream.share(map, server);
         Ok(())
@@ -84,12 +85,12 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// An end that says nothing, or takes nothing, for so long in the middle of a message is gone.
+    /// A peer that neither sends nor receives for `stall_limit` within a message counts as gone.
     pub fn with_stall_limit(self, stall_limit: Duration) -> Channel<S> {
         Channel { stall_limit, ..self }
     }
 
-    /// Wait for the other end; `since` is when it was last heard of.
+    /// Waits for the other end; `since` is the time of its last progress.
     fn wait(&self, flags: PollFlags, since: &mut Option<Instant>, slice: Duration) -> Got<()> {
         let silent = since.get_or_insert_with(Instant::now).elapsed();
         if silent > self.stall_limit {
@@ -110,24 +111,24 @@ impl<S: Stream> Channel<S> {
         self.stream
     }
 
-    /// Bytes that were read and are no part of what is still to be taken.
+    /// Number of bytes consumed.
     pub fn taken(&self) -> u64 {
         self.taken - (self.to - self.from) as u64
     }
 
-    /// What is written from now on continues what has been read.
-    pub fn go_on(&mut self, frames: u64) {
+    /// Continues writing after the frames that were read (used for logs).
+    pub fn continue_after(&mut self, frames: u64) {
         (self.from, self.to, self.out_seq) = (0, 0, frames);
     }
 
-    /// Whole frames that were read.
+    /// Number of frames read.
     pub fn frames(&self) -> u64 {
         self.in_seq
     }
 
     // Sending
 
-    /// What has been gathered, and `more` after it.
+    /// Writes the output buffer, then `more`.
     fn flush(&mut self, more: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
         let (mut done, mut since) = (0, None);
         let n = self.out.len();
@@ -157,7 +158,7 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// A head, and the bytes of its variables: for each its rows and its elements.
+    /// Sends a head, and for each variable its row numbers and elements.
     pub fn send(
         &mut self,
         kind: Type,
@@ -186,7 +187,7 @@ impl<S: Stream> Channel<S> {
 
     // Receiving
 
-    /// Has something arrived, or does within `limit`?
+    /// Whether bytes are available, or become available within `limit`.
     pub fn ready(&self, limit: std::time::Duration) -> Result<bool> {
         if self.from < self.to {
             return Ok(true);
@@ -194,7 +195,7 @@ impl<S: Stream> Channel<S> {
         self.stream.wait(PollFlags::IN, limit)
     }
 
-    /// At least `n` bytes in the buffer; `n` fits.
+    /// Ensures at least `n` bytes in the buffer; `n` must fit.
     fn need(&mut self, n: usize, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
         if self.from + n > self.input.len() {
             self.input.copy_within(self.from..self.to, 0);
@@ -223,7 +224,7 @@ impl<S: Stream> Channel<S> {
         Ok(header)
     }
 
-    /// Fill `to` with the payload of a frame: what is not in the buffer comes to where it belongs, and the next header with it.
+    /// Fills `to` with the payload of a frame: buffered bytes first, the rest directly, together with the next header.
     fn payload(&mut self, header: &Header, to: &mut [u8], deadline: &Deadline<'_>, during: &str, of: &str) -> Got<()> {
         let mut done = to.len().min(self.to - self.from);
         to[..done].copy_from_slice(&self.input[self.from..self.from + done]);
@@ -249,7 +250,7 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// The head of a message: frames of other kinds are refused.
+    /// Receives the head of a message; frames of another kind are refused.
     pub fn head(&mut self, kind: Type, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<u8>> {
         match self.any_head(deadline, during, of)? {
             (found, head) if found == kind => Ok(head),
@@ -268,7 +269,7 @@ impl<S: Stream> Channel<S> {
         for piece in to.chunks_mut(PIECE) {
             let header = self.header(PIECE, deadline, during, of)?;
             if header.kind != Type::Data || header.len as usize != piece.len() {
-                let what = format!("a frame of {} bytes came where {} were due", header.len, piece.len());
+                let what = format!("received a frame of {} bytes, expected {}", header.len, piece.len());
                 return Err(ChannelError::Refused(what));
             }
             self.payload(&header, piece, deadline, during, of)?;
@@ -276,8 +277,8 @@ impl<S: Stream> Channel<S> {
         Ok(())
     }
 
-    /// The variables of a head. What `place` refuses is read past, so that the connection stays of use; the reason is the
-    /// inner error then.
+    /// Receives the variables of a head. Variables that `allocate` refuses are read and discarded, so that the connection
+    /// stays usable; the reason is the inner error.
     pub fn vars(
         &mut self,
         metas: &[Meta],
@@ -289,7 +290,10 @@ impl<S: Stream> Channel<S> {
         let (mut found, mut refused) = (Vec::new(), None);
         for meta in metas {
             if meta.bytes > MAX_VARIABLE || meta.rows > MAX_VARIABLE / 8 {
-                return Err(ChannelError::Refused(format!("the variable {} of {} bytes", meta.name, meta.bytes)));
+                return Err(ChannelError::Refused(format!(
+                    "the variable {} of {} bytes exceeds the limit",
+                    meta.name, meta.bytes
+                )));
             }
             let rows = self.rows(meta.rows, deadline, during, of)?;
             let room = match &refused {
@@ -315,7 +319,7 @@ impl<S: Stream> Channel<S> {
         Ok(refused.map_or(Ok(found), Err))
     }
 
-    /// Row numbers; memory is taken as they arrive.
+    /// Row numbers; memory grows as they arrive.
     fn rows(&mut self, n: u64, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Vec<i64>> {
         let (mut left, mut rows, mut piece) = (n as usize, Vec::new(), Vec::new());
         while left > 0 {
@@ -344,7 +348,7 @@ impl<S: Stream> Channel<S> {
     }
 }
 
-/// The borrowed parts of variables, as [`Channel::send`] takes them.
+/// The borrowed parts of variables, for [`Channel::send`].
 pub fn parts(vars: &[super::Outgoing]) -> Vec<(&[i64], &[u8])> {
     vars.iter().map(|v| (&v.rows[..], v.data.bytes())).collect()
 }

@@ -1,4 +1,4 @@
-//! A trainer's end: one connection to one server, made anew where it breaks.
+//! A trainer's client of one server: one connection, re-established after a failure.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,32 +21,32 @@ use oar_net::store::Job;
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     pub trainer: u32,
-    /// Grows with every start of this trainer.
+    /// Increases with every start of this trainer.
     pub incarnation: u64,
     pub job: Job,
-    /// How long an answer may take altogether, where FLAGS_rpc_deadline does not end the wait before.
+    /// Time limit of a reply, unless FLAGS_rpc_deadline ends the wait before.
     pub timeout: Duration,
-    /// How long to look for a server that cannot be reached.
+    /// Time limit for reaching a server.
     pub reconnect: Duration,
-    /// A server that says nothing for so long is lost.
+    /// A server without a message for this long is considered lost.
     pub silence: Duration,
-    /// Talk through memory with a server of this host.
+    /// Use shared memory with a server on this host.
     pub shared_memory: bool,
 }
 
 #[derive(Default)]
 struct Link {
     channel: Option<Channel>,
-    /// The life of the server that we know.
+    /// Identifies the run of the server that this client was connected to.
     life: Option<u64>,
     seq: u64,
-    /// The last one that was answered.
+    /// The last acknowledged sequence number.
     acked: u64,
-    /// A next life of the server goes on where this one ends.
+    /// The server's state is durable: its next run continues from it.
     keeps: bool,
 }
 
-/// A trainer's connection to a server. Threads take turns.
+/// A trainer's connection to a server; one request at a time.
 pub struct Client {
     at: SocketAddr,
     settings: ClientSettings,
@@ -67,8 +67,8 @@ impl Client {
         self.at
     }
 
-    /// Send variables. With `barrier` that ends this trainer's part of the step, and the answer comes after it.
-    /// Gives the variables in `want`.
+    /// Pushes variables and returns those in `want`. With `barrier` the push completes this trainer's part of the step,
+    /// and the reply follows the step.
     pub fn push(
         &self,
         vars: &[Outgoing],
@@ -120,7 +120,7 @@ impl Client {
         self.call(&mut self.link.lock(), &Request::Notify { words }, &[], &no_values, stop).map(|(words, _)| words)
     }
 
-    /// This trainer needs the server no more. One that was never connected says so, too: the others wait for it.
+    /// Declares that this trainer is finished. Also sent without a previous connection: other trainers wait for it.
     pub fn complete(&self, stop: &dyn Fn() -> Result<()>) -> Result<()> {
         let mut link = self.link.lock();
         let result = self.call(&mut link, &Request::Complete, &[], &no_values, stop).map(drop);
@@ -129,14 +129,14 @@ impl Client {
     }
 
     fn nonsense(&self, request: &Request) -> Error {
-        Error::invalid(format!("the server at {} answered {} with something else", self.at, request.what()))
+        Error::invalid(format!("the server at {} sent an unexpected reply to {}", self.at, request.what()))
     }
 
     fn during(&self, request: &Request) -> String {
         format!("trainer {}: {} at the server {}", self.settings.trainer, request.what(), self.at)
     }
 
-    /// Ask, and ask again on a new connection where one breaks, until the answer is there or the deadline is over.
+    /// Sends a request and returns its reply; repeats both on a new connection after a failure, until the deadline.
     fn call(
         &self,
         link: &mut Link,
@@ -172,7 +172,7 @@ impl Client {
             let why = match found {
                 Ok(answer) => return answer,
                 Err(ChannelError::Wait(e)) => {
-                    // What has been sent in part cannot be gone on with.
+                    // A partially sent request cannot be continued.
                     link.channel = None;
                     return Err(late(e, None));
                 }
@@ -187,7 +187,7 @@ impl Client {
             }
             if Self::dies_with_its_state(link) && lost.elapsed() > self.settings.silence && self.is_refused() {
                 return Err(Error::Server(format!(
-                    "{during}: the server died ({:.1} s ago; {why}), and had no FLAGS_ps_state_folder to go on from",
+                    "{during}: the server died ({:.1} s ago; {why}), and its state was not durable (FLAGS_ps_state_folder)",
                     lost.elapsed().as_secs_f64()
                 )));
             }
@@ -195,18 +195,18 @@ impl Client {
         }
     }
 
-    /// No next life of the server that we know can go on.
+    /// Whether the server's state ends with its process.
     fn dies_with_its_state(link: &Link) -> bool {
         link.life.is_some() && !link.keeps
     }
 
-    /// Does the server's host say that no process is there?
+    /// Whether the server's host refuses connections to its port.
     fn is_refused(&self) -> bool {
         let tried = std::net::TcpStream::connect_timeout(&self.at, Duration::from_secs(1));
         tried.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
     }
 
-    /// A connection; `whole` is when to give up altogether.
+    /// Ensures a connection; `whole` is the overall deadline.
     fn connected(
         &self,
         link: &mut Link,
@@ -219,7 +219,7 @@ impl Client {
         }
         let s = &self.settings;
         let id = Identity::new(&s.job.name, &s.job.token, 0, s.trainer);
-        // An attempt that hears nothing ends before all of them do, and another is made.
+        // An attempt without a reply ends before the overall deadline, and is repeated.
         let once = if Self::dies_with_its_state(link) { s.silence } else { s.reconnect };
         let deadline = whole.within(limits.once().min(once));
         let attempt = || {
@@ -232,7 +232,7 @@ impl Client {
         };
         let (mut channel, head) = attempt().map_err(|lost| match lost {
             ChannelError::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
-                ChannelError::Gone(format!("nothing came from {waiting_for}"))
+                ChannelError::Gone(format!("nothing was received from {waiting_for}"))
             }
             other => other,
         })?;
@@ -246,11 +246,11 @@ impl Client {
                 Ok(())
             }
             Some(Reply::Failed { why }) => Err(ChannelError::Wait(Error::Server(why))),
-            _ => Err(ChannelError::Refused("an answer that does not parse".into())),
+            _ => Err(ChannelError::Refused("a reply that does not parse".into())),
         }
     }
 
-    /// Go on through memory, where the server is of this host, and has some to share.
+    /// Switches to shared memory if the server is on this host and offers it.
     fn share(
         &self,
         channel: &mut Channel,
@@ -262,9 +262,9 @@ impl Client {
             channel.send(Type::Request, &request.encode(), &[], deadline, during)?;
             match decode_reply(&channel.head(Type::Reply, deadline, during, "the server's memory")?) {
                 Some(Reply::Done { words }) => Ok(words.into_iter().next()),
-                // One that knows of no memory.
+                // A server without support for shared memory.
                 Some(Reply::Failed { .. }) => Ok(None),
-                _ => Err(ChannelError::Refused("an answer that does not parse".into())),
+                _ => Err(ChannelError::Refused("a reply that does not parse".into())),
             }
         };
         let Some(name) = say(socket::host_key())? else { return Ok(()) };
@@ -276,21 +276,20 @@ impl Client {
         }
     }
 
-    /// A server that has been started again must know what the one before knew, unless it keeps snapshots only.
+    /// Checks that a restarted server has all acknowledged updates. A server without a log may lack some; it is
+    /// reported on stderr.
     fn same_server(&self, link: &mut Link, life: u64, has: u64, (restored, lossy): (bool, bool)) -> Result<()> {
         let changed = link.life.is_some_and(|known| known != life);
         if changed && has < link.acked {
             let (at, lost) = (self.at, link.acked - has);
             match (restored, lossy) {
-                (false, _) => {
-                    return Err(Error::Server(format!("the server at {at} was started again without its state")))
-                }
+                (false, _) => return Err(Error::Server(format!("the server at {at} was restarted without its state"))),
                 (true, false) => {
                     let what = format!("the server at {at} lacks the last {lost} updates of this trainer");
-                    return Err(Error::Server(format!("{what}, though it keeps a log: what it had written is gone")));
+                    return Err(Error::Server(format!("{what}, though it keeps a log: its log was lost")));
                 }
                 (true, true) => eprintln!(
-                    "oar: the server at {at} goes on from a snapshot: {lost} updates of trainer {} are lost",
+                    "oar: the server at {at} continues from a snapshot: {lost} updates of trainer {} are lost",
                     self.settings.trainer
                 ),
             }
@@ -300,7 +299,7 @@ impl Client {
         Ok(())
     }
 
-    /// Send a request and read its answer; the inner result is the server's.
+    /// Sends a request and reads its reply; the inner result is the server's.
     #[allow(clippy::type_complexity)]
     fn ask(
         &self,
@@ -312,12 +311,15 @@ impl Client {
     ) -> std::result::Result<Result<(Vec<String>, Vec<Incoming>)>, ChannelError> {
         let Some(channel) = &mut link.channel else { return Err(ChannelError::Gone("no connection".into())) };
         channel.send(Type::Request, head, &parts(vars), deadline, during)?;
-        let mut of = "its answer".to_string();
+        let mut of = "its reply".to_string();
         loop {
-            let heard = Instant::now();
+            let last_received = Instant::now();
             while !channel.ready(deadline.slice(during, &of)?)? {
-                if heard.elapsed() > self.settings.silence {
-                    return Err(ChannelError::Gone(format!("silent for {:.1} s", heard.elapsed().as_secs_f64())));
+                if last_received.elapsed() > self.settings.silence {
+                    return Err(ChannelError::Gone(format!(
+                        "silent for {:.1} s",
+                        last_received.elapsed().as_secs_f64()
+                    )));
                 }
             }
             match decode_reply(&channel.head(Type::Reply, deadline, during, &of)?) {
@@ -331,14 +333,14 @@ impl Client {
                     return Ok(found.map(|vars| (Vec::new(), vars)).map_err(Error::Invalid));
                 }
                 Some(Reply::Opened { .. }) | None => {
-                    return Err(ChannelError::Refused("an answer that does not parse".into()))
+                    return Err(ChannelError::Refused("a reply that does not parse".into()))
                 }
             }
         }
     }
 }
 
-/// For requests whose answers bring no variables.
+/// Allocator of requests whose replies carry no variables.
 fn no_values(meta: &super::Meta) -> std::result::Result<Box<dyn super::Buffer>, String> {
-    Err(format!("the variable {} was not asked for", meta.name))
+    Err(format!("the variable {} was not requested", meta.name))
 }

@@ -1,8 +1,8 @@
-//! What the bytes of a connection pass through: a socket, or within a host memory that both ends have mapped.
+//! The byte stream of a connection: a socket, or memory that both ends have mapped (on one host).
 //!
-//! Memory is two rings of bytes, one each way; who finds nothing, or no room, sleeps on a word in it. The socket stays
-//! open beside it and says when the other end is gone. Nothing has a name in the file system: the memory goes with the
-//! last process that has it.
+//! The memory holds two ring buffers, one per direction; a futex per ring wakes the end that waits for data or space.
+//! The socket stays open to detect the end of the other process. The memory has no name in the file system and is freed
+//! with the last process that maps it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -19,16 +19,17 @@ use oar_net::shm::map::Map;
 use oar_net::shm::wait;
 use oar_net::socket;
 
-/// What bytes come from and go to.
+/// A non-blocking byte stream.
 pub trait Stream: AsFd {
-    /// Fill the first, then the second.
+    /// Fills the buffers in order.
     fn try_read(&self, to: &mut [IoSliceMut<'_>]) -> IoResult<usize>;
     fn try_write(&self, from: &[IoSlice<'_>]) -> IoResult<usize>;
-    /// Is there something to take (`IN`) or room to give (`OUT`), or does it come within `limit`? True also at the end.
+    /// Waits at most `limit` until bytes are available (`IN`) or can be written (`OUT`). True also at the end of the
+    /// stream.
     fn wait(&self, flags: PollFlags, limit: Duration) -> Result<bool> {
         polled(self.as_fd(), flags, limit)
     }
-    /// Do payloads carry checksums?
+    /// Whether payloads carry checksums.
     fn needs_checksums(&self) -> bool {
         true
     }
@@ -49,9 +50,9 @@ impl Stream for File {
     }
 }
 
-/// Bytes under way each way; a power of two, so that positions may wrap around.
+/// Capacity per direction; a power of two, so that positions wrap around.
 pub const ROOM: u32 = 1 << 20;
-/// Words of a ring, each on a line of its own, then the bytes.
+/// Offsets of a ring's words, each on its own cache line, and of its bytes.
 const HEAD: usize = 0;
 const READERS: usize = 64;
 const TAIL: usize = 128;
@@ -68,10 +69,10 @@ struct Rings {
     map: Map,
     into: Ring,
     out: Ring,
-    gone: Cell<bool>,
+    closed: Cell<bool>,
 }
 
-/// Memory for two ends.
+/// Creates the memory of a connection.
 pub fn create() -> Result<(Map, OwnedFd)> {
     Map::create(2 * RING)
 }
@@ -85,18 +86,18 @@ impl Rings {
         self.map.word(ring.at + at)
     }
 
-    /// Head, tail and the bytes between them; an error where the other end has written nonsense.
+    /// Head, tail and the number of bytes between them; an error if the other end has written invalid values.
     fn state(&self, ring: &Ring) -> IoResult<(u32, u32, u32)> {
         let tail = self.word(ring, TAIL).load(Ordering::Acquire);
         let head = self.word(ring, HEAD).load(Ordering::Acquire);
         let held = head.wrapping_sub(tail);
         match held <= ROOM {
             true => Ok((head, tail, held)),
-            false => Err(IoError::new(ErrorKind::InvalidData, "the shared memory holds no ring any more")),
+            false => Err(IoError::new(ErrorKind::InvalidData, "the shared memory holds an invalid ring")),
         }
     }
 
-    /// The places of `n` bytes from a position on, in two pieces: of the second there may be nothing.
+    /// Addresses of `n` bytes from a position on, in two pieces; the second may be empty.
     fn places(&self, ring: &Ring, from: u32, n: usize) -> [(*mut u8, usize); 2] {
         let start = (from % ROOM) as usize;
         let first = n.min(ROOM as usize - start);
@@ -116,14 +117,14 @@ impl Rings {
             let mut left = &part[..n];
             for (to, n) in self.places(&self.out, head.wrapping_add(done as u32), n) {
                 let (now, later) = left.split_at(n);
-                // SAFETY: places in the mapping that are free: the reader reads them only after the head has moved.
+                // SAFETY: free space of the mapping: the reader reads it only after the head has moved.
                 unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), to, n) };
                 left = later;
             }
             (done, free) = (done + n, free - n);
         }
         if done == 0 {
-            return if self.gone.get() { Err(ErrorKind::BrokenPipe.into()) } else { Err(self.blocked()) };
+            return if self.closed.get() { Err(ErrorKind::BrokenPipe.into()) } else { Err(self.blocked()) };
         }
         let word = self.word(&self.out, HEAD);
         word.store(head.wrapping_add(done as u32), Ordering::SeqCst);
@@ -139,32 +140,33 @@ impl Rings {
             let mut left = &mut part[..n];
             for (from, n) in self.places(&self.into, tail.wrapping_add(done as u32), n) {
                 let (now, later) = left.split_at_mut(n);
-                // SAFETY: places in the mapping that the writer has filled and leaves alone until the tail has moved.
+                // SAFETY: bytes of the mapping that the writer has written and does not change before the tail has
+                // moved.
                 unsafe { std::ptr::copy_nonoverlapping(from, now.as_mut_ptr(), n) };
                 left = later;
             }
             (done, due) = (done + n, due - n);
         }
         if done == 0 {
-            return if self.gone.get() { Ok(0) } else { Err(self.blocked()) };
+            return if self.closed.get() { Ok(0) } else { Err(self.blocked()) };
         }
         let word = self.word(&self.into, TAIL);
         word.store(tail.wrapping_add(done as u32), Ordering::SeqCst);
-        // A writer that found no room goes on once there is some for several frames.
+        // A waiting writer is woken once there is space for several frames.
         if held - done as u32 <= ROOM / 2 {
             wait::wake(word, self.word(&self.into, WRITERS));
         }
         Ok(done)
     }
 
-    /// Something to take, or room to give, or nothing more to come.
+    /// Bytes available, space available, or the end of the stream.
     fn is_ready(&self, flags: PollFlags) -> bool {
         let held = |ring| self.state(ring).map(|(_, _, held)| held);
         let some = match flags.contains(PollFlags::IN) {
             true => held(&self.into).map(|n| n > 0),
             false => held(&self.out).map(|n| n < ROOM),
         };
-        some.unwrap_or(true) || self.gone.get()
+        some.unwrap_or(true) || self.closed.get()
     }
 
     fn wait(&self, socket: &TcpStream, flags: PollFlags, limit: Duration) -> Result<bool> {
@@ -175,7 +177,7 @@ impl Rings {
             true => (&self.into, HEAD, READERS),
             false => (&self.out, TAIL, WRITERS),
         };
-        // As the word is while there is nothing to do.
+        // The word's value while there is nothing to do.
         let seen = match flags.contains(PollFlags::IN) {
             true => self.word(ring, TAIL).load(Ordering::Acquire),
             false => self.word(ring, HEAD).load(Ordering::Acquire).wrapping_sub(ROOM),
@@ -185,12 +187,12 @@ impl Rings {
             return Ok(true);
         }
         self.check(socket)?;
-        Ok(self.gone.get())
+        Ok(self.closed.get())
     }
 
-    /// Nothing comes by the socket any more but its end.
+    /// In shared-memory mode nothing but its end arrives on the socket.
     fn check(&self, socket: &TcpStream) -> Result<()> {
-        self.gone.set(polled(socket.as_fd(), PollFlags::IN, Duration::ZERO)?);
+        self.closed.set(polled(socket.as_fd(), PollFlags::IN, Duration::ZERO)?);
         Ok(())
     }
 }
@@ -205,16 +207,16 @@ impl Connection {
         Connection { socket, rings: None }
     }
 
-    /// From now on bytes pass through this memory; the two ends say different things about `server`.
+    /// Switches to this memory; exactly one of the two ends passes `server`.
     pub fn share(&mut self, map: Map, server: bool) {
         let (up, down) = (Ring { at: 0 }, Ring { at: RING });
         let (into, out) = if server { (up, down) } else { (down, up) };
-        self.rings = Some(Rings { map, into, out, gone: Cell::new(false) });
+        self.rings = Some(Rings { map, into, out, closed: Cell::new(false) });
     }
 
-    /// Whether the other end of the memory is gone; a socket tells that to who writes.
+    /// Whether the other end of the memory is closed; with a socket, writing detects it.
     pub fn is_over(&self) -> bool {
-        self.rings.as_ref().is_some_and(|r| r.check(&self.socket).is_err() || r.gone.get())
+        self.rings.as_ref().is_some_and(|r| r.check(&self.socket).is_err() || r.closed.get())
     }
 
     #[cfg(test)]
@@ -251,7 +253,7 @@ impl Stream for Connection {
         }
     }
 
-    /// Nothing in between can change what is in memory.
+    /// Memory is not corrupted in transit.
     fn needs_checksums(&self) -> bool {
         self.rings.is_none()
     }

@@ -1,4 +1,4 @@
-//! A server's end of one connection: reads requests, has them done, answers.
+//! The server's side of one connection: reads requests, executes them, sends replies.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use oar_net::frame::Type;
 use oar_net::shm::map::{Map, MemorySender};
 use oar_net::socket::{self, Deadline, SLICE};
 
-/// What a trainer says who wants to talk through memory: first with its host, then with yes or no.
+/// Command by which a trainer requests shared memory: first with its host key, then with "yes" or "no".
 pub const SHARE: &str = "shared memory";
-/// The two ends are at it at the same time.
+/// Time limit for passing the memory; both ends do it at the same time.
 pub const TO_SHARE: Duration = Duration::from_secs(2);
 
 pub struct Handler<'a> {
@@ -25,28 +25,28 @@ pub struct Handler<'a> {
     pub stop: &'a (dyn Fn() -> Result<()> + Sync),
     pub life: u64,
     pub recovery: Recovery,
-    /// A trainer that sends and takes nothing for so long in the middle of a message is given up. A message as a whole
-    /// may take as long as it wants.
+    /// A trainer that neither sends nor receives for this long within a message is disconnected. A message as a whole
+    /// has no limit.
     pub stall_limit: Duration,
-    /// What the server knows outlives it.
+    /// The server's state is durable.
     pub keeps: bool,
-    /// Trainers of this host may talk through memory.
+    /// Shared memory is offered to trainers of this host.
     pub shares: bool,
 }
 
 type Answer<T> = std::result::Result<T, String>;
 
 impl Handler<'_> {
-    /// Until the connection ends.
+    /// Serves the connection until it ends.
     pub fn run(&self, stream: TcpStream, trainer: u32) {
         let mut channel = Channel::new(stream).with_stall_limit(self.stall_limit);
-        let Ok((mut who, opened)) = self.open(&mut channel, trainer) else { return };
+        let Ok((mut client, opened)) = self.open(&mut channel, trainer) else { return };
         if !opened {
             return;
         }
         let mut offered = None;
-        while let Ok(true) = self.turn(&mut channel, &mut who, &mut offered) {}
-        self.ledger.close(who.0, who.1);
+        while let Ok(true) = self.turn(&mut channel, &mut client, &mut offered) {}
+        self.ledger.close(client.0, client.1);
     }
 
     fn deadline(&self) -> Deadline<'_> {
@@ -59,7 +59,7 @@ impl Handler<'_> {
     }
 
     fn read(&self, channel: &mut Channel) -> std::result::Result<Request, ChannelError> {
-        // Between requests a trainer computes, for as long as it wants.
+        // Between requests a trainer computes, without a limit.
         while !channel.ready(SLICE)? {
             (self.stop)()?;
         }
@@ -73,7 +73,7 @@ impl Handler<'_> {
         };
         let opened = match named == trainer {
             true => self.ledger.open(trainer, incarnation),
-            false => Err(format!("trainer {trainer} calls itself {named}")),
+            false => Err(format!("trainer {trainer} identifies itself as {named}")),
         };
         let reply = match &opened {
             Ok(has) => {
@@ -89,18 +89,18 @@ impl Handler<'_> {
         sent.map(|()| ((trainer, incarnation), opened.is_ok()))
     }
 
-    /// One request; false once nothing more is to come.
+    /// Serves one request; false after the last one.
     fn turn(
         &self,
         channel: &mut Channel,
-        who: &mut (u32, u64),
+        client: &mut (u32, u64),
         offered: &mut Option<Map>,
     ) -> std::result::Result<bool, ChannelError> {
         let request = self.read(channel)?;
         if let Request::Notify { words } = &request {
-            if let [word, said] = &words[..] {
+            if let [word, answer] = &words[..] {
                 if word == SHARE {
-                    return self.share(channel, said, offered).map(|()| true);
+                    return self.share(channel, answer, offered).map(|()| true);
                 }
             }
         }
@@ -111,7 +111,7 @@ impl Handler<'_> {
         };
         let vars = channel.vars(request.vars(), &allocate, &deadline, "reading what a trainer sends", "a trainer")?;
         let last = matches!(request, Request::Complete);
-        let done = vars.and_then(|vars| self.perform(channel, *who, request, vars));
+        let done = vars.and_then(|vars| self.perform(channel, *client, request, vars));
         match done {
             Ok((reply, out)) => self.answer(channel, &reply, &out)?,
             Err(why) => self.answer(channel, &Reply::Failed { why }, &[])?,
@@ -119,25 +119,25 @@ impl Handler<'_> {
         Ok(!last)
     }
 
-    /// Offer memory to a trainer of this host, or go over to what it has taken.
+    /// Offers memory to a trainer of this host, or switches to memory that it has mapped.
     fn share(
         &self,
         channel: &mut Channel,
-        said: &str,
+        answer: &str,
         offered: &mut Option<Map>,
     ) -> std::result::Result<(), ChannelError> {
         let done = |words| Reply::Done { words };
         if let Some(map) = offered.take() {
             self.answer(channel, &done(vec!["yes".into()]), &[])?;
-            return if said == "yes" { channel.share(map, true) } else { Ok(()) };
+            return if answer == "yes" { channel.share(map, true) } else { Ok(()) };
         }
-        let made = match self.shares && said == socket::host_key() {
+        let made = match self.shares && answer == socket::host_key() {
             true => connection::create().and_then(|(map, fd)| Ok((map, fd, MemorySender::new()?))).ok(),
             false => None,
         };
         let Some((map, fd, sender)) = made else { return self.answer(channel, &done(Vec::new()), &[]) };
         self.answer(channel, &done(vec![String::from_utf8_lossy(&sender.name).into_owned()]), &[])?;
-        // A trainer that cannot take it says so by the socket.
+        // A trainer that fails to map the memory reports it over the socket.
         let given = sender.send(&fd, 1, &Deadline::new(TO_SHARE, self.stop));
         (self.stop)()?;
         drop(given);
@@ -165,53 +165,53 @@ impl Handler<'_> {
     fn perform(
         &self,
         channel: &mut Channel,
-        who: (u32, u64),
+        client: (u32, u64),
         request: Request,
         vars: Vec<Incoming>,
     ) -> Answer<(Reply, Vec<Outgoing>)> {
         let mut on_wait = |what: String| {
             (self.stop)().map_err(|e: Error| e.to_string())?;
-            let told = match channel.stream().is_over() {
+            let sent = match channel.stream().is_over() {
                 true => Err(ChannelError::Gone(String::new())),
                 false => self.answer(channel, &Reply::Waiting { what }, &[]),
             };
-            told.map_err(|_| "the connection is lost".to_string())
+            sent.map_err(|_| "the connection is lost".to_string())
         };
         let done = |words| Ok((Reply::Done { words }, Vec::new()));
         match request {
             Request::Push { seq, barrier, want, .. } => {
                 match self.ledger.mode() {
-                    SyncMode::Sync => self.ledger.push(who, seq, barrier, vars, &mut on_wait, self.service)?,
-                    SyncMode::Async => self.ledger.apply(who, seq, vars, &mut on_wait, self.service)?,
+                    SyncMode::Sync => self.ledger.push(client, seq, barrier, vars, &mut on_wait, self.service)?,
+                    SyncMode::Async => self.ledger.apply(client, seq, vars, &mut on_wait, self.service)?,
                 };
-                self.values(who.0, &want)
+                self.values(client.0, &want)
             }
-            Request::Get { names } => self.values(who.0, &names),
+            Request::Get { names } => self.values(client.0, &names),
             Request::Lookup { name, .. } => {
                 let ids = vars.into_iter().next().ok_or("a lookup without ids")?;
-                let found = self.look_up(who.0, &name, ids)?;
+                let found = self.look_up(client.0, &name, ids)?;
                 Ok((Reply::Values { vars: vec![found.meta.clone()] }, vec![found]))
             }
             Request::Barrier { seq } => {
-                self.ledger.barrier(who, seq, &mut on_wait)?;
+                self.ledger.barrier(client, seq, &mut on_wait)?;
                 done(Vec::new())
             }
             Request::Complete => {
-                self.ledger.complete(who, self.service)?;
+                self.ledger.complete(client, self.service)?;
                 done(Vec::new())
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "report") => {
                 done(vec![self.ledger.report()])
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "progress") => {
-                done(vec![self.ledger.progress(who.0)?.to_string()])
+                done(vec![self.ledger.progress(client.0)?.to_string()])
             }
             Request::Notify { words } if words.first().is_some_and(|w| w == "resume") => {
                 let parts = words.get(1).and_then(|w| w.parse().ok()).ok_or("resume takes a number of steps")?;
-                self.ledger.resume(who, parts)?;
+                self.ledger.resume(client, parts)?;
                 done(Vec::new())
             }
-            Request::Notify { words } => done(self.service.notify(who.0, &words)?),
+            Request::Notify { words } => done(self.service.notify(client.0, &words)?),
             Request::Open { .. } => Err("the connection is open".into()),
         }
     }

@@ -1,9 +1,14 @@
-//! A server's state on the disk: a snapshot, and a log of what came after it.
+//! A server's durable state: a snapshot, and a log of later changes.
 //!
-//! `snapshot-N` stands under its name once it is whole (written beside, fsync, rename, fsync of the folder); `log-N` holds
-//! what happened after its point. What is read again after a death: the newest snapshot, and all logs from its number on.
-//! The last may end within a note: that tail was never answered, and is cut off. `ended` says that the job is over, `layout`
-//! which parts of which variables these are. `dealt`, beside the folders of the servers, is what new ones begin with.
+//! Files of the folder:
+//! - `snapshot-N`: written under a temporary name, fsynced, renamed, and the folder fsynced.
+//! - `log-N`: records of changes after snapshot N.
+//! - `ended`: the job is complete.
+//! - `layout`: which parts of which variables this server has.
+//! - `dealt`, in the parent folder: state for the servers of a new job.
+//!
+//! Recovery reads the newest snapshot and all logs from its number on. The last log may end within a record, which was
+//! never acknowledged and is cut off.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -19,28 +24,28 @@ use oar_net::error::{Error, Result};
 use oar_net::frame::Type;
 use oar_net::socket::Deadline;
 
-/// Where a server keeps its state, and how. `FLAGS_ps_*` say it.
+/// Where and how a server keeps its state; from `FLAGS_ps_*`.
 #[derive(Clone, Debug)]
 pub struct Durability {
     pub folder: PathBuf,
-    /// Without a log, what came after the last snapshot is lost.
+    /// Without a log, changes after the last snapshot are lost.
     pub log: bool,
-    /// Steps (pushes, where trainers are free) from one snapshot to the next.
+    /// Steps (pushes in async mode) between two snapshots.
     pub every: u64,
-    /// Bytes of the log that make a snapshot due before.
+    /// Bytes of the log that trigger a snapshot earlier.
     pub bytes: u64,
-    /// Wait for the disk before an answer: outlives the machine, not the process alone.
+    /// Wait for the disk before a reply: state survives a crash of the machine, not of the process only.
     pub fsync: bool,
-    /// Lines of what the server has parts of, as its Program was made.
+    /// Lines that list this server's parts, as its Program was built.
     pub layout: String,
 }
 
-/// Of the servers whose folders lie there.
+/// Name of the resharded state in the parent of the servers' folders.
 pub const RESHARDED: &str = "dealt";
 pub const LAYOUT: &str = "layout";
 
 impl Durability {
-    /// Of the server at `endpoint`; none where no folder is named.
+    /// Options of the server at `endpoint`; `None` if no folder is configured.
     pub fn from_flags(endpoint: &str) -> Result<Option<Durability>> {
         let base = limits::text("FLAGS_ps_state_folder");
         if base.is_empty() {
@@ -61,19 +66,19 @@ impl Durability {
 
 pub struct Journal {
     options: Durability,
-    /// Held as long as this server lives: two of them in one folder would end both states.
+    /// Held for the server's lifetime: two servers in one folder would corrupt both states.
     _lock: File,
     log: Option<Channel<File>>,
-    /// The number of the log that is written.
+    /// Number of the current log.
     point: u64,
-    /// Since its beginning.
+    /// Records that count towards the next snapshot.
     count: u64,
     bytes: u64,
     steps: bool,
     writer: Option<JoinHandle<Result<()>>>,
 }
 
-/// What the disk had.
+/// The content of a snapshot.
 pub struct Found {
     pub image: LedgerSnapshot,
     pub state: Vec<Incoming>,
@@ -85,24 +90,24 @@ fn bad(what: &str, path: &Path, why: impl std::fmt::Display) -> Error {
 
 fn damaged(path: &Path, why: &str) -> Error {
     Error::Server(format!(
-        "the server's state in {} is damaged ({why}): put back what was there, or remove the folder to begin anew",
+        "the server's state in {} is damaged ({why}): restore it from a copy, or remove the folder to start without state",
         path.display()
     ))
 }
 
-fn word(lost: ChannelError) -> String {
+fn cause(lost: ChannelError) -> String {
     match lost {
         ChannelError::Wait(e) => e.to_string(),
         ChannelError::Gone(why) | ChannelError::Refused(why) => why,
     }
 }
 
-/// Files never let anybody wait.
+/// Files do not block.
 fn no_deadline() -> Deadline<'static> {
     Deadline::only(Duration::from_secs(1 << 30))
 }
 
-/// Make the names in a folder last.
+/// Makes renames in a folder durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder).and_then(|f| f.sync_all()).map_err(|e| bad("write", folder, e))
 }
@@ -112,7 +117,7 @@ fn number(name: &str, kind: &str) -> Option<u64> {
     name.strip_prefix(kind)?.strip_prefix('-')?.parse().ok()
 }
 
-/// The numbers of all files of a kind, rising.
+/// The numbers of all files of a kind, ascending.
 fn numbers(folder: &Path, kind: &str) -> Result<Vec<u64>> {
     let entries = fs::read_dir(folder).map_err(|e| bad("read", folder, e))?;
     let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
@@ -129,13 +134,13 @@ fn remove(folder: &Path, kind: &str, below: u64) -> Result<()> {
     Ok(())
 }
 
-/// A snapshot makes all before it superfluous.
+/// Removes files that a snapshot has superseded.
 fn remove_below(folder: &Path, below: u64) -> Result<()> {
     remove(folder, "log", below)?;
     remove(folder, "snapshot", below)
 }
 
-/// A file that stands under its name once it is whole.
+/// Writes a file atomically: it appears under its name when complete.
 fn write_whole(folder: &Path, name: &str, write: impl FnOnce(File) -> Result<File>) -> Result<()> {
     let (path, part) = (folder.join(name), folder.join(format!("{name}.part")));
     let file = write(File::create(&part).map_err(|e| bad("write", &part, e))?)?;
@@ -144,11 +149,11 @@ fn write_whole(folder: &Path, name: &str, write: impl FnOnce(File) -> Result<Fil
     sync_folder(folder)
 }
 
-/// A snapshot: the books, then a message for each variable, then the end.
+/// Writes a snapshot: the ledger, a message per variable, and an end marker.
 pub fn write_snapshot(folder: &Path, name: &str, image: &LedgerSnapshot, state: Pieces) -> Result<()> {
     write_whole(folder, name, |file| {
         let mut out = Channel::over(file);
-        let failed = |lost| bad("write", &folder.join(name), word(lost));
+        let failed = |lost| bad("write", &folder.join(name), cause(lost));
         let deadline = no_deadline();
         out.send(Type::Begin, &image.encode(), &[], &deadline, "a snapshot").map_err(failed)?;
         for var in state {
@@ -162,7 +167,7 @@ pub fn write_snapshot(folder: &Path, name: &str, image: &LedgerSnapshot, state: 
     })
 }
 
-/// The newest snapshot of a server's folder, and how many bytes of logs came after it.
+/// The newest snapshot of a server's folder, and the number of log bytes after it.
 pub fn newest_snapshot(folder: &Path) -> Result<Option<(PathBuf, u64)>> {
     let Some(&point) = numbers(folder, "snapshot")?.last() else { return Ok(None) };
     let logs = numbers(folder, "log")?.into_iter().filter(|&n| n >= point);
@@ -170,12 +175,12 @@ pub fn newest_snapshot(folder: &Path) -> Result<Option<(PathBuf, u64)>> {
     Ok(Some((folder.join(format!("snapshot-{point}")), bytes)))
 }
 
-/// Read a snapshot. `place` makes room for each variable.
+/// Reads a snapshot; `allocate` provides the memory of each variable.
 pub fn read_snapshot(path: &Path, allocate: Allocate<'_>) -> Result<Found> {
     let file = File::open(path).map_err(|e| bad("read", path, e))?;
     let mut input = Channel::over(file);
     let deadline = no_deadline();
-    let failed = |lost| damaged(path, &word(lost));
+    let failed = |lost| damaged(path, &cause(lost));
     let head = input.head(Type::Begin, &deadline, "a snapshot", "it").map_err(failed)?;
     let image = LedgerSnapshot::decode(&head).ok_or_else(|| damaged(path, "its head does not parse"))?;
     let mut state = Vec::new();
@@ -191,14 +196,14 @@ pub fn read_snapshot(path: &Path, allocate: Allocate<'_>) -> Result<Found> {
     }
 }
 
-/// What [`Journal::open`] is to do with a note that it reads.
+/// Applies a record read by [`Journal::replay`].
 pub type Replay<'a> = &'a mut dyn FnMut(LogRecord, Vec<Incoming>) -> std::result::Result<(), String>;
 
 impl Journal {
-    /// The journal in the folder, and what it had. The notes are read by [`Journal::replay`], which comes next.
+    /// Opens the journal in the folder, and reads its snapshot. [`Journal::replay`] must follow.
     pub fn open(options: Durability, steps: bool, service: &dyn Service) -> Result<(Journal, Option<Found>)> {
         let folder = &options.folder;
-        fs::create_dir_all(folder).map_err(|e| bad("make the folder", folder, e))?;
+        fs::create_dir_all(folder).map_err(|e| bad("create the folder", folder, e))?;
         let path = folder.join("lock");
         let lock = File::create(&path).map_err(|e| bad("write", &path, e))?;
         oar_net::fork::close_on_fork(&lock);
@@ -218,7 +223,7 @@ impl Journal {
             })?;
         }
         if !options.log {
-            // One that was written before tells of another past.
+            // A log of an earlier configuration belongs to another state.
             remove(folder, "log", u64::MAX)?;
         }
         let found = match numbers(folder, "snapshot")?.last() {
@@ -234,7 +239,7 @@ impl Journal {
         Ok((journal, found.map(|(_, found)| found)))
     }
 
-    /// What another job's servers had, for those that begin with it.
+    /// The resharded state of another job, for servers without a state of their own.
     pub fn resharded(&self, service: &dyn Service) -> Result<Option<Vec<Incoming>>> {
         let Some(path) = self.options.folder.parent().map(|p| p.join(RESHARDED)).filter(|p| p.exists()) else {
             return Ok(None);
@@ -251,7 +256,7 @@ impl Journal {
         self.options.folder.join(format!("log-{point}"))
     }
 
-    /// Do again what came after the snapshot, and go on writing where it ends. Says how many notes there were.
+    /// Applies the records after the snapshot, and continues writing at their end. Returns the number of records.
     pub fn replay(&mut self, service: &dyn Service, apply: Replay<'_>) -> Result<u64> {
         if !self.options.log {
             return Ok(0);
@@ -260,7 +265,7 @@ impl Journal {
         let mut records = 0;
         for point in self.point..=last {
             let path = self.log_path(point);
-            // The newest is missing where none was written before; any other one was removed.
+            // The newest log may not exist yet; earlier ones must.
             let file = OpenOptions::new().read(true).write(true).create(point == last).truncate(false).open(&path);
             let file = file.map_err(|e| bad("read", &path, e))?;
             let mut log = Channel::over(file);
@@ -277,7 +282,7 @@ impl Journal {
         Ok(records)
     }
 
-    /// Read all notes of a file; its end is where the next one is to be written.
+    /// Reads all records of a file; returns the offset of its valid end.
     fn read_log(
         &mut self,
         path: &Path,
@@ -296,28 +301,31 @@ impl Journal {
                     let vars = vars.map_err(|why| damaged(path, &why))?;
                     apply(record, vars).map_err(|why| Error::Server(format!("{}: {why}", path.display())))?;
                 }
-                // A death while a note was written leaves its beginning.
+                // A process that died while writing leaves an incomplete record.
                 Err(ChannelError::Gone(_)) if last => {
                     let cut = size - whole;
-                    eprintln!("oar: the last {cut} bytes of {} are no whole note: they are cut off", path.display());
+                    eprintln!(
+                        "oar: the last {cut} bytes of {} are an incomplete record and are cut off",
+                        path.display()
+                    );
                     log.stream().set_len(whole).map_err(|e| bad("write", path, e))?;
                     break;
                 }
-                Err(lost) => return Err(damaged(path, &format!("after byte {whole}: {}", word(lost)))),
+                Err(lost) => return Err(damaged(path, &format!("after byte {whole}: {}", cause(lost)))),
             }
         }
         (&mut log.stream()).seek(SeekFrom::Start(whole)).map_err(|e| bad("read", path, e))?;
-        log.go_on(frames);
+        log.continue_after(frames);
         Ok(whole)
     }
 
-    /// Write a note down. With `answered`, somebody is told of it next.
+    /// Writes a record. With `answered`, a reply depends on it.
     pub fn write(&mut self, record: &LogRecord, vars: &[Incoming], answered: bool) -> std::result::Result<(), String> {
         self.count += u64::from(record.counts(self.steps));
         let Some(log) = &mut self.log else { return Ok(()) };
         let data: Vec<(&[i64], &[u8])> = vars.iter().map(|v| (&v.rows[..], v.data.bytes())).collect();
         let sent = log.send(Type::Begin, &record.encode(), &data, &no_deadline(), "a log");
-        sent.map_err(|lost| format!("the server's log cannot be written: {}", word(lost)))?;
+        sent.map_err(|lost| format!("the server's log cannot be written: {}", cause(lost)))?;
         self.bytes += data.iter().map(|(rows, data)| (rows.len() * 8 + data.len()) as u64).sum::<u64>();
         if answered && self.options.fsync {
             log.stream().sync_data().map_err(|e| format!("the server's log cannot be written: {e}"))?;
@@ -325,7 +333,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Is it time for a snapshot? An error where the last one failed.
+    /// Whether a snapshot is due; an error if the last one failed.
     pub fn due(&mut self) -> std::result::Result<bool, String> {
         if self.count < self.options.every && self.bytes < self.options.bytes {
             return Ok(false);
@@ -342,7 +350,7 @@ impl Journal {
         result.map_err(|e| format!("the server's snapshot failed: {e}"))
     }
 
-    /// A snapshot of this state; what comes next goes into a new log. Another thread writes it.
+    /// Starts a snapshot of this state on another thread; later records go to a new log.
     pub fn snapshot(&mut self, image: LedgerSnapshot, state: Pieces) -> std::result::Result<(), String> {
         self.begin(image, state).map_err(|e| e.to_string())
     }
@@ -368,12 +376,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Wait until the last snapshot is on the disk.
+    /// Waits until the last snapshot is on disk.
     pub fn wait(&mut self) -> Result<()> {
         self.written().map_err(Error::Server)
     }
 
-    /// The job is over: its last state stays, and nobody goes on from it.
+    /// Writes the final state of a complete job; no server continues from it.
     pub fn end(&mut self, image: LedgerSnapshot, state: Pieces) -> Result<()> {
         self.wait()?;
         self.begin(image, state)?;
@@ -383,7 +391,7 @@ impl Journal {
         sync_folder(&self.options.folder)
     }
 
-    /// Does a server that is started again lack something?
+    /// Whether a restarted server may lack acknowledged updates.
     pub fn lossy(&self) -> bool {
         !self.options.log
     }
@@ -391,7 +399,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Nobody writes in this folder once its lock is free.
+        // The writer must have finished when the lock is released.
         let _ = self.written();
     }
 }
@@ -404,9 +412,9 @@ fn read_record(
     deadline: &Deadline<'_>,
 ) -> std::result::Result<(LogRecord, Vars), ChannelError> {
     let head = log.head(Type::Begin, deadline, "a log", "it")?;
-    let record = LogRecord::decode(&head).ok_or_else(|| ChannelError::Refused("a note does not parse".into()))?;
+    let record = LogRecord::decode(&head).ok_or_else(|| ChannelError::Refused("a record does not parse".into()))?;
     let allocate = |meta: &Meta| match &record {
-        LogRecord::Looked { .. } => service.allocate_ids(meta),
+        LogRecord::LookedUp { .. } => service.allocate_ids(meta),
         _ => service.allocate(meta),
     };
     let vars = log.vars(record.vars(), &allocate, deadline, "a log", "it")?;

@@ -1,5 +1,5 @@
-//! Settings that a process may change while it runs (FLAGS_rpc_*, FLAGS_communicator_*), how long a trainer waits for a
-//! server by them, and who waits now.
+//! Flags that a process may change while it runs (FLAGS_rpc_*, FLAGS_communicator_*), the time limits they set, and the
+//! waits in progress.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -12,36 +12,36 @@ use oar_net::fork::PerProcess;
 
 static FLAGS: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// What stands before the environment from now on.
+/// Sets a flag, which takes precedence over the environment.
 pub fn set_flag(name: &str, value: &str) {
     FLAGS.lock().insert(name.to_string(), value.to_string());
 }
 
-/// A flag as it was set, else as the environment has it, else nothing.
+/// A flag as set, else from the environment, else empty.
 pub fn text(name: &str) -> String {
     let set = FLAGS.lock().get(name).cloned();
     set.or_else(|| std::env::var(name).ok()).unwrap_or_default().trim().to_string()
 }
 
-/// A flag that is a number, `default` where it is not given.
+/// An integer flag; `default` if it is not set.
 pub fn flag(name: &str, default: i64) -> Result<i64> {
     let text = text(name);
     match text.to_ascii_lowercase().as_str() {
         "" => Ok(default),
         "true" | "yes" | "on" => Ok(1),
         "false" | "no" | "off" => Ok(0),
-        number => number.parse().map_err(|_| Error::invalid(format!("{name} is {text:?}, not a whole number"))),
+        number => number.parse().map_err(|_| Error::invalid(format!("{name} must be an integer, got {text:?}"))),
     }
 }
 
-/// A flag that is a number of at least `least`.
+/// An integer flag of at least `least`.
 pub fn at_least(name: &str, default: i64, least: i64) -> Result<u32> {
     let value = flag(name, default)?;
     let fits = u32::try_from(value).ok().filter(|_| value >= least);
     fits.ok_or_else(|| Error::invalid(format!("{name} must be at least {least}, got {value}")))
 }
 
-/// How long to wait for a server.
+/// Time limits of a request to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     deadline: Duration,
@@ -49,18 +49,18 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// As the flags are now.
+    /// The limits of the current flags.
     pub fn now() -> Result<Limits> {
         let deadline = Duration::from_millis(at_least("FLAGS_rpc_deadline", 180_000, 1)?.into());
         Ok(Limits { deadline, retries: at_least("FLAGS_rpc_retry_times", 3, 0)? })
     }
 
-    /// One attempt.
+    /// Limit of one attempt.
     pub fn once(&self) -> Duration {
         self.deadline
     }
 
-    /// All attempts together.
+    /// Limit of all attempts together.
     pub fn whole(&self) -> Duration {
         self.deadline.saturating_mul(self.retries.saturating_add(1))
     }
@@ -78,7 +78,7 @@ struct Waits {
 
 static WAITS: PerProcess<Mutex<Waits>> = PerProcess::new();
 
-/// A wait that the report names until this is dropped.
+/// A wait in progress, listed by [`report`] until it is dropped.
 pub struct Waiting(u64);
 
 impl Waiting {
@@ -90,7 +90,7 @@ impl Waiting {
         Waiting(number)
     }
 
-    /// What it is for now, and since when.
+    /// Replaces the description of the wait and its start.
     pub fn set(&self, what: String, since: Instant) {
         WAITS.get().lock().now.insert(self.0, (what, since));
     }
@@ -102,7 +102,7 @@ impl Drop for Waiting {
     }
 }
 
-/// What this process waits for at its servers, a line each, the oldest first.
+/// The waits of this process for servers and trainers, one per line, oldest first.
 pub fn report() -> String {
     let all = WAITS.get().lock();
     let mut lines: Vec<_> = all.now.values().collect();

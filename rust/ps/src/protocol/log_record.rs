@@ -1,19 +1,19 @@
-//! What a server writes down of what happens to it, and its books in a snapshot.
+//! Records of a server's log, and the ledger's part of a snapshot.
 
 use super::wire::{
     flag, put_meta, put_metas, put_words, take_list, take_meta, take_metas, take_text, take_words, Meta,
 };
 use oar_net::codec::{Put, Take};
 
-/// Something that changed the server. Done again in the same order, it leads to the same state.
+/// A change of the server's state. Applying the records in order reproduces the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogRecord {
-    /// A trainer has come, or its next incarnation.
+    /// A trainer, or its next incarnation, has connected.
     Opened {
         trainer: u32,
         incarnation: u64,
     },
-    /// A push was taken; the bytes of its variables follow.
+    /// A push was accepted; the bytes of its variables follow.
     Pushed {
         trainer: u32,
         incarnation: u64,
@@ -21,7 +21,7 @@ pub enum LogRecord {
         barrier: bool,
         vars: Vec<Meta>,
     },
-    /// The parts of these trainers made a step.
+    /// A step was taken with the parts of these trainers.
     Step {
         number: u64,
         trainers: Vec<u32>,
@@ -34,18 +34,18 @@ pub enum LogRecord {
     Left {
         trainer: u32,
     },
-    /// A trainer that was started again goes on after so many of its parts.
+    /// A restarted trainer continues after so many of its parts.
     Resumed {
         trainer: u32,
         parts: u64,
     },
-    /// A trainer was given variables, and the server remembers what it has.
-    Given {
+    /// A trainer has read variables, which changes the service's state.
+    Read {
         trainer: u32,
         names: Vec<String>,
     },
-    /// Rows were looked up, and the server remembers that.
-    Looked {
+    /// A trainer has looked up rows, which changes the service's state.
+    LookedUp {
         trainer: u32,
         name: String,
         ids: Meta,
@@ -67,8 +67,8 @@ impl LogRecord {
             LogRecord::Barrier { trainer, seq } => p.u8(3).u32(*trainer).u64(*seq),
             LogRecord::Left { trainer } => p.u8(4).u32(*trainer),
             LogRecord::Resumed { trainer, parts } => p.u8(5).u32(*trainer).u64(*parts),
-            LogRecord::Given { trainer, names } => put_words(p.u8(6).u32(*trainer), names),
-            LogRecord::Looked { trainer, name, ids } => put_meta(p.u8(7).u32(*trainer).bytes(name.as_bytes()), ids),
+            LogRecord::Read { trainer, names } => put_words(p.u8(6).u32(*trainer), names),
+            LogRecord::LookedUp { trainer, name, ids } => put_meta(p.u8(7).u32(*trainer).bytes(name.as_bytes()), ids),
         }
         .0
     }
@@ -89,8 +89,8 @@ impl LogRecord {
             3 => LogRecord::Barrier { trainer: first, seq: t.u64()? },
             4 => LogRecord::Left { trainer: first },
             5 => LogRecord::Resumed { trainer: first, parts: t.u64()? },
-            6 => LogRecord::Given { trainer: first, names: take_words(t)? },
-            7 => LogRecord::Looked { trainer: first, name: take_text(t)?, ids: take_meta(t)? },
+            6 => LogRecord::Read { trainer: first, names: take_words(t)? },
+            7 => LogRecord::LookedUp { trainer: first, name: take_text(t)?, ids: take_meta(t)? },
             _ => return None,
         };
         t.0.is_empty().then_some(record)
@@ -100,12 +100,12 @@ impl LogRecord {
     pub fn vars(&self) -> &[Meta] {
         match self {
             LogRecord::Pushed { vars, .. } => vars,
-            LogRecord::Looked { ids, .. } => std::slice::from_ref(ids),
+            LogRecord::LookedUp { ids, .. } => std::slice::from_ref(ids),
             _ => &[],
         }
     }
 
-    /// Does the state move on by it, so that a snapshot comes nearer?
+    /// Whether the record counts towards the next snapshot.
     pub fn counts(&self, steps: bool) -> bool {
         match self {
             LogRecord::Step { .. } => steps,
@@ -115,7 +115,7 @@ impl LogRecord {
     }
 }
 
-/// What the books know of a trainer between two steps.
+/// A trainer's part of the ledger between two steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrainerSnapshot {
     pub incarnation: u64,
@@ -128,7 +128,7 @@ pub struct TrainerSnapshot {
     pub refused: Option<String>,
 }
 
-/// The books in a snapshot.
+/// The ledger in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerSnapshot {
     pub steps: bool,
@@ -137,7 +137,7 @@ pub struct LedgerSnapshot {
     pub trainers: Vec<TrainerSnapshot>,
 }
 
-/// The first number of a snapshot's head: another one is another format.
+/// Format version, the first number of a snapshot's head.
 const VERSION: u32 = 2;
 
 impl LedgerSnapshot {
@@ -200,8 +200,8 @@ mod tests {
             LogRecord::Barrier { trainer: 1, seq: 4 },
             LogRecord::Left { trainer: 1 },
             LogRecord::Resumed { trainer: 1, parts: 7 },
-            LogRecord::Given { trainer: 1, names: vec!["w".into()] },
-            LogRecord::Looked { trainer: 1, name: "t".into(), ids: meta },
+            LogRecord::Read { trainer: 1, names: vec!["w".into()] },
+            LogRecord::LookedUp { trainer: 1, name: "t".into(), ids: meta },
         ];
         for n in records {
             assert_eq!(LogRecord::decode(&n.encode()), Some(n.clone()));

@@ -1,9 +1,9 @@
-//! The parameter server: trainers push values to servers and get others back. Moves bytes and knows no operator.
+//! The protocol between trainers and parameter servers: trainers push values and get others back. Data are bytes;
+//! operators are unknown here.
 //!
-//! A [`Server`] keeps the books: who has pushed what, which step all are in, what came before and comes again. What is
-//! done with the values is its [`Service`]'s affair. A [`Client`] is a trainer's end of one connection; whatever it sends
-//! that changes something carries (trainer, incarnation, sequence), so that a resend after a lost connection is recognised
-//! and nothing is applied twice.
+//! A [`Server`] keeps a ledger: pushes by trainer, the current step, and what is a resend. A [`Service`] acts on the
+//! values. A [`Client`] is a trainer's connection to one server. Requests that change state carry (trainer,
+//! incarnation, sequence), so that a resend after a lost connection is recognised and nothing is applied twice.
 
 mod channel;
 mod client;
@@ -31,7 +31,7 @@ pub use wire::{decode_reply, decode_request, Meta, Reply, Request, ValueKind};
 
 use std::any::Any;
 
-/// Bytes that arrive, or are on their way. Whoever receives a variable says where its bytes go.
+/// Memory of a variable that is sent or received. The receiver decides where its bytes are stored.
 pub trait Buffer: Send {
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
@@ -50,10 +50,10 @@ impl Buffer for Vec<u8> {
     }
 }
 
-/// A variable that has arrived.
+/// A received variable.
 pub struct Incoming {
     pub meta: Meta,
-    /// Which rows of the matrix the data are; of dense variables none.
+    /// Row numbers of the data within the whole matrix; empty for dense variables.
     pub rows: Vec<i64>,
     pub data: Box<dyn Buffer>,
 }
@@ -65,36 +65,37 @@ pub struct Outgoing {
     pub data: Box<dyn Buffer>,
 }
 
-/// A state in pieces.
+/// A state as a sequence of variables.
 pub type Pieces = Box<dyn Iterator<Item = std::result::Result<Outgoing, String>> + Send>;
 
-/// Makes room for the bytes of a variable, or says why there is none.
+/// Allocates the memory of a variable, or returns why it is refused.
 pub type Allocate<'a> = &'a (dyn Fn(&Meta) -> std::result::Result<Box<dyn Buffer>, String> + Sync);
 
-/// What a server does with values. Errors are told to the trainer that asked; one in [`Service::step`] ends the server.
+/// What a server does with values. Errors are returned to the requesting trainer; one in [`Service::step`] ends the
+/// server.
 pub trait Service: Sync {
-    /// Room for what a trainer sends.
+    /// Memory for a pushed variable.
     fn allocate(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
-    /// Room for the ids of a lookup.
+    /// Memory for the ids of a lookup.
     fn allocate_ids(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
-    /// What all trainers have pushed for one step, in the order of their numbers.
+    /// Sync mode: takes a step on what all trainers have pushed, in the order of their numbers.
     fn step(&self, pushed: Vec<(u32, Vec<Incoming>)>) -> std::result::Result<(), String>;
-    /// What one trainer has pushed, where trainers take no common steps. Runs beside others.
+    /// Async mode: applies one trainer's push. Runs concurrently with others.
     fn apply(&self, trainer: u32, pushed: Vec<Incoming>) -> std::result::Result<(), String>;
     /// Variables by name, for that trainer.
     fn get(&self, trainer: u32, names: &[String]) -> std::result::Result<Vec<Outgoing>, String>;
-    /// What `ids` find in the table `name`.
+    /// The rows of `ids` in the table `name`.
     fn lookup(&self, trainer: u32, name: &str, ids: Incoming) -> std::result::Result<Outgoing, String>;
-    /// Room for a part of its state.
+    /// Memory for a part of a saved state.
     fn allocate_state(&self, meta: &Meta) -> std::result::Result<Box<dyn Buffer>, String>;
-    /// Its whole state, as it is now: with that, [`Service::restore`] goes on where this one is. Nothing else runs
-    /// meanwhile; the pieces are made later, one after the other, while it goes on.
+    /// The whole state at this moment, for [`Service::restore`]. Nothing else runs during the call; the pieces are
+    /// produced later, while the service continues.
     fn capture(&self) -> std::result::Result<Pieces, String>;
     fn restore(&self, state: Vec<Incoming>) -> std::result::Result<(), String>;
-    /// Begin with what the servers of another job had together; `layout` says which parts are this one's.
+    /// Initializes from another job's resharded state; `layout` lists this server's parts.
     fn adopt(&self, state: Vec<Incoming>, layout: &str) -> std::result::Result<(), String>;
-    /// Does giving a variable change the state, or a lookup in that table?
+    /// Whether reading variables (`None`), or a lookup in that table, changes the state.
     fn remembers(&self, table: Option<&str>) -> bool;
-    /// Anything else, by words.
+    /// Any other command.
     fn notify(&self, trainer: u32, words: &[String]) -> std::result::Result<Vec<String>, String>;
 }

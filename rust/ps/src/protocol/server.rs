@@ -1,4 +1,4 @@
-//! A server: accepts trainers and talks to each on a thread of its own, until all are complete.
+//! A parameter server: accepts trainers and serves each on a thread, until all are complete.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,26 +17,26 @@ use oar_net::handshake::{Acceptor, Identity, Purpose, NO_RANK};
 use oar_net::socket::{self, random_bytes, SLICE};
 use oar_net::store::Job;
 
-/// Most connections of trainers at a time.
-const MOST: usize = 1 << 14;
+/// Maximum number of connections.
+const MAX_CONNECTIONS: usize = 1 << 14;
 
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub mode: SyncMode,
-    /// How many trainers are expected.
+    /// Number of expected trainers.
     pub trainers: u32,
-    /// How long a trainer may be away before `lost` holds.
+    /// How long a trainer may be disconnected before `lost` applies.
     pub limit: Duration,
     pub lost: LostTrainer,
-    /// How long a trainer may take to come for the first time.
+    /// Time limit for the first connection of a trainer.
     pub absence: Duration,
-    /// Trainers of this host talk to it through memory.
+    /// Offer shared memory to trainers of this host.
     pub shared_memory: bool,
-    /// Where the state outlives the server.
+    /// Durable state, if configured.
     pub durability: Option<Durability>,
 }
 
-/// A server that listens already, and serves once it is told to.
+/// A server that listens, and serves once [`Server::serve`] is called.
 pub struct Server {
     acceptor: Acceptor,
     address: SocketAddr,
@@ -55,7 +55,7 @@ impl Server {
         self.address
     }
 
-    /// Serve until all trainers are complete. `tick` is asked every 50 ms whether to stop before.
+    /// Serves until all trainers are complete. `tick` is called every 50 ms; `true` stops the server.
     pub fn serve(mut self, service: &dyn Service, tick: &mut dyn FnMut() -> bool) -> Result<()> {
         let o = self.options.clone();
         let (ledger, recovery) = match o.durability.clone() {
@@ -81,7 +81,7 @@ impl Server {
                 for (stream, hello) in self.acceptor.turn() {
                     socket::watch(&stream, o.limit);
                     threads.retain(|t| !t.is_finished());
-                    if hello.purpose != Purpose::Server || threads.len() >= MOST {
+                    if hello.purpose != Purpose::Server || threads.len() >= MAX_CONNECTIONS {
                         continue;
                     }
                     let handler = &handler;
@@ -98,7 +98,7 @@ impl Server {
                 let (waits, since) = ledger.waits();
                 named.set(format!("the server {}: {waits}", self.address), since);
                 match ledger.absent(o.absence, o.lost, service) {
-                    Some(Ok(who)) => break Err(self.absent_error(&who)),
+                    Some(Ok(trainers)) => break Err(self.absent_error(&trainers)),
                     Some(Err(why)) => break Err(Error::Server(why)),
                     None => {}
                 }
@@ -111,7 +111,7 @@ impl Server {
             if let Err(e) = &result {
                 ledger.end(&format!("the server at {} has ended: {e}", self.address));
             }
-            // Answers that are on their way get there.
+            // Replies in progress are completed.
             let grace = std::time::Instant::now();
             while threads.iter().any(|t| !t.is_finished()) && grace.elapsed() < Duration::from_secs(2) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -121,8 +121,8 @@ impl Server {
         })
     }
 
-    fn absent_error(&self, who: &[u32]) -> Error {
-        let names: Vec<String> = who.iter().map(|t| format!("trainer {t}")).collect();
+    fn absent_error(&self, trainers: &[u32]) -> Error {
+        let names: Vec<String> = trainers.iter().map(|t| format!("trainer {t}")).collect();
         Error::Timeout {
             waited: self.options.absence,
             during: format!("the server {}", self.address),

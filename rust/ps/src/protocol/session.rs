@@ -1,7 +1,8 @@
-//! A trainer's business with one server: what is to be sent in one message, and what came in one.
+//! A trainer's session with one server, which batches variables into few messages.
 //!
-//! Variables that are sent wait until their step ends or something is received; then all go together, and the answer
-//! brings what was received after the last such message, too. A step of many small variables is one exchange.
+//! Variables to send are queued until the step ends or a value is received; then all are sent in one message. Its reply
+//! also carries the variables that were received after the previous message. A step with many small variables is one
+//! exchange.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use oar_net::rings::{options_from_env, resolve, JobEnvironment};
 #[derive(Default)]
 struct Pending {
     queue: Vec<Outgoing>,
-    /// What came with the last message and nobody has taken yet.
+    /// Variables that came with the last message and were not taken yet.
     received: HashMap<String, Incoming>,
-    /// What was asked for since the last message: the next one brings it without being asked.
+    /// Variables received since the last message: the next one requests them.
     requested: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ pub struct Session {
 type Stop<'a> = &'a dyn Fn() -> Result<()>;
 
 impl Session {
-    /// Send a variable, with the next message.
+    /// Queues a variable for the next message.
     pub fn send(&self, var: Outgoing) {
         self.pending.lock().queue.push(var);
     }
@@ -45,12 +46,12 @@ impl Session {
         Ok(())
     }
 
-    /// The end of this trainer's part of a step; returns after the server has taken the step.
+    /// Completes this trainer's part of a step; returns after the server has taken the step.
     pub fn end_step(&self, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
         self.message(&mut self.pending.lock(), true, allocate, stop)
     }
 
-    /// Send what waits to be sent.
+    /// Sends the queued variables.
     pub fn flush(&self, allocate: Allocate<'_>, stop: Stop<'_>) -> Result<()> {
         let mut pending = self.pending.lock();
         match pending.queue.is_empty() {
@@ -87,7 +88,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Send these, and get others in the answer, which the next message does not bring again.
+    /// Sends `vars` and returns `want` in one exchange, without effect on later messages.
     pub fn exchange(
         &self,
         vars: Vec<Outgoing>,
@@ -118,7 +119,7 @@ impl Session {
         let mut pending = self.pending.lock();
         if !pending.queue.is_empty() {
             pending.requested.clear();
-            self.message(&mut pending, false, &|m| Err(format!("{} was not asked for", m.name)), stop)?;
+            self.message(&mut pending, false, &|m| Err(format!("{} was not requested", m.name)), stop)?;
         }
         self.client.complete(stop)
     }
@@ -133,7 +134,7 @@ struct Sessions {
 
 static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::new();
 
-/// A number that grows with every start.
+/// A number that increases with every start.
 fn incarnation() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
@@ -163,23 +164,23 @@ pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
     Ok(made)
 }
 
-/// Tell all servers that this process needs them no more, and forget them. Every one is told; the first failure is given.
+/// Completes and drops all sessions. Every server is notified; the first error is returned.
 pub fn complete_all(stop: Stop<'_>) -> Result<()> {
     let all: Vec<_> = {
         let mut sessions = SESSIONS.get().lock();
-        // Whoever comes back after a goodbye counts from the beginning.
+        // A process that connects again after completion is a new incarnation.
         sessions.incarnation = 0;
         sessions.by_place.drain().collect()
     };
     let mut result = Ok(());
     for (_, session) in all {
-        let told = session.complete(stop);
-        result = result.and(told);
+        let completed = session.complete(stop);
+        result = result.and(completed);
     }
     result
 }
 
-/// Whether this process talks to any server.
+/// Whether this process has a session with any server.
 pub fn any() -> bool {
     !SESSIONS.get().lock().by_place.is_empty()
 }

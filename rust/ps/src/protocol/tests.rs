@@ -1,4 +1,4 @@
-//! Servers that are started again, and bytes that nobody sent that way.
+//! Restarted servers, and corrupted bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{TcpListener, TcpStream};
@@ -23,10 +23,10 @@ pub(super) mod faults;
 
 type Answer<T> = std::result::Result<T, String>;
 
-/// Most bytes of a variable of [`Sum`].
+/// Limit of the bytes of a variable of [`Sum`].
 pub(super) const MOST: u64 = 1 << 16;
 
-/// Variables that are the sums of what was pushed.
+/// A service whose variables are the sums of what was pushed.
 #[derive(Default)]
 pub(super) struct Sum(pub(super) Mutex<BTreeMap<String, Vec<f32>>>);
 
@@ -99,7 +99,7 @@ impl Service for Sum {
     }
 }
 
-/// A folder that is removed in the end.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -120,10 +120,10 @@ impl Drop for Folder {
 }
 
 fn quiet(what: String) -> Answer<()> {
-    Err(format!("nobody waits here, but {what}"))
+    Err(format!("unexpected wait: {what}"))
 }
 
-/// Steps of one trainer from `from` on: step `k` adds 2^k to one half of `w`, and as a push of its own to the other.
+/// Steps `from..to` of one trainer: step `k` adds 2^k to one half of `w`, and in a second push to the other.
 fn train(ledger: &Ledger, service: &Sum, from: u64, to: u64) -> Answer<()> {
     for k in from..to {
         let bit = (1u64 << k) as f32;
@@ -162,7 +162,7 @@ fn a_server_goes_on_where_it_was() {
         assert_eq!(recovery, Recovery { restored: life > 0, lossy: false });
         assert_eq!(ledger.open(0, 7).unwrap(), 10 * life);
         train(&ledger, &service, 5 * life, 5 * life + 5).unwrap();
-        // A push that was answered comes again: it is known, in every life.
+        // A resend of an acknowledged push is recognised in every run.
         let resent = vec![var("w", &[0.0, 9.0])];
         ledger.push((0, 7), 10 * life + 10, true, resent, &mut quiet, &service).unwrap();
         assert_eq!(service.0.lock()["w"], [(1 << (5 * life + 5)) as f32 - 1.0; 2]);
@@ -191,7 +191,7 @@ fn a_log_may_end_anywhere() {
         std::fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(cut).unwrap();
         let (ledger, _, service) = begin(SyncMode::Sync, other.how(100, true)).unwrap();
         let has = ledger.open(0, 7).unwrap();
-        // What is missing comes again, the one that is under way first.
+        // Missing pushes are sent again, in order.
         for seq in has.max(1)..=6 {
             let bit = (1u64 << ((seq - 1) / 2)) as f32;
             let (barrier, w) = if seq % 2 == 0 { (true, [0.0, bit]) } else { (false, [bit, 0.0]) };
@@ -214,7 +214,7 @@ fn damaged_state_is_refused() {
     for _ in 0..150 {
         copy(&folder.0, &other.0);
         let files = std::fs::read_dir(&other.0).unwrap().map(|e| e.unwrap().path());
-        // The file that is locked has no bytes.
+        // The lock file is empty.
         let files: Vec<PathBuf> = files.filter(|p| std::fs::metadata(p).unwrap().len() > 0).collect();
         let path = &files[r.below(files.len())];
         let mut bytes = std::fs::read(path).unwrap();
@@ -266,14 +266,14 @@ fn free_trainers_and_lookups_are_written_down() {
 fn a_trainer_that_is_started_again_sends_what_only_some_have() {
     let service = Sum::default();
     let ledger = Ledger::new(SyncMode::Sync, 2);
-    let part = |who, seq| {
+    let part = |client, seq| {
         let mut on_wait = |_: String| Err("waits".to_string());
-        ledger.push(who, seq, true, vec![var("w", &[1.0])], &mut on_wait, &service)
+        ledger.push(client, seq, true, vec![var("w", &[1.0])], &mut on_wait, &service)
     };
     ledger.open(0, 1).unwrap();
     ledger.open(1, 1).unwrap();
     assert!(part((0, 1), 1).is_err(), "waits for the other");
-    // Its next life has seen the end of no step: this server has one part of it, another server none.
+    // The new incarnation has seen no step complete: this server has one part of it, another server none.
     ledger.open(0, 2).unwrap();
     assert_eq!(ledger.progress(0).unwrap(), 1);
     assert!(ledger.resume((0, 2), 2).unwrap_err().contains("but has sent 1"));
@@ -291,9 +291,9 @@ fn a_trainer_that_is_started_again_sends_what_only_some_have() {
 fn a_trainer_that_was_given_up_comes_back_only_as_a_new_one() {
     let service = Sum::default();
     let ledger = Ledger::new(SyncMode::Sync, 2);
-    let part = |who, seq, barrier| {
+    let part = |client, seq, barrier| {
         let mut on_wait = |_: String| Err("waits".to_string());
-        ledger.push(who, seq, barrier, vec![var("w", &[1.0])], &mut on_wait, &service)
+        ledger.push(client, seq, barrier, vec![var("w", &[1.0])], &mut on_wait, &service)
     };
     ledger.open(0, 1).unwrap();
     ledger.open(1, 1).unwrap();
@@ -317,7 +317,7 @@ fn a_trainer_that_was_given_up_comes_back_only_as_a_new_one() {
     assert!(ended.unwrap().unwrap_err().contains("trainer 1 died"));
 }
 
-// Bytes
+// Corrupted bytes
 
 fn requests() -> Vec<Request> {
     vec![
@@ -357,8 +357,8 @@ fn mutated_requests_are_what_they_say_or_nothing() {
     }
 }
 
-/// Messages with right checksums whose heads were changed, and streams that were: the server neither panics nor waits, and
-/// takes nothing that its service refuses.
+/// Messages with valid checksums and mutated heads, and mutated streams: the server neither panics nor hangs, and
+/// accepts nothing that its service refuses.
 #[test]
 fn a_conversation_survives_mutated_messages() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

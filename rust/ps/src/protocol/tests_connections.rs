@@ -1,4 +1,4 @@
-//! Those who do not come, those who go, and what connections pass through.
+//! Trainers that do not connect, trainers that die, and faults of connections.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use oar_net::handshake::{Identity, NO_RANK};
 use oar_net::socket::Deadline;
 use oar_net::store::Job;
 
-/// Two trainers, and no state that outlives the server.
+/// Two trainers, without durable state.
 fn serving(limit: Duration, lost: LostTrainer) -> ServerOptions {
     let absence = Duration::from_secs(60);
     ServerOptions { mode: SyncMode::Sync, trainers: 2, limit, lost, absence, shared_memory: true, durability: None }
@@ -64,13 +64,13 @@ fn a_former_process_that_ends_late_hides_no_death() {
     ledger.open(0, 1).unwrap();
     ledger.open(0, 2).unwrap();
     ledger.close(0, 2);
-    // The connection of the process before is noticed to be dead only now.
+    // Only now is the earlier process's connection found to be dead.
     ledger.close(0, 1);
     std::thread::sleep(Duration::from_millis(2));
     assert!(ledger.check(Duration::ZERO, LostTrainer::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
 }
 
-/// What `server` says to a trainer that has connected and asked for `w`.
+/// The trainer's error after `server` has replied to its request for `w`.
 fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
     let job = Job::new("cut", b"secret");
     let listener = oar_net::socket::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
@@ -102,28 +102,28 @@ fn a_server_that_dies_within_an_answer_ends_the_wait() {
         let why = receives(move |stream| {
             let mut channel = Channel::new(stream);
             let deadline = Deadline::only(Duration::from_secs(60));
-            let mut say = |reply: &Reply| {
+            let mut send = |reply: &Reply| {
                 channel.head(Type::Request, &deadline, "a test", "a trainer").ok().unwrap();
                 channel.send(Type::Reply, &reply.encode(), &[], &deadline, "a test").ok().unwrap();
             };
-            say(&Reply::Opened { life: 1, has: 0, restored: false, lossy: false, keeps: false });
-            // The bytes of this variable never come.
-            say(&Reply::Values { vars: vec![meta("w", 9)] });
+            send(&Reply::Opened { life: 1, has: 0, restored: false, lossy: false, keeps: false });
+            // The bytes of this variable are never sent.
+            send(&Reply::Values { vars: vec![meta("w", 9)] });
             if stays {
-                // A host that has stopped: the connection stays open until the trainer ends it.
+                // A stopped host: the connection stays open until the trainer ends it.
                 assert!(channel.head(Type::Request, &deadline, "a test", "a trainer").is_err());
             }
         });
         let text = why.to_string();
         assert!(text.contains("trainer 0: receiving w at the server 127.0.0.1:"), "{text}");
-        assert!(text.contains("the server died") && text.contains("no FLAGS_ps_state_folder"), "{text}");
+        assert!(text.contains("the server died") && text.contains("not durable (FLAGS_ps_state_folder)"), "{text}");
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     }
 }
 
 // A proxy between trainers and server
 
-/// Steps of two trainers, one of whose connections is damaged; true where all ended well.
+/// Steps of two trainers, one of which has a damaged connection; true if all succeeded.
 fn storm(seed: u64) -> bool {
     let (service, job) = (Sum::default(), Job::new("storm", b"secret"));
     let limit = Duration::from_secs(6);
@@ -132,7 +132,7 @@ fn storm(seed: u64) -> bool {
     let which = Random(seed).below(2);
     let train = |trainer: u32| -> oar_net::Result<()> {
         let (timeout, reconnect, silence) = (Duration::from_secs(9), Duration::from_secs(5), Duration::from_secs(2));
-        // With memory the proxy meets the beginning, and cuts.
+        // With shared memory the proxy sees the start of the connection only.
         let shared_memory = seed.is_multiple_of(2);
         let job = job.clone();
         let settings = ClientSettings { trainer, incarnation: 1, job, timeout, reconnect, silence, shared_memory };
@@ -194,9 +194,9 @@ fn damaged_connections_end_in_right_sums_or_a_named_error() {
     assert!(whole.into_inner() > 0);
 }
 
-// Memory
+// Shared memory
 
-/// Two ends of a connection, which pass messages through memory.
+/// Two ends of a connection that use shared memory.
 fn pair() -> (Channel, Channel) {
     let (here, there) = sockets();
     let (map, fd) = connection::create().unwrap();
@@ -238,12 +238,12 @@ fn messages_pass_through_memory_both_ways() {
     };
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            (0..40).for_each(|k| say(&mut b, k));
+            (0..40).for_each(|k| send(&mut b, k));
             (0..40).for_each(|k| hear(&mut b, k));
         });
         (0..40).for_each(|k| hear(&mut a, k));
-        (0..40).for_each(|k| say(&mut a, k));
-        // The last of it is still under way when this end goes.
+        (0..40).for_each(|k| send(&mut a, k));
+        // The last bytes are still in the buffer when this end closes.
     });
 }
 
@@ -268,11 +268,11 @@ fn a_ring_that_is_none_ends_the_connection() {
     let (map, fd) = connection::create().unwrap();
     let mut a = Channel::new(here);
     a.share(connection::join(&fd).unwrap(), false).ok().unwrap();
-    // The head of what comes to a trainer.
+    // The head of the ring towards the trainer.
     map.word(connection::RING).store(connection::ROOM + 1, Ordering::SeqCst);
     let deadline = Deadline::only(Duration::from_secs(60));
     let why = a.head(Type::Reply, &deadline, "a test", "a message");
-    assert!(matches!(why, Err(ChannelError::Gone(why)) if why.contains("no ring any more")));
+    assert!(matches!(why, Err(ChannelError::Gone(why)) if why.contains("an invalid ring")));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_trainer_may_be_slow_but_not_silent() {
                 std::thread::sleep(Duration::from_millis(100));
             }
             if !stops {
-                // Longer than the patience altogether; the answers to both are there.
+                // Longer than the stall limit altogether; both replies have arrived.
                 assert!(start.elapsed() > 2 * stall_limit);
                 let mut channel = Channel::new(here);
                 let deadline = Deadline::only(Duration::from_secs(20));

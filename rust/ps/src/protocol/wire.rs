@@ -1,39 +1,39 @@
-//! What clients and servers say to each other: a head, and after it the bytes of its variables.
+//! Requests and replies of the protocol: a head, followed by the bytes of its variables.
 
 use oar_net::codec::{Put, Take};
 
-/// Longest name, and most variables, dimensions and levels of LoD: beyond that a head is no head.
+/// Limits of a head: length of a name, number of variables, dimensions and levels of LoD.
 const MAX_NAME: usize = 4096;
 const MAX_LIST: usize = 1 << 20;
 const MAX_RANK: usize = 32;
 
-/// How the elements of a variable lie.
+/// Storage of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ValueKind {
     Dense = 0,
-    /// Some rows of a tall matrix: their numbers come before the elements.
+    /// Some rows of a tall matrix: row numbers, then elements.
     Rows = 1,
 }
 
-/// A variable without its bytes.
+/// A variable's description, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     pub name: String,
     pub kind: ValueKind,
-    /// A number that the two ends agree on.
+    /// Data type number; interpreted by the service.
     pub dtype: u8,
     pub dims: Vec<u64>,
     pub lod: Vec<Vec<u64>>,
-    /// Rows of the whole matrix, for [`Kind::Rows`].
+    /// Rows of the whole matrix, for [`ValueKind::Rows`].
     pub height: u64,
-    /// How many rows there are, for [`Kind::Rows`].
+    /// Number of rows present, for [`ValueKind::Rows`].
     pub rows: u64,
     /// Bytes of the elements.
     pub bytes: u64,
 }
 
-/// What a client asks. `seq` counts what changes something.
+/// A client's request. `seq` numbers the requests that change state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The first request on a connection.
@@ -41,8 +41,8 @@ pub enum Request {
         trainer: u32,
         incarnation: u64,
     },
-    /// Take these; with `barrier` they end the trainer's part of a step, and the answer comes after it. `want` are the
-    /// variables that the answer is to bring.
+    /// Pushes `vars`; with `barrier` they complete the trainer's part of a step, and the reply follows the step. The
+    /// reply carries the variables `want`.
     Push {
         seq: u64,
         barrier: bool,
@@ -56,23 +56,23 @@ pub enum Request {
         name: String,
         ids: Meta,
     },
-    /// Wait until all trainers that are not complete have come here.
+    /// Waits until all trainers that are not complete have sent it.
     Barrier {
         seq: u64,
     },
-    /// This trainer needs nothing any more.
+    /// This trainer is finished.
     Complete,
     Notify {
         words: Vec<String>,
     },
 }
 
-/// What a server answers. `Waiting` says that the answer is still to come, and what it waits for.
+/// A server's reply. `Waiting` precedes the reply proper and describes what the server waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// `life` names this life of the server; `has` is the last `seq` of this incarnation that it knows. `restored`: from
-    /// what a former life wrote down; `lossy`: which is not all that it had answered.
-    /// `keeps`: a next life goes on where this one ends.
+    /// `life` identifies this run of the server; `has` is the last `seq` that it knows of this incarnation. `restored`:
+    /// the state of an earlier run was restored; `lossy`: that state may lack acknowledged updates; `keeps`: the state
+    /// is durable.
     Opened {
         life: u64,
         has: u64,
@@ -128,7 +128,7 @@ pub(super) fn take_list<T>(
     mut item: impl FnMut(&mut Take<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let n = t.u32()? as usize;
-    // Nothing is allocated for what the head cannot hold.
+    // A list longer than its bytes is refused before anything is allocated.
     if n > most || n > t.0.len() {
         return None;
     }
@@ -192,7 +192,7 @@ impl Request {
         }
     }
 
-    /// In words, for messages about waits.
+    /// Description for messages about waits.
     pub fn what(&self) -> String {
         match self {
             Request::Open { .. } => "opening a connection".into(),
@@ -201,15 +201,15 @@ impl Request {
             }
             Request::Push { vars, .. } => format!("sending {}", some(vars.iter().map(|m| &*m.name))),
             Request::Get { names } => format!("receiving {}", some(names.iter().map(|n| &**n))),
-            Request::Lookup { name, .. } => format!("looking rows of {name} up"),
+            Request::Lookup { name, .. } => format!("looking up rows of {name}"),
             Request::Barrier { .. } => "a barrier of trainers".into(),
-            Request::Complete => "saying goodbye".into(),
+            Request::Complete => "completion".into(),
             Request::Notify { words } => words.first().cloned().unwrap_or_default(),
         }
     }
 }
 
-/// The first of these names, and how many there are besides.
+/// The first name, and the number of further ones.
 fn some<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
     match (names.next(), names.len()) {
         (None, _) => "nothing".into(),
@@ -218,7 +218,7 @@ fn some<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
     }
 }
 
-/// A request from bytes; `None` for any that `encode` does not make.
+/// Decodes a request; `None` for bytes that `encode` does not produce.
 pub fn decode_request(bytes: &[u8]) -> Option<Request> {
     let t = &mut Take(bytes);
     let request = match t.u8()? {
@@ -257,7 +257,7 @@ impl Reply {
     }
 }
 
-/// A reply from bytes; `None` for any that `encode` does not make.
+/// Decodes a reply; `None` for bytes that `encode` does not produce.
 pub fn decode_reply(bytes: &[u8]) -> Option<Reply> {
     let t = &mut Take(bytes);
     let reply = match t.u8()? {

@@ -1,11 +1,11 @@
-//! What a table's description says: the values of a row, how they begin, which rows are trained, and what is kept of them.
+//! A table's description: the columns of a row, their initializers, which rows are trained, and storage options.
 
 use oar_core::base::Result;
 use oar_core::tensor::generator;
 use oar_core::{bail, ensure, err};
 use std::path::PathBuf;
 
-/// Most floats of a row.
+/// Limit of floats per row.
 const MAX_WIDTH: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
@@ -15,17 +15,17 @@ pub enum Init {
     Gaussian(u64, f32, f32),
 }
 
-/// When a row may be trained.
+/// Admission: when a row may be trained.
 #[derive(Clone, Debug)]
 pub enum Entry {
     Always,
-    /// After it has been asked for so often.
+    /// After this many accesses.
     Count(u16),
-    /// By a draw that depends on its id.
+    /// By a random draw that depends on its id.
     Probability(f32),
 }
 
-/// A part of each row.
+/// A named range of each row: the parameter, or an optimizer state.
 pub struct Column {
     pub name: String,
     pub dim: usize,
@@ -33,14 +33,14 @@ pub struct Column {
     pub init: Init,
 }
 
-/// What is kept of the rows: `rows=1000000&spill=FOLDER&float16=1`, all that is not said is not so.
+/// Storage options, such as `rows=1000000&spill=FOLDER&float16=1`; absent ones are off.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Most rows in memory; those that were longest not asked for go.
+    /// Limit of rows in memory; the least recently accessed rows are evicted.
     pub rows: Option<usize>,
-    /// Where they go, and come back from; without a folder they begin anew.
+    /// Folder to which evicted rows are spilled; without one they are dropped and initialized again.
     pub spill: Option<PathBuf>,
-    /// The first value, the parameter, as float16; what its optimizer keeps stays float32.
+    /// Stores the first column, the parameter, as float16; optimizer states stay float32.
     pub half: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Description {
     pub options: Options,
 }
 
-/// A number that looks random, of another.
+/// The splitmix64 finalizer, used as a hash.
 pub fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -60,7 +60,7 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// In [0, 1).
+/// Uniform in [0, 1).
 pub fn unit(z: u64) -> f32 {
     (mix(z) >> 40) as f32 / (1u64 << 24) as f32
 }
@@ -85,7 +85,7 @@ impl Init {
             }
             _ => None,
         };
-        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is no initialiser of rows"))
+        found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is not an initializer of rows"))
     }
 
     pub fn fill(&self, id: i64, to: &mut [f32]) {
@@ -115,7 +115,7 @@ impl Entry {
             "probability" => number.parse().ok().filter(|p: &f32| (0.0..=1.0).contains(p)).map(Entry::Probability),
             _ => None,
         };
-        let why = "no filter of rows (none, count_filter& up to 65535, or probability& from 0 to 1)";
+        let why = "not a filter of rows (none, count_filter& up to 65535, or probability& from 0 to 1)";
         found.ok_or_else(|| err!(InvalidArgument, "the table {table}: {text:?} is {why}"))
     }
 }
@@ -131,7 +131,7 @@ impl Options {
                 Some(("float16", "0" | "1")) => found.half = part.ends_with('1'),
                 _ => bail!(
                     InvalidArgument,
-                    "the table {table}: {part:?} is none of rows=NUMBER, spill=FOLDER and float16=0 or 1"
+                    "the table {table}: the options are rows=NUMBER, spill=FOLDER and float16=0 or 1, got {part:?}"
                 ),
             }
         }
@@ -145,19 +145,19 @@ impl Options {
 }
 
 impl Description {
-    /// Of `name:values:sizes:mode:gradient:variables:initialisers:filter`, lists with commas; our own options may follow
-    /// as a ninth field.
+    /// Parses `name:values:sizes:mode:gradient:variables:initializers:filter`, with comma-separated lists; an optional
+    /// ninth field holds [`Options`].
     pub fn parse(meta: &str) -> Result<Description> {
         let parts: Vec<&str> = meta.splitn(9, ':').collect();
         let [name, values, sizes, _mode, _grad, _cached, inits, entry, ref page_mut @ ..] = parts[..] else {
-            bail!(InvalidArgument, "a table is described by 8 fields with colons between, got {meta:?}")
+            bail!(InvalidArgument, "a table is described by 8 fields separated by colons, got {meta:?}")
         };
         let (names, sizes): (Vec<&str>, Vec<&str>) = (values.split(',').collect(), sizes.split(',').collect());
         let inits: Vec<&str> = inits.split(',').collect();
         ensure!(
             names.len() == sizes.len() && names.len() == inits.len(),
             InvalidArgument,
-            "the table {name}: {} values, {} sizes and {} initialisers",
+            "the table {name}: {} values, {} sizes and {} initializers",
             names.len(),
             sizes.len(),
             inits.len()
@@ -165,7 +165,8 @@ impl Description {
         let (mut found, mut width) = (Vec::new(), 0usize);
         for ((value, size), init) in names.iter().zip(&sizes).zip(&inits) {
             let dim = size.parse::<usize>().ok().filter(|&d| d > 0 && width + d <= MAX_WIDTH);
-            let dim = dim.ok_or_else(|| err!(InvalidArgument, "the table {name}: {size:?} is no size of a value"))?;
+            let dim =
+                dim.ok_or_else(|| err!(InvalidArgument, "the table {name}: {size:?} is not a size of a value"))?;
             found.push(Column { name: value.to_string(), dim, at: width, init: Init::parse(name, init)? });
             width += dim;
         }

@@ -1,15 +1,15 @@
-//! Where the row of an id is, at 4 bytes an entry: entries are numbers of rows, and the rows know their ids.
+//! Hash index from ids to rows, at 4 bytes per entry: an entry is a row number, and the rows hold their ids.
 
 use super::description::mix;
 
-/// Bits of a row's number; the others are bits of its hash, so that most wrong rows are not looked at.
+/// Bits of a row number; the other bits are a tag of the id's hash, so that most mismatches need no access to the row.
 const BITS: u32 = 26;
 const ROW: u32 = (1 << BITS) - 1;
 const EMPTY: u32 = u32::MAX;
-/// Most rows.
+/// Limit of rows.
 pub const MAX_ROWS: usize = ROW as usize;
 
-/// Open addressing, one place after the other; between 0.82 and 0.88 of the places are taken.
+/// Open addressing with linear probing; load between 0.82 and 0.88.
 #[derive(Default)]
 pub struct Index {
     places: Vec<u32>,
@@ -17,7 +17,7 @@ pub struct Index {
 }
 
 fn tag(hash: u64) -> u32 {
-    // The lowest bits choose the shard, the upper ones the place.
+    // The lowest bits of the hash select the shard, the upper ones the slot.
     ((hash >> 5) as u32 & (u32::MAX >> BITS)) << BITS
 }
 
@@ -65,13 +65,13 @@ impl Index {
     }
 
     fn resize(&mut self, places: usize, rows: usize, id_of: &impl Fn(usize) -> i64) {
-        self.places = Vec::new(); // the old ones go before the new ones come
+        self.places = Vec::new(); // frees the old entries before the new ones are allocated
         self.places = vec![EMPTY; places];
         self.used = 0;
         (0..rows).for_each(|row| self.put(id_of(row), row));
     }
 
-    /// An id that is not there yet gets the row after all others.
+    /// Inserts a new id, whose row is the next one.
     pub fn insert(&mut self, id: i64, id_of: impl Fn(usize) -> i64) {
         let rows = self.used;
         if (rows + 1) * 25 > self.places.len() * 22 {
@@ -80,14 +80,14 @@ impl Index {
         self.put(id, rows);
     }
 
-    /// Forget an id, which is there. Its row is taken by the last one, whose id is `last`.
+    /// Removes an id, which must be present. The last row, of id `last`, takes over its row number.
     pub fn remove(&mut self, id: i64, last: i64, id_of: impl Fn(usize) -> i64) {
         let Some(mut hole) = self.place(id, &id_of) else { return };
         let row = self.places[hole] & ROW;
         if let Some(at) = self.place(last, &id_of) {
             self.places[at] = self.places[at] & !ROW | row;
         }
-        // Those behind it, up to the next free place, move up unless that would be before their home.
+        // Backward shift: entries up to the next empty slot move up, unless that would be before their home slot.
         let mut at = hole;
         let n = self.places.len();
         loop {
@@ -96,7 +96,7 @@ impl Index {
             if p == EMPTY {
                 break;
             }
-            // `last` has its new number already, and stands where it stood.
+            // `last` has its new number already, and is at its old slot.
             let number = if p & ROW == row { None } else { Some((p & ROW) as usize) };
             let home = self.home(mix(number.map_or(last, &id_of) as u64));
             if (at + n - home) % n >= (at + n - hole) % n {
@@ -108,7 +108,7 @@ impl Index {
         self.used -= 1;
     }
 
-    /// Give memory back after many rows have gone.
+    /// Frees memory after many rows were removed.
     pub fn shrink(&mut self, id_of: impl Fn(usize) -> i64) {
         if self.used * 2 < self.places.len() {
             self.resize(self.used * 50 / 41 + 2, self.used, &id_of);

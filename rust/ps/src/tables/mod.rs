@@ -1,7 +1,7 @@
-//! A table: rows by id, each of several values side by side (a parameter and what its optimizer keeps of it).
+//! A sparse table: rows by id, each with several columns (a parameter and its optimizer states).
 //!
-//! A row begins with values that depend on the seed and its id alone, not on the order in which rows are asked for. Beside
-//! its values it takes at most 16 bytes: its id, an entry of the index, when it was last asked for, and how often.
+//! Initial values depend on the seed and the id only, not on the order of accesses. In addition to its values a row
+//! takes at most 16 bytes: id, index entry, time of last access, number of accesses.
 
 mod description;
 mod index;
@@ -24,28 +24,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 const SHARDS: usize = 32;
-/// A bound is divided among shards that have so many rows at least, so that it is about the table's oldest rows.
+/// A limit of rows is divided among shards of at least this many rows, so that eviction approximates the table's least
+/// recently used rows.
 const MIN_SHARD_ROWS: usize = 4096;
 
 pub struct Table {
     pub name: String,
-    /// What it was made of.
+    /// The text it was parsed from.
     pub meta: String,
     description: Description,
     shards: Vec<Mutex<Shard>>,
 }
 
-/// What a table holds.
+/// Sizes of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableSize {
     pub rows: usize,
-    /// Of these in a file.
+    /// Number of rows in the spill file.
     pub spilled: usize,
-    /// What the others take, with all that belongs to them.
+    /// Memory of the rows in memory, including index and usage.
     pub bytes: usize,
 }
 
-/// Rows as they outlive a table.
+/// Rows as they are saved.
 #[derive(Clone, Debug, Default)]
 pub struct TableRows {
     pub ids: Vec<i64>,
@@ -53,7 +54,7 @@ pub struct TableRows {
     pub usage: Vec<i64>,
 }
 
-/// All that outlives a table, as it was at one moment. The table goes on; what it changes meanwhile is copied before.
+/// A consistent snapshot of a table. The table can change meanwhile: pages are copied on write.
 pub struct TableSnapshot {
     pub name: String,
     pub width: usize,
@@ -62,7 +63,7 @@ pub struct TableSnapshot {
 }
 
 impl TableSnapshot {
-    /// Some of the rows that have not come yet, of about so many bytes.
+    /// The next rows, about `bytes` in size; `None` at the end.
     pub fn next(&mut self, bytes: usize) -> Result<Option<TableRows>> {
         let mut image = TableRows::default();
         while image.ids.len() * (self.width + 4) * 4 < bytes {
@@ -79,7 +80,7 @@ impl TableSnapshot {
 static TABLES: Mutex<BTreeMap<String, Arc<Table>>> = Mutex::new(BTreeMap::new());
 
 impl Table {
-    /// Of a description: see [`Description::parse`].
+    /// Creates a table; the format is that of [`Description::parse`].
     pub fn parse(meta: &str) -> Result<Table> {
         let description = Description::parse(meta)?;
         let shards = description.options.rows.map_or(SHARDS, |rows| (rows / MIN_SHARD_ROWS).clamp(1, SHARDS));
@@ -91,13 +92,13 @@ impl Table {
         Ok(Table { name: description.name.clone(), meta: meta.to_string(), description, shards })
     }
 
-    /// Where a value lies within a row.
+    /// Offset and size of a column within a row.
     pub fn value(&self, name: &str) -> Result<(usize, usize)> {
         let found = self.description.values.iter().find(|v| v.name == name).map(|v| (v.at, v.dim));
         found.ok_or_else(|| err!(NotFound, "the table {} has no value '{name}'", self.name))
     }
 
-    /// Floats of a row.
+    /// Floats per row.
     pub fn width(&self) -> usize {
         self.description.width
     }
@@ -110,7 +111,7 @@ impl Table {
         err!(External, "the table {}: its rows on disk: {e}", self.name)
     }
 
-    fn access<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut Shard, usize) -> T) -> Result<Option<T>> {
+    fn accessed<T>(&self, id: i64, make: bool, work: impl FnOnce(&mut Shard, usize) -> T) -> Result<Option<T>> {
         let shard = &mut *self.shard(id).lock();
         ensure!(!shard.full(), OutOfRange, "{} is full", self.name);
         let row = shard.access(id, make.then_some(&self.description)).map_err(|e| self.spill_failed(&e))?;
@@ -121,32 +122,32 @@ impl Table {
         err!(NotFound, "the table {} has no row {id}", self.name)
     }
 
-    /// Read the row of an id. One that is not there is made where `make` says so.
+    /// Reads the row of an id; `make` initializes a missing row.
     pub fn read<T>(&self, id: i64, make: bool, work: impl FnOnce(&[f32]) -> T) -> Result<T> {
-        self.access(id, make, |shard, row| shard.read(row, work))?.ok_or_else(|| self.missing(id))
+        self.accessed(id, make, |shard, row| shard.read(row, work))?.ok_or_else(|| self.missing(id))
     }
 
-    /// Write the row of an id, made where it is not there.
+    /// Writes the row of an id, initialized if missing.
     pub fn write<T>(&self, id: i64, work: impl FnOnce(&mut [f32]) -> T) -> Result<T> {
-        self.access(id, true, |shard, row| shard.change(row, work))?.ok_or_else(|| self.missing(id))
+        self.accessed(id, true, |shard, row| shard.change(row, work))?.ok_or_else(|| self.missing(id))
     }
 
-    /// Train the row of an id. Where rows go when there are too many, one that has gone is passed over.
+    /// Updates the row of an id. With a limit of rows, an evicted row is skipped.
     pub fn train(&self, id: i64, work: impl FnOnce(&mut [f32])) -> Result<()> {
-        match self.access(id, false, |shard, row| shard.change(row, work))? {
+        match self.accessed(id, false, |shard, row| shard.change(row, work))? {
             None if self.description.options.rows.is_none() => Err(self.missing(id)),
             _ => Ok(()),
         }
     }
 
-    /// Count that the row was asked for.
+    /// Counts an access to the row.
     pub fn touch(&self, id: i64) {
         if matches!(self.description.entry, Entry::Count(_)) {
             self.shard(id).lock().count(id);
         }
     }
 
-    /// May the row be trained?
+    /// Whether the row may be trained.
     pub fn admits(&self, id: i64) -> Result<bool> {
         match self.description.entry {
             Entry::Always => Ok(true),
@@ -171,13 +172,13 @@ impl Table {
         })
     }
 
-    /// A day is over: rows that nobody has asked for in the last `unseen` days go. How many they were.
+    /// Ends a day: removes rows without an access in the last `unseen` days. Returns their number.
     pub fn shrink(&self, unseen: usize) -> Result<usize> {
-        ensure!(unseen > 0, InvalidArgument, "the table {}: rows go after 1 day at least, got {unseen}", self.name);
+        ensure!(unseen > 0, InvalidArgument, "the table {}: unseen_days must be at least 1, got {unseen}", self.name);
         Ok(self.shards.iter().map(|s| s.lock().shrink(unseen)).sum())
     }
 
-    /// The ids of all rows, in order.
+    /// The ids of all rows, ascending.
     pub fn ids(&self) -> Vec<i64> {
         let all: BTreeSet<i64> = self.shards.iter().flat_map(|s| s.lock().ids()).collect();
         all.into_iter().collect()
@@ -188,13 +189,13 @@ impl Table {
         saved.ok_or_else(|| self.missing(id))
     }
 
-    /// All that outlives the table, as it is now; nobody else may use it until this returns.
+    /// A snapshot of the table; the caller ensures that no other thread uses the table until this returns.
     pub fn snapshot(&self) -> TableSnapshot {
         let (clocks, shards) = self.shards.iter().map(|s| s.lock()).map(|s| (s.clocks(), s.snapshot())).unzip();
         TableSnapshot { name: self.name.clone(), width: self.width(), clocks, shards }
     }
 
-    /// Forget all rows. Whether `clocks` are of such a table, so that rows can be put back as they were.
+    /// Removes all rows. Returns whether `clocks` fit this table, so that rows can be restored with their usage.
     pub fn reset(&self, clocks: &[Vec<i64>]) -> Result<bool> {
         for shard in &self.shards {
             let bound = self.description.options.rows.map(|rows| rows / self.shards.len());
@@ -207,13 +208,13 @@ impl Table {
         Ok(same)
     }
 
-    /// Rows that it does not have: as they were with the clocks of [`Table::reset`], or as another table had them.
+    /// Adds saved rows: with their usage if `same` (see [`Table::reset`]), else as newly accessed.
     pub fn put_back(&self, image: &TableRows, same: bool) -> Result<()> {
         let (n, width, name) = (image.ids.len(), self.width(), &self.name);
         ensure!(
             Some(image.data.len()) == n.checked_mul(width) && image.usage.len() == n,
             InvalidArgument,
-            "the table {name} has rows of {width} numbers, {} and {} notes are given for {n} rows",
+            "the table {name} has rows of {width} numbers, got {} numbers and {} usages for {n} rows",
             image.data.len(),
             image.usage.len()
         );
@@ -227,18 +228,18 @@ impl Table {
         Ok(())
     }
 
-    /// These rows go. How many of them there were.
+    /// Removes these rows. Returns how many existed.
     pub fn forget(&self, ids: &[i64]) -> Result<usize> {
         let gone = ids.iter().map(|&id| self.shard(id).lock().forget(id).map(usize::from));
         gone.sum::<std::io::Result<usize>>().map_err(|e| self.spill_failed(&e))
     }
 
-    /// A file of SelectedRows for each value, by its name, in `folder`; rows in the order of their ids.
+    /// Writes a file of SelectedRows per column into `folder`; rows are sorted by id.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.save_rows(folder, &self.ids())
     }
 
-    /// As [`Table::save`], of these rows.
+    /// As [`Table::save`], for these rows.
     pub fn save_rows(&self, folder: &Path, ids: &[i64]) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(|e| io_error("make the folder", folder, &e))?;
         let height = ids.last().map_or(0, |last| last.saturating_add(1));
@@ -258,7 +259,7 @@ impl Table {
         Ok(())
     }
 
-    /// Rows of the files that `save` wrote; where `keep` says no, they are left out.
+    /// Loads rows from the files of `save`; only ids for which `keep` returns true.
     pub fn load(&self, folder: &Path, keep: impl Fn(i64) -> bool) -> Result<()> {
         for v in &self.description.values {
             let path = folder.join(&v.name);
@@ -269,7 +270,7 @@ impl Table {
             ensure!(
                 dtype == DType::F32 && dims[..] == [ids.len() as i64, v.dim as i64],
                 InvalidArgument,
-                "{}: {} rows of float32 [{}] are due for the table {}, the file has {dtype} {:?}",
+                "{}: expected {} rows of float32 [{}] for the table {}, the file has {dtype} {:?}",
                 path.display(),
                 ids.len(),
                 v.dim,
@@ -296,14 +297,14 @@ fn io_error(what: &str, path: &Path, e: &std::io::Error) -> Error {
     err!(External, "cannot {what} {}: {e}", path.display())
 }
 
-/// Makes these tables, all or none; one of that name is replaced.
+/// Creates these tables, all or none; a table of the same name is replaced.
 pub fn install(metas: &[String]) -> Result<()> {
     let made = metas.iter().map(|m| Table::parse(m)).collect::<Result<Vec<_>>>()?;
     TABLES.lock().extend(made.into_iter().map(|t| (t.name.clone(), Arc::new(t))));
     Ok(())
 }
 
-/// All tables of this process, by their names.
+/// All tables of this process, sorted by name.
 pub fn all() -> Vec<Arc<Table>> {
     TABLES.lock().values().cloned().collect()
 }
@@ -311,6 +312,6 @@ pub fn all() -> Vec<Arc<Table>> {
 pub fn table(op: &str, name: &str) -> Result<Arc<Table>> {
     match TABLES.lock().get(name) {
         Some(found) => Ok(found.clone()),
-        None => bail!(NotFound, "operator {op}: there is no table '{name}': lookup_sparse_table_init makes it"),
+        None => bail!(NotFound, "operator {op}: there is no table '{name}': call lookup_sparse_table_init first"),
     }
 }

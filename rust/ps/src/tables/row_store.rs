@@ -1,5 +1,5 @@
-//! Rows side by side, in pages, so that a table grows without being copied. A snapshot shares the pages with the table; one
-//! that changes before it is written is copied then.
+//! Storage of rows in pages, so that a table grows without being copied. Snapshots share pages with the table; a page
+//! that changes before it is saved is copied.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use half::f16;
 
-/// Bytes of a page, about.
+/// Approximate bytes of a page.
 const PAGE: usize = 128 << 10;
-/// Most pages that are copied for snapshots: whoever needs one more waits for the writer.
+/// Limit of pages copied for snapshots; a further change waits for the snapshot's writer.
 const MAX_COPIES: usize = (256 << 20) / PAGE;
-/// A writer that is stuck for so long keeps nobody waiting.
+/// A writer without progress for this long is no longer waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static COPIED: AtomicUsize = AtomicUsize::new(0);
 
-/// What a row has besides its id and values. A table without a use for one keeps none of it.
+/// Layout of a row; features without a use take no memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The first floats of a row, those that are kept as float16.
+    /// Number of leading floats stored as float16.
     pub half: usize,
     pub width: usize,
-    /// Bytes of the number of times that it was asked for.
+    /// Bytes of the access counter: 0, 1 or 2.
     pub counts: u8,
 }
 
@@ -37,7 +37,7 @@ struct Page {
     copied: Copied,
 }
 
-/// Present in a page whose table has another one instead.
+/// Marks a page that the table has replaced by a copy.
 #[derive(Default)]
 struct Copied(std::sync::OnceLock<()>);
 
@@ -62,7 +62,7 @@ impl Page {
     }
 }
 
-/// The page, for a change. A snapshot that still needs it keeps what it was.
+/// The page for writing; copied if a snapshot refers to it.
 fn page_mut(page: &mut Arc<Page>) -> &mut Page {
     if Arc::get_mut(page).is_none() {
         let since = Instant::now();
@@ -77,7 +77,7 @@ fn page_mut(page: &mut Arc<Page>) -> &mut Page {
     Arc::make_mut(page)
 }
 
-/// Rows as they were at one moment.
+/// A snapshot of the rows.
 pub struct RowStoreSnapshot {
     shape: Shape,
     shift: u32,
@@ -86,7 +86,8 @@ pub struct RowStoreSnapshot {
 }
 
 impl RowStoreSnapshot {
-    /// Give the id, values, count and stamp of each row of the next pages, of about so many bytes; false after the last.
+    /// Passes id, values, count and stamp of each row of the next pages, about `bytes` in size, to `take`; false after
+    /// the last.
     pub fn next(&mut self, bytes: usize, mut take: impl FnMut(i64, &[f32], u16, u16)) -> bool {
         let (half, rest) = (self.shape.half, self.shape.width - self.shape.half);
         let mut values = Vec::with_capacity(self.shape.width);
@@ -110,7 +111,7 @@ pub struct RowStore {
     shift: u32,
     pages: Vec<Arc<Page>>,
     len: usize,
-    /// Where rows that are not float32 throughout are worked on.
+    /// Buffer for rows that are partly float16.
     scratch: Vec<f32>,
 }
 
@@ -143,7 +144,7 @@ impl RowStore {
         page.count(k)
     }
 
-    /// All rows as they are now.
+    /// A snapshot of all rows.
     pub fn snapshot(&self) -> RowStoreSnapshot {
         RowStoreSnapshot { shape: self.shape, shift: self.shift, pages: self.pages.clone().into_iter(), left: self.len }
     }
@@ -162,14 +163,14 @@ impl RowStore {
     }
 
     pub fn set_stamp(&mut self, row: usize, stamp: u16) {
-        // Reading changes no page, as long as the clock stands still.
+        // Reading changes no page while the clock stands still.
         if self.stamp(row) != stamp {
             let (page, k) = self.at_mut(row);
             page.stamps[k] = stamp;
         }
     }
 
-    /// A new last row, of zeros.
+    /// Appends a row of zeros.
     pub fn push(&mut self, id: i64) -> usize {
         let (row, n) = (self.len, 1usize << self.shift);
         if row >> self.shift == self.pages.len() {
@@ -192,7 +193,7 @@ impl RowStore {
         row
     }
 
-    /// The last row takes the place of this one.
+    /// Replaces this row by the last one.
     pub fn swap_remove(&mut self, row: usize) {
         let last = self.len - 1;
         if row != last {

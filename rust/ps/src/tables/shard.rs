@@ -1,4 +1,4 @@
-//! A part of a table under one lock: its rows, which of them go when there are too many, and which have expired.
+//! A shard: a part of a table under one lock, with eviction and expiry of its rows.
 
 use std::io::Result as IoResult;
 
@@ -8,7 +8,7 @@ use super::row_store::{RowStore, RowStoreSnapshot, Shape};
 use super::spill::{Spill, SpillSnapshot};
 use super::TableRows;
 
-/// How old a stamp may be; it is renewed before it comes round again.
+/// Largest age of a stamp: stamps are 16 bits and renewed before they wrap around.
 const OLDEST: u64 = 1 << 15;
 
 pub struct Shard {
@@ -16,41 +16,41 @@ pub struct Shard {
     rows: RowStore,
     spill: Option<Spill>,
     bound: usize,
-    /// Goes on after so many new rows, and with each day. A row's stamp is its lower half when it was last asked for.
+    /// Advances after `step` new rows, and with each day. A row's stamp is the clock's lower half at its last access.
     clock: u64,
     step: u64,
     new: u64,
     renewed: u64,
-    /// The clock at the beginning of each day.
+    /// The clock at the start of each day.
     days: Vec<u64>,
 }
 
-/// A row as it outlives its table.
+/// A row as it is saved.
 pub struct SavedRow {
     pub id: i64,
     pub values: Vec<f32>,
-    /// How often it was asked for, when last, and whether it was in memory then.
+    /// Packed usage: count, stamp or day of the last access, and whether the row was in memory.
     pub usage: i64,
 }
 
-/// In memory then, with that count and stamp.
+/// Usage of a row in memory.
 fn resident_usage(count: u16, stamp: u16) -> i64 {
     i64::from(count) | i64::from(stamp) << 16
 }
 
-/// In a file then.
+/// Usage of a row in the spill file.
 fn spilled_usage(count: u16, day: u32) -> i64 {
     i64::from(count) | 1 << 32 | i64::from(day) << 33
 }
 
-/// A shard as it was at one moment.
+/// A snapshot of a shard.
 pub struct ShardSnapshot {
     rows: RowStoreSnapshot,
     spilled: Option<SpillSnapshot>,
 }
 
 impl ShardSnapshot {
-    /// Add rows of about so many bytes; false after the last.
+    /// Appends rows of about `bytes`; false after the last.
     pub fn next(&mut self, bytes: usize, to: &mut TableRows) -> IoResult<bool> {
         let mut add = |id, values: &[f32], usage| {
             to.ids.push(id);
@@ -90,7 +90,7 @@ impl Shard {
         let half = if d.options.half { d.values[0].dim } else { 0 };
         let spill = d.options.spill.as_deref().map(|folder| Spill::new(folder, d.width)).transpose()?;
         let bound = bound.unwrap_or(MAX_ROWS).min(MAX_ROWS);
-        // In a full shard all stamps are among the last 16,384 ticks.
+        // Chosen so that all stamps of a full shard are among the last 16,384 ticks.
         let step = if bound == MAX_ROWS { u64::MAX } else { (bound as u64 >> 14).max(1) };
         Ok(Shard {
             index: Index::default(),
@@ -125,7 +125,7 @@ impl Shard {
         self.index.find(id, |row| self.rows.id(row))
     }
 
-    /// When a row was last asked for.
+    /// The clock at a row's last access.
     fn seen(&self, row: usize) -> u64 {
         self.clock - u64::from((self.clock as u16).wrapping_sub(self.rows.stamp(row)))
     }
@@ -166,7 +166,7 @@ impl Shard {
         row
     }
 
-    /// The row of an id, as one that is asked for now.
+    /// The row of an id, marked as accessed; initialized if `make` is given.
     pub fn access(&mut self, id: i64, make: Option<&Description>) -> IoResult<Option<usize>> {
         let row = match self.find(id) {
             Some(row) => row,
@@ -222,7 +222,7 @@ impl Shard {
         self.rows.swap_remove(row);
     }
 
-    /// Whether there was such a row, which goes.
+    /// Removes a row; returns whether it existed.
     pub fn forget(&mut self, id: i64) -> IoResult<bool> {
         match self.find(id) {
             Some(row) => {
@@ -233,7 +233,7 @@ impl Shard {
         }
     }
 
-    /// The rows that were longest not asked for leave the memory; of equally old ones those of lower ids.
+    /// Evicts the least recently accessed rows; ties are broken by lower id.
     fn evict(&mut self, n: usize) -> IoResult<()> {
         let mut all: Vec<(u64, i64)> = (0..self.rows.len()).map(|row| (self.seen(row), self.rows.id(row))).collect();
         if n < all.len() {
@@ -252,7 +252,8 @@ impl Shard {
         Ok(())
     }
 
-    /// A day is over: rows that nobody has asked for in the last `unseen` days (1 is this day) go. How many they were.
+    /// Ends a day: removes rows without an access in the last `unseen` days (1 is the current day). Returns their
+    /// number.
     pub fn shrink(&mut self, unseen: usize) -> usize {
         let today = self.days.len();
         let mut gone = 0;
@@ -273,7 +274,7 @@ impl Shard {
         gone
     }
 
-    // What outlives the table
+    // Saving and restoring
 
     pub fn snapshot(&self) -> ShardSnapshot {
         ShardSnapshot { rows: self.rows.snapshot(), spilled: self.spill.as_ref().map(Spill::snapshot) }
@@ -284,7 +285,7 @@ impl Shard {
         (0..self.rows.len()).map(|row| self.rows.id(row)).chain(spilled).collect()
     }
 
-    /// A row, without that counting as asked for.
+    /// A row for saving; does not count as an access.
     pub fn save_row(&mut self, id: i64) -> IoResult<Option<SavedRow>> {
         if let Some(row) = self.find(id) {
             let values = self.rows.read(row, <[f32]>::to_vec);
@@ -314,7 +315,7 @@ impl Shard {
         }
     }
 
-    /// A row that another table had.
+    /// Adds a row of another table, as newly accessed.
     pub fn adopt(&mut self, saved: &SavedRow) -> IoResult<()> {
         let row = match self.find(saved.id) {
             Some(row) => row,

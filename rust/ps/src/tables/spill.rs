@@ -1,4 +1,4 @@
-//! Rows that were put out of memory, in a file that is nobody else's.
+//! Rows evicted from memory, in an unlinked file of this process.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 pub struct Spill {
     file: Arc<File>,
-    /// The place in the file, and the day on which the row was last asked for.
+    /// Slot in the file, and day of the last access, by id.
     places: HashMap<i64, (u32, u32)>,
     free: Vec<u32>,
-    /// How many places the file has.
+    /// Number of slots in the file.
     end: u32,
     width: usize,
 }
 
-/// Rows as they were at one moment: their places are not written again before this is gone.
+/// A snapshot of the spilled rows: freed slots are not reused while it exists.
 pub struct SpillSnapshot {
     file: Arc<File>,
     places: std::vec::IntoIter<(i64, (u32, u32))>,
@@ -25,7 +25,7 @@ pub struct SpillSnapshot {
 }
 
 impl SpillSnapshot {
-    /// The next row: its id, the day on which it was last asked for, its count and values.
+    /// The next row: id, day of the last access, count and values.
     pub fn next(&mut self) -> IoResult<Option<(i64, u32, u16, Vec<f32>)>> {
         let Some((id, (place, day))) = self.places.next() else { return Ok(None) };
         let (count, values) = get(&self.file, self.width, place)?;
@@ -43,7 +43,7 @@ fn get(file: &File, width: usize, place: u32) -> IoResult<(u16, Vec<f32>)> {
 }
 
 impl Spill {
-    /// In a folder; the file has no name there once it is open, and ends with this process.
+    /// Creates the file in `folder` and unlinks it; it ends with this process.
     pub fn new(folder: &Path, width: usize) -> IoResult<Spill> {
         static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         fs::create_dir_all(folder)?;
@@ -84,7 +84,7 @@ impl Spill {
         SpillSnapshot { file: self.file.clone(), places: places.into_iter(), width: self.width }
     }
 
-    /// A row, which is no longer here then.
+    /// Removes and returns a row.
     pub fn take(&mut self, id: i64) -> IoResult<Option<(u16, Vec<f32>)>> {
         let Some(&(place, _)) = self.places.get(&id) else { return Ok(None) };
         let found = self.get(place)?;
@@ -110,7 +110,7 @@ impl Spill {
         self.places.get(&id).map_or(0, |&(_, day)| day)
     }
 
-    /// Rows that nobody has asked for since that day go.
+    /// Removes rows whose last access was before that day; returns their number.
     pub fn expire(&mut self, before: u32) -> usize {
         let old: Vec<i64> = self.places.iter().filter(|(_, (_, day))| *day < before).map(|(&id, _)| id).collect();
         old.iter().for_each(|&id| self.forget(id));

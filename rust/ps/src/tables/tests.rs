@@ -1,4 +1,4 @@
-//! Tables against a plain map, their memory, and which rows go.
+//! Tables against a plain map, their memory, and eviction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ fn table_of(entry: &str, options: &str) -> Table {
     Table::parse(&format!("t:Param,Moment:4,4:0:g:c:{inits}:{entry}:{options}")).unwrap()
 }
 
-/// All rows by rising ids, read in pieces of `bytes`.
+/// All rows sorted by id, read in pieces of `bytes`.
 fn rows(mut snapshot: TableSnapshot, bytes: usize) -> Vec<(i64, Vec<f32>, i64)> {
     let mut all = Vec::new();
     while let Some(image) = snapshot.next(bytes).unwrap() {
@@ -25,8 +25,8 @@ fn rows(mut snapshot: TableSnapshot, bytes: usize) -> Vec<(i64, Vec<f32>, i64)> 
     all
 }
 
-/// `to` gets what `from` has.
-fn hand_over(from: &Table, to: &Table) {
+/// Copies a snapshot of `from` to `to`.
+fn copy_rows(from: &Table, to: &Table) {
     let mut snapshot = from.snapshot();
     let same = to.reset(&snapshot.clocks).unwrap();
     while let Some(image) = snapshot.next(1 << 16).unwrap() {
@@ -86,7 +86,7 @@ fn a_row_takes_16_bytes_at_most_beside_its_values() {
             get(&t, id * 7919);
             if id > 200_000 && id % 10_000 == 0 {
                 let size = t.size();
-                // The last page of each shard is not full yet.
+                // The last page of each shard is not full.
                 let pages = SHARDS * (128 << 10);
                 worst = worst.max((size.bytes as f64 - pages as f64) / size.rows as f64 - f64::from(floats));
             }
@@ -107,13 +107,13 @@ fn rows_that_were_longest_not_asked_for_go() {
     assert_eq!(t.len(), 50);
     for id in 50..97 {
         get(&t, id);
-        // Those that were asked for since stay.
+        // Rows accessed since stay.
         get(&t, 0);
     }
     assert_eq!(t.len(), 50);
     assert_eq!(get(&t, 0), saved);
     assert_eq!(get(&t, 1), fresh, "it has begun anew");
-    add(&t, -77, 1.0); // gone, or never there
+    add(&t, -77, 1.0); // evicted, or never inserted
     assert_eq!(t.len(), 50);
 }
 
@@ -135,16 +135,16 @@ fn rows_on_disk_come_back() {
             wanted.insert(id, get(&t, id));
         }
         assert_eq!((t.size().rows, t.size().spilled), (1000, 936));
-        // What outlives it goes on in the same way.
+        // A restored table behaves in the same way.
         let other = table(&format!("rows=64&spill={}&float16={half}", folder.display()));
-        hand_over(&t, &other);
+        copy_rows(&t, &other);
         for _ in 0..3000 {
             z = mix(z);
             let id = (z % 1500) as i64;
             assert_eq!(get(&t, id), get(&other, id));
         }
         assert!(rows(t.snapshot(), 1) == rows(other.snapshot(), 1 << 20));
-        // What was begun before others come and go has the rows of that snapshot.
+        // A snapshot keeps its rows while the table changes.
         let (before, snapshot) = (rows(t.snapshot(), 1 << 12), t.snapshot());
         (0..3000).for_each(|id| drop(get(&t, id)));
         (0..3000).for_each(|id| add(&t, id, 1.0));
@@ -174,7 +174,7 @@ fn rows_expire() {
         assert_eq!(t.shrink(2).unwrap(), 0);
         (0..300).for_each(|id| drop(get(&t, id)));
         assert_eq!(t.shrink(2).unwrap(), 400);
-        assert_eq!(t.shrink(1).unwrap(), 600, "nobody has asked on that day");
+        assert_eq!(t.shrink(1).unwrap(), 600, "no row was accessed on that day");
         assert_eq!(t.len(), 0);
         assert!(t.size().bytes < 64 << 10);
         assert!(t.shrink(0).is_err());
@@ -197,7 +197,7 @@ fn what_a_table_had_goes_into_one_of_another_kind() {
     }
     (0..299).for_each(|_| t.touch(7));
     let other = table_of("count_filter&300", "");
-    hand_over(&t, &other);
+    copy_rows(&t, &other);
     let admitted: HashSet<i64> = (0..5000).filter(|&id| other.admits(id).unwrap()).collect();
     assert_eq!(admitted, HashSet::from([7]));
     let values = |t: &Table| rows(t.snapshot(), 1).into_iter().map(|(id, v, _)| (id, v)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What all modes of the communicator have: the variables and where their parts are, the settings, the first failure.
+//! State shared by all modes of the communicator: variables and their placement, settings, the first failure.
 
 use super::remote::{distinct, open};
 use crate::parts::split_by_sections;
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a trainer keeps step with the others.
+/// Modes of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommunicatorMode {
-    /// The servers take a step when all trainers have sent theirs.
+    /// Servers take a step when all trainers have sent their gradients.
     Sync,
-    /// Sends and receives go on beside the trainer's steps.
+    /// Sends and receives run concurrently with the trainer's steps.
     Async,
-    /// The trainer waits at the end of a step until all is sent, and parameters came back.
+    /// A step ends when all gradients are sent and parameters were received.
     HalfAsync,
-    /// Trainers train by themselves; what changed is exchanged now and then.
+    /// Trainers update their own parameters; differences are exchanged every few steps.
     Geo,
 }
 
@@ -38,31 +38,31 @@ impl CommunicatorMode {
     }
 }
 
-/// How a variable lies on the servers.
+/// Placement of a variable on servers.
 #[derive(Clone, Debug)]
 pub struct CommContext {
     pub name: String,
-    /// What servers call its parts, and which server has each.
+    /// Names of its parts on the servers; `endpoints` are their servers.
     pub parts: Vec<String>,
     pub endpoints: Vec<String>,
     /// Rows of each part.
     pub sections: Vec<i64>,
     pub trainer: u32,
-    /// Values of several steps are added, not averaged.
+    /// Values of several steps are summed, not averaged.
     pub sum: bool,
     pub sparse: bool,
-    /// The whole goes to every server.
+    /// The whole variable is sent to every server.
     pub everywhere: bool,
 }
 
 impl CommContext {
-    /// The same, where it makes sense.
+    /// Checks the lengths of the lists.
     pub fn check(&self) -> Result<&CommContext> {
         let n = self.parts.len();
         ensure!(
             n > 0 && self.endpoints.len() == n,
             InvalidArgument,
-            "the variable '{}': as many parts as endpoints are needed, got {:?} and {:?}",
+            "the variable '{}': expected as many parts as endpoints, got {:?} and {:?}",
             self.name,
             self.parts,
             self.endpoints
@@ -70,7 +70,7 @@ impl CommContext {
         Ok(self)
     }
 
-    /// A value as it goes to the servers: which part, and its bytes.
+    /// Splits a value into the messages for its parts.
     pub fn split(&self, value: Value) -> Result<Vec<Outgoing>> {
         if self.parts.len() == 1 || self.everywhere {
             return self.parts.iter().map(|part| outgoing(part, value.clone())).collect();
@@ -78,7 +78,7 @@ impl CommContext {
         ensure!(
             self.sections.len() == self.parts.len(),
             InvalidArgument,
-            "the sections {:?} of '{}' are not as many as its parts {:?}",
+            "the sections {:?} of '{}' do not match its parts {:?}",
             self.sections,
             self.name,
             self.parts
@@ -91,7 +91,7 @@ impl CommContext {
                 ensure!(
                     self.sections.iter().all(|&s| s >= 0) && self.sections.iter().sum::<i64>() == rows,
                     InvalidArgument,
-                    "the sections {:?} of '{}' do not cut its {rows} rows",
+                    "the sections {:?} of '{}' do not add up to its {rows} rows",
                     self.sections,
                     self.name
                 );
@@ -108,28 +108,29 @@ impl CommContext {
         self.parts.iter().zip(pieces).map(|(part, piece)| outgoing(part, piece)).collect()
     }
 
-    /// Each part with its server.
+    /// (server, part) for each part.
     pub(super) fn shards(&self) -> Vec<(String, String)> {
         self.endpoints.iter().cloned().zip(self.parts.iter().cloned()).collect()
     }
 }
 
-/// What `FLAGS_communicator_*` say, by their names there.
+/// Settings, named as `FLAGS_communicator_*`.
 #[derive(Clone, Debug)]
 pub struct CommunicatorSettings {
     pub max_merge_var_num: usize,
     pub send_queue_size: usize,
-    /// Of so many steps on gradients go, where the last exchange is over; 0: of as many as may be merged.
+    /// Gradients are sent once this many steps are queued and no exchange is in progress; 0: once `max_merge_var_num`
+    /// are.
     pub send_from: usize,
-    /// Looks at an empty queue, 10 ms each, before what there is goes.
+    /// Checks of a queue, 10 ms apart, before an incomplete batch is sent.
     pub send_wait_times: u32,
     pub min_send_grad_num_before_recv: u64,
     pub independent_recv_thread: bool,
     pub merge_sparse_grad: bool,
-    /// Most steps of which nothing has come back yet; 0 sets no bound.
+    /// Limit of steps whose updates have not been received back; 0: no limit.
     pub max_staleness: u64,
     pub trainers: u32,
-    /// Steps between two exchanges of [`Mode::Geo`].
+    /// Steps between two exchanges of [`CommunicatorMode::Geo`].
     pub push_nums: u64,
 }
 
@@ -137,14 +138,14 @@ impl CommunicatorSettings {
     pub const LOOK: Duration = Duration::from_millis(10);
 }
 
-/// What all modes have.
+/// State shared by all modes.
 pub(super) struct Base {
     pub mode: CommunicatorMode,
     pub send: BTreeMap<String, CommContext>,
     pub recv: BTreeMap<String, CommContext>,
     pub scope: Arc<Scope>,
     pub settings: CommunicatorSettings,
-    /// Why the work beside the steps has ended.
+    /// The error that ended a background thread.
     pub(super) failed: Mutex<Option<(ErrorKind, String)>>,
 }
 
@@ -173,7 +174,7 @@ impl Base {
     }
 }
 
-/// What a wait for the communicator's thread says when it is interrupted.
+/// The signal's error if a wait for the communicator's thread was interrupted.
 pub(super) fn check_signals(signals: &Signals) -> Result<()> {
     match signals.stop() {
         true => Err(signals.pending()),
@@ -181,7 +182,7 @@ pub(super) fn check_signals(signals: &Signals) -> Result<()> {
     }
 }
 
-/// A thread of the communicator.
+/// Starts a thread of the communicator.
 pub(super) fn spawn<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,5 @@
-//! The communicator: sends and receives for a trainer beside its steps. A process has one at a time that runs.
+//! The communicator: sends gradients and receives parameters concurrently with a trainer's steps. At most one per
+//! process runs.
 
 pub use super::base::{CommContext, CommunicatorMode, CommunicatorSettings};
 
@@ -25,13 +26,12 @@ pub struct Communicator {
 
 static CURRENT: Mutex<Option<Arc<Communicator>>> = Mutex::new(None);
 
-/// The communicator that runs.
+/// The running communicator.
 pub fn current() -> Option<Arc<Communicator>> {
     CURRENT.lock().clone()
 }
 
-/// Where a communicator runs beside the steps: wait until the servers have what it was given, which who asks them for
-/// something expects to find.
+/// Waits until the running async communicator has sent all queued values: a request to the servers must see them.
 pub fn all_sent() -> Result<()> {
     match current().as_deref() {
         Some(Communicator { base, work: Work::Queued(q) }) if base.mode == CommunicatorMode::Async => {
@@ -42,12 +42,12 @@ pub fn all_sent() -> Result<()> {
     }
 }
 
-/// Stops the one that runs, if any; all that waits is sent before.
+/// Stops the running communicator, if any, after sending all queued values.
 pub fn stop_current() -> Result<()> {
     current().map_or(Ok(()), |c| c.stop())
 }
 
-/// By name, each checked.
+/// Indexes the checked contexts by name.
 fn by_name(list: Vec<CommContext>) -> Result<BTreeMap<String, CommContext>> {
     list.iter().try_for_each(|c| c.check().map(drop))?;
     Ok(list.into_iter().map(|c| (c.name.clone(), c)).collect())
@@ -86,7 +86,7 @@ impl Communicator {
             ensure!(
                 now.as_ref().is_none_or(|c| Arc::ptr_eq(c, self)),
                 PreconditionNotMet,
-                "another communicator of this process runs; stop it first"
+                "another communicator of this process is running; stop it first"
             );
             if now.is_some() {
                 return Ok(());
@@ -103,7 +103,7 @@ impl Communicator {
         started
     }
 
-    /// Sends what waits, and ends.
+    /// Sends all queued values, and stops.
     pub fn stop(self: &Arc<Communicator>) -> Result<()> {
         if !self.is_running() {
             return Ok(());
@@ -120,7 +120,7 @@ impl Communicator {
         CURRENT.lock().as_ref().is_some_and(|c| Arc::ptr_eq(c, self))
     }
 
-    /// Gets all parameters from the servers now.
+    /// Receives all parameters from the servers now.
     pub fn receive(&self) -> Result<()> {
         match &self.work {
             Work::Queued(q) => q.receive(),
@@ -128,7 +128,7 @@ impl Communicator {
         }
     }
 
-    /// Takes what a step gives. False where the communicator does not know any of these variables.
+    /// Takes over the values of a send operator. False if none of these variables belongs to the communicator.
     pub fn take(
         &self,
         op: &str,
@@ -146,7 +146,7 @@ impl Communicator {
                 else {
                     return Ok(false);
                 };
-                // What has not been computed is not sent.
+                // A value that was not computed is not sent.
                 if !value.is_none() {
                     q.put(name, value.clone(), signals)?;
                 }
@@ -155,7 +155,7 @@ impl Communicator {
         }
     }
 
-    /// The end of a step: returns when what was sent before has changed the parameters here.
+    /// Ends a step: returns when everything sent before is reflected in the local parameters.
     pub fn barrier(&self, signals: &Signals) -> Result<()> {
         self.base.check()?;
         match &self.work {

@@ -1,8 +1,9 @@
-//! GEO: a trainer trains by itself; every few steps it sends what has changed since, divided by the number of trainers, and
-//! adds what the others have changed. Of tables only rows travel that somebody touched.
+//! Geo mode: a trainer updates its own parameters; every few steps it sends the difference since the last exchange,
+//! divided by the number of trainers, and adds the differences of the other trainers. Only accessed rows of sparse
+//! tables are exchanged.
 //!
-//! Parameters change in the trainer's own thread, between two steps: what came is added then. The exchange itself goes on
-//! beside the steps that follow.
+//! Parameters change on the trainer's thread, between two steps, where received differences are added. The exchange
+//! itself runs concurrently with the following steps.
 
 use super::base::{check_signals, Base, CommContext};
 use super::remote::{fetch, open, with_all};
@@ -22,10 +23,10 @@ use std::time::Duration;
 
 const OP: &str = "communicator";
 
-/// What a startup Program sends at its end: the trainer has the servers' parameters (again).
+/// Sent at the end of a startup Program: the trainer's parameters are those of the servers.
 const STARTED: &str = "param_init";
 
-/// What a trainer asks for to get a table's version, and the rows that have changed since one. Servers know these names.
+/// Names that servers interpret: a table's version, and the rows changed since a version.
 fn version_of(part: &str) -> String {
     format!("{part}@VERSION")
 }
@@ -34,10 +35,10 @@ fn changed_since(part: &str, version: i64) -> String {
     format!("{part}@CHANGED@{version}")
 }
 
-/// What came back of one parameter.
+/// The received values of one parameter.
 enum Update {
     Dense(Tensor),
-    /// Rows of each part: where the part begins, its version, the rows.
+    /// For each part: its first row, its version, the changed rows.
     Rows(Vec<(i64, i64, SelectedRows)>),
 }
 
@@ -45,13 +46,13 @@ type Pulled = Vec<(String, Update)>;
 
 #[derive(Default)]
 struct State {
-    /// The first operator that spoke; when it does again, a step is over.
+    /// The first send operator of a step; its repetition starts the next step.
     first: Option<Vec<String>>,
     /// Steps since the last exchange began.
     steps: u64,
-    /// Parameters as the servers had them, and what was sent since.
+    /// Parameters as of the last exchange, including what was sent since.
     old: BTreeMap<String, Tensor>,
-    /// Rows that were touched since.
+    /// Rows accessed since, by table.
     touched: BTreeMap<String, BTreeSet<i64>>,
     /// Versions of the parts of tables.
     versions: BTreeMap<String, i64>,
@@ -75,7 +76,7 @@ impl Geo {
         self.base.scope.find(name).ok_or_else(|| err!(NotFound, "the scope has no parameter '{name}'"))
     }
 
-    /// All trainers begin with what the servers have.
+    /// Receives the servers' parameters as the common start.
     pub fn start(&self) -> Result<()> {
         let mut state = self.state.lock();
         *state = State::default();
@@ -83,7 +84,7 @@ impl Geo {
             let Some(from) = self.base.recv.get(&c.name) else { continue };
             let mut wanted = from.shards();
             if c.sparse {
-                // Before the rows, so that nothing is missed.
+                // Versions are read before the rows, so that no change is missed.
                 let versions = from.endpoints.iter().cloned().zip(from.parts.iter().map(|p| version_of(p)));
                 wanted.splice(0..0, versions);
             }
@@ -102,7 +103,7 @@ impl Geo {
         Ok(())
     }
 
-    /// An operator at the end of a step, with the ids that the step looked up in each table.
+    /// A send operator at the end of a step, with the ids that the step looked up in each table.
     pub fn step(&self, op: &str, tables: &[String], values: &[Value], signals: &Signals) -> Result<()> {
         if tables == [STARTED] {
             return self.start();
@@ -134,7 +135,7 @@ impl Geo {
         Ok(())
     }
 
-    /// What is left to send goes, and what the others did comes.
+    /// Sends the remaining differences, and receives those of other trainers.
     pub fn receive(&self, signals: &Signals) -> Result<()> {
         let mut state = self.state.lock();
         self.finish(&mut state, signals)?;
@@ -142,7 +143,7 @@ impl Geo {
         self.finish(&mut state, signals)
     }
 
-    /// Send what has changed, beside the steps that follow.
+    /// Starts an exchange, which runs concurrently with the following steps.
     fn begin(&self, state: &mut State) -> Result<()> {
         state.steps = 0;
         let part = 1.0 / f64::from(self.base.settings.trainers);
@@ -165,7 +166,7 @@ impl Geo {
             let Some(from) = self.base.recv.get(&c.name) else { continue };
             let versions = from.parts.iter().map(|p| state.versions.get(p).copied().unwrap_or(0)).collect();
             want.push((CommContext { sparse: c.sparse, ..from.clone() }, versions));
-            // No rows, no message.
+            // A table without accessed rows sends nothing.
             if !matches!(&delta, Value::Rows(r) if r.rows.is_empty()) {
                 out.extend(c.endpoints.iter().cloned().zip(c.split(delta)?));
             }
@@ -175,7 +176,7 @@ impl Geo {
         Ok(())
     }
 
-    /// Add what came of the exchange that is under way.
+    /// Waits for the exchange in progress and adds what it received.
     fn finish(&self, state: &mut State, signals: &Signals) -> Result<()> {
         let Some(thread) = state.in_flight.take() else { return Ok(()) };
         while !thread.is_finished() {
@@ -189,7 +190,9 @@ impl Geo {
         let pulled = pulled.inspect_err(|e| self.base.fail(e))?;
         for (name, received) in pulled {
             let cell = self.cell(&name)?;
-            let Value::Dense(mut now) = cell.write()? else { bail!(InvalidArgument, "'{name}' is no tensor any more") };
+            let Value::Dense(mut now) = cell.write()? else {
+                bail!(InvalidArgument, "'{name}' is not a tensor any more")
+            };
             let Some(old) = state.old.get_mut(&name) else { continue };
             match received {
                 Update::Dense(whole) => {
@@ -223,10 +226,10 @@ impl Geo {
 }
 
 fn number(v: &Value) -> Result<i64> {
-    v.dense()?.to_i64s()?.first().copied().ok_or_else(|| err!(Unavailable, "a server gave no version"))
+    v.dense()?.to_i64s()?.first().copied().ok_or_else(|| err!(Unavailable, "a server sent no version"))
 }
 
-/// A row of each of these, within `start + row`.
+/// Floats per row; the table must be float32.
 fn width_of(name: &str, t: &Tensor) -> Result<usize> {
     ensure!(
         t.rank() >= 1 && t.dtype() == DType::F32,
@@ -238,10 +241,10 @@ fn width_of(name: &str, t: &Tensor) -> Result<usize> {
     Ok(t.numel() / t.dims()[0].max(1) as usize)
 }
 
-/// What has changed of these rows; `old` gets it, too.
+/// The change of these rows since `old`, times `part`; `old` is advanced by it.
 fn rows_delta(name: &str, now: &Tensor, old: &mut Tensor, rows: BTreeSet<i64>, part: f32) -> Result<Value> {
     let (width, height) = (width_of(name, now)?, now.dims()[0]);
-    ensure!(old.dims() == now.dims(), InvalidArgument, "'{name}' has another shape than before");
+    ensure!(old.dims() == now.dims(), InvalidArgument, "'{name}' has changed its shape");
     if let Some(bad) = rows.iter().find(|&&r| r < 0 || r >= height) {
         bail!(OutOfRange, "row {bad} is not within the {height} rows of '{name}'");
     }
@@ -260,7 +263,7 @@ fn rows_delta(name: &str, now: &Tensor, old: &mut Tensor, rows: BTreeSet<i64>, p
     Ok(SelectedRows { rows: Arc::new(rows.into_iter().collect()), height, value }.into())
 }
 
-/// What servers have of these rows, less what they had before, goes to the trainer's.
+/// Adds the change of these rows on the servers since `old`; `old` is updated.
 fn add_rows(name: &str, now: &mut Tensor, old: &mut Tensor, start: i64, rows: &SelectedRows) -> Result<()> {
     let (width, height) = (width_of(name, now)?, now.dims()[0]);
     let fits = rows.value.dtype() == DType::F32 && rows.value.numel() == rows.rows.len() * width;
@@ -278,14 +281,15 @@ fn add_rows(name: &str, now: &mut Tensor, old: &mut Tensor, start: i64, rows: &S
     Ok(())
 }
 
-/// Send what has changed to every server, and get in the answer what the servers have then.
+/// Sends all differences, and receives the servers' values in the replies.
 fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(CommContext, Vec<i64>)]) -> Result<Pulled> {
     let servers: BTreeSet<&String> = want.iter().flat_map(|(c, _)| &c.endpoints).collect();
     let servers: Vec<String> = servers.into_iter().cloned().collect();
     let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
     let mut requests: Vec<(Vec<Outgoing>, Vec<String>)> = servers.iter().map(|_| Default::default()).collect();
-    let at =
-        |e: &String| servers.binary_search(e).map_err(|_| err!(Fatal, "the server {e} is not among those that answer"));
+    let at = |e: &String| {
+        servers.binary_search(e).map_err(|_| err!(Fatal, "the server {e} is not among those that were asked"))
+    };
     for (endpoint, var) in out {
         requests[at(&endpoint)?].0.push(var);
     }
@@ -301,12 +305,12 @@ fn exchange(me: u32, out: Vec<(String, Outgoing)>, want: &[(CommContext, Vec<i64
     let requests: Vec<_> = requests.into_iter().map(|l| Mutex::new(Some(l))).collect();
     let answers = with_all(OP, &sessions, |i, session, stop| match requests[i].lock().take() {
         Some((vars, names)) => session.exchange(vars, names, &allocate, stop),
-        None => Err(oar_net::Error::Invalid("a letter is sent once".into())),
+        None => Err(oar_net::Error::Invalid("a request is sent once".into())),
     })?;
     let mut answers: Vec<VecDeque<Incoming>> = answers.into_iter().map(VecDeque::from).collect();
     let mut next = |endpoint: &String| -> Result<Value> {
         let var = answers[at(endpoint)?].pop_front();
-        into_value(var.ok_or_else(|| err!(Unavailable, "the server {endpoint} answered too little"))?)
+        into_value(var.ok_or_else(|| err!(Unavailable, "the server {endpoint} sent too few values"))?)
     };
     let mut pulled = Vec::with_capacity(want.len());
     for (c, _) in want {

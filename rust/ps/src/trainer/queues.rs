@@ -1,4 +1,4 @@
-//! Gradients wait in queues, one for each variable; a thread merges what several steps gave, sends it, and receives.
+//! Gradients are queued per variable; a thread merges those of several steps, sends them, and receives parameters.
 
 use super::base::{check_signals, spawn, Base, CommunicatorMode, CommunicatorSettings};
 use super::remote::{fetch, with_all};
@@ -20,8 +20,8 @@ const OP: &str = "communicator";
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Value>,
-    /// How many were put in, were sent, and have come back in parameters.
-    given: u64,
+    /// Numbers of values queued, sent, and reflected in received parameters.
+    queued: u64,
     sent: u64,
     settled: u64,
 }
@@ -30,11 +30,11 @@ struct Queue {
 struct State {
     queues: BTreeMap<String, Queue>,
     running: bool,
-    /// Trainers' threads that wait until what they gave has settled.
+    /// Threads of the trainer that wait for their values to be reflected.
     waiting: usize,
-    /// Values sent since the last time parameters came.
+    /// Values sent since parameters were last received.
     unseen: u64,
-    /// The receiver is to get parameters now.
+    /// The receive thread has to receive parameters now.
     wanted: bool,
     receiving: bool,
 }
@@ -82,7 +82,7 @@ impl Queued {
         self.shared.receive()
     }
 
-    /// Wait while `full`; a turn at least as often as signals are looked at.
+    /// Waits while `full`; signals are checked every 50 ms.
     fn wait(&self, signals: &Signals, full: impl Fn(&State) -> bool) -> Result<()> {
         loop {
             {
@@ -91,7 +91,7 @@ impl Queued {
                     return Ok(());
                 }
                 if !s.running {
-                    bail!(Unavailable, "the communicator does not run any more");
+                    bail!(Unavailable, "the communicator has stopped");
                 }
                 s.waiting += 1;
                 self.shared.changed.notify_all();
@@ -110,36 +110,36 @@ impl Queued {
             state
                 .queues
                 .get(name)
-                .is_some_and(|q| q.waiting.len() >= capacity || bound > 0 && q.given - q.settled >= bound)
+                .is_some_and(|q| q.waiting.len() >= capacity || bound > 0 && q.queued - q.settled >= bound)
         })?;
         let mut state = self.shared.state.lock();
         let q = state.queues.entry(name.to_string()).or_default();
         q.waiting.push_back(value);
-        q.given += 1;
+        q.queued += 1;
         drop(state);
         self.shared.changed.notify_all();
         Ok(())
     }
 
-    /// Wait until `done` of each queue has come to what has been given so far.
+    /// Waits until `done` of each queue has reached the number of values queued so far.
     fn wait_for(&self, signals: &Signals, done: fn(&Queue) -> u64) -> Result<()> {
-        let given: Vec<(String, u64)> =
-            self.shared.state.lock().queues.iter().map(|(n, q)| (n.clone(), q.given)).collect();
-        self.wait(signals, |s| given.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| done(q) < *g)))
+        let queued: Vec<(String, u64)> =
+            self.shared.state.lock().queues.iter().map(|(n, q)| (n.clone(), q.queued)).collect();
+        self.wait(signals, |s| queued.iter().any(|(n, g)| s.queues.get(n).is_some_and(|q| done(q) < *g)))
     }
 
     pub fn barrier(&self, signals: &Signals) -> Result<()> {
         self.wait_for(signals, |q| q.settled)
     }
 
-    /// Wait until the servers have all that was given so far.
+    /// Waits until the servers have received all values queued so far.
     pub fn sent(&self, signals: &Signals) -> Result<()> {
         self.wait_for(signals, |q| q.sent)
     }
 }
 
 impl Shared {
-    /// Runs a thread; what it dies of is told to the trainer.
+    /// Runs a thread; its error is reported to the trainer.
     fn guard(&self, run: fn(&Shared) -> Result<()>) {
         if let Err(e) = run(self) {
             self.base.fail(&e);
@@ -148,7 +148,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Do parameters come on a thread of their own?
+    /// Whether parameters are received on a separate thread.
     fn has_receive_thread(&self) -> bool {
         self.base.mode == CommunicatorMode::Async
             && self.base.settings.independent_recv_thread
@@ -183,7 +183,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What is to be sent next; `None` once all is sent and no more comes.
+    /// The next batch to send; `None` once the communicator has stopped and all is sent.
     fn batch(&self) -> Option<Vec<(String, Vec<Value>)>> {
         let o = &self.base.settings;
         let mut s = self.state.lock();
@@ -197,21 +197,21 @@ impl Shared {
             let full = |q: &Queue| q.waiting.len() >= enough.min(o.send_queue_size);
             let ready = any
                 && match self.base.mode {
-                    // Enough to merge, or nobody has added anything for a while.
+                    // Enough values to merge, or no new value for a while.
                     CommunicatorMode::Async => {
                         let looked = since.get_or_insert_with(Instant::now).elapsed();
-                        // The trainer sees what it sent before it sends more.
+                        // The trainer receives the effect of what it sent before it sends more.
                         let busy = o.send_from > 0 && (s.wanted || s.receiving);
                         !busy
                             && (s.queues.values().all(full) || looked >= CommunicatorSettings::LOOK * o.send_wait_times)
                     }
-                    // A step's gradients go together.
+                    // Gradients of a step are sent together.
                     _ => s.queues.values().any(full) && self.base.mode == CommunicatorMode::HalfAsync,
                 };
             if ready || any && (s.waiting > 0 || !s.running) {
                 break;
             }
-            // A bound on staleness holds even where less has been sent than parameters usually wait for.
+            // The staleness limit must hold even if too few values were sent to trigger a receive.
             if s.waiting > 0 && s.unseen > 0 && self.has_receive_thread() && !s.wanted && !s.receiving {
                 s.wanted = true;
                 self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Talking to several servers at once, signals obeyed.
+//! Requests to several servers at once, interruptible by signals.
 
 use crate::protocol::{session, Incoming, Session};
 use crate::values::{allocate, into_value};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::Duration;
 
-/// The servers of an operator's variables: its attribute of that name, or what 1.x called it.
+/// The servers of an operator's variables: the attribute, or its name of 1.x (`before`).
 pub fn endpoints(cx: &KernelContext, declared: &[String], before: &str) -> Vec<String> {
     match cx.env.desc_attr(before) {
         Some(Attr::Strings(list)) if !list.is_empty() => list,
@@ -26,7 +26,7 @@ pub fn trainer(cx: &KernelContext, id: i32) -> Result<u32> {
     u32::try_from(id).map_err(|_| err!(InvalidArgument, "operator {}: trainer_id {id} is negative", cx.op.name))
 }
 
-/// As many as there are variables.
+/// Checks that there are as many endpoints as variables.
 pub fn one_each(cx: &KernelContext, endpoints: &[String], vars: usize) -> Result<()> {
     ensure!(
         endpoints.len() == vars,
@@ -41,7 +41,7 @@ pub fn open(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
     session::session(endpoint, trainer).map_err(error)
 }
 
-/// Each once, in the order of their first places.
+/// Removes duplicates, keeping the first of each.
 pub fn distinct(endpoints: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for e in endpoints {
@@ -54,10 +54,10 @@ pub fn distinct(endpoints: &[String]) -> Vec<String> {
 
 type Stop<'a> = &'a dyn Fn() -> oar_net::Result<()>;
 
-/// Longest time that a wait goes without looking for signals.
+/// Longest time that a wait goes without checking for signals.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Says at its end that one more has ended.
+/// Signals the end of a thread when dropped.
 struct Ended<'a>(&'a AtomicUsize, &'a Thread);
 
 impl Drop for Ended<'_> {
@@ -67,8 +67,8 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// KernelContext `talk` with every session, beside each other; the results in their order. The first failure is the result, once
-/// all have ended.
+/// Runs `request` with every session concurrently; results are in the order of the sessions. Returns the first failure
+/// after all have ended.
 pub fn with_all<T: Send>(
     op: &str,
     sessions: &[Arc<Session>],
@@ -88,7 +88,7 @@ pub fn with_all<T: Send>(
             .map(|(i, session)| {
                 scope.spawn(move || {
                     let stop = || match stopped.load(Ordering::Acquire) {
-                        true => Err(oar_net::Error::Interrupted { during: "talking to servers".into() }),
+                        true => Err(oar_net::Error::Interrupted { during: "a request to servers".into() }),
                         false => Ok(()),
                     };
                     let _ended = Ended(done, waiter);
@@ -96,7 +96,7 @@ pub fn with_all<T: Send>(
                 })
             })
             .collect();
-        // This thread hears signals, for itself and the others.
+        // This thread checks signals, also for the others.
         let stop = || match signals.stop() {
             true => {
                 stopped.store(true, Ordering::Release);
@@ -118,7 +118,7 @@ pub fn with_all<T: Send>(
     signals.explain(joined).map_err(|e| named(op, e))
 }
 
-/// An error with the operator's name before it; a signal stays what it is.
+/// Prefixes an error with the operator's name; a signal's error is unchanged.
 pub fn named(op: &str, e: Error) -> Error {
     match e.kind() {
         ErrorKind::Interrupted => e,
@@ -126,7 +126,7 @@ pub fn named(op: &str, e: Error) -> Error {
     }
 }
 
-/// Variables by (server, name): one message to each server.
+/// Fetches variables by (server, name), with one message per server.
 pub fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value>> {
     let servers = distinct(&wanted.iter().map(|(e, _)| e.clone()).collect::<Vec<_>>());
     let sessions = servers.iter().map(|e| open(e, me)).collect::<Result<Vec<_>>>()?;
@@ -138,7 +138,7 @@ pub fn fetch(op: &str, me: u32, wanted: &[(String, String)]) -> Result<Vec<Value
         servers.iter().map(String::as_str).zip(found.into_iter().map(Vec::into_iter)).collect();
     let next = |(e, n): &(String, String)| {
         let var = lists.get_mut(e.as_str()).and_then(Iterator::next);
-        into_value(var.ok_or_else(|| err!(Fatal, "operator {op}: nothing came for '{n}'"))?)
+        into_value(var.ok_or_else(|| err!(Fatal, "operator {op}: the server sent no value for '{n}'"))?)
     };
     wanted.iter().map(next).collect()
 }

@@ -1,4 +1,4 @@
-//! Books that outlive their server: what is written down, and how it is done again.
+//! Durable ledger: applied updates survive a restart of the server.
 
 use std::time::Instant;
 
@@ -10,17 +10,17 @@ use crate::protocol::log_record::{LedgerSnapshot, LogRecord, TrainerSnapshot};
 use crate::protocol::{Incoming, Outgoing, Service};
 use oar_net::error::{Error, Result};
 
-/// What a server began with.
+/// What a server started from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// A former life wrote its state down.
+    /// The state of an earlier run was restored.
     pub restored: bool,
-    /// It may have answered more than it wrote.
+    /// Acknowledged updates may be missing from it.
     pub lossy: bool,
 }
 
 impl Ledger {
-    /// Books of a server that keeps its state: what its former life left, or new ones with a first snapshot.
+    /// The ledger of a server with durable state: restored, or new with a first snapshot.
     pub fn durable(
         mode: SyncMode,
         trainers: u32,
@@ -35,7 +35,7 @@ impl Ledger {
             recovery.lossy = false;
             if let Some(state) = journal.resharded(service)? {
                 service.adopt(state, journal.layout()).map_err(|why| Error::Server(format!("{folder}: {why}")))?;
-                eprintln!("oar: the server begins with its part of what was dealt beside {folder}");
+                eprintln!("oar: the server starts with its part of the resharded state next to {folder}");
             }
             journal
                 .snapshot(ledger.image(&ledger.state.lock()), service.capture().map_err(Error::Server)?)
@@ -53,11 +53,11 @@ impl Ledger {
         }
         (s.begun, s.lingers) = (Instant::now(), s.ended.then(Instant::now));
         let after = if recovery.lossy {
-            "; it keeps no log of what came after".to_string()
+            "; it keeps no log of later changes".to_string()
         } else {
             format!(" and {records} records after it")
         };
-        eprintln!("oar: the server goes on from its snapshot in {folder}{after}: {} steps are taken", s.step);
+        eprintln!("oar: the server continues from its snapshot in {folder}{after}: {} steps are taken", s.step);
         drop(s);
         ledger.journal = Some(Mutex::new(journal));
         Ok((ledger, recovery))
@@ -82,9 +82,9 @@ impl Ledger {
         let mut s = self.state.lock();
         let (there, here) = (image.trainers.len(), s.trainers.len());
         if there != here || image.steps != (self.mode == SyncMode::Sync) {
-            let kind = |steps| if steps { "common steps" } else { "free trainers" };
+            let kind = |steps| if steps { "sync mode" } else { "async mode" };
             return Err(format!(
-                "the state is of {there} trainers with {}, not of {here} with {}",
+                "the state is of {there} trainers in {}, expected {here} in {}",
                 kind(image.steps),
                 kind(self.mode == SyncMode::Sync)
             ));
@@ -108,10 +108,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Do again what a note tells.
+    /// Applies a record of the log.
     fn replay_record(&self, record: LogRecord, vars: Vec<Incoming>, service: &dyn Service) -> Answer<()> {
         let mut s = self.state.lock();
-        let unknown = |trainer: u32| format!("a note of trainer {trainer}, whom nobody expects");
+        let unknown = |trainer: u32| format!("a record of the unknown trainer {trainer}");
         match record {
             LogRecord::Opened { trainer, incarnation } => {
                 s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?.begin(incarnation);
@@ -129,7 +129,7 @@ impl Ledger {
             }
             LogRecord::Step { number, .. } => {
                 if number != s.step + 1 {
-                    return Err(format!("step {number} comes after step {}", s.step));
+                    return Err(format!("step {number} follows step {}", s.step));
                 }
                 service.step(s.parts())?;
                 s.stepped();
@@ -147,9 +147,9 @@ impl Ledger {
             LogRecord::Resumed { trainer, parts } => {
                 s.trainers.get_mut(&trainer).ok_or_else(|| unknown(trainer))?.resume(parts);
             }
-            // Whatever that came to, it comes to the same again.
-            LogRecord::Given { trainer, names } => drop(service.get(trainer, &names)),
-            LogRecord::Looked { trainer, name, .. } => {
+            // The outcome is the same as in the earlier run, errors included.
+            LogRecord::Read { trainer, names } => drop(service.get(trainer, &names)),
+            LogRecord::LookedUp { trainer, name, .. } => {
                 if let Some(ids) = vars.into_iter().next() {
                     drop(service.lookup(trainer, &name, ids));
                 }
@@ -158,7 +158,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Write down what happens next. A server that cannot do so ends.
+    /// Writes a record. A server that cannot write ends.
     pub(super) fn record(&self, s: &mut State, record: &LogRecord, vars: &[Incoming], answered: bool) -> Answer<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let written = journal.lock().write(record, vars, answered);
@@ -169,7 +169,7 @@ impl Ledger {
         written
     }
 
-    /// A snapshot, if it is time for one. Nothing changes the server's values now.
+    /// Starts a snapshot if one is due. The caller ensures that no value changes meanwhile.
     pub(super) fn snapshot(&self, s: &State, service: &dyn Service) -> Answer<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let mut journal = journal.lock();
@@ -179,29 +179,30 @@ impl Ledger {
         }
     }
 
-    /// Where trainers are free or reading changes something: one change at a time, in the order that is written down.
+    /// With a journal, serializes changes (async pushes, and reads that change state) in the order in which they are
+    /// recorded.
     pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         self.journal.as_ref().map(|_| self.turn.lock())
     }
 
-    /// Variables are given, and the service remembers that.
+    /// Records a read that changes the service's state, then performs it.
     pub fn record_get<T>(&self, trainer: u32, names: &[String], give: impl FnOnce() -> Answer<T>) -> Answer<T> {
         let Some(_turn) = self.turn() else { return give() };
-        self.record(&mut self.state.lock(), &LogRecord::Given { trainer, names: names.to_vec() }, &[], true)?;
+        self.record(&mut self.state.lock(), &LogRecord::Read { trainer, names: names.to_vec() }, &[], true)?;
         give()
     }
 
-    /// Rows are looked up, and the service remembers that.
+    /// Records a lookup that changes the service's state, then performs it.
     pub fn record_lookup(&self, trainer: u32, name: &str, ids: Incoming, service: &dyn Service) -> Answer<Outgoing> {
         let Some(_turn) = self.turn() else { return service.lookup(trainer, name, ids) };
-        let record = LogRecord::Looked { trainer, name: name.to_string(), ids: ids.meta.clone() };
+        let record = LogRecord::LookedUp { trainer, name: name.to_string(), ids: ids.meta.clone() };
         let ids = [ids];
         self.record(&mut self.state.lock(), &record, &ids, true)?;
         let [ids] = ids;
         service.lookup(trainer, name, ids)
     }
 
-    /// The job is over in order.
+    /// The job has completed.
     pub fn finish(&self, service: &dyn Service) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let s = self.state.lock();

@@ -1,4 +1,4 @@
-//! A server's books: what each trainer has pushed, which step all are in, and who is missing.
+//! A server's ledger: what each trainer has pushed, the current step, and which trainers are missing.
 
 mod durable;
 mod steps;
@@ -14,57 +14,57 @@ use super::Incoming;
 
 pub use durable::Recovery;
 
-/// How trainers keep step.
+/// Synchronization of trainers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
-    /// All push, the server takes one step, all get the result.
+    /// All trainers push, the server takes one step, all receive the result.
     Sync,
-    /// Every push is applied when it comes.
+    /// Every push is applied on arrival.
     Async,
 }
 
-/// What happens once a trainer has been lost for longer than the limit.
+/// What happens to the job once a trainer has been lost for longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostTrainer {
-    /// The job ends, naming it.
+    /// The job ends; the error names the trainer.
     End,
-    /// The others wait for its restart.
+    /// The other trainers wait for its restart.
     Wait,
-    /// The others go on without it.
+    /// The other trainers continue without it.
     Continue,
 }
 
 #[derive(Default)]
 struct Trainer {
     incarnation: u64,
-    /// The last sequence number that was taken; it may still be in its step.
+    /// The last accepted sequence number; its push may belong to the current step.
     seq: u64,
-    /// The step that ends the last push with a barrier.
+    /// Number of the step that the last push with a barrier belongs to.
     target: u64,
     arrived: bool,
     at_barrier: bool,
     complete: bool,
     connections: usize,
-    /// Since when it has had no connection.
+    /// Time since when it has had no connection.
     gone: Option<Instant>,
     gathered: Vec<Incoming>,
-    /// A push of it is being applied.
+    /// One of its pushes is being applied.
     busy: bool,
-    /// Why the last one could not be.
+    /// Why its last push failed.
     refused: Option<String>,
-    /// How many parts of steps it has ended in all its lives; where trainers are free, its pushes.
+    /// Completed parts of steps over all its incarnations; in async mode, pushes.
     parts: u64,
-    /// Parts that a former process sent, and that come again.
+    /// Parts sent by an earlier incarnation that the current one will repeat.
     skip: u64,
-    /// The next push may come after others that nobody knows any more: they were answered, and not written down.
+    /// The next push may skip sequence numbers: earlier ones were acknowledged but not recorded.
     jumps: bool,
 }
 
 impl Trainer {
-    /// A process that is not the one before.
+    /// A new process of this trainer connects.
     fn begin(&mut self, incarnation: u64) {
-        // What the former process has pushed of an unfinished step goes with it.
-        // Connections of it that are still open say nothing about this one.
+        // Pushes of the earlier process for an unfinished step are dropped. Its connections that are still open no
+        // longer count.
         (self.incarnation, self.seq, self.connections) = (incarnation, 0, 0);
         (self.parts, self.skip) = (self.parts + self.skip, 0);
         if !self.arrived {
@@ -73,7 +73,7 @@ impl Trainer {
         self.complete = false;
     }
 
-    /// Note a push; `true` for one that a former process sent.
+    /// Counts a push; `true` if an earlier incarnation sent it already.
     fn passes(&mut self, seq: u64) -> bool {
         (self.seq, self.jumps) = (seq, false);
         match self.skip.checked_sub(1) {
@@ -87,15 +87,15 @@ impl Trainer {
         true
     }
 
-    /// Take a push of a step; `next` is its number.
+    /// Accepts a push of step `next`.
     fn take(&mut self, seq: u64, barrier: bool, next: u64, vars: Vec<Incoming>) {
-        let apply = self.skip > 0;
+        let resent = self.skip > 0;
         match barrier {
             true => drop(self.passes(seq)),
             false => (self.seq, self.jumps) = (seq, false),
         }
-        // The former process's part stands, in its step.
-        if !apply {
+        // The earlier incarnation's part is kept in its step.
+        if !resent {
             self.gathered.extend(vars);
             if barrier {
                 (self.arrived, self.target) = (true, next);
@@ -103,7 +103,7 @@ impl Trainer {
         }
     }
 
-    /// It begins after so many parts.
+    /// The trainer restarts after `parts` parts.
     fn resume(&mut self, parts: u64) {
         self.skip += self.parts.saturating_sub(parts);
         self.parts = self.parts.min(parts);
@@ -117,12 +117,12 @@ impl Trainer {
         }
     }
 
-    /// Whether a push with that number may come now: how many are lost before it.
+    /// Checks the sequence number; returns how many pushes before it are lost.
     fn follows(&self, trainer: u32, seq: u64) -> Answer<u64> {
         let missing = seq.saturating_sub(self.seq + 1);
         match missing == 0 || self.jumps {
             true => Ok(missing),
-            false => Err(format!("trainer {trainer}: push {seq} came after push {}: some are missing", self.seq)),
+            false => Err(format!("trainer {trainer}: received push {seq} after push {}: pushes are missing", self.seq)),
         }
     }
 }
@@ -135,14 +135,14 @@ struct State {
     failed: Option<String>,
     ended: bool,
     since: Instant,
-    /// When trainers could come.
+    /// Time from which trainers could connect.
     begun: Instant,
-    /// All was over when the server was started again: who has not heard it yet hears it now.
+    /// The job was complete when the server restarted: trainers that have not received the final reply get it now.
     lingers: Option<Instant>,
 }
 
 impl State {
-    /// What all have pushed for a step.
+    /// Takes what all trainers have pushed for the step.
     fn parts(&mut self) -> Vec<(u32, Vec<Incoming>)> {
         let arrived = self.trainers.iter_mut().filter(|(_, t)| t.arrived);
         arrived.map(|(&n, t)| (n, std::mem::take(&mut t.gathered))).collect()
@@ -155,12 +155,12 @@ impl State {
     }
 }
 
-/// What to do with a push.
+/// What happened to a push.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PushOutcome {
-    /// It is new.
+    /// The push is new.
     Applied,
-    /// It came before: only the answer is due.
+    /// A resend: only the reply is due.
     Duplicate,
 }
 
@@ -168,17 +168,17 @@ pub struct Ledger {
     mode: SyncMode,
     state: Mutex<State>,
     changed: Condvar,
-    /// What outlives the server. Locked after `turn` and `state`.
+    /// The durable log. Locked after `turn` and `state`.
     journal: Option<Mutex<Journal>>,
     turn: Mutex<()>,
 }
 
 type Answer<T> = std::result::Result<T, String>;
-/// How long a wait lasts before its waiter looks around.
+/// Interval at which a wait reports its progress.
 const TURN: Duration = Duration::from_millis(200);
 
 impl Ledger {
-    /// For trainers `0..trainers`, all of which are expected.
+    /// A ledger for trainers `0..trainers`, all of which are expected.
     pub fn new(mode: SyncMode, trainers: u32) -> Ledger {
         let trainers = (0..trainers).map(|t| (t, Trainer::default())).collect();
         let (step, round, since) = (0, 0, Instant::now());
@@ -191,10 +191,10 @@ impl Ledger {
         self.mode
     }
 
-    /// A trainer has connected: the last sequence number that is known of this incarnation.
+    /// A trainer has connected; returns the last sequence number of this incarnation.
     pub fn open(&self, trainer: u32, incarnation: u64) -> Answer<u64> {
         let mut guard = self.state.lock();
-        // What the former process has pushed is applied before this one asks how far that came.
+        // A push of the earlier process must be applied before its progress is reported.
         while guard.failed.is_none()
             && guard.trainers.get(&trainer).is_some_and(|t| t.busy && t.incarnation < incarnation)
         {
@@ -204,7 +204,7 @@ impl Ledger {
         let n = s.trainers.len();
         let known = s.trainers.get(&trainer).ok_or_else(|| format!("there is no trainer {trainer} among {n}"))?;
         if incarnation < known.incarnation {
-            return Err(format!("trainer {trainer} has been restarted: this is its former process"));
+            return Err(format!("trainer {trainer} has been restarted: this is its earlier process"));
         }
         let new = incarnation > known.incarnation;
         if new {
@@ -221,7 +221,7 @@ impl Ledger {
         Ok(seq)
     }
 
-    /// Its connection has ended.
+    /// A connection of the trainer has ended.
     pub fn close(&self, trainer: u32, incarnation: u64) {
         let mut s = self.state.lock();
         if let Some(t) = s.trainers.get_mut(&trainer).filter(|t| t.incarnation == incarnation) {
@@ -241,26 +241,27 @@ impl Ledger {
             return Err("the server is ending".into());
         }
         match s.trainers.get_mut(&trainer) {
-            // What it had sent of an unfinished step is gone.
+            // Its part of an unfinished step was dropped.
             Some(t) if t.incarnation == incarnation && t.complete => {
-                Err(format!("trainer {trainer} has been given up, and the others go on without it: start it again"))
+                Err(format!("trainer {trainer} was given up and the others continue without it: restart it"))
             }
             Some(t) if t.incarnation == incarnation => Ok(t),
-            _ => Err(format!("trainer {trainer} has been restarted: this is its former process")),
+            _ => Err(format!("trainer {trainer} has been restarted: this is its earlier process")),
         }
     }
 
-    /// Wait until `ready`; `tell` hears now and then what the wait is for, and ends it by an error.
+    /// Waits until `ready`; `on_wait` is called at intervals with a description of the wait, and its error ends the
+    /// wait.
     fn wait<'a>(
         &'a self,
         mut s: MutexGuard<'a, State>,
-        who: (u32, u64),
+        client: (u32, u64),
         on_wait: &mut dyn FnMut(String) -> Answer<()>,
         ready: impl Fn(&State) -> bool,
     ) -> Answer<MutexGuard<'a, State>> {
         let mut told = Instant::now();
         loop {
-            self.live(&mut s, who.0, who.1)?;
+            self.live(&mut s, client.0, client.1)?;
             if ready(&s) {
                 return Ok(s);
             }
@@ -268,34 +269,34 @@ impl Ledger {
             if told.elapsed() > Duration::from_secs(1) {
                 told = Instant::now();
                 let what = missing(&s);
-                // The others go on while the trainer hears of it.
+                // The lock is released while the trainer is notified.
                 let result = MutexGuard::unlocked(&mut s, || on_wait(what));
                 result?;
             }
         }
     }
 
-    /// Ends all waits.
+    /// Ends all waits with an error.
     pub fn end(&self, why: &str) {
         let mut s = self.state.lock();
         s.failed.get_or_insert_with(|| why.to_string());
         self.changed.notify_all();
     }
 
-    /// Steps taken so far, and whom the next one waits for.
+    /// Steps taken, and the trainers that the next one waits for.
     pub fn report(&self) -> String {
         let s = self.state.lock();
         format!("{} steps; {}", s.step, missing(&s))
     }
 
-    /// The same without the time, and since when.
+    /// As `report` without the duration, and the start of the wait.
     pub fn waits(&self) -> (String, Instant) {
         let s = self.state.lock();
         (format!("{} steps; {}", s.step, awaited(&s)), s.since)
     }
 }
 
-/// Whom the others wait for, and for how long.
+/// The trainers that others wait for, and for how long.
 fn missing(s: &State) -> String {
     format!("{} for {:.1} s", awaited(s), s.since.elapsed().as_secs_f64())
 }

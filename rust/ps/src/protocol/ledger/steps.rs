@@ -1,4 +1,4 @@
-//! Pushes, steps, barriers, and those who leave.
+//! Pushes, steps, barriers, and trainers that leave.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ fn metas(vars: &[Incoming]) -> Vec<Meta> {
 
 fn warn_lost(trainer: u32, missing: u64) {
     if missing > 0 {
-        eprintln!("oar: the server goes on from a snapshot: {missing} updates of trainer {trainer} are lost");
+        eprintln!("oar: the server continues from a snapshot: {missing} updates of trainer {trainer} are lost");
     }
 }
 
 impl Ledger {
-    /// Where trainers take steps: note what one has pushed; with `barrier` its part of the step is whole.
-    /// Whoever makes the step whole takes it.
+    /// Sync mode: records a push; with `barrier` the trainer's part of the step is complete. The push that completes
+    /// the step runs it.
     pub fn push(
         &self,
-        who: (u32, u64),
+        client: (u32, u64),
         seq: u64,
         barrier: bool,
         vars: Vec<Incoming>,
@@ -31,25 +31,25 @@ impl Ledger {
         service: &dyn Service,
     ) -> Answer<PushOutcome> {
         let s = self.state.lock();
-        // The part of a former process stands: this one's belongs to the next step.
+        // The part of an earlier incarnation is kept: this one's belongs to the next step.
         let free = |s: &State, t: &Trainer| seq <= t.seq || t.skip > 0 || !t.arrived && !s.stepping;
-        let mut s = self.wait(s, who, on_wait, |s| s.trainers.get(&who.0).is_some_and(|t| free(s, t)))?;
+        let mut s = self.wait(s, client, on_wait, |s| s.trainers.get(&client.0).is_some_and(|t| free(s, t)))?;
         let next = s.step + 1;
-        let t = self.live(&mut s, who.0, who.1)?;
+        let t = self.live(&mut s, client.0, client.1)?;
         let taken = if seq <= t.seq { PushOutcome::Duplicate } else { PushOutcome::Applied };
         if taken == PushOutcome::Applied {
-            warn_lost(who.0, t.follows(who.0, seq)?);
-            let (trainer, incarnation) = who;
+            warn_lost(client.0, t.follows(client.0, seq)?);
+            let (trainer, incarnation) = client;
             let record = || LogRecord::Pushed { trainer, incarnation, seq, barrier, vars: metas(&vars) };
             if self.journal.is_some() {
                 self.record(&mut s, &record(), &vars, !barrier)?;
             }
-            self.live(&mut s, who.0, who.1)?.take(seq, barrier, next, vars);
+            self.live(&mut s, client.0, client.1)?.take(seq, barrier, next, vars);
         }
         if barrier {
-            let target = self.live(&mut s, who.0, who.1)?.target;
+            let target = self.live(&mut s, client.0, client.1)?.target;
             s = self.take_step(s, service)?;
-            let s = self.wait(s, who, on_wait, |s| s.step >= target)?;
+            let s = self.wait(s, client, on_wait, |s| s.step >= target)?;
             drop(s);
         }
         Ok(taken)
@@ -65,7 +65,7 @@ impl Ledger {
         }
         s.stepping = true;
         let (result, _turn) = MutexGuard::unlocked(&mut s, || {
-            // Lookups that are remembered come before this step or after its snapshot, as they are written down.
+            // Recorded lookups run before this step or after its snapshot, in the order of their records.
             let turn = self.turn();
             let begun = {
                 let mut s = self.state.lock();
@@ -87,40 +87,40 @@ impl Ledger {
         Ok(s)
     }
 
-    /// Where trainers are free: apply a push unless it came before.
+    /// Async mode: applies a push unless it is a resend.
     pub fn apply(
         &self,
-        who: (u32, u64),
+        client: (u32, u64),
         seq: u64,
         vars: Vec<Incoming>,
         on_wait: &mut dyn FnMut(String) -> Answer<()>,
         service: &dyn Service,
     ) -> Answer<PushOutcome> {
         let s = self.state.lock();
-        // A resend may come while the first is still being applied.
-        let mut s = self.wait(s, who, on_wait, |s| s.trainers.get(&who.0).is_some_and(|t| !t.busy))?;
-        let t = self.live(&mut s, who.0, who.1)?;
+        // A resend may arrive while the first is still being applied.
+        let mut s = self.wait(s, client, on_wait, |s| s.trainers.get(&client.0).is_some_and(|t| !t.busy))?;
+        let t = self.live(&mut s, client.0, client.1)?;
         if seq <= t.seq {
             return t.refused.clone().map_or(Ok(PushOutcome::Duplicate), Err);
         }
-        warn_lost(who.0, t.follows(who.0, seq)?);
+        warn_lost(client.0, t.follows(client.0, seq)?);
         t.busy = true;
         let skips = t.skip > 0;
         let (result, _turn) = MutexGuard::unlocked(&mut s, || {
             let turn = self.turn();
             if turn.is_some() {
-                let (trainer, incarnation) = who;
+                let (trainer, incarnation) = client;
                 let record = LogRecord::Pushed { trainer, incarnation, seq, barrier: false, vars: metas(&vars) };
                 if let Err(why) = self.record(&mut self.state.lock(), &record, &vars, true) {
                     return (Err(why), turn);
                 }
             }
-            (if skips { Ok(()) } else { service.apply(who.0, vars) }, turn)
+            (if skips { Ok(()) } else { service.apply(client.0, vars) }, turn)
         });
-        if let Some(t) = s.trainers.get_mut(&who.0) {
+        if let Some(t) = s.trainers.get_mut(&client.0) {
             t.busy = false;
-            // A resend of what failed is not applied in part again, but refused in the same words.
-            if t.incarnation == who.1 {
+            // A resend of a failed push is not partially applied again, but refused with the same error.
+            if t.incarnation == client.1 {
                 t.passes(seq);
                 t.refused = result.clone().err();
             }
@@ -132,21 +132,21 @@ impl Ledger {
         result.map(|()| PushOutcome::Applied)
     }
 
-    /// Wait for all trainers that are not complete.
-    pub fn barrier(&self, who: (u32, u64), seq: u64, on_wait: &mut dyn FnMut(String) -> Answer<()>) -> Answer<()> {
+    /// Waits for all trainers that are not complete.
+    pub fn barrier(&self, client: (u32, u64), seq: u64, on_wait: &mut dyn FnMut(String) -> Answer<()>) -> Answer<()> {
         let mut s = self.state.lock();
         let round = s.round;
-        let t = self.live(&mut s, who.0, who.1)?;
+        let t = self.live(&mut s, client.0, client.1)?;
         if seq <= t.seq && !t.at_barrier {
             return Ok(());
         }
         if seq > t.seq {
-            self.record(&mut s, &LogRecord::Barrier { trainer: who.0, seq }, &[], true)?;
+            self.record(&mut s, &LogRecord::Barrier { trainer: client.0, seq }, &[], true)?;
         }
-        let t = self.live(&mut s, who.0, who.1)?;
+        let t = self.live(&mut s, client.0, client.1)?;
         (t.at_barrier, t.seq) = (true, seq.max(t.seq));
         self.open_barrier(&mut s);
-        self.wait(s, who, on_wait, |s| s.round > round).map(drop)
+        self.wait(s, client, on_wait, |s| s.round > round).map(drop)
     }
 
     pub(super) fn open_barrier(&self, s: &mut State) {
@@ -158,25 +158,25 @@ impl Ledger {
         }
     }
 
-    /// A trainer needs nothing any more. The others may have waited for it only.
-    pub fn complete(&self, who: (u32, u64), service: &dyn Service) -> Answer<()> {
+    /// A trainer is finished; others may wait for it only.
+    pub fn complete(&self, client: (u32, u64), service: &dyn Service) -> Answer<()> {
         let s = self.state.lock();
-        // It says so again where the answer got lost.
-        if s.trainers.get(&who.0).is_some_and(|t| t.complete && t.incarnation == who.1) {
+        // A resend, after its reply was lost.
+        if s.trainers.get(&client.0).is_some_and(|t| t.complete && t.incarnation == client.1) {
             return Ok(());
         }
-        self.leave(s, who, service).map(drop)
+        self.leave(s, client, service).map(drop)
     }
 
     fn leave<'a>(
         &'a self,
         mut s: MutexGuard<'a, State>,
-        who: (u32, u64),
+        client: (u32, u64),
         service: &dyn Service,
     ) -> Answer<MutexGuard<'a, State>> {
-        self.live(&mut s, who.0, who.1)?;
-        self.record(&mut s, &LogRecord::Left { trainer: who.0 }, &[], true)?;
-        self.live(&mut s, who.0, who.1)?.leave();
+        self.live(&mut s, client.0, client.1)?;
+        self.record(&mut s, &LogRecord::Left { trainer: client.0 }, &[], true)?;
+        self.live(&mut s, client.0, client.1)?.leave();
         s.ended = s.trainers.values().all(|t| t.complete);
         self.open_barrier(&mut s);
         let s = self.take_step(s, service)?;
@@ -184,29 +184,29 @@ impl Ledger {
         Ok(s)
     }
 
-    /// How many parts a trainer has ended, in all its lives.
+    /// Completed parts of a trainer, over all its incarnations.
     pub fn progress(&self, trainer: u32) -> Answer<u64> {
         let s = self.state.lock();
         s.trainers.get(&trainer).map(|t| t.parts).ok_or_else(|| format!("there is no trainer {trainer}"))
     }
 
-    /// A trainer that was started again sends what comes after so many parts: those that are here already are passed over.
-    pub fn resume(&self, who: (u32, u64), parts: u64) -> Answer<()> {
+    /// A restarted trainer continues after `parts` parts: those that this server has already are skipped.
+    pub fn resume(&self, client: (u32, u64), parts: u64) -> Answer<()> {
         let mut s = self.state.lock();
-        let t = self.live(&mut s, who.0, who.1)?;
+        let t = self.live(&mut s, client.0, client.1)?;
         if t.seq > 0 {
-            return Err(format!("trainer {} has sent something already: it cannot say now where it begins", who.0));
+            return Err(format!("trainer {} has sent requests already: it cannot resume now", client.0));
         }
         if parts > t.parts {
-            return Err(format!("trainer {} begins after {parts} steps, but has sent {}", who.0, t.parts));
+            return Err(format!("trainer {} resumes after {parts} steps, but has sent {}", client.0, t.parts));
         }
-        self.record(&mut s, &LogRecord::Resumed { trainer: who.0, parts }, &[], true)?;
-        self.live(&mut s, who.0, who.1)?.resume(parts);
+        self.record(&mut s, &LogRecord::Resumed { trainer: client.0, parts }, &[], true)?;
+        self.live(&mut s, client.0, client.1)?.resume(parts);
         Ok(())
     }
 
-    /// Trainers that have not connected once in `limit`. Where others go on without those that die, they go on without
-    /// these; otherwise nobody can go on.
+    /// Trainers that have not connected within `limit`. With [`LostTrainer::Continue`] the job continues without them;
+    /// otherwise they are returned.
     pub fn absent(&self, limit: Duration, lost: LostTrainer, service: &dyn Service) -> Option<Answer<Vec<u32>>> {
         let mut s = self.state.lock();
         if s.begun.elapsed() <= limit || s.failed.is_some() || s.ended {
@@ -218,7 +218,7 @@ impl Ledger {
             return (!absent.is_empty()).then_some(Ok(absent));
         }
         for trainer in absent {
-            eprintln!("oar: trainer {trainer} has never connected: the others go on without it");
+            eprintln!("oar: trainer {trainer} has never connected: the others continue without it");
             match self.leave(s, (trainer, 0), service) {
                 Ok(still) => s = still,
                 Err(why) => return Some(Err(why)),
@@ -227,7 +227,7 @@ impl Ledger {
         None
     }
 
-    /// One look at everything, by the server's own thread: whether it is over, and why.
+    /// Periodic check by the server's thread: `Some` once the job is over.
     pub fn check(&self, limit: Duration, lost: LostTrainer, service: &dyn Service) -> Option<Answer<()>> {
         let mut s = self.state.lock();
         if let Some(why) = &s.failed {
@@ -241,7 +241,7 @@ impl Ledger {
         match lost {
             LostTrainer::Wait => None,
             LostTrainer::Continue => {
-                eprintln!("oar: trainer {gone} died: the others go on without it");
+                eprintln!("oar: trainer {gone} died: the others continue without it");
                 match self.leave(s, (gone, incarnation), service) {
                     Ok(s) => s.ended.then_some(Ok(())),
                     Err(why) => Some(Err(why)),
