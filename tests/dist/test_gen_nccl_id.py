@@ -61,12 +61,12 @@ def test_rings_of_hosts():
         ({"trainer_id": 2}, r"trainer_id must be in \[0, 2\), got 2"),
         ({"trainer_id": -1}, "trainer_id must be in"),
         ({"nccl_comm_num": 0}, "nccl_comm_num must be in"),
-        ({"use_hierarchical_allreduce": True}, "2 trainers are not groups of .* = -1"),
+        ({"use_hierarchical_allreduce": True}, "2 trainers cannot be divided into groups of .* = -1"),
         (
             {"use_hierarchical_allreduce": True, "hierarchical_allreduce_inter_nranks": 3},
-            "2 trainers are not groups of .* = 3",
+            "2 trainers cannot be divided into groups of .* = 3",
         ),
-        ({"trainers": ["nowhere", "127.0.0.1:1"]}, "an endpoint is ip:port"),
+        ({"trainers": ["nowhere", "127.0.0.1:1"]}, "an endpoint must be ip:port"),
     ],
 )
 def test_refused(attrs, said):

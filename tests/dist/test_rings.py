@@ -74,9 +74,17 @@ def test_rings(three):
 @pytest.mark.parametrize(
     ("body", "env", "said"),
     [
-        ("make(1, 0, ['127.0.0.1:1', 'nowhere'])", {}, "ValueError: .*operator c_gen_nccl_id: an endpoint must be ip:port"),
+        (
+            "make(1, 0, ['127.0.0.1:1', 'nowhere'])",
+            {},
+            "ValueError: .*operator c_gen_nccl_id: an endpoint must be ip:port",
+        ),
         ("make(1, 0, ['127.0.0.1:1'])", {"OAR_JOB_TOKEN": "12x"}, "ValueError: .*hexadecimal"),
-        ("make(1, 0, [E, E])", {"OAR_INIT_TIMEOUT": "0.3"}, "operator c_gen_nccl_id: delivering a message to 127.0.0.1"),
+        (
+            "make(1, 0, [E, E])",
+            {"OAR_INIT_TIMEOUT": "0.3"},
+            "operator c_gen_nccl_id: delivering a message to 127.0.0.1",
+        ),
         ("make(1, 1, [E, E])", {"OAR_INIT_TIMEOUT": "0.3"}, "operator c_gen_nccl_id: the wait for a message at 127.0"),
         ("make(-1, 0, [E])", {}, "ValueError: .*operator c_comm_init: ring_id must not be negative"),
         ("threading.Timer(0.5, os.kill, (os.getpid(), 2)).start(); make(1, 1, [E, E])", {}, "KeyboardInterrupt"),

@@ -1,4 +1,4 @@
-//! Instances become the values that a Program is fed.
+//! Converts instances to the values that are fed to a Program.
 
 use super::block::Instance;
 use super::desc::{Desc, Slot};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 pub struct Batch {
     pub instances: usize,
-    /// A tensor for every used slot.
+    /// One value per used slot.
     pub values: Vec<Value>,
-    /// Ids and contents of the instances, where lines have them.
+    /// Ids and contents of the instances, if the lines have them.
     pub ids: Vec<Box<str>>,
     pub contents: Vec<Box<str>>,
 }
 
-/// Where a training thread gets its batches.
+/// The source of a training thread's batches.
 pub trait Batches: Send {
     fn next(&mut self) -> Result<Option<Batch>>;
 }
@@ -26,7 +26,7 @@ enum Column {
     Floats(Vec<f32>),
 }
 
-/// Puts instances together.
+/// Assembles instances to a batch.
 pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>> + Clone) -> Result<Batch> {
     let used: Vec<&Slot> = desc.used().collect();
     let mut totals = vec![0; used.len()];
@@ -48,7 +48,7 @@ pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>> +
     for instance in instances {
         let (mut ints, mut floats) = (instance.ints, instance.floats);
         for ((column, ends), &n) in columns.iter_mut().zip(&mut offsets).zip(instance.counts) {
-            // A slot whose values were all zeros has a single one.
+            // A slot whose zeros were all dropped gets a single zero.
             let end = match column {
                 Column::Ints(column) => {
                     let (own, rest) = ints.split_at(n as usize);

@@ -1,16 +1,16 @@
-//! Instances as they lie in memory: values one after the other, and how many each slot has.
+//! Instances in memory: all values consecutively, and the number of values per slot.
 
 /// Instances that were read together.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Values of the slots of integers, instance by instance, within them slot by slot.
+    /// Values of the integer slots: by instance, then by slot.
     pub ints: Vec<u64>,
     pub floats: Vec<f32>,
-    /// How many values the used slots of every instance have.
+    /// Number of values per used slot of every instance.
     pub counts: Vec<u32>,
-    /// Where instances end in `ints` and `floats`.
+    /// Ends of the instances in `ints` and `floats`.
     pub ends: Vec<(u32, u32)>,
-    /// Ids and contents, where lines have them.
+    /// Ids and contents, if the lines have them.
     pub ids: Vec<Box<str>>,
     pub contents: Vec<Box<str>>,
 }
@@ -25,7 +25,7 @@ pub struct Instance<'a> {
     pub content: &'a str,
 }
 
-/// How many values a block may have: their places are 32 bits.
+/// Limit of values in a block: offsets are 32 bits.
 pub const MOST: usize = 1 << 31;
 
 impl Block {
@@ -50,7 +50,7 @@ impl Block {
         }
     }
 
-    /// The values of an instance have been added: it ends here.
+    /// Ends an instance whose values were added.
     pub fn end_instance(&mut self) {
         self.ends.push((self.ints.len() as u32, self.floats.len() as u32));
     }
@@ -64,12 +64,12 @@ impl Block {
         self.end_instance();
     }
 
-    /// Is there room for the values of another instance?
+    /// Whether another instance's values fit.
     pub fn takes(&self, instance: &Instance) -> bool {
         self.ints.len() + instance.ints.len() < MOST && self.floats.len() + instance.floats.len() < MOST
     }
 
-    /// For about as many values as a text of so many bytes has; what is not used goes back by `shrink`.
+    /// A block with capacity for a text of `bytes`; `shrink` frees what is unused.
     pub fn for_text(bytes: usize) -> Block {
         let ints = Vec::with_capacity(bytes / 8);
         Block { ints, floats: Vec::with_capacity(bytes / 8), ..Block::default() }

@@ -1,4 +1,4 @@
-//! The description of a MultiSlot data set: the slots of a line, and how a batch is made of them.
+//! The description of a MultiSlot data set: its slots, and how they are assembled to batches.
 
 use oar_core::base::Result;
 use oar_core::ensure;
@@ -6,14 +6,14 @@ use oar_core::ensure;
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub name: String,
-    /// float32; else int64, read as uint64.
+    /// float32; otherwise int64, read as uint64.
     pub float: bool,
-    /// A dense slot becomes a tensor of `shape` (-1: as many as there are), another one column and a LoD.
+    /// A dense slot becomes a tensor of `shape` (-1: the number of instances); a sparse one becomes a column with LoD.
     pub dense: bool,
     /// Slots that are not used are skipped.
     pub used: bool,
     pub shape: Vec<i64>,
-    /// For a dense slot: a line has a multiple of so many values (1 for others).
+    /// A line has a multiple of this many values for a dense slot (1 for sparse ones).
     pub each: usize,
 }
 
@@ -32,7 +32,7 @@ impl Slot {
             each = fits.ok_or_else(|| {
                 oar_core::err!(InvalidArgument, "the dense slot '{name}' has shape {shape:?}, which is too large")
             })?;
-            // With every size given a batch has just that many values, whatever the lines have.
+            // If every size is given, a batch has exactly that many values, whatever the number of lines.
             if open == 0 {
                 each = 1;
             }
@@ -47,8 +47,8 @@ pub struct Desc {
     pub batch_size: usize,
     /// A line is a batch, not an instance: its sparse slots have instances of one value each.
     pub whole_batches: bool,
-    /// Zeros of sparse slots stand for nothing (an instance left without values gets a single zero). Data in memory are
-    /// read so, those of a queue are not.
+    /// Drops zeros of sparse slots (an instance without other values gets a single zero). True for data in memory,
+    /// false for queues.
     pub drop_zeros: bool,
     /// Lines begin with `1 <id>`, then `1 <content>`.
     pub ids: bool,

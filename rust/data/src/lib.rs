@@ -1,5 +1,5 @@
-//! Batches from files of MultiSlot text, the format of Paddle's data sets: a line is an instance, and has for each slot how
-//! many values there are and then the values (`<n> v1 .. vn`), all separated by blanks. Reading and parsing need no Python.
+//! Batches from files of MultiSlot text, the format of Paddle's data sets. A line is an instance; for each slot it has
+//! the number of values and the values (`<n> v1 .. vn`), separated by blanks. Reading and parsing need no Python.
 
 pub mod batch;
 pub mod block;

@@ -1,4 +1,4 @@
-//! Instances in memory: loaded by threads, shuffled, dealt to threads that train.
+//! Instances in memory: loaded by several threads, shuffled, and divided among training threads.
 
 use super::batch::{assemble, Batch, Batches};
 use super::block::{Block, Instance};
@@ -15,25 +15,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An instance: the number of its block, and its own there.
+/// An instance: its block, and its index there.
 type Place = (u32, u32);
 
 #[derive(Clone, Default)]
 pub struct Memory {
     pub(crate) blocks: Arc<Vec<Block>>,
     pub(crate) order: Vec<Place>,
-    /// Of the used slots of the lines that were read: are they of floats?
+    /// For each used slot of the lines that were read: whether it holds floats.
     pub(crate) slots: Vec<bool>,
 }
 
-/// Numbers for shuffles (splitmix64), begun somewhere else each time.
-pub(crate) struct Chance(u64);
+/// Random numbers for shuffles (splitmix64), seeded differently each time.
+pub(crate) struct SplitMix(u64);
 
-impl Chance {
-    pub fn new() -> Chance {
+impl SplitMix {
+    pub fn new() -> SplitMix {
         let mut hash = std::collections::hash_map::RandomState::new().build_hasher();
         hash.write_u64(std::process::id().into());
-        Chance(hash.finish())
+        SplitMix(hash.finish())
     }
 
     fn next(&mut self) -> u64 {
@@ -56,7 +56,8 @@ impl Chance {
 }
 
 impl Memory {
-    /// Reads all files by `threads` threads. Instances are in the order of files and lines, whatever the number of threads.
+    /// Reads all files with `threads` threads. Instances are in the order of files and lines, whatever the number of
+    /// threads.
     pub fn load(desc: &Desc, reading: &Reading, threads: usize, stop: &Arc<Stop>) -> Result<Memory> {
         let mut pieces: Vec<Piece> = Vec::new();
         for file in 0..reading.files.len() {
@@ -78,7 +79,7 @@ impl Memory {
                 Ok(())
             });
             if let Err(e) = read {
-                // Of several, the error of the first file in order; the others stop.
+                // Of several errors, that of the first file in order is kept; other threads stop.
                 let mut failed = failed.lock();
                 if failed.as_ref().is_none_or(|(first, _)| at < *first) {
                     *failed = Some((at, e));
@@ -112,7 +113,7 @@ impl Memory {
         self.order.len()
     }
 
-    /// Are these the slots that the instances were read with?
+    /// Checks that the slots are those that the instances were read with.
     pub fn check(&self, desc: &Desc) -> Result<()> {
         ensure!(
             self.is_empty() || desc.used().map(|s| s.float).eq(self.slots.iter().copied()),
@@ -132,10 +133,10 @@ impl Memory {
     }
 
     pub fn shuffle(&mut self) {
-        Chance::new().shuffle(&mut self.order);
+        SplitMix::new().shuffle(&mut self.order);
     }
 
-    /// The batches of `threads` threads: each has neighbouring instances.
+    /// Batches for `threads` threads; each gets a contiguous range of instances.
     pub fn batches(&self, desc: &Arc<Desc>, threads: usize, stop: &Arc<Stop>) -> Vec<Box<dyn Batches>> {
         let each = self.len().div_ceil(threads.max(1));
         (0..threads)
@@ -147,7 +148,7 @@ impl Memory {
             .collect()
     }
 
-    /// How many integers the blocks hold.
+    /// Number of integers in all blocks.
     pub fn integers(&self) -> usize {
         self.blocks.iter().map(|b| b.ints.len()).sum()
     }
@@ -157,9 +158,9 @@ impl Memory {
         self.blocks.iter().flat_map(|b| b.ints.iter().copied()).collect()
     }
 
-    /// The instances as messages to `parts` trainers: dealt at random, or all of one id to the same.
+    /// The instances as messages to `parts` trainers: distributed at random, or by id.
     pub fn deal(&self, desc: &Desc, parts: usize, by_id: bool) -> Vec<Vec<u8>> {
-        let mut chance = Chance::new();
+        let mut chance = SplitMix::new();
         let mut messages = vec![Vec::new(); parts];
         for instance in self.instances(desc) {
             let to = match by_id {
@@ -171,7 +172,7 @@ impl Memory {
         messages
     }
 
-    /// Takes the instances of messages in place of its own.
+    /// Replaces the instances by those of messages.
     pub fn take(desc: &Desc, messages: &[&[u8]]) -> Result<Memory> {
         let width = desc.width();
         let (mut blocks, mut block) = (Vec::new(), Block::default());
@@ -196,7 +197,7 @@ impl Memory {
     }
 }
 
-/// The same on every host (FNV-1a).
+/// Equal on every host (FNV-1a).
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -248,7 +249,7 @@ fn read(from: &mut &[u8], width: usize, desc: &Desc, block: &mut Block) -> Optio
     Some(())
 }
 
-/// Runs `work` on threads, while this one listens whether the user wants to stop.
+/// Runs `work` on threads; this thread checks for signals meanwhile.
 fn run_threads(threads: usize, work: &(dyn Fn() + Sync), stop: &Arc<Stop>) -> Result<()> {
     std::thread::scope(|scope| {
         let started: Vec<_> = (0..threads)

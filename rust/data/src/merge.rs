@@ -1,15 +1,15 @@
-//! What makes other instances of those in memory: merging by id, and values of some slots put where others were.
+//! Transformations of instances in memory: merging by id, and shuffling the values of slots.
 
 use super::block::{Block, Instance};
 use super::desc::Desc;
-use super::memory::{Chance, Memory};
+use super::memory::{Memory, SplitMix};
 use oar_core::base::Result;
 use oar_core::ensure;
 
-/// What merging left out, for who wants to say so: (the id, how many instances, why).
+/// An instance group that merging dropped: the id, its number of instances, the reason.
 pub type Dropped = (String, usize, String);
 
-/// The values of an instance, slot by slot.
+/// The values of an instance, by slot.
 struct Parts<'a> {
     ints: Vec<&'a [u64]>,
     floats: Vec<&'a [f32]>,
@@ -31,7 +31,7 @@ fn parts<'a>(desc: &Desc, instance: &Instance<'a>) -> Parts<'a> {
     parts
 }
 
-/// Blocks of instances that are made one by one.
+/// Builds blocks from single instances.
 #[derive(Default)]
 struct Made {
     done: Vec<Block>,
@@ -56,8 +56,9 @@ impl Made {
 }
 
 impl Memory {
-    /// Instances of one id become one. Of a dense slot the last values that are not all zeros stay. Left out are those of
-    /// whose id there are not `size` (where that is positive), and those of which two have values in one sparse slot.
+    /// Merges the instances of one id. For a dense slot the last values that are not all zeros are kept. Dropped are
+    /// ids without exactly `size` instances (if `size` is positive), and ids of which two instances have values in one
+    /// sparse slot.
     pub fn merged(&self, desc: &Desc, size: usize) -> (Memory, Vec<Dropped>) {
         let mut all: Vec<Instance> = self.instances(desc).collect();
         all.sort_by(|a, b| a.id.cmp(b.id));
@@ -78,8 +79,8 @@ impl Memory {
         (memory, dropped)
     }
 
-    /// Every instance gets, in the slots named, the values of another one, drawn from `candidates` of those before it.
-    /// What lies in between is read from `self`, so that one slot after the other can be tried.
+    /// Replaces the values of the named slots, in every instance, by those of another one drawn from `candidates`
+    /// earlier instances. Draws read from `self`, so that slots are shuffled independently.
     pub fn slots_shuffled(&self, desc: &Desc, slots: &[String], candidates: usize) -> Result<Memory> {
         for name in slots {
             let slot = desc.used().find(|s| s.name == *name);
@@ -92,10 +93,10 @@ impl Memory {
         }
         ensure!(candidates > 0, InvalidArgument, "slots_shuffle: set_fea_eval wants a positive number of candidates");
         let swapped: Vec<bool> = desc.used().map(|s| slots.contains(&s.name)).collect();
-        let (mut chance, mut made) = (Chance::new(), Made::default());
+        let (mut chance, mut made) = (SplitMix::new(), Made::default());
         let mut kept: Vec<Instance> = Vec::new();
         for (seen, instance) in self.instances(desc).enumerate() {
-            // A reservoir: every instance so far is in it with the same chance.
+            // Reservoir sampling: every earlier instance is kept with equal probability.
             if kept.len() < candidates {
                 kept.push(instance);
             } else if let Some(place) = kept.get_mut(chance.below(seen + 1)) {
@@ -112,7 +113,7 @@ impl Memory {
     }
 }
 
-/// The merged values, or the name of a slot that two have.
+/// The merged values, or the name of a slot for which two instances have values.
 fn merge<'a>(desc: &'a Desc, group: &[Instance<'a>]) -> std::result::Result<Parts<'a>, &'a str> {
     let width = desc.width();
     let mut merged = Parts { ints: vec![&[]; width], floats: vec![&[]; width] };

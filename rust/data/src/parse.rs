@@ -4,14 +4,14 @@ use super::block::{Block, MOST};
 use super::desc::{Desc, Slot};
 use std::fmt::Write;
 
-/// What is wrong with a line; who reads it knows the file and the line's number.
-pub type Damage = String;
+/// What is wrong with a line; the caller adds the file and the line number.
+pub type ParseError = String;
 
 fn blank(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-/// What is left of a line.
+/// The unread part of a line.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -28,7 +28,7 @@ impl<'a> Rest<'a> {
         token
     }
 
-    /// The integer that comes next, if it is one (negative ones wrap around, as in C).
+    /// The next integer, if there is one (negative ones wrap around, as in C).
     #[inline]
     fn int(&mut self) -> Option<u64> {
         let mut at = 0;
@@ -40,7 +40,7 @@ impl<'a> Rest<'a> {
         at += usize::from(negative || bytes.get(at) == Some(&b'+'));
         let first = at;
         let mut n = 0_u64;
-        // Eight bytes at a time, as long as 18 digits, which always fit, are not exceeded.
+        // Eight bytes at a time, up to 18 digits, which always fit.
         while let Some(word) = bytes.get(at..at + 8).filter(|_| at - first <= 10) {
             let (digits, value) = leading_digits(u64::from_le_bytes(word.try_into().unwrap_or_default()));
             n = n * POWERS_OF_TEN[digits] + value;
@@ -64,7 +64,7 @@ impl<'a> Rest<'a> {
         Some(if negative { n.wrapping_neg() } else { n })
     }
 
-    /// An integer of 1 to 7 digits between blanks, one before it at most: nearly all are.
+    /// Fast path: an integer of 1 to 7 digits, after at most one blank.
     #[inline(always)]
     fn plain_int(&mut self) -> Option<u64> {
         let at = usize::from(self.0.first() == Some(&b' '));
@@ -77,7 +77,7 @@ impl<'a> Rest<'a> {
         Some(value)
     }
 
-    /// The integer of a slot that has one, with its count.
+    /// The integer of a slot with one value, with its count.
     #[inline(always)]
     fn only_int(&mut self) -> Option<u64> {
         let mut rest = Rest(self.0.strip_prefix(b" 1")?);
@@ -86,7 +86,7 @@ impl<'a> Rest<'a> {
         Some(value)
     }
 
-    /// A number of one digit, which most counts are, after one blank at most.
+    /// Fast path: one digit after at most one blank, as in most counts.
     #[inline]
     fn digit(&mut self) -> Option<u64> {
         let at = usize::from(self.0.first() == Some(&b' '));
@@ -98,7 +98,8 @@ impl<'a> Rest<'a> {
         Some(u64::from(c - b'0'))
     }
 
-    /// A decimal whose digits make a number below 2^24, 8 of them at most before and behind the point: one exact division.
+    /// Fast path: a decimal whose digits are below 2^24, with at most 8 of them before and after the point: one exact
+    /// division.
     #[inline]
     fn plain_decimal(&mut self) -> Option<f32> {
         let mut at = usize::from(self.0.first() == Some(&b' '));
@@ -141,18 +142,18 @@ impl<'a> Rest<'a> {
 const POWERS: [f32; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// How many of eight bytes, the first the lowest, are digits before one that is none, and their number.
+/// The number of leading digits in eight bytes (first byte lowest), and their value.
 #[inline]
 fn leading_digits(word: u64) -> (usize, u64) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let x = word ^ (ONES * 0x30);
-    // The high bit of each byte that is above 9; a carry reaches only bytes behind the first of them.
+    // Sets the high bit of each byte that is not a digit; a carry reaches only bytes after the first of them.
     let others = (x.wrapping_add(ONES * 0x76) | x) & (ONES * 0x80);
     let digits = (others.trailing_zeros() / 8) as usize;
     if digits == 0 {
         return (0, 0);
     }
-    // Zeros before the number; then pairs, fours and the eight are added up.
+    // Shifts in leading zeros; then adds up pairs, fours and the eight.
     let x = x << (64 - 8 * digits);
     let x = (x.wrapping_mul(10).wrapping_add(x >> 8)) & 0x00ff_00ff_00ff_00ff;
     let x = (x.wrapping_mul(100).wrapping_add(x >> 16)) & 0x0000_ffff_0000_ffff;
@@ -171,8 +172,8 @@ fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// Adds the line to the block. A damaged line may leave values of it there.
-pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), Damage> {
+/// Parses a line into the block. An invalid line may leave values in the block.
+pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), ParseError> {
     if text.len() + block.ints.len().max(block.floats.len()) >= MOST {
         return Err(format!("a line of {} bytes is too long", text.len()));
     }
@@ -189,7 +190,7 @@ pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), Damage> {
             format!("slot '{}' ({} of {}): {what} ({near})", slot.name, i + 1, desc.slots.len())
         })?;
     }
-    // Lines may have slots that nobody asks for: behind those in use, they count as skipped if they are slots.
+    // A line may have more slots than are declared: they are skipped if they are valid.
     rest.skip_blanks();
     while !rest.0.is_empty() {
         let behind = rest.0;
@@ -203,12 +204,12 @@ pub fn line(desc: &Desc, text: &[u8], block: &mut Block) -> Result<(), Damage> {
     Ok(())
 }
 
-/// How many values there are: positive, and not more than an int.
+/// The number of values: positive, and within an int.
 fn count(rest: &mut Rest) -> Option<u64> {
     rest.digit().or_else(|| rest.int()).filter(|&n| n > 0 && n <= i32::MAX as u64)
 }
 
-fn named(rest: &mut Rest, what: &str) -> Result<Box<str>, Damage> {
+fn named(rest: &mut Rest, what: &str) -> Result<Box<str>, ParseError> {
     let before = rest.0;
     let one = rest.int();
     let text = rest.token();

@@ -1,23 +1,23 @@
-//! How files are read, and how reading is called off.
+//! How files are read, and how reading is cancelled.
 
 use parking_lot::Mutex;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// Where lines come from.
+/// The source of lines.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     pub files: Vec<String>,
-    /// A shell command that every file goes through; none where it is empty or `cat`.
+    /// A shell command that filters every file; none if empty or `cat`.
     pub pipe_command: String,
-    /// What brings a file `hdfs:..` or `afs:..`, which is its last argument.
+    /// Command that outputs a file `hdfs:..` or `afs:..`, given as its last argument.
     pub download_command: String,
 }
 
 type Running = Arc<Mutex<Child>>;
 
-/// Tells those who read that nobody waits for them any more, and ends their commands.
+/// Cancels readers whose output is no longer needed, and kills their commands.
 #[derive(Default)]
 pub struct Stop {
     asked: AtomicBool,
@@ -46,16 +46,17 @@ impl Stop {
     }
 }
 
-/// Ends a command and what it has started: they are a process group.
+/// Kills a command and its children, which are a process group.
 fn kill(command: &Running) {
     let mut child = command.lock();
     if matches!(child.try_wait(), Ok(None)) {
-        // SAFETY: a plain call. The child has not been waited for, so its number is still its own (the lock is held).
+        // SAFETY: no memory is passed. The child has not been waited for, so its pid is still its own (the lock is
+        // held).
         unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
     }
 }
 
-/// Ends the command however its reader ends.
+/// A running command; killed on drop.
 pub(crate) struct Command {
     pub child: Running,
     stop: Arc<Stop>,
@@ -72,7 +73,7 @@ impl Command {
 impl Drop for Command {
     fn drop(&mut self) {
         kill(&self.child);
-        // It was killed or has ended: this takes its status and does not wait.
+        // It was killed or has ended: this collects its status without waiting.
         let _ = self.child.lock().wait();
         self.stop.remove(&self.child);
     }

@@ -1,4 +1,4 @@
-//! Lines of files: read as they are, in pieces that threads share, or what a command makes of them.
+//! Lines of files: read directly, in pieces that threads share, or from the output of a command.
 
 use super::block::Block;
 use super::desc::Desc;
@@ -14,19 +14,19 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// A piece of a file that one thread parses.
+/// Bytes of a piece of a file that one thread parses.
 const PIECE: u64 = 1 << 20;
-/// Text of a command's output that becomes one block.
+/// Bytes of a command's output per block.
 const PART: usize = 1 << 20;
-/// Longer lines are taken for something else than text.
+/// A longer line is an error: the file is probably not text.
 const LONGEST: usize = 1 << 28;
 
-/// Something that one thread reads.
+/// A unit of work for one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// The lines that begin at these bytes of a file.
+    /// The lines that begin in this range of a file.
     Bytes { file: usize, from: u64, to: u64 },
-    /// All that a command makes of a file.
+    /// The whole output of a command for a file.
     Whole { file: usize },
 }
 
@@ -51,7 +51,7 @@ impl Reading {
         !self.piped() && !is_remote(path) && !path.ends_with(".gz")
     }
 
-    /// A file in pieces of which each has whole lines; `split` is false where one thread reads it all in order.
+    /// The pieces of a file; with `split` false it is one piece, read in order by one thread.
     pub fn pieces(&self, file: usize, split: bool) -> Result<Vec<Piece>> {
         let path = &self.files[file];
         if !self.is_plain(path) {
@@ -69,7 +69,7 @@ impl Reading {
         Ok(begins.map(|from| Piece::Bytes { file, from, to: (from + step).min(meta.len()) }).collect())
     }
 
-    /// Parses a piece, and hands over what it has read block by block. `text` is room that reading after reading uses.
+    /// Parses a piece, and passes on its blocks. `text` is a buffer reused between calls.
     pub fn read(
         &self,
         desc: &Desc,
@@ -88,7 +88,7 @@ impl Reading {
             Piece::Bytes { from, to, .. } => {
                 let file = File::open(path).map_err(|e| cannot(path, &e))?;
                 let mut at = from;
-                // A file that is read in order comes in parts, so that little of it is in memory.
+                // A file read in order is split into parts, to limit memory.
                 while at < to && !stop.asked() {
                     let end = (at + PIECE).min(to);
                     let block = bytes(desc, &file, path, at..end, text)?;
@@ -102,7 +102,7 @@ impl Reading {
         }
     }
 
-    /// What the shell runs for a file, and whether the file is its input.
+    /// The shell command for a file, and whether the file is its standard input.
     fn shell(&self, path: &str) -> (String, bool) {
         let pipe = if self.piped() { Some(format!("( {} )", self.pipe_command)) } else { None };
         let (first, is_input) = match () {
@@ -146,7 +146,7 @@ impl Reading {
         let said = self.say(path, status);
         match status.code() {
             _ if status.success() => Ok(()),
-            // As in 2.0.2, a shell that finds no such command leaves the data set without this file's instances.
+            // As in 2.0.2, a command that is not found leaves the data set without this file's instances.
             Some(126 | 127) if instances == 0 => {
                 eprintln!("paddle: {said}: the file counts as empty");
                 Ok(())
@@ -180,12 +180,12 @@ fn damaged(path: &str, line: usize, what: &str) -> Error {
 }
 
 fn newline(text: &[u8]) -> Option<usize> {
-    // SAFETY: memchr reads no more than the slice has, and gives a place in it or null.
+    // SAFETY: memchr reads within the slice, and returns an address in it or null.
     let found = unsafe { libc::memchr(text.as_ptr().cast(), b'\n'.into(), text.len()) };
     (!found.is_null()).then(|| found as usize - text.as_ptr() as usize)
 }
 
-/// Parses whole lines. The error is the number of the line, from 0, and what is wrong.
+/// Parses whole lines. The error is the line's index, from 0, and what is wrong.
 fn parse_all(desc: &Desc, text: &[u8], block: &mut Block) -> std::result::Result<usize, (usize, String)> {
     let mut n = 0;
     let mut rest = text;
@@ -198,7 +198,7 @@ fn parse_all(desc: &Desc, text: &[u8], block: &mut Block) -> std::result::Result
     Ok(n)
 }
 
-/// The lines that begin at these bytes of a file.
+/// Parses the lines that begin in this range of a file.
 fn bytes(desc: &Desc, file: &File, path: &str, at: Range<u64>, text: &mut Vec<u8>) -> Result<Block> {
     let Range { start: from, end: to } = at;
     text.resize((to - from) as usize, 0);
@@ -230,7 +230,7 @@ fn bytes(desc: &Desc, file: &File, path: &str, at: Range<u64>, text: &mut Vec<u8
     if begin == text.len() {
         return Ok(Block::default());
     }
-    // The last line may go on behind the piece.
+    // The last line may continue after the piece.
     let mut more = [0; 1 << 12];
     while text.last() != Some(&b'\n') {
         let n = read(&mut more, from + text.len() as u64)?;
@@ -251,7 +251,7 @@ fn bytes(desc: &Desc, file: &File, path: &str, at: Range<u64>, text: &mut Vec<u8
     Ok(block)
 }
 
-/// How many lines end before a byte of a file (for an error: it reads the file again).
+/// Number of lines before a byte of a file, for an error message: reads the file again.
 fn lines_before(file: &File, to: u64) -> std::io::Result<usize> {
     let mut buffer = vec![0; 1 << 16];
     let (mut at, mut lines) = (0, 0);
@@ -267,7 +267,7 @@ fn lines_before(file: &File, to: u64) -> std::io::Result<usize> {
     Ok(lines)
 }
 
-/// Parses a stream to its end; returns how many lines it had.
+/// Parses a stream to its end; returns the number of lines.
 fn lines(
     desc: &Desc,
     input: &mut dyn Read,
@@ -297,7 +297,7 @@ fn lines(
         let whole = match end {
             true => held,
             false => match text[scanned..held].iter().rposition(|&c| c == b'\n') {
-                // Small writes of a command are gathered, unless it has us wait.
+                // Small writes of a command are accumulated, unless no more data is available.
                 Some(i) if held >= PART / 2 || n < 4096 => scanned + i + 1,
                 _ => continue,
             },

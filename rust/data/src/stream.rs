@@ -1,5 +1,5 @@
-//! Batches of files as they are read, which is what a queue data set gives: each training thread has a reader, which begins
-//! with the file of its own number, takes the next file that nobody has begun, and parses ahead by a few blocks.
+//! Batches of files while they are read, for queue data sets. Each training thread has a reader, which starts with the
+//! file of its own index, continues with files that no reader has started, and parses a few blocks ahead.
 
 use super::batch::{assemble, Batch, Batches};
 use super::block::Block;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
-/// Blocks that a reader is ahead.
+/// Number of blocks parsed ahead.
 const AHEAD: usize = 2;
 
 struct Stream {
     desc: Arc<Desc>,
     blocks: Receiver<Result<Block>>,
-    /// What is begun: the block, and the first of its instances that has not been dealt out.
+    /// Started blocks, with the first instance that was not returned yet.
     held: Vec<(Block, usize)>,
     stop: Arc<Stop>,
     ended: bool,
@@ -50,7 +50,7 @@ fn read_files(
     stop: &Arc<Stop>,
     to: &SyncSender<Result<Block>>,
 ) {
-    let gone = || Error::new(ErrorKind::Unavailable, "nobody takes the batches");
+    let gone = || Error::new(ErrorKind::Unavailable, "the receiver of the batches has ended");
     let all = || -> Result<()> {
         let (mut file, mut text) = (first, Vec::new());
         while file < reading.files.len() && !stop.asked() {
@@ -62,7 +62,7 @@ fn read_files(
         Ok(())
     };
     if let Err(e) = all() {
-        // Nobody hears it where nobody takes the batches.
+        // The receiver may have been dropped.
         let _ = to.send(Err(e));
     }
 }
@@ -96,7 +96,7 @@ impl Batches for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Who drops one before its end drops all.
+        // Dropping one reader before its end stops all.
         if !self.ended {
             self.stop.ask();
         }

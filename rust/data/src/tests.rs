@@ -1,4 +1,4 @@
-//! The parser and the pieces of files; what Python's tests cannot reach as directly.
+//! The parser and the pieces of files, as far as Python's tests do not reach them directly.
 
 use super::block::Block;
 use super::desc::{Desc, Slot};
@@ -31,7 +31,7 @@ fn numbers() {
     }
 }
 
-/// What is read a word at a time has the bits of the standard library's parser, whatever the lengths.
+/// Word-wise parsing gives the bits of the standard library's parser, for all lengths.
 #[test]
 fn decimals_are_rounded_once() {
     let mut state = 1_u64;
@@ -71,7 +71,7 @@ fn damage_is_named() {
         let e = parsed(text).unwrap_err();
         assert!(e.contains(said), "{text}: {e}");
     }
-    // Slots that nobody asks for may follow.
+    // Undeclared slots may follow.
     assert!(parsed("1 1 2 1 1 2 8 9 1 5").is_ok());
 }
 
@@ -84,7 +84,7 @@ fn pieces_have_every_line_once() {
         n += 1;
         text.push_str(&format!("2 {n} {} 2 0.5 1\n", n * 7));
     }
-    text.pop(); // the last line has no end
+    text.pop(); // the last line has no newline
     std::fs::write(&path, &text).unwrap();
     let file = path.to_str().unwrap().to_string();
     let reading = Reading { files: vec![file.clone()], ..Default::default() };

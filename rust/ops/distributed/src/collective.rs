@@ -1,6 +1,6 @@
-//! The collective operators of Programs: glue around the groups of `oar_net`, found by `ring_id`.
+//! Collective operators of Programs, over the groups of `oar_net`, which are found by `ring_id`.
 //!
-//! Every operator ends when its data has arrived, whatever `use_calc_stream` says: on the CPU there is one stream.
+//! Every operator returns when its data has arrived, whatever `use_calc_stream` is: the CPU has one stream.
 
 use oar_comm::rows::{gather, gather_rows};
 use oar_comm::{group, run};
@@ -30,16 +30,16 @@ attrs! {
 }
 
 slots! {
-    /// `Out` is computed where `X` lies.
+    /// `Out` shares the bytes of `X`.
     mod in_place { X "X" => OUT "Out".aliases("X") }
     mod each_in_place { X "X".duplicable() => OUT "Out".duplicable().aliases("X") }
     mod reshaping { X "X" => OUT "Out" }
     mod send { X "X" => }
-    /// The sender says how many rows there are.
+    /// The sender determines the number of rows.
     mod recv { => OUT "Out".kernel_allocated() }
 }
 
-/// The element types that ranks can send each other.
+/// Element types that can be sent.
 const SENT: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS).union(DTypes::BOOL);
 
 fn dtype(cx: &KernelContext, t: DType) -> Result<Dtype> {
@@ -50,14 +50,14 @@ fn shape(t: &[i64]) -> Vec<u64> {
     t.iter().map(|&n| n as u64).collect()
 }
 
-/// The bytes of a tensor that is only read.
+/// A region over the bytes of an input.
 fn read(t: &Tensor) -> Region {
     let bytes = t.bytes();
     // SAFETY: an input is only read, and `run` returns when the operation has ended, before the borrow does.
     unsafe { Region::raw(bytes.as_ptr().cast_mut(), bytes.len(), None) }
 }
 
-/// The bytes of a tensor that is written; a shared buffer is copied first.
+/// A region over the bytes of an output; shared bytes are copied first.
 fn write(t: &mut Tensor) -> Result<Region> {
     let bytes = t.bytes_mut()?;
     // SAFETY: `run` returns when the operation has ended, before the exclusive borrow does.
@@ -91,12 +91,12 @@ fn all_reduce(cx: &mut KernelContext, ring: i32, op: ReduceOp) -> Result<()> {
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::all_reduce(bytes, kind, op))
 }
 
-/// The rows of all ranks, equal ones added up; they rise, so that every rank has the same bits.
+/// Sums the rows of all ranks; row numbers ascend, so that every rank computes the same bits.
 fn sum_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, ring) = (cx.op.name, ring(cx));
     let group = group(op, ring)?;
     let Some(Value::Rows(x)) = cx.outs.slot(in_place::OUT.0).first().map(|o| &o.value) else {
-        return Err(err!(NotFound, "operator {op}: output 'Out' is not there"));
+        return Err(err!(NotFound, "operator {op}: output 'Out' is missing"));
     };
     check_rows(op, x)?;
     let counts = gather(&group, Tensor::scalar(x.rows.len() as i64)?)?.to_i64s()?;
@@ -120,7 +120,7 @@ fn broadcast(cx: &mut KernelContext, ring: i32, root: i32) -> Result<()> {
     run_in_place(cx, &group, |bytes, kind| CollectiveCall::broadcast(bytes, kind, root))
 }
 
-/// The attribute `nranks` shapes the output, so it must be the size of the ring.
+/// The attribute `nranks` determines the output's shape, so it must be the size of the ring.
 fn sized(cx: &KernelContext, ring: i32, nranks: i32) -> Result<Arc<Group>> {
     let group = group(cx.op.name, ring)?;
     ensure!(
@@ -133,7 +133,8 @@ fn sized(cx: &KernelContext, ring: i32, nranks: i32) -> Result<Arc<Group>> {
     Ok(group)
 }
 
-/// Runs a collective that fills `Out` from `X`. All ranks must say the same shape: of the smaller of the two, a rank's part.
+/// Runs a collective that fills `Out` from `X`. Ranks compare the shape of the smaller of the two, which is one rank's
+/// part.
 fn run_reshaping(
     cx: &mut KernelContext,
     group: &Group,
@@ -171,7 +172,7 @@ fn scatter(cx: &mut KernelContext) -> Result<()> {
     run_reshaping(cx, &group, |_, out| shape(out), |x, out, kind| CollectiveCall::scatter(x, out, kind, root))
 }
 
-/// The number of elements goes before the data: the receiver takes its first size from it.
+/// The number of elements is sent before the data: it determines the first size of the receiver's output.
 fn send_to(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let group = group(cx.op.name, a.ring_id)?;
@@ -188,7 +189,7 @@ fn recv_from(cx: &mut KernelContext) -> Result<()> {
     let peer = member(cx, &group, "peer", a.peer)?;
     let element = recv_dtype(a)?;
     let (kind, mut count) = (dtype(cx, element)?, [0u8; 8]);
-    // SAFETY: `count` outlives the call, which `run` waits for, and nobody else looks at it meanwhile.
+    // SAFETY: `count` outlives the call, which `run` waits for, and is not accessed meanwhile.
     let region = unsafe { Region::raw(count.as_mut_ptr(), count.len(), None) };
     run(&group, CollectiveCall::recv(region, Dtype::I64, peer))?;
     let count = i64::from_ne_bytes(count);
@@ -208,7 +209,7 @@ fn recv_from(cx: &mut KernelContext) -> Result<()> {
 }
 
 fn old_all_reduce(cx: &mut KernelContext) -> Result<()> {
-    // The numbers of this operator: 0 sum, 1 product, 2 maximum, 3 minimum.
+    // Values of reduce_type: 0 sum, 1 product, 2 maximum, 3 minimum.
     let kind = cx.attrs::<OldAllReduceAttrs>().reduce_type;
     let op = match kind {
         0 => ReduceOp::Sum,
@@ -220,7 +221,7 @@ fn old_all_reduce(cx: &mut KernelContext) -> Result<()> {
     all_reduce(cx, 0, op)
 }
 
-/// All inputs pass through: the data of a CPU operator has arrived when it ends.
+/// Identity: a CPU operator's data has arrived when it returns.
 fn pass(_: &mut KernelContext) -> Result<()> {
     Ok(())
 }
@@ -291,7 +292,7 @@ fn recv_dtype(a: &RecvAttrs) -> Result<DType> {
         .ok_or_else(|| err!(InvalidArgument, "operator recv_v2: no data type has the number {}", a.dtype))
 }
 
-/// The gradient of an operator whose rank attribute the other one shares: `X@GRAD` from `Out@GRAD` by that operator.
+/// The gradient by another operator with the same rank attribute: `X@GRAD` from `Out@GRAD`.
 fn all_gather_grad(f: &Fwd) -> Result<Vec<GradOp>> {
     let a = f.attrs::<AllGatherAttrs>();
     let attrs = ReduceScatterAttrs { ring_id: a.ring_id, nranks: a.nranks, use_calc_stream: a.use_calc_stream };
@@ -300,7 +301,7 @@ fn all_gather_grad(f: &Fwd) -> Result<Vec<GradOp>> {
 
 const SELF_GRAD: &[(&str, &str)] = &[("X", "Out@GRAD"), ("Out", "X@GRAD")];
 
-/// A row: static, name, attributes, gradient, kernel.
+/// Each row: static, name, attributes, gradient, kernel.
 macro_rules! in_place {
     ($($op:ident $name:literal $attrs:ident $grad:expr, $kernel:expr;)*) => {$(
         pub static $op: Op = Op {

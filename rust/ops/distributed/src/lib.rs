@@ -1,4 +1,4 @@
-//! Operators of trainers that work together: rings, collectives, parameter servers.
+//! Operators that involve other processes: rings, collectives, parameter servers.
 
 pub mod collective;
 pub mod communicator;
@@ -10,7 +10,7 @@ pub mod split;
 pub mod sync_batch_norm;
 pub mod tables;
 
-/// The operators of this group, a line a family.
+/// The operators of this group, one family per line.
 pub static TABLES: &[&[&oar_core::op::Op]] = &[
     sync_batch_norm::TABLE, // sync_batch_norm, inplace_abn
     communicator::TABLE,    // rings
@@ -20,5 +20,5 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     pipeline::TABLE,        // queues within a process
     outside::TABLE,         // tables of PSLib and BoxPS
     tables::TABLE,          // sparse tables, whose rows are initialized on first access
-    split::TABLE,           // values cut up for servers
+    split::TABLE,           // splitting of values for servers
 ];

@@ -1,6 +1,6 @@
-//! sync_batch_norm and inplace_abn. The first normalises by the statistics of the whole batch, of which each process of the
-//! world has a part; alone it is batch_norm. The second is a batch norm with an activation that keeps only its result: the
-//! gradient computes back what was normalised.
+//! sync_batch_norm and inplace_abn. The first normalizes by the statistics of the whole batch, which is divided among
+//! the processes; with one process it is batch_norm. The second is a batch norm with an activation that keeps only its
+//! result: the gradient recomputes the normalized values.
 
 use oar_comm::{group, run};
 use oar_core::attrs;
@@ -40,7 +40,7 @@ slots! {
         => Y "Y", MEAN_OUT "MeanOut".aliases("Mean"), VARIANCE_OUT "VarianceOut".aliases("Variance"),
         SAVED_MEAN "SavedMean".intermediate(), SAVED_VARIANCE "SavedVariance".intermediate(), RESERVE "ReserveSpace".dispensable().kernel_allocated()
     }
-    /// `X` is the forward operator's input, or its result where that is all that was kept.
+    /// `X` is the forward operator's input, or its result if only that was kept.
     mod norm_grad {
         X "X", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
         MEAN "Mean".dispensable(), VARIANCE "Variance".dispensable() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
@@ -58,11 +58,11 @@ enum Activation {
     Elu(f64),
 }
 
-/// What both operators' attributes say.
+/// The common attributes of both operators.
 struct Norm {
-    /// The statistics are the running ones, not the batch's.
+    /// Use the running statistics, not the batch's.
     global: bool,
-    /// The batch is that of all processes.
+    /// The batch is divided among all processes.
     shared: bool,
     momentum: f32,
     epsilon: f32,
@@ -109,7 +109,7 @@ impl Norm {
         Ok(Channels { images: images as usize, channels: channels as usize, pixels, last: self.last })
     }
 
-    /// The other processes, if the batch is theirs, too.
+    /// The group of all processes, if the batch is divided among them.
     fn world(&self, op: &str) -> Result<Option<Arc<Group>>> {
         match self.shared {
             true => Ok(Some(group(op, 0)?).filter(|g| g.world() > 1)),
@@ -123,17 +123,17 @@ fn check_rank(op: &str, x: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Every process's numbers added up.
+/// Sums numbers over all processes.
 fn add_up(world: &Option<Arc<Group>>, numbers: &mut [f64]) -> Result<()> {
     let Some(group) = world else { return Ok(()) };
     let bytes = std::mem::size_of_val(numbers);
-    // SAFETY: the bytes of numbers that nobody else touches: `run` returns when the operation has ended.
+    // SAFETY: `numbers` is exclusively borrowed, and `run` returns when the operation has ended.
     let region = unsafe { Region::raw(numbers.as_mut_ptr().cast(), bytes, None) };
     run(group, CollectiveCall::all_reduce(region, Dtype::F64, ReduceOp::Sum)).map(drop)
 }
 
-/// Number of elements a channel, mean and variance of the whole batch. The variance is summed around the common mean, so
-/// nothing cancels.
+/// Number of elements per channel, mean and variance of the whole batch. The variance is summed around the common mean,
+/// which avoids cancellation.
 fn statistics<T: Element + Float>(world: &Option<Arc<Group>>, d: &Channels, x: &[T]) -> Result<(f64, Vec<T>, Vec<T>)> {
     let c = d.channels;
     let (mut mean, mut var) = (vec![T::ZERO; c], vec![T::ZERO; c]);
@@ -173,7 +173,7 @@ fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<
         inv = kernel::inverse_deviation(cx.out(VARIANCE_OUT)?.data::<T>(), a.epsilon as f64);
     } else {
         let (count, batch_mean, var) = statistics(&a.world(cx.op.name)?, &d, x.data::<T>())?;
-        // One element a channel has no deviation: it passes unchanged.
+        // With one element per channel there is no deviation: the input is returned unchanged.
         unchanged = count <= 1.0;
         if !unchanged {
             mean = batch_mean;
@@ -210,7 +210,7 @@ fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<
     Ok(())
 }
 
-/// Mean and inverse deviation that the forward operator normalised by.
+/// Mean and inverse deviation by which the forward operator normalized.
 fn used<T: Element + Float>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(Vec<T>, Vec<T>)> {
     use norm_grad::{MEAN, SAVED_MEAN, SAVED_VARIANCE, VARIANCE};
     let slots = if a.global { [MEAN, VARIANCE] } else { [SAVED_MEAN, SAVED_VARIANCE] };
@@ -220,7 +220,7 @@ fn used<T: Element + Float>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(V
     Ok((mean, if a.global { kernel::inverse_deviation(&inv, a.epsilon as f64) } else { inv }))
 }
 
-/// What the forward operator normalised, computed back from its result, and the gradient before the activation.
+/// The forward operator's normalized values, recomputed from its result, and the gradient before the activation.
 fn undone<T: Element + Float>(
     a: &Norm,
     d: &Channels,
@@ -240,7 +240,7 @@ fn undone<T: Element + Float>(
         };
         let c = channel(i);
         let (s, n) = (T::to_f64(scale[c]), T::to_f64(inv[c]));
-        // A scale of 0 has lost it: the mean stands for it.
+        // With a scale of 0 it is lost: the mean replaces it.
         let back = if s == 0.0 || n == 0.0 { 0.0 } else { (z - T::to_f64(bias[c])) / s / n };
         x.push(of(back + T::to_f64(mean[c])));
         dz.push(of(g));
@@ -316,7 +316,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
         cx.set(slot, &[c], statistics_dtype(dtype));
     }
-    cx.set(RESERVE, &[-1], dtype); // of cuDNN's: never made here
+    cx.set(RESERVE, &[-1], dtype); // cuDNN's; never allocated here
     cx.share_lod(Y, X);
     Ok(())
 }
@@ -333,7 +333,7 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The running statistics are read only where the forward operator normalised by them.
+/// The running statistics are inputs only if the forward operator normalized by them.
 fn wire(f: &Fwd) -> Result<Vec<GradOp>> {
     use norm::{BIAS, MEAN_OUT, SAVED_MEAN, SAVED_VARIANCE, SCALE, VARIANCE_OUT, X, Y};
     let global = norm_of(f.op.name, f.attrs)?.global;

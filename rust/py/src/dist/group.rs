@@ -1,8 +1,8 @@
 //! `_core.dist`: groups of processes and their collectives on Tensors.
 //!
-//! A blocking operation works in the tensor's own bytes, as an operator in place does; one in the background works in a
-//! copy, which `Work.wait` puts into the variable. One that fails leaves a tensor of the same shape whose elements may
-//! be combined with those of some ranks.
+//! A blocking operation works on the tensor's bytes in place; a background one works on a copy, which `Work.wait`
+//! assigns to the variable. A failed operation leaves a tensor of the same shape whose elements may be partially
+//! reduced.
 
 use crate::dist::transport::over_python;
 use crate::error::{raise, OrRaise};
@@ -22,12 +22,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub fn seconds(s: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(s).map_err(|_| PyValueError::new_err(format!("{s} is no number of seconds")))
+    Duration::try_from_secs_f64(s)
+        .map_err(|_| PyValueError::new_err(format!("timeout must be a number of seconds, got {s}")))
 }
 
 type Installs = Vec<(Arc<VarStorage>, Tensor)>;
 
-/// An operation in the background, and what it puts where once it has ended.
+/// A background operation, and the variables that receive its results.
 struct Pending {
     work: Work,
     installs: Mutex<Installs>,
@@ -41,7 +42,7 @@ impl Pending {
         }
     }
 
-    /// Without the GIL: results may replace values that Python objects own.
+    /// Called without the GIL: results may replace values that Python objects own.
     fn wait(&self, limit: Option<Duration>) -> Result<()> {
         let signals = Signals::watch();
         let result = self.work.wait_with(limit, &|| signals.stop());
@@ -51,13 +52,13 @@ impl Pending {
     }
 }
 
-/// A collective under way.
+/// A collective in progress.
 #[pyclass(name = "Work", module = "paddle._core.dist", frozen)]
 pub struct PyWork(Option<Arc<Pending>>);
 
 #[pymethods]
 impl PyWork {
-    /// Has it ended? Then its results are in their Tensors; a failure is raised by `wait`.
+    /// Whether it has ended; then the results are in their Tensors. A failure is raised by `wait`.
     fn is_completed(&self, py: Python<'_>) -> bool {
         let Some(pending) = &self.0 else { return true };
         let done = pending.work.is_done();
@@ -67,7 +68,7 @@ impl PyWork {
         done
     }
 
-    /// Waits for the end, at most `timeout` seconds (None: as long as the operation itself may take).
+    /// Waits for the end, at most `timeout` seconds (None: the operation's own limit).
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = timeout.map(seconds).transpose()?;
@@ -76,12 +77,12 @@ impl PyWork {
     }
 }
 
-/// Ranks that operate together.
+/// Ranks that run operations together.
 #[pyclass(name = "Group", module = "paddle._core.dist", frozen, weakref)]
 pub struct PyGroup {
     id: i32,
-    /// The group ends with this object: `new_group` made it, and nobody has asked for its number, by which operators of
-    /// Programs find it.
+    /// The group ends with this object: `new_group` created it, and its ring number, by which operators find it, was
+    /// not read.
     ours: AtomicBool,
     /// The global ranks, by rank within the group.
     #[pyo3(get)]
@@ -90,7 +91,7 @@ pub struct PyGroup {
     pending: Mutex<Vec<Arc<Pending>>>,
 }
 
-/// What every operation takes besides its tensors: wait for its end? how many seconds may it take?
+/// Common arguments of operations: wait for the end, and the limit in seconds.
 type How = (bool, Option<f64>);
 
 fn wire(dtype: DType) -> Result<Dtype> {
@@ -104,21 +105,21 @@ fn shape(dims: &[i64]) -> Vec<u64> {
     dims.iter().map(|d| *d as u64).collect()
 }
 
-/// The bytes as a region; the operation keeps the tensor.
+/// The bytes as a region; the operation holds the tensor.
 fn region(t: Tensor) -> Region {
-    // SAFETY: the tensor, which goes with the region, keeps the bytes. They are an input, which nobody writes as they
-    // are shared now, or belong to an output that only the operation knows of until it has ended.
+    // SAFETY: the tensor, which goes with the region, keeps the bytes alive. They are an input that is not written
+    // while shared, or an output that only the operation uses until it has ended.
     unsafe { Region::raw(t.ptr(), t.nbytes(), Some(Box::new(t))) }
 }
 
-/// Bytes to read. What others may write in place (shared with numpy, say) is copied first.
+/// A region to read. Bytes that other code may write in place (shared with numpy, for example) are copied.
 fn input(t: &Tensor) -> Result<Region> {
     Ok(region(if t.buffer().is_pinned() { t.deep_copy()? } else { t.clone() }))
 }
 
-/// The same number of values of one type from each tensor, one after the other.
+/// Concatenates `n` tensors of one type and size.
 fn joined(list: &[Bound<'_, PyTensor>], n: usize, like: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
-    ensure!(list.len() == n, InvalidArgument, "the list of Tensors has {} of them, the group {n} ranks", list.len());
+    ensure!(list.len() == n, InvalidArgument, "expected a list of {n} Tensors (one per rank), got {}", list.len());
     let parts: Vec<Tensor> = list.iter().map(|t| t.get().tensor()).collect::<Result<_>>()?;
     let Some(first) = like.or(parts.first()) else { bail!(InvalidArgument, "an empty list of Tensors") };
     let mut whole = Tensor::empty(first.dtype(), &[(first.numel() * n) as i64])?;
@@ -139,7 +140,7 @@ fn joined(list: &[Bound<'_, PyTensor>], n: usize, like: Option<&Tensor>) -> Resu
     Ok((whole, first.clone()))
 }
 
-/// New variables of one shape that will hold the parts of `whole`.
+/// New variables of one shape for the parts of `whole`.
 fn parts<'py>(
     py: Python<'py>,
     whole: &Tensor,
@@ -161,11 +162,11 @@ impl PyGroup {
     pub fn member(&self) -> Result<&Arc<Group>> {
         match &self.group {
             Some(group) => Ok(group),
-            None => bail!(InvalidArgument, "this process is no member of group {} of {:?}", self.id, self.ranks),
+            None => bail!(InvalidArgument, "this process is not a member of group {} of {:?}", self.id, self.ranks),
         }
     }
 
-    /// The rank within the group of a global rank.
+    /// The group rank of a global rank.
     fn place(&self, rank: i64) -> Result<usize> {
         match self.ranks.iter().position(|r| *r as i64 == rank) {
             Some(at) => Ok(at),
@@ -226,7 +227,7 @@ impl PyGroup {
             return Err(raise(oar_core::err!(PreconditionNotMet, "{text}")));
         };
         let bytes = t.bytes_mut().or_raise()?;
-        // SAFETY: `value`, which keeps the bytes, stays here until the blocking call has ended.
+        // SAFETY: `value`, which owns the bytes, lives until the blocking call has ended.
         let region = unsafe { Region::raw(bytes.as_mut_ptr(), bytes.len(), None) };
         let result = self.finish(py, make(region, dtype).shape(&dims), Vec::new(), how);
         if result.is_ok() {
@@ -239,20 +240,20 @@ impl PyGroup {
 
 #[pymethods]
 impl PyGroup {
-    /// This process's rank within the group; -1 if it is no member.
+    /// This process's rank within the group; -1 if it is not a member.
     #[getter]
     fn rank(&self) -> i64 {
         self.group.as_ref().map_or(-1, |g| g.rank() as i64)
     }
 
-    /// The ring number. Who has it may use it later: from now on the group lives as long as the process is in the job.
+    /// The ring number. It may be used later: from now on the group lives as long as the process is in the job.
     #[getter]
     fn id(&self) -> i32 {
         self.ours.store(false, Relaxed);
         self.id
     }
 
-    /// The ring number, for tables that do not keep the group.
+    /// The ring number, without extending the group's life.
     #[getter]
     fn _number(&self) -> i32 {
         self.id
@@ -268,7 +269,7 @@ impl PyGroup {
         self.ranks.len()
     }
 
-    /// What the data goes through.
+    /// The transport of the data.
     #[getter]
     fn transport(&self) -> Option<&'static str> {
         self.group.as_ref().map(|g| g.transport())
@@ -278,7 +279,7 @@ impl PyGroup {
         self.group.is_some()
     }
 
-    /// The rank within the group of a global rank; -1 if that is no member.
+    /// The group rank of a global rank; -1 if that is not a member.
     fn get_group_rank(&self, rank: i64) -> i64 {
         self.place(rank).map_or(-1, |at| at as i64)
     }
@@ -331,7 +332,7 @@ impl PyGroup {
         Ok((made, self.finish(py, call, installs, &how)?))
     }
 
-    /// `list` is looked at on rank `src` only.
+    /// `list` is read on rank `src` only.
     fn scatter(
         &self,
         py: Python<'_>,
@@ -383,7 +384,7 @@ impl PyGroup {
         self.finish(py, CollectiveCall::barrier(), Vec::new(), &how)
     }
 
-    /// Waits for everything that was started in the background.
+    /// Waits for all operations in the background.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = timeout.map(seconds).transpose()?;
@@ -400,7 +401,7 @@ impl Drop for PyGroup {
         }
         let (id, group) = (self.id, self.group.take());
         let all = std::mem::take(&mut *self.pending.lock());
-        // What it has in the background ends first, and the last user closes connections: not with the GIL.
+        // Pending operations end first, and the last user closes connections: not with the GIL held.
         Python::attach(|py| {
             py.detach(|| {
                 all.iter().for_each(|p| drop(p.wait(None)));
@@ -423,8 +424,8 @@ fn get_group(ring: i32) -> PyResult<PyGroup> {
     group_of(ring)
 }
 
-/// Makes a group of these ranks under the lowest free number, or under the one given; `over` (see transport.rs) makes
-/// what its data goes through.
+/// Creates a group of these ranks under the lowest free number, or under the given one; `over` (see transport.rs)
+/// creates its transport.
 #[pyfunction]
 #[pyo3(signature = (ranks, ring=None, over=None))]
 fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>, over: Option<Py<PyAny>>) -> PyResult<PyGroup> {
@@ -439,7 +440,7 @@ fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>, over: Option<
     Ok(PyGroup { id, ours, ranks, group, pending: Mutex::default() })
 }
 
-/// Makes the module, with what other files have for it.
+/// Registers the module, with the functions of other files.
 pub fn register(m: &Bound<'_, PyModule>, with: &[fn(&Bound<'_, PyModule>) -> PyResult<()>]) -> PyResult<()> {
     let dist = PyModule::new(m.py(), "dist")?;
     dist.add_class::<PyGroup>()?;

@@ -1,4 +1,4 @@
-//! Processes: groups, the reducer of gradients, parameter servers, the store.
+//! Bindings for processes: groups, the gradient reducer, parameter servers, the store.
 
 pub mod group;
 pub mod reducer;

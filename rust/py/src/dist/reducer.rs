@@ -1,4 +1,4 @@
-//! `_core.dist.Reducer`: what `paddle.DataParallel` keeps of the engine.
+//! `_core.dist.Reducer`, the native part of `paddle.DataParallel`.
 
 use crate::dist::group::PyGroup;
 use crate::error::{wrap, OrRaise};
@@ -17,9 +17,9 @@ struct PyReducer(Arc<Reducer>);
 
 #[pymethods]
 impl PyReducer {
-    /// `sparse` says whose gradients are SelectedRows; `limits` are the bytes of the bucket reduced last and of the others.
-    /// `average`, if it is given, is called once a backward is over, with pairs of a parameter's number and its gradient
-    /// (None where only other ranks have one), and gives the averages back.
+    /// `sparse` flags parameters whose gradients are SelectedRows; `limits` are the bytes of the bucket reduced last
+    /// and of the others. `average`, if given, is called after each backward with pairs of a parameter's index and its
+    /// gradient (None if only other ranks have one), and returns the averages.
     #[new]
     #[pyo3(signature = (params, names, sparse, group, limits, find_unused, average=None))]
     fn new(
@@ -38,7 +38,7 @@ impl PyReducer {
         Ok(PyReducer(Reducer::new(params.collect(), member, limits, find_unused, average).or_raise()?))
     }
 
-    /// Whether gradients are averaged now (`no_sync` turns it off).
+    /// Whether gradients are averaged (`no_sync` turns it off).
     #[getter]
     fn enabled(&self) -> bool {
         self.0.enabled.load(Relaxed)
@@ -49,7 +49,7 @@ impl PyReducer {
         self.0.enabled.store(on, Relaxed);
     }
 
-    /// Whether full buckets are reduced while backward goes on; by itself only where a core is idle.
+    /// Whether full buckets are reduced during backward; the default is true if a core is idle.
     #[getter]
     fn overlap(&self) -> bool {
         self.0.overlap.load(Relaxed)
@@ -60,13 +60,13 @@ impl PyReducer {
         self.0.overlap.store(on, Relaxed);
     }
 
-    /// The numbers of the parameters in each bucket, in the order of the buckets.
+    /// The indices of the parameters in each bucket, in the order of the buckets.
     fn layout(&self) -> Vec<Vec<usize>> {
         self.0.layout()
     }
 }
 
-/// What a function of Python averages.
+/// Averages by a Python function.
 fn by_function(function: Py<PyAny>) -> Average {
     Box::new(move |grads| {
         Python::attach(|py| {

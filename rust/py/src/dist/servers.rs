@@ -1,4 +1,5 @@
-//! `_core.dist`: a trainer's parameter servers, and the communicator that talks to them beside its steps.
+//! `_core.dist`: a trainer's parameter servers, and the communicator, which sends and receives concurrently with its
+//! steps.
 
 use crate::error::OrRaise;
 use crate::program::scope::PyScope;
@@ -16,9 +17,9 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A variable as the communicator sends or receives it.
+/// The placement of a variable of the communicator.
 #[derive(FromPyObject)]
-struct PyContext {
+struct PyCommContext {
     name: String,
     parts: Vec<String>,
     endpoints: Vec<String>,
@@ -29,9 +30,9 @@ struct PyContext {
     everywhere: bool,
 }
 
-impl From<PyContext> for CommContext {
-    fn from(c: PyContext) -> CommContext {
-        let PyContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere } = c;
+impl From<PyCommContext> for CommContext {
+    fn from(c: PyCommContext) -> CommContext {
+        let PyCommContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere } = c;
         CommContext { name, parts, endpoints, sections, trainer, sum, sparse, everywhere }
     }
 }
@@ -68,8 +69,8 @@ impl PyCommunicator {
     #[new]
     fn new(
         mode: &str,
-        send: Vec<PyContext>,
-        recv: Vec<PyContext>,
+        send: Vec<PyCommContext>,
+        recv: Vec<PyCommContext>,
         scope: &PyScope,
         settings: PySettings,
     ) -> PyResult<PyCommunicator> {
@@ -86,7 +87,7 @@ impl PyCommunicator {
             trainers: s.trainers,
             push_nums: s.push_nums,
         };
-        let contexts = |list: Vec<PyContext>| list.into_iter().map(CommContext::from).collect();
+        let contexts = |list: Vec<PyCommContext>| list.into_iter().map(CommContext::from).collect();
         let made = CommunicatorMode::parse(mode).and_then(|mode| {
             communicator::Communicator::new(mode, contexts(send), contexts(recv), scope.0.clone(), settings)
         });
@@ -110,7 +111,7 @@ impl PyCommunicator {
     }
 }
 
-/// Sends what waits to be sent, and tells all servers that this process needs them no more.
+/// Sends queued values, and declares to all servers that this process is finished.
 #[pyfunction]
 fn complete_servers(py: Python<'_>) -> PyResult<()> {
     if communicator::current().is_some() {
@@ -122,7 +123,7 @@ fn complete_servers(py: Python<'_>) -> PyResult<()> {
     let done: Result<()> = py.detach(|| {
         let signals = Signals::watch();
         let stop = || match signals.stop() {
-            true => Err(oar_net::Error::Interrupted { during: "saying goodbye to the servers".into() }),
+            true => Err(oar_net::Error::Interrupted { during: "completion at the servers".into() }),
             false => Ok(()),
         };
         let result = session::complete_all(&stop);
@@ -131,8 +132,8 @@ fn complete_servers(py: Python<'_>) -> PyResult<()> {
     done.or_raise()
 }
 
-/// How many steps this trainer has sent to these servers in its former lives: what it sends next comes after them. What
-/// has reached some of the servers only comes again, and those that have it pass over it.
+/// The number of steps that this trainer has sent to these servers in earlier processes, after which it continues.
+/// Steps that reached only some of the servers are sent again; servers that have them skip them.
 #[pyfunction]
 fn resume_trainer(py: Python<'_>, endpoints: Vec<String>, trainer: u32) -> PyResult<u64> {
     let asked = py.detach(|| -> Result<u64> {
@@ -148,25 +149,25 @@ fn resume_trainer(py: Python<'_>, endpoints: Vec<String>, trainer: u32) -> PyRes
     asked.or_raise()
 }
 
-/// Whether this process talks to parameter servers.
+/// Whether this process is connected to parameter servers.
 #[pyfunction]
 fn has_servers() -> bool {
     session::any()
 }
 
-/// A setting of trainers and servers by its name (FLAGS_rpc_*, FLAGS_communicator_*, FLAGS_ps_*).
+/// Sets a flag of trainers and servers by its name (FLAGS_rpc_*, FLAGS_communicator_*, FLAGS_ps_*).
 #[pyfunction]
 fn set_server_flag(name: &str, value: &str) {
     limits::set_flag(name, value);
 }
 
-/// What this process waits for at parameter servers, a line each.
+/// The waits of this process for parameter servers, one per line.
 #[pyfunction]
 fn server_waits(py: Python<'_>) -> String {
     py.detach(limits::report)
 }
 
-/// Puts the snapshots of a job's servers together for another job's; says what it did.
+/// Combines the snapshots of a job's servers into a state for another job's; returns a report.
 #[pyfunction]
 fn deal_state(py: Python<'_>, old: PathBuf, new: PathBuf, uneven: bool) -> PyResult<Vec<String>> {
     py.detach(|| reshard(&old, &new, uneven)).or_raise()
@@ -176,7 +177,7 @@ fn of_table(py: Python<'_>, name: &str, work: impl FnOnce(&Table) -> Result<()> 
     py.detach(|| work(&*table("LargeScaleKV", name)?)).or_raise()
 }
 
-/// Ids as Python has them, the bytes of an array of int64.
+/// Ids from the bytes of an int64 array.
 fn of_bytes(ids: &[u8]) -> Result<Vec<i64>> {
     ensure!(ids.len().is_multiple_of(8), InvalidArgument, "ids are int64, got {} bytes", ids.len());
     Ok(ids.chunks_exact(8).map(|b| i64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])).collect())
@@ -192,7 +193,7 @@ fn save_table(py: Python<'_>, name: &str, folder: PathBuf, ids: Option<&[u8]>) -
     })
 }
 
-/// The ids of all rows, in order.
+/// The ids of all rows, ascending.
 #[pyfunction]
 fn table_ids<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
     let mut found = Vec::new();
@@ -203,18 +204,18 @@ fn table_ids<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> 
     Ok(PyBytes::new(py, &found))
 }
 
-/// These rows go; how many of them there were.
+/// Removes these rows; returns how many existed.
 #[pyfunction]
 fn forget_rows(py: Python<'_>, name: &str, ids: &[u8]) -> PyResult<usize> {
-    let mut gone = 0;
+    let mut removed = 0;
     of_table(py, name, |t| {
-        gone = t.forget(&of_bytes(ids)?)?;
+        removed = t.forget(&of_bytes(ids)?)?;
         Ok(())
     })?;
-    Ok(gone)
+    Ok(removed)
 }
 
-/// Of the rows those that belong to a server among several.
+/// Loads the rows of a saved table that belong to this server, by the remainder of their ids.
 #[pyfunction]
 fn load_table(py: Python<'_>, name: &str, folder: PathBuf, server: i64, servers: i64) -> PyResult<()> {
     of_table(py, name, |t| {
@@ -223,7 +224,7 @@ fn load_table(py: Python<'_>, name: &str, folder: PathBuf, server: i64, servers:
     })
 }
 
-/// Rows, how many of them are on disk, and the bytes that the others take.
+/// Number of rows, how many of them are on disk, and the memory of the others in bytes.
 #[pyfunction]
 fn table_memory(py: Python<'_>, name: &str) -> PyResult<(usize, usize, usize)> {
     let mut found = TableSize::default();
@@ -236,12 +237,12 @@ fn table_memory(py: Python<'_>, name: &str) -> PyResult<(usize, usize, usize)> {
 
 #[pyfunction]
 fn shrink_table(py: Python<'_>, name: &str, unseen: usize) -> PyResult<usize> {
-    let mut gone = 0;
+    let mut removed = 0;
     of_table(py, name, |t| {
-        gone = t.shrink(unseen)?;
+        removed = t.shrink(unseen)?;
         Ok(())
     })?;
-    Ok(gone)
+    Ok(removed)
 }
 
 #[pyfunction]

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 fn socket(address: &str) -> PyResult<SocketAddr> {
     let found = address.to_socket_addrs()?.min_by_key(SocketAddr::is_ipv6);
-    found.ok_or_else(|| PyValueError::new_err(format!("{address:?} is no address (host:port)")))
+    found.ok_or_else(|| PyValueError::new_err(format!("{address:?} is not an address (host:port)")))
 }
 
-/// Waits without the GIL and obeys signals.
+/// Waits without the GIL; signals interrupt the wait.
 fn watched<T: Send>(
     py: Python<'_>,
     stop: impl Fn() + Send + Sync,
@@ -30,12 +30,12 @@ fn watched<T: Send>(
     })
 }
 
-/// A small key-value service where the processes of a job find each other. Keys are texts, values bytes.
+/// A small key-value service through which the processes of a job find each other. Keys are texts, values bytes.
 #[pyclass(name = "Store", module = "paddle._core.dist", frozen)]
 struct PyStore(Store);
 
 impl PyStore {
-    /// One request on a connection that other threads may hold in a wait of theirs.
+    /// One request on a connection that another thread's wait may hold.
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
@@ -51,7 +51,7 @@ impl PyStore {
 
 #[pymethods]
 impl PyStore {
-    /// Hosts a store; port 0 takes a free port, which `address` then tells. It ends with this object.
+    /// Hosts a store; port 0 takes a free port, see `address`. It ends with this object.
     #[staticmethod]
     #[pyo3(signature = (address="127.0.0.1:0", name="", token=vec![]))]
     fn host(py: Python<'_>, address: &str, name: &str, token: Vec<u8>) -> PyResult<PyStore> {
@@ -60,7 +60,7 @@ impl PyStore {
         Ok(PyStore(made.or_raise()?))
     }
 
-    /// Connects to a store that somebody hosts, or will host within `timeout` seconds.
+    /// Connects to a store that another process hosts, or will host within `timeout` seconds.
     #[staticmethod]
     #[pyo3(signature = (address, name="", token=vec![], timeout=300.0))]
     fn connect(py: Python<'_>, address: &str, name: &str, token: Vec<u8>, timeout: f64) -> PyResult<PyStore> {
@@ -91,25 +91,25 @@ impl PyStore {
         self.ask(py, timeout, |s, limit| s.set(key, &value, limit))
     }
 
-    /// The value, waiting for somebody to set it.
+    /// The value; waits until it is set.
     #[pyo3(signature = (key, timeout=300.0))]
     fn get<'py>(&self, py: Python<'py>, key: &str, timeout: f64) -> PyResult<Bound<'py, PyBytes>> {
         self.ask(py, timeout, |s, limit| s.get(key, limit)).map(|v| PyBytes::new(py, &v))
     }
 
-    /// The value there is now, or None.
+    /// The current value, or None.
     #[pyo3(signature = (key, timeout=300.0))]
     fn peek<'py>(&self, py: Python<'py>, key: &str, timeout: f64) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.ask(py, timeout, |s, limit| s.peek(key, limit)).map(|v| v.map(|v| PyBytes::new(py, &v)))
     }
 
-    /// Adds to a number (0 where absent) and gives the sum.
+    /// Adds to a number (0 if absent) and returns the sum.
     #[pyo3(signature = (key, delta, timeout=300.0))]
     fn add(&self, py: Python<'_>, key: &str, delta: i64, timeout: f64) -> PyResult<i64> {
         self.ask(py, timeout, |s, limit| s.add(key, delta, limit))
     }
 
-    /// Puts `new` where the value is `old` (None: where there is none); the value there is afterwards.
+    /// Sets `new` if the value is `old` (None: absent); returns the value afterwards.
     #[pyo3(signature = (key, old, new, timeout=300.0))]
     fn compare_and_set<'py>(
         &self,
@@ -123,7 +123,7 @@ impl PyStore {
         Ok(found.map(|v| PyBytes::new(py, &v)))
     }
 
-    /// Waits until all keys have a value.
+    /// Waits until all keys are set.
     #[pyo3(signature = (keys, timeout=300.0))]
     fn wait(&self, py: Python<'_>, keys: Vec<String>, timeout: f64) -> PyResult<()> {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -149,7 +149,7 @@ fn fresh_token(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     Ok(PyBytes::new(py, &token.or_raise()?))
 }
 
-/// Joins the job that the environment names (see rust/net/src/rings.rs) and gives the group of all its ranks.
+/// Joins the job of the environment (see rust/net/src/rings.rs) and returns the group of all its ranks.
 #[pyfunction]
 fn join(py: Python<'_>) -> PyResult<PyGroup> {
     let joined: Result<()> = py.detach(|| {
@@ -175,13 +175,14 @@ fn leave(py: Python<'_>) {
     py.detach(rings::leave);
 }
 
-/// Tells the other ranks why this one cannot go on.
+/// Reports to the other ranks why this one cannot continue.
 #[pyfunction]
 fn abort(py: Python<'_>, reason: &str) {
     py.detach(|| rings::abort(reason));
 }
 
-/// Who is in what operation, and waits for whom; of this rank alone if the others do not answer within `timeout`.
+/// The operation that each rank is in, and the rank it waits for; of this rank only if the others do not answer within
+/// `timeout`.
 #[pyfunction]
 #[pyo3(signature = (timeout=2.0))]
 fn report(py: Python<'_>, timeout: f64) -> PyResult<String> {

@@ -1,10 +1,10 @@
-//! A transport whose messages an object of Python moves, such as MPI's by mpi4py.
+//! A transport whose messages are moved by a Python object, such as MPI's by mpi4py.
 //!
-//! The object is made for each group by a function of Python: `make(id, numbers)`, with the group's number and the members'
-//! numbers in the job. It has a `name`, and a member is told by its rank in the group:
+//! A Python function creates the object for each group: `make(id, numbers)`, with the group's id and the members'
+//! numbers in the job. The object has a `name`; members are given by group rank:
 //!
-//! - `send(to, message)` begins to send; `sent(to)` says whether the bytes have left, and moves them on.
-//! - `receive(of)` gives the next message (a bytearray), or None as long as it is not here whole.
+//! - `send(to, message)` starts to send; `sent(to)` returns whether the bytes have left, and makes progress.
+//! - `receive(of)` returns the next message (a bytearray), or None while it is incomplete.
 
 use oar_net::fingerprint::{Fingerprint, BYTES};
 use oar_net::{rings, Error, Interest, MakeTransport, Membership, Result, Transport};
@@ -13,11 +13,11 @@ use pyo3::types::{PyByteArray, PyBytes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Pieces of large buffers, as over TCP: where they end decides the order of some sums.
+/// Piece size, as over TCP: piece boundaries decide the order of some sums.
 const SEGMENT: usize = 1 << 20;
-/// A wait looks again after this long: there is nothing to sleep on.
+/// Polling interval of a wait: there is nothing to sleep on.
 const LOOK: Duration = Duration::from_micros(50);
-/// So long after a member has left its last messages may come.
+/// Messages sent before a member left may arrive for this long.
 const GRACE: Duration = Duration::from_millis(500);
 
 struct Moved {
@@ -25,8 +25,8 @@ struct Moved {
     name: &'static str,
     mover: Py<PyAny>,
     doing: Fingerprint,
-    /// By rank: the first message of the operation was sent, was received; one is under way.
-    told: Vec<bool>,
+    /// By rank: whether the operation's first message was sent, was received; whether one is in progress.
+    announced: Vec<bool>,
     heard: Vec<bool>,
     sending: Vec<bool>,
 }
@@ -40,10 +40,10 @@ impl Moved {
             Ok((name, mover))
         })
         .map_err(failed)?;
-        // One for each kind of transport, of which there are few.
+        // Leaked once per kind of transport, of which there are few.
         let name: &'static str = if name == "mpi" { "mpi" } else { Box::leak(name.into_boxed_str()) };
         let none = || vec![false; world];
-        Ok(Moved { party, name, mover, doing: Fingerprint::NONE, told: none(), heard: none(), sending: none() })
+        Ok(Moved { party, name, mover, doing: Fingerprint::NONE, announced: none(), heard: none(), sending: none() })
     }
 
     fn receive(&self, from: usize) -> Result<Option<Vec<u8>>> {
@@ -59,7 +59,7 @@ impl Moved {
     }
 }
 
-/// What Python's side raised.
+/// An exception of the Python object.
 fn failed(e: PyErr) -> Error {
     Error::Io { what: "the transport".into(), cause: e.to_string() }
 }
@@ -75,22 +75,22 @@ impl Transport for Moved {
 
     fn begin(&mut self, doing: &Fingerprint, _limit: Duration) {
         self.doing = *doing;
-        self.told.fill(false);
+        self.announced.fill(false);
         self.heard.fill(false);
     }
 
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         Python::attach(|py| -> PyResult<bool> {
             if !self.sending[to] {
-                // The first message of an operation says which one it is of.
-                let head: &[u8] = if self.told[to] { &[] } else { &self.doing.0 };
+                // The first message of an operation carries its fingerprint.
+                let head: &[u8] = if self.announced[to] { &[] } else { &self.doing.0 };
                 let message = PyBytes::new_with(py, head.len() + bytes.len(), |room| {
                     room[..head.len()].copy_from_slice(head);
                     room[head.len()..].copy_from_slice(bytes);
                     Ok(())
                 })?;
                 self.mover.call_method1(py, "send", (to, message))?;
-                (self.told[to], self.sending[to]) = (true, true);
+                (self.announced[to], self.sending[to]) = (true, true);
             }
             let sent: bool = self.mover.call_method1(py, "sent", (to,))?.extract(py)?;
             self.sending[to] = !sent;
@@ -103,7 +103,7 @@ impl Transport for Moved {
         let left = self.party.left(from, &self.doing);
         let mut message = self.receive(from)?;
         if left.is_some() {
-            // What it sent before it left may still be on the way.
+            // Messages sent before it left may still arrive.
             let until = Instant::now() + GRACE;
             while message.is_none() && Instant::now() < until {
                 std::thread::sleep(LOOK);
@@ -125,7 +125,7 @@ impl Transport for Moved {
             body
         };
         if body.len() != into.len() {
-            return Err(self.damaged(from, format!("{} bytes where {} were to come", body.len(), into.len())));
+            return Err(self.damaged(from, format!("received {} bytes, expected {}", body.len(), into.len())));
         }
         into.copy_from_slice(body);
         Ok(true)
@@ -137,12 +137,12 @@ impl Transport for Moved {
     }
 }
 
-/// The function of Python as one that groups ask for their transport.
+/// A Python function as a factory of transports.
 pub fn over_python(make: Py<PyAny>) -> MakeTransport {
     Arc::new(move |party| Ok(Box::new(Moved::new(party, &make)?) as Box<dyn Transport>))
 }
 
-/// From now on groups are made over what `make` gives (None: over shared memory and TCP again).
+/// Sets the transport of groups created from now on (None: shared memory and TCP).
 #[pyfunction]
 #[pyo3(signature = (make))]
 fn go_over(make: Option<Py<PyAny>>) {

@@ -1,7 +1,7 @@
-//! Rings: how a Program makes the groups that its collective operators name by `ring_id`.
+//! Rings: how a Program creates the groups that its collective operators name by `ring_id`.
 //!
-//! `c_gen_nccl_id` on the first rank opens a rendezvous store and hands its address to every other endpoint, where the
-//! other ranks listen; `c_comm_init` lets all join there. What the variable between them holds are a few bytes.
+//! `c_gen_nccl_id` on the first rank opens a rendezvous store and sends its address to all other endpoints, where the
+//! other ranks listen; `c_comm_init` joins all ranks there. The variable between the two holds the address.
 
 use oar_comm::{error, Signals};
 use oar_core::base::{Error, ErrorKind, Result};
@@ -31,12 +31,12 @@ slots! {
     mod comm_init { X "X" => }
 }
 
-/// The stores of the rings that this process is the first rank of, and its mailboxes. They stay while the process runs.
+/// The stores of the rings whose first rank this process is, and its message queues. They live as long as the process.
 #[derive(Default)]
 struct Hosted {
     stores: HashMap<SocketAddr, Store>,
     queues: HashMap<SocketAddr, MessageQueue>,
-    /// The rings of the devices of this process.
+    /// Rings over the devices of this process.
     of_devices: HashSet<i32>,
 }
 
@@ -46,17 +46,17 @@ fn hosted<T>(f: impl FnOnce(&mut Hosted) -> T) -> T {
     f(HOSTED.lock().get_or_insert_default())
 }
 
-/// The job that launch or spawn started this process in (no name and no token where nobody did), and how long ranks
-/// wait for each other.
+/// The job in which launch or spawn started this process (without name and token otherwise), and time limits for other
+/// ranks.
 fn surroundings() -> Result<(Job, Options)> {
     Ok((rings::JobEnvironment::from_env().map_err(error)?.job, rings::options_from_env().map_err(error)?))
 }
 
 fn address(op: &str, endpoint: &str) -> Result<SocketAddr> {
-    rings::resolve(endpoint).map_err(|e| err!(InvalidArgument, "operator {op}: an endpoint is ip:port: {e}"))
+    rings::resolve(endpoint).map_err(|e| err!(InvalidArgument, "operator {op}: an endpoint must be ip:port: {e}"))
 }
 
-/// An error from below, with the operator's name before it; a signal stays what it is.
+/// Prefixes an error with the operator's name; a signal's error is unchanged.
 fn named(op: &str, e: Error) -> Error {
     match e.kind() {
         ErrorKind::Interrupted => e,
@@ -64,7 +64,7 @@ fn named(op: &str, e: Error) -> Error {
     }
 }
 
-/// Runs a wait for other processes that the user's signals end.
+/// Runs a wait for other processes that signals can interrupt.
 fn until_deadline<T: Send>(
     op: &str,
     options: &Options,
@@ -76,7 +76,7 @@ fn until_deadline<T: Send>(
         || stopped.store(true, Ordering::Release),
         || {
             let check = || match stopped.load(Ordering::Acquire) {
-                true => Err(oar_net::Error::Interrupted { during: "the making of a ring".into() }),
+                true => Err(oar_net::Error::Interrupted { during: "the creation of a ring".into() }),
                 false => Ok(()),
             };
             body(&Deadline::new(options.init_timeout, &check))
@@ -108,7 +108,7 @@ fn gen_id(cx: &mut KernelContext) -> Result<()> {
     let mine = address(op, &a.endpoint)?;
     let others = a.other_endpoints.iter().map(|e| address(op, e)).collect::<Result<Vec<_>>>()?;
     let (job, options) = surroundings()?;
-    // Who is in two rings may hear of the second one first.
+    // Messages of two rings may arrive in any order.
     let about = topic("ring", a.other_endpoints.iter().chain([&a.endpoint]));
     let id = if a.rank != 0 {
         let queue = queue(mine, &job)?;
@@ -125,18 +125,18 @@ fn gen_id(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// Join the ring whose store is at `at`.
+/// Joins the ring whose store is at `at`.
 fn join(op: &str, at: SocketAddr, rank: usize, world: usize, ring: i32) -> Result<()> {
     ensure!(ring >= 0, InvalidArgument, "operator {op}: ring_id must not be negative, got {ring}");
     let (job, mut options) = surroundings()?;
     let here = hosted(|h| h.stores.get(&at).cloned());
-    // A connection of the join's own, which is what a signal interrupts.
+    // A connection of its own, which a signal interrupts.
     let store = until_deadline(op, &options, |deadline| match here {
         Some(store) => store.again(deadline.left()),
         None => Store::connect_until(at, &job, deadline),
     })?;
     options.bind = store.local_ip().map_err(error)?;
-    // A ring has numbers of its own.
+    // Errors name ranks of the ring by their number in the job.
     options.number = std::env::var("PADDLE_TRAINER_ID").ok().and_then(|t| t.trim().parse().ok());
     let signals = Signals::watch();
     let made = rings::watched(
@@ -160,16 +160,16 @@ fn comm_init(cx: &mut KernelContext) -> Result<()> {
     let Value::Bytes(id) = cx.value(comm_init::X)? else {
         bail!(
             InvalidArgument,
-            "operator {op}: 'X' must hold what c_gen_nccl_id wrote, got {}",
+            "operator {op}: 'X' must be the output of c_gen_nccl_id, got {}",
             cx.value(comm_init::X)?.what()
         )
     };
     let at = std::str::from_utf8(id).ok().and_then(|s| s.parse::<SocketAddr>().ok());
-    let at = at.ok_or_else(|| err!(InvalidArgument, "operator {op}: 'X' does not hold what c_gen_nccl_id wrote"))?;
+    let at = at.ok_or_else(|| err!(InvalidArgument, "operator {op}: 'X' is not an output of c_gen_nccl_id"))?;
     join(op, at, a.rank as usize, world as usize, a.ring_id)
 }
 
-/// All devices of one process: on the CPU that is a ring of one.
+/// A ring of all devices of one process; on the CPU it has one rank.
 fn comm_init_all(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<CommInitAllAttrs>();
     ensure!(
@@ -181,7 +181,7 @@ fn comm_init_all(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         hosted(|h| h.of_devices.insert(a.ring_id)),
         InvalidArgument,
-        "operator {}: ring {} has been made before",
+        "operator {}: ring {} exists already",
         cx.op.name,
         a.ring_id
     );

@@ -1,7 +1,7 @@
-//! `gen_nccl_id` of the transpiler's mode "nccl2": the rings of all trainers, known by their endpoints alone.
+//! `gen_nccl_id` of the transpiler's mode "nccl2": creates the rings of all trainers from their endpoints.
 //!
-//! Trainer 0 opens a rendezvous store for each ring and brings the addresses of all of them to the other trainers in one
-//! message. Every trainer joins the rings that it is in at once, so that whatever runs the main Program finds them by number.
+//! Trainer 0 opens a rendezvous store for each ring and sends all addresses to the other trainers in one message. Every
+//! trainer joins its rings at once, so that the main Program finds them by number.
 
 use super::{address, host, join, queue, surroundings, until_deadline};
 use oar_core::base::{Error, Result};
@@ -24,17 +24,18 @@ slots! {
     mod gen_nccl_id { => NCCL_ID "NCCLID".kernel_allocated() }
 }
 
-/// More rings of one kind than this are a mistake.
+/// Limit of rings of one kind.
 const MOST_RINGS: i32 = 1024;
 
-/// A group of trainers and its number; several groups share one where no trainer is in two of them.
+/// A group of trainers and its ring number. Disjoint groups may share a number.
 struct Ring {
     number: i32,
     trainers: Vec<usize>,
 }
 
-/// The rings, in the order in which all trainers make them: `nccl_comm_num` of all trainers (0, 1, ..); then, for all-reduce
-/// in two levels and each of these, the trainers of a host (numbers n, n + 2, ..) and the first ones of all hosts (n + 1, ..).
+/// The rings, in the order in which all trainers create them: `nccl_comm_num` rings of all trainers (0, 1, ..); then,
+/// for each of these with hierarchical all-reduce, a ring of the trainers of a host (numbers n, n + 2, ..) and one of
+/// the hosts' first trainers (n + 1, ..).
 fn rings_of(op: &str, a: &GenNcclIdAttrs) -> Result<Vec<Ring>> {
     let (count, comms) = (a.trainers.len(), a.nccl_comm_num);
     ensure!(
@@ -50,7 +51,7 @@ fn rings_of(op: &str, a: &GenNcclIdAttrs) -> Result<Vec<Ring>> {
     ensure!(
         inner > 1 && count % inner as usize == 0,
         PreconditionNotMet,
-        "operator {op}: {count} trainers are not groups of hierarchical_allreduce_inter_nranks = {inner}, which must be 2 or more"
+        "operator {op}: {count} trainers cannot be divided into groups of hierarchical_allreduce_inter_nranks = {inner}, which must be at least 2"
     );
     let inner = inner as usize;
     for comm in 0..comms {
@@ -86,7 +87,7 @@ fn make(cx: &mut KernelContext) -> Result<()> {
     let stores = parse(&message).filter(|s| s.len() == rings.len()).ok_or_else(|| -> Error {
         err!(
             InvalidArgument,
-            "operator {op}: what trainer 0 sent is not of {} rings: do all name the same?",
+            "operator {op}: trainer 0 sent addresses for another number of rings than {}: the attributes must be equal on all trainers",
             rings.len()
         )
     })?;
@@ -95,7 +96,8 @@ fn make(cx: &mut KernelContext) -> Result<()> {
             join(op, store, rank, ring.trainers.len(), ring.number)?;
         }
     }
-    // Trainer 0 has the stores of all rings, also of those that it is not in: it stays until everybody has joined.
+    // Trainer 0 hosts the stores of all rings, also of those that it is not in: it must stay until all trainers have
+    // joined.
     let world = oar_comm::group(op, 0)?;
     oar_comm::run(&world, oar_net::CollectiveCall::barrier())?;
     cx.set(gen_nccl_id::NCCL_ID, Value::Bytes(Arc::new(message)));

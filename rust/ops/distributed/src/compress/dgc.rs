@@ -1,5 +1,5 @@
-//! dgc: deep gradient compression (Lin et al., 2018). Of a gradient only the largest elements of what has gathered are
-//! sent; the rest waits, its momentum corrected, until it is large enough.
+//! dgc: deep gradient compression (Lin et al., 2018). Only the largest elements of the accumulated gradient are sent;
+//! the rest is accumulated with momentum correction until it is large enough.
 
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
@@ -22,10 +22,10 @@ slots! {
     }
 }
 
-/// Most processes that a message is gathered from.
+/// Limit of processes whose messages are gathered.
 const MOST_RANKS: f64 = 65_536.0;
 
-/// The part of the elements that stays at home, which grows in as many steps as there are entries.
+/// The fraction of elements that is not sent; it follows the entries of `sparsity` over `rampup_step` steps.
 fn sparsity(a: &DgcAttrs, op: &str, since: f64) -> Result<f64> {
     ensure!(
         !a.sparsity.is_empty() && a.rampup_step > 0.0,
@@ -45,7 +45,7 @@ fn sparsity(a: &DgcAttrs, op: &str, since: f64) -> Result<f64> {
     Ok(found)
 }
 
-/// The places of the `k` largest elements by magnitude, ascending. Of equal ones the first count.
+/// Indices of the `k` elements of largest magnitude, ascending. Ties are won by lower indices.
 fn largest(v: &[f32], k: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..v.len()).collect();
     if k < places.len() {
@@ -119,7 +119,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
             }
         }
         let places = largest(v, k);
-        // The places as whole numbers in the bits of the first half, the values in the second.
+        // First half: indices, as integer bits. Second half: values.
         encoded.extend(places.iter().map(|&at| f32::from_bits(at as u32)));
         encoded.extend(places.iter().map(|&at| v[at]));
         for at in places {

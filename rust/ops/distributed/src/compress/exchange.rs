@@ -1,5 +1,6 @@
-//! dgc_allreduce: the exchange of what `dgc` chose. 2.0.2 has it in its executor (sparse_all_reduce_op_handle.cc), so the
-//! operator is Oar's own; `static/trainers.py` puts it where a gradient's all-reduce would stand.
+//! dgc_allreduce: exchanges the elements chosen by `dgc`. In 2.0.2 it is part of the executor
+//! (sparse_all_reduce_op_handle.cc), so the operator is Oar's own; `static/trainers.py` inserts it in place of a
+//! gradient's all-reduce.
 
 use oar_comm::rows::raw;
 use oar_comm::{group, run as all};
@@ -11,16 +12,16 @@ use oar_net::{CollectiveCall, Dtype, ReduceOp, Region};
 use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
-    /// A negative ring: all encodings are this process's own.
+    /// With a negative ring, all encodings are this process's own.
     pub struct ExchangeAttrs { ring_id: i32 = 0, rampup_begin_step: f32 = 0.0 }
 }
 
 slots! {
-    /// `Encoded` has what the places of this process chose, each as `dgc` writes it.
+    /// `Encoded` holds the encodings of this process's places, as written by `dgc`.
     mod exchange { X "X", ENCODED "Encoded".duplicable(), STEP "current_step" => OUT "Out".aliases("X") }
 }
 
-/// The encodings of all ranks, one behind the other.
+/// The encodings of all ranks, concatenated.
 fn gathered(cx: &KernelContext, ring: i32, mine: &[f32]) -> Result<Tensor> {
     let mine = Tensor::from_slice(mine, &[mine.len() as i64])?;
     if ring < 0 || mine.numel() == 0 {
@@ -33,7 +34,7 @@ fn gathered(cx: &KernelContext, ring: i32, mine: &[f32]) -> Result<Tensor> {
     Ok(found)
 }
 
-/// Before the compression begins the whole gradient travels.
+/// Before compression begins, the whole gradient is all-reduced.
 fn whole(cx: &mut KernelContext, ring: i32) -> Result<()> {
     if ring < 0 {
         return Ok(());
@@ -68,7 +69,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let found = gathered(cx, a.ring_id, &mine)?;
     let sum = cx.out_data::<f32>(exchange::OUT)?;
     sum.fill(0.0);
-    // In the order of the ranks, so that every rank has the same bits.
+    // In the order of ranks, so that every rank computes the same bits.
     for one in found.data::<f32>().chunks_exact(size.max(1)) {
         let (places, values) = one.split_at(size / 2);
         for (at, value) in places.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! Gradients made smaller before they travel.
+//! Gradient compression.
 
 mod dgc;
 mod exchange;

@@ -1,13 +1,13 @@
-//! The blocks of a server's step: which run one after the other, and which beside each other.
+//! The blocks of a server's step: which run sequentially, and which concurrently.
 
 use oar_core::ir::{OpNode, Program};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Elements of a variable from which on kernels keep all cores busy by themselves.
+/// Elements of a variable from which on kernels use all cores themselves.
 const LARGE: i64 = 1 << 16;
 
-/// Operators that do nothing but compute their outputs, whatever runs beside them.
+/// Operators without side effects, which may run concurrently.
 const PLAIN: &[&str] = &[
     "sum",
     "scale",
@@ -39,12 +39,12 @@ const PLAIN: &[&str] = &[
     "proximal_adagrad",
 ];
 
-/// Large blocks run in turn, on all cores, then small ones beside each other. Where one block reads or writes what another writes, all
-/// run in turn, as the Program has them.
+/// Large blocks run one after the other, on all cores; then small ones concurrently. If one block reads or writes a
+/// variable that another writes, all run in Program order.
 #[derive(Default)]
 pub struct Blocks {
-    pub in_turn: Vec<i32>,
-    pub beside: Vec<i32>,
+    pub sequential: Vec<i32>,
+    pub concurrent: Vec<i32>,
 }
 
 struct Seen {
@@ -81,6 +81,6 @@ impl Blocks {
         let apart = seen.iter().all(|b| b.writes.iter().all(|name| users[name] == 1));
         let (small, large): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|b| apart && b.small);
         let indices = |list: Vec<&Seen>| list.iter().map(|b| b.index).collect();
-        Blocks { in_turn: indices(large), beside: indices(small) }
+        Blocks { sequential: indices(large), concurrent: indices(small) }
     }
 }

@@ -1,5 +1,5 @@
-//! Which rows of a table have changed since a trainer last asked (GEO). The trainer remembers the version that it has, so
-//! that an answer which gets lost is given again.
+//! Rows of tables changed since a trainer's last request (geo mode). The trainer sends the version that it has, so a
+//! lost reply can be repeated.
 
 use oar_core::base::Result;
 use oar_core::tensor::{SelectedRows, Tensor, Value};
@@ -12,40 +12,40 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Log {
     version: i64,
-    /// The version that last changed a row.
+    /// The version of each row's last change.
     rows: HashMap<i64, i64>,
 }
 
 #[derive(Default)]
 pub struct Changes {
-    /// The table that a difference belongs to.
+    /// Table by the name of its difference.
     table: HashMap<String, String>,
     logs: HashMap<String, Mutex<Log>>,
 }
 
-/// What a trainer asks about a table (`version_of` and `changed_since` in rust/ps/src/geo.rs).
-pub enum Asked {
+/// A request about a table (`version_of` and `changed_since` in rust/ps/src/trainer/geo.rs).
+pub enum Query {
     Version(String),
     Since(String, i64),
 }
 
-impl Asked {
-    pub fn parse(name: &str) -> Option<Asked> {
+impl Query {
+    pub fn parse(name: &str) -> Option<Query> {
         if let Some(table) = name.strip_suffix("@VERSION") {
-            return Some(Asked::Version(table.into()));
+            return Some(Query::Version(table.into()));
         }
         let (table, since) = name.rsplit_once("@CHANGED@")?;
-        Some(Asked::Since(table.into(), since.parse().ok()?))
+        Some(Query::Since(table.into(), since.parse().ok()?))
     }
 }
 
 impl Changes {
-    /// Of `difference:table` pairs; none where trainers do not ask.
+    /// Parses `difference:table` pairs; without pairs no table is tracked.
     pub fn new(op: &str, pairs: Option<&[String]>) -> Result<Changes> {
         let mut made = Changes::default();
         for text in pairs.unwrap_or_default() {
             let Some((delta, table)) = text.rsplit_once(':') else {
-                bail!(InvalidArgument, "operator {op}: {text:?} is no gradient and parameter")
+                bail!(InvalidArgument, "operator {op}: {text:?} is not a pair gradient:parameter")
             };
             made.table.insert(delta.to_string(), table.to_string());
             made.logs.insert(table.to_string(), Mutex::default());
@@ -57,8 +57,8 @@ impl Changes {
         self.table.contains_key(delta)
     }
 
-    /// These rows have changed.
-    pub fn note(&self, delta: &str, rows: &[i64]) {
+    /// Records that these rows have changed.
+    pub fn record(&self, delta: &str, rows: &[i64]) {
         if let Some(log) = self.table.get(delta).and_then(|t| self.logs.get(t)) {
             let log = &mut *log.lock();
             log.version += 1;
@@ -66,7 +66,7 @@ impl Changes {
         }
     }
 
-    /// Of each table: its version, and the versions that last changed its rows.
+    /// For each table: its version, and the versions of its rows' last changes.
     pub fn image(&self) -> Vec<(String, i64, Vec<(i64, i64)>)> {
         let one = |(table, log): (&String, &Mutex<Log>)| {
             let log = log.lock();
@@ -78,17 +78,18 @@ impl Changes {
     }
 
     pub fn set_image(&self, table: &str, version: i64, rows: Vec<(i64, i64)>) -> Result<()> {
-        let log = self.logs.get(table).ok_or_else(|| err!(NotFound, "the server keeps no changes of '{table}'"))?;
+        let log =
+            self.logs.get(table).ok_or_else(|| err!(NotFound, "the server does not track changes of '{table}'"))?;
         *log.lock() = Log { version, rows: rows.into_iter().collect() };
         Ok(())
     }
 
-    pub fn answer(&self, asked: &Asked, held: impl Fn(&str) -> Result<Value>) -> Result<Value> {
-        let (Asked::Version(name) | Asked::Since(name, _)) = asked;
-        let log = self.logs.get(name).ok_or_else(|| err!(NotFound, "the server keeps no changes of '{name}'"))?;
+    pub fn answer(&self, asked: &Query, held: impl Fn(&str) -> Result<Value>) -> Result<Value> {
+        let (Query::Version(name) | Query::Since(name, _)) = asked;
+        let log = self.logs.get(name).ok_or_else(|| err!(NotFound, "the server does not track changes of '{name}'"))?;
         let since = match asked {
-            Asked::Version(_) => return Ok(Value::Dense(Tensor::from_slice(&[log.lock().version], &[1])?)),
-            Asked::Since(_, since) => *since,
+            Query::Version(_) => return Ok(Value::Dense(Tensor::from_slice(&[log.lock().version], &[1])?)),
+            Query::Since(_, since) => *since,
         };
         let mut rows: Vec<i64> = log.lock().rows.iter().filter(|(_, v)| **v > since).map(|(row, _)| *row).collect();
         rows.sort_unstable();

@@ -1,4 +1,4 @@
-//! listen_and_serv: the operator that a server's Program consists of.
+//! listen_and_serv, the operator of a server's Program.
 
 use super::blocks::Blocks;
 use super::changes::Changes;
@@ -68,25 +68,26 @@ fn pairs(op: &str, list: &[String]) -> Result<Vec<(String, i32)>> {
         let found = text.rsplit_once(':').and_then(|(n, b)| Some((n.to_string(), b.parse().ok()?)));
         match found {
             Some(pair) => Ok(pair),
-            None => bail!(InvalidArgument, "operator {op}: {text:?} is no name and block"),
+            None => bail!(InvalidArgument, "operator {op}: {text:?} is not a pair name:block"),
         }
     };
-    // 2.0.2's layer says with an empty text that there are none.
+    // 2.0.2's layer passes an empty text for an empty list.
     list.iter().filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// `OAR_PS_LOST_TRAINER`: what happens to a job that has lost a trainer.
+/// `OAR_PS_LOST_TRAINER`: the policy for lost trainers.
 fn lost_policy(op: &str) -> Result<LostTrainer> {
     match std::env::var("OAR_PS_LOST_TRAINER").unwrap_or_default().as_str() {
         "" | "end" => Ok(LostTrainer::End),
         "wait" => Ok(LostTrainer::Wait),
         "continue" => Ok(LostTrainer::Continue),
-        other => bail!(InvalidArgument, "operator {op}: OAR_PS_LOST_TRAINER is {other:?}: end, wait or continue"),
+        other => {
+            bail!(InvalidArgument, "operator {op}: OAR_PS_LOST_TRAINER must be end, wait or continue, got {other:?}")
+        }
     }
 }
 
-/// Blocks run one after the other, in scopes of their own: what they give each other is declared in block 0, and must be
-/// there before.
+/// Creates the variables of block 0: blocks run in separate scopes, and share values through these.
 fn declare(frame: &Frame) {
     let mut root = frame.scope.clone();
     while let Some(parent) = root.parent() {
@@ -104,14 +105,16 @@ fn declare(frame: &Frame) {
     }
 }
 
-/// `/tmp/paddle.PID.port`, by which 2.0.2's servers say that they listen, and at which port; it goes with the server.
+/// `/tmp/paddle.PID.port`, by which 2.0.2's servers announce that they listen, and at which port; removed when the
+/// server ends.
 struct PortFile(PathBuf);
 
 impl PortFile {
-    /// None where the folder does not take it: scripts that know the port need no file.
+    /// `None` if the file cannot be written: scripts that know the port do not need it.
     fn new(port: u16) -> Option<PortFile> {
         let at = PathBuf::from(format!("/tmp/paddle.{}.port", std::process::id()));
-        // Whoever waits for the file reads it at once, so it comes whole; what another user has put there is not followed.
+        // Renamed when complete, since readers poll for it; created exclusively, so that links of other users are not
+        // followed.
         let part = at.with_extension(format!("{port}.part"));
         let mut file = File::options().write(true).create_new(true).open(&part).ok()?;
         let done = writeln!(file, "{port}").and_then(|()| std::fs::rename(&part, &at));
@@ -132,15 +135,15 @@ fn serve(cx: &mut KernelContext) -> Result<()> {
     serve_as(cx, cx.attrs::<ListenAttrs>())
 }
 
-/// Trainers of a federation fetch, train, and send what they have trained: steps that all take, as in common training.
-/// (2.0.2 reads `sync_mode` and serves in steps all the same.)
+/// Federated learning: trainers receive, train, and send their parameters in common steps. (2.0.2 reads `sync_mode` and
+/// serves in steps in any case.)
 fn serve_federation(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FederatedAttrs>();
     let (endpoint, optimize_blocks) = (a.endpoint.clone(), a.optimize_blocks.clone());
     ensure!(
         !optimize_blocks.0.is_empty(),
         InvalidArgument,
-        "operator {}: optimize_blocks must name a block at least",
+        "operator {}: optimize_blocks must name at least one block",
         cx.op.name
     );
     serve_as(cx, &ListenAttrs { endpoint, optimize_blocks, Fanin: a.Fanin, ..ListenAttrs::default() })
@@ -150,11 +153,11 @@ fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
     let (op, frame) = (cx.op.name, cx.frame()?);
     declare(&frame);
     ensure!(a.Fanin > 0, InvalidArgument, "operator {op}: Fanin must be the number of trainers, got {}", a.Fanin);
-    // Gradients are averaged in steps that all take; otherwise each is applied when it comes.
+    // 0: gradients are averaged in common steps; otherwise each is applied on arrival.
     let mode = match a.distributed_mode {
         0 => SyncMode::Sync,
         1..=3 => SyncMode::Async,
-        other => bail!(InvalidArgument, "operator {op}: distributed_mode {other} is none of 0 to 3"),
+        other => bail!(InvalidArgument, "operator {op}: distributed_mode must be 0 to 3, got {other}"),
     };
     let job = rings::JobEnvironment::from_env().map_err(error)?.job;
     let o = rings::options_from_env().map_err(error)?;
@@ -173,7 +176,7 @@ fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
         changes: Changes::new(op, (a.distributed_mode == 3).then_some(&a.sparse_grad_to_param[..]))?,
     };
     if mode == SyncMode::Async {
-        // The learning rate that the first gradients meet.
+        // The learning rate for the first gradients.
         serving.set_rate()?;
     }
     let at = rings::resolve(&a.endpoint).map_err(|e| named(op, error(e)))?;
@@ -187,7 +190,7 @@ fn serve_as(cx: &KernelContext, a: &ListenAttrs) -> Result<()> {
         durability: Durability::from_flags(&a.endpoint).map_err(|e| named(op, error(e)))?,
     };
     let server = Server::listen(at, &job, options).map_err(|e| named(op, error(e)))?;
-    let _told = PortFile::new(server.address().port());
+    let _port_file = PortFile::new(server.address().port());
     let signals = Signals::watch();
     let result = server.serve(&serving, &mut || signals.stop());
     signals.explain(result).map_err(|e: Error| match e.kind() {

@@ -1,4 +1,4 @@
-//! Trainers and servers: what trainers send and receive, and the operator that a server is.
+//! Exchange between trainers and servers: operators of trainers, and the server's operator.
 
 mod blocks;
 mod changes;

@@ -1,4 +1,4 @@
-//! recv, prefetch, distributed_lookup_table: what a trainer gets from the servers.
+//! recv, prefetch, distributed_lookup_table: values that a trainer gets from the servers.
 
 use oar_core::base::{DType, Dims, Result};
 use oar_core::ir::Attr;
@@ -40,10 +40,10 @@ fn run_recv(cx: &mut KernelContext) -> Result<()> {
     let (op, me, outs) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("Out"));
     if !a.recv_varnames.is_empty() {
         if communicator::current().is_some() {
-            // It receives beside the steps.
+            // The communicator receives concurrently with the steps.
             return Ok(());
         }
-        // The blocks of one parameter, which the communicator would join.
+        // The blocks of one parameter, which the communicator would concatenate.
         one_each(cx, &a.epmap, a.recv_varnames.len())?;
         let wanted: Vec<_> = a.epmap.iter().cloned().zip(a.recv_varnames.iter().cloned()).collect();
         let parts = fetch(op, me, &wanted)?;
@@ -58,7 +58,7 @@ fn run_recv(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         remote.len() == outs.len(),
         InvalidArgument,
-        "operator {op}: varnames names {} variables, {} are received",
+        "operator {op}: varnames has {} names for {} received variables",
         remote.len(),
         outs.len()
     );
@@ -79,11 +79,11 @@ pub static RECV: Op = Op {
     ..OP
 };
 
-/// What the ids find in each of these tables; `None` where there are no ids, which nobody is asked for.
-fn look_up(op: &str, me: u32, asked: Vec<(String, String, Value)>) -> Result<Vec<Value>> {
-    let sessions = asked.iter().map(|(e, _, _)| open(e, me)).collect::<Result<Vec<_>>>()?;
-    let names: Vec<String> = asked.iter().map(|(_, name, _)| name.clone()).collect();
-    let ids = asked.into_iter().map(|(_, name, ids)| Ok(Mutex::new(Some(outgoing(&name, ids)?))));
+/// Looks up ids in several tables with concurrent requests; `None` for a table without ids, which is not requested.
+fn look_up(op: &str, me: u32, requests: Vec<(String, String, Value)>) -> Result<Vec<Value>> {
+    let sessions = requests.iter().map(|(e, _, _)| open(e, me)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = requests.iter().map(|(_, name, _)| name.clone()).collect();
+    let ids = requests.into_iter().map(|(_, name, ids)| Ok(Mutex::new(Some(outgoing(&name, ids)?))));
     let ids = ids.collect::<Result<Vec<_>>>()?;
     let found = with_all(op, &sessions, |i, session, stop| match ids[i].lock().take() {
         Some(ids) => session.lookup(&names[i], ids, &allocate, stop),
@@ -96,9 +96,9 @@ fn run_prefetch(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<PrefetchAttrs>();
     let (op, me, names) = (cx.op.name, trainer(cx, a.trainer_id)?, cx.env.names("X"));
     one_each(cx, &a.epmap, names.len())?;
-    let asked = a.epmap.iter().zip(names).zip(cx.values(prefetch::X));
-    let asked: Vec<_> = asked.map(|((e, n), v)| (e.clone(), n, v.clone())).collect();
-    for (i, value) in look_up(op, me, asked)?.into_iter().enumerate() {
+    let requests = a.epmap.iter().zip(names).zip(cx.values(prefetch::X));
+    let requests: Vec<_> = requests.map(|((e, n), v)| (e.clone(), n, v.clone())).collect();
+    for (i, value) in look_up(op, me, requests)?.into_iter().enumerate() {
         cx.set_nth(prefetch::OUT, i, value);
     }
     Ok(())
@@ -123,7 +123,7 @@ fn infer_lookup(cx: &mut ShapeContext) -> Result<()> {
     let dtype = DType::from_proto(a.dtype).unwrap_or(DType::F32);
     for i in 0..cx.count(lookup::IDS) {
         let mut dims = cx.meta(lookup::IDS, i)?.dims;
-        // The first version's ids have shape [.., 1].
+        // Ids of the first version have shape [.., 1].
         if a.lookup_table_version == "lookup_table" && dims.len() > 1 {
             dims.pop();
         }
@@ -133,37 +133,38 @@ fn infer_lookup(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Which server has a row, and which of its rows it is.
-enum Dealing {
-    /// By the remainder; servers know rows by their whole numbers.
-    Turns(usize),
-    /// Blocks of rows one after the other: where each ends.
+/// Placement of a table's rows on servers.
+enum Placement {
+    /// By the id's remainder; servers use the whole id.
+    Remainder(usize),
+    /// Contiguous blocks of rows: the end of each.
     Blocks(Vec<i64>),
 }
 
-impl Dealing {
-    /// Ids lie below it, where there is a bound.
+impl Placement {
+    /// Upper bound of ids, if there is one.
     fn height(&self) -> Option<i64> {
         match self {
-            Dealing::Turns(_) => None,
-            Dealing::Blocks(ends) => ends.last().copied(),
+            Placement::Remainder(_) => None,
+            Placement::Blocks(ends) => ends.last().copied(),
         }
     }
 
-    /// Of ascending ids below the height: what each server is asked for, and each row's server and place in its answer.
-    fn deal(&self, ids: &[i64]) -> (Vec<Vec<i64>>, Vec<(usize, usize)>) {
+    /// Splits ascending ids below the height: the ids for each server, and for each id its server and index in the
+    /// reply.
+    fn distribute(&self, ids: &[i64]) -> (Vec<Vec<i64>>, Vec<(usize, usize)>) {
         let mut there = Vec::with_capacity(ids.len());
-        let dealt = match self {
-            Dealing::Turns(n) => {
-                let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); *n];
+        let by_server = match self {
+            Placement::Remainder(n) => {
+                let mut by_server: Vec<Vec<i64>> = vec![Vec::new(); *n];
                 for &id in ids {
                     let server = (id as u64 % *n as u64) as usize;
-                    there.push((server, dealt[server].len()));
-                    dealt[server].push(id);
+                    there.push((server, by_server[server].len()));
+                    by_server[server].push(id);
                 }
-                dealt
+                by_server
             }
-            Dealing::Blocks(ends) => {
+            Placement::Blocks(ends) => {
                 let (mut start, mut left) = (0, ids);
                 let block = |(server, &end): (usize, &i64)| {
                     let (own, later) = left.split_at(left.partition_point(|&id| id < end));
@@ -175,14 +176,14 @@ impl Dealing {
                 ends.iter().enumerate().map(block).collect()
             }
         };
-        (dealt, there)
+        (by_server, there)
     }
 }
 
-fn dealing(cx: &KernelContext, a: &LookupAttrs) -> Result<Dealing> {
+fn placement(cx: &KernelContext, a: &LookupAttrs) -> Result<Placement> {
     let n = a.table_names.len();
     if a.is_distributed {
-        return Ok(Dealing::Turns(n));
+        return Ok(Placement::Remainder(n));
     }
     let rows = cx.value(lookup::W)?.elements().and_then(|t| t.dims().first().copied()).unwrap_or(0);
     let sections = match cx.env.desc_attr("height_sections") {
@@ -204,10 +205,10 @@ fn dealing(cx: &KernelContext, a: &LookupAttrs) -> Result<Dealing> {
     ensure!(
         ends.len() == n && end == rows,
         InvalidArgument,
-        "operator {}: height_sections {sections:?} do not cut the {rows} rows of 'W' for {n} servers",
+        "operator {}: height_sections {sections:?} do not divide the {rows} rows of 'W' among {n} servers",
         cx.op.name
     );
-    Ok(Dealing::Blocks(ends))
+    Ok(Placement::Blocks(ends))
 }
 
 /// Each distinct row is fetched once.
@@ -217,37 +218,37 @@ fn run_lookup(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         n > 0 && a.endpoints.len() == n,
         InvalidArgument,
-        "operator {op}: an endpoint is needed for each of the tables {:?}, got {:?}",
+        "operator {op}: expected an endpoint for each of the tables {:?}, got {:?}",
         a.table_names,
         a.endpoints
     );
     let width = cx.value(lookup::W)?.elements().and_then(|t| t.dims().get(1).copied()).unwrap_or(0);
-    let dealing = dealing(cx, a)?;
+    let placement = placement(cx, a)?;
     let groups = cx.inputs(lookup::IDS)?.iter().map(|t| t.to_i64s()).collect::<Result<Vec<_>>>()?;
     let padding = (a.padding_idx != -1).then_some(a.padding_idx);
     let mut wanted = groups.concat();
     wanted.retain(|&id| Some(id) != padding);
-    let height = dealing.height();
+    let height = placement.height();
     if let Some(id) = wanted.iter().find(|&&id| height.is_some_and(|h| id < 0 || id >= h)) {
         bail!(OutOfRange, "operator {op}: the id {id} is not within the table's rows")
     }
     let (rows, places) = distinct(&wanted, height.map_or(usize::MAX, |h| h as usize));
-    let (dealt, there) = dealing.deal(&rows);
-    let asked = dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-    let asked = asked.map(|(i, rows)| {
+    let (by_server, there) = placement.distribute(&rows);
+    let requests = by_server.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+    let requests = requests.map(|(i, rows)| {
         let ids = Tensor::from_slice(rows, &[rows.len() as i64, 1])?;
         Ok((a.endpoints[i].clone(), a.table_names[i].clone(), Value::Dense(ids)))
     });
-    let found = look_up(op, me, asked.collect::<Result<Vec<_>>>()?)?;
+    let found = look_up(op, me, requests.collect::<Result<Vec<_>>>()?)?;
     let dtype = DType::from_proto(a.dtype).unwrap_or(DType::F32);
     let row_bytes = width as usize * dtype.size();
     let mut answers: Vec<&[u8]> = vec![&[]; n];
-    for ((server, rows), value) in dealt.iter().enumerate().filter(|(_, rows)| !rows.is_empty()).zip(&found) {
+    for ((server, rows), value) in by_server.iter().enumerate().filter(|(_, rows)| !rows.is_empty()).zip(&found) {
         let t = value.dense()?;
         ensure!(
             t.dims() == [rows.len() as i64, width] && t.dtype() == dtype,
             InvalidArgument,
-            "operator {op}: a server answered {} ids with {} {:?}",
+            "operator {op}: a server replied to {} ids with {} {:?}",
             rows.len(),
             t.dtype(),
             t.dims()

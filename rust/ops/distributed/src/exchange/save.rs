@@ -1,4 +1,4 @@
-//! Saving what servers hold: recv_save by a trainer, checkpoint_notify by the servers themselves. And send_and_recv.
+//! Saving of server state: recv_save by a trainer, checkpoint_notify by the servers; and send_and_recv.
 
 use oar_comm::Signals;
 use oar_core::base::{DType, Error, Result};
@@ -39,10 +39,10 @@ fn failed(what: &str, path: &Path, e: &std::io::Error) -> Error {
     err!(External, "cannot {what} {}: {e}", path.display())
 }
 
-/// A LoDTensor file, as `load` reads it. It stands under its name once it is whole.
+/// Writes a LoDTensor file, as `load` reads it, and renames it when complete.
 pub fn write_tensor(t: &Tensor, path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| failed("make the folder", folder, &e))?;
+        std::fs::create_dir_all(folder).map_err(|e| failed("create the folder", folder, &e))?;
     }
     let mut part = path.as_os_str().to_os_string();
     part.push(format!(".{}.part", std::process::id()));
@@ -66,7 +66,7 @@ fn run_save(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         n > 0 && a.slice_shapes.len() == n && a.remote_varnames.len() == n,
         InvalidArgument,
-        "operator {op}: as many slice_shapes and remote_varnames as slice_varnames are needed, got {}, {} and {n}",
+        "operator {op}: expected as many slice_shapes and remote_varnames as slice_varnames, got {}, {} and {n}",
         a.slice_shapes.len(),
         a.remote_varnames.len()
     );
@@ -80,7 +80,7 @@ fn run_save(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         whole.dims() == &a.shape[..] && Some(whole.dtype()) == dtype,
         InvalidArgument,
-        "operator {op}: the servers hold {} {:?}, shape and dtype say {:?} {:?}",
+        "operator {op}: the servers have {} {:?}, expected {:?} {:?} (attributes shape and dtype)",
         whole.dtype(),
         whole.dims(),
         dtype,
@@ -100,7 +100,7 @@ fn run_notify(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         a.slice_varnames.len() == n && a.remote_varnames.len() == n,
         InvalidArgument,
-        "operator {op}: as many slice_varnames and remote_varnames as endpoints are needed, got {}, {} and {n}",
+        "operator {op}: expected as many slice_varnames and remote_varnames as endpoints, got {}, {} and {n}",
         a.slice_varnames.len(),
         a.remote_varnames.len()
     );
@@ -133,7 +133,7 @@ fn run_both(cx: &mut KernelContext) -> Result<()> {
     let wanted = match (a.recv_var_name.is_empty(), cx.env.names("Out").first()) {
         (false, _) => a.recv_var_name.clone(),
         (true, Some(name)) => name.clone(),
-        (true, None) => bail!(InvalidArgument, "operator {op}: recv_var_name must say what to receive"),
+        (true, None) => bail!(InvalidArgument, "operator {op}: recv_var_name must name the variable to receive"),
     };
     let (session, request) = (open(&a.endpoint, me)?, outgoing(&sent, value.clone())?);
     let signals = Signals::watch();

@@ -1,4 +1,4 @@
-//! send, send_barrier, fetch_barrier: what a trainer gives to the servers.
+//! send, send_barrier, fetch_barrier: values that a trainer sends to the servers.
 
 use oar_comm::Signals;
 use oar_core::base::Result;
@@ -21,42 +21,42 @@ attrs! {
 }
 
 slots! {
-    // Outputs say what comes after what, and hold nothing.
+    // Outputs express dependencies, and hold nothing.
     mod send { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
     mod barrier { X "X".duplicable() => OUT "Out".duplicable().kernel_allocated() }
     mod fetch { X "X".duplicable().dispensable() => OUT "Out".duplicable().kernel_allocated() }
 }
 
-/// The variables wait for the end of the step, or for the next recv, which send all in one message.
+/// The variables are queued until the end of the step or the next recv, which sends all in one message.
 fn run_send(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<SendAttrs>();
     let signals = Signals::watch();
-    let beside = communicator::current().filter(|c| c.mode() == CommunicatorMode::Geo || !a.send_varnames.is_empty());
-    if let Some(c) = beside {
+    let running = communicator::current().filter(|c| c.mode() == CommunicatorMode::Geo || !a.send_varnames.is_empty());
+    if let Some(c) = running {
         if c.take(cx.op.name, &a.send_varnames, &cx.env.names("X"), cx.values(send::X), &signals)? {
             return Ok(());
         }
     }
     let (names, to, me) = (cx.env.names("X"), endpoints(cx, &a.endpoints, "epmap"), trainer(cx, a.trainer_id)?);
     if to.is_empty() {
-        // GeoSgdTranspiler's operators; what has no value only says that something is over.
+        // GeoSgdTranspiler's operators; an input without value marks the end of a phase only.
         ensure!(
             !names.is_empty() && cx.values(send::X).iter().all(Value::is_none),
             PreconditionNotMet,
-            "operator {}: it is for a communicator, and none runs: start fluid.communicator.Communicator(program) before",
+            "operator {}: it needs a running communicator: start fluid.communicator.Communicator(program) first",
             cx.op.name
         );
         return Ok(());
     }
     if a.use_send_handler && a.sections.len() > 1 && names.len() == 1 {
-        // A variable that the communicator would cut.
+        // A variable that the communicator would split.
         return send_parts(cx, a, &to, me);
     }
     if a.use_send_handler {
         one_each(cx, &to, names.len())?;
     }
     for (i, (name, value)) in names.iter().zip(cx.values(send::X)).enumerate() {
-        // What has not been computed is not sent.
+        // A value that was not computed is not sent.
         if matches!(value, Value::None) {
             continue;
         }
@@ -100,7 +100,7 @@ pub static SEND: Op = Op {
     ..OP
 };
 
-/// Returns when the servers have taken the step; with `half_async`, when they have taken what this trainer sent.
+/// Returns when the servers have taken the step; with `half_async`, when they have received what this trainer sent.
 fn run_barrier(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<BarrierAttrs>();
     if let Some(c) = communicator::current().filter(|_| a.half_async) {
@@ -125,8 +125,8 @@ pub static SEND_BARRIER: Op = Op {
     ..OP
 };
 
-/// A server changes nothing before all trainers have ended their next step, so there is nothing to wait for: what has been
-/// received is of one step.
+/// Nothing to wait for: a server changes nothing before all trainers have ended their next step, so received values are
+/// of one step.
 fn run_fetch_barrier(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<FetchAttrs>();
     trainer(cx, a.trainer_id).map(drop)

@@ -1,7 +1,7 @@
-//! What a server does with what trainers send: runs blocks of its Program on them.
+//! The service of a parameter server: runs blocks of its Program on what trainers send.
 
 use super::blocks::Blocks;
-use super::changes::{Asked, Changes};
+use super::changes::{Changes, Query};
 use super::save::write_tensor;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
@@ -18,26 +18,26 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most bytes of ids in one question.
+/// Limit of the bytes of ids in one request.
 const MAX_IDS: u64 = 1 << 30;
-/// So many rows before it is copied a row is asked for.
+/// Rows are prefetched this many rows ahead.
 const AHEAD: usize = 8;
 const COUNTER: &str = "@LR_DECAY_COUNTER@";
 
 pub struct Serving<'a> {
     pub env: &'a dyn Env,
     pub frame: Frame,
-    /// What trainers send, as it is declared.
+    /// Declared names of the variables that trainers send.
     pub received: Vec<String>,
     /// Blocks of a step: the learning rate's, then the optimizers'.
     pub lr_block: Option<i32>,
     pub blocks: Blocks,
-    /// The block of each gradient, where trainers are free. One runs at a time.
+    /// Async mode: the block of each gradient, and a lock under which it runs.
     pub by_grad: HashMap<String, (i32, Mutex<()>)>,
     pub lookups: HashMap<String, i32>,
     pub dc_asgd: bool,
     pub lr: Mutex<()>,
-    /// Which rows of tables have changed, where trainers ask for that.
+    /// Rows of tables that have changed, if trainers request them (geo mode).
     pub changes: Changes,
 }
 
@@ -47,7 +47,7 @@ fn words<T>(result: Result<T>) -> Answer<T> {
     result.map_err(|e| e.message().to_string())
 }
 
-/// Without the number of a trainer.
+/// The name without a trainer's suffix.
 fn whole(name: &str) -> &str {
     name.find(".trainer_").map_or(name, |at| &name[..at])
 }
@@ -61,7 +61,7 @@ impl Serving<'_> {
         Some((desc.dtype().ok()?, desc.shape().ok()?.to_vec(), rows))
     }
 
-    /// The name under which what a trainer calls `name` is kept for a step.
+    /// The variable that holds a trainer's `name` during a step.
     fn of_trainer(&self, name: &str, trainer: u32) -> String {
         let own = format!("{}.trainer_{trainer}", whole(name));
         if self.received.contains(&own) {
@@ -81,7 +81,7 @@ impl Serving<'_> {
         result
     }
 
-    /// The learning rate of the next step.
+    /// Computes the learning rate of the next step.
     pub fn set_rate(&self) -> Result<()> {
         self.lr_block.map_or(Ok(()), |block| self.run(block, Vec::new()))
     }
@@ -97,7 +97,7 @@ impl Serving<'_> {
                 there.insert(name);
             }
         }
-        // A trainer that is complete, or had no gradient, adds nothing.
+        // A trainer that is complete, or had no gradient, contributes zeros.
         for name in self.received.iter().filter(|n| !there.contains(*n)) {
             let cell = scope.find(name).unwrap_or_else(|| scope.var(name));
             cell.set(self.nothing(name)?);
@@ -113,10 +113,10 @@ impl Serving<'_> {
     }
 
     fn optimize(&self) -> Result<()> {
-        self.blocks.in_turn.iter().try_for_each(|&block| self.run(block, Vec::new()))?;
-        let beside = &self.blocks.beside;
-        let done: Vec<Mutex<Result<()>>> = beside.iter().map(|_| Mutex::new(Ok(()))).collect();
-        pool::chunks(beside.len(), |i| *done[i].lock() = self.run(beside[i], Vec::new()));
+        self.blocks.sequential.iter().try_for_each(|&block| self.run(block, Vec::new()))?;
+        let concurrent = &self.blocks.concurrent;
+        let done: Vec<Mutex<Result<()>>> = concurrent.iter().map(|_| Mutex::new(Ok(()))).collect();
+        pool::chunks(concurrent.len(), |i| *done[i].lock() = self.run(concurrent[i], Vec::new()));
         done.into_iter().try_for_each(Mutex::into_inner)
     }
 
@@ -149,11 +149,11 @@ impl Serving<'_> {
         let _turn = turn.lock();
         let bound = vec![(whole(&name).to_string(), value), ("@TRAINER_ID@".to_string(), Value::Dense(id))];
         self.run(*block, bound)?;
-        self.changes.note(&name, &rows);
+        self.changes.record(&name, &rows);
         Ok(())
     }
 
-    /// A trainer says how many steps it has taken more; the learning rate follows their sum.
+    /// A trainer reports the number of steps it has taken; the learning rate follows the sum.
     fn count(&self, name: &str, more: Value) -> Result<()> {
         let _one = self.lr.lock();
         let cell = self.frame.scope.find(name).ok_or_else(|| err!(NotFound, "the server does not count '{name}'"))?;
@@ -172,7 +172,7 @@ impl Serving<'_> {
     }
 
     fn give(&self, trainer: u32, name: &str) -> Result<Outgoing> {
-        if let Some(asked) = Asked::parse(name) {
+        if let Some(asked) = Query::parse(name) {
             return outgoing(name, self.changes.answer(&asked, |table| self.held(table))?);
         }
         let value = self.held(name)?;
@@ -184,7 +184,7 @@ impl Serving<'_> {
         outgoing(name, value)
     }
 
-    /// A table of rows made on first touch goes to a folder, any other variable to a file.
+    /// Saves a sparse table to a folder, any other variable to a file.
     fn checkpoint(&self, path: &Path, name: &str) -> Result<Vec<String>> {
         match table("checkpoint_notify", name) {
             Ok(found) => found.save(path)?,
@@ -212,7 +212,7 @@ impl Serving<'_> {
             let from = table.bytes();
             let row = |id: i64| &from[id as usize * width..][..width];
             for (i, to) in out.bytes_mut()?.chunks_exact_mut(width).enumerate() {
-                // Rows lie anywhere: those that come soon are on their way already.
+                // Rows are at random addresses: later ones are prefetched.
                 if let Some(&soon) = ids.get(i + AHEAD) {
                     prefetch(row(soon));
                 }
@@ -222,13 +222,13 @@ impl Serving<'_> {
         outgoing(name, Value::Dense(out))
     }
 
-    /// A block of the Program looks the rows up: it reads the ids under their name, and writes its first output.
+    /// Runs the Program's block for lookups: it reads the ids under their name, and writes its first output.
     fn run_lookup(&self, block: i32, name: &str, ids: Value) -> Result<Outgoing> {
         let node = self.frame.program.block(block).ok_or_else(|| err!(NotFound, "there is no block {block}"))?;
         let ops = node.all_ops();
         let last = ops.last().ok_or_else(|| err!(NotFound, "block {block} is empty"))?;
         let out = last.read().outputs.iter().find_map(|(_, v)| v.first().cloned());
-        let out = out.ok_or_else(|| err!(NotFound, "block {block} finds nothing"))?;
+        let out = out.ok_or_else(|| err!(NotFound, "block {block} has no output"))?;
         let scope = self.frame.scope.child();
         scope.bind(name, Arc::new(VarStorage::new(ids)));
         scope.bind(&out, Arc::new(VarStorage::default()));
@@ -306,7 +306,7 @@ impl Service for Serving<'_> {
         words(self.take_part(state, layout))
     }
 
-    /// Copies for delayed gradients are made as trainers get parameters; a block that looks up may make rows, and counts.
+    /// Reading parameters makes copies for delay compensation; a lookup by a block may initialize and count rows.
     fn remembers(&self, table: Option<&str>) -> bool {
         table.map_or(self.dc_asgd, |name| self.lookups.contains_key(name))
     }
@@ -314,7 +314,7 @@ impl Service for Serving<'_> {
     fn notify(&self, _trainer: u32, what: &[String]) -> Answer<Vec<String>> {
         match what {
             [word, path, name] if word == "checkpoint" => words(self.checkpoint(Path::new(path), name)),
-            _ => Err(format!("the server does not know what to do at {what:?}")),
+            _ => Err(format!("unknown command {what:?}")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server's whole state as variables: what its Program declares, tables, which rows have changed, the random generator.
+//! A server's whole state as variables: its Program's, tables, changed rows, the random generator.
 
 use super::serving::Serving;
 use oar_core::base::Result;
@@ -19,23 +19,25 @@ fn random() -> Result<Value> {
 
 fn set_random(value: &Value) -> Result<()> {
     let words = value.dense()?.to_i64s()?;
-    let [seed, index, rest @ ..] = &words[..] else { bail!(InvalidArgument, "no state of a random generator") };
+    let [seed, index, rest @ ..] = &words[..] else {
+        bail!(InvalidArgument, "expected the state of a random generator")
+    };
     let words = rest.iter().map(|&w| w as u64).collect();
     generator::set_state(&generator::State { seed: *seed as u64, words, index: *index as usize })
 }
 
-/// Numbers beside the rows that they belong to.
-fn beside(rows: Vec<i64>, numbers: &[i64]) -> Result<Value> {
+/// Numbers per row, as SelectedRows.
+fn numbers_per_row(rows: Vec<i64>, numbers: &[i64]) -> Result<Value> {
     let value = Tensor::from_slice(numbers, &[rows.len() as i64, 1])?;
     Ok(SelectedRows { height: 0, rows: Arc::new(rows), value }.into())
 }
 
 fn numbered(value: &Value) -> Result<Vec<(i64, i64)>> {
-    let Value::Rows(r) = value else { bail!(InvalidArgument, "rows were due, got {}", value.what()) };
+    let Value::Rows(r) = value else { bail!(InvalidArgument, "expected SelectedRows, got {}", value.what()) };
     Ok(r.rows.iter().copied().zip(r.value.to_i64s()?).collect())
 }
 
-/// The lines of a matrix of whole numbers.
+/// The rows of an integer matrix.
 fn lines(value: &Value) -> Result<Vec<Vec<i64>>> {
     let t = value.dense()?;
     let width = t.dims().get(1).copied().unwrap_or(0).max(1) as usize;
@@ -43,13 +45,18 @@ fn lines(value: &Value) -> Result<Vec<Vec<i64>>> {
 }
 
 const OP: &str = "listen_and_serv";
-const OTHER: &str = "which this server's Program keeps: it is of another one";
+const OTHER: &str = "which this server's Program has: the state belongs to another Program";
 
-/// Of a piece of a table those rows that are wanted.
-fn image(table: &str, rows: Value, usage: Option<Value>, keep: impl Fn(i64) -> bool) -> Result<tables::TableRows> {
+/// The rows of a table's piece for which `keep` returns true.
+fn select_rows(
+    table: &str,
+    rows: Value,
+    usage: Option<Value>,
+    keep: impl Fn(i64) -> bool,
+) -> Result<tables::TableRows> {
     let Value::Rows(r) = &rows else { bail!(InvalidArgument, "the table '{table}' holds no rows") };
     let usage = usage.as_ref().map(numbered).transpose()?.unwrap_or_default();
-    ensure!(usage.len() == r.rows.len(), InvalidArgument, "the table '{table}' lacks what belongs to its rows");
+    ensure!(usage.len() == r.rows.len(), InvalidArgument, "the table '{table}' has no usage for its rows");
     let mut found = tables::TableRows::default();
     let width = r.value.numel() / r.rows.len().max(1);
     let rows = r.rows.iter().zip(r.value.data::<f32>().chunks_exact(width.max(1))).zip(usage);
@@ -61,7 +68,7 @@ fn image(table: &str, rows: Value, usage: Option<Value>, keep: impl Fn(i64) -> b
     Ok(found)
 }
 
-/// Fill the tables that a state has clocks or rows of; what has been put back is freed at once.
+/// Fills the tables that the state has clocks or rows of; entries are freed once they are used.
 fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) -> Result<()> {
     let mut begun: BTreeMap<String, bool> = BTreeMap::new();
     let names: Vec<String> = all.keys().filter(|n| n.starts_with(CLOCKS) || n.starts_with(ROWS)).cloned().collect();
@@ -78,16 +85,16 @@ fn fill_tables(all: &mut BTreeMap<String, Value>, keep: impl Fn(i64) -> bool) ->
             };
             begun.insert(table.to_string(), same);
             let usage = all.remove(&piece(USAGE, number, table));
-            found.put_back(&image(table, value, usage, &keep)?, same)?;
+            found.put_back(&select_rows(table, value, usage, &keep)?, same)?;
         }
     }
     Ok(())
 }
 
-/// About the bytes of a piece of a table.
+/// Approximate bytes of a piece of a table.
 const PIECE: usize = 4 << 20;
 
-/// Rows of a table as variables, a piece at a time, while the table goes on.
+/// The rows of a table as variables, piece by piece, while the table changes.
 fn pieces_of(mut table: tables::TableSnapshot) -> impl Iterator<Item = Result<Outgoing>> + Send {
     let (mut number, mut usage) = (0, None);
     std::iter::from_fn(move || {
@@ -98,14 +105,14 @@ fn pieces_of(mut table: tables::TableSnapshot) -> impl Iterator<Item = Result<Ou
         let make = || -> Result<(Outgoing, Outgoing)> {
             let tables::TableRows { ids, data, usage } = image?;
             let value = Tensor::from_slice(&data, &[ids.len() as i64, table.width as i64])?;
-            let beside = beside(ids.clone(), &usage)?;
+            let numbers_per_row = numbers_per_row(ids.clone(), &usage)?;
             let rows = SelectedRows { height: 0, rows: Arc::new(ids), value };
             number += 1;
             let name = |kind| piece(kind, number, &table.name);
-            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(USAGE), beside)?))
+            Ok((outgoing(&name(ROWS), rows.into())?, outgoing(&name(USAGE), numbers_per_row)?))
         };
-        Some(make().map(|(rows, beside)| {
-            usage = Some(beside);
+        Some(make().map(|(rows, numbers_per_row)| {
+            usage = Some(numbers_per_row);
             rows
         }))
     })
@@ -134,7 +141,7 @@ impl Serving<'_> {
         all.push((RANDOM.into(), random()?));
         for (table, version, rows) in self.changes.image() {
             let (rows, versions): (Vec<i64>, Vec<i64>) = rows.into_iter().unzip();
-            all.push((format!("{CHANGED}{table}"), beside(rows, &versions)?));
+            all.push((format!("{CHANGED}{table}"), numbers_per_row(rows, &versions)?));
             all.push((format!("{VERSION}{table}"), Value::Dense(Tensor::from_slice(&[version], &[1])?)));
         }
         let mut snapshots = Vec::new();
@@ -174,7 +181,7 @@ impl Serving<'_> {
                 let version = version.dense()?.to_i64s()?.first().copied().unwrap_or(0);
                 self.changes.set_image(table, version, numbered(value)?)?;
             } else if !name.starts_with(VERSION) {
-                // Made after the start: the startup Program does not know it, the main Program must.
+                // Created after the start: the startup Program does not know it, the main Program must.
                 match self.frame.scope.find(name) {
                     Some(cell) => cell.set(value.clone()),
                     None => bail!(NotFound, "this server's Program has no variable '{name}', {OTHER}"),
@@ -184,7 +191,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// This server's part of what the servers of another job had together.
+    /// Takes this server's part of another job's resharded state.
     pub fn take_part(&self, state: Vec<Incoming>, layout: &str) -> Result<()> {
         let layout = Layout::parse(layout)?;
         let all: Result<BTreeMap<String, Value>> =
@@ -212,7 +219,7 @@ impl Serving<'_> {
         ensure!(
             same,
             InvalidArgument,
-            "the state's '{name}' is not what this server's Program has: it is of another one"
+            "the state's '{name}' does not match this server's Program: the state belongs to another Program"
         );
         let cell = self.frame.scope.find(name).ok_or_else(|| err!(NotFound, "there is no variable '{name}'"))?;
         cell.set(value);

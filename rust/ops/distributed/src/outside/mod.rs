@@ -1,6 +1,6 @@
-//! Lookups in tables of Baidu's PSLib and BoxPS, and the pushes of their gradients. Both are libraries that 2.0.2's public
-//! sources only call: the operators describe their results and gradients, so Programs that hold them can be read, built and
-//! rewritten, and say what they need when they are run.
+//! Lookups in tables of Baidu's PSLib and BoxPS, and pushes of their gradients. 2.0.2's public sources only call these
+//! libraries. The operators have shapes and gradients, so that Programs with them can be read, built and rewritten;
+//! running one is an error that names the library.
 
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::OpDesc;
@@ -41,7 +41,8 @@ slots! {
     }
 }
 
-/// Each result has the shape of its ids, `width` elements in the place of the last dimension (which is 1), or behind it.
+/// Each result has the shape of its ids, with `width` elements in place of the last dimension (which is 1), or after
+/// it.
 fn found(cx: &mut ShapeContext, ids: InSlot, out: OutSlot, width: i32, behind: bool) -> Result<()> {
     let (op, n) = (cx.op.name, cx.count(ids));
     ensure!(n > 0, InvalidArgument, "operator {op}: input 'Ids' must not be empty");
@@ -65,7 +66,7 @@ fn found(cx: &mut ShapeContext, ids: InSlot, out: OutSlot, width: i32, behind: b
     Ok(())
 }
 
-/// The operator that pushes: it reads the gradients of the results, and writes them again where they were.
+/// The push operator: it reads the gradients of the results, and writes them unchanged.
 fn push(name: &'static str, read: &[&str], fwd: &OpDesc) -> Result<Vec<OpDesc>> {
     let mut g = OpDesc::new(name);
     let grads = |slot: &str| fwd.output(slot).unwrap_or(&[]).iter().map(|n| grad_name(n)).collect::<Vec<_>>();

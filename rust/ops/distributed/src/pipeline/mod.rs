@@ -1,7 +1,7 @@
-//! Queues between the parts of a Program that run beside each other: queue_generator, enqueue, dequeue.
+//! Queues between concurrent sections of a Program: queue_generator, enqueue, dequeue.
 //!
-//! A queue belongs to the variable of its name, and lives as long as the process. Waits obey signals, and end by
-//! FLAGS_rpc_deadline as those for other processes do.
+//! A queue belongs to the variable of its name, and lives as long as the process. Waits can be interrupted by signals,
+//! and end by FLAGS_rpc_deadline, like those for other processes.
 
 use oar_comm::{error, Signals};
 use oar_core::base::Result;
@@ -31,11 +31,11 @@ struct Queue {
 }
 
 static QUEUES: Mutex<Option<HashMap<String, Arc<Queue>>>> = Mutex::new(None);
-/// How long a wait goes without looking at signals.
+/// Interval at which a wait checks for signals.
 const TURN: Duration = Duration::from_millis(20);
 
 impl Queue {
-    /// Does `work` once it can be done; what `of` waits for is told where that takes too long.
+    /// Performs `work` once it succeeds; a timeout names the queue's state `of`.
     fn when<T>(
         &self,
         cx: &KernelContext,
@@ -71,10 +71,11 @@ fn queue(cx: &KernelContext) -> Result<Arc<Queue>> {
     let name = &cx.attrs::<QueueAttrs>().queue_name;
     let queues = QUEUES.lock();
     let found = queues.as_ref().and_then(|q| q.get(name)).cloned();
-    found.ok_or_else(|| err!(NotFound, "operator {}: there is no queue '{name}': queue_generator makes it", cx.op.name))
+    found
+        .ok_or_else(|| err!(NotFound, "operator {}: there is no queue '{name}': run queue_generator first", cx.op.name))
 }
 
-/// A queue that is there stays as it is.
+/// An existing queue is kept.
 fn generate(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<GeneratorAttrs>());
     ensure!(!a.names.is_empty(), InvalidArgument, "operator {op}: the attribute names must not be empty");

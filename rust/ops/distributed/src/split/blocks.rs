@@ -1,4 +1,4 @@
-//! Gradients cut into the blocks that servers hold: split_byref for dense ones, split_selected_rows for rows.
+//! Gradients split into the blocks that servers hold: split_byref for dense ones, split_selected_rows for rows.
 
 use oar_core::base::Result;
 use oar_core::op::attrs::NONE;
@@ -14,12 +14,12 @@ attrs! {
 }
 
 slots! {
-    // Parts of X share its bytes.
+    // Parts share the bytes of X.
     mod by_ref { X "X" => OUT "Out".duplicable().kernel_allocated() }
     mod split_rows { X "X" => OUT "Out".duplicable().kernel_allocated() }
 }
 
-/// How many rows each part has; -1 where X's are not known yet.
+/// Rows of each part; -1 if those of X are unknown.
 fn by_ref_sizes(op: &str, a: &ByRefAttrs, rows: i64) -> Result<Vec<i64>> {
     let count = parts(op, a.num)?;
     if count > 0 {
@@ -69,7 +69,7 @@ fn by_ref(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The gradients of the parts, one after the other.
+/// Concatenates the gradients of the parts.
 fn by_ref_grad(_: &Fwd) -> Result<Vec<GradOp>> {
     let op = table::need("concat")?;
     let attrs = op.attrs.convert("concat", &(NONE.new)())?;
@@ -104,7 +104,7 @@ fn infer_split_rows(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Each row goes to the section that it lies in, and is counted from there. Rows keep their order.
+/// Each row goes to the section that contains it, and is numbered from the section's start. Order is kept.
 fn split_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, sections) = (cx.op.name, &cx.attrs::<SplitRowsAttrs>().height_sections);
     let Some(x) = cx.rows(split_rows::X) else {

@@ -1,4 +1,4 @@
-//! split_ids deals ids (or rows) to servers by their remainder; merge_ids puts the rows that came back in the ids' order.
+//! split_ids distributes ids (or rows) to servers by remainder; merge_ids restores the order of the ids in the results.
 
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::VarKind;
@@ -39,12 +39,12 @@ fn infer_split_ids(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Which of `n` servers an id belongs to, as Paddle's unsigned remainder has it.
+/// The server of an id among `n`: Paddle's unsigned remainder.
 fn server_of(id: i64, n: usize) -> usize {
     (id as u64 % n as u64) as usize
 }
 
-/// All ids once, in ascending order, by server.
+/// Distinct ids in ascending order, by server.
 fn split_ids(cx: &mut KernelContext) -> Result<()> {
     let (op, n) = (cx.op.name, cx.n_outs(split_ids::OUT));
     ensure!(n > 0, InvalidArgument, "operator {op} needs an output for each server");
@@ -55,9 +55,9 @@ fn split_ids(cx: &mut KernelContext) -> Result<()> {
         ensure!(t.dtype() == dtype, InvalidArgument, "operator {op}: 'Ids' are {dtype} and {}", t.dtype());
         ids.extend(t.to_i64s()?);
     }
-    let mut dealt: Vec<Vec<i64>> = vec![Vec::new(); n];
-    ids.into_iter().for_each(|id| dealt[server_of(id, n)].push(id));
-    for (i, list) in dealt.into_iter().enumerate() {
+    let mut by_server: Vec<Vec<i64>> = vec![Vec::new(); n];
+    ids.into_iter().for_each(|id| by_server[server_of(id, n)].push(id));
+    for (i, list) in by_server.into_iter().enumerate() {
         let dims = [list.len() as i64, 1];
         let part = match dtype {
             DType::I64 => Tensor::from_slice(&list, &dims)?,
@@ -68,7 +68,7 @@ fn split_ids(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a gradient by server, in the order that they have.
+/// The rows of a gradient by server; order is kept.
 fn split_rows(cx: &mut KernelContext) -> Result<()> {
     let (op, n) = (cx.op.name, cx.n_outs(split_ids::OUT));
     let (Some(x), 1) = (cx.rows(split_ids::IDS), cx.values(split_ids::IDS).len()) else {
@@ -110,7 +110,7 @@ fn infer_merge_ids(cx: &mut ShapeContext) -> Result<()> {
     ensure!(
         cx.count(merge_ids::ROWS) == cx.count(merge_ids::X),
         InvalidArgument,
-        "operator {op}: as many 'Rows' as 'X' are needed, got {} and {}",
+        "operator {op}: expected as many 'Rows' as 'X', got {} and {}",
         cx.count(merge_ids::ROWS),
         cx.count(merge_ids::X)
     );
@@ -154,7 +154,7 @@ fn merge_ids(cx: &mut KernelContext) -> Result<()> {
         if bytes > 0 {
             for (row, key) in out.bytes_mut()?.chunks_exact_mut(bytes).zip(&keys) {
                 let Some(from) = found.get(key) else {
-                    bail!(NotFound, "operator {op}: the id {key} of 'Ids' is in none of 'Rows'")
+                    bail!(NotFound, "operator {op}: the id {key} of 'Ids' is not in any of 'Rows'")
                 };
                 row.copy_from_slice(from);
             }

@@ -1,4 +1,4 @@
-//! Values cut up for several servers, and put together again.
+//! Splitting of values for several servers, and concatenation.
 
 mod blocks;
 mod ids;

@@ -1,4 +1,5 @@
-//! ref_by_trainer_id: the variable of one trainer among all; fake_init: a parameter that a trainer has the shape of only.
+//! ref_by_trainer_id: the variable of one trainer among all; fake_init: a parameter of which a trainer has the shape
+//! only.
 
 use oar_core::base::shape::checked_numel;
 use oar_core::base::{DType, Dims, Result};
@@ -44,7 +45,7 @@ pub static REF_BY_TRAINER_ID: Op = Op {
     ..OP
 };
 
-/// The table itself lies on the servers: here nothing is allocated, and reading elements is an error.
+/// The table is on the servers: nothing is allocated here, and reading elements is an error.
 fn fake_init(cx: &mut KernelContext) -> Result<()> {
     let dims = Dims::from_slice(&cx.attrs::<FakeInitAttrs>().shape);
     cx.set(fake_init::OUT, Tensor::shape_only(DType::F32, &dims)?);
@@ -58,7 +59,7 @@ pub static FAKE_INIT: Op = Op {
     infer: |cx| {
         let dims = cx.attrs::<FakeInitAttrs>().shape.clone();
         let bound = dims.iter().all(|&d| d >= 0) && checked_numel(&dims).is_ok();
-        ensure!(bound, InvalidArgument, "operator fake_init: shape {dims:?} is none of a table");
+        ensure!(bound, InvalidArgument, "operator fake_init: shape {dims:?} is not the shape of a table");
         cx.set(fake_init::OUT, &dims, DType::F32);
         Ok(())
     },

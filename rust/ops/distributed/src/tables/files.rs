@@ -1,4 +1,5 @@
-//! lookup_sparse_table_merge: rows of several tables, one after the other; sparse_tensor_load: some rows of a saved tensor.
+//! lookup_sparse_table_merge: concatenates rows of several tables; sparse_tensor_load: loads some rows of a saved
+//! tensor.
 
 use oar_core::base::{DType, Result};
 use oar_core::ir::tensor_file::read_lod_tensor_header;
@@ -29,7 +30,7 @@ fn run_merge(cx: &mut KernelContext) -> Result<()> {
         }
     }
     let Some(first) = all.first() else { bail!(InvalidArgument, "operator {op}: 'X' needs at least one variable") };
-    // As in Paddle, where the height of the first counts twice.
+    // As in Paddle, the height of the first counts twice.
     let height = all.iter().fold(first.height, |sum, r| sum.saturating_add(r.height));
     all.iter_mut().for_each(|r| r.height = height);
     cx.set(merge::OUT, Value::from(concat_rows(op, all)?));
@@ -54,7 +55,7 @@ pub static MERGE: Op = Op {
     ..OP
 };
 
-/// Of the rows of a file those that belong to server `node_index`: every `node_num`th.
+/// Loads the rows of a file that belong to server `node_index`: every `node_num`th.
 fn run_load(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<LoadAttrs>());
     ensure!(
@@ -77,7 +78,7 @@ fn run_load(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         a.shape.is_empty() || a.shape[..] == dims[..],
         InvalidArgument,
-        "operator {op}: the rows of {} that belong to server {} are {:?}, shape says {:?}",
+        "operator {op}: the rows of {} that belong to server {} have shape {:?}, expected {:?} (attribute shape)",
         a.file_path,
         a.node_index,
         &dims[..],
@@ -87,7 +88,7 @@ fn run_load(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         header.bytes as u64 <= there,
         InvalidArgument,
-        "operator {op}: {} says that it holds {} bytes, and has {there}",
+        "operator {op}: the header of {} announces {} bytes, the file has {there}",
         a.file_path,
         header.bytes
     );

@@ -1,4 +1,4 @@
-//! Tables of rows that are made when they are first asked for (LargeScaleKV): lookup_sparse_table_*.
+//! Sparse tables, whose rows are initialized on first access (LargeScaleKV): lookup_sparse_table_*.
 
 mod files;
 mod ops;

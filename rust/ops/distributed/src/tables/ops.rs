@@ -1,4 +1,4 @@
-//! Making tables, reading and writing their rows.
+//! Creating tables, reading and writing their rows.
 
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, SparseKernel, OP};
@@ -75,7 +75,7 @@ fn run_write(cx: &mut KernelContext) -> Result<()> {
     ensure!(
         values.len() == a.value_names.len(),
         InvalidArgument,
-        "operator {op}: {} variables are given for the values {:?}",
+        "operator {op}: got {} variables for the value_names {:?}",
         values.len(),
         a.value_names
     );
@@ -84,7 +84,7 @@ fn run_write(cx: &mut KernelContext) -> Result<()> {
         ensure!(
             v.dtype() == DType::F32 && v.dims() == [ids.len() as i64, dim as i64],
             InvalidArgument,
-            "operator {op}: {} rows of float32 [{dim}] are needed, got {} {:?}",
+            "operator {op}: expected {} rows of float32 [{dim}], got {} {:?}",
             ids.len(),
             v.dtype(),
             v.dims()
@@ -125,12 +125,12 @@ fn run_split(cx: &mut KernelContext) -> Result<()> {
     let Some(grad) = cx.rows(grad_split::GRAD) else {
         bail!(InvalidArgument, "operator {op}: 'Grad' must be SelectedRows")
     };
-    // A table whose rows are made on first touch has no height.
+    // A sparse table has no height.
     let grad = merged(op, &SelectedRows { height: i64::MAX, ..grad.clone() })?;
     let mut value = grad.value.clone();
     let width = value.numel() / grad.rows.len().max(1);
     if a.is_entry && width > 0 {
-        // Rows that are not admitted yet are not trained.
+        // Rows that are not admitted are not trained.
         let t = table(op, &a.tablename)?;
         ensure!(value.dtype() == DType::F32, Unimplemented, "operator {op} takes float32, got {}", value.dtype());
         for (row, &id) in value.data_mut::<f32>()?.chunks_exact_mut(width).zip(grad.rows.iter()) {

@@ -36,7 +36,7 @@ fn number(cx: &KernelContext, what: &str, t: &Tensor) -> Result<f32> {
     Ok(t.data::<f32>()[0])
 }
 
-/// The gradient with every row once, and each row's width.
+/// The gradient with duplicate rows merged, and the width of a row.
 fn gradient(cx: &KernelContext, slot: oar_core::op::InSlot) -> Result<(SelectedRows, usize)> {
     let op = cx.op.name;
     let Some(grad) = cx.rows(slot) else { bail!(InvalidArgument, "operator {op}: 'Grad' must be SelectedRows") };
@@ -47,10 +47,10 @@ fn gradient(cx: &KernelContext, slot: oar_core::op::InSlot) -> Result<(SelectedR
     Ok((grad, width))
 }
 
-/// Where the values of these names lie, all as wide as the gradient.
+/// Offsets of the named columns, which must be as wide as the gradient.
 fn places<const N: usize>(cx: &KernelContext, t: &Table, names: &[String], width: usize) -> Result<[usize; N]> {
     let op = cx.op.name;
-    ensure!(names.len() == N, InvalidArgument, "operator {op}: {N} value_names are needed, got {names:?}");
+    ensure!(names.len() == N, InvalidArgument, "operator {op}: expected {N} value_names, got {names:?}");
     let mut found = [0; N];
     for (place, name) in found.iter_mut().zip(names) {
         let (at, dim) = t.value(name)?;

@@ -116,7 +116,7 @@ binary_ops! {
 fn pointwise(p: &mut PointwiseCall, op: Binary) -> Option<()> {
     let axis = p.attrs::<ElementwiseAttrs>().axis;
     let out = p.binary(op, p.input(forward::X)?, p.input(forward::Y)?, Some(axis));
-    p.set_grad(forward::OUT, out);
+    p.give(forward::OUT, out);
     Some(())
 }
 
