@@ -44,13 +44,13 @@ fn all_reduce(c: &mut Criterion, name: &str, shared_memory: bool) {
     let host = Store::host(([127, 0, 0, 1], 0).into(), &job).unwrap();
     let at = host.address();
     let options = Options { shared_memory, timeout: LIMIT, ..Options::default() };
-    let (tell, told) = mpsc::channel::<(u64, usize)>();
+    let (send_count, counts) = mpsc::channel::<(u64, usize)>();
     let second = {
         let (job, options) = (job.clone(), options.clone());
         std::thread::spawn(move || {
             let context = Context::init(1, 2, Store::connect(at, &job, LIMIT).unwrap(), options).unwrap();
             let group = context.world_group().unwrap();
-            while let Ok((times, size)) = told.recv() {
+            while let Ok((times, size)) = counts.recv() {
                 let mut x = vec![0; size];
                 (0..times).for_each(|_| group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap());
             }
@@ -65,7 +65,7 @@ fn all_reduce(c: &mut Criterion, name: &str, shared_memory: bool) {
         let mut x = vec![0; size];
         g.bench_function(BenchmarkId::new("all_reduce", size), |b| {
             b.iter_custom(|times| {
-                tell.send((times, size)).unwrap();
+                send_count.send((times, size)).unwrap();
                 let start = Instant::now();
                 (0..times).for_each(|_| group.all_reduce(&mut x, Dtype::F32, ReduceOp::Sum).unwrap());
                 start.elapsed()
@@ -73,7 +73,7 @@ fn all_reduce(c: &mut Criterion, name: &str, shared_memory: bool) {
         });
     }
     g.finish();
-    drop(tell);
+    drop(send_count);
     second.join().unwrap();
 }
 

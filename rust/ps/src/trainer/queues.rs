@@ -159,7 +159,7 @@ impl Shared {
         while let Some(batch) = self.batch() {
             let counts: Vec<(String, u64)> = batch.iter().map(|(n, v)| (n.clone(), v.len() as u64)).collect();
             self.send(batch)?;
-            let beside = self.has_receive_thread();
+            let separate = self.has_receive_thread();
             let now = {
                 let mut s = self.state.lock();
                 let mut sent = 0;
@@ -172,8 +172,8 @@ impl Shared {
                 s.unseen += sent;
                 let enough = s.unseen > 0 && s.unseen >= self.base.settings.min_send_grad_num_before_recv;
                 let now = self.base.mode != CommunicatorMode::Async || enough || s.waiting > 0 || !s.running;
-                s.wanted |= now && beside;
-                now && !beside
+                s.wanted |= now && separate;
+                now && !separate
             };
             self.changed.notify_all();
             if now {

@@ -259,15 +259,15 @@ impl Ledger {
         on_wait: &mut dyn FnMut(String) -> Answer<()>,
         ready: impl Fn(&State) -> bool,
     ) -> Answer<MutexGuard<'a, State>> {
-        let mut told = Instant::now();
+        let mut last_report = Instant::now();
         loop {
             self.live(&mut s, client.0, client.1)?;
             if ready(&s) {
                 return Ok(s);
             }
             self.changed.wait_for(&mut s, TURN);
-            if told.elapsed() > Duration::from_secs(1) {
-                told = Instant::now();
+            if last_report.elapsed() > Duration::from_secs(1) {
+                last_report = Instant::now();
                 let what = missing(&s);
                 // The lock is released while the trainer is notified.
                 let result = MutexGuard::unlocked(&mut s, || on_wait(what));
