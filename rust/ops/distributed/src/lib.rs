@@ -4,8 +4,8 @@ pub mod collective;
 pub mod communicator;
 pub mod compress;
 pub mod exchange;
-pub mod outside;
-pub mod pipeline;
+pub mod pslib;
+pub mod queues;
 pub mod split;
 pub mod sync_batch_norm;
 pub mod tables;
@@ -17,8 +17,8 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     collective::TABLE,      // collectives of Programs
     compress::TABLE,        // dgc
     exchange::TABLE,        // send, recv, listen_and_serv
-    pipeline::TABLE,        // queues within a process
-    outside::TABLE,         // tables of PSLib and BoxPS
+    queues::TABLE,          // queues within a process
+    pslib::TABLE,           // tables of PSLib and BoxPS
     tables::TABLE,          // sparse tables, whose rows are initialized on first access
     split::TABLE,           // splitting of values for servers
 ];

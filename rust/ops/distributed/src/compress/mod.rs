@@ -1,8 +1,8 @@
 //! Gradient compression.
 
 mod dgc;
-mod exchange;
+mod dgc_allreduce;
 
 use oar_core::op::Op;
 
-pub static TABLE: &[&Op] = &[&dgc::DGC, &exchange::DGC_ALLREDUCE];
+pub static TABLE: &[&Op] = &[&dgc::DGC, &dgc_allreduce::DGC_ALLREDUCE];

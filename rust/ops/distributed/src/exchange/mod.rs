@@ -2,9 +2,9 @@
 
 mod blocks;
 mod changes;
-mod listen;
-mod receive;
-mod save;
+mod listen_and_serv;
+mod recv;
+mod recv_save;
 mod send;
 mod serving;
 mod state;
@@ -15,12 +15,12 @@ pub static TABLE: &[&Op] = &[
     &send::SEND,
     &send::SEND_BARRIER,
     &send::FETCH_BARRIER,
-    &receive::RECV,
-    &receive::PREFETCH,
-    &receive::DISTRIBUTED_LOOKUP_TABLE,
-    &listen::LISTEN_AND_SERV,
-    &listen::FL_LISTEN_AND_SERV,
-    &save::RECV_SAVE,
-    &save::CHECKPOINT_NOTIFY,
-    &save::SEND_AND_RECV,
+    &recv::RECV,
+    &recv::PREFETCH,
+    &recv::DISTRIBUTED_LOOKUP_TABLE,
+    &listen_and_serv::LISTEN_AND_SERV,
+    &listen_and_serv::FL_LISTEN_AND_SERV,
+    &recv_save::RECV_SAVE,
+    &recv_save::CHECKPOINT_NOTIFY,
+    &recv_save::SEND_AND_RECV,
 ];

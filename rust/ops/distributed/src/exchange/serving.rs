@@ -2,7 +2,7 @@
 
 use super::blocks::Blocks;
 use super::changes::{Changes, Query};
-use super::save::write_tensor;
+use super::recv_save::write_tensor;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
 use oar_core::op::run::{Env, Frame};
