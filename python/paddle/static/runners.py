@@ -92,20 +92,11 @@ def prepare(program: Program, feed: dict, fetch_list: list, use_prune: bool, pla
     return run
 
 
-def prepared(executor: Any, program: Program, feed: dict, fetch_list: Any, use_prune: bool) -> PreparedRun:
-    """The PreparedRun from the Program's cache; a new one where there is none of the Program's current revision."""
-    fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
-    key = (tuple(feed), fetch_key, use_prune, executor._device)
-    runs, desc = program._prepared_runs, program.desc
-    run = runs.get(key)
-    if run is None or run.made_of != (desc, desc._revision):
-        run = prepare(program, feed, list(fetch_list), use_prune, executor.place)
-        # Preparing may change the Program: it fills in what operators leave open.
-        run.made_of = (desc, desc._revision)
-        for oldest in list(runs)[: len(runs) + 1 - MAX_PREPARED_RUNS]:
-            runs.pop(oldest, None)
-        runs[key] = run
-    return run
+def keep(runs: dict, key: tuple, run: PreparedRun) -> None:
+    """Add a run to a Program's cache; the oldest ones are dropped."""
+    for oldest in list(runs)[: len(runs) + 1 - MAX_PREPARED_RUNS]:
+        runs.pop(oldest, None)
+    runs[key] = run
 
 
 def set_learning_rate(program: Program, scope: Any, place: Any) -> None:
@@ -135,10 +126,17 @@ def run_at_place(executor: Any, program: Program, request: Request, passes: str 
     """One run at the Executor's place, whatever runner the Program names; `passes` as for `core.Executor.run`."""
     if not isinstance(request.fetch_var_name, str):
         raise TypeError(f"fetch_var: name must be a str, got {type(request.fetch_var_name)}")
-    feed, place, scope = request.feed, executor.place, request.scope
+    feed, fetch_list, place, scope = request.feed, request.fetch_list, executor.place, request.scope
     if type(feed) is not dict:
         feed = single_feed(feed)
-    run = prepared(executor, program, feed, request.fetch_list, request.use_prune)
+    fetch_key = tuple([v if type(v) is str else id(v) for v in fetch_list])
+    key = (tuple(feed), fetch_key, request.use_prune, executor._device)
+    run, desc = program._prepared_runs.get(key), program.desc
+    if run is None or run.made_of != (desc, desc._revision):
+        run = prepare(program, feed, list(fetch_list), request.use_prune, place)
+        # Preparing may change the Program: it fills in what operators leave open.
+        run.made_of = (desc, desc._revision)
+        keep(program._prepared_runs, key, run)
     tensors = [slot.tensor(feed[slot.name], place) for slot in run.slots]
     names = run.feed_names
     if run.reads:
@@ -175,8 +173,10 @@ class PlainRunner(Runner):
     """Runs a Program at the Executor's place."""
 
     def run(self, executor: Any, request: Request) -> list:
-        warn_if_empty(self.program, request)
-        return run_at_place(executor, self.program, request)
+        program = self.program
+        if not program.blocks[0].ops:
+            warn_if_empty(program, request)
+        return run_at_place(executor, program, request)
 
 
 class RedirectRunner(Runner):
