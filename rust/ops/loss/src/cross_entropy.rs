@@ -5,7 +5,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::loss::cross_entropy as loss;
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::half::in_f32;

@@ -7,7 +7,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, slots};
 use oar_ops_common::half::in_f32;
 
 attrs! {

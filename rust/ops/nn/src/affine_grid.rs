@@ -1,6 +1,5 @@
 //! affine_grid: sampling positions of an affine transform.
 
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;

@@ -1,13 +1,11 @@
 //! batch_fc: a product with a bias for each slot of a batch. Paddle has it for CUDA only.
 
-use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::gemm::{matmul, Gemm};
-use oar_kernels::types::Float;
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm::matmul;
 
 slots! {
     mod fc { INPUT "Input", W "W", BIAS "Bias" => OUT "Out" }

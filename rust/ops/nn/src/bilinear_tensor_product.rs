@@ -148,7 +148,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         same_types(cx.op.name, x, &[b])?;
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        Operands::<T>::of(x, y, w).forward(bias.map(|b| b.data::<T>()), cx.out_data::<T>(product::OUT)?);
+        Operands::<T>::new(x, y, w).forward(bias.map(|b| b.data::<T>()), cx.out_data::<T>(product::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -166,7 +166,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         dout.dims()
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let operands = Operands::<T>::of(x, y, w);
+        let operands = Operands::<T>::new(x, y, w);
         let [dx, dy, dw, dbias] = cx.each_out([DX, DY, DWEIGHT, DBIAS]);
         let dout = dout.data::<T>();
         if let Some(dbias) = dbias {

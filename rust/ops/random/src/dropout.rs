@@ -1,19 +1,17 @@
 //! dropout: zeroes random elements.
 
-use super::random_fill::OUT;
 use half::{bf16, f16};
-use oar_core::base::dtype::Element;
+use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::like_out_grad;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
-use oar_core::{attrs, dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::random as draw;
-use oar_kernels::types::{Half, Number};
-use oar_ops_common::tensor_attr::shape;
+use oar_kernels::types::Number;
 
 attrs! {
     pub struct DropoutAttrs {

@@ -1,15 +1,13 @@
 //! gaussian_random, gaussian_random_batch_size_like and truncated_gaussian_random: normally distributed numbers.
 
 use super::random_fill::{drawn, drawn_like, drawn_plain, floats, infer_drawn};
-use oar_core::base::dtype::Element;
+use oar_core::attrs;
 use oar_core::base::Dims;
+use oar_core::ensure;
 use oar_core::op::{Kernel, Op, OP};
-use oar_core::{attrs, ensure};
-use oar_kernels::elementwise::map;
 use oar_kernels::random as draw;
-use oar_kernels::types::{Half, Number};
 use oar_ops_common::fill::batch_size_like;
-use oar_ops_common::tensor_attr::{data_type, shape};
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! {
     pub struct GaussianAttrs {

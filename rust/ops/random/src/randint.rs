@@ -1,13 +1,14 @@
 //! randint and randperm: random integers and permutations.
 
 use super::random_fill::{drawn, drawn_plain, infer_drawn, OUT};
+use oar_core::attrs;
 use oar_core::base::dtype::Element;
 use oar_core::op::{Kernel, Op, OP};
 use oar_core::tensor::generator::with_engine;
-use oar_core::{attrs, dispatch, ensure};
+use oar_core::{dispatch, ensure};
 use oar_kernels::random as draw;
-use oar_kernels::types::{Half, Number};
-use oar_ops_common::tensor_attr::{data_type, shape};
+use oar_kernels::types::Number;
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! {
     pub struct RandintAttrs { shape: Vec<i64> = vec![], low: i32, high: i32, dtype: i32 = 3, seed: i32 = 0 }

@@ -2,14 +2,14 @@
 
 use super::random_fill::{drawn, drawn_like, floats, infer_drawn, OUT};
 use half::{bf16, f16};
-use oar_core::base::dtype::Element;
+use oar_core::attrs;
 use oar_core::base::Result;
 use oar_core::op::{Kernel, KernelContext, Op, OP};
-use oar_core::{attrs, dispatch, ensure};
+use oar_core::{dispatch, ensure};
 use oar_kernels::random as draw;
-use oar_kernels::types::{Half, Number};
+use oar_kernels::types::Number;
 use oar_ops_common::fill::batch_size_like;
-use oar_ops_common::tensor_attr::{data_type, shape};
+use oar_ops_common::tensor_attr::data_type;
 
 attrs! {
     pub struct UniformAttrs {
