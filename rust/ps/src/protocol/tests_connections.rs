@@ -223,12 +223,12 @@ fn bytes_of(k: usize) -> Vec<u8> {
 #[test]
 fn messages_pass_through_memory_both_ways() {
     let (mut a, mut b) = pair();
-    let say = |channel: &mut Channel, k: usize| {
+    let send = |channel: &mut Channel, k: usize| {
         let deadline = Deadline::only(Duration::from_secs(60));
         let data = bytes_of(k);
         channel.send(Type::Reply, b"head", &[(&[k as i64], &data)], &deadline, "a test").ok().unwrap();
     };
-    let hear = |channel: &mut Channel, k: usize| {
+    let receive = |channel: &mut Channel, k: usize| {
         let deadline = Deadline::only(Duration::from_secs(60));
         let head = channel.head(Type::Reply, &deadline, "a test", "a message").ok().unwrap();
         let m = Meta { rows: 1, kind: super::ValueKind::Rows, bytes: bytes_of(k).len() as u64, ..meta("w", 0) };
@@ -239,9 +239,9 @@ fn messages_pass_through_memory_both_ways() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             (0..40).for_each(|k| send(&mut b, k));
-            (0..40).for_each(|k| hear(&mut b, k));
+            (0..40).for_each(|k| receive(&mut b, k));
         });
-        (0..40).for_each(|k| hear(&mut a, k));
+        (0..40).for_each(|k| receive(&mut a, k));
         (0..40).for_each(|k| send(&mut a, k));
         // The last bytes are still in the buffer when this end closes.
     });
