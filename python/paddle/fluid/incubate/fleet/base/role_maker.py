@@ -11,7 +11,7 @@ import numpy as np
 
 from paddle.distributed.fleet.base import gloo as gloo2
 from paddle.distributed.fleet.base.role_maker import KnownRole, UnknownRole, needed, position, training_role
-from paddle.fluid import core_gloo
+from paddle.fluid.core.gloo import Gloo
 
 __all__ = [
     "Role",
@@ -333,7 +333,7 @@ class GeneralRoleMaker(_Known):
 class _Groups:
     """The groups of connected processes, by the names that GeneralRoleMaker uses."""
 
-    def __init__(self, groups: dict[str, core_gloo.Gloo]) -> None:
+    def __init__(self, groups: dict[str, Gloo]) -> None:
         self._groups = groups
 
     def barrier(self, group: str) -> None:
@@ -396,8 +396,8 @@ class HeterRoleMaker(GeneralRoleMaker):
         self._gloo: Any = _Groups(groups)
         self._role_is_generated = True
 
-    def _connect_group(self, folder: str, rank: int, size: int) -> core_gloo.Gloo:
-        group = core_gloo.Gloo()
+    def _connect_group(self, folder: str, rank: int, size: int) -> Gloo:
+        group = Gloo()
         group.set_rank(rank)
         group.set_size(size)
         group.set_prefix(self._prefix)

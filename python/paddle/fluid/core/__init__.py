@@ -15,7 +15,7 @@ from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
 
-from .core_functions import (
+from .functions import (
     DeviceType,
     Fleet,
     _create_loaded_parameter,
@@ -28,9 +28,9 @@ from .core_functions import (
     run_cmd,
     set_feed_variable,
 )
-from .core_functions import globals as _flag_values
-from .core_gloo import Gloo
-from .core_processes import (
+from .functions import globals as _flag_values
+from .gloo import Gloo
+from .processes import (
     _erase_process_pids,
     _set_process_pids,
     _set_process_signal_handler,
