@@ -138,7 +138,7 @@ def test_gloo_of_the_core(tmp_path):
         found = list(pool.map(rank, range(2)))
     assert [f[:3] for f in found] == [([1, 10], [1, 5], [0, 1])] * 2 and [f[3:] for f in found] == [(0, 2), (1, 2)]
     alone = fluid.core.Gloo()
-    with pytest.raises(ValueError, match="where the processes meet"):
+    with pytest.raises(ValueError, match="set the rendezvous"):
         alone.init()
     with pytest.raises(RuntimeError, match="init first"):
         alone.barrier()
