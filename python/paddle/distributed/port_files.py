@@ -1,4 +1,4 @@
-"""The files with the ports at which servers listen (written by rust/ops/distributed/src/exchange/listen_and_serv.rs)."""
+"""Port files: the ports of servers on this host (written by rust/ops/distributed/src/exchange/listen_and_serv.rs)."""
 
 from __future__ import annotations
 
