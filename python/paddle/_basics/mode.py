@@ -187,7 +187,7 @@ def _cuda_ids() -> list[int]:
 
 
 def cpu_places(device_count: int | None = None) -> list:
-    """A list of `device_count` CPUPlaces; by default as many as the environment variable CPU_NUM says, or one.
+    """A list of `device_count` CPUPlaces; by default as many as the environment variable CPU_NUM specifies, or one.
 
     Examples:
         >>> import paddle.static as static

@@ -15,7 +15,7 @@ class UniqueNameGenerator:
     """Numbers the names of each key.
 
     Args:
-        prefix (str, optional): goes before every name.
+        prefix (str, optional): prefix of every name.
     """
 
     def __init__(self, prefix: str | None = None) -> None:
@@ -77,7 +77,7 @@ def switch(new_generator: UniqueNameGenerator | None = None, new_para_name_check
 
 @contextlib.contextmanager
 def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Iterator[None]:
-    """Names inside the ``with`` block come from a generator of its own.
+    """The ``with`` block uses a new generator of names.
 
     Args:
         new_generator (str|bytes|None): a prefix for all names of the block, or None.

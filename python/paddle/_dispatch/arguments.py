@@ -65,7 +65,7 @@ def split_list(values) -> tuple[list, list | None]:
         if isinstance(v, Variable):
             v.stop_gradient = True
             # int64 is kept: a bound of a slice may exceed int32
-            tensors.append(v if v.dtype in (VarType.INT32, VarType.INT64) else v.astype("int32"))  # type: ignore[attr-defined]  # monkey_patch_variable gives it
+            tensors.append(v if v.dtype in (VarType.INT32, VarType.INT64) else v.astype("int32"))  # type: ignore[attr-defined]  # set by monkey_patch_variable
         else:
             tensors.append(filled(v))
     return numbers_, tensors

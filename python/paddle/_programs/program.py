@@ -298,7 +298,7 @@ class Program(Runnable):
         for block in self.blocks:
             block._sync_with_cpp()
 
-    # ------------------------------------------------------------------ what only Python knows
+    # ------------------------------------------------------------------ attributes that only Python has
 
     def _check_program(self, other) -> None:
         if not isinstance(other, Program):

@@ -1,7 +1,7 @@
 """Registry of runners: a runner executes a Program for `Executor.run`; a Program names the kind of its runner.
 
-`register(kind, factory)` says how a runner of a kind is made; `assign(program, kind, state)` names the kind of a
-Program; `resolve(program)` returns its runner. A package that adds a way to run Programs registers a kind when it is
+`register(kind, factory)` adds a kind; `assign(program, kind, state)` sets the kind of a Program; `resolve(program)`
+returns its runner. A package that adds a way to run Programs registers a kind when it is
 imported; the Executor does not change.
 """
 
@@ -17,7 +17,7 @@ class Request:
     """The arguments of one call of `Executor.run`.
 
     Attributes:
-        feed (dict|list|None): as the caller gave it.
+        feed (dict|list|None): the argument `feed`.
         fetch_list (list|tuple): Variables, names, and operators of the optimizer.
         fetch_var_name (str): the variable that upstream's fetch operators write.
         scope (Scope): where the variables are.
@@ -61,8 +61,8 @@ class Runner:
     """Executes one Program.
 
     Args:
-        program (Program|CompiledProgram): what `Executor.run` received.
-        state: what `assign` gave the Program with the kind.
+        program (Program|CompiledProgram): the argument of `Executor.run`.
+        state: the argument of `assign`.
     """
 
     def __init__(self, program: Any, state: Any = None) -> None:

@@ -126,7 +126,7 @@ class Variable(metaclass=VariableMetaClass):
             f"the new {what} is {new}. They are not matched"
         )
 
-    # ------------------------------------------------------------------ what only a dygraph tensor can do
+    # ------------------------------------------------------------------ methods of dygraph tensors only
 
     @fake_interface_only
     def detach(self):

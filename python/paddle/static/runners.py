@@ -27,7 +27,7 @@ class PreparedRun:
     """What all runs with the same Program, device, fed names and fetch list share.
 
     Args:
-        program (Program): without what pruning removes.
+        program (Program): the Program, after pruning.
         feed (dict): the names are used, not the values.
         fetch_list (list): Variables and names.
         place (Place): where the operators run.
