@@ -358,7 +358,7 @@ test_masks = table(
         [*MASKED[:2], CROWD * 0 + 1, *MASKED[3:]],
         GRIDS,
         raises=ValueError,
-        match="no crowd",
+        match="not a crowd",
         lod=MASKED_LOD,
     ),
 )

@@ -45,7 +45,7 @@ test_merge_ids = table(
         expected=lambda ids, rows, x: [np.stack([x[1][1], x[0][0], x[1][2], x[0][0]]), x[1][:2]],
         out_dtype="float64",
     ),
-    case("merge_ids", [IDS, [np.array([[2]])], [real(1, 4)]], raises=RuntimeError, match="in none of"),
+    case("merge_ids", [IDS, [np.array([[2]])], [real(1, 4)]], raises=RuntimeError, match="not in any of"),
     case("merge_ids", [IDS, [np.array([[2]])], [real(2, 4)]], raises=ValueError, match="does not hold 1 rows"),
     case("merge_ids", [IDS, [np.array([[2], [2]])], [real(2, 4)]], raises=ValueError, match="twice"),
 )

@@ -157,7 +157,7 @@ def test_sentences():
     [
         (STEPS, 2, "beam_size"),
         ([([2, 3], [0.5, 0.4], ([0, 2],))], 2, "two levels"),
-        (STEPS[:1] + STEPS[2:], 3, "goes on from"),
+        (STEPS[:1] + STEPS[2:], 3, "continues candidate"),
     ],
 )
 def test_decode_errors(steps, beam_size, match):
