@@ -49,7 +49,7 @@ fn check(cx: &ShapeContext, x: InSlot, anchors: &[i32], count: usize, classes: i
 }
 
 /// The numbers of one anchor at one grid position.
-struct Cell {
+struct AnchorOutput {
     /// Offset of the first number, and the stride.
     at: usize,
     step: usize,
@@ -65,7 +65,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(x: &Tensor, anchors: usize, classes: i32) -> Grid {
+    fn new(x: &Tensor, anchors: usize, classes: i32) -> Grid {
         let d = x.dims();
         Grid { anchors, classes: classes as usize, rows: d[2] as usize, columns: d[3] as usize }
     }
@@ -75,12 +75,12 @@ impl Grid {
     }
 
     /// The numbers of an anchor (counted over all images) at a grid position.
-    fn cell(&self, anchor: usize, place: usize) -> Cell {
-        Cell { at: anchor * (5 + self.classes) * self.places() + place, step: self.places() }
+    fn anchor_output(&self, anchor: usize, place: usize) -> AnchorOutput {
+        AnchorOutput { at: anchor * (5 + self.classes) * self.places() + place, step: self.places() }
     }
 }
 
-impl Cell {
+impl AnchorOutput {
     fn nth(&self, k: usize) -> usize {
         self.at + k * self.step
     }
@@ -120,7 +120,7 @@ fn decode<T: BoxFloat>(
     let input = [input_size::<T>(a.downsample_ratio, g.columns), input_size::<T>(a.downsample_ratio, g.rows)];
     let (two, one) = (of(2.0), T::ONE);
     for place in 0..g.places() {
-        let cell = g.cell(anchor, place);
+        let cell = g.anchor_output(anchor, place);
         let sure = x[cell.nth(4)].sigmoid();
         if sure.to_f64() < f64::from(a.conf_thresh) {
             continue;
@@ -146,7 +146,7 @@ fn run_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let size = cx.input(boxes::SIZE)?;
     axis::like(cx, size, size.dims(), DType::I32, "ImgSize")?;
     let (x, size) = (t.data::<T>(), size.data::<i32>());
-    let g = Grid::of(t, a.anchors.len() / 2, a.class_num);
+    let g = Grid::new(t, a.anchors.len() / 2, a.class_num);
     let (places, classes) = (g.places(), g.classes);
     let mut found = Tensor::zeros(T::DTYPE, cx.out(boxes::BOXES)?.dims())?;
     let mut scores = Tensor::zeros(T::DTYPE, cx.out(boxes::SCORES)?.dims())?;
@@ -159,7 +159,7 @@ fn run_boxes<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
                 let image = anchor / g.anchors * 2;
                 decode(x, g, anchor, &size[image..image + 2], a, |place, b, sure| {
                     to[place * 4..place * 4 + 4].copy_from_slice(&b);
-                    let cell = g.cell(anchor, place);
+                    let cell = g.anchor_output(anchor, place);
                     for (c, s) in scores[place * classes..(place + 1) * classes].iter_mut().enumerate() {
                         *s = sure * x[cell.nth(5 + c)].sigmoid();
                     }
@@ -248,8 +248,8 @@ struct Truth<'a, T> {
 }
 
 /// The assignment of an object: its anchor (over all images), grid position, targets and weights.
-struct Home<T> {
-    cell: Cell,
+struct Assignment<T> {
+    cell: AnchorOutput,
     place: [T; 4],
     weight: T,
     score: T,
@@ -257,7 +257,7 @@ struct Home<T> {
 }
 
 impl<'a, T: BoxFloat> Truth<'a, T> {
-    fn of(cx: &KernelContext<'a>) -> Result<Truth<'a, T>> {
+    fn new(cx: &KernelContext<'a>) -> Result<Truth<'a, T>> {
         let (x, boxes, labels) = (cx.input(loss::X)?, cx.input(loss::BOX)?, cx.input(loss::LABEL)?);
         let a = cx.attrs::<LossAttrs>();
         let dims = [boxes.dims()[0], boxes.dims()[1]];
@@ -270,7 +270,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
         let smooth = if a.use_label_smooth { (1.0 / f64::from(a.class_num)).min(1.0 / 40.0) } else { 0.0 };
         Ok(Truth {
             a,
-            g: Grid::of(x, a.anchor_mask.len(), a.class_num),
+            g: Grid::new(x, a.anchor_mask.len(), a.class_num),
             x: x.data::<T>(),
             boxes: boxes.data::<T>(),
             labels: labels.data::<i32>(),
@@ -296,11 +296,11 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
     }
 
     /// The predicted box at a grid position.
-    fn seen(&self, anchor: usize, place: usize) -> Centered<T> {
+    fn predicted_box(&self, anchor: usize, place: usize) -> Centered<T> {
         let (g, a) = (self.g, self.a);
         let (scale, bias) =
             (T::from_f64(a.scale_x_y.into()), T::from_f64((-0.5 * (f64::from(a.scale_x_y) - 1.0)) as f32 as f64));
-        let cell = g.cell(anchor, place);
+        let cell = g.anchor_output(anchor, place);
         let own = a.anchor_mask[anchor % g.anchors] as usize * 2;
         let center = |k: usize, i: usize| {
             (T::from_f64(i as f64) + self.x[cell.nth(k)].sigmoid() * scale + bias) / T::from_f64(g.rows as f64)
@@ -324,7 +324,7 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
     }
 
     /// The assignment of an object. A center outside the grid is assigned to the nearest position.
-    fn home(&self, k: usize, mask: usize) -> Home<T> {
+    fn assignment(&self, k: usize, mask: usize) -> Assignment<T> {
         let (g, b) = (self.g, self.object(k));
         let spot = |c: T, n: usize| ((c * T::from_f64(n as f64)).to_f64() as usize).min(n - 1);
         let (i, j) = (spot(b.x, g.columns), spot(b.y, g.rows));
@@ -334,8 +334,8 @@ impl<'a, T: BoxFloat> Truth<'a, T> {
             T::from_f64((side * self.input() / T::from_f64(self.a.anchors[own + k].into())).to_f64().ln())
         };
         let score = self.scores.map_or(T::ONE, |s| s[k]);
-        Home {
-            cell: g.cell(k / self.count * g.anchors + mask, j * g.columns + i),
+        Assignment {
+            cell: g.anchor_output(k / self.count * g.anchors + mask, j * g.columns + i),
             place: [b.x * size - T::from_f64(i as f64), b.y * size - T::from_f64(j as f64), ln(b.w, 0), ln(b.h, 1)],
             weight: (T::from_f64(2.0) - b.w * b.h) * score,
             score,
@@ -368,7 +368,7 @@ fn weight_of<T: BoxFloat>(mask: T) -> Option<(T, T)> {
 }
 
 fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
-    let t = Truth::<T>::of(cx)?;
+    let t = Truth::<T>::new(cx)?;
     let [losses, masks, matches] = [loss::LOSS, loss::OBJECT, loss::MATCH];
     let mut mask = Tensor::zeros(T::DTYPE, cx.out(masks)?.dims())?;
     let mut matched = cx.take_out(matches)?;
@@ -382,9 +382,9 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         for (n, to) in part.iter_mut().enumerate() {
             let (anchor, place) = ((at + n) / places, (at + n) % places);
             let own = anchor / g.anchors * t.count;
-            let (seen, mut best) = (t.seen(anchor, place), T::ZERO);
+            let (predicted, mut best) = (t.predicted_box(anchor, place), T::ZERO);
             for k in (own..own + t.count).filter(|&k| valid[k]) {
-                let iou = seen.iou(&t.object(k));
+                let iou = predicted.iou(&t.object(k));
                 best = if iou > best { iou } else { best };
             }
             if best > T::from_f64(t.a.ignore_thresh.into()) {
@@ -399,24 +399,24 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
             if ids[k] < 0 {
                 continue;
             }
-            let home = t.home(k, ids[k] as usize);
-            let x = |n: usize| t.x[home.cell.nth(n)];
+            let assigned = t.assignment(k, ids[k] as usize);
+            let x = |n: usize| t.x[assigned.cell.nth(n)];
             for n in 0..2 {
-                *sum += entropy(x(n), home.place[n]) * home.weight;
+                *sum += entropy(x(n), assigned.place[n]) * assigned.weight;
             }
             for n in 2..4 {
-                *sum += T::from_f64((home.place[n] - x(n)).to_f64().abs()) * home.weight;
+                *sum += T::from_f64((assigned.place[n] - x(n)).to_f64().abs()) * assigned.weight;
             }
-            let place = home.cell.at % places;
-            objects[(image * g.anchors + ids[k] as usize) * places + place] = home.score;
+            let place = assigned.cell.at % places;
+            objects[(image * g.anchors + ids[k] as usize) * places + place] = assigned.score;
             for class in 0..g.classes {
-                *sum += entropy(x(5 + class), t.target(home.label, class)) * home.score;
+                *sum += entropy(x(5 + class), t.target(assigned.label, class)) * assigned.score;
             }
         }
         let own = image * g.anchors * places;
         for (n, &mask) in (own..).zip(&objects[own..own + g.anchors * places]) {
             if let Some((weight, there)) = weight_of(mask) {
-                *sum += entropy(t.x[g.cell(n / places, n % places).nth(4)], there) * weight;
+                *sum += entropy(t.x[g.anchor_output(n / places, n % places).nth(4)], there) * weight;
             }
         }
     }
@@ -429,7 +429,7 @@ fn run_loss<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
 /// The gradient of the loss. As in Paddle the last object counts if several share an anchor and a position.
 fn run_loss_grad<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     use loss_grad::{DLOSS, DX, MATCH, OBJECT};
-    let t = Truth::<T>::of(cx)?;
+    let t = Truth::<T>::new(cx)?;
     let x = cx.input(loss_grad::X)?;
     let (dloss, object, matched) = (cx.input(DLOSS)?, cx.input(OBJECT)?, cx.input(MATCH)?);
     let (d, g, places) = (x.dims(), t.g, t.g.places());
@@ -446,23 +446,23 @@ fn run_loss_grad<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let mut dx = Tensor::zeros(x.dtype(), d)?;
     let to = dx.data_mut::<T>()?;
     for (k, &mask) in matched.iter().enumerate().filter(|(_, &mask)| mask >= 0) {
-        let (home, by) = (t.home(k, mask as usize), dloss[k / t.count]);
+        let (assigned, by) = (t.assignment(k, mask as usize), dloss[k / t.count]);
         for n in 0..4 {
-            let (at, want) = (home.cell.nth(n), home.place[n]);
+            let (at, want) = (assigned.cell.nth(n), assigned.place[n]);
             let slope = match (n < 2, t.x[at] > want) {
                 (true, _) => entropy_slope(t.x[at], want),
                 (false, above) => T::from_f64(if above { 1.0 } else { -1.0 }),
             };
-            to[at] += slope * home.weight * by;
+            to[at] += slope * assigned.weight * by;
         }
         for class in 0..g.classes {
-            let at = home.cell.nth(5 + class);
-            to[at] += entropy_slope(t.x[at], t.target(home.label, class)) * home.score * by;
+            let at = assigned.cell.nth(5 + class);
+            to[at] += entropy_slope(t.x[at], t.target(assigned.label, class)) * assigned.score * by;
         }
     }
     for (n, &mask) in object.iter().enumerate() {
         if let Some((weight, there)) = weight_of(mask) {
-            let at = g.cell(n / places, n % places).nth(4);
+            let at = g.anchor_output(n / places, n % places).nth(4);
             to[at] = entropy_slope(t.x[at], there) * weight * dloss[n / places / g.anchors];
         }
     }
