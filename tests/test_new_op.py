@@ -1,0 +1,125 @@
+"""tools/new_op.py: skeletons of operators in a small copy of the tree."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import new_op
+import pytest
+from specification import find
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LIBRARY = """\
+//! Operators: a group.
+
+pub mod concat;
+pub mod softmax;
+
+/// The operators of this group, a line a family.
+pub static TABLES: &[&[&oar_core::op::Op]] = &[
+    concat::TABLE,  // concat
+    softmax::TABLE, // softmax
+];
+"""
+STUB = "def softmax(\n    X: _One,\n) -> Any: ...\n"
+MODULE = '''"""Losses."""
+
+from __future__ import annotations
+
+from paddle import _ops
+
+__all__ = ["mse_loss"]
+
+
+def mse_loss(input, label):
+    return _ops.mse_loss(input, label)
+'''
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with two groups, of which all but the operator softmax is missing."""
+    texts = {
+        "rust/ops/nn/src/lib.rs": LIBRARY,
+        "rust/ops/math/src/lib.rs": LIBRARY,
+        "python/paddle/_ops.pyi": STUB,
+        "python/paddle/loss.py": MODULE,
+        "python/paddle/_cuda/__init__.py": (ROOT / "python/paddle/_cuda/__init__.py").read_text(),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    shutil.copy(ROOT / "rustfmt.toml", tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["huber_loss", "conv2d", "nce", "einsum"])
+def test_the_files(tree: Path, name: str) -> None:
+    written = new_op.files(name, "nn", cuda=True, function="paddle.loss", root=tree)
+    spec = next(op for op in json.loads(find("ops.json").read_text()) if op["type"] == name)
+    family = written[Path(f"rust/ops/nn/src/{name}.rs")]
+    for slot in spec["inputs"] + spec["outputs"]:
+        assert f'"{slot}"' in family
+    for attr in spec["attrs"]:
+        assert f"{attr}: " in family
+    assert ("Grad::By(" in family) == ("grad_op" in spec)
+    assert "bail!(Unimplemented" in family
+    library = written[Path("rust/ops/nn/src/lib.rs")]
+    assert f"pub mod {name};\n" in library and f"    {name}::TABLE," in library
+    assert {path.suffix for path in written} == {".rs", ".py"}
+    for path, text in written.items():
+        if path.suffix == ".py":
+            ast.parse(text)
+        elif shutil.which("rustfmt"):
+            command = ["rustfmt", "--check", "--edition", "2021", "--config-path", str(tree)]
+            found = subprocess.run(command, input=text, capture_output=True, text=True)
+            assert found.returncode == 0 and not found.stdout, found.stdout
+    launchers = written[Path("python/paddle/_cuda/__init__.py")]
+    assert (
+        f"\n    {name},\n)" in launchers and f"from .nn import embedding, {name}" in launchers or name != "huber_loss"
+    )
+    assert "_ops." + name in written[Path("python/paddle/loss.py")]
+
+
+def test_the_signature_is_that_of_the_specification(tree: Path) -> None:
+    written = new_op.files("huber_loss", "nn", function="paddle.loss", root=tree)
+    text = written[Path("python/paddle/loss.py")]
+    assert "def huber_loss(input, label, delta):" in text
+    assert '__all__ = ["huber_loss", "mse_loss"]' in text
+
+
+def test_without_a_group_the_prefix_chooses(tree: Path) -> None:
+    assert Path("rust/ops/math/src/erfinv.rs") in new_op.files("erfinv", root=tree)
+    with pytest.raises(new_op.Refused, match="no group sequence; groups: math, nn"):
+        new_op.files("sequence_pool", root=tree)
+
+
+@pytest.mark.parametrize(
+    "name, group, message",
+    [
+        ("softmax", "nn", "operator softmax exists"),
+        ("huber_los", "nn", "no operator huber_los; near: huber_loss"),
+        ("huber_loss", "loss", "no group loss; groups: math, nn"),
+    ],
+)
+def test_refused(tree: Path, name: str, group: str, message: str) -> None:
+    with pytest.raises(new_op.Refused, match=message):
+        new_op.files(name, group, root=tree)
+
+
+def test_files_that_exist_are_left_alone(tree: Path) -> None:
+    (tree / "rust/ops/nn/src/huber_loss.rs").write_text("")
+    with pytest.raises(new_op.Refused, match="huber_loss.rs exists"):
+        new_op.files("huber_loss", "nn", root=tree)
+
+
+def test_a_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert new_op.main(["take_along_axis", "--group", "shape", "--dry-run"]) == 0
+    assert "==> rust/ops/shape/src/take_along_axis.rs" in capsys.readouterr().out
+    assert not (ROOT / "rust/ops/shape/src/take_along_axis.rs").exists()
