@@ -1,6 +1,5 @@
 //! Control operators: sub-blocks, tensor arrays, feed and fetch, readers, files.
 
-pub mod assert;
 pub mod control_flow;
 pub mod delete_var;
 pub mod feed_fetch;
@@ -25,7 +24,7 @@ pub static TABLES: &[&[&oar_core::op::Op]] = &[
     split_lod_tensor::TABLE,       // split_lod_tensor, merge_lod_tensor
     feed_fetch::TABLE,             // feed and fetch
     print::TABLE,
-    assert::TABLE,
+    print::assert::TABLE,
     py_func::TABLE,
     delete_var::TABLE,
     rank_table::TABLE, // sequences by length, for dynamic recurrent networks

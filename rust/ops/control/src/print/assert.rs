@@ -1,6 +1,6 @@
 //! assert: fails, after printing tensors, if a condition is false.
 
-use super::print::{describe, PrintAttrs};
+use super::{describe, PrintAttrs};
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::op::{Kernel, KernelContext, Op, OP};

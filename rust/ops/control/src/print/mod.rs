@@ -1,5 +1,7 @@
 //! print: writes a tensor to standard output.
 
+pub mod assert;
+
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::OpDesc;
