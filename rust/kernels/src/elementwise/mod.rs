@@ -148,6 +148,20 @@ pub fn zip<T: Plain, S: Plain, U: Plain>(x: &[T], y: &[S], out: &mut [U], f: imp
     });
 }
 
+/// Elements per chunk of [`zip3`], whose functions cost some exponentials per element.
+const GRAIN3: usize = 1 << 13;
+
+/// out[i] = f(x[i], y[i], z[i]), in parallel for large slices. Panics if lengths differ.
+pub fn zip3<T: Plain>(x: &[T], y: &[T], z: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
+    assert!(x.len() == out.len() && y.len() == out.len() && z.len() == out.len(), "operands differ in size");
+    pool::parts(out, GRAIN3, |at, out| {
+        let end = at + out.len();
+        for (((o, &a), &b), &c) in out.iter_mut().zip(&x[at..end]).zip(&y[at..end]).zip(&z[at..end]) {
+            *o = f(a, b, c);
+        }
+    });
+}
+
 /// A short operand that repeats along the result, repeated in a buffer so that inner loops are long.
 struct Pattern<T> {
     period: usize,

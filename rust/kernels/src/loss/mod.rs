@@ -1,3 +1,4 @@
 //! Losses and their gradients.
 
 pub mod cross_entropy;
+pub mod huber;

@@ -134,3 +134,32 @@ pub fn loss<'a, T: Float>(
     }
     -total
 }
+
+/// Appends the labels of one alignment to `to`: steps without blanks, and without repetitions if `merge`.
+pub fn align<T: Copy + PartialEq>(steps: &[T], blank: Option<T>, merge: bool, to: &mut Vec<T>) {
+    let mut before = None;
+    for &step in steps {
+        if Some(step) != blank && !(merge && before == Some(step)) {
+            to.push(step);
+        }
+        before = Some(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alignments_become_labels() {
+        let steps = [0, 1, 1, 0, 1, 2, 2, 0];
+        let run = |blank, merge| {
+            let mut to = vec![9];
+            align(&steps, blank, merge, &mut to);
+            to
+        };
+        assert_eq!(run(Some(0), true), [9, 1, 1, 2]);
+        assert_eq!(run(Some(0), false), [9, 1, 1, 1, 2, 2]);
+        assert_eq!(run(None, true), [9, 0, 1, 0, 1, 2, 0]);
+    }
+}

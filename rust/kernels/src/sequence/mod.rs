@@ -1,3 +1,6 @@
 //! Sequences of different lengths in one tensor, described by offsets (level-of-detail, LoD).
 
+pub mod chunks;
 pub mod pool;
+pub mod segments;
+pub mod windows;

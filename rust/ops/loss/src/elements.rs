@@ -4,12 +4,8 @@ use oar_core::base::{DType, Result};
 use oar_core::ensure;
 use oar_core::op::{InSlot, KernelContext, OutSlot, ShapeContext};
 use oar_core::tensor::Tensor;
-/// `out[i] = f(x[i], y[i])`.
-pub(crate) use oar_kernels::elementwise::zip as each2;
-use oar_kernels::pool;
-
-/// Elements per parallel chunk: a loss computes several exponentials per element.
-const GRAIN: usize = 1 << 13;
+/// `out[i] = f(x[i], y[i])`, `out[i] = f(x[i], y[i], z[i])`.
+pub(crate) use oar_kernels::elementwise::{zip as each2, zip3 as each3};
 
 pub(crate) fn agree(a: i64, b: i64) -> bool {
     a == b || a < 0 || b < 0
@@ -93,17 +89,6 @@ pub(crate) fn check_outs(cx: &mut KernelContext, slots: &[OutSlot], n: usize, dt
     Ok(())
 }
 
-/// `out[i] = f(x[i], y[i], z[i])`.
-pub(crate) fn each3<T: Copy + Send + Sync>(x: &[T], y: &[T], z: &[T], out: &mut [T], f: impl Fn(T, T, T) -> T + Sync) {
-    assert!(x.len() == out.len() && y.len() == out.len() && z.len() == out.len(), "operands differ in size");
-    pool::parts(out, GRAIN, |at, out| {
-        let end = at + out.len();
-        for (((o, &a), &b), &c) in out.iter_mut().zip(&x[at..end]).zip(&y[at..end]).zip(&z[at..end]) {
-            *o = f(a, b, c);
-        }
-    });
-}
-
 /// The gradients of X and Y have the shape of the saved difference.
 pub(crate) fn both_like(cx: &mut ShapeContext, saved: InSlot, outs: [OutSlot; 2]) -> Result<()> {
     for out in outs {
@@ -111,19 +96,3 @@ pub(crate) fn both_like(cx: &mut ShapeContext, saved: InSlot, outs: [OutSlot; 2]
     }
     Ok(())
 }
-
-/// Sums the rows of a matrix in independent lanes.
-macro_rules! row_sums {
-    ($values:expr, $out:expr, $t:ty) => {{
-        let (values, out): (&[$t], &mut [$t]) = ($values, $out);
-        let width = values.len() / out.len().max(1);
-        for (i, o) in out.iter_mut().enumerate() {
-            let mut lanes = [0.0; 8];
-            for some in values[i * width..(i + 1) * width].chunks(lanes.len()) {
-                lanes.iter_mut().zip(some).for_each(|(l, &v)| *l += f64::from(v));
-            }
-            *o = lanes.iter().sum::<f64>() as $t;
-        }
-    }};
-}
-pub(crate) use row_sums;

@@ -4,6 +4,7 @@ use super::elements::{both_like, each2, like, same_shapes};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::{attrs, dispatch, slots};
+use oar_kernels::loss::huber as kernel;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -25,10 +26,7 @@ fn run_huber(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let delta = delta as T;
         each2(x.data::<T>(), y.data::<T>(), residual.data_mut::<T>()?, |x, y| y - x);
-        let r = residual.data::<T>();
-        each2(r, r, cx.out_data::<T>(huber::OUT)?, |v, _| {
-            if v.abs() <= delta { 0.5 * v * v } else { delta * (v.abs() - 0.5 * delta) }
-        });
+        kernel::huber(residual.data::<T>(), delta, cx.out_data::<T>(huber::OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(huber::RESIDUAL, residual);
     Ok(())
@@ -43,10 +41,7 @@ fn run_huber_grad(cx: &mut KernelContext) -> Result<()> {
         let delta = delta as T;
         for (slot, sign) in [(DX, -1.0), (DY, 1.0)] {
             if cx.wants(slot) {
-                each2(residual.data::<T>(), dout.data::<T>(), cx.out_data::<T>(slot)?, |v, d| {
-                    let slope = if v.abs() <= delta { v } else if v > 0.0 { delta } else { -delta };
-                    d * (sign * slope)
-                });
+                kernel::huber_grad(residual.data::<T>(), dout.data::<T>(), delta, sign, cx.out_data::<T>(slot)?);
             }
         }
     }, other => return cx.unsupported(other));

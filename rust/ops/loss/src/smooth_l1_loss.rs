@@ -1,9 +1,10 @@
 //! smooth_l1_loss: the Huber loss summed over each row, with weights.
 
-use super::elements::{both_like, each2, each3, like, of_size, row_sums, same_shapes};
+use super::elements::{both_like, like, of_size, same_shapes};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::loss::huber as kernel;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -54,20 +55,11 @@ fn run_smooth(cx: &mut KernelContext) -> Result<()> {
     let mut diff = cx.take_out(DIFF)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let square = sigma as T * sigma as T;
-        let loss = |v: T| if v.abs() < 1.0 / square { 0.5 * v * v * square } else { v.abs() - 0.5 / square };
         let (xs, ys) = (x.data::<T>(), y.data::<T>());
+        let weights = weights.map(|(a, b)| (a.data::<T>(), b.data::<T>()));
         let mut losses = vec![0.0; xs.len()];
-        match weights {
-            Some((inside, outside)) => {
-                each3(xs, ys, inside.data::<T>(), diff.data_mut::<T>()?, |x, y, w| (x - y) * w);
-                each2(diff.data::<T>(), outside.data::<T>(), &mut losses, |v, w| loss(v) * w);
-            }
-            None => {
-                each2(xs, ys, diff.data_mut::<T>()?, |x, y| x - y);
-                each2(diff.data::<T>(), diff.data::<T>(), &mut losses, |v, _| loss(v));
-            }
-        }
-        row_sums!(&losses, cx.out_data::<T>(OUT)?, T);
+        kernel::smooth_l1(xs, ys, weights, square, diff.data_mut::<T>()?, &mut losses);
+        kernel::row_sums(&losses, cx.out_data::<T>(OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(DIFF, diff);
     Ok(())
@@ -82,23 +74,15 @@ fn run_smooth_grad(cx: &mut KernelContext) -> Result<()> {
     let both = cx.has(INSIDE) && cx.has(OUTSIDE);
     let weights = if both { Some((like(cx, INSIDE, diff)?, like(cx, OUTSIDE, diff)?)) } else { None };
     let sigma = cx.attrs::<SmoothAttrs>().sigma;
-    let width = diff.numel().checked_div(rows).unwrap_or(0);
     dispatch!(diff.dtype(), T in [f32, f64], {
         let square = sigma as T * sigma as T;
-        let slope = |v: T| {
-            if v.abs() < 1.0 / square { square * v } else { T::from(i8::from(v > 0.0)) - T::from(i8::from(v < 0.0)) }
-        };
         let (v, d) = (diff.data::<T>(), dout.data::<T>());
         let weights = weights.map(|(a, b)| (a.data::<T>(), b.data::<T>()));
         for (slot, sign) in [(DX, 1.0), (DY, -1.0)] {
             if !cx.wants(slot) {
                 continue;
             }
-            let out = cx.out_data::<T>(slot)?;
-            for i in 0..v.len() {
-                let w = weights.map_or(1.0, |(a, b)| a[i] * b[i]);
-                out[i] = sign * (d[i / width] * w * slope(v[i]));
-            }
+            kernel::smooth_l1_grad(v, d, weights, square, sign, cx.out_data::<T>(slot)?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -1,9 +1,10 @@
 //! squared_l2_distance: squared Euclidean distances of rows.
 
-use super::elements::{agree, check_outs, of_size, row_sums, rows_and_width};
+use super::elements::{agree, check_outs, of_size, rows_and_width};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::loss::huber::row_sums;
 use oar_ops_common::half::in_f32;
 
 slots! {
@@ -57,7 +58,7 @@ fn run_distance(cx: &mut KernelContext) -> Result<()> {
             *d = xs[i] - ys[i % ys.len()];
         }
         let squares: Vec<T> = d.iter().map(|v| v * v).collect();
-        row_sums!(&squares, cx.out_data::<T>(OUT)?, T);
+        row_sums(&squares, cx.out_data::<T>(OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(SUB, sub);
     Ok(())

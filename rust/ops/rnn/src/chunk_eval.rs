@@ -5,6 +5,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, bail, ensure, slots};
+use oar_kernels::sequence::chunks::{chunks, Chunk, Place};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
@@ -21,17 +22,6 @@ slots! {
         => PRECISION "Precision", RECALL "Recall", F1 "F1-Score", INFERRED "NumInferChunks", LABELLED "NumLabelChunks",
         CORRECT "NumCorrectChunks"
     }
-}
-
-/// The position in a chunk that a tag marks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Begin,
-    Inside,
-    End,
-    Single,
-    /// The scheme has no positions: chunks are runs of one type.
-    Any,
 }
 
 fn scheme(op: &str, name: &str) -> Result<&'static [Place]> {
@@ -79,53 +69,15 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// First and last step, and type.
-type Chunk = (usize, usize, i64);
-
-/// The chunks of a sequence. Types from `types` on are outside any chunk.
-fn chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>> {
-    use Place::*;
-    let count = places.len() as i64;
-    let mut found = Vec::new();
-    let mut open: Option<(usize, i64)> = None;
-    let mut before: Option<(Place, i64)> = None;
-    for (i, &tag) in tags.iter().enumerate() {
-        ensure!(
-            tag >= 0 && tag <= types * count,
+/// The chunks of a sequence, or an error for the first invalid tag.
+fn checked_chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>> {
+    chunks(tags, types, places).or_else(|tag| {
+        bail!(
             InvalidArgument,
             "operator {op}: tags must be between 0 and {}, the number of chunk types times that of tags of each, got {tag}",
-            types * count
-        );
-        let now = (tag / count < types).then(|| (places[(tag % count) as usize], tag / count));
-        let ends = match (before, now) {
-            (None, _) => false,
-            (_, None) => true,
-            (Some((_, a)), Some((_, b))) if a != b => true,
-            (Some((End | Single, _)), _) => true,
-            (Some((Begin | Inside, _)), Some((p, _))) => matches!(p, Begin | Single),
-            _ => false,
-        };
-        let begins = match (before, now) {
-            (_, None) => false,
-            (None, _) => true,
-            (Some((_, a)), Some((_, b))) if a != b => true,
-            (_, Some((Begin | Single, _))) => true,
-            (Some((p, _)), Some((Inside | End, _))) => matches!(p, End | Single),
-            _ => false,
-        };
-        if let Some((start, kind)) = open.filter(|_| ends) {
-            found.push((start, i - 1, kind));
-            open = None;
-        }
-        if let (true, Some((_, kind))) = (begins, now) {
-            open = Some((i, kind));
-        }
-        before = now;
-    }
-    if let Some((start, kind)) = open {
-        found.push((start, tags.len() - 1, kind));
-    }
-    Ok(found)
+            types * places.len() as i64
+        )
+    })
 }
 
 fn kernel(cx: &mut KernelContext) -> Result<()> {
@@ -153,8 +105,8 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     let (types, mut counts) = (i64::from(a.num_chunk_types), [0i64; 3]);
     let included = |c: &&Chunk| !a.excluded_chunk_types.iter().any(|&t| i64::from(t) == c.2);
     for part in parts {
-        let found = chunks(op, &x[part.clone()], types, places)?;
-        let labelled = chunks(op, &label[part], types, places)?;
+        let found = checked_chunks(op, &x[part.clone()], types, places)?;
+        let labelled = checked_chunks(op, &label[part], types, places)?;
         counts[0] += found.iter().filter(included).count() as i64;
         counts[1] += labelled.iter().filter(included).count() as i64;
         // Chunks ascend and do not overlap, so their first steps are distinct.

@@ -5,6 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::rnn::ctc::align;
 use std::sync::Arc;
 
 attrs! {
@@ -32,17 +33,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     cx.set(ctc_align::OUTPUT, &out, dtype);
     cx.share_lod(ctc_align::OUTPUT, ctc_align::INPUT);
     Ok(())
-}
-
-/// Appends the labels of one alignment.
-fn align<T: Copy + PartialEq>(steps: &[T], blank: Option<T>, merge: bool, to: &mut Vec<T>) {
-    let mut before = None;
-    for &step in steps {
-        if Some(step) != blank && !(merge && before == Some(step)) {
-            to.push(step);
-        }
-        before = Some(step);
-    }
 }
 
 fn kernel(cx: &mut KernelContext) -> Result<()> {

@@ -6,6 +6,7 @@ use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
 use oar_kernels::pool;
+use oar_kernels::rnn::edit_distance::distance;
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
@@ -78,21 +79,6 @@ fn sequences(cx: &KernelContext, slot: InSlot, lens: InSlot) -> Result<Vec<Range
     let (batch, width) = (t.dims()[0] as usize, t.dims()[1] as usize);
     let n = lengths(op, name(lens), given, batch, width)?;
     Ok(n.into_iter().enumerate().map(|(b, n)| b * width..b * width + n).collect())
-}
-
-/// Dynamic programming over prefixes, with two rows of the table.
-fn distance(a: &[i64], b: &[i64]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + (x != y) as usize;
-            corner = row[j + 1];
-            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn kernel(cx: &mut KernelContext) -> Result<()> {

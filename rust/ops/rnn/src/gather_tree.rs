@@ -3,6 +3,7 @@
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::rnn::beam;
 
 slots! {
     /// All are [steps, batch, beams].
@@ -32,25 +33,11 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     dispatch!(ids.dtype(), T in [i32, i64], {
         let (ids, parents, out) = (ids.data::<T>(), parents.data::<T>(), cx.out_data::<T>(gather_tree::OUT)?);
-        for row in 0..batch {
-            for beam in 0..beams {
-                let mut from = beam;
-                for step in (0..steps).rev() {
-                    let at = (step * batch + row) * beams;
-                    out[at + beam] = ids[at + from];
-                    if step == 0 {
-                        break; // the first step's parent is unused
-                    }
-                    let parent = parents[at + from];
-                    from = match usize::try_from(parent) {
-                        Ok(p) if p < beams => p,
-                        _ => bail!(
-                            InvalidArgument,
-                            "operator {op}: Parents must be in [0, {beams}), the number of beams, got {parent}"
-                        ),
-                    };
-                }
-            }
+        if let Err(parent) = beam::gather_tree([steps, batch, beams], ids, parents, out) {
+            bail!(
+                InvalidArgument,
+                "operator {op}: Parents must be in [0, {beams}), the number of beams, got {parent}"
+            );
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -8,6 +8,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm;
+use oar_kernels::sequence::windows::Windows;
 
 attrs! {
     #[allow(non_snake_case)]
@@ -91,29 +92,8 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The source of a window element.
-enum Source {
-    Step(usize),
-    Padding(usize),
-}
-
-/// Calls `f(row of the window matrix, position in the window, source)`.
-fn windows(level: &[usize], a: &ConvAttrs, mut f: impl FnMut(usize, usize, Source)) {
-    let (up, _) = pads(a);
-    for span in level.windows(2) {
-        let length = (span[1] - span[0]) as i64;
-        for step in 0..length {
-            for k in 0..a.contextLength as i64 {
-                let at = step + a.contextStart as i64 + k;
-                let source = match at {
-                    at if at < 0 => Source::Padding((at + up) as usize),
-                    at if at >= length => Source::Padding((at - length + up) as usize),
-                    at => Source::Step(span[0] + at as usize),
-                };
-                f(span[0] + step as usize, k as usize, source);
-            }
-        }
-    }
+fn windows<'a>(level: &'a [usize], a: &ConvAttrs) -> Windows<'a> {
+    Windows { level, start: a.contextStart.into(), count: a.contextLength as usize, up: pads(a).0 }
 }
 
 /// The window matrix: [steps, contextLength * width].
@@ -125,15 +105,7 @@ fn columns<T: oar_core::base::dtype::Element>(
 ) -> Result<Tensor> {
     let (width, count) = (levels::width(x), a.contextLength as usize);
     let mut all = Tensor::zeros(x.dtype(), &[x.dims()[0], (count * width) as i64])?;
-    let to = all.data_mut::<T>()?;
-    windows(level, a, |row, k, source| {
-        let to = &mut to[(row * count + k) * width..][..width];
-        match (source, padding) {
-            (Source::Step(i), _) => to.copy_from_slice(&x.data::<T>()[i * width..][..width]),
-            (Source::Padding(i), Some(p)) => to.copy_from_slice(&p.data::<T>()[i * width..][..width]),
-            (Source::Padding(_), None) => {}
-        }
-    });
+    windows(level, a).gather(x.data::<T>(), padding.map(|p| p.data::<T>()), width, all.data_mut::<T>()?);
     Ok(all)
 }
 
@@ -181,7 +153,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         x.dtype(),
         [steps, n]
     );
-    let (width, count) = (levels::width(x), a.contextLength as usize);
+    let width = levels::width(x);
     dispatch!(dout.dtype(), T in [f32, f64], {
         if cx.wants(conv_grad::DX) || cx.wants(conv_grad::DPADDING) {
             let mut all = Tensor::zeros(x.dtype(), &[steps as i64, k as i64])?;
@@ -191,16 +163,9 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
             for t in [&mut dx, &mut dpadding].into_iter().flatten() {
                 t.data_mut::<T>()?.fill(0 as T);
             }
-            let mut dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
-            let mut dpadding = dpadding.filter(|_| padding.is_some()).map(|t| t.data_mut::<T>()).transpose()?;
-            windows(level, a, |row, place, source| {
-                let from = &all[(row * count + place) * width..][..width];
-                let to = match source {
-                    Source::Step(i) => dx.as_deref_mut().map(|d| &mut d[i * width..][..width]),
-                    Source::Padding(i) => dpadding.as_deref_mut().map(|d| &mut d[i * width..][..width]),
-                };
-                to.into_iter().flatten().zip(from).for_each(|(to, &v)| *to += v);
-            });
+            let dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
+            let dpadding = dpadding.filter(|_| padding.is_some()).map(|t| t.data_mut::<T>()).transpose()?;
+            windows(level, a).scatter(all, width, dx, dpadding);
         }
         if cx.wants(conv_grad::DFILTER) {
             let all = columns::<T>(level, a, x, padding)?;

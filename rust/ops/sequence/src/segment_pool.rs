@@ -1,7 +1,6 @@
 //! segment_pool: pools rows with equal ids, which must ascend.
 
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::shape::numel;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
@@ -9,7 +8,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::types::Number;
+use oar_kernels::sequence::segments::{self as kernel, SegmentPooling};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
@@ -22,20 +21,12 @@ slots! {
     mod pool_grad { X "X", IDS "SegmentIds", OUT "Out", SUMMED "SummedIds".dispensable(), DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Pool {
-    Sum,
-    Mean,
-    Max,
-    Min,
-}
-
-fn pool_of(op: &str, a: &SegmentPoolAttrs) -> Result<Pool> {
+fn pool_of(op: &str, a: &SegmentPoolAttrs) -> Result<SegmentPooling> {
     Ok(match a.pooltype.as_str() {
-        "SUM" => Pool::Sum,
-        "MEAN" => Pool::Mean,
-        "MAX" => Pool::Max,
-        "MIN" => Pool::Min,
+        "SUM" => SegmentPooling::Sum,
+        "MEAN" => SegmentPooling::Mean,
+        "MAX" => SegmentPooling::Max,
+        "MIN" => SegmentPooling::Min,
         other => bail!(InvalidArgument, "operator {op}: pooltype must be SUM, MEAN, MAX or MIN, got '{other}'"),
     })
 }
@@ -51,31 +42,7 @@ fn segments(op: &str, x: &[i64], ids: &Tensor) -> Result<Vec<(usize, Range<usize
     let ids = index_of(op, ids)?;
     ensure!(ids.iter().all(|&i| i >= 0), InvalidArgument, "operator {op}: SegmentIds must not be negative");
     ensure!(ids.is_sorted(), InvalidArgument, "operator {op}: SegmentIds must be in ascending order");
-    let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-    for (row, &id) in ids.iter().enumerate() {
-        match found.last_mut() {
-            Some((last, rows)) if *last == id as usize => rows.end = row + 1,
-            _ => found.push((id as usize, row..row + 1)),
-        }
-    }
-    Ok(found)
-}
-
-fn pooled<T: Number>(pool: Pool, rows: &[T], width: usize, out: &mut [T]) {
-    let (first, others) = rows.split_at(width);
-    out.copy_from_slice(first);
-    let join: fn(T, T) -> T = match pool {
-        Pool::Sum | Pool::Mean => T::add,
-        Pool::Max => |a, b| if b > a { b } else { a },
-        Pool::Min => |a, b| if b < a { b } else { a },
-    };
-    for row in others.chunks_exact(width) {
-        out.iter_mut().zip(row).for_each(|(o, &v)| *o = join(*o, v));
-    }
-    if pool == Pool::Mean {
-        let n = T::from_f64((rows.len() / width) as f64);
-        out.iter_mut().for_each(|o| *o = o.div(n));
-    }
+    Ok(kernel::segments(&ids))
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
@@ -85,7 +52,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     dims[0] = found.last().map_or(0, |(id, _)| *id as i64 + 1);
     let width = numel(&dims[1..]);
     let mut out = Tensor::zeros(x.dtype(), &dims)?;
-    let mut counts = vec![0.0; if pool == Pool::Mean { dims[0] as usize } else { 0 }];
+    let mut counts = vec![0.0; if pool == SegmentPooling::Mean { dims[0] as usize } else { 0 }];
     dispatch!(x.dtype(), T in [f32, f64], {
         let (from, to) = (x.data::<T>(), out.data_mut::<T>()?);
         for (id, rows) in &found {
@@ -94,7 +61,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
             }
             if width > 0 {
                 let rows = &from[rows.start * width..rows.end * width];
-                pooled(pool, rows, width, &mut to[id * width..(id + 1) * width]);
+                kernel::pool(pool, rows, width, &mut to[id * width..(id + 1) * width]);
             }
         }
         if cx.wants(pool::SUMMED) {
@@ -104,25 +71,6 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     }, other => return cx.unsupported(other));
     cx.set(pool::OUT, out);
     Ok(())
-}
-
-/// The gradient of each row of a segment.
-fn spread<T: Element + Number>(
-    pool: Pool,
-    (x, y, dout): (&[T], &[T], &[T]),
-    (rows, width): (usize, usize),
-    dx: &mut [T],
-) {
-    let share = T::from_f64(if pool == Pool::Mean { rows as f64 } else { 1.0 });
-    for (dx, x) in dx.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
-        for (i, d) in dx.iter_mut().enumerate() {
-            *d = match pool {
-                Pool::Sum | Pool::Mean => dout[i].div(share),
-                _ if x[i] == y[i] => dout[i],
-                _ => T::ZERO,
-            };
-        }
-    }
 }
 
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
@@ -142,7 +90,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         for (id, rows) in found.iter().filter(|_| width > 0) {
             let (here, of) = (rows.start * width..rows.end * width, id * width..(id + 1) * width);
             let one = (&x[here.clone()], &out[of.clone()], &dout[of]);
-            spread(pool, one, (rows.len(), width), &mut dx[here]);
+            kernel::pool_grad(pool, one, width, &mut dx[here]);
         }
         Ok(())
     }, other => cx.unsupported(other))
