@@ -12,9 +12,36 @@ PATH = re.compile(r"\b((?:crate|super|self|oar_\w+)(?:::\w+)+)")
 MOD = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod (\w+);", re.M)
 
 
+TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod \w+\s*([;{])")
+INLINE_MODULE = re.compile(r"\bmod \w+\s*\{")
+TOKEN = re.compile(r'r(#*)".*?"\1|"(?:\\.|[^"\\])*"|\'(?:\\.[^\']*|[^\'\\])\'|[{}]', re.S)
+
+
+def block_end(code: str, start: int) -> int:
+    """The position after the brace that closes the block whose inside begins at `start`."""
+    depth = 1
+    for token in TOKEN.finditer(code, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(code)
+
+
+def without_tests(code: str) -> str:
+    """The code without its modules under `#[cfg(test)]`, whether they are declared or written out."""
+    while found := TEST_MODULE.search(code):
+        end = block_end(code, found.end()) if found[1] == "{" else found.end()
+        code = code[: found.start()] + code[end:]
+    return code
+
+
 def code_of(path: Path) -> str:
-    """The source without comments and tests."""
-    return re.split(r"#\[cfg\(test\)\]\s*mod", re.sub(r"//.*", "", path.read_text()))[0]
+    """The source without comments and tests. In inline modules, `super` is replaced by `self`: both are this file."""
+    code = without_tests(re.sub(r"//.*", "", path.read_text()))
+    for found in list(INLINE_MODULE.finditer(code)):
+        end = block_end(code, found.end())
+        code = code[: found.end()] + code[found.end() : end].replace("super::", " self::") + code[end:]
+    return code
 
 
 def leaves(tree: str) -> list[str]:

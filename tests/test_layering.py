@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from rust_arrows import Arrows
+from rust_arrows import Arrows, without_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -320,6 +320,11 @@ def test_no_cycle_of_files():
         if i.target in arrows:
             arrows[i.importer].add(i.target)
     assert not cycles(arrows)
+
+
+def test_code_after_a_module_of_tests_is_read():
+    code = "use a; #[cfg(test)]\nmod x;\nuse b; #[cfg(test)] mod t { fn f() { '{'; \"}\" } } use c;"
+    assert without_tests(code).split() == "use a; use b; use c;".split()
 
 
 def test_no_cycle_of_rust_files():

@@ -16,6 +16,7 @@ use oar_core::base::{DType, Error, Result};
 use oar_core::ir::tensor_file;
 use oar_core::{bail, ensure, err};
 use parking_lot::Mutex;
+pub use row_store::TableRows;
 use shard::{SavedRow, Shard, ShardSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -44,14 +45,6 @@ pub struct TableSize {
     pub spilled: usize,
     /// Memory of the rows in memory, including index and usage.
     pub bytes: usize,
-}
-
-/// Rows as they are saved.
-#[derive(Clone, Debug, Default)]
-pub struct TableRows {
-    pub ids: Vec<i64>,
-    pub data: Vec<f32>,
-    pub usage: Vec<i64>,
 }
 
 /// A consistent snapshot of a table. The table can change meanwhile: pages are copied on write.

@@ -7,6 +7,14 @@ use std::time::{Duration, Instant};
 
 use half::f16;
 
+/// Rows as they are saved.
+#[derive(Clone, Debug, Default)]
+pub struct TableRows {
+    pub ids: Vec<i64>,
+    pub data: Vec<f32>,
+    pub usage: Vec<i64>,
+}
+
 /// Approximate bytes of a page.
 const PAGE: usize = 128 << 10;
 /// Limit of pages copied for snapshots; a further change waits for the snapshot's writer.

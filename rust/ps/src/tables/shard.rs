@@ -4,9 +4,8 @@ use std::io::Result as IoResult;
 
 use super::description::{Description, Entry};
 use super::index::{Index, MAX_ROWS};
-use super::row_store::{RowStore, RowStoreSnapshot, Shape};
+use super::row_store::{RowStore, RowStoreSnapshot, Shape, TableRows};
 use super::spill::{Spill, SpillSnapshot};
-use super::TableRows;
 
 /// Largest age of a stamp: stamps are 16 bits and renewed before they wrap around.
 const OLDEST: u64 = 1 << 15;
