@@ -26,7 +26,7 @@ def test_another_number_of_servers_resumes_with_the_same_bits(tmp_path, name) ->
     assert done.returncode == 0 and done.stdout.count(f": {HALF} steps") == 2, done
     second = Kills(tmp_path / "second", name, STEPS, servers=3, FROM=str(HALF))
     found = second.end()
-    assert "begins with its part of what was dealt" in second.job.log("server2")
+    assert "starts with its part of the resharded state" in second.job.log("server2")
     check_same(found, undisturbed)
     assert all(np.abs(v).sum() > 0 for v in found[0].values())
 
