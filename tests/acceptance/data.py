@@ -215,7 +215,7 @@ def letters(folder, draw):
             file.write("\n".join(lines) + "\n")
 
 
-#: What programs are told by their arguments, in folders of HOME.
+#: Values of the programs' arguments, in folders of HOME.
 GIVEN = {"penn": penn, "tagged": tagged, "emotions": emotions, "letters": letters}
 SETS = {
     "uci_housing": housing,

@@ -5,7 +5,7 @@ PaddlePaddle/models, release/1.8. `paddlerec`: PaddlePaddle/PaddleRec, release/1
 (v1.4 takes Paddle 2.0 for its own dygraph core, and its examples of fluid do not run on it).
 
 Modules that programs need go into folders that --path and --theirs-path name: gym 0.12.1 for reinforcement learning;
-for PARL cloudpickle, termcolor, pyzmq, psutil, tensorboardX and grpcio beside it; cv2 for ocr_recognition; matplotlib
+for PARL cloudpickle, termcolor, pyzmq, psutil, tensorboardX and grpcio too; cv2 for ocr_recognition; matplotlib
 and imageio for gan; pandas for youtube_dnn. PARL imports pyarrow (a context with set_pickle and register_type) and
 lexical_analysis paddlehub, of which they use nothing there: modules that do nothing serve. dssm, youtube_dnn and
 rerank/listwise make a number of an array of one element: they need numpy 1.
