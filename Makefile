@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# Processes of `make test`
+JOBS ?= 2
 STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
@@ -12,13 +14,19 @@ demo: $(STAMP)
 	$(PY) examples/demo.py
 	$(PY) examples/click_model.py
 
+# Two phases: files in parallel, then those marked `alone` (tests/conftest.py). Status 5 means that ARGS select none of a phase.
+PYTEST := $(PY) -m pytest --durations=15
+PARALLEL := -n $(JOBS) --dist loadfile
+
 test: $(STAMP) $(VENV)/.test
 	cargo test -q --no-default-features --workspace
-	$(PY) -m pytest -m "not slow and not gpu" $(ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow and not gpu and not alone" $(ARGS) || test $$? -eq 5
+	$(PYTEST) -m "not slow and not gpu and alone" $(ARGS) || test $$? -eq 5
 
 test-all: $(STAMP) $(VENV)/.test
 	cargo test -q --no-default-features --workspace
-	$(PY) -m pytest $(ARGS)
+	$(PYTEST) $(PARALLEL) -m "not alone" $(ARGS) || test $$? -eq 5
+	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
 
 check: $(STAMP) $(VENV)/.check
 	cargo fmt --all --check
@@ -75,7 +83,7 @@ $(VENV)/.base: | tools
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
-	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark scipy
+	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark pytest-xdist scipy
 	@$(VENV)/bin/pip install -q nvidia-cuda-nvrtc-cu12 || echo "make: without NVRTC the CUDA kernels are not compiled for a GPU"
 	@touch $@
 

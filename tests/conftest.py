@@ -1,7 +1,36 @@
 """Configuration of all tests."""
 
 import signal
+from pathlib import Path
+
+import pytest
 
 # A background job of a shell starts with SIGINT ignored, and children inherit that; tests send SIGINT to children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+HERE = Path(__file__).resolve().parent
+
+#: Files and folders that get the marker `alone`: they start several processes with time limits, bind ports, or measure
+#: time, memory or threads.
+ALONE = [
+    "acceptance",
+    "api/test_gil.py",
+    "api/test_import.py",
+    "api/test_io_failures.py",
+    "api/test_io_generator.py",
+    "dist",
+    "static/test_shared_scope.py",
+    "static/test_train_from_dataset.py",
+    "test_fuzz.py",
+    "test_memory.py",
+    "test_robust.py",
+]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    paths = [HERE / name for name in ALONE]
+    for item in items:
+        if any(item.path.is_relative_to(path) for path in paths):
+            item.add_marker("alone")
