@@ -1,21 +1,14 @@
 //! fusion_repeated_fc_relu: a chain of fc with relu.
 
 use super::compose::out;
+use super::shapes::{alike, metas};
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;
-use oar_core::op::{InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
+use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{ensure, slots};
 
 slots! {
     mod repeated { X "X", W "W".duplicable(), BIAS "Bias".duplicable() => RELU_OUT "ReluOut".duplicable().intermediate().kernel_allocated(), OUT "Out".kernel_allocated() }
-}
-
-pub(crate) fn alike(a: i64, b: i64) -> bool {
-    a == b || a < 0 || b < 0
-}
-
-pub(crate) fn metas(cx: &ShapeContext, slot: InSlot) -> Result<Vec<Meta>> {
-    (0..cx.count(slot)).map(|i| cx.meta(slot, i)).collect()
 }
 
 fn infer_repeated(cx: &mut ShapeContext) -> Result<()> {

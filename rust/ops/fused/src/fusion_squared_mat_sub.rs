@@ -1,7 +1,7 @@
 //! fusion_squared_mat_sub: `((X Y)^2 - X^2 Y^2) * scalar`, squares by element.
 
 use super::compose::out;
-use super::fusion_repeated_fc_relu::alike;
+use super::shapes::alike;
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::ir::Attr;

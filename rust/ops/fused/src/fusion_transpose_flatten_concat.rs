@@ -1,7 +1,7 @@
 //! fusion_transpose_flatten_concat: transposed, flattened and concatenated tensors.
 
 use super::compose::{out, run};
-use super::fusion_repeated_fc_relu::{alike, metas};
+use super::shapes::{alike, metas};
 use oar_core::attrs;
 use oar_core::base::{Dims, Result};
 use oar_core::ir::Attr;

@@ -8,6 +8,7 @@ pub mod fused_embedding_seq_pool;
 pub mod fusion_repeated_fc_relu;
 pub mod fusion_squared_mat_sub;
 pub mod fusion_transpose_flatten_concat;
+mod shapes;
 pub mod transformer;
 
 /// The operators of this group, one line per family.
