@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: demo test test-all check bench build wheel status docs clean tools miri tsan
+.PHONY: demo test test-all check check-rust check-python bench build wheel status docs clean tools miri tsan
 
 demo: $(STAMP)
 	$(PY) examples/demo.py
@@ -28,9 +28,15 @@ test-all: $(STAMP) $(VENV)/.test
 	$(PYTEST) $(PARALLEL) -m "not alone" $(ARGS) || test $$? -eq 5
 	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
 
+# The two halves run at once: mypy uses one core.
 check: $(STAMP) $(VENV)/.check
+	@$(MAKE) --no-print-directory -j2 check-rust check-python
+
+check-rust: | tools
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets -- -D warnings
+
+check-python: $(VENV)/.check
 	$(VENV)/bin/ruff format --check python tests benches examples tools docs
 	$(VENV)/bin/ruff check python tests benches examples tools docs
 	$(VENV)/bin/mypy
