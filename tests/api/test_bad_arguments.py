@@ -343,7 +343,7 @@ TABLE = {
     "feed_list": (
         NET + RUN + "exe.run(main, feed={'x': [[1, 2], [3]]}, fetch_list=[loss])",
         TypeError,
-        "feed: the data does not make one array: it holds",
+        "feed: the data is no array: it has nested lists",
     ),
     "feed_not_dict": (
         NET + RUN + "exe.run(main, feed=one, fetch_list=[loss])",
