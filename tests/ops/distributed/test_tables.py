@@ -151,9 +151,9 @@ def test_tables_with_a_bound(tmp_path) -> None:
     read("gone", range(300))
     _core.ops.lookup_sparse_table_fuse_sgd(Grad=gradient([1], np.ones((1, 4))), LearningRate=tensor([1.0]), **attrs)
     assert tables.size("gone") == 100
-    with pytest.raises(ValueError, match="1 day at least"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         tables.shrink("gone", 0)
-    with pytest.raises(ValueError, match='"rows=none" is none of'):
+    with pytest.raises(ValueError, match='got "rows=none"'):
         make("wrong", "none:rows=none")
 
 
