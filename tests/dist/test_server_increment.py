@@ -46,7 +46,7 @@ def test_a_program_of_no_server_loads_nothing_and_says_so(transpiled, tmp_path) 
     program._ps_endpoint = ""
     with pytest.raises(ValueError, match="current_endpoint"):
         fluid.io.load_persistables(executor, str(tmp_path), program)
-    with pytest.raises(ValueError, match="one process"):
+    with pytest.raises(ValueError, match="must be a trainer's or server's Program"):
         fluid.io._save_distributed_persistables(executor, str(tmp_path), fluid.Program())
     with pytest.raises(TypeError, match="must be a Program"):
         fluid.io._load_distributed_persistables(executor, str(tmp_path), None)

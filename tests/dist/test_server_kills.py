@@ -50,7 +50,7 @@ def test_without_a_log_the_job_goes_on_and_says_what_is_lost(tmp_path) -> None:
     job.kill("server", 0)
     found = job.end()
     for i in range(2):
-        assert "goes on from a snapshot" in job.job.log(f"trainer{i}"), job.job.log(f"trainer{i}")
+        assert "continues from a snapshot" in job.job.log(f"trainer{i}"), job.job.log(f"trainer{i}")
         assert f"updates of trainer {i} are lost" in job.job.log("server0")
     lost = [(found[0][f"ledger{k}"] == 0).sum() for k in range(LEDGERS)]
     assert all(n == 0 or 35 <= n <= 50 for n in lost) and sum(lost) > 0, lost

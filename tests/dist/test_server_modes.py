@@ -60,7 +60,7 @@ def test_one_that_fails_says_why_and_ends() -> None:
     paddle.fluid.set_flags({"FLAGS_rpc_deadline": 50, "FLAGS_rpc_retry_times": 0})
     comm = Communicator(program, envs={"communicator_send_wait_times": 0})
     comm.start()
-    with pytest.raises(RuntimeError, match="another communicator of this process runs"):
+    with pytest.raises(RuntimeError, match="another communicator of this process is running"):
         Communicator(program).start()
     executor, feed = paddle.static.Executor(), {"x": np.ones((2, 3), "float32")}
     with pytest.raises(RuntimeError, match="the communicator has failed: .*127.0.0.1:9"):
