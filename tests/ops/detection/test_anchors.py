@@ -207,6 +207,12 @@ test_wrong = table(
     case("prior_box", [MAP, IMAGE], {**PRIOR, "max_sizes": [3.0]}, raises=ValueError, match="max_sizes"),
     case("prior_box", [MAP, IMAGE], {**PRIOR, "step_w": -1.0}, raises=ValueError, match="step_w"),
     case("density_prior_box", [MAP, IMAGE], {**DENSE, "densities": [0]}, raises=ValueError, match="densities"),
-    case("density_prior_box", [MAP, IMAGE], {**DENSE, "densities": [2**31 - 1]}, raises=MemoryError, match="boxes per position exceed"),
+    case(
+        "density_prior_box",
+        [MAP, IMAGE],
+        {**DENSE, "densities": [2**31 - 1]},
+        raises=MemoryError,
+        match="boxes per position exceed",
+    ),
     case("density_prior_box", [IMAGE, IMAGE], DENSE, raises=ValueError, match="smaller"),
 )

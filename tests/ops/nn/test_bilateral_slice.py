@@ -40,5 +40,11 @@ test_bilateral_slice = table(
     case("bilateral_slice", [real(2, 3, 5, 4), real(2, 7, 3, 4, 2), GUIDE], {}, raises=ValueError, match="multiple"),
     case("bilateral_slice", [real(2, 3, 5, 4), real(1, 6, 3, 4, 2), GUIDE], {}, raises=ValueError, match="do not fit"),
     case("bilateral_slice", [real(2, 3, 5), real(2, 6, 3, 4, 2), GUIDE], {}, raises=NotImplementedError, match="4 dim"),
-    case("bilateral_slice", [real(2, 3, 5, 4), real(2, 6, 0, 4, 2), GUIDE], {}, raises=ValueError, match="must have elements"),
+    case(
+        "bilateral_slice",
+        [real(2, 3, 5, 4), real(2, 6, 0, 4, 2), GUIDE],
+        {},
+        raises=ValueError,
+        match="must have elements",
+    ),
 )

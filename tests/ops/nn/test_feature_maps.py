@@ -74,5 +74,11 @@ test_feature_maps = table(
         raises=ValueError,
         match="larger than 6",
     ),
-    case("correlation", [real(1, 2, 5, 5)] * 2, {**FLOW, "pad_size": 2**31 - 1}, raises=MemoryError, match="exceed the limit"),
+    case(
+        "correlation",
+        [real(1, 2, 5, 5)] * 2,
+        {**FLOW, "pad_size": 2**31 - 1},
+        raises=MemoryError,
+        match="exceed the limit",
+    ),
 )
