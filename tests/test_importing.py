@@ -67,3 +67,21 @@ def test_a_package_imported_first_reports_missing_names(name: str) -> None:
 
 def test_the_empty_name_is_missing() -> None:
     assert run("import paddle; print(getattr(paddle, '', 'nothing'))") == "nothing"
+
+
+def test_import_hooks_of_other_packages_come_first():
+    """A finder that wraps loaders (coverage, type checkers) sees the modules of the package."""
+    code = """
+import sys
+class Finder:
+    seen = []
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        cls.seen.append(name)
+sys.meta_path.insert(0, Finder)
+import paddle.fluid
+import paddle.dataset.uci_housing
+print("paddle.dataset.uci_housing" in Finder.seen, paddle.fluid.layer_helper.__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "paddle.fluid.layer_helper"], done.stderr

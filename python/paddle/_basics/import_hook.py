@@ -82,6 +82,7 @@ class _Finder:
 
 
 def install() -> None:
-    """Adds the finder before Python's own; a second call has no effect."""
+    """Adds the finder right before Python's own of files, so that finders of other packages come first; once."""
     if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+        place = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else 0
+        sys.meta_path.insert(place, _Finder)  # type: ignore[arg-type]
