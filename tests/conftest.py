@@ -1,6 +1,8 @@
 """Configuration of all tests."""
 
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(path) for path in paths):
             item.add_marker("alone")
+
+
+@pytest.fixture(autouse=True)
+def _environment_of_one_test() -> Iterator[None]:
+    """Restores the variables that a test or a docstring's example sets: child processes of later tests inherit them."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
