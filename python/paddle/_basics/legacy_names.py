@@ -120,8 +120,21 @@ fluid.dygraph.amp.loss_scaler
 fluid.dygraph.container
   nn.layer.container: Sequential ParameterList LayerList
 
+fluid.dygraph.dygraph_to_static.function_spec
+  jit.function_spec: | FunctionSpec
+
+fluid.dygraph.dygraph_to_static.partial_program
+  jit.partial_program: | PartialProgramLayer partial_program_from
+
+fluid.dygraph.dygraph_to_static.program_translator
+  jit.program_translator: ProgramTranslator
+  jit.program_cache: | CacheKey ProgramCache
+  jit.concrete_program: | ConcreteProgram
+  jit.static_function: | StaticFunction unwrap_decorators
+
 fluid.dygraph.jit
   jit.traced: TracedLayer | extract_vars
+  jit.decorators: declarative
 
 fluid.dygraph.layer_object_helper
   nn.layer_object_helper: LayerObjectHelper

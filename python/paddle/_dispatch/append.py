@@ -14,7 +14,7 @@ from paddle._basics import mode, unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
 from paddle._basics.op_proto import OpProto, OpProtoHolder
-from paddle._programs import guards
+from paddle._programs import building, guards
 
 from .input_checks import check_inputs
 
@@ -111,6 +111,8 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     """
     block = guards.default_main_program().current_block()
     proto = OpProtoHolder.instance().get_op_proto(op_type)
+    if building.current is not None:
+        inputs = building.current.variables(inputs)
     check_inputs(op_type, proto.inputs, inputs)
     key = (_layer_name or unique_name.generate(_LAYER_NAMES.get(op_type, op_type))) + ".tmp"
     dtype = None

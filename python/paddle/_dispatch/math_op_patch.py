@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
+from paddle._programs import building
 from paddle._programs.variable import Variable
 
 from .indexing import getitem, setitem
@@ -86,6 +87,8 @@ def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
             if by_scalar is not None:
                 return by_scalar(left, right)
         dtype = left.dtype
+        if building.current is not None:
+            right = building.current.variables(right)
         if not issubclass(type(right), Variable):
             right = _constant(left, right, dtype, like=reverse)
         if right.dtype != dtype:

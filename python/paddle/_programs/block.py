@@ -9,6 +9,7 @@ import paddle._core as core
 from paddle._basics import mode
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 
+from . import building
 from .operator import Operator
 from .parameter import ParamBase
 from .text import block_gaps, block_text, indent, message, whole
@@ -258,6 +259,8 @@ class Block:
         """Append an operator: keywords `type`, `inputs`, `outputs`, `attrs`; in dygraph mode run it at once."""
         if not mode.in_static_mode():
             return self._trace(kwargs)
+        if building.current is not None:
+            kwargs = {k: building.current.variables(v) if k in ("inputs", "outputs") else v for k, v in kwargs.items()}
         return self._new_op(self.desc.append_op, len(self.ops), args, kwargs)
 
     def _prepend_op(self, *args, **kwargs) -> Operator:

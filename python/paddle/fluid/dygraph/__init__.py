@@ -5,6 +5,8 @@ from paddle.amp import AmpScaler, amp_guard
 from paddle.fluid.lr_decay import decays, epochs
 from paddle.fluid.lr_decay.decays import *  # noqa: F403
 from paddle.fluid.lr_decay.epochs import *  # noqa: F403
+from paddle.jit.decorators import declarative
+from paddle.jit.program_translator import ProgramTranslator
 from paddle.jit.traced import TracedLayer
 from paddle.nn.layer.container import LayerList, ParameterList, Sequential
 from paddle.nn.layer.layers import Layer
@@ -29,6 +31,8 @@ __all__ = [
     "AmpScaler",
     "amp_guard",
     "TracedLayer",
+    "ProgramTranslator",
+    "declarative",
     "Layer",
     "LayerList",
     "ParameterList",

@@ -12,6 +12,7 @@ import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._basics.mode import in_static_mode
+from paddle._programs import building
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable
 from paddle.nn.layer.layer_support import (
@@ -344,6 +345,8 @@ class Layer:
         for store in ("_parameters", "_sub_layers", "_buffers"):
             members = own.get(store)
             if members is not None and name in members:
+                if building.current is not None:
+                    return building.current.member(self, members, name)
                 return members[name]
         if name in _MADE_BY_INIT and name not in own:
             raise AttributeError(
@@ -377,7 +380,10 @@ class Layer:
             self._keep("_buffers", name, value)
         elif buffers is not None and name in buffers:
             if type(value) is Variable:  # while a Program is built from the layer
-                buffers[name] = _assign(value, buffers[name])
+                if building.current is not None:
+                    building.current.assign_member(self, name, value)
+                else:
+                    buffers[name] = _assign(value, buffers[name])
             else:
                 self._only_none(name, value, "buffers", "core.VarBase")
                 buffers[name] = None

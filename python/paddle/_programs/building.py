@@ -1,0 +1,20 @@
+"""The builder of a Program from dygraph code: while one is active, eager Tensors stand for Variables of its Program.
+
+`paddle.jit` sets it. Layers and the functions that append operators read it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__: list[str] = []
+
+#: the active builder, None outside of to_static
+current: Any = None
+
+
+def switch(builder: Any) -> Any:
+    """Make `builder` the active one; returns the previous one."""
+    global current
+    former, current = current, builder
+    return former

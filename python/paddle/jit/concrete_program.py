@@ -1,0 +1,168 @@
+"""ConcreteProgram: the Programs built from one function for one structure of arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import paddle._core as _core
+from paddle._programs import guards
+from paddle._programs.program import Program
+from paddle._programs.variable import Variable, isinstance_of
+from paddle.nn.layer.layers import Layer
+from paddle.static.creation import InputSpec
+
+from .builder import Builder, building_in, returned
+from .function_spec import FunctionSpec
+from .structure import leaves, rebuild
+
+__all__: list[str] = []
+
+
+class ConcreteProgram:
+    """A function as a Program.
+
+    Attributes:
+        inputs (list): the arguments, with Variables for Tensors; the Layer of a method comes first.
+        kwargs (dict): the keyword arguments, likewise.
+        outputs (list): the results, with Variables for Tensors; None for a function that returns None.
+        parameters (list): the Layer's parameters and buffers, and other Tensors that the function reads.
+        function: the dygraph function.
+        main_program, startup_program (Program): the operators; the second one is empty.
+        builder (Builder): the captured Tensors.
+        assigned (list): (Layer, attribute, Variable) of each attribute that the function assigns a Tensor to.
+    """
+
+    __slots__ = (
+        "assigned",
+        "builder",
+        "function",
+        "inputs",
+        "kwargs",
+        "main_program",
+        "outputs",
+        "parameters",
+        "result",
+        "startup_program",
+    )
+
+    def __init__(
+        self,
+        inputs: Any,
+        outputs: Any,
+        parameters: list,
+        function: Any,
+        main_program: Program,
+        startup_program: Program | None = None,
+    ) -> None:
+        self.inputs = inputs
+        self.kwargs: dict[str, Any] = {}
+        self.outputs = outputs
+        #: the results in the function's own structure
+        self.result = outputs
+        self.parameters = parameters
+        self.function = function
+        self.main_program = main_program
+        self.startup_program = startup_program
+        self.builder: Builder | None = None
+        self.assigned: list[tuple] = []
+
+    @staticmethod
+    def from_func_spec(
+        func_spec: FunctionSpec, input_spec: list, input_kwargs_spec: dict, class_instance: Any, function: Any = None
+    ) -> ConcreteProgram:
+        """Call the function once on Variables.
+
+        Args:
+            func_spec (FunctionSpec): the function.
+            input_spec (list), input_kwargs_spec (dict): its arguments, with InputSpecs for Tensors.
+            class_instance (Layer, optional): the Layer that the function is a method of.
+            function (callable, optional): the translated function, called in place of the function.
+
+        Raises:
+            RuntimeError: when the Layer was made in static mode.
+            ValueError: when the function creates parameters.
+        """
+        if isinstance(class_instance, Layer) and not class_instance._init_in_dynamic_mode:
+            raise RuntimeError(
+                f"to_static: the Layer {type(class_instance).__name__} was made in static mode; call "
+                "paddle.disable_static() before it is made"
+            )
+        main, startup = Program(), Program()
+        main.random_seed = guards.default_main_program().random_seed
+        startup.random_seed = guards.default_startup_program().random_seed
+        with building_in(main, startup) as builder:
+            variables = _Feeds(main.global_block())
+            args, kwargs = rebuild(input_spec, variables), rebuild(input_kwargs_spec, variables)
+            inputs = [class_instance, *args] if class_instance is not None else args
+            call = function or func_spec.dygraph_function
+            result = getattr(call, "__func__", call)(*inputs, **kwargs)
+            known: set[str] = set()
+            made: dict[int, Variable] = {}
+
+            def out(value: Any) -> Any:
+                if not (isinstance(value, _core.Tensor) or isinstance_of(value, Variable)):
+                    return value
+                if id(value) not in made:
+                    made[id(value)] = returned(builder, value, known)
+                    known.add(made[id(value)].name)
+                return made[id(value)]
+
+            result = rebuild(result, out)
+            assigned = [(layer, name, out(value)) for layer, name, value in builder.assigned.values()]
+        _refuse_new_parameters(main, builder, func_spec)
+        outputs = result
+        if outputs is not None and (not isinstance(outputs, (tuple, list)) or len(outputs) == 1):
+            outputs = [outputs]
+        parameters = _members(class_instance)
+        known_ids = {id(t) for t in parameters}
+        parameters += [t for t in builder.tensors if id(t) not in known_ids]
+        made_program = ConcreteProgram(
+            inputs, outputs, parameters, func_spec.dygraph_function, main, startup_program=startup
+        )
+        made_program.kwargs, made_program.result = kwargs, result
+        made_program.builder, made_program.assigned = builder, assigned
+        return made_program
+
+    def feeds(self) -> list[Variable]:
+        """The Variables of the arguments, in order."""
+        found = leaves([self.inputs, self.kwargs])
+        return [leaf for leaf in found if isinstance_of(leaf, Variable)]
+
+
+class _Feeds:
+    """Replaces InputSpecs by data Variables; equal names get numbers."""
+
+    def __init__(self, block: Any) -> None:
+        self.block = block
+        self.count = 0
+
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, InputSpec):
+            return value
+        base = value.name or f"feed_{self.count}"
+        self.count += 1
+        name, n = base, 0
+        while self.block.has_var(name):
+            name, n = f"{base}_{n}", n + 1
+        var = self.block.create_var(
+            name=name, shape=value.shape, dtype=value.dtype, is_data=True, need_check_feed=False
+        )
+        var.stop_gradient = getattr(value, "stop_gradient", False)
+        return var
+
+
+def _members(layer: Any) -> list:
+    """The parameters and the buffers of a Layer, without buffers that have no value."""
+    if not isinstance(layer, Layer):
+        return []
+    return [*layer.parameters(), *(buffer for buffer in layer.buffers() if len(buffer.shape) != 0)]
+
+
+def _refuse_new_parameters(main: Program, builder: Builder, func_spec: FunctionSpec) -> None:
+    known = set(builder.names)
+    for param in main.all_parameters():
+        if param.name not in known:
+            raise ValueError(
+                f"to_static: {func_spec.name}() creates the parameter {param.name}, which each call would create "
+                "again; create Layers and parameters outside of it, in __init__"
+            )

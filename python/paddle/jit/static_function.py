@@ -1,0 +1,179 @@
+"""StaticFunction: a function of dygraph mode that runs as a Program."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from types import MethodType
+from typing import Any
+
+from paddle._basics import mode
+from paddle._programs.program import Program
+from paddle._programs.variable import Variable, isinstance_of
+
+from .concrete_program import ConcreteProgram
+from .function_spec import FunctionSpec
+from .partial_program import PartialProgramLayer
+from .program_cache import CacheKey, ProgramCache
+from .program_translator import ProgramTranslator
+from .structure import leaves
+
+__all__: list[str] = []
+
+
+class StaticFunction:
+    """A function that runs as a Program; made by `paddle.jit.to_static`.
+
+    Args:
+        function (callable): a function or a bound method.
+        input_spec (list|tuple, optional): InputSpecs of its first arguments.
+    """
+
+    def __init__(self, function: Any, input_spec: Any = None) -> None:
+        if isinstance(function, MethodType):
+            self._dygraph_function, self._class_instance = function.__func__, function.__self__
+        else:
+            self._dygraph_function, self._class_instance = function, None
+        self._input_spec = input_spec
+        self._function_spec = FunctionSpec(function, input_spec)
+        self._program_cache = ProgramCache()
+        self._descriptor_cache: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._program_trans = ProgramTranslator()
+        for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
+            if hasattr(function, name):
+                setattr(self, name, getattr(function, name))
+
+    def __get__(self, instance: Any, owner: Any) -> StaticFunction:
+        """The StaticFunction of a method bound to `instance`, one for each instance."""
+        if instance is None:
+            return self
+        bound = self._descriptor_cache.get(instance)
+        if bound is None:
+            bound = self._descriptor_cache[instance] = self._clone()
+            bound._class_instance = instance
+        return bound
+
+    def _clone(self) -> StaticFunction:
+        return type(self)(self._dygraph_function, self._input_spec)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._program_trans.enable_to_static:
+            warnings.warn(
+                "to_static has no effect after ProgramTranslator.enable(False): the function runs in dygraph mode",
+                stacklevel=2,
+            )
+            return self._call_dygraph_function(*args, **kwargs)
+        if mode.in_static_mode():
+            raise RuntimeError(
+                f"to_static: {self._function_spec.name}() was called in static mode; call paddle.disable_static() first"
+            )
+        args, kwargs = self._function_spec.unified_args_and_kwargs(args, kwargs)
+        _, layer = self.get_concrete_program(*args, **kwargs)
+        return layer(args, kwargs)
+
+    def _call_dygraph_function(self, *args: Any, **kwargs: Any) -> Any:
+        if self._class_instance is not None:
+            return self._dygraph_function(self._class_instance, *args, **kwargs)
+        return self._dygraph_function(*args, **kwargs)
+
+    def get_concrete_program(self, *args: Any, **kwargs: Any) -> tuple[ConcreteProgram, PartialProgramLayer]:
+        """The Program for these arguments (Tensors, arrays, InputSpecs, or Python values), built when it is new.
+
+        Returns:
+            tuple: the ConcreteProgram, and the PartialProgramLayer that runs it.
+        """
+        given, rest = self._function_spec.unified_args_and_kwargs(args, kwargs)
+        specs, keywords = self._function_spec.args_to_input_spec(given, rest)
+        return self._program_cache[CacheKey(self._function_spec, specs, keywords, self._class_instance)]
+
+    def get_traced_count(self) -> int:
+        """The number of Programs built so far."""
+        return len(self._program_cache)
+
+    @property
+    def dygraph_function(self) -> Any:
+        """The original function."""
+        return self._dygraph_function
+
+    @property
+    def concrete_program(self) -> ConcreteProgram:
+        """The latest ConcreteProgram; built from `input_spec` when there is none."""
+        return self.concrete_program_specify_input_spec(None)
+
+    def concrete_program_specify_input_spec(self, input_spec: Any = None) -> ConcreteProgram:
+        """The latest ConcreteProgram; when there is none it is built from the decorator's `input_spec` or this one.
+
+        Raises:
+            ValueError: when neither is given, or they differ.
+        """
+        count = len(self._program_cache)
+        if count == 0:
+            own = self._function_spec.input_spec
+            wanted = input_spec
+            if own is not None:
+                if input_spec is not None and not specs_compatible(leaves(list(input_spec)), leaves(own)):
+                    raise ValueError(
+                        f"to_static: input_spec {list(input_spec)} differs from the decorator's {list(own)}"
+                    )
+                wanted = own
+            if wanted is None:
+                raise ValueError(
+                    f"to_static: no Program of {self._function_spec.name}() has been built: give input_spec, or call "
+                    "the function first"
+                )
+            return self.get_concrete_program(*wanted)[0]
+        if count > 1:
+            warnings.warn(
+                f"to_static: {self._function_spec.name}() has {count} Programs; the latest is returned", stacklevel=3
+            )
+        return self._program_cache.last()[1][0]
+
+    @property
+    def inputs(self) -> list[Variable]:
+        """The input Variables of the latest Program."""
+        return self.concrete_program.feeds()
+
+    @property
+    def outputs(self) -> list[Variable]:
+        """The output Variables of the latest Program."""
+        return [leaf for leaf in leaves(self.concrete_program.outputs) if isinstance_of(leaf, Variable)]
+
+    @property
+    def main_program(self) -> Program:
+        """The latest Program."""
+        return self.concrete_program.main_program
+
+    @property
+    def program_cache(self) -> ProgramCache:
+        return self._program_cache
+
+    @property
+    def function_spec(self) -> FunctionSpec:
+        return self._function_spec
+
+    @property
+    def input_spec(self) -> tuple | None:
+        """The InputSpecs that the decorator was given."""
+        return self._function_spec.input_spec
+
+
+def specs_compatible(given: list, own: list) -> bool:
+    """Whether each spec describes sizes that the decorator's spec admits, in the same types."""
+    if len(given) != len(own):
+        return False
+    for one, other in zip(given, own, strict=True):
+        if one.dtype != other.dtype or len(one.shape) != len(other.shape):
+            return False
+        if any(a != b and -1 not in (a, b) for a, b in zip(one.shape, other.shape, strict=True)):
+            return False
+    return True
+
+
+def unwrap_decorators(func: Any) -> tuple[list[StaticFunction], Any]:
+    """The StaticFunctions around a function, and the function itself (bound, if it is a method)."""
+    decorators = []
+    while isinstance(func, StaticFunction):
+        decorators.append(func)
+        instance, inner = func._class_instance, func.dygraph_function
+        func = MethodType(inner, instance) if instance is not None else inner
+    return decorators, func

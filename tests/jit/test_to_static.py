@@ -1,0 +1,106 @@
+"""to_static: values, gradients and Programs of functions without control flow."""
+
+import numpy as np
+import paddle
+import pytest
+from paddle.jit import to_static
+from paddle.static import InputSpec
+
+
+def test_a_function():
+    @to_static
+    def f(x, y=2.0):
+        return x * y + 1
+
+    x = paddle.to_tensor(np.float32([1, 2]), stop_gradient=False)
+    out = f(x)
+    assert out.numpy().tolist() == [3, 5]
+    out.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert f(x, 3.0).numpy().tolist() == [4, 7]
+    assert f.get_traced_count() == 2
+
+
+def test_one_tensor_as_two_arguments():
+    @to_static
+    def f(x, y):
+        return x * y
+
+    x = paddle.to_tensor(np.float32([3]), stop_gradient=False)
+    f(x, x).backward()
+    assert x.grad.tolist() == [6]
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_a_layer_is_trained_as_in_dygraph(train):
+    def model():
+        paddle.seed(1)
+        net = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.BatchNorm1D(8), paddle.nn.ReLU())
+        if not train:
+            net.eval()
+        return net
+
+    x = np.random.default_rng(0).normal(size=(6, 4)).astype("float32")
+    ends = []
+    for static in (False, True):
+        net = model()
+        opt = paddle.optimizer.SGD(0.1, parameters=net.parameters())
+        if static:
+            net = to_static(net)
+        for _ in range(3):
+            loss = (net(paddle.to_tensor(x)) ** 2).mean()
+            loss.backward()
+            opt.step()
+            opt.clear_grad()
+        ends.append([v.numpy() for v in net.state_dict().values()] + [loss.numpy()])
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_input_spec_keeps_one_program_for_all_sizes():
+    class Net(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.fc = paddle.nn.Linear(3, 2)
+
+        @to_static(input_spec=[InputSpec([None, 3], name="image")])
+        def forward(self, x):
+            return self.fc(x)
+
+    net = Net()
+    assert [v.name for v in net.forward.inputs] == ["image"]
+    for n in (1, 5):
+        assert net(paddle.ones([n, 3])).shape == [n, 2]
+    assert net.forward.get_traced_count() == 1
+    assert isinstance(net.forward.main_program, paddle.static.Program)
+    with pytest.raises(ValueError, match=r"argument 'x'.*\[-1, 3\].*\[2, 4\]"):
+        net(paddle.ones([2, 4]))
+
+
+def test_buffers_that_forward_assigns():
+    class Counts(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("n", paddle.zeros([1]))
+
+        @to_static
+        def forward(self, x):
+            before = self.n
+            self.n = before + 1
+            return x + before
+
+    net = Counts()
+    assert [net(paddle.zeros([1])).item() for _ in range(3)] == [0, 1, 2]
+    assert net.n.item() == 3
+
+
+def test_rollback():
+    translator = paddle.jit.ProgramTranslator()
+    f = to_static(lambda x: x + 1)
+    translator.enable(False)
+    try:
+        with pytest.warns(UserWarning, match="no effect"):
+            assert f(paddle.ones([1])).item() == 2
+    finally:
+        translator.enable(True)
+    assert f.get_traced_count() == 0
