@@ -98,10 +98,10 @@ impl Memory {
         }
         let mut found = found.into_inner();
         found.sort_by_key(|(at, _)| *at);
-        Ok(Memory::of(desc, found.into_iter().map(|(_, block)| block).collect()))
+        Ok(Memory::from_blocks(desc, found.into_iter().map(|(_, block)| block).collect()))
     }
 
-    pub(crate) fn of(desc: &Desc, blocks: Vec<Block>) -> Memory {
+    pub(crate) fn from_blocks(desc: &Desc, blocks: Vec<Block>) -> Memory {
         let mut order = Vec::with_capacity(blocks.iter().map(Block::len).sum());
         for (b, block) in blocks.iter().enumerate() {
             order.extend((0..block.len() as u32).map(|i| (b as u32, i)));
@@ -193,7 +193,7 @@ impl Memory {
             }
         }
         blocks.push(block);
-        Ok(Memory::of(desc, blocks))
+        Ok(Memory::from_blocks(desc, blocks))
     }
 }
 

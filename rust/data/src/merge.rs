@@ -51,7 +51,7 @@ impl Made {
 
     fn memory(mut self, desc: &Desc) -> Memory {
         self.done.push(self.block);
-        Memory::of(desc, self.done)
+        Memory::from_blocks(desc, self.done)
     }
 }
 

@@ -107,7 +107,7 @@ fn messages_bring_what_was_dealt() {
     for i in 0..100 {
         parse::line(&d, format!("2 {i} 0 2 {i} 1").as_bytes(), &mut block).unwrap();
     }
-    let memory = Memory::of(&d, vec![block]);
+    let memory = Memory::from_blocks(&d, vec![block]);
     let messages = memory.deal(&d, 3, false);
     let parts: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
     let back = Memory::take(&d, &parts).unwrap();

@@ -30,7 +30,7 @@ pub enum AllReduce {
 
 impl Costs {
     /// Estimated time of an all_reduce of `bytes` by an algorithm.
-    pub fn of(&self, plan: AllReduce, world: usize, bytes: usize) -> f64 {
+    pub fn estimate(&self, plan: AllReduce, world: usize, bytes: usize) -> f64 {
         let (n, bytes) = (world as f64, bytes as f64);
         let rounds = f64::from(world.ilog2());
         let power = rounds.exp2();
@@ -53,7 +53,7 @@ impl Costs {
     /// which is credited with a tenth.
     pub fn best(&self, world: usize, segment: usize, bytes: usize) -> AllReduce {
         let [doubling, halving, ring] =
-            [AllReduce::Doubling, AllReduce::Halving, AllReduce::Ring].map(|plan| self.of(plan, world, bytes));
+            [AllReduce::Doubling, AllReduce::Halving, AllReduce::Ring].map(|plan| self.estimate(plan, world, bytes));
         if bytes <= segment && doubling <= halving.min(ring) {
             AllReduce::Doubling
         } else if ring <= 1.1 * halving {

@@ -71,7 +71,7 @@ impl Engine {
     pub fn make(context: &Arc<Context>, state: &Arc<GroupState>, me: usize) -> Result<Engine> {
         let world = state.ranks.len();
         let shared = &context.shared;
-        let on = Hosts::of(shared, state, me);
+        let on = Hosts::from_group(shared, state, me);
         let (mine, local) = on.here();
         let mut area = None;
         let mut pairs: Option<Box<dyn Transport>> = None;

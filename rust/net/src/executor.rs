@@ -68,7 +68,7 @@ impl Sums {
     }
 
     /// The checksums of step `i`; empty if none are kept.
-    fn of(&mut self, i: usize, len: usize) -> &mut [u32] {
+    fn of_step(&mut self, i: usize, len: usize) -> &mut [u32] {
         match self.at[i] {
             NONE => &mut [],
             at => &mut self.all[at as usize..at as usize + len.div_ceil(self.size)],
@@ -101,7 +101,7 @@ pub fn run(
             if step.needs.iter().any(|n| *n != NONE && !done[*n as usize]) {
                 continue;
             }
-            let known = sums.of(at as usize, step.len);
+            let known = sums.of_step(at as usize, step.len);
             if advance(step, t, bufs, scratch, known).map_err(|e| guard.explain(e))? {
                 done[at as usize] = true;
                 lane.next += 1;

@@ -228,7 +228,7 @@ impl Value for Truth {
 }
 
 /// Rows to reduce and the destination: raw addresses, since they may be in memory shared with other processes.
-struct Rows<'a> {
+struct ReduceArgs<'a> {
     out: *mut u8,
     rows: &'a [*const u8],
     count: usize,
@@ -243,7 +243,7 @@ struct Rows<'a> {
 /// `out` and every row are valid for `count` elements of `dtype`; `out` is either disjoint from a row or equal to it;
 /// no other code writes to them meanwhile. No alignment is needed.
 pub unsafe fn combine(dtype: Dtype, op: ReduceOp, out: *mut u8, rows: &[*const u8], count: usize, over: usize) {
-    let r = Rows { out, rows, count, op, over };
+    let r = ReduceArgs { out, rows, count, op, over };
     // SAFETY: the caller's contract; the dtype decides the element type.
     unsafe {
         match dtype {
@@ -261,11 +261,11 @@ pub unsafe fn combine(dtype: Dtype, op: ReduceOp, out: *mut u8, rows: &[*const u
     }
 }
 
-unsafe fn dispatch<T: Value>(r: &Rows<'_>) {
+unsafe fn dispatch<T: Value>(r: &ReduceArgs<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,f16c,fma")]
-        unsafe fn wide<T: Value>(r: &Rows<'_>) {
+        unsafe fn wide<T: Value>(r: &ReduceArgs<'_>) {
             // SAFETY: the caller's contract.
             unsafe { by_op::<T>(r) }
         }
@@ -279,7 +279,7 @@ unsafe fn dispatch<T: Value>(r: &Rows<'_>) {
 }
 
 #[inline(always)]
-unsafe fn by_op<T: Value>(r: &Rows<'_>) {
+unsafe fn by_op<T: Value>(r: &ReduceArgs<'_>) {
     // SAFETY: the caller's contract.
     unsafe {
         match r.op {
@@ -297,7 +297,7 @@ unsafe fn by_op<T: Value>(r: &Rows<'_>) {
 
 #[inline(always)]
 unsafe fn blocks<T: Value>(
-    r: &Rows<'_>,
+    r: &ReduceArgs<'_>,
     f: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy,
     end: impl Fn(T::Acc) -> T::Acc + Copy,
 ) {

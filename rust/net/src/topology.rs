@@ -10,7 +10,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    pub fn of(shared: &Shared, state: &GroupState, me: usize) -> Hosts {
+    pub fn from_group(shared: &Shared, state: &GroupState, me: usize) -> Hosts {
         let mut keys: Vec<&str> = Vec::new();
         let mut members: Vec<Vec<usize>> = Vec::new();
         let (mut host, mut local) = (0, 0);

@@ -83,7 +83,7 @@ fn explain(op: &'static Op, ins: &Args, e: crate::base::Error) -> crate::base::E
     let mut parts = Vec::new();
     for (i, s) in op.inputs.iter().enumerate() {
         for v in ins.slot(i) {
-            if let Some(m) = Meta::of(v) {
+            if let Some(m) = Meta::from_value(v) {
                 parts.push(format!("{}: {} {:?}", s.name, m.dtype, &m.dims[..]));
             }
         }

@@ -39,13 +39,13 @@ fn fits(fwd: &'static Op, op: &'static Op, attrs: &Attrs, ins: &Args) -> Result<
         };
         let like = origin.or_else(named);
         for (i, got) in ins.slot(slot).iter().enumerate() {
-            let Some(got) = Meta::of(got) else { continue };
+            let Some(got) = Meta::from_value(got) else { continue };
             let by_rule = rule.and_then(|o| expected.as_ref()?.slot(o).get(i)).filter(|m| m.known);
             let name = op.inputs[slot].name;
             if let Some(m) = by_rule {
                 alike(op, name, &got, m, || format!("by the shape rule of {}", fwd.name))?;
             }
-            let other = like.and_then(|s| Some((s, Meta::of(ins.slot(s).get(i)?)?)));
+            let other = like.and_then(|s| Some((s, Meta::from_value(ins.slot(s).get(i)?)?)));
             if let Some((s, m)) = other {
                 alike(op, name, &got, &m, || format!("like input '{}'", op.inputs[s].name))?;
             }
@@ -71,7 +71,7 @@ fn outputs(
         let Some(slot) = slot_of(Src::In(i, None)) else {
             // `XShape` holds the shape of X.
             let shape = fwd.outputs.iter().position(|s| s.has(SlotFlag::ShapeOfFirst)).filter(|_| i == 0);
-            let shape = shape.and_then(|o| ins.get(slot_of(Src::Out(o, None))?)).and_then(Meta::of);
+            let shape = shape.and_then(|o| ins.get(slot_of(Src::Out(o, None))?)).and_then(Meta::from_value);
             let Some(shape) = shape.filter(|m| !m.dims.is_empty()) else { return Ok(None) };
             metas.push_one(Some(Meta { dims: Dims::from_slice(&shape.dims[1..]), ..shape }));
             whole = false;
@@ -80,7 +80,7 @@ fn outputs(
         let vars = ins.slot(slot);
         if vars.iter().any(|v| !v.is_none()) {
             values.push_slot(vars.iter().cloned());
-            metas.push_slot(vars.iter().map(Meta::of));
+            metas.push_slot(vars.iter().map(Meta::from_value));
         } else if s.has(SlotFlag::Dispensable) {
             values.push_slot([]);
             metas.push_slot([]);

@@ -40,7 +40,7 @@ impl Meta {
         self.dims.iter().fold(self.dtype.size(), |n, &d| n.saturating_mul(d.max(0) as usize))
     }
 
-    pub fn of(value: &Value) -> Option<Meta> {
+    pub fn from_value(value: &Value) -> Option<Meta> {
         let (t, kind) = match value {
             Value::None => return None,
             Value::Dense(t) => (t, VarKind::Dense),
@@ -103,7 +103,7 @@ impl<'a> ShapeContext<'a> {
     pub fn meta(&self, slot: InSlot, i: usize) -> Result<Meta> {
         let slot = slot.0;
         let meta = match self.ins {
-            ShapeInputs::Values(a) => a.slot(slot).get(i).and_then(Meta::of),
+            ShapeInputs::Values(a) => a.slot(slot).get(i).and_then(Meta::from_value),
             ShapeInputs::Metas(a) => a.slot(slot).get(i).cloned().flatten(),
         };
         match meta {

@@ -165,7 +165,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], held: &[&Tensor
         return Some(EagerVar::new(value, stop));
     }
     let wiring = op.wired()?;
-    let (info, lod) = (OutInfo::of(&value), value.lod.clone());
+    let (info, lod) = (OutInfo::from_tensor(&value), value.lod.clone());
     let cell = Arc::new(VarStorage::new(value));
     let mut saved = Saved::default();
     if wiring.reads_in != 0 {
@@ -173,7 +173,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], held: &[&Tensor
             saved.ins.push(if wiring.reads_in >> i & 1 == 0 {
                 SavedVar::Absent
             } else if wiring.needs_in >> i & 1 == 0 {
-                SavedVar::Shape(OutInfo::of(t), t.lod.clone())
+                SavedVar::Shape(OutInfo::from_tensor(t), t.lod.clone())
             } else {
                 SavedVar::VarStorage { cell: v.cell.clone(), version: v.cell.version() }
             });
@@ -211,7 +211,7 @@ fn wrap_quick(op: &'static Op, attrs: &Attrs, ins: &[&EagerVar], held: &[&Tensor
         call: None,
         ran: AtomicBool::new(false),
     };
-    Some(EagerVar::from_parts(cell, Some(Arc::new(GradEdge::of(Arc::new(node), 0))), false))
+    Some(EagerVar::from_parts(cell, Some(Arc::new(GradEdge::from_output(Arc::new(node), 0))), false))
 }
 
 pub fn call_in(
@@ -393,7 +393,7 @@ fn save(v: Option<&EagerVar>, elements: bool) -> SavedVar {
     let Some(v) = v else { return SavedVar::Absent };
     if !elements {
         if let Some(t) = v.cell.lock().as_dense() {
-            return SavedVar::Shape(OutInfo::of(t), t.lod.clone());
+            return SavedVar::Shape(OutInfo::from_tensor(t), t.lod.clone());
         }
     }
     SavedVar::VarStorage { cell: v.cell.clone(), version: v.cell.version() }
@@ -470,7 +470,7 @@ fn record_call(
         outs: outs.map(|v| {
             let value = v.as_ref().map(|v| v.cell.lock());
             match value.as_deref() {
-                Some(Value::Dense(t)) => OutInfo::of(t),
+                Some(Value::Dense(t)) => OutInfo::from_tensor(t),
                 _ => OutInfo { dims: Dims::new(), dtype: DType::F32 },
             }
         }),
@@ -485,7 +485,7 @@ fn record_call(
             if is_state(op, slot, ins, v) {
                 continue;
             }
-            let track = Arc::new(GradEdge::of(node.clone(), i as u32));
+            let track = Arc::new(GradEdge::from_output(node.clone(), i as u32));
             if let Some(Destination::Into(given)) = targets.flat.get(i) {
                 given.set_track(Some(track.clone()));
             }

@@ -448,7 +448,7 @@ impl Engine<'_> {
                     let start = node.outs.range(out).start + i.unwrap_or(0);
                     for (k, v) in vars.iter_mut().enumerate() {
                         if let Some(v) = v.as_mut().filter(|v| !v.stop_gradient()) {
-                            v.set_track(Some(Arc::new(GradEdge::of(node.clone(), (start + k) as u32))));
+                            v.set_track(Some(Arc::new(GradEdge::from_output(node.clone(), (start + k) as u32))));
                         }
                     }
                 }

@@ -53,7 +53,9 @@ pub fn close(
     }
     let flows: Vec<usize> = (0..outs.len()).filter(|&i| !outs[i].stop_gradient()).collect();
     let mut infos = Args::new();
-    infos.push_slot(flows.iter().map(|&i| outs[i].tensor().map(|t| OutInfo::of(&t))).collect::<Result<Vec<_>>>()?);
+    infos.push_slot(
+        flows.iter().map(|&i| outs[i].tensor().map(|t| OutInfo::from_tensor(&t))).collect::<Result<Vec<_>>>()?,
+    );
     let mut edges = Args::new();
     edges.push_slot(tracks.into_iter().map(Some));
     let (n, places) = (outs.len(), flows.clone());
@@ -95,7 +97,7 @@ pub fn close(
     });
     let mut made: Vec<Option<EagerVar>> = outs.iter().map(|_| None).collect();
     for (k, &i) in flows.iter().enumerate() {
-        let track = Arc::new(GradEdge::of(node.clone(), k as u32));
+        let track = Arc::new(GradEdge::from_output(node.clone(), k as u32));
         made[i] = Some(EagerVar::from_parts(outs[i].cell.clone(), Some(track), false));
     }
     Ok(made)

@@ -112,7 +112,7 @@ pub struct Hook {
 
 impl GradEdge {
     /// The edge of output `index` of a node.
-    pub fn of(node: Arc<Node>, index: u32) -> GradEdge {
+    pub fn from_output(node: Arc<Node>, index: u32) -> GradEdge {
         GradEdge { node: Mutex::new(Some((node, index))), ..GradEdge::default() }
     }
 
@@ -166,7 +166,7 @@ impl Clone for OutInfo {
 
 impl OutInfo {
     #[inline]
-    pub fn of(t: &Tensor) -> OutInfo {
+    pub fn from_tensor(t: &Tensor) -> OutInfo {
         OutInfo { dims: shape::copied(t.sizes()), dtype: t.dtype() }
     }
 

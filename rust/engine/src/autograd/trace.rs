@@ -16,7 +16,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn of(v: &EagerVar) -> Seen {
+    fn from_var(v: &EagerVar) -> Seen {
         Seen { cell: v.cell.clone(), persistable: v.persistable.load(Relaxed) }
     }
 }
@@ -86,8 +86,8 @@ pub(super) fn call(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option
     note(|| Event::Call {
         op,
         attrs: attrs.clone(),
-        ins: ins.map(|v| v.map(Seen::of)),
-        outs: outs.map(|v| v.as_ref().map(Seen::of)),
+        ins: ins.map(|v| v.map(Seen::from_var)),
+        outs: outs.map(|v| v.as_ref().map(Seen::from_var)),
     });
 }
 
@@ -95,15 +95,15 @@ pub(super) fn call(op: &'static Op, attrs: &Attrs, ins: &Ins, outs: &Args<Option
 #[cold]
 pub(super) fn plain_call(op: &'static Op, attrs: &Attrs, ins: &Ins, out: &EagerVar) {
     let mut outs = Args::new();
-    outs.push_one(Some(Seen::of(out)));
-    note(|| Event::Call { op, attrs: attrs.clone(), ins: ins.map(|v| v.map(Seen::of)), outs });
+    outs.push_one(Some(Seen::from_var(out)));
+    note(|| Event::Call { op, attrs: attrs.clone(), ins: ins.map(|v| v.map(Seen::from_var)), outs });
 }
 
 /// Logs that a variable gets its value from something other than an operator.
 #[inline]
 pub fn given(v: &EagerVar) {
     if profile::is_traced() {
-        note(|| Event::Given(Seen::of(v)));
+        note(|| Event::Given(Seen::from_var(v)));
     }
 }
 

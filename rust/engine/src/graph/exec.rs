@@ -35,7 +35,7 @@ pub struct How {
 }
 
 impl How {
-    pub fn of(passes: Passes) -> How {
+    pub fn with_passes(passes: Passes) -> How {
         How { passes, threads: 0 }
     }
 }
@@ -114,13 +114,13 @@ impl Executor {
     ) -> Result<Vec<Value>> {
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
         let plan = self.plan(program, block, feeds, fetches, passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), values, How::of(passes))
+        self.run_plan(program, &plan, scope, Some(scope), values, How::with_passes(passes))
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
     pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>, passes: Passes) -> Result<()> {
         let plan = self.plan(program, block, &[], &[], passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), How::of(passes)).map(drop)
+        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), How::with_passes(passes)).map(drop)
     }
 
     fn run_plan(

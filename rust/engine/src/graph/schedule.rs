@@ -160,7 +160,7 @@ impl Schedule {
                 continue;
             }
             if u - start > 1 {
-                let window = Window::of(&self.after, &self.uses, start..u);
+                let window = Window::from_tasks(&self.after, &self.uses, start..u);
                 if kept(&window) {
                     windows.push(window);
                 }

@@ -115,7 +115,7 @@ fn windows_keep_the_edges_and_raise_the_first_error() {
     // A ladder: task 2i and 2i + 1 wait for both before them.
     let after: Vec<Vec<u32>> =
         (0..40u32).map(|u| if u < 2 { vec![] } else { vec![u / 2 * 2 - 2, u / 2 * 2 - 1] }).collect();
-    let window = Window::of(&after, &[], 0..40);
+    let window = Window::from_tasks(&after, &[], 0..40);
     let nothing = |_: u32, _: bool| {};
     for _ in 0..50 {
         let done = Mutex::new(Vec::new());
@@ -159,7 +159,7 @@ fn what_ends_in_a_window_ends_with_its_last_user() {
         release: release.to_vec(),
     };
     let all = [uses(&[0, 0], &[], &[]), uses(&[1], &[], &[]), uses(&[0, 1], &[], &[0]), uses(&[0, 1], &[0, 1], &[])];
-    let window = Window::of(&after, &all, 0..4);
+    let window = Window::from_tasks(&after, &all, 0..4);
     for _ in 0..50 {
         let log = Mutex::new(Vec::new());
         let task = |u: usize| {

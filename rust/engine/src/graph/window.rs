@@ -40,7 +40,7 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn of(after: &[Vec<u32>], uses: &[Uses], tasks: Range<usize>) -> Window {
+    pub fn from_tasks(after: &[Vec<u32>], uses: &[Uses], tasks: Range<usize>) -> Window {
         let n = tasks.len();
         let mut next = vec![Vec::new(); n];
         let mut waits = vec![0; n];

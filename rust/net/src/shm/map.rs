@@ -45,10 +45,10 @@ impl Map {
         rustix::fs::ftruncate(&fd, len as u64).map_err(os("ftruncate"))?;
         // Sealed: no process can truncate it, which would make the others' accesses fault.
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(os("seal"))?;
-        Ok((Map::of(&fd, len)?, fd))
+        Ok((Map::from_fd(&fd, len)?, fd))
     }
 
-    pub fn of(fd: &OwnedFd, len: usize) -> Result<Map> {
+    pub fn from_fd(fd: &OwnedFd, len: usize) -> Result<Map> {
         let size = rustix::fs::fstat(fd).map_err(os("fstat"))?.st_size;
         if size != len as i64 {
             return Err(Error::invalid(format!("received shared memory of {size} bytes, expected {len}")));

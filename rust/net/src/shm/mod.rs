@@ -120,7 +120,7 @@ fn mapped(
     } else {
         let name = store.get(key, deadline.left())?;
         let fd = map::receive(&name, deadline)?;
-        let map = Map::of(&fd, len)?;
+        let map = Map::from_fd(&fd, len)?;
         first(&map);
         (map, fd)
     };

@@ -90,7 +90,7 @@ fn item_meta(cx: &ShapeContext) -> Option<Meta> {
         return Some(Meta { kind: VarKind::Dense, ..array });
     };
     let i = cx.tensor(read_from_array::I).filter(|i| i.numel() == 1)?.to_i64s().ok()?[0];
-    items.get(usize::try_from(i).ok()?).and_then(Meta::of).or(written)
+    items.get(usize::try_from(i).ok()?).and_then(Meta::from_value).or(written)
 }
 
 fn infer_read(cx: &mut ShapeContext) -> Result<()> {

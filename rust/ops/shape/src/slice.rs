@@ -252,7 +252,7 @@ fn infer_slice(cx: &mut ShapeContext, slots: &Slots) -> Result<()> {
     let m = cx.meta(slots.input, 0)?;
     if let Some(items) = cx.items(slots.input) {
         let (from, ..) = array_span(&args, items.len())?;
-        let item = if args.decrease.is_empty() { Some(m) } else { Meta::of(&items[from as usize]) };
+        let item = if args.decrease.is_empty() { Some(m) } else { Meta::from_value(&items[from as usize]) };
         if let Some(item) = item {
             cx.set_meta(slice::OUT, 0, item);
         }

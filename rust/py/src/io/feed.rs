@@ -94,7 +94,7 @@ impl PyMemory {
         LOADED.fetch_sub(self.loaded.swap(integers, Relaxed), Relaxed);
     }
 
-    fn of(held: Memory) -> PyMemory {
+    fn from_memory(held: Memory) -> PyMemory {
         PyMemory { held: RwLock::new(held), stop: Mutex::default(), loaded: AtomicUsize::new(0) }
     }
 
@@ -107,7 +107,7 @@ impl PyMemory {
 impl PyMemory {
     #[new]
     fn new() -> PyMemory {
-        PyMemory::of(Memory::default())
+        PyMemory::from_memory(Memory::default())
     }
 
     fn __len__(&self) -> usize {
@@ -169,12 +169,12 @@ impl PyMemory {
         drop(self.fitting(feed)?);
         let desc = feed.get().desc.clone();
         let held = py.detach(|| self.held.read().slots_shuffled(&desc, &slots, candidates)).or_raise()?;
-        Ok(PyMemory::of(held))
+        Ok(PyMemory::from_memory(held))
     }
 
     /// A copy, which shares the values.
     fn copy(&self) -> PyMemory {
-        PyMemory::of(self.held.read().clone())
+        PyMemory::from_memory(self.held.read().clone())
     }
 
     /// The distinct integers, by their remainder modulo `shards`.
@@ -274,7 +274,7 @@ fn train(
     watched: Vec<String>,
     passes: Option<&str>,
 ) -> PyResult<()> {
-    let how = How::of(passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?);
+    let how = How::with_passes(passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?);
     let program = program.get().program().clone();
     let (executor, root) = (executor.get(), root.get().0.clone());
     let batches: Vec<&PyBatches> = batches.iter().map(|b| b.get()).collect();

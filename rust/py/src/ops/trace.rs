@@ -20,7 +20,7 @@ struct Tensors<'py> {
 }
 
 impl<'py> Tensors<'py> {
-    fn of(&mut self, seen: &Seen) -> PyResult<Bound<'py, PyTensor>> {
+    fn tensor(&mut self, seen: &Seen) -> PyResult<Bound<'py, PyTensor>> {
         if let Some(t) = self.by_cell.get(&Arc::as_ptr(&seen.cell)) {
             return Ok(t.clone());
         }
@@ -35,7 +35,7 @@ impl<'py> Tensors<'py> {
     fn slots(&mut self, slots: &[Slot], args: &Args<Option<Seen>>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
         for (i, slot) in slots.iter().enumerate() {
-            let vars = args.slot(i).iter().flatten().map(|v| self.of(v)).collect::<PyResult<Vec<_>>>()?;
+            let vars = args.slot(i).iter().flatten().map(|v| self.tensor(v)).collect::<PyResult<Vec<_>>>()?;
             if !vars.is_empty() {
                 dict.set_item(slot.name, vars)?;
             }
@@ -85,7 +85,7 @@ fn stop_trace<'py>(py: Python<'py>, known: Vec<Bound<'py, PyTensor>>) -> PyResul
             }
             Event::Given(seen) => {
                 let outs = PyDict::new(py);
-                outs.set_item("Out", vec![tensors.of(seen)?])?;
+                outs.set_item("Out", vec![tensors.tensor(seen)?])?;
                 list.append((py.None(), PyDict::new(py), outs, PyDict::new(py)))?;
             }
         }

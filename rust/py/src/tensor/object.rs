@@ -35,7 +35,7 @@ fn decide() {
 
 impl PyTensor {
     #[inline]
-    fn of(var: EagerVar) -> PyTensor {
+    fn from_var(var: EagerVar) -> PyTensor {
         decide();
         PyTensor { var, name: Mutex::new(None), declared: None }
     }
@@ -54,7 +54,7 @@ static VALUE_AT: AtomicUsize = AtomicUsize::new(0);
 /// Zeros are valid for both: pyo3 creates an empty dict for every object (as CPython 3.11 and 3.12 do), which costs as
 /// much as a small operator and is rarely used.
 fn plain_layout(py: Python<'_>) -> PyResult<Option<usize>> {
-    let sample = Bound::new(py, PyTensor::of(EagerVar::new(Value::None, true)))?;
+    let sample = Bound::new(py, PyTensor::from_var(EagerVar::new(Value::None, true)))?;
     let at = (sample.get() as *const PyTensor as usize).wrapping_sub(sample.as_ptr() as usize);
     let class = py.get_type::<PyTensor>();
     let number = |name: &str| class.getattr(name)?.extract::<isize>();
@@ -86,14 +86,14 @@ impl PyTensor {
     pub fn wrap(py: Python<'_>, var: EagerVar) -> PyResult<Bound<'_, PyTensor>> {
         let at = VALUE_AT.load(Relaxed);
         if at == 0 {
-            return Bound::new(py, PyTensor::of(var));
+            return Bound::new(py, PyTensor::from_var(var));
         }
         // SAFETY: a new object of the class is zeros behind its head; `plain_layout` found that the value at that offset
         // is all that is missing to it.
         unsafe {
             let object = ffi::PyType_GenericAlloc(PyTensor::type_object_raw(py), 0);
             let object = Bound::from_owned_ptr_or_opt(py, object).ok_or_else(|| PyErr::fetch(py))?;
-            object.as_ptr().cast::<u8>().add(at).cast::<PyTensor>().write(PyTensor::of(var));
+            object.as_ptr().cast::<u8>().add(at).cast::<PyTensor>().write(PyTensor::from_var(var));
             Ok(object.cast_into_unchecked())
         }
     }

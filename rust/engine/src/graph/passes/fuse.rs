@@ -31,7 +31,7 @@ struct Open {
 }
 
 pub fn groups(plan: &ExecutionPlan, block: &BlockNode, passes: Passes) -> Vec<Group> {
-    let last = LastReads::of(plan);
+    let last = LastReads::from_plan(plan);
     let (mut groups, mut open) = (Vec::new(), Open::default());
     for (i, step) in plan.steps.iter().enumerate() {
         let pointwise = step.pointwise().filter(|p| fits(p, step, plan, block));
@@ -58,7 +58,7 @@ struct LastReads {
 }
 
 impl LastReads {
-    fn of(plan: &ExecutionPlan) -> LastReads {
+    fn from_plan(plan: &ExecutionPlan) -> LastReads {
         let mut last = LastReads { any: HashMap::new(), elements: HashMap::new() };
         for (i, step) in plan.steps.iter().enumerate() {
             let kept = step.keeps.iter().map(|&o| (step.outs.flat[o as usize], true));

@@ -4,7 +4,7 @@
 use crate::gemm::{gemm, Epilogue, GemmFloat, View};
 use crate::pool::{self, Shared};
 use crate::rnn::gates;
-use crate::rnn::recurrent::{part, Cell, Pass, Weights};
+use crate::rnn::recurrent::{part, Pass, RecurrentCell, Weights};
 
 /// Inputs and saved results of the forward pass.
 pub struct Saved<'a, T> {
@@ -43,7 +43,7 @@ pub(crate) fn sum_rows<T: GemmFloat>(x: &[T], width: usize, to: &mut [T]) {
 impl Pass<'_> {
     /// Elements of scratch that [`backward`] needs.
     pub fn scratch_back(&self) -> usize {
-        self.rows() * (self.width() * if self.cell == Cell::Gru { 2 } else { 1 } + self.hidden)
+        self.rows() * (self.width() * if self.cell == RecurrentCell::Gru { 2 } else { 1 } + self.hidden)
     }
 }
 
@@ -59,10 +59,12 @@ pub fn backward<T: GemmFloat>(
 ) {
     let (batch, n, width) = (p.batch, p.hidden, p.width());
     assert!(saved.gates.len() == p.rows() * width && dh.len() == batch * n && scratch.len() >= p.scratch_back());
-    assert!(saved.extra.len() == p.rows() * n * p.cell.extra() && (p.cell != Cell::Lstm || dc.len() == dh.len()));
+    assert!(
+        saved.extra.len() == p.rows() * n * p.cell.extra() && (p.cell != RecurrentCell::Lstm || dc.len() == dh.len())
+    );
     let (d, rest) = scratch.split_at_mut(p.rows() * width);
     // The GRU's input and state sums have different gradients.
-    let (inner, rest) = rest.split_at_mut(if p.cell == Cell::Gru { d.len() } else { 0 });
+    let (inner, rest) = rest.split_at_mut(if p.cell == RecurrentCell::Gru { d.len() } else { 0 });
     let befores = &mut rest[..p.rows() * n];
     states_before(p, saved, befores);
     let (one, zero) = (T::ONE, T::ZERO);
@@ -77,16 +79,16 @@ pub fn backward<T: GemmFloat>(
             let (dh, d) = unsafe { (dh_all.part(part(b, n)), d_all.part(part(row, width))) };
             let (gates, dout) = (&saved.gates[part(row, width)], &dout[p.place(t, b)]);
             // SAFETY: as above.
-            let inner = (p.cell == Cell::Gru).then(|| unsafe { inner_all.part(part(row, width)) });
+            let inner = (p.cell == RecurrentCell::Gru).then(|| unsafe { inner_all.part(part(row, width)) });
             if !p.is_on(t, b) {
                 d.fill(zero);
                 inner.into_iter().for_each(|i| i.fill(zero));
                 return;
             }
             match (p.cell, inner) {
-                (Cell::Tanh, _) => gates::tanh_step_grad(gates, dout, dh, d),
-                (Cell::Relu, _) => gates::relu_step_grad(gates, dout, dh, d),
-                (Cell::Lstm, _) => {
+                (RecurrentCell::Tanh, _) => gates::tanh_step_grad(gates, dout, dh, d),
+                (RecurrentCell::Relu, _) => gates::relu_step_grad(gates, dout, dh, d),
+                (RecurrentCell::Lstm, _) => {
                     let before = match p.before(t).filter(|&t| p.is_on(t, b)) {
                         Some(t) => &saved.extra[part(t * batch + b, n)],
                         None => &saved.c[part(b, n)],
@@ -95,17 +97,17 @@ pub fn backward<T: GemmFloat>(
                     let dc = unsafe { dc_all.part(part(b, n)) };
                     gates::lstm_step_grad(gates, before, &saved.extra[part(row, n)], dout, dh, dc, d);
                 }
-                (Cell::Gru, Some(inner)) => {
+                (RecurrentCell::Gru, Some(inner)) => {
                     gates::gru_step_grad(gates, &saved.extra[part(row, n)], &befores[part(row, n)], dout, dh, d, inner)
                 }
-                (Cell::Gru, None) => unreachable!("a GRU has both"),
+                (RecurrentCell::Gru, None) => unreachable!("a GRU has both"),
             }
         });
-        let step = if p.cell == Cell::Gru { &inner[..] } else { &d[..] };
+        let step = if p.cell == RecurrentCell::Gru { &inner[..] } else { &d[..] };
         let step = View::rows(&step[rows * width..(rows + batch) * width], width, false);
         gemm((batch, n, width), one, step, View::rows(w.hh, n, false), one, dh, n, Epilogue::NONE);
     }
-    let own = if p.cell == Cell::Gru { &inner[..] } else { &d[..] };
+    let own = if p.cell == RecurrentCell::Gru { &inner[..] } else { &d[..] };
     let (d, all) = (&d[..], p.rows());
     if let Some((dx, add)) = grads.x {
         let beta = if add { one } else { zero };
@@ -126,7 +128,7 @@ pub fn backward<T: GemmFloat>(
         (Some(a), Some(b)) => {
             sum_rows(d, width, a);
             match p.cell {
-                Cell::Gru => sum_rows(own, width, b),
+                RecurrentCell::Gru => sum_rows(own, width, b),
                 _ => b.copy_from_slice(a),
             }
         }

@@ -12,34 +12,34 @@ use crate::rnn::gates;
 
 /// The kind of cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub enum RecurrentCell {
     Tanh,
     Relu,
     Lstm,
     Gru,
 }
 
-impl Cell {
+impl RecurrentCell {
     /// Rows of the weights for each hidden unit.
     pub fn gates(self) -> usize {
         match self {
-            Cell::Tanh | Cell::Relu => 1,
-            Cell::Lstm => 4,
-            Cell::Gru => 3,
+            RecurrentCell::Tanh | RecurrentCell::Relu => 1,
+            RecurrentCell::Lstm => 4,
+            RecurrentCell::Gru => 3,
         }
     }
 
     /// Elements per hidden unit and step that the gradient needs in addition to the gates: the LSTM's cell, or the
     /// state's sum in the GRU's candidate.
     pub fn extra(self) -> usize {
-        matches!(self, Cell::Lstm | Cell::Gru) as usize
+        matches!(self, RecurrentCell::Lstm | RecurrentCell::Gru) as usize
     }
 }
 
 /// A direction of a layer: `out` has rows of `stride` elements; those from `at` belong to this direction.
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
-    pub cell: Cell,
+    pub cell: RecurrentCell,
     pub steps: usize,
     pub batch: usize,
     pub input: usize,
@@ -136,7 +136,7 @@ fn transposed<T: GemmFloat>(x: &[T], rows: usize, cols: usize, to: &mut [T]) {
 
 /// Elements of scratch that [`forward`] needs.
 pub fn scratch(p: &Pass) -> usize {
-    p.width() * p.hidden + if p.cell == Cell::Gru { p.batch * p.width() } else { 0 }
+    p.width() * p.hidden + if p.cell == RecurrentCell::Gru { p.batch * p.width() } else { 0 }
 }
 
 /// Computes `out` from `x`. `h` and `c` (of an LSTM) hold the initial states and become the final ones; values for the
@@ -152,11 +152,11 @@ pub fn forward<T: GemmFloat>(
 ) {
     let (batch, n, width) = (p.batch, p.hidden, p.width());
     assert!(gates.len() == p.rows() * width && h.len() == batch * n && extra.len() == p.rows() * n * p.cell.extra());
-    assert!(p.lengths.is_none_or(|l| l.len() == batch) && (p.cell != Cell::Lstm || c.len() == h.len()));
+    assert!(p.lengths.is_none_or(|l| l.len() == batch) && (p.cell != RecurrentCell::Lstm || c.len() == h.len()));
     if p.rows() == 0 || n == 0 {
         return;
     }
-    let gru = p.cell == Cell::Gru;
+    let gru = p.cell == RecurrentCell::Gru;
     // The GRU's reset gate multiplies the state's sum, bias included: that bias is not merged into the input's.
     let both: Vec<T> = match gru {
         true => w.bias_ih.to_vec(),
@@ -192,9 +192,9 @@ pub fn forward<T: GemmFloat>(
             let (out, h, g) = unsafe { (out.part(p.place(t, b)), h.part(part(b, n)), step.part(part(b, width))) };
             let on = p.is_on(t, b);
             match p.cell {
-                Cell::Tanh if on => gates::tanh_step(g),
-                Cell::Relu if on => gates::relu_step(g),
-                Cell::Lstm => {
+                RecurrentCell::Tanh if on => gates::tanh_step(g),
+                RecurrentCell::Relu if on => gates::relu_step(g),
+                RecurrentCell::Lstm => {
                     // SAFETY: as above.
                     let (cell, c) = unsafe { (inner.part(part(b, n)), c.part(part(b, n))) };
                     if on {
@@ -204,7 +204,7 @@ pub fn forward<T: GemmFloat>(
                         cell.copy_from_slice(c);
                     }
                 }
-                Cell::Gru => {
+                RecurrentCell::Gru => {
                     // SAFETY: as above.
                     let inner = unsafe { inner.part(part(b, n)) };
                     if on {

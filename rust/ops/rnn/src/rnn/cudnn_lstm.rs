@@ -7,7 +7,7 @@ use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::rnn::recurrent::Cell;
+use oar_kernels::rnn::recurrent::RecurrentCell;
 use oar_ops_common::axis::like;
 use oar_ops_common::tensor_attr::ints;
 
@@ -153,7 +153,7 @@ fn network(cx: &KernelContext) -> Result<Network> {
     };
     let dropout = if a.is_test { 0.0 } else { a.dropout_prob };
     let seed = a.seed.max(0);
-    Ok(Network { cell: Cell::Lstm, layers, directions, steps, batch, input, hidden, lengths, dropout, seed })
+    Ok(Network { cell: RecurrentCell::Lstm, layers, directions, steps, batch, input, hidden, lengths, dropout, seed })
 }
 
 /// The weights in list order, from WeightList or W.

@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::rnn::recurrent::Cell;
+use oar_kernels::rnn::recurrent::RecurrentCell;
 use oar_ops_common::tensor_attr::ints;
 
 attrs! {
@@ -34,7 +34,7 @@ slots! {
 
 /// The attributes, decoded.
 struct RnnConfig {
-    cell: Cell,
+    cell: RecurrentCell,
     layers: usize,
     directions: usize,
     hidden: usize,
@@ -42,10 +42,10 @@ struct RnnConfig {
 
 fn config(op: &str, a: &RnnAttrs) -> Result<RnnConfig> {
     let cell = match a.mode.as_str() {
-        "LSTM" => Cell::Lstm,
-        "GRU" => Cell::Gru,
-        "RNN_TANH" => Cell::Tanh,
-        "RNN_RELU" => Cell::Relu,
+        "LSTM" => RecurrentCell::Lstm,
+        "GRU" => RecurrentCell::Gru,
+        "RNN_TANH" => RecurrentCell::Tanh,
+        "RNN_RELU" => RecurrentCell::Relu,
         other => {
             bail!(InvalidArgument, "operator {op}: mode must be LSTM, GRU, RNN_TANH or RNN_RELU, got '{other}'")
         }
@@ -101,7 +101,7 @@ fn check_inputs(cx: &ShapeContext) -> Result<RnnConfig> {
         );
     }
     let parts = plan.layers * plan.directions;
-    let states = if plan.cell == Cell::Lstm { 2 } else { 1 };
+    let states = if plan.cell == RecurrentCell::Lstm { 2 } else { 1 };
     for (slot, n) in [(rnn::STATE, states), (rnn::WEIGHTS, 4usize.saturating_mul(parts))] {
         ensure!(
             cx.count(slot) == n,

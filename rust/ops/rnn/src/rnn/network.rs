@@ -7,10 +7,10 @@ use oar_core::tensor::Tensor;
 use oar_kernels::gemm::GemmFloat;
 use oar_kernels::random as draw;
 use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Grads, Saved};
-use oar_kernels::rnn::recurrent::{self as kernel, Cell, Pass, Weights};
+use oar_kernels::rnn::recurrent::{self as kernel, Pass, RecurrentCell, Weights};
 
 pub struct Network {
-    pub cell: Cell,
+    pub cell: RecurrentCell,
     pub layers: usize,
     pub directions: usize,
     pub steps: usize,
@@ -132,7 +132,7 @@ impl Network {
                 blocks = rest;
                 let (gates, extra) = block.split_at_mut(p.rows() * p.width());
                 let state = self.state(layer, direction);
-                let c = if self.cell == Cell::Lstm { &mut c[state.clone()] } else { &mut c[..0] };
+                let c = if self.cell == RecurrentCell::Lstm { &mut c[state.clone()] } else { &mut c[..0] };
                 let w = self.weights(list, layer, direction);
                 kernel::forward(&p, before, &w, (gates, extra), (&mut h[state], c), to, scratch.data_mut::<T>()?);
             }
@@ -180,7 +180,7 @@ impl Network {
                 let block = &blocks[at * self.block()..(at + 1) * self.block()];
                 let (gates, extra) = block.split_at(p.rows() * p.width());
                 let state = self.state(layer, direction);
-                let lstm = self.cell == Cell::Lstm;
+                let lstm = self.cell == RecurrentCell::Lstm;
                 let c = if lstm { &params.c[state.clone()] } else { &params.c[..0] };
                 let incoming = Saved { x: input, gates, extra, out, h: &params.h[state.clone()], c };
                 let dc = if lstm { &mut dc[state.clone()] } else { &mut dc[..0] };
