@@ -84,12 +84,6 @@ def rust_files(folder: str):
     return sorted((ROOT / "rust" / folder).rglob("*.rs"))
 
 
-def source(group: str) -> Path:
-    """The folder of a group's families."""
-    folder = ROOT / "rust" / "ops" / group
-    return folder / "src" if (folder / "src").exists() else folder
-
-
 def dependencies(folder: str) -> set[str]:
     """The engine's crates that a manifest names, for building and running (not for its tests)."""
     manifest = tomllib.loads((ROOT / "rust" / folder / "Cargo.toml").read_text())
@@ -143,15 +137,22 @@ FAMILIES = (
 )
 
 
+def group_folders() -> list[Path]:
+    """The folders of the groups of operators: crates, and folders with a list of families."""
+    sources = [ROOT / "rust" / "ops" / group / "src" for group in GROUPS]
+    inner = [path for folder in sources for path in folder.glob("*/mod.rs") if "pub static TABLES:" in path.read_text()]
+    return sources + [path.parent for path in inner]
+
+
 def test_families_do_not_use_each_other():
     """Families share code in rust/ops/common and in files without a table of operators; a large family is a folder."""
-    for group in GROUPS:
-        families = {p.stem for p in source(group).glob("*.rs") if "pub static TABLE:" in p.read_text()}
-        families |= {p.parent.name for p in source(group).glob("*/mod.rs")}
-        for path in rust_files(f"ops/{group}"):
+    for group in group_folders():
+        families = {p.stem for p in group.glob("*.rs") if "pub static TABLE:" in p.read_text()}
+        families |= {p.parent.name for p in group.glob("*/mod.rs")}
+        for path in sorted(group.rglob("*.rs")):
             code = re.sub(r"//.*", "", path.read_text())
-            family = path.stem if path.parent == source(group) else path.parent.name
-            inside = {p.stem for p in path.parent.glob("*.rs")} if path.parent != source(group) else set()
+            family = path.stem if path.parent == group else path.parent.name
+            inside = {p.stem for p in path.parent.glob("*.rs")} if path.parent != group else set()
             members = next((names for names in FAMILIES if family in names), {family})
             named = set(re.findall(r"\b(?:super|crate)::(\w+)", code)) & (families - members - inside)
             assert not named, f"{path.relative_to(ROOT)} takes from {sorted(named)}"

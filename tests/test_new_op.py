@@ -123,3 +123,9 @@ def test_a_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert new_op.main(["take_along_axis", "--group", "shape", "--dry-run"]) == 0
     assert "==> rust/ops/shape/src/take_along_axis.rs" in capsys.readouterr().out
     assert not (ROOT / "rust/ops/shape/src/take_along_axis.rs").exists()
+
+
+def test_a_group_may_be_a_folder_of_a_crate() -> None:
+    groups = new_op.groups(ROOT)
+    assert groups["quant"] == Path("rust/ops/math/src/quant/mod.rs")
+    assert groups["nn"] == Path("rust/ops/nn/src/lib.rs")

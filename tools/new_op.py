@@ -8,7 +8,8 @@ Without `--group` the prefix of the name chooses the group (`sequence_`, `fused_
 Written are:
 
 - `rust/ops/<group>/src/<name>.rs`: slots, attributes, shape rule, a kernel that returns an Unimplemented error, the
-  gradient operator where the specification has one; and the family's two lines in the `lib.rs` of the group;
+  gradient operator where the specification has one; and the family's two lines in the `lib.rs` of the group (of the
+  groups quant and random: `rust/ops/math/src/<group>/<name>.rs` and `mod.rs`);
 - `tests/ops/<group>/test_<name>.py`: a case, which fails until the kernel is written;
 - `--cuda`: `python/paddle/_cuda/<group>/<name>.py`, a launcher that declines, and its lines in `_cuda/__init__.py`;
 - `--function MODULE`: a function at the end of the module, with the signature of `spec/api.json`, and its name in
@@ -114,13 +115,12 @@ def existing(root: Path) -> set[str]:
     return names
 
 
-def groups(root: Path) -> list[str]:
-    """The groups of operators: crates with a list of families."""
-    return sorted(
-        path.parent.parent.name
-        for path in (root / "rust/ops").glob("*/src/lib.rs")
-        if "pub static TABLES" in path.read_text()
-    )
+def groups(root: Path) -> dict[str, Path]:
+    """The groups of operators, and the files with their lists of families: crates, and folders of crates."""
+    crates = [(path.parent.parent.name, path) for path in root.glob("rust/ops/*/src/lib.rs")]
+    folders = [(path.parent.name, path) for path in root.glob("rust/ops/*/src/*/mod.rs")]
+    lists = sorted((name, path) for name, path in crates + folders if "pub static TABLES" in path.read_text())
+    return {name: path.relative_to(root) for name, path in lists}
 
 
 def scalar(value: Any) -> str:
@@ -444,15 +444,16 @@ def files(
     known = existing(root)
     spec = load(name, known)
     chosen = group or next((g for prefix, g in PREFIXES.items() if name.startswith(prefix)), "math")
-    if chosen not in groups(root):
-        raise Refused(f"no group {chosen}; groups: {', '.join(groups(root))}")
+    known_groups = groups(root)
+    if chosen not in known_groups:
+        raise Refused(f"no group {chosen}; groups: {', '.join(known_groups)}")
     skeleton = Skeleton(spec, chosen, known, root)
-    crate, launchers = Path("rust/ops") / chosen / "src", Path("python/paddle/_cuda")
+    library, launchers = known_groups[chosen], Path("python/paddle/_cuda")
     new = {
-        crate / f"{skeleton.module}.rs": skeleton.rust(),
+        library.parent / f"{skeleton.module}.rs": skeleton.rust(),
         Path("tests/ops") / chosen / f"test_{skeleton.module}.py": skeleton.case(),
     }
-    changed = {crate / "lib.rs": skeleton.library((root / crate / "lib.rs").read_text())}
+    changed = {library: skeleton.library((root / library).read_text())}
     if cuda:
         if not (root / launchers / chosen / "__init__.py").exists():
             new[launchers / chosen / "__init__.py"] = f'"""CUDA launchers of the group {chosen}."""\n'
@@ -472,7 +473,7 @@ def files(
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="an operator of spec/ops.json that the table does not have")
-    parser.add_argument("--group", help="a folder of rust/ops")
+    parser.add_argument("--group", help="a group of operators")
     parser.add_argument("--cuda", action="store_true", help="also a CUDA launcher")
     parser.add_argument("--function", metavar="MODULE", help="also a Python function in this module")
     parser.add_argument("--dry-run", action="store_true", help="print the files (of changed files the difference)")

@@ -1,4 +1,5 @@
-//! Math operators: elementwise, reductions, matrix products, sorting.
+//! Math operators: elementwise, reductions, matrix products, sorting; and, each a group in a folder, quantization and random
+//! numbers.
 
 pub mod activation;
 pub mod addmm;
@@ -26,6 +27,8 @@ pub mod minus;
 pub mod mv;
 pub mod norms;
 pub mod pow;
+pub mod quant;
+pub mod random;
 pub mod reduction;
 pub mod scale;
 pub mod sort;
