@@ -49,7 +49,7 @@ class Processes:
         self.watch.start()
 
     def start(self, python, *arguments):
-        env = dict(os.environ, OMP_NUM_THREADS="1", CPU_NUM="1", GLOG_v="0", OAR_PS_BESIDE="1")
+        env = dict(os.environ, OMP_NUM_THREADS="1", CPU_NUM="1", GLOG_v="0", OAR_PS_BACKGROUND="1")
         command = [python, os.path.abspath(__file__)] + [str(a) for a in arguments]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen(command, env=env, universal_newlines=True, **pipes)

@@ -75,7 +75,7 @@ VARIABLES = {
         "POD_IP": "address of this node",
         "OAR_PS_LOST_TRAINER": "when a trainer is lost: `end` (default), `continue`, or `wait` for its restart",
         "OAR_PS_RESTARTS": "restarts of one process by the launcher (default 10)",
-        "OAR_PS_BESIDE": "`1`: asynchronous trainers exchange in the background",
+        "OAR_PS_BACKGROUND": "`1`: asynchronous trainers exchange in the background",
         "PADDLE_WITH_GLOO": "role makers meet through Gloo's interface: `0` no, `1` trainers, `2` all",
         "PADDLE_GLOO_RENDEZVOUS": "how: `1` HDFS, `2` a folder, `3` HTTP",
         "PADDLE_GLOO_HTTP_ENDPOINT": "`ip:port` of that HTTP server",

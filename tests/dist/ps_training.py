@@ -105,7 +105,7 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
         config.enable_dc_asgd = "dc" in flags
         t = fluid.DistributeTranspiler(config)
         sync = config.sync_mode and "argument" not in flags  # without the config's settings
-        os.environ["OAR_PS_BESIDE"] = str(int("background" in flags))
+        os.environ["OAR_PS_BACKGROUND"] = str(int("background" in flags))
         # with a staleness of 8 the few steps would end before parameters are received
         fluid.set_flags({"FLAGS_communicator_max_staleness": 2 if "background" in flags else 0})
         t.transpile(

@@ -69,7 +69,7 @@ def test_user_communicator_and_sync_ops(monkeypatch) -> None:
     assert program._async_communication.communicator is own and not own.is_running()
     assert program._async_communication.to_run(fluid.Scope()) is program  # parameters are received into another scope
     assert program._async_communication.to_run(scope) is program  # not started
-    monkeypatch.setenv("OAR_PS_BESIDE", "1")
+    monkeypatch.setenv("OAR_PS_BACKGROUND", "1")
     assert fluid.communicator.resume_steps([], 0) == 0
     assert program._async_communication.to_run(scope) is program
     assert transpiled(sync_mode=False, dc=True)[1]._async_communication is None

@@ -17,7 +17,7 @@ class Runtime:
 
     def __init__(self, machine, launchers: dict) -> None:
         self.machine, self._launchers = machine, launchers
-        self.twins = set(launchers)  # the name that rust/py/src/device/cuda.rs reads
+        self.launchers = set(launchers)  # read by rust/py/src/device/cuda.rs
 
     def alloc(self, device: int, nbytes: int):
         """A handle of new memory and its address."""

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ask.add_argument("--uneven", action="store_true", help="accept snapshots of different steps")
     given = ask.parse_args(argv)
     try:
-        for line in core.dist.deal_state(given.old, given.new, given.uneven):
+        for line in core.dist.reshard_state(given.old, given.new, given.uneven):
             print(line)
     except (OSError, RuntimeError, ValueError) as e:
         print(f"reshard: {e}", file=sys.stderr)

@@ -66,7 +66,7 @@ def _for_communicator(program: Any) -> Any:
 class AsyncCommunication:
     """The communication of an asynchronous trainer's Program, kept as ``Program._async_communication``.
 
-    With ``OAR_PS_BESIDE=1`` the first run starts a Communicator: merging, sending and receiving overlap with the
+    With ``OAR_PS_BACKGROUND=1`` the first run starts a Communicator: merging, sending and receiving overlap with the
     trainer's steps, by ``FLAGS_communicator_*`` as for :class:`~paddle.fluid.communicator.Communicator`. Otherwise,
     while another Communicator runs, in another scope than that of the first run and after ``resume_steps``, send and
     recv operators exchange data when they run, as in 2.0.2.
@@ -98,7 +98,7 @@ class AsyncCommunication:
 
     def to_run(self, scope: Any) -> Any:
         """The Program that the Executor runs in this scope: the user's, or the rewritten one."""
-        enabled = os.environ.get("OAR_PS_BESIDE") == "1"
+        enabled = os.environ.get("OAR_PS_BACKGROUND") == "1"
         if _sync_ops[0] or self.communicator is None and not enabled:
             return self.program
         if self.communicator is None:

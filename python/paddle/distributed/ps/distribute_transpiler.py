@@ -158,7 +158,7 @@ class DistributeTranspiler:
             trainers (int|str): the number of trainers; without servers ``ip:port`` of each, comma-separated.
             sync_mode (bool): whether all trainers synchronize at each step. Otherwise servers apply gradients on
                 arrival;
-                with ``OAR_PS_BESIDE=1`` each trainer sends and receives asynchronously, at most 8 steps behind.
+                with ``OAR_PS_BACKGROUND=1`` each trainer sends and receives asynchronously, at most 8 steps behind.
             startup_program (Program, optional): changed in place; the default one when None.
             current_endpoint (str): without servers, and in incremental training, this process's ``ip:port``.
 

@@ -138,7 +138,7 @@ pub fn call(
     else {
         return run::call_cpu(op, attrs, ins, outs, free, env);
     };
-    if backend.has(op.name) && run_twin(&*backend, op, attrs, ins, outs, free, device)? {
+    if backend.has(op.name) && run_launcher(&*backend, op, attrs, ins, outs, free, device)? {
         return Ok(());
     }
     // Operators that only create values (constants, random numbers) have nothing to copy back.
@@ -158,7 +158,7 @@ pub fn call(
     Ok(())
 }
 
-fn run_twin(
+fn run_launcher(
     backend: &dyn Backend,
     op: &'static Op,
     attrs: &Attrs,

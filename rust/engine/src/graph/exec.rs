@@ -281,13 +281,13 @@ impl Running<'_> {
 fn run_segments(device: &dyn Backend, plan: &ExecutionPlan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
     let (mut i, n) = (0, plan.steps.len());
     while i < n {
-        let twins = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();
-        if twins > 1 {
-            device.enter(&mut || (i..i + twins).try_for_each(&mut *run))?;
+        let launched = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();
+        if launched > 1 {
+            device.enter(&mut || (i..i + launched).try_for_each(&mut *run))?;
         } else {
             run(i)?;
         }
-        i += twins.max(1);
+        i += launched.max(1);
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ type Handle = Py<PyAny>;
 
 struct PyBackend {
     runtime: Handle,
-    twins: HashSet<String>,
+    launchers: HashSet<String>,
     freed: Arc<Mutex<Vec<Handle>>>,
     said: Mutex<HashSet<&'static str>>,
 }
@@ -92,7 +92,7 @@ impl Drop for PyMemory {
 impl PyBackend {
     fn new(runtime: &Bound<'_, PyAny>) -> PyResult<PyBackend> {
         Ok(PyBackend {
-            twins: runtime.getattr("twins")?.extract()?,
+            launchers: runtime.getattr("launchers")?.extract()?,
             runtime: runtime.clone().unbind(),
             freed: Default::default(),
             said: Default::default(),
@@ -252,7 +252,7 @@ impl Backend for PyBackend {
     }
 
     fn has(&self, op: &str) -> bool {
-        self.twins.contains(op)
+        self.launchers.contains(op)
     }
 
     fn run(&self, segment: &mut [DeviceCall]) -> Result<()> {

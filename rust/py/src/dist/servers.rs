@@ -169,7 +169,7 @@ fn server_waits(py: Python<'_>) -> String {
 
 /// Combines the snapshots of a job's servers into a state for another job's; returns a report.
 #[pyfunction]
-fn deal_state(py: Python<'_>, old: PathBuf, new: PathBuf, uneven: bool) -> PyResult<Vec<String>> {
+fn reshard_state(py: Python<'_>, old: PathBuf, new: PathBuf, uneven: bool) -> PyResult<Vec<String>> {
     py.detach(|| reshard(&old, &new, uneven)).or_raise()
 }
 
@@ -264,7 +264,7 @@ pub fn register(dist: &Bound<'_, PyModule>) -> PyResult<()> {
     dist.add_function(wrap_pyfunction!(table_size, dist)?)?;
     dist.add_function(wrap_pyfunction!(table_memory, dist)?)?;
     dist.add_function(wrap_pyfunction!(shrink_table, dist)?)?;
-    dist.add_function(wrap_pyfunction!(deal_state, dist)?)?;
+    dist.add_function(wrap_pyfunction!(reshard_state, dist)?)?;
     dist.add_function(wrap_pyfunction!(complete_servers, dist)?)?;
     dist.add_function(wrap_pyfunction!(set_server_flag, dist)?)?;
     dist.add_function(wrap_pyfunction!(server_waits, dist)?)?;
