@@ -1,7 +1,7 @@
 //! bpr_loss: Bayesian personalized ranking loss.
 
 use super::elements::of_size;
-use super::sigmoid_focal_loss::{labels, one_label_a_row};
+use super::label::{labels, one_label_a_row};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, OP};

@@ -1,6 +1,10 @@
-//! Class labels: dispatch on their integer type, and the error for a label out of range.
+//! Class labels: dispatch on their integer type, checks of their shape and range.
 
-use oar_core::err;
+use super::elements::agree;
+use oar_core::base::Result;
+use oar_core::op::{InSlot, KernelContext, ShapeContext};
+use oar_core::tensor::Tensor;
+use oar_core::{ensure, err};
 use oar_kernels::loss::cross_entropy::BadLabel;
 
 pub fn bad(op: &str, e: BadLabel) -> oar_core::base::Error {
@@ -19,3 +23,58 @@ macro_rules! by_label {
     };
 }
 pub(crate) use by_label;
+
+/// Label must have the shape of X with a last size of 1.
+pub(crate) fn one_label_a_row(cx: &ShapeContext, x: InSlot, label: InSlot) -> Result<()> {
+    let (x, label) = (cx.dims(x)?, cx.dims(label)?);
+    let fits = !x.is_empty()
+        && x.len() == label.len()
+        && x[..x.len() - 1].iter().zip(&label).all(|(&a, &b)| agree(a, b))
+        && agree(label[x.len() - 1], 1);
+    ensure!(
+        fits,
+        InvalidArgument,
+        "operator {}: Label must have the shape of X {:?}, but 1 in the last dimension, got {:?}",
+        cx.op.name,
+        &x[..],
+        &label[..]
+    );
+    Ok(())
+}
+
+/// The labels of the rows of X, and the row length.
+pub(crate) fn labels(cx: &KernelContext, x: &Tensor, slot: InSlot) -> Result<(Vec<i64>, usize)> {
+    let width = *x.dims().last().unwrap_or(&0) as usize;
+    let labels = cx.input(slot)?.to_i64s()?;
+    ensure!(
+        labels.len() * width == x.numel(),
+        InvalidArgument,
+        "operator {}: Label must have one class for each row of X {x:?}, got {}",
+        cx.op.name,
+        labels.len()
+    );
+    Ok((labels, width))
+}
+
+/// Limit of the number of classes.
+const MOST: i64 = 1 << 24;
+
+/// The number of classes that an attribute gives.
+pub(crate) fn classes(op: &str, n: i32) -> Result<i64> {
+    ensure!(
+        (1..=MOST).contains(&(n as i64)),
+        InvalidArgument,
+        "operator {op}: the number of classes must be from 1 to {MOST}, got {n}"
+    );
+    Ok(n as i64)
+}
+
+/// A class from 0 to below `n`.
+pub(crate) fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
+    ensure!(
+        (0..n).contains(&class),
+        InvalidArgument,
+        "operator {op}: {what} must hold classes from 0 to below {n}, got {class}"
+    );
+    Ok(class as usize)
+}

@@ -1,5 +1,6 @@
 //! mean_iou: mean intersection over union of classes.
 
+use super::label::{check_class, classes};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OP};
 use oar_core::{attrs, ensure, slots};
@@ -14,27 +15,6 @@ slots! {
         IN_CORRECTS "InCorrects".duplicable().dispensable(), IN_MEAN "InMeanIou".duplicable().dispensable()
         => MEAN "OutMeanIou", WRONG "OutWrong", CORRECT "OutCorrect"
     }
-}
-
-/// Limit of the number of classes.
-pub(crate) const MOST: i64 = 1 << 24;
-
-pub(crate) fn classes(op: &str, n: i32) -> Result<i64> {
-    ensure!(
-        (1..=MOST).contains(&(n as i64)),
-        InvalidArgument,
-        "operator {op}: the number of classes must be from 1 to {MOST}, got {n}"
-    );
-    Ok(n as i64)
-}
-
-pub(crate) fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
-    ensure!(
-        (0..n).contains(&class),
-        InvalidArgument,
-        "operator {op}: {what} must hold classes from 0 to below {n}, got {class}"
-    );
-    Ok(class as usize)
 }
 
 fn run_iou(cx: &mut KernelContext) -> Result<()> {

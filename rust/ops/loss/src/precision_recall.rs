@@ -1,7 +1,7 @@
 //! precision_recall: precision, recall and F1 from counts per class.
 
 use super::elements::agree;
-use super::mean_iou::{check_class, classes};
+use super::label::{check_class, classes};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{attrs, bail, dispatch, ensure, slots};

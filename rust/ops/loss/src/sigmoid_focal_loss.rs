@@ -1,10 +1,10 @@
 //! sigmoid_focal_loss: focal loss of logits.
 
 use super::elements::{agree, like};
+use super::label::{labels, one_label_a_row};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
-use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::tensor::Tensor;
+use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
 use oar_kernels::pool;
 use oar_ops_common::half::in_f32;
@@ -21,38 +21,6 @@ slots! {
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
 const GRAIN: usize = 1 << 12;
-
-/// Label must have the shape of X with a last size of 1.
-pub(crate) fn one_label_a_row(cx: &ShapeContext, x: InSlot, label: InSlot) -> Result<()> {
-    let (x, label) = (cx.dims(x)?, cx.dims(label)?);
-    let fits = !x.is_empty()
-        && x.len() == label.len()
-        && x[..x.len() - 1].iter().zip(&label).all(|(&a, &b)| agree(a, b))
-        && agree(label[x.len() - 1], 1);
-    ensure!(
-        fits,
-        InvalidArgument,
-        "operator {}: Label must have the shape of X {:?}, but 1 in the last dimension, got {:?}",
-        cx.op.name,
-        &x[..],
-        &label[..]
-    );
-    Ok(())
-}
-
-/// The labels of the rows of X, and the row length.
-pub(crate) fn labels(cx: &KernelContext, x: &Tensor, slot: InSlot) -> Result<(Vec<i64>, usize)> {
-    let width = *x.dims().last().unwrap_or(&0) as usize;
-    let labels = cx.input(slot)?.to_i64s()?;
-    ensure!(
-        labels.len() * width == x.numel(),
-        InvalidArgument,
-        "operator {}: Label must have one class for each row of X {x:?}, got {}",
-        cx.op.name,
-        labels.len()
-    );
-    Ok((labels, width))
-}
 
 /// The weights of the two terms for class `k`: alpha or 1 - alpha, over the number of foreground samples.
 fn shares(label: i64, k: usize, alpha: f64, foreground: f64) -> (f64, f64) {

@@ -1,6 +1,6 @@
 //! arg_max and arg_min: positions of extremes along an axis.
 
-use super::sort::{axis_sizes, count, unary, REAL};
+use super::along_axis::{axis_sizes, count, unary, REAL};
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::axis;

@@ -1,11 +1,14 @@
 //! cast: a tensor in another data type.
 
-use super::scale::cast;
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
-use oar_core::err;
 use oar_core::op::{Fwd, Grad, GradOp, Kernel, KernelContext, Op, ShapeContext, OP};
+use oar_core::{err, slots};
 use oar_ops_common::broadcast::{self};
+
+slots! {
+    mod cast { X "X" => OUT "Out".kernel_allocated() }
+}
 
 attrs! {
     pub struct CastAttrs { out_dtype: i32, in_dtype: i32 }

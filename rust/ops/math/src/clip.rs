@@ -1,6 +1,6 @@
 //! clip: values limited to [min, max], attributes or tensor attributes.
 
-use super::pow::{alike, parameter};
+use super::parameter::{alike, parameter};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{kind_of_first, like_first};

@@ -1,6 +1,6 @@
 //! cumsum: cumulative sums along an axis or of the flattened tensor.
 
-use super::sort::{axis_sizes, count, shape_of_x, unary, REAL};
+use super::along_axis::{axis_sizes, count, shape_of_x, unary, REAL};
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::shape::axis;

@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod addmm;
+mod along_axis;
 pub mod arg_max;
 pub mod assign;
 mod batched_gemm;
@@ -26,6 +27,7 @@ pub mod matmul;
 pub mod minus;
 pub mod mv;
 pub mod norms;
+mod parameter;
 pub mod pow;
 pub mod quant;
 pub mod random;

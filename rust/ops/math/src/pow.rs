@@ -1,12 +1,12 @@
 //! pow: x to the power of a number, an attribute or a tensor attribute.
 
+use super::parameter::{alike, parameter};
 use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::pointwise::{self, PointwiseCall};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OP};
-use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, slots};
 use oar_kernels::elementwise::{map, zip};
 use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
@@ -23,31 +23,6 @@ slots! {
 }
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
-
-/// The parameter: the only element of the tensor in `slot`, else the attribute.
-pub(crate) fn parameter(cx: &KernelContext, slot: InSlot, attr: f32) -> Result<f64> {
-    let Some(t) = cx.opt(slot) else { return Ok(attr as f64) };
-    ensure!(
-        t.numel() == 1,
-        InvalidArgument,
-        "operator {}: input '{}' must have one element, got shape {:?}",
-        cx.op.name,
-        cx.op.inputs[slot.0].name,
-        t.dims()
-    );
-    Ok(t.to_f64s()[0])
-}
-
-/// X and `Out@GRAD` must agree in shape and data type: the integer kernels zip them.
-pub(crate) fn alike(cx: &KernelContext, x: &Tensor, d: &Tensor) -> Result<()> {
-    ensure!(
-        x.dims() == d.dims() && x.dtype() == d.dtype(),
-        InvalidArgument,
-        "operator {}: X and Out@GRAD must be alike, got {x:?} and {d:?}",
-        cx.op.name
-    );
-    Ok(())
-}
 
 /// Formulas for the powers 2, 3 and any other.
 type Powers = [&'static Row; 3];

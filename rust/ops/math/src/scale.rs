@@ -19,7 +19,6 @@ attrs! {
 
 slots! {
     mod scale { X "X", SCALE "ScaleTensor".dispensable() => OUT "Out" }
-    pub(crate) mod cast { X "X" => OUT "Out".kernel_allocated() }
 }
 
 fn scaled(cx: &KernelContext, x: &Tensor, out: &mut Tensor) -> Result<()> {

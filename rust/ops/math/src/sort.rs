@@ -1,9 +1,10 @@
 //! argsort, top_k and top_k_v2: sorted values along an axis and their positions.
 
+use super::along_axis::{axis_sizes, shape_of_x, REAL};
 use half::{bf16, f16};
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
-use oar_core::base::shape::{axis, numel, to_usize};
+use oar_core::base::shape::{axis, to_usize};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
@@ -18,27 +19,10 @@ attrs! {
 }
 
 slots! {
-    pub(crate) mod unary { X "X" => OUT "Out" }
     mod argsort { X "X" => OUT "Out".kernel_allocated(), INDICES "Indices".kernel_allocated() }
     mod argsort_grad { INDICES "Indices", X "X".meta_only(), DOUT "Out@GRAD" => DX "X@GRAD" }
     mod top_k { X "X", K "K".dispensable() => OUT "Out".kernel_allocated(), INDICES "Indices".kernel_allocated() }
     mod top_k_grad { X "X".meta_only(), INDICES "Indices", DOUT "Out@GRAD" => DX "X@GRAD" }
-}
-
-/// Data types of these kernels.
-pub(crate) const REAL: DTypes = DTypes::FLOATS.union(DTypes::HALVES).union(DTypes::INTEGERS);
-
-/// Sizes before, along and after an axis.
-pub(crate) fn axis_sizes(dims: &[i64], at: usize) -> (usize, usize, usize) {
-    (numel(&dims[..at]), dims[at] as usize, numel(&dims[at + 1..]))
-}
-
-/// Number of elements, -1 if a size is unknown.
-pub(crate) fn count(dims: &[i64]) -> i64 {
-    if dims.iter().any(|&d| d < 0) {
-        return -1;
-    }
-    numel(dims) as i64
 }
 
 /// Moves the axis to the end, so that the kernels work on rows.
@@ -165,14 +149,6 @@ fn topk(cx: &mut KernelContext) -> Result<()> {
         order::topk(top.largest, rows.data::<T>(), n, k, values.data_mut::<T>()?, indices.data_mut::<i64>()?);
     }, other => return cx.unsupported(other));
     set_outputs(cx, values, indices, top.at, [top_k::OUT, top_k::INDICES])
-}
-
-/// Output: shape and LoD of X, data type of `Out@GRAD`.
-pub(crate) fn shape_of_x(cx: &mut ShapeContext, x: InSlot, dout: InSlot, dx: OutSlot) -> Result<()> {
-    let (dims, dtype) = (cx.dims(x)?, cx.dtype(dout)?);
-    cx.set(dx, &dims, dtype);
-    cx.share_lod(dx, x);
-    Ok(())
 }
 
 /// Slots of a sort operator's gradient.

@@ -1,8 +1,9 @@
 //! batch_fc: a product with a bias for each slot of a batch. Paddle has it for CUDA only.
 
-use oar_core::base::{DType, DTypes, Result};
+use super::operands::{agree, of_type};
+use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
-use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
+use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::gemm::matmul;
@@ -13,25 +14,6 @@ slots! {
         INPUT "Input", W "W", BIAS "Bias".meta_only(), DOUT "Out@GRAD"
         => DINPUT "Input@GRAD", DW "W@GRAD", DBIAS "Bias@GRAD"
     }
-}
-
-pub(crate) fn agree(a: i64, b: i64) -> bool {
-    a == b || a < 0 || b < 0
-}
-
-pub(crate) fn of_type(cx: &KernelContext, dtype: DType, slots: &[InSlot]) -> Result<()> {
-    for &slot in slots {
-        let t = cx.input(slot)?;
-        ensure!(
-            t.dtype() == dtype,
-            InvalidArgument,
-            "operator {}: input '{}' must be {dtype}, got {}",
-            cx.op.name,
-            cx.op.inputs[slot.0].name,
-            t.dtype()
-        );
-    }
-    Ok(())
 }
 
 fn infer_fc(cx: &mut ShapeContext) -> Result<()> {

@@ -1,6 +1,6 @@
 //! conv_shift: circular convolution of the rows of two matrices.
 
-use super::row_conv::{alike, check};
+use super::operands::{agree, check};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
@@ -18,7 +18,7 @@ const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 fn infer_shift(cx: &mut ShapeContext) -> Result<()> {
     let (x, y) = (cx.dims(shift::X)?, cx.dims(shift::Y)?);
     ensure!(
-        x.len() == 2 && y.len() == 2 && alike(x[0], y[0]),
+        x.len() == 2 && y.len() == 2 && agree(x[0], y[0]),
         InvalidArgument,
         "operator {}: X and Y must have 2 dimensions and one first size, got shapes {:?} and {:?}",
         cx.op.name,

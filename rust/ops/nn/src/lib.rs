@@ -25,6 +25,7 @@ pub mod layer_norm;
 pub mod log_softmax;
 pub mod lrn;
 pub mod maxout;
+mod operands;
 pub mod pooling;
 pub mod prelu;
 pub mod rank_attention;

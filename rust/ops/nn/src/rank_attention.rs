@@ -1,6 +1,6 @@
 //! rank_attention: features of other samples times the parameter block of both ranks. Paddle has it for CUDA only.
 
-use super::batch_fc::{agree, of_type};
+use super::operands::{agree, of_type};
 use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;

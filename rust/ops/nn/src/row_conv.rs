@@ -1,5 +1,6 @@
 //! row_conv: lookahead convolution along the time steps of sequences.
 
+use super::operands::{agree, check};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
@@ -14,15 +15,11 @@ slots! {
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-pub(crate) fn alike(a: i64, b: i64) -> bool {
-    a == b || a < 0 || b < 0
-}
-
 /// X [steps of all sequences, width] with LoD, or [sequences, steps, width].
 fn infer_ahead(cx: &mut ShapeContext) -> Result<()> {
     let (x, w) = (cx.dims(ahead::X)?, cx.dims(ahead::FILTER)?);
     ensure!(
-        w.len() == 2 && (2..=3).contains(&x.len()) && alike(w[1], x[x.len() - 1]),
+        w.len() == 2 && (2..=3).contains(&x.len()) && agree(w[1], x[x.len() - 1]),
         InvalidArgument,
         "operator {}: Filter [steps, width] must have the last size of X, which has 2 dimensions (and LoD) or 3, got shapes \
          {:?} and {:?}",
@@ -31,19 +28,6 @@ fn infer_ahead(cx: &mut ShapeContext) -> Result<()> {
         &x[..]
     );
     like_first(cx)
-}
-
-/// The operands must have one data type, and `dout` the meta of X.
-pub(crate) fn check(cx: &KernelContext, x: &Tensor, other: &Tensor, dout: Option<&Tensor>) -> Result<()> {
-    let fits = other.dtype() == x.dtype() && dout.is_none_or(|d| d.dims() == x.dims() && d.dtype() == x.dtype());
-    ensure!(
-        fits,
-        InvalidArgument,
-        "operator {}: all inputs must have one data type, and the gradient of Out the shape of X, got {x:?}, {other:?} and \
-         {dout:?}",
-        cx.op.name
-    );
-    Ok(())
 }
 
 /// First and end row of every sequence.
