@@ -38,6 +38,28 @@ def test_second_and_third_order(static, x):
     np.testing.assert_allclose(b, 6 * ARRAY, rtol=1e-6)
 
 
+def test_second_gradient_of_a_power(static, x):
+    y = static.data("y", [None, 3])
+    y.stop_gradient = False
+    (first,) = static.gradients(x**y, x)
+    by_x, by_y = static.gradients(first, [x, y])
+    fetches = static.Executor().run(feed={"x": ARRAY, "y": ARRAY + 1}, fetch_list=[by_x, by_y])
+    b = ARRAY + 1
+    np.testing.assert_allclose(fetches[0], b * (b - 1) * ARRAY ** (b - 2), rtol=1e-5)
+    np.testing.assert_allclose(fetches[1], ARRAY ** (b - 1) * (1 + b * np.log(ARRAY)), rtol=1e-5)
+
+
+def test_second_gradient_of_cross_entropy(static, x):
+    loss = layers.cross_entropy(x, static.data("label", [None, 1], "int64"))
+    (first,) = static.gradients(loss, x)
+    (second,) = static.gradients(first, x)
+    feed = {"x": ARRAY, "label": np.array([[2], [0]])}
+    got, twice = static.Executor().run(feed=feed, fetch_list=[first, second])
+    at = np.array([[0, 0, 1], [1, 0, 0]], "float32")
+    np.testing.assert_allclose(got, -at / ARRAY, rtol=1e-6)
+    np.testing.assert_allclose(twice, at / ARRAY**2, rtol=1e-6)
+
+
 def test_gradient_of_a_gradient_and_of_variables(static, x):
     y = x * x
     (dx,) = static.gradients(y, x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import functools
 
 import paddle._core as core
 from paddle._basics import unique_name
@@ -106,22 +107,38 @@ def _clear_absent_gradients(desc) -> None:
             desc.set_input(slot, [EMPTY_VAR_NAME if n == nothing else n for n in desc.input(slot)])
 
 
-def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str]) -> list:
-    """Drop operators whose outputs, or gradient inputs, are all in the no-grad set; other inputs of it become zeros."""
+@functools.cache
+def _extra_slots() -> set[tuple[str, str]]:
+    """(operator, input slot) where the slot is not in Paddle's declaration: an absent gradient stays absent."""
+    return {(op["type"], s["name"]) for op in core.op_table() for s in op["inputs"] if s["extra"] and s["dispensable"]}
+
+
+def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str], values: dict[int, set[str]] | None = None) -> list:
+    """Drop operators whose outputs, or gradient inputs, are all in the no-grad set; other inputs of it become zeros.
+
+    `values`: id of an OpDesc -> the operands of its forward operator, which are no gradients of this pass.
+    """
+    values = values or {}
+    for desc in op_descs:
+        for slot in desc.input_names():
+            if (desc.type(), slot) in _extra_slots():
+                desc.set_input(slot, [n for n in desc.input(slot) if n not in no_grad_set])
     kept = []
     for desc in op_descs:
         _clear_absent_gradients(desc)
         outputs = desc.output_arg_names()
         if not outputs or _all_in_set_(outputs, no_grad_set):
             continue
-        if _all_in_set_([n for n in desc.input_arg_names() if _is_grad_var_(n)], no_grad_set):
+        own = values.get(id(desc), ())
+        if _all_in_set_([n for n in desc.input_arg_names() if _is_grad_var_(n) and n not in own], no_grad_set):
             no_grad_set.update(outputs)
             continue
         kept.append(desc)
     out = []
     for desc in kept:
+        own = values.get(id(desc), ())
         for name in desc.input_arg_names():
-            if _is_grad_var_(name) and name in no_grad_set:
+            if _is_grad_var_(name) and name in no_grad_set and name not in own:
                 out.append(_create_op_desc_("fill_zeros_like", {"X": [_strip_grad_suffix_(name)]}, {"Out": [name]}, {}))
         out.append(desc)
     return out
@@ -225,6 +242,7 @@ def _append_backward_ops_(
     program = block.program
     descs: list = list(seeds)
     renamed: dict[str, str] = {}
+    values: dict[int, set[str]] = {}
     roots = {*roots, *(name for seed in seeds for name in seed.input_arg_names())}
     if program._appending_grad_times > 1:
         _rename_higher_order(program, block, set(), descs, grad_to_var, renamed)
@@ -251,6 +269,7 @@ def _append_backward_ops_(
         if program._appending_grad_times > 1:
             own = {*op.desc.input_arg_names(), *op.desc.output_arg_names()}
             _rename_higher_order(program, block, own, new, to_var, renamed)
+            values.update((id(desc), own) for desc in new)
 
         if input_grad_names_set is None:
             descs.extend(new)
@@ -271,13 +290,13 @@ def _append_backward_ops_(
             grad_to_var.update(to_var)
 
     roots.update(input_grad_names_set or ())
-    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots)
+    _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values)
 
 
-def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots) -> None:
+def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values) -> None:
     """Append the OpDescs of the gradients of `ops`: sums are inserted, unneeded operators are dropped."""
     descs = _addup_repetitive_outputs_(descs, block.idx)
-    descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx])
+    descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx], values)
     useless = _find_not_need_ops(descs, ops, roots)
     for i, desc in enumerate(descs):
         if i in useless:

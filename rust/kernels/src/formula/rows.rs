@@ -151,4 +151,9 @@ formula! {
     min_grad_y(x, y, dout) => dout * select(x >= y, 1.0, 0.0);
     elementwise_pow_grad_x(x, y, dout) => dout * y * pow(x, y - 1.0);
     elementwise_pow_grad_y(x, y, dout) => dout * log(x) * pow(x, y);
+    // Second derivatives of x^y times d. A factor of 0 is 0 where x^(y - 2) is infinite.
+    elementwise_pow_grad_xx(x, y, d) c = y * (y - 1.0),
+        => select(abs(c) <= 0.0, 0.0, d * c * pow(x, y - 2.0));
+    elementwise_pow_grad_xy(x, y, d) => d * pow(x, y - 1.0) * (1.0 + y * log(x));
+    elementwise_pow_grad_yy(x, y, d) l = log(x), => d * l * l * pow(x, y);
 }

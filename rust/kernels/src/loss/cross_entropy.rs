@@ -157,6 +157,40 @@ pub fn cross_entropy_soft_grad<T: Float>(dims: Dims, x: &[T], labels: &[T], dlos
     per_class(dims, x, dloss, dx, |at, x, d| T::ZERO - labels[at] * d / x);
 }
 
+/// The position of each label's class in `(count, classes)` rows; `None` for an ignored label and for one that is no
+/// class.
+fn positions<L: Label>(labels: &[L], classes: usize, ignore: i64) -> impl Iterator<Item = Option<usize>> + '_ {
+    labels.iter().enumerate().map(move |(i, label)| {
+        let label = label.class();
+        (label != ignore && (0..classes as i64).contains(&label)).then(|| i * classes + label as usize)
+    })
+}
+
+/// `matched = x[label]` of rows of `classes` elements; 0 for an ignored label and for one that is no class.
+pub fn at_labels<T: Float, L: Label>(classes: usize, x: &[T], labels: &[L], ignore: i64, matched: &mut [T]) {
+    assert!(x.len() == labels.len() * classes && matched.len() == labels.len());
+    for (m, at) in matched.iter_mut().zip(positions(labels, classes, ignore)) {
+        *m = at.map_or(T::ZERO, |at| x[at]);
+    }
+}
+
+/// Gradient of `cross_entropy` from the probabilities of the labels: `dx[label] = f(row)`, 0 elsewhere.
+pub fn spread_labels<T: Float, L: Label>(
+    classes: usize,
+    labels: &[L],
+    ignore: i64,
+    dx: &mut [T],
+    f: impl Fn(usize) -> T,
+) {
+    assert!(dx.len() == labels.len() * classes);
+    dx.fill(T::ZERO);
+    for (i, at) in positions(labels, classes, ignore).enumerate() {
+        if let Some(at) = at {
+            dx[at] = f(i);
+        }
+    }
+}
+
 /// `dx = f(element, x, dloss)`.
 fn per_class<T: Float>(dims: Dims, x: &[T], dloss: &[T], dx: &mut [T], f: impl Fn(usize, T, T) -> T + Sync) {
     let (count, n, inner) = dims;
@@ -283,4 +317,30 @@ pub fn sigmoid_cross_entropy_grad<T: Float>(
         let r = at..at + dx.len();
         sigmoid_grad_part(&x[r.clone()], &labels[r.clone()], &dout[r], skip, scale, dx);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_at_labels_and_back() {
+        let x = [0.1, 0.2, 0.7, 0.3, 0.3, 0.4, 0.5, 0.25, 0.25];
+        let labels = [2i64, -100, 0];
+        let mut matched = [9.0; 3];
+        at_labels(3, &x, &labels, -100, &mut matched);
+        assert_eq!(matched, [0.7, 0.0, 0.5]);
+        let mut dx = [9.0; 9];
+        spread_labels(3, &labels, -100, &mut dx, |i| -1.0 / matched[i]);
+        let mut want = [0.0; 9];
+        (want[2], want[6]) = (-1.0 / 0.7, -2.0);
+        assert_eq!(dx, want);
+    }
+
+    #[test]
+    fn a_label_that_is_no_class_has_no_gradient() {
+        let mut dx = [9.0f32; 4];
+        spread_labels(2, &[5i32, -1], -100, &mut dx, |_| 1.0);
+        assert_eq!(dx, [0.0; 4]);
+    }
 }

@@ -5,10 +5,12 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
+use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::loss::cross_entropy as loss;
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::half::in_f32;
+use smallvec::SmallVec;
 
 attrs! {
     pub struct EntropyAttrs { soft_label: bool = false, ignore_index: i32 = -100 }
@@ -19,7 +21,12 @@ slots! {
     mod entropy { X "X", LABEL "Label" => Y "Y" }
     mod entropy_grad { X "X", LABEL "Label", DY "Y@GRAD" => DX "X@GRAD" }
     mod entropy2 { X "X", LABEL "Label" => Y "Y", XSHAPE "XShape", MATCH "MatchX" }
-    mod entropy2_grad { LABEL "Label", MATCH "MatchX", XSHAPE "XShape".meta_only(), DY "Y@GRAD" => DX "X@GRAD" }
+    mod entropy2_grad {
+        LABEL "Label", MATCH "MatchX", XSHAPE "XShape".meta_only(), DY "Y@GRAD", DMATCH "MatchX@GRAD".dispensable().extra() => DX "X@GRAD"
+    }
+    mod entropy2_second {
+        LABEL "Label", MATCH "MatchX", DY "DY", DDX "DDX" => DDY "DDY", DMATCH "DMatchX", DDMATCH "DDMatchX"
+    }
 }
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
@@ -149,7 +156,6 @@ fn infer_entropy2(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
 fn run_entropy2(cx: &mut KernelContext) -> Result<()> {
     let (x, label) = (cx.input(entropy2::X)?, cx.input(entropy2::LABEL)?);
     let name = cx.op.name;
@@ -160,34 +166,62 @@ fn run_entropy2(cx: &mut KernelContext) -> Result<()> {
         let xs = x.data::<T>();
         loss::cross_entropy(dims, xs, l, ignore, cx.out_data::<T>(entropy2::Y)?).map_err(|e| bad(name, e))?;
         if wanted {
-            for (i, (m, &label)) in cx.out_data::<T>(entropy2::MATCH)?.iter_mut().zip(l).enumerate() {
-                *m = if label as i64 == ignore { 0.0 } else { xs[i * dims.1 + label as usize] };
-            }
+            loss::at_labels(dims.1, xs, l, ignore, cx.out_data::<T>(entropy2::MATCH)?);
         }
     }), other => return cx.unsupported(other));
     Ok(())
 }
 
-#[allow(clippy::unnecessary_cast)] // a label is an i32 or an i64
-fn run_entropy2_grad(cx: &mut KernelContext) -> Result<()> {
-    use entropy2_grad::{DX, DY, LABEL, MATCH};
-    let (label, matched, dy) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?);
-    let name = cx.op.name;
-    let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
-    let n = *cx.out(DX)?.dims().last().unwrap_or(&0) as usize;
-    let count = cx.out(DX)?.numel().checked_div(n).unwrap_or(0);
+/// Number of classes, after a check that the operands have one element for each loss.
+fn losses(cx: &KernelContext, of_x: &Tensor, label: &Tensor, per_loss: &[&Tensor]) -> Result<usize> {
+    let n = *of_x.dims().last().unwrap_or(&0) as usize;
+    let count = of_x.numel().checked_div(n).unwrap_or(0);
     ensure!(
-        label.numel() == count && matched.numel() == count && dy.numel() == count && dy.dtype() == matched.dtype(),
+        label.numel() == count && per_loss.iter().all(|t| t.numel() == count && t.dtype() == of_x.dtype()),
         InvalidArgument,
-        "operator {name}: Label {label:?}, MatchX {matched:?} and the gradient of Y {dy:?} do not fit {count} losses"
+        "operator {}: Label {label:?} and {per_loss:?} do not fit {count} losses of {}",
+        cx.op.name,
+        of_x.dtype()
     );
+    Ok(n)
+}
+
+/// At the label `-dY / MatchX`, plus the gradient of MatchX, which only second gradients have.
+fn run_entropy2_grad(cx: &mut KernelContext) -> Result<()> {
+    use entropy2_grad::{DMATCH, DX, DY, LABEL, MATCH};
+    let (label, matched, dy, dmatch) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?, cx.opt(DMATCH));
+    let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
+    let mut out = cx.take_out(DX)?;
+    let per_loss: SmallVec<[&Tensor; 3]> = [matched, dy].into_iter().chain(dmatch).collect();
+    let n = losses(cx, &out, label, &per_loss)?;
     dispatch!(matched.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
-        let (m, d, out) = (matched.data::<T>(), dy.data::<T>(), cx.out_data::<T>(DX)?);
-        out.fill(0.0);
-        for (i, &label) in l.iter().enumerate() {
-            let label = label as i64;
-            if label != ignore && (0..n as i64).contains(&label) {
-                out[i * n + label as usize] = -d[i] / m[i];
+        let (m, d, dm) = (matched.data::<T>(), dy.data::<T>(), dmatch.map(|t| t.data::<T>()));
+        let at = |i: usize| -d[i] / m[i] + dm.map_or(0.0, |dm| dm[i]);
+        loss::spread_labels(n, l, ignore, out.data_mut::<T>()?, at);
+    }), other => return cx.unsupported(other));
+    cx.set(DX, out);
+    Ok(())
+}
+
+/// With g the gradient of dX at the label: `-g / MatchX` of dY, `g * dY / MatchX^2` of MatchX, g of MatchX's gradient.
+fn run_entropy2_second(cx: &mut KernelContext) -> Result<()> {
+    use entropy2_second::{DDMATCH, DDX, DDY, DMATCH, DY, LABEL, MATCH};
+    let (label, matched, dy, ddx) = (cx.input(LABEL)?, cx.input(MATCH)?, cx.input(DY)?, cx.input(DDX)?);
+    let ignore = cx.attrs::<Entropy2Attrs>().ignore_index as i64;
+    let n = losses(cx, ddx, label, &[matched, dy])?;
+    dispatch!(matched.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
+        let (m, d) = (matched.data::<T>(), dy.data::<T>());
+        let mut g = vec![0.0; m.len()];
+        loss::at_labels(n, ddx.data::<T>(), l, ignore, &mut g);
+        // An ignored label has MatchX 0 and g 0.
+        let of = |i: usize, v: T| if g[i] == 0.0 { 0.0 } else { v };
+        for (slot, value) in [
+            (DDY, &(|i: usize| of(i, -g[i] / m[i])) as &dyn Fn(usize) -> T),
+            (DMATCH, &|i| of(i, g[i] * d[i] / (m[i] * m[i]))),
+            (DDMATCH, &|i| g[i]),
+        ] {
+            if cx.wants(slot) {
+                cx.out_data::<T>(slot)?.iter_mut().enumerate().for_each(|(i, out)| *out = value(i));
             }
         }
     }), other => return cx.unsupported(other));
@@ -221,7 +255,32 @@ pub static ENTROPY2_GRAD: Op = Op {
         Ok(())
     },
     cpu: Kernel::Pure(|cx| in_f32(cx, entropy2_grad::MATCH, run_entropy2_grad)),
+    grad: Grad::Map(
+        &ENTROPY2_SECOND,
+        &[
+            ("DY", "Y@GRAD"),
+            ("DDX", "X@GRAD@GRAD"),
+            ("DDY", "Y@GRAD@GRAD"),
+            ("DMatchX", "MatchX@GRAD"),
+            ("DDMatchX", "MatchX@GRAD@GRAD"),
+        ],
+    ),
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&ENTROPY, &ENTROPY_GRAD, &ENTROPY2, &ENTROPY2_GRAD];
+pub static ENTROPY2_SECOND: Op = Op {
+    name: "cross_entropy_grad2_grad",
+    inputs: entropy2_second::INS,
+    outputs: entropy2_second::OUTS,
+    attrs: Entropy2Attrs::FIELDS,
+    infer: |cx| {
+        use entropy2_second::{DDMATCH, DDY, DMATCH, DY, MATCH};
+        cx.like(DDY, DY)?;
+        cx.like(DMATCH, MATCH)?;
+        cx.like(DDMATCH, MATCH)
+    },
+    cpu: Kernel::Pure(|cx| in_f32(cx, entropy2_second::MATCH, run_entropy2_second)),
+    ..OP
+};
+
+pub static TABLE: &[&Op] = &[&ENTROPY, &ENTROPY_GRAD, &ENTROPY2, &ENTROPY2_GRAD, &ENTROPY2_SECOND];

@@ -18,7 +18,7 @@ use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
 use oar_kernels::formula::rows;
 use oar_kernels::formula::Row;
-use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, SECOND, SUB_GRAD_GRAD};
+use second::{ADD_GRAD_GRAD, DIV_GRAD_GRAD, DIV_SECOND, MUL_GRAD_GRAD, POW_GRAD_GRAD, SECOND, SUB_GRAD_GRAD};
 
 slots! {
     mod forward { X "X", Y "Y" => OUT "Out" }
@@ -283,7 +283,7 @@ grad_ops! {
     MIN_GRAD "elementwise_min_grad" of_values REAL, |cx| by_rows(cx, [&rows::min_grad_x, &rows::min_grad_y]),
         Grad::None, |p| row_pointwise(p, [&rows::min_grad_x, &rows::min_grad_y]);
     POW_GRAD "elementwise_pow_grad" of_values REAL,
-        |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::None,
+        |cx| by_rows(cx, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]), Grad::Map(&POW_GRAD_GRAD, SECOND),
         |p| row_pointwise(p, [&rows::elementwise_pow_grad_x, &rows::elementwise_pow_grad_y]);
 }
 

@@ -1,11 +1,13 @@
 //! Second gradients of the binary elementwise operators. An absent DDX or DDY is zero.
 
 use super::attrs::{negated, ElementwiseAttrs, NUMBERS};
+use half::{bf16, f16};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{ensure, slots};
+use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::Binary;
+use oar_kernels::formula::{rows, Row};
 use oar_ops_common::broadcast::{binary, cast, expand_to, reduce_to};
 use oar_ops_common::complex::conj;
 
@@ -142,6 +144,41 @@ fn div_grad_grad(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
+/// Second gradients of `x^y`, whose terms are formulas of (x, y, d) on operands expanded to one shape.
+fn pow_grad_grad(cx: &mut KernelContext) -> Result<()> {
+    let axis = cx.attrs::<ElementwiseAttrs>().axis;
+    let (x, y, dout) = (cx.input(of_product::X)?, cx.input(of_product::Y)?, cx.input(of_product::DOUT)?);
+    let like_result = |t| cast(&expand_to(t, dout.dims(), axis)?, dout.dtype());
+    let (xs, ys) = (like_result(x)?, like_result(y)?);
+    let ddx = cx.opt(of_product::DDX).map(like_result).transpose()?;
+    let ddy = cx.opt(of_product::DDY).map(like_result).transpose()?;
+    let term = |row: &Row, d: &Option<Tensor>| -> Result<Option<Tensor>> {
+        let Some(d) = d else { return Ok(None) };
+        let mut t = Tensor::empty(dout.dtype(), dout.dims())?;
+        dispatch!(dout.dtype(), T in [f32, f64, f16, bf16], {
+            row.run(&[xs.data::<T>(), ys.data::<T>(), d.data::<T>()], &[], t.data_mut::<T>()?);
+        }, other => return cx.unsupported(other));
+        Ok(Some(t))
+    };
+    let sum = |a, b| optional(Binary::Add, a, b, -1);
+    let (wants_x, wants_y) = (cx.wants(of_product::DX), cx.wants(of_product::DY));
+    let weighted = |d: &Option<Tensor>| match wants_x || wants_y {
+        true => times(d.as_ref(), dout, -1),
+        false => Ok(None),
+    };
+    let (dx, dy) = (weighted(&ddx)?, weighted(&ddy)?);
+    let mixed = &rows::elementwise_pow_grad_xy;
+    let ddout = match cx.wants(of_product::DDOUT) {
+        true => sum(term(&rows::elementwise_pow_grad_x, &ddx)?, term(&rows::elementwise_pow_grad_y, &ddy)?)?,
+        false => None,
+    };
+    let of_x = if wants_x { sum(term(&rows::elementwise_pow_grad_xx, &dx)?, term(mixed, &dy)?)? } else { None };
+    let of_y = if wants_y { sum(term(mixed, &dx)?, term(&rows::elementwise_pow_grad_yy, &dy)?)? } else { None };
+    set_second_grad(cx, of_product::DDOUT, ddout, dout, axis)?;
+    set_second_grad(cx, of_product::DX, of_x, x, axis)?;
+    set_second_grad(cx, of_product::DY, of_y, y, axis)
+}
+
 const fn second_of_sum(name: &'static str, dtypes: DTypes, kernel: fn(&mut KernelContext) -> Result<()>) -> Op {
     Op {
         name,
@@ -157,19 +194,24 @@ const fn second_of_sum(name: &'static str, dtypes: DTypes, kernel: fn(&mut Kerne
 pub static ADD_GRAD_GRAD: Op =
     second_of_sum("elementwise_add_grad_grad", DTypes::ALL, |cx| add_grad_grad(cx, Binary::Add));
 pub static SUB_GRAD_GRAD: Op = second_of_sum("elementwise_sub_grad_grad", NUMBERS, |cx| add_grad_grad(cx, Binary::Sub));
-pub static MUL_GRAD_GRAD: Op = Op {
-    name: "elementwise_mul_grad_grad",
-    inputs: of_product::INS,
-    outputs: of_product::OUTS,
-    attrs: ElementwiseAttrs::FIELDS,
-    dtypes: NUMBERS,
-    infer: |cx| {
-        use of_product::*;
-        like(cx, &[(DDOUT, DOUT), (DX, X), (DY, Y)])
-    },
-    cpu: Kernel::Pure(mul_grad_grad),
-    ..OP
-};
+const fn second_of_product(name: &'static str, dtypes: DTypes, kernel: fn(&mut KernelContext) -> Result<()>) -> Op {
+    Op {
+        name,
+        inputs: of_product::INS,
+        outputs: of_product::OUTS,
+        attrs: ElementwiseAttrs::FIELDS,
+        dtypes,
+        infer: |cx| {
+            use of_product::*;
+            like(cx, &[(DDOUT, DOUT), (DX, X), (DY, Y)])
+        },
+        cpu: Kernel::Pure(kernel),
+        ..OP
+    }
+}
+pub static MUL_GRAD_GRAD: Op = second_of_product("elementwise_mul_grad_grad", NUMBERS, mul_grad_grad);
+pub static POW_GRAD_GRAD: Op =
+    second_of_product("elementwise_pow_grad_grad", DTypes::FLOATS.union(DTypes::HALVES), pow_grad_grad);
 pub static DIV_GRAD_GRAD: Op = Op {
     name: "elementwise_div_grad_grad",
     inputs: of_quotient::INS,
@@ -184,4 +226,4 @@ pub static DIV_GRAD_GRAD: Op = Op {
     ..OP
 };
 
-pub static TABLE: &[&Op] = &[&ADD_GRAD_GRAD, &SUB_GRAD_GRAD, &MUL_GRAD_GRAD, &DIV_GRAD_GRAD];
+pub static TABLE: &[&Op] = &[&ADD_GRAD_GRAD, &SUB_GRAD_GRAD, &MUL_GRAD_GRAD, &DIV_GRAD_GRAD, &POW_GRAD_GRAD];
