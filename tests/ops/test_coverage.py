@@ -12,7 +12,7 @@ CASES, COVERED = cases(), covered()
 
 def gradients() -> set[str]:
     """Gradient operators."""
-    return {name for name in TABLE if name.endswith(("_grad", "_grad2"))}
+    return {name for name, op in TABLE.items() if op["is_gradient"]}
 
 
 def test_every_operator_has_a_case():

@@ -63,7 +63,7 @@ def calls() -> dict[str, list[tuple[Any, dict, dict]]]:
     found: dict[str, list[tuple[Any, dict, dict]]] = {}
     for name, op in TABLE.items():
         grad = op["grad"]
-        if not grad or not grad.endswith("_grad"):
+        if not grad or not TABLE[grad]["is_gradient"]:
             continue
         names = {a["name"] for a in TABLE[grad]["attrs"]}
         for c in CASES.get(name, []):

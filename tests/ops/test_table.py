@@ -122,3 +122,29 @@ def test_activations_check_types_under_their_own_names(name: str) -> None:
                 function(paddle.static.data("i", [2], "int32"))
     finally:
         paddle.disable_static()
+
+
+def test_which_operators_are_gradients():
+    """A gradient writes `X@GRAD`, or is named by an operator and has no gradient; concat, split's gradient, is none."""
+    for name in (
+        "relu_grad",
+        "relu_grad_grad",
+        "push_sparse",
+        "cross_entropy_grad2",
+        "reorder_lod_tensor_by_rank_grad",
+    ):
+        assert OPS[name]["is_gradient"], name
+    for name in ("concat", "transpose2", "c_allreduce_sum", "lookup_sparse_table_grad_split"):
+        assert not OPS[name]["is_gradient"], name
+
+
+def test_outputs_are_named_after_the_layer():
+    other = {name: op["layer"] for name, op in OPS.items() if op["layer"] != name}
+    assert other == {
+        "transpose2": "transpose",
+        "squeeze2": "squeeze",
+        "fill_zeros_like": "zeros_like",
+        "flatten2": "flatten",
+        "lod_array_length": "array_length",
+        "ctc_align": "ctc_greedy_decoder",
+    }

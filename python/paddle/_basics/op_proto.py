@@ -53,15 +53,29 @@ def _slot(row: dict) -> VarProto:
 class OpProto:
     """The definition of an operator: slots, attributes, and whether it has a gradient or is one.
 
+    `layer` is the prefix of its outputs' names, `grad` the type of its gradient operator (None where a function makes
+    the gradient).
+
     Args:
         row (dict): of `core.op_table()`.
-        is_gradient (bool): whether it computes the gradient of another operator.
     """
 
-    __slots__ = ("type", "inputs", "outputs", "attrs", "attr_names", "comment", "has_grad", "is_gradient")
+    __slots__ = (
+        "type",
+        "layer",
+        "inputs",
+        "outputs",
+        "attrs",
+        "attr_names",
+        "comment",
+        "grad",
+        "has_grad",
+        "is_gradient",
+    )
 
-    def __init__(self, row: dict, is_gradient: bool) -> None:
+    def __init__(self, row: dict) -> None:
         self.type = row["type"]
+        self.layer = row["layer"]
         self.inputs = [_slot(slot) for slot in row["inputs"]]
         self.outputs = [_slot(slot) for slot in row["outputs"]]
         self.attrs = [AttrProto(attr["name"], attr["type"], attr["default"]) for attr in row["attrs"]]
@@ -78,7 +92,8 @@ class OpProto:
                 self.attrs.append(AttrProto(name, kind))
         self.comment = ""
         self.has_grad = row["grad_form"] != "none"
-        self.is_gradient = is_gradient
+        self.grad = row["grad"]
+        self.is_gradient = row["is_gradient"]
 
     def __repr__(self) -> str:
         return f"{self.type}(inputs={self.inputs}, outputs={self.outputs}, attrs={self.attrs})"
@@ -113,19 +128,9 @@ class OpProtoHolder:
 
     def update_op_proto(self) -> list[str]:
         """Add operators that were registered since; returns their names."""
-        new = []
-        rows = {row["type"]: row for row in core.op_table()}
-        named = {row["grad"] for row in rows.values()}
-        for kind, row in rows.items():
-            if kind not in self.op_proto_map:
-                # `grad` may name an operator that is differentiable itself, such as concat for split. Gradients that a
-                # function makes are not named by `grad`; they are called <operator>_grad.
-                is_gradient = (kind in named and row["grad_form"] == "none") or (
-                    kind.endswith("_grad") and kind.removesuffix("_grad") in rows
-                )
-                self.op_proto_map[kind] = OpProto(row, is_gradient)
-                new.append(kind)
-        return new
+        new = [row for row in core.op_table() if row["type"] not in self.op_proto_map]
+        self.op_proto_map.update((row["type"], OpProto(row)) for row in new)
+        return [row["type"] for row in new]
 
     @staticmethod
     def generated_op_attr_names() -> set[str]:

@@ -86,17 +86,6 @@ def _first_dtype(inputs: dict) -> VarType:
     return VarType.FP32
 
 
-# Operators whose outputs Paddle names after a layer function of another name.
-_LAYER_NAMES = {
-    "transpose2": "transpose",
-    "squeeze2": "squeeze",
-    "fill_zeros_like": "zeros_like",
-    "flatten2": "flatten",
-    "lod_array_length": "array_length",
-    "ctc_align": "ctc_greedy_decoder",
-}
-
-
 def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs: dict[str, Any]):
     """Append `op_type` to the current block of the main program.
 
@@ -114,7 +103,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     if building.current is not None:
         inputs = building.current.variables(inputs)
     check_inputs(op_type, proto.inputs, inputs)
-    key = (_layer_name or unique_name.generate(_LAYER_NAMES.get(op_type, op_type))) + ".tmp"
+    key = (_layer_name or unique_name.generate(proto.layer)) + ".tmp"
     dtype = None
     slots: dict[str, Any] = {}
     for slot in proto.outputs:

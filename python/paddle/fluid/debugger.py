@@ -7,6 +7,7 @@ from typing import Any
 
 from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.names import GRAD_VAR_SUFFIX
+from paddle._basics.op_proto import is_gradient
 from paddle.static.drawing import draw_block
 
 __all__ = ["draw_block_graphviz", "pprint_block_codes", "pprint_program_codes"]
@@ -53,7 +54,7 @@ def pprint_block_codes(block_desc: Any, show_backward: bool = False) -> str:
 
 def _is_backward(op: Any) -> bool:
     names = (*op.input_names, *op.output_names, *op.input_arg_names, *op.output_arg_names)
-    return op.type.endswith("_grad") or any(GRAD_VAR_SUFFIX in name for name in names)
+    return is_gradient(op.type) or any(GRAD_VAR_SUFFIX in name for name in names)
 
 
 def _variable(var: Any) -> str:

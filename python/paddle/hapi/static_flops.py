@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics.op_proto import is_gradient
+
 from .table import framed
 
 __all__: list[str] = []
@@ -69,7 +71,7 @@ def static_flops(program: Any, print_detail: bool = False) -> int:
         for each in block.ops:
             op = _Op(each, program)
             count, parameter = _COUNTS.get(each.type, (None, ""))
-            if count is None and each.type.startswith("elementwise_") and not each.type.endswith("_grad"):
+            if count is None and each.type.startswith("elementwise_") and not is_gradient(each.type):
                 count = lambda op: op.of_one_sample("X")  # noqa: E731
             if count is None:
                 continue

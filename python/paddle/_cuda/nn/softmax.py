@@ -72,8 +72,9 @@ template <typename T> __global__ void log_softmax_grad(const T* y, const T* dy, 
     }
 }
 """
-KERNELS = ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad")
-UNIT = Unit("softmax", SOURCE, tuple(i for kernel in KERNELS for i in instances(kernel, FLOATS)))
+FORWARD = ("softmax", "log_softmax")
+BACKWARD = ("softmax_grad", "log_softmax_grad")
+UNIT = Unit("softmax", SOURCE, tuple(i for kernel in (*FORWARD, *BACKWARD) for i in instances(kernel, FLOATS)))
 
 
 def _run(call: Call, kernel: str, arrays: list):
@@ -108,4 +109,4 @@ def _backward(call: Call) -> dict:
     return {"X@GRAD": _run(call, call.op, [call.array("Out"), call.array("Out@GRAD")])}
 
 
-LAUNCHERS = {kernel: _backward if kernel.endswith("_grad") else _forward for kernel in KERNELS}
+LAUNCHERS = {**dict.fromkeys(FORWARD, _forward), **dict.fromkeys(BACKWARD, _backward)}

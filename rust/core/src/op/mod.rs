@@ -30,6 +30,8 @@ use std::sync::OnceLock;
 /// An operator of Paddle: names, slots, attributes, shape rule, CPU kernel, gradient.
 pub struct Op {
     pub name: &'static str,
+    /// The prefix of its outputs' names in Programs, where Paddle names them after a function of another name.
+    pub layer: &'static str,
     pub inputs: &'static [Slot],
     pub outputs: &'static [Slot],
     pub attrs: &'static Schema,
@@ -62,6 +64,7 @@ pub struct Op {
 #[allow(clippy::declare_interior_mutable_const)] // a template: every static gets its own
 pub const OP: Op = Op {
     name: "",
+    layer: "",
     inputs: &[],
     outputs: &[],
     attrs: &attrs::NONE,
@@ -134,6 +137,15 @@ impl Op {
 
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|s| s.name == name)
+    }
+
+    /// The prefix of its outputs' names in Programs.
+    pub fn layer_name(&self) -> &'static str {
+        if self.layer.is_empty() {
+            self.name
+        } else {
+            self.layer
+        }
     }
 
     /// True if the operator has no effect but its outputs.

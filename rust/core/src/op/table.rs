@@ -74,6 +74,13 @@ pub fn forwards(grad: &'static Op) -> &'static [&'static Op] {
     forwards.get(grad.name).map_or(&[], |v| v)
 }
 
+/// True if the operator computes a gradient: it writes an `X@GRAD`, or it is the gradient of an operator and has none
+/// itself. An operator such as concat, which is also the gradient of split, is none.
+pub fn is_gradient(op: &'static Op) -> bool {
+    let writes = op.outputs.iter().any(|slot| slot.name.ends_with("@GRAD"));
+    writes || matches!(op.grad, Grad::None) && !forwards(op).is_empty()
+}
+
 /// All operators in the order of the table.
 pub fn all() -> impl Iterator<Item = &'static Op> {
     TABLE.get().into_iter().flat_map(|(tables, _)| in_order(tables))

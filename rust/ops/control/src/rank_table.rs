@@ -171,8 +171,7 @@ pub static MAX_SEQUENCE_LEN: Op = Op {
 fn inverse_grad(fwd: &Fwd) -> Result<Vec<GradOp>> {
     let op = match fwd.op.name {
         "lod_tensor_to_array" => &ARRAY_TO_LOD_TENSOR,
-        "array_to_lod_tensor" => &LOD_TENSOR_TO_ARRAY,
-        _ => &REORDER_LOD_TENSOR_BY_RANK_GRAD,
+        _ => &LOD_TENSOR_TO_ARRAY,
     };
     Ok(vec![GradOp {
         op,
@@ -348,7 +347,7 @@ pub static REORDER_LOD_TENSOR_BY_RANK: Op = Op {
     attrs: NoAttrs::FIELDS,
     infer: infer_reorder,
     cpu: Kernel::Pure(reorder),
-    grad: Grad::Fn(inverse_grad),
+    grad: Grad::Map(&REORDER_LOD_TENSOR_BY_RANK_GRAD, &[("X", "Out@GRAD"), ("Out", "X@GRAD")]),
     ..OP
 };
 

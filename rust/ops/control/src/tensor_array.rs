@@ -144,6 +144,7 @@ pub static READ_FROM_ARRAY: Op = Op {
 
 pub static LOD_ARRAY_LENGTH: Op = Op {
     name: "lod_array_length",
+    layer: "array_length",
     inputs: lod_array_length::INS,
     outputs: lod_array_length::OUTS,
     attrs: NoAttrs::FIELDS,

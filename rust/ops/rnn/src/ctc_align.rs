@@ -84,6 +84,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
 
 pub static CTC_ALIGN: Op = Op {
     name: "ctc_align",
+    layer: "ctc_greedy_decoder",
     inputs: ctc_align::INS,
     outputs: ctc_align::OUTS,
     attrs: CtcAlignAttrs::FIELDS,

@@ -196,6 +196,7 @@ pub static FILL_ANY_LIKE: Op = Op {
 
 pub static FILL_ZEROS_LIKE: Op = Op {
     name: "fill_zeros_like",
+    layer: "zeros_like",
     inputs: filled_like::INS,
     outputs: filled_like::OUTS,
     attrs: NoAttrs::FIELDS,

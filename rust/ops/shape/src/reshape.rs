@@ -293,14 +293,15 @@ slots! {
 /// The second gradient of a linear operator is the operator itself.
 const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")];
 
-// One row per operator: static and gradient, names, slots, attributes, shape function, second gradient.
+// One row per operator: static and gradient, names, slots, attributes, shape function, whether a view, second gradient,
+// the layer if its name is another.
 macro_rules! shared_bytes {
     ($($op:ident $grad:ident $name:literal $grad_name:literal $inputs:ident, $outputs:ident, $grad_in:ident, $attrs:ident
-        $rule:ident $views:literal $second:expr;)*) => {$(
+        $rule:ident $views:literal $second:expr $(, layer $layer:literal)?;)*) => {$(
         pub static $op: Op = Op {
             name: $name, inputs: $inputs::INS, outputs: $outputs::OUTS, attrs: $attrs::FIELDS, infer: |cx| infer(cx, $rule),
             cpu: Kernel::Pure(|cx| run(cx, $rule)), grad: Grad::By(&$grad),
-            fast_path: Some(|attrs, ins| fast_path($name, attrs, ins, $rule)), views: $views, ..OP
+            fast_path: Some(|attrs, ins| fast_path($name, attrs, ins, $rule)), views: $views, $(layer: $layer,)? ..OP
         };
         pub static $grad: Op = Op {
             name: $grad_name, inputs: $grad_in::INS, outputs: $grad_in::OUTS, attrs: $attrs::FIELDS, infer: infer_grad,
@@ -316,11 +317,11 @@ shared_bytes! {
         Grad::Map(&RESHAPE2_GRAD_GRAD,
             &[("DOut", "Out@GRAD"), ("DDX", "X@GRAD@GRAD"), ("DDOut", "Out@GRAD@GRAD")]);
     SQUEEZE2 SQUEEZE2_GRAD "squeeze2" "squeeze2_grad" of_x, of_x_keeping, of_xshape, AxesAttrs squeeze_rule
-        true Grad::Map(&SQUEEZE2, AGAIN);
+        true Grad::Map(&SQUEEZE2, AGAIN), layer "squeeze";
     UNSQUEEZE2 UNSQUEEZE2_GRAD "unsqueeze2" "unsqueeze2_grad" by_axes, by_shape, of_xshape, AxesAttrs unsqueeze_rule
         true Grad::Map(&UNSQUEEZE2, AGAIN);
     FLATTEN2 FLATTEN2_GRAD "flatten2" "flatten2_grad" of_x, of_x_keeping, of_xshape, FlattenAttrs flatten_rule
-        false Grad::None;
+        false Grad::None, layer "flatten";
     FLATTEN_RANGE FLATTEN_RANGE_GRAD "flatten_contiguous_range" "flatten_contiguous_range_grad" of_x,
         of_x_keeping, of_xshape, FlattenRangeAttrs flatten_range_rule true Grad::None;
     SQUEEZE SQUEEZE_GRAD "squeeze" "squeeze_grad" of_x, of_x, of_x_shape, AxesAttrs squeeze_rule

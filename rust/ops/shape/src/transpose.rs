@@ -112,6 +112,7 @@ const AGAIN: &[(&str, &str)] = &[("X", "X@GRAD@GRAD"), ("Out", "Out@GRAD@GRAD")]
 
 pub static TRANSPOSE2: Op = Op {
     name: "transpose2",
+    layer: "transpose",
     cannot_fail: true,
     inputs: transpose2::INS,
     outputs: transpose2::OUTS,

@@ -30,6 +30,7 @@ fn slots<'py>(py: Python<'py>, slots: &[Slot]) -> PyResult<Bound<'py, PyList>> {
 fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
     d.set_item("type", op.name)?;
+    d.set_item("layer", op.layer_name())?;
     d.set_item("inputs", slots(py, op.inputs)?)?;
     d.set_item("outputs", slots(py, op.outputs)?)?;
     let attrs = PyList::empty(py);
@@ -54,6 +55,7 @@ fn describe<'py>(py: Python<'py>, op: &'static Op) -> PyResult<Bound<'py, PyDict
     };
     d.set_item("grad", grad)?;
     d.set_item("grad_form", form)?;
+    d.set_item("is_gradient", table::is_gradient(op))?;
     d.set_item(
         "kernel",
         match op.cpu {

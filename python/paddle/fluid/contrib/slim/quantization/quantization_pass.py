@@ -7,6 +7,7 @@ from typing import Any
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import _get_paddle_place
+from paddle._basics.op_proto import OpProtoHolder
 
 from .freezing import ConvertToInt8Pass, QuantizationFreezePass, TransformForMobilePass
 from .inserted_functions import insert_function
@@ -301,8 +302,10 @@ class AddQuantDequantPass:
                 if name not in rounded:
                     rounded[name] = self._round(inserter, var)
                 graph.update_input_link(var, rounded[name], op)
+        protos = OpProtoHolder.instance().op_proto_map
+        gradients = {protos[kind].grad for kind in self._quantizable_op_type if kind in protos}
         for op in ops:
-            if op.name().endswith("_grad") and op.name().removesuffix("_grad") in self._quantizable_op_type:
+            if op.name() in gradients:
                 for name in dict.fromkeys(op.input_arg_names()):
                     if name in rounded:
                         graph.update_input_link(graph._find_node_by_name(op.inputs, name), rounded[name], op)
