@@ -1,10 +1,11 @@
 //! softmax and its gradient.
 
 use oar_core::attrs;
-use oar_core::base::DTypes;
+use oar_core::base::{DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::{Grad, Kernel, Op, OP};
+use oar_core::tensor::Tensor;
 use oar_core::{dispatch, slots};
 use oar_kernels::softmax as kernel;
 use oar_ops_common::axis::{like, split};
@@ -22,6 +23,15 @@ slots! {
     mod softmax_grad { OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
+/// `out = softmax(x)`; false if the data type has no kernel of its own.
+fn run(a: &SoftmaxAttrs, x: &Tensor, out: &mut Tensor) -> Result<bool> {
+    let dims = split("softmax", x.dims(), a.axis)?;
+    dispatch!(x.dtype(), T in [f32, f64], {
+        kernel::softmax(dims, x.data::<T>(), out.data_mut::<T>()?);
+    }, _other => return Ok(false));
+    Ok(true)
+}
+
 pub static SOFTMAX: Op = Op {
     name: "softmax",
     inputs: softmax::INS,
@@ -35,23 +45,17 @@ pub static SOFTMAX: Op = Op {
     cpu: Kernel::Pure(|cx| {
         in_f32(cx, softmax::X, |cx| {
             let x = cx.input(softmax::X)?;
-            let dims = split(cx.op.name, x.dims(), cx.attrs::<SoftmaxAttrs>().axis)?;
-            dispatch!(x.dtype(), T in [f32, f64], {
-                kernel::softmax(dims, x.data::<T>(), cx.out_data::<T>(softmax::OUT)?);
-            }, other => return cx.unsupported(other));
-            Ok(())
+            match run(cx.attrs::<SoftmaxAttrs>(), x, cx.out(softmax::OUT)?)? {
+                true => Ok(()),
+                false => cx.unsupported(x.dtype()),
+            }
         })
     }),
     grad: Grad::By(&SOFTMAX_GRAD),
     fast_path: Some(|attrs, ins| {
         let &[x] = ins else { return None };
-        let a: &SoftmaxAttrs = attrs.as_any().downcast_ref()?;
-        let dims = split("softmax", x.dims(), a.axis).ok()?;
         let mut out = x.empty_like().ok()?;
-        dispatch!(x.dtype(), T in [f32, f64], {
-            kernel::softmax(dims, x.data::<T>(), out.data_mut::<T>().ok()?);
-        }, _other => return None);
-        Some(out.with_lod(x.lod.clone()))
+        run(attrs.as_any().downcast_ref()?, x, &mut out).ok()?.then(|| out.with_lod(x.lod.clone()))
     }),
     amp: oar_core::op::Amp::Black,
     cannot_fail: true,
