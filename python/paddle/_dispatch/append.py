@@ -16,7 +16,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.op_proto import OpProto, OpProtoHolder
 from paddle._programs import building, guards
 
-from .input_checks import check_inputs
+from .input_checks import FUNCTIONS, check_inputs
 
 __all__: list[str] = []
 
@@ -49,6 +49,21 @@ def named(name: str | None, builtin, *args, **kwargs):
         raise TypeError(f"name must be a str or None, got {type(name)}")
     with layer_name(name):
         return builtin(*args, **kwargs)
+
+
+def checked(name: str | None, builtin, *args, **kwargs):
+    """`named`; in static mode TypeError for inputs of other types than the row of `input_checks.FUNCTIONS` accepts.
+
+    Args:
+        name (str, optional): prefix of the outputs' names.
+        builtin: the operator.
+        *args: its inputs in slot order; keywords are attributes.
+    """
+    if mode.in_static_mode():
+        op_type = builtin.__name__
+        slots = OpProtoHolder.instance().get_op_proto(op_type).inputs
+        check_inputs(op_type, slots, {s.name: v for s, v in zip(slots, args, strict=False)}, FUNCTIONS[op_type])
+    return named(name, builtin, *args, **kwargs)
 
 
 def activated(out, act: str | None, name: str | None = None, layer: str = "activation"):

@@ -11,7 +11,7 @@ from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dt
 from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
@@ -297,8 +297,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
         [[1, 0], [0, 2]]
     """
     if in_static_mode():
-        check_type(x, "x", Variable, "diag_v2")
-        check_dtype(x.dtype, "x", NUMERIC, "diag_v2")
+        check_variable_and_dtype(x, "x", NUMERIC, "diag_v2")
         check_type(offset, "offset", int, "diag_v2")
         check_type(padding_value, "padding_value", (int, float), "diag_v2")
         if len(x.shape) not in (1, 2):
@@ -358,11 +357,7 @@ def meshgrid(*args, **kwargs) -> list[Tensor]:
         ([[1, 1, 1], [2, 2, 2]], [[3, 4, 5], [3, 4, 5]])
     """
     vectors = list(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
-    if in_static_mode():
-        for v in vectors:
-            check_type(v, "args", Variable, "meshgrid")
-            check_dtype(v.dtype, "create data type", HALF_NUMERIC, "meshgrid")
-    return named(kwargs.get("name"), _ops.meshgrid, vectors)
+    return checked(kwargs.get("name"), _ops.meshgrid, vectors)
 
 
 def empty(shape, dtype=None, name=None) -> Tensor:

@@ -7,10 +7,10 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.checks import INTS, check_dtype, check_type
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, INDICES, NUMERIC
+from paddle._basics.element_types import INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -96,9 +96,7 @@ def gather_nd(x, index, name=None) -> Tensor:
         >>> paddle.gather_nd(x, paddle.to_tensor([[1, 0], [0, 1]])).numpy().tolist()
         [3, 2]
     """
-    check_variable_and_dtype(x, "input", BOOL_NUMERIC, "gather_nd")
-    check_variable_and_dtype(index, "index", INDICES, "gather_nd")
-    return named(name, _ops.gather_nd, x, index)
+    return checked(name, _ops.gather_nd, x, index)
 
 
 def scatter_nd_add(x, index, updates, name=None) -> Tensor:
@@ -153,10 +151,7 @@ def multiplex(inputs, index, name=None) -> Tensor:
     check_type(inputs, "inputs", list, "multiplex")
     if len(inputs) < 2:
         raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
-    for i, x in enumerate(inputs):
-        check_variable_and_dtype(x, f"input[{i}]", NUMERIC, "multiplex")
-    check_variable_and_dtype(index, "index", INDICES, "multiplex")
-    return named(name, _ops.multiplex, index, inputs)
+    return checked(name, _ops.multiplex, index, inputs)
 
 
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:  # noqa: A002

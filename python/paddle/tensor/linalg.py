@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_FLOATS, HALF_NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_permutation
 from paddle._core import Tensor
-from paddle._dispatch.append import named
-from paddle._programs.variable_checks import check_variable_and_dtype, check_variables
+from paddle._dispatch.append import checked, named
+from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
     "addmm",
@@ -46,12 +46,9 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
         >>> paddle.matmul(paddle.ones([2, 3]), paddle.ones([3, 4])).shape
         [2, 4]
     """
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", HALF_FLOATS, "matmul")
-        check_variable_and_dtype(y, "y", HALF_FLOATS, "matmul")
-    if name is not None or transpose_x or transpose_y:
-        return named(name, _ops.matmul_v2, x, y, trans_x=transpose_x, trans_y=transpose_y)
-    return _ops.matmul_v2(x, y)
+    if name is None and not transpose_x and not transpose_y and not in_static_mode():
+        return _ops.matmul_v2(x, y)
+    return checked(name, _ops.matmul_v2, x, y, trans_x=transpose_x, trans_y=transpose_y)
 
 
 def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
@@ -64,7 +61,7 @@ def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
             raise ValueError(
                 f"matmul: the inner sizes of x and y differ (after transpose_x and transpose_y), got shapes {a} and {b}"
             )
-    return named(name, _ops.matmul_v2, input, mat2)
+    return checked(name, _ops.matmul_v2, input, mat2)
 
 
 def transpose(x, perm, name=None) -> Tensor:
@@ -142,8 +139,7 @@ def mv(x, vec, name=None) -> Tensor:
         >>> paddle.mv(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), paddle.to_tensor([1.0, 1.0])).numpy().tolist()
         [3.0, 7.0]
     """
-    check_variables("mv", FLOATS, x=x, vec=vec)
-    return named(name, _ops.mv, x, vec)
+    return checked(name, _ops.mv, x, vec)
 
 
 def dot(x, y, name=None) -> Tensor:
@@ -165,8 +161,7 @@ def dot(x, y, name=None) -> Tensor:
     """
     if in_static_mode():
         assert x is not None and y is not None, "dot: x and y must be given"
-    check_variables("dot", NUMERIC, x=x, y=y)
-    return named(name, _ops.dot, x, y)
+    return checked(name, _ops.dot, x, y)
 
 
 def addmm(input, x, y, beta=1.0, alpha=1.0, name=None) -> Tensor:  # noqa: A002
@@ -211,8 +206,7 @@ def kron(x, y, name=None) -> Tensor:
         >>> paddle.kron(paddle.to_tensor([1, 2]), paddle.to_tensor([1, 10])).numpy().tolist()
         [1, 10, 2, 20]
     """
-    check_variables("kron", HALF_NUMERIC, x=x, y=y)
-    return named(name, _ops.kron, x, y)
+    return checked(name, _ops.kron, x, y)
 
 
 def cross(x, y, axis=None, name=None) -> Tensor:
@@ -334,9 +328,8 @@ def dist(x, y, p=2) -> Tensor:
 
 
 def _frobenius(x, dim, keepdim, name) -> Tensor:
-    check_variable_and_dtype(x, "input", FLOATS, "frobenius_norm")
     keywords = {"reduce_all": True} if dim is None else {"dim": dim}
-    return named(name, _ops.frobenius_norm, x, keep_dim=keepdim, **keywords)
+    return checked(name, _ops.frobenius_norm, x, keep_dim=keepdim, **keywords)
 
 
 def _vector_norm(x, p, axis, keepdim, name) -> Tensor:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from paddle import _ops
 from paddle._basics.checks import check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, NUMERIC
+from paddle._basics.element_types import HALF_NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype, check_variables
 
 
 def _compare(op_type: str, sign: str):
@@ -18,8 +17,7 @@ def _compare(op_type: str, sign: str):
     def function(x, y, name=None):
         if not in_static_mode():
             return builtin(x, y)
-        check_variables(op_type, BOOL_HALF_NUMERIC, x=x, y=y)
-        out = named(name, builtin, x, y)
+        out = checked(name, builtin, x, y)
         out.stop_gradient = True
         return out
 
@@ -170,9 +168,8 @@ def is_empty(x, name=None) -> Tensor:
         >>> paddle.is_empty(paddle.zeros([0, 2])).numpy().tolist()
         [True]
     """
-    check_variable_and_dtype(x, "x", NUMERIC, "is_empty")
     check_type(name, "name", (str, type(None)), "is_empty")
-    out = named(name, _ops.is_empty, x)
+    out = checked(name, _ops.is_empty, x)
     out.stop_gradient = True
     return out
 

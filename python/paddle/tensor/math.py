@@ -7,35 +7,32 @@ from collections.abc import Sequence
 from paddle import _ops
 from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC
+from paddle._basics.element_types import BOOL_NUMERIC, HALF_FLOATS, HALF_NUMERIC, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import activated, named
+from paddle._dispatch.append import activated, checked, named
 from paddle._dispatch.in_place import in_place_in_dygraph
-from paddle._dispatch.input_checks import types_of
+from paddle._dispatch.input_checks import FUNCTIONS, types_of
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 
-def _unary(op_type: str, summary: str, dtypes: Sequence[str] | None = None):
-    """The function of a unary operator; `dtypes` if it accepts fewer types than the operator's row of input_checks."""
+def _unary(op_type: str, summary: str):
     builtin = getattr(_ops, op_type)
-    if dtypes is None:
+    if op_type in FUNCTIONS:
 
         def function(x, name=None):
-            return builtin(x) if name is None else named(name, builtin, x)
+            return checked(name, builtin, x)
     else:
 
         def function(x, name=None):
-            if in_static_mode():
-                check_variable_and_dtype(x, "x", dtypes, op_type)
             return builtin(x) if name is None else named(name, builtin, x)
 
     function.__name__ = function.__qualname__ = op_type
     function.__doc__ = f"""{summary}, element by element.
 
     Args:
-        x (Tensor): {", ".join(dtypes or types_of(op_type))}.
+        x (Tensor): {", ".join(types_of(op_type))}.
         name (str, optional): a name for the output in static mode.
 
     Returns:
@@ -50,14 +47,14 @@ def _unary(op_type: str, summary: str, dtypes: Sequence[str] | None = None):
 
 
 _UNARY = {
-    name: _unary(name, summary, *dtypes)
-    for name, summary, *dtypes in (
-        ("abs", "The absolute value", HALF_NUMERIC),
-        ("exp", "e to the power x", HALF_FLOATS),
+    name: _unary(name, summary)
+    for name, summary in (
+        ("abs", "The absolute value"),
+        ("exp", "e to the power x"),
         ("log", "The natural logarithm"),
-        ("log2", "The logarithm to the base 2", FLOATS),
-        ("log10", "The logarithm to the base 10", FLOATS),
-        ("log1p", "The natural logarithm of 1 + x", FLOATS),
+        ("log2", "The logarithm to the base 2"),
+        ("log10", "The logarithm to the base 10"),
+        ("log1p", "The natural logarithm of 1 + x"),
         ("sqrt", "The square root"),
         ("rsqrt", "1 / sqrt(x)"),
         ("square", "x * x"),
@@ -71,7 +68,7 @@ _UNARY = {
         ("asin", "The arc sine"),
         ("acos", "The arc cosine"),
         ("atan", "The arc tangent"),
-        ("floor", "The greatest integer not above x", HALF_FLOATS),
+        ("floor", "The greatest integer not above x"),
         ("ceil", "The least integer not below x"),
         ("round", "The nearest integer, halves away from zero"),
         ("sign", "1, 0 or -1, as x is above, at or below zero"),
@@ -283,20 +280,20 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
     return named(name, _ops.reduce_sum, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
-def _reduction(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
+def _reduction(name: str, op_type: str, summary: str):
     builtin = getattr(_ops, op_type)
 
     def function(x, axis=None, keepdim=False, name=None):
-        check_variable_and_dtype(x, "x", dtypes, op_type)
         check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
         dim, reduce_all = _axes(axis, _rank(x))
-        return named(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
+        run = checked if op_type in FUNCTIONS else named
+        return run(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary} over `axis`, or over all elements.
 
     Args:
-        x (Tensor): {", ".join(dtypes)}.
+        x (Tensor): {", ".join(types_of(op_type))}.
         axis (int|list|tuple, optional): the dimensions; negative ones count from the end.
         keepdim (bool): keep reduced dimensions with size 1.
 
@@ -307,12 +304,12 @@ def _reduction(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
 
 
 _REDUCTIONS = {
-    name: _reduction(name, op_type, summary, dtypes)
-    for name, op_type, summary, dtypes in (
-        ("max", "reduce_max", "The maximum", NUMERIC),
-        ("min", "reduce_min", "The minimum", NUMERIC),
-        ("all", "reduce_all", "Whether all elements hold", ["bool"]),
-        ("any", "reduce_any", "Whether any element holds", ["bool"]),
+    name: _reduction(name, op_type, summary)
+    for name, op_type, summary in (
+        ("max", "reduce_max", "The maximum"),
+        ("min", "reduce_min", "The minimum"),
+        ("all", "reduce_all", "Whether all elements hold"),
+        ("any", "reduce_any", "Whether any element holds"),
     )
     if hasattr(_ops, op_type)
 }
@@ -325,9 +322,8 @@ def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
         check_dtype(dtype, "dtype", NUMERIC, "prod")
         if convert_np_dtype_to_dtype_(dtype) != x.dtype:
             x = cast(x, dtype)
-    check_variable_and_dtype(x, "x/input", NUMERIC, "reduce_prod")
     dim, reduce_all = _axes(axis, _rank(x))
-    return named(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
+    return checked(name, _ops.reduce_prod, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
 def cast(x, dtype) -> Tensor:
@@ -445,9 +441,8 @@ def logsumexp(x, axis=None, keepdim=False, name=None) -> Tensor:
         >>> paddle.logsumexp(paddle.zeros([1])).numpy().tolist()
         [0.0]
     """
-    check_variable_and_dtype(x, "x", FLOATS, "logsumexp")
     dim, reduce_all = _axes(axis, _rank(x))
-    return named(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
+    return checked(name, _ops.logsumexp, x, axis=dim, keepdim=keepdim, reduce_all=reduce_all)
 
 
 def tan(x, name=None) -> Tensor:

@@ -10,7 +10,7 @@ from paddle._basics.dtypes import convert_np_dtype_to_dtype_
 from paddle._basics.element_types import INDICES, NUMERIC, ORDERED
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -34,10 +34,9 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
         raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
     if axis is not None and not isinstance(axis, INTS):
         raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
-    check_variable_and_dtype(x, "x", ORDERED, "paddle." + op_type.replace("_", ""))
     check_dtype(dtype, "dtype", INDICES, op_type)
     flatten = axis is None
-    return named(
+    return checked(
         name,
         getattr(_ops, op_type),
         x,
@@ -166,9 +165,7 @@ def index_select(x, index, axis=0, name=None) -> Tensor:
         >>> paddle.index_select(x, paddle.to_tensor([2, 0]), axis=1).numpy().tolist()
         [[3, 1], [6, 4]]
     """
-    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_select")
-    check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_select")
-    return named(name, _ops.index_select, x, index, dim=axis)
+    return checked(name, _ops.index_select, x, index, dim=axis)
 
 
 def index_sample(x, index) -> Tensor:
@@ -187,9 +184,7 @@ def index_sample(x, index) -> Tensor:
         >>> paddle.index_sample(x, paddle.to_tensor([[0, 2], [1, 1]])).numpy().tolist()
         [[1.0, 3.0], [5.0, 5.0]]
     """
-    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.index_sample")
-    check_variable_and_dtype(index, "index", INDICES, "paddle.tensor.search.index_sample")
-    return _ops.index_sample(x, index)
+    return checked(None, _ops.index_sample, x, index)
 
 
 def masked_select(x, mask, name=None) -> Tensor:
@@ -205,6 +200,4 @@ def masked_select(x, mask, name=None) -> Tensor:
         >>> paddle.masked_select(x, x > 2.0).numpy().tolist()
         [3.0, 4.0]
     """
-    check_variable_and_dtype(x, "x", NUMERIC, "paddle.tensor.search.mask_select")
-    check_variable_and_dtype(mask, "mask", ["bool"], "paddle.tensor.search.masked_select")
-    return named(name, _ops.masked_select, x, mask)
+    return checked(name, _ops.masked_select, x, mask)

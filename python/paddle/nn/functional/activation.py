@@ -9,9 +9,8 @@ from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.in_place import in_place_in_dygraph
-from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
 __all__ = [
@@ -334,10 +333,9 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Tenso
         >>> paddle.nn.functional.maxout(x, 2).numpy().ravel().tolist()
         [4.0, 3.0]
     """
-    check_variable_and_dtype(x, "x", FLOATS, "maxout")
     if axis not in (1, -1, 3):
         raise ValueError(f"maxout: axis should be 1, -1 or 3, got {axis!s:.200}")
-    return named(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)
+    return checked(name, _ops.maxout, x, groups=groups, axis=3 if axis == -1 else axis)
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:

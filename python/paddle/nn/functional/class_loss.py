@@ -11,7 +11,7 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variables
 
@@ -84,8 +84,7 @@ def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None =
         >>> round(float(loss), 4)
         0.6931
     """
-    check_variables("log_loss", ["float32"], input=input, label=label)
-    return named(name, _ops.log_loss, input, label, epsilon=epsilon)
+    return checked(name, _ops.log_loss, input, label, epsilon=epsilon)
 
 
 def nll_loss(

@@ -9,7 +9,7 @@ from paddle._basics import unique_name
 from paddle._basics.element_types import INDICES
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -35,12 +35,11 @@ def one_hot(x: Any, num_classes: Any, name: str | None = None) -> Tensor:
     """
     if not in_static_mode():
         return _ops.one_hot_v2(x, depth=int(number(num_classes)))
-    check_variable_and_dtype(x, "input", INDICES, "one_hot_v2")
     if isinstance(num_classes, Variable):
         num_classes.stop_gradient = True
-        out = named(name, _ops.one_hot_v2, x, num_classes)
+        out = checked(name, _ops.one_hot_v2, x, num_classes)
     else:
-        out = named(name, _ops.one_hot_v2, x, depth=num_classes)
+        out = checked(name, _ops.one_hot_v2, x, depth=num_classes)
     out.stop_gradient = True
     return out
 

@@ -11,7 +11,7 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
@@ -456,12 +456,10 @@ def edit_distance(  # noqa: D417
         >>> edit_distance(a, b, False, None, three, three)[0].numpy().tolist()
         [[1.0]]
     """
-    check_variable_and_dtype(input, "input", ["int64"], "edit_distance")
-    check_variable_and_dtype(label, "label", ["int64"], "edit_distance")
     if ignored_tokens is not None and len(ignored_tokens) > 0:
         input = _ops.sequence_erase(input, tokens=ignored_tokens)  # noqa: A001
         label = _ops.sequence_erase(label, tokens=ignored_tokens)
     both = input_length is not None and label_length is not None
     lengths = (input_length, label_length) if both else ()
-    count, out = _ops.edit_distance(input, label, *lengths, normalized=normalized)
+    count, out = checked(None, _ops.edit_distance, input, label, *lengths, normalized=normalized)
     return out, count

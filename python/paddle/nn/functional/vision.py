@@ -6,12 +6,10 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import INTS, check_type
-from paddle._basics.element_types import FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["affine_grid", "grid_sample", "pixel_shuffle", "temporal_shift"]
 
@@ -42,8 +40,7 @@ def affine_grid(theta: Any, out_shape: Any, align_corners: bool = True, name: st
     if not isinstance(out_shape, (list, tuple, Variable)):
         raise ValueError(f"affine_grid: out_shape should be a list, tuple or Tensor, got {type(out_shape)}")
     if isinstance(out_shape, Variable) and in_static_mode():
-        check_variable_and_dtype(out_shape, "out_shape", ["int32"], "affine_grid")
-        return named(name, _ops.affine_grid, theta, out_shape, align_corners=align_corners, use_cudnn=False)
+        return checked(name, _ops.affine_grid, theta, out_shape, align_corners=align_corners, use_cudnn=False)
     if isinstance(out_shape, Variable):
         out_shape = out_shape.numpy().tolist()
     return named(
@@ -125,12 +122,11 @@ def pixel_shuffle(x: Any, upscale_factor: int, data_format: str = "NCHW", name: 
         >>> paddle.nn.functional.pixel_shuffle(x, 2).numpy().tolist()
         [[[[0.0, 1.0], [2.0, 3.0]]]]
     """
-    check_variable_and_dtype(x, "x", FLOATS, "pixel_shuffle")
     if not isinstance(upscale_factor, INTS):
         raise TypeError(f"pixel_shuffle: upscale_factor must be int type, got {type(upscale_factor)}")
     if data_format not in ("NCHW", "NHWC"):
         raise ValueError(f"pixel_shuffle: data_format should be NCHW or NHWC, got {data_format!s:.200}")
-    return named(name, _ops.pixel_shuffle, x, upscale_factor=upscale_factor, data_format=data_format)
+    return checked(name, _ops.pixel_shuffle, x, upscale_factor=upscale_factor, data_format=data_format)
 
 
 def temporal_shift(x: Any, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Tensor:
@@ -152,8 +148,7 @@ def temporal_shift(x: Any, seg_num: int, shift_ratio: float = 0.25, name: str | 
         >>> paddle.nn.functional.temporal_shift(x, 2).numpy().reshape(2, 4).tolist()
         [[0.0, 6.0, 3.0, 4.0], [1.0, 0.0, 7.0, 8.0]]
     """
-    check_variable_and_dtype(x, "x", FLOATS, "temporal_shift")
     check_type(shift_ratio, "shift_ratio", float, "temporal_shift")
     if not isinstance(seg_num, INTS):
         raise TypeError(f"temporal_shift: seg_num must be int type, got {type(seg_num)}")
-    return named(name, _ops.temporal_shift, x, seg_num=seg_num, shift_ratio=shift_ratio)
+    return checked(name, _ops.temporal_shift, x, seg_num=seg_num, shift_ratio=shift_ratio)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
-from paddle._basics.element_types import FLOATS, INDICES, NUMERIC, takes
-from paddle._dispatch.append import named
-from paddle._programs.variable import Variable
+from paddle._basics.element_types import INDICES, NUMERIC, takes
+from paddle._dispatch.append import checked, named
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.layer_helper import LayerHelper
 
@@ -103,7 +102,6 @@ def sequence_softmax(input, use_cudnn=False, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", takes("sequence_softmax"), "sequence_softmax")
     return named(name, _ops.sequence_softmax, input, use_cudnn=use_cudnn)
 
 
@@ -117,8 +115,9 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):  # noqa: A002
         pad_value (float): the row of an empty sequence.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", FLOATS, "sequence_pool")
-    out, index = _ops.sequence_pool(input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value)
+    out, index = checked(
+        None, _ops.sequence_pool, input, pooltype=pool_type.upper(), is_test=is_test, pad_value=pad_value
+    )
     if index is not None:
         index.stop_gradient = True
     return out
@@ -136,9 +135,7 @@ def sequence_concat(input, name=None):  # noqa: A002
     """
     _static_only()
     check_type(input, "input", list, "fluid.layers.sequence_concat")
-    for i, x in enumerate(input):
-        check_variable_and_dtype(x, f"input[{i}]", ["int64", *FLOATS], "fluid.layers.sequence_concat")
-    return named(name, _ops.sequence_concat, input)
+    return checked(name, _ops.sequence_concat, input)
 
 
 def sequence_first_step(input):  # noqa: A002
@@ -179,8 +176,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         ref_level (int): the level of `y`; -1 is the last.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", NUMERIC, "sequence_expand")
-    return named(name, _ops.sequence_expand, x, y, ref_level=ref_level)
+    return checked(name, _ops.sequence_expand, x, y, ref_level=ref_level)
 
 
 def sequence_expand_as(x, y, name=None):
@@ -192,9 +188,7 @@ def sequence_expand_as(x, y, name=None):
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", NUMERIC, "sequence_expand_as")
-    check_type(y, "y", Variable, "sequence_expand_as")
-    return named(name, _ops.sequence_expand_as, x, y)
+    return checked(name, _ops.sequence_expand_as, x, y)
 
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
@@ -254,8 +248,7 @@ def sequence_reshape(input, new_dim):  # noqa: A002
         new_dim (int): the new width, which must divide the number of elements of every sequence.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", NUMERIC, "fluid.layers.sequence_reshape")
-    return _ops.sequence_reshape(input, new_dim=new_dim)
+    return checked(None, _ops.sequence_reshape, input, new_dim=new_dim)
 
 
 def sequence_scatter(input, index, updates, name=None):  # noqa: A002
@@ -268,10 +261,7 @@ def sequence_scatter(input, index, updates, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", takes("sequence_scatter"), "sequence_scatter")
-    check_variable_and_dtype(index, "index", INDICES, "sequence_scatter")
-    check_variable_and_dtype(updates, "updates", NUMERIC, "sequence_scatter")
-    return named(name, _ops.sequence_scatter, input, index, updates)
+    return checked(name, _ops.sequence_scatter, input, index, updates)
 
 
 def sequence_enumerate(input, win_size, pad_value=0, name=None):  # noqa: A002
@@ -284,7 +274,6 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):  # noqa: A002
         name (str, optional): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(input, "input", takes("sequence_enumerate"), "sequence_enumerate")
     out = named(name, _ops.sequence_enumerate, input, win_size=win_size, pad_value=pad_value)
     out.stop_gradient = True
     return out
@@ -298,5 +287,4 @@ def sequence_reverse(x, name=None):
         name (str): a name for the output.
     """
     _static_only()
-    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "sequence_reverse")
-    return named(name, _ops.sequence_reverse, x)
+    return checked(name, _ops.sequence_reverse, x)

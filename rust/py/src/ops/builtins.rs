@@ -57,13 +57,19 @@ impl<'py> BuiltinCall<'py> {
             let arg = object(i);
             if arg.is_instance_of::<PyString>() {
                 // The name of an attribute, unless a required input is still missing.
-                if let Some(slot) = op.inputs.get(i as usize).filter(|s| !s.has(SlotFlag::Dispensable)) {
+                let input = match op.inputs.get(i as usize) {
                     // SAFETY: kwnames is that of the vectorcall.
-                    if !unsafe { is_named(py, kwnames, slot.name) }? {
-                        return Err(call.bad_input(i as usize, &arg));
-                    }
+                    Some(s) if !s.has(SlotFlag::Dispensable) => !unsafe { is_named(py, kwnames, s.name) }?,
+                    Some(_) => call.field(arg.cast::<PyString>()?.to_str()?).is_err(),
+                    None => false,
+                };
+                if !input {
+                    break;
                 }
-                break;
+                // Static mode refuses it with the names of the function's arguments.
+                if !is_static() {
+                    return Err(call.bad_input(i as usize, &arg));
+                }
             }
             if i as usize >= op.inputs.len() {
                 return Err(PyTypeError::new_err(format!("{} takes {} inputs, got more", op.name, op.inputs.len())));
