@@ -40,6 +40,13 @@ def mse_loss(input, label):
     return _ops.mse_loss(input, label)
 '''
 
+LAYERS = '''"""Layers."""
+
+from __future__ import annotations
+
+__all__ = []
+'''
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -49,6 +56,8 @@ def tree(tmp_path: Path) -> Path:
         "rust/ops/math/src/lib.rs": LIBRARY,
         "python/paddle/_ops.pyi": STUB,
         "python/paddle/loss.py": MODULE,
+        "python/paddle/layers.py": LAYERS,
+        "rust/kernels/src/elementwise/mod.rs": "//! Loops.\n\npub mod cast;\nmod tests;\n",
         "python/paddle/_cuda/__init__.py": (ROOT / "python/paddle/_cuda/__init__.py").read_text(),
     }
     for name, text in texts.items():
@@ -68,7 +77,7 @@ def test_the_files(tree: Path, name: str) -> None:
         assert f'"{slot}"' in family
     for attr in spec["attrs"]:
         assert f"{attr}: " in family
-    assert ("Grad::By(" in family) == ("grad_op" in spec)
+    assert ("Grad::By(" in family) == spec["grad"]
     assert "bail!(Unimplemented" in family
     library = written[Path("rust/ops/nn/src/lib.rs")]
     assert f"pub mod {name};\n" in library and f"    {name}::TABLE," in library
@@ -94,6 +103,29 @@ def test_the_signature_is_that_of_the_specification(tree: Path) -> None:
     assert '__all__ = ["huber_loss", "mse_loss"]' in text
 
 
+def test_a_kernel_and_a_layer(tree: Path) -> None:
+    written = new_op.files(
+        "logit", "math", function="paddle.loss", layer="paddle.layers", kernel="elementwise", root=tree
+    )
+    kernel = written[Path("rust/kernels/src/elementwise/logit.rs")]
+    assert "pub fn logit<T: Float>(x: &[T], out: &mut [T])" in kernel and "at_every_level(" in kernel
+    assert "pub mod cast;\npub mod logit;\n" in written[Path("rust/kernels/src/elementwise/mod.rs")]
+    layers = written[Path("python/paddle/layers.py")]
+    assert "class Logit(UnaryFunctionLayer):" in layers and "def __init__(self, eps: Any = 1e-06, name" in layers
+    assert "from paddle.loss import logit" in layers and '"Logit",' in layers
+    for path, text in written.items():
+        if path.suffix == ".py":
+            ast.parse(text)
+    assert "return named(name, _ops.logit, x, eps=eps)" in written[Path("python/paddle/loss.py")]
+
+
+def test_a_gradient_without_recorded_slots_reads_everything(tree: Path) -> None:
+    family = new_op.files("lerp", "math", root=tree)[Path("rust/ops/math/src/lerp.rs")]
+    assert 'X "X", Y "Y", WEIGHT "Weight", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD", DWEIGHT "Weight@GRAD"' in (
+        " ".join(family.split())
+    )
+
+
 def test_without_a_group_the_prefix_chooses(tree: Path) -> None:
     assert Path("rust/ops/math/src/erfinv.rs") in new_op.files("erfinv", root=tree)
     with pytest.raises(new_op.Refused, match="no group sequence; groups: math, nn"):
@@ -111,6 +143,13 @@ def test_without_a_group_the_prefix_chooses(tree: Path) -> None:
 def test_refused(tree: Path, name: str, group: str, message: str) -> None:
     with pytest.raises(new_op.Refused, match=message):
         new_op.files(name, group, root=tree)
+
+
+def test_unknown_folders_and_modules(tree: Path) -> None:
+    with pytest.raises(new_op.Refused, match="no folder of kernels math; folders: elementwise"):
+        new_op.files("logit", "math", kernel="math", root=tree)
+    with pytest.raises(new_op.Refused, match="a layer needs --function"):
+        new_op.files("logit", "math", layer="paddle.layers", root=tree)
 
 
 def test_files_that_exist_are_left_alone(tree: Path) -> None:

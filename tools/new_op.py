@@ -2,18 +2,22 @@
 
     python tools/new_op.py erfinv --group math --dry-run     print the files
     python tools/new_op.py erfinv --group math               write them
-    python tools/new_op.py erfinv --cuda --function paddle.tensor.math
+    python tools/new_op.py erfinv --kernel elementwise --cuda --function paddle.tensor.math
+    python tools/new_op.py logit --function paddle.nn.functional.activation --layer paddle.nn.layer.activation
 
 Without `--group` the prefix of the name chooses the group (`sequence_`, `fused_`, `c_`, ...), and else it is math.
 Written are:
 
 - `rust/ops/<group>/src/<name>.rs`: slots, attributes, shape rule, a kernel that returns an Unimplemented error, the
-  gradient operator where the specification has one; and the family's two lines in the `lib.rs` of the group (of the
-  groups quant and random: `rust/ops/math/src/<group>/<name>.rs` and `mod.rs`);
+  gradient operator (without slots in the specification: all inputs and the gradients of the outputs); and the family's
+  two lines in the `lib.rs` of the group (of the groups quant and random: `rust/ops/math/src/<group>/<name>.rs` and
+  `mod.rs`);
+- `--kernel FOLDER`: `rust/kernels/src/<folder>/<name>.rs`, a loop over slices with its test, and its line in `mod.rs`;
 - `tests/ops/<group>/test_<name>.py`: a case, which fails until the kernel is written;
 - `--cuda`: `python/paddle/_cuda/<group>/<name>.py`, a launcher that declines, and its lines in `_cuda/__init__.py`;
 - `--function MODULE`: a function at the end of the module, with the signature of `spec/api.json`, and its name in
-  `__all__`.
+  `__all__`;
+- `--layer MODULE`: a Layer that keeps the attributes and calls the function (give both).
 
 Nothing is written where the operator, its family or its case file exists. See docs/dev/add-an-op.md.
 """
@@ -66,6 +70,15 @@ TYPES = {
 }
 
 ACRONYMS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def imported(text: str, line: str, name: str) -> str:
+    """The module with the import, where it does not have the name; ruff sorts it."""
+    if re.search(rf"^(?:from|import) .*\b{name}\b", text, re.M):
+        return text
+    first = re.search(r"^(?:from (?!__future__)|import )", text, re.M)
+    at = first.start() if first else text.index("\n__all__") + 1
+    return text[:at] + line + "\n" + text[at:]
 
 
 class Refused(Exception):
@@ -172,9 +185,23 @@ class Skeleton:
             f"{k} ({spec['attr_types'][k]})" for k in spec["attrs"] if k not in self.attrs and k.isidentifier()
         ]
         self.flags: dict[str, list[str]] = spec.get("flags", {})
+        self.recorded = "grad_op" in spec
+        if spec["grad"] and not self.recorded:
+            spec = self.spec = {**spec, "grad_op": self._all_slots()}
         self.grad: dict[str, Any] | None = spec.get("grad_op")
         if self.grad and self.grad["type"] in known | {self.name}:
             self.grad = None
+
+    def _all_slots(self) -> dict[str, Any]:
+        """The gradient operator that reads all inputs and the gradients of the outputs."""
+        ins, outs = self.spec["inputs"], self.spec["outputs"]
+        kept = [s for s in outs if "intermediate" in self.flags.get(f"out:{s}", [])]
+        given = [f"{s}@GRAD" for s in outs if s not in kept]
+        return {
+            "type": f"{self.name}_grad",
+            "inputs": [*ins, *kept, *given],
+            "outputs": [f"{s}@GRAD" for s in ins],
+        }
 
     def slot(self, kind: str, name: str, flags: list[str]) -> str:
         ordered = [f for f in ("duplicable", "dispensable", "intermediate") if f in flags]
@@ -269,8 +296,6 @@ class Skeleton:
             grad = (
                 f"    // The gradient is operator {kind}, which exists: Grad::Map or Grad::Fn.\n    grad: Grad::None,\n"
             )
-        elif self.spec["grad"]:
-            grad = "    // The operator has a gradient, whose slots the specification lacks.\n    grad: Grad::None,\n"
         special = [
             rust
             for rust in ("BlockRef", "Text")
@@ -293,6 +318,8 @@ class Skeleton:
         text += f"fn infer({cx}: &mut ShapeContext) -> Result<()> {{\n{''.join(rules)}    Ok(())\n}}\n\n"
         text += f"fn run(cx: &mut KernelContext) -> Result<()> {{\n{kernel}}}\n\n"
         if self.grad:
+            if not self.recorded:
+                text += "// Slots that the gradient does not read go; where only the shape is read, `.meta_only()`.\n"
             text += f"fn run_grad(cx: &mut KernelContext) -> Result<()> {{\n{kernel}}}\n\n"
         text += self._operator(self.name, self.module, "infer", "run", grad)
         if self.grad:
@@ -352,6 +379,71 @@ class Skeleton:
             self.root,
         )
 
+    def kernel(self) -> str:
+        """The file of the kernel, with its test."""
+        ins = [snake(slot) for slot in self.spec["inputs"]]
+        slices = ", ".join(f"{name}: &[T]" for name in ins)
+        wanted = "".join(
+            f"        let {name}: Vec<f64> = (0..n).map(|i| (i as f64).sin()).collect();\n" for name in ins
+        )
+        return rustfmt(
+            f"//! {self.name}: one sentence, what it computes.\n\nuse crate::types::Float;\n\n"
+            f"/// out = the formula. All slices have one length.\n"
+            f"pub fn {self.function}<T: Float>({slices}{', ' if ins else ''}out: &mut [T]) {{\n"
+            "    // The work is divided among threads by crate::elementwise::{map, zip, zip3}, or crate::pool.\n"
+            f"    let _ = [{', '.join(ins)}];\n    out.fill(T::ZERO);\n}}\n\n"
+            "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::simd::at_every_level;\n\n    #[test]\n"
+            f"    fn {self.function}_is_the_plain_loop() {{\n        let n = 5000;\n{wanted}"
+            "        at_every_level(|_| {\n            let mut out = vec![0.0; n];\n"
+            f"            {self.function}({''.join(f'&{name}, ' for name in ins)}&mut out);\n"
+            "            for (i, got) in out.iter().enumerate() {\n                let want = i as f64;\n"
+            '                assert!((got - want).abs() <= 1e-12 * (1.0 + want.abs()), "[{i}]: {got} for {want}");\n'
+            "            }\n        });\n    }\n}\n",
+            self.root,
+        )
+
+    def kernel_module(self, text: str) -> str:
+        """The `mod.rs` of the kernel's folder with its line."""
+        modules = list(re.finditer(r"^(?:pub )?mod (\w+);\n", text, re.M))
+        after = [found for found in modules if found[1] < self.module]
+        at = after[-1].end() if after else modules[0].start()
+        return rustfmt(text[:at] + f"pub mod {self.module};\n" + text[at:], self.root)
+
+    def layer(self, function: str, text: str, api: list[dict[str, Any]]) -> str:
+        """The module with a Layer that calls the function."""
+        entry = self.entry(function, api)
+        called = entry["name"].rpartition(".")[2] if entry else self.function
+        name = camel(called)
+        if re.search(rf"^class {name}\(", text, re.M):
+            raise Refused(f"the module has a class {name}")
+        given = [snake(slot) for slot in self.spec["inputs"] if "dispensable" not in self.flags.get(f"in:{slot}", [])]
+        attrs = [(snake(a), v) for a, v in self.attrs.items() if a not in self.spec.get("extra_attrs", [])]
+        signature = "".join(f"{a}: Any" + ("" if v is None else f" = {v!r}") + ", " for a, v in attrs)
+        kept = "".join(f"{a}={a}, " for a, _ in attrs)
+        base = "UnaryFunctionLayer" if len(given) == 1 else "FunctionLayer"
+        described = "".join(f"        {a}: its type and meaning.\n" for a, _ in attrs)
+        body = (
+            f'\n\nclass {name}({base}):\n    """`{function}.{called}` as a layer.\n\n'
+            f'    Args:\n{described}        name: a name for the output.\n    """\n\n'
+            f"    _function = staticmethod({called})\n\n"
+            f"    def __init__(self, {signature}name: str | None = None) -> None:\n"
+            f"        super().__init__({kept}name=name)\n"
+        )
+        if len(given) != 1:
+            inputs = ", ".join(f"{x}: Any" for x in given)
+            body += (
+                f"\n    def forward(self, {inputs}) -> Any:\n"
+                f'        """The function of {", ".join(given)}."""\n'
+                f"        return self._function({', '.join(given)}, **self._arguments)\n"
+            )
+        names = re.search(r"^__all__(?:: list\[str\])? = \[", text, re.M)
+        if names:
+            text = text[: names.end()] + f'"{name}", ' + text[names.end() :]
+        text = imported(text, f"from {function} import {called}", called)
+        text = imported(text, f"from paddle.nn.layer.function_layer import {base}", base)
+        text = imported(text, "from typing import Any", "Any")
+        return ruff(text.rstrip("\n") + "\n" + body, self.root)
+
     def families(self, text: str) -> str:
         """`_cuda/__init__.py` with the launcher's module."""
         line = re.search(rf"^from \.{self.group} import (.+)$", text, re.M)
@@ -409,16 +501,19 @@ class Skeleton:
             "    Returns:\n        Tensor: its shape and data type.\n\n"
             "    Examples:\n        >>> import paddle\n"
             '    """\n'
-            f"    return _ops.{self.name}({call})\n"
+            + (
+                f"    return named(name, _ops.{self.name}, {call})\n"
+                if "name" in given
+                else f"    return _ops.{self.name}({call})\n"
+            )
         )
         names = re.search(r"^__all__(?:: list\[str\])? = \[", text, re.M)
         if names:
             at = names.end()
             text = text[:at] + f'"{name}", ' + text[at:]
-        if not re.search(r"\b_ops\b", text):
-            future = "from __future__ import annotations\n"
-            at = text.index(future) + len(future) if future in text else 0
-            text = text[:at] + "\nfrom paddle import _ops\n" + text[at:]
+        text = imported(text, "from paddle import _ops", "_ops")
+        if "name" in given:
+            text = imported(text, "from paddle._dispatch.append import named", "named")
         return ruff(text.rstrip("\n") + "\n" + function, self.root)
 
 
@@ -434,7 +529,13 @@ def load(name: str, known: set[str]) -> dict[str, Any]:
 
 
 def files(
-    name: str, group: str | None = None, cuda: bool = False, function: str | None = None, root: Path = ROOT
+    name: str,
+    group: str | None = None,
+    cuda: bool = False,
+    function: str | None = None,
+    layer: str | None = None,
+    kernel: str | None = None,
+    root: Path = ROOT,
 ) -> dict[Path, str]:
     """The files to write, by path below `root`.
 
@@ -459,11 +560,24 @@ def files(
             new[launchers / chosen / "__init__.py"] = f'"""CUDA launchers of the group {chosen}."""\n'
         new[launchers / chosen / f"{skeleton.module}.py"] = skeleton.launcher()
         changed[launchers / "__init__.py"] = skeleton.families((root / launchers / "__init__.py").read_text())
+    if kernel:
+        folder = Path("rust/kernels/src") / kernel
+        if not (root / folder / "mod.rs").is_file():
+            found = sorted(p.parent.name for p in (root / "rust/kernels/src").glob("*/mod.rs"))
+            raise Refused(f"no folder of kernels {kernel}; folders: {', '.join(found)}")
+        new[folder / f"{skeleton.module}.rs"] = skeleton.kernel()
+        changed[folder / "mod.rs"] = skeleton.kernel_module((root / folder / "mod.rs").read_text())
+    api = json.loads(find("api.json").read_text()) if function else []
+    if layer:
+        path = Path("python") / Path(*layer.split(".")).with_suffix(".py")
+        if not function or not (root / path).is_file():
+            raise Refused(f"a layer needs --function, and a module: {path}")
+        changed[path] = skeleton.layer(function, (root / path).read_text(), api)
     if function:
         path = Path("python") / Path(*function.split(".")).with_suffix(".py")
         if not (root / path).is_file():
             raise Refused(f"no module {function}: {path} does not exist")
-        changed[path] = skeleton.python(function, (root / path).read_text(), json.loads(find("api.json").read_text()))
+        changed[path] = skeleton.python(function, (root / path).read_text(), api)
     for path in new:
         if (root / path).exists() or (root / path).with_suffix("").is_dir():
             raise Refused(f"{path} exists: add operator {name} to it by hand")
@@ -475,11 +589,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("name", help="an operator of spec/ops.json that the table does not have")
     parser.add_argument("--group", help="a group of operators")
     parser.add_argument("--cuda", action="store_true", help="also a CUDA launcher")
+    parser.add_argument("--kernel", metavar="FOLDER", help="also a kernel in this folder of rust/kernels/src")
     parser.add_argument("--function", metavar="MODULE", help="also a Python function in this module")
+    parser.add_argument("--layer", metavar="MODULE", help="also a Layer of the function in this module")
     parser.add_argument("--dry-run", action="store_true", help="print the files (of changed files the difference)")
     given = parser.parse_args(arguments)
     try:
-        written = files(given.name, given.group, given.cuda, given.function)
+        written = files(given.name, given.group, given.cuda, given.function, given.layer, given.kernel)
     except Refused as error:
         print(f"new_op: {error}", file=sys.stderr)
         return 1
