@@ -45,6 +45,30 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {link}"
 
 
+def anchors(page: Path) -> set[str]:
+    """The fragments that lead to the headings of a page, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+
+
+@pytest.mark.parametrize("page", names(TOP + DOCS))
+def test_fragments_of_links_are_headings(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        target, _, fragment = link.partition("#")
+        if not fragment or re.match(r"\w+:", target):
+            continue
+        other = page.parent / target if target else page
+        assert fragment in anchors(other), f"{page.relative_to(ROOT)}: {link}"
+
+
+def test_the_chinese_readme_has_the_code_of_the_english_one() -> None:
+    def code(name: str) -> list[str]:
+        blocks = re.findall(r"^```(?:python|sh)\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
+        return [re.sub(r"\s+#.*", "", block) for block in blocks]
+
+    assert code("README_cn.md") == code("README.md")
+
+
 @pytest.mark.parametrize("name", ["README.md", "README_cn.md", "ARCHITECTURE.md", "docs/dev/architecture.md"])
 def test_at_most_150_lines(name: str) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= 150
