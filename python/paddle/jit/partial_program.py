@@ -123,7 +123,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _distinct(inputs: list, params: list) -> list:
-    """A copy in place of each Tensor that occurs again: variables of a Program are told apart by name."""
+    """A copy in place of each Tensor that occurs again: variables of a Program are distinguished by name."""
     seen = {id(t) for t in params}
     out = []
     for tensor in inputs:
