@@ -22,7 +22,7 @@ def _unary(op_type: str, summary: str):
     if op_type in FUNCTIONS:
 
         def function(x, name=None):
-            return checked(name, builtin, x)
+            return checked(name, builtin, x) if name is not None or in_static_mode() else builtin(x)
     else:
 
         def function(x, name=None):
