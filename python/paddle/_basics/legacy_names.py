@@ -132,9 +132,15 @@ fluid.dygraph.dygraph_to_static.program_translator
   jit.concrete_program: | ConcreteProgram
   jit.static_function: | StaticFunction unwrap_decorators
 
+fluid.dygraph.io
+  jit.translated_layer: TranslatedLayer
+  jit.saved_files: | INFER_MODEL_SUFFIX INFER_PARAMS_SUFFIX INFER_PARAMS_INFO_SUFFIX LOADED_VAR_SUFFIX
+    PARAMETER_NAME_PREFIX BUFFER_NAME_PREFIX
+
 fluid.dygraph.jit
   jit.traced: TracedLayer | extract_vars
   jit.decorators: declarative
+  jit: | save load
 
 fluid.dygraph.layer_object_helper
   nn.layer_object_helper: LayerObjectHelper

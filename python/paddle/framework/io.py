@@ -7,6 +7,7 @@ from typing import Any
 
 from paddle._persistence.atomic_files import where
 from paddle._persistence.saving import load_state, save
+from paddle.jit.saved_files import read_info
 from paddle.static import io as static_io
 
 __all__ = ["save", "load"]
@@ -16,7 +17,10 @@ def _model_state(path: str, model_filename: str | None, params_filename: str | N
     """The parameters in a folder or of the files with a prefix; an inference model lists their names."""
     if not os.path.isdir(path) and os.path.exists(where(path + ".pdiparams")):
         folder, name = os.path.split(path)
-        return static_io.state_of_model(folder, name + ".pdmodel", name + ".pdiparams")
+        state = static_io.state_of_model(folder, name + ".pdmodel", name + ".pdiparams")
+        # `jit.save` keeps the Layer's own names
+        info = read_info(path) or {}
+        return {info.get(key, {}).get("structured_name", key): value for key, value in state.items()}
     if model_filename or os.path.isfile(where(os.path.join(path, "__model__"))):
         return static_io.state_of_model(path, model_filename or "__model__", params_filename)
     return static_io.load_program_state(path)

@@ -80,6 +80,10 @@ def pruned_for_inference(program: Program, feed_names: list[str], targets: list)
     for op in program.global_block().ops:
         if op.has_attr(OP_DEVICE):
             op._set_attr(OP_DEVICE, "")
+    if any(op.type == "auc" for op in program.global_block().ops):
+        warnings.warn(
+            "please ensure that you have set the auc states to zeros before saving inference model", stacklevel=3
+        )
     outputs = []
     with program_guard(program):
         for i, var in enumerate(targets):
@@ -138,7 +142,7 @@ def serialize_program(feed_vars, fetch_vars, **kwargs) -> bytes:
         feed_vars, fetch_vars (Variable|list of Variable): inputs and outputs.
         program (Program, optional): the default main program when absent.
     """
-    return _normalized(feed_vars, fetch_vars, kwargs).desc.serialize_to_string()
+    return _serialize_program(_normalized(feed_vars, fetch_vars, kwargs))
 
 
 @static_only
@@ -150,7 +154,17 @@ def serialize_persistables(feed_vars, fetch_vars, executor, **kwargs) -> bytes |
         executor (Executor): runs the saving operators.
         program (Program, optional): the default main program when absent.
     """
-    return save_vars(executor, None, _normalized(feed_vars, fetch_vars, kwargs), None, is_persistable)
+    return _serialize_persistables(_normalized(feed_vars, fetch_vars, kwargs), executor)
+
+
+def _serialize_program(program: Program) -> bytes:
+    """The bytes of a Program."""
+    return program.desc.serialize_to_string()
+
+
+def _serialize_persistables(program: Program, executor) -> bytes | None:
+    """The persistable variables of a Program as bytes; None when it has none."""
+    return save_vars(executor, None, program, None, is_persistable)
 
 
 def save_to_file(path: str, content: bytes) -> None:

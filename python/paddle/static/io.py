@@ -287,8 +287,16 @@ def set_program_state(program, state_dict) -> None:
 
 _INFERENCE = """
 deserialize_persistables deserialize_program load_from_file load_inference_model normalize_program save_inference_model
-save_to_file serialize_persistables serialize_program state_of_model
+save_to_file serialize_persistables serialize_program state_of_model _check_vars _normalize_path_prefix
+_serialize_persistables _serialize_program
 """.split()
 
 # exported here as in 2.0.2
-__getattr__ = _getter(__name__, later=dict.fromkeys(_INFERENCE, "paddle.static.inference_io"))
+__getattr__ = _getter(
+    __name__,
+    later={
+        **dict.fromkeys(_INFERENCE, "paddle.static.inference_io"),
+        "_get_valid_program": "paddle.static.vars_io:valid_program",
+        "_clone_var_in_block": "paddle.static.vars_io:clone_var_in_block",
+    },
+)

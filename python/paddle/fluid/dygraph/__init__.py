@@ -6,8 +6,11 @@ from paddle.fluid.lr_decay import decays, epochs
 from paddle.fluid.lr_decay.decays import *  # noqa: F403
 from paddle.fluid.lr_decay.epochs import *  # noqa: F403
 from paddle.jit.decorators import declarative
+from paddle.jit.loading import load
 from paddle.jit.program_translator import ProgramTranslator
+from paddle.jit.saving import save
 from paddle.jit.traced import TracedLayer
+from paddle.jit.translated_layer import TranslatedLayer  # noqa: F401 (outside __all__)
 from paddle.nn.layer.container import LayerList, ParameterList, Sequential
 from paddle.nn.layer.layers import Layer
 from paddle.tensor.tensor import monkey_patch_math_varbase  # noqa: F401
