@@ -65,6 +65,7 @@ INSIDE = {
     ("distributed.nccl", "paddle._cuda.comm.rings"): "only to use NCCL: " + QUICK,
     ("check_import_scipy", "scipy.io"): "an optional package",
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
+    ("onnx.proto", "onnx"): "an optional package",
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",

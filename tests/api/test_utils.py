@@ -1,6 +1,7 @@
 """paddle.utils, paddle.sysconfig, paddle.onnx: helpers, and calls that are not supported."""
 
 import io
+import sys
 import tarfile
 import zipfile
 
@@ -169,9 +170,13 @@ def test_unsupported_calls():
             call()
     with pytest.raises(NotImplementedError, match="C\\+\\+ core"):
         paddle.utils.load_op_library("lib.so")
-    with pytest.raises(NotImplementedError, match="training=False"):
-        paddle.onnx.export(paddle.nn.Linear(2, 2), "net")
     assert paddle.sysconfig.get_lib().endswith("libs")
+
+
+def test_onnx_requires_its_package(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'oar\[onnx\]'"):
+        paddle.onnx.export(paddle.nn.Linear(2, 2), str(tmp_path / "net"))
 
 
 def test_names_that_are_imported_lazily():

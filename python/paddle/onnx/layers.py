@@ -1,0 +1,115 @@
+"""Layers of dygraph mode as Programs for export."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import paddle._core as _core
+from paddle._basics import mode
+from paddle._programs.variable import Variable, isinstance_of
+from paddle.jit.static_function import StaticFunction, unwrap_decorators
+from paddle.jit.structure import leaves
+from paddle.nn.layer.layers import Layer
+
+__all__ = ["program_of_layer"]
+
+
+@contextlib.contextmanager
+def _in_eval_mode(layer: Any) -> Iterator[None]:
+    """The layer and its sublayers in eval mode, then as before."""
+    layers = [layer, *layer.sublayers()] if isinstance(layer, Layer) else []
+    before = [each.training for each in layers]
+    for each in layers:
+        each.training = False
+    try:
+        yield
+    finally:
+        for each, training in zip(layers, before, strict=True):
+            each.training = training
+
+
+@contextlib.contextmanager
+def _without_gradients() -> Iterator[None]:
+    before = _core.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        _core.set_grad_enabled(before)
+
+
+def _arguments(former: StaticFunction | None, input_spec: Any) -> tuple[list, dict]:
+    """Specs of the arguments: the given ones, the decorator's, or those of the latest call."""
+    if input_spec is not None:
+        if not isinstance(input_spec, (list, tuple)):
+            raise TypeError(f"paddle.onnx.export: input_spec must be a list or tuple, got {type(input_spec).__name__}")
+        return list(input_spec), {}
+    if former is not None and former.input_spec is not None:
+        return list(former.input_spec), {}
+    if former is not None and len(former.program_cache):
+        key = former.program_cache.last()[0]
+        return list(key.input_args_with_spec), dict(key.input_kwargs_with_spec)
+    return [], {}
+
+
+def _chosen(former: StaticFunction | None, outputs: list[Variable], output_spec: Any) -> list[Variable]:
+    """The outputs that `output_spec` names: results of a call of the function that to_static made."""
+    if output_spec is None:
+        return outputs
+    known = {var.name: i for i, var in enumerate(outputs)}
+    if former is not None and len(former.program_cache):
+        known |= {var.name: i for i, var in enumerate(former.outputs)}
+    found = []
+    for each in output_spec if isinstance(output_spec, (list, tuple)) else [output_spec]:
+        name = getattr(each, "name", each)
+        if name not in known:
+            raise ValueError(
+                f"paddle.onnx.export: output_spec holds {name!r}, which is no result of the layer's latest call: "
+                f"the layer has to be converted by paddle.jit.to_static and called; its results are {sorted(known)}"
+            )
+        found.append(outputs[known[name]])
+    return found
+
+
+def program_of_layer(
+    layer: Any, input_spec: Any, output_spec: Any
+) -> tuple[Any, list[str], list[str], Callable[[str], np.ndarray | None]]:
+    """The Program of a layer in eval mode: Program, names to feed, names to fetch, values of its parameters.
+
+    Args:
+        layer (Layer|StaticFunction|callable): what is called.
+        input_spec (list, optional): InputSpecs or Tensors.
+        output_spec (list, optional): results of the latest call.
+
+    Raises:
+        TypeError: for another layer or spec. ValueError: for unknown outputs.
+    """
+    if mode.in_static_mode():
+        raise ValueError("paddle.onnx.export: a layer is exported in dygraph mode: call paddle.disable_static() first")
+    forward = layer.forward if isinstance(layer, Layer) else layer
+    if not callable(forward):
+        raise TypeError(
+            f"paddle.onnx.export: layer must be a Layer, a function or a Program, got {type(layer).__name__}"
+        )
+    decorators, inner = unwrap_decorators(forward)
+    former = decorators[0] if decorators else None
+    owner = layer if isinstance(layer, Layer) else getattr(inner, "__self__", None)
+    args, kwargs = _arguments(former, input_spec)
+    with _in_eval_mode(owner), _without_gradients():
+        concrete = StaticFunction(inner).get_concrete_program(*args, **kwargs)[0]
+    outputs = [leaf for leaf in leaves(concrete.outputs) if isinstance_of(leaf, Variable)]
+    if not outputs:
+        raise ValueError("paddle.onnx.export: the layer returns no Tensor")
+    builder = concrete.builder
+    assert builder is not None
+    tensors = dict(zip(builder.names, builder.tensors, strict=True))
+
+    def parameter(name: str) -> np.ndarray | None:
+        tensor = tensors.get(name)
+        return None if tensor is None else np.array(tensor.value().get_tensor())
+
+    fetches = [var.name for var in _chosen(former, outputs, output_spec)]
+    return concrete.main_program, [var.name for var in concrete.feeds()], fetches, parameter

@@ -1,0 +1,25 @@
+"""The rules of operators, by family; importing this package registers them."""
+
+from . import (
+    activation,
+    comparison,
+    control,
+    convolution,
+    creation,
+    elementwise,
+    fused,
+    indexing,
+    loss,
+    matmul,
+    norm,
+    pooling,
+    quantize,
+    random,
+    recurrent,
+    reduction,
+    resize,
+    shape,
+    slicing,
+    sorting,
+    vision,
+)
