@@ -8,9 +8,13 @@ STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: demo test test-all check check-rust check-python bench build wheel status docs clean tools miri tsan
+.PHONY: help demo test test-all check check-rust check-python bench build wheel status docs clean tools miri tsan
 
-demo: $(STAMP)
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo 'make test ARGS="tests/ops/nn" runs a part of the Python tests; JOBS=4 sets the processes'
+
+demo: $(STAMP) ## Build, then train LeNet in three styles and a click model
 	$(PY) examples/demo.py
 	$(PY) examples/click_model.py
 
@@ -22,18 +26,18 @@ ALONE = $(PYTEST) -m "$(1)" $(ARGS); status=$$?; \
 	if [ $$status -eq 1 ]; then echo "make: the failed tests run once more"; $(PYTEST) --last-failed -m "$(1)" $(ARGS); status=$$?; fi; \
 	test $$status -eq 0 -o $$status -eq 5
 
-test: $(STAMP) $(VENV)/.test
+test: $(STAMP) $(VENV)/.test ## Rust's and Python's tests
 	cargo test -q --no-default-features --workspace
 	$(PYTEST) $(PARALLEL) -m "not slow and not gpu and not alone" $(ARGS) || test $$? -eq 5
 	$(call ALONE,not slow and not gpu and alone)
 
-test-all: $(STAMP) $(VENV)/.test
+test-all: $(STAMP) $(VENV)/.test ## The slow ones too
 	cargo test -q --no-default-features --workspace
 	$(PYTEST) $(PARALLEL) -m "not alone" $(ARGS) || test $$? -eq 5
 	$(call ALONE,alone)
 
 # The two halves run at once: mypy uses one core.
-check: $(STAMP) $(VENV)/.check
+check: $(STAMP) $(VENV)/.check ## Formats, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 check-rust check-python
 
 check-rust: | tools
@@ -45,23 +49,24 @@ check-python: $(VENV)/.check
 	$(VENV)/bin/ruff check python tests benches examples tools docs
 	$(VENV)/bin/mypy
 
-bench: $(STAMP) $(VENV)/.test
+bench: $(STAMP) $(VENV)/.test ## Benchmarks of kernels and API
 	cargo bench --no-default-features --workspace
 	$(PY) -m pytest benches --benchmark-only
 
 # make status, make status ARGS=missing
-status: $(STAMP) $(VENV)/.test
+status: $(STAMP) $(VENV)/.test ## Operators and names of Paddle that are there; ARGS=missing lists the rest
 	$(PY) tools/status.py $(ARGS)
 
-build: $(STAMP)
+build: $(STAMP) ## Virtual environment .venv and the extension module
 
 # The site, in docs/_build/index.html. Warnings are errors.
-docs: $(STAMP) $(VENV)/.docs
+docs: $(STAMP) $(VENV)/.docs ## The site, docs/_build/index.html
 	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build
 
 # A wheel for every Linux since 2014: zig links against an old glibc; its symbols are checked. It is packed twice: zopfli's
 # streams are 3 % shorter.
-wheel: $(VENV)/.wheel
+wheel: export OAR_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+wheel: $(VENV)/.wheel ## A wheel for Linux since 2014, in dist/
 	@rm -rf dist
 	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
 		--compatibility manylinux2014 --compression-level 9 --out dist
@@ -69,11 +74,11 @@ wheel: $(VENV)/.wheel
 	@$(PY) tools/wheel_symbols.py dist/*.whl
 
 # Rust's own tests under Miri and ThreadSanitizer: `rustup toolchain install nightly --component miri rust-src`. Slow.
-miri:
+miri: ## Rust's tests of core under Miri
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance" RUSTFLAGS= \
 		cargo +nightly miri test -p oar-core --lib --no-default-features
 
-tsan:
+tsan: ## Rust's tests under ThreadSanitizer
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
 		-p oar-core -p oar-kernels --lib -- tensor:: pool --skip the_child_of_a_fork
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu --no-default-features \
@@ -89,7 +94,7 @@ tools:
 
 $(VENV)/.base: | tools
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install -q "maturin>=1.7,<2" numpy scikit-learn
+	$(VENV)/bin/pip install -q "maturin>=1.9,<2" numpy scikit-learn
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -114,5 +119,5 @@ $(STAMP): $(VENV)/.base $(RUST_SOURCES)
 	@PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/pip install -q --no-build-isolation --no-deps -e .
 	@touch $@
 
-clean:
+clean: ## Removes what was built
 	rm -rf target dist $(VENV) python/paddle/_core*.so

@@ -8,9 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
+import licences
 import pytest
 import wheel_symbols
 from paddle import _core
@@ -79,14 +81,32 @@ def test_symbols_of_wheels_are_checked(tmp_path):
                 archive.writestr(f"paddle/{path}.so", content)
         return wheel_symbols.problems(tmp_path / name)
 
-    found = made("oar-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl", _core=library)
+    found = made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl", _core=library)
     assert len(found) == sum(n > (2, 17) for n in numbers) and all("_core.so needs GLIBC_2." in f for f in found)
-    assert made("oar-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl") == []
-    assert made("oar-0.1.0-cp311-abi3-manylinux_2_35_x86_64.whl") == ["its name does not say manylinux_2_17"]
+    assert made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl") == []
+    assert made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_35_x86_64.whl") == ["its name does not say manylinux_2_17"]
     other = library.replace(b"libm.so.6\0", b"libz.so.6\0")
-    assert "paddle/_core.so needs the library libz.so.6" in made("oar-manylinux_2_17_x86_64.whl", _core=other)
+    assert "paddle/_core.so needs the library libz.so.6" in made("oar_paddle-manylinux_2_17_x86_64.whl", _core=other)
     with pytest.raises(ValueError, match="ELF"):
         wheel_symbols.asks_for(b"MZ")
     with zipfile.ZipFile(tmp_path / "untyped-manylinux_2_17_x86_64.whl", "w") as archive:
         archive.writestr("paddle/py.typed", "")
     assert len(wheel_symbols.problems(tmp_path / "untyped-manylinux_2_17_x86_64.whl")) == len(wheel_symbols.TYPES) - 1
+
+
+def test_licences_of_all_crates_are_listed():
+    """The wheel carries THIRD_PARTY_LICENSES.txt; tools/licences.py writes it again."""
+    text = licences.FILE.read_text()
+    wanted = {f"{name} {version}" for name, version in licences.linked_crates()}
+    assert wanted and not [crate for crate in wanted if crate not in text]
+
+
+def test_metadata():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["name"] == "oar-paddle"
+    for name in project["project"]["license-files"]:
+        assert (ROOT / name).is_file()
+    cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    assert (
+        project["project"]["version"] == cargo["workspace"]["package"]["version"] == dict(_core.build_info)["version"]
+    )

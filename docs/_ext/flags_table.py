@@ -114,8 +114,8 @@ VARIABLES = {
     },
 }
 
-# Values and names of tests, not variables.
-NOT_VARIABLES = {"PADDLE_EDL_AUTO_CHECKPOINT", "PADDLE_CLOUD", "OAR_FUZZ_RUNS", "OAR_FAULT_SEEDS"}
+# Values, names of tests and a variable of the build, not variables of the package.
+NOT_VARIABLES = {"OAR_COMMIT", "PADDLE_EDL_AUTO_CHECKPOINT", "PADDLE_CLOUD", "OAR_FUZZ_RUNS", "OAR_FAULT_SEEDS"}
 LITERAL = re.compile(r"[\"'](?:FLAGS_[A-Za-z0-9_]*[a-z0-9A-Z]|(?:OAR|PADDLE)_[A-Z0-9_]*[A-Z0-9])[\"']")
 
 

@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from paddle._basics import foreign as _foreign
+
+_foreign.check(__path__[0])  # before a module that paddlepaddle has, too
+
 import paddle._core as _core
 from paddle._basics import import_hook as _import_hook
 

@@ -4,7 +4,9 @@ import importlib.util
 import itertools
 import subprocess
 import sys
+from pathlib import Path
 
+import paddle
 import pytest
 
 OTHERS = [
@@ -84,3 +86,16 @@ def test_memory():
     # Not ru_maxrss: a child inherits its parent's peak.
     code = "import paddle\nprint(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
     assert min(int(child(code)) for _ in range(3)) < 60 * 1024
+
+
+def test_a_folder_with_paddlepaddle_in_it_is_named(tmp_path):
+    """Both packages install into the folder `paddle`; modules of the two must not be mixed."""
+    ours = Path(paddle.__file__).parent
+    (tmp_path / "paddle" / "libs").mkdir(parents=True)
+    for entry in ours.iterdir():
+        (tmp_path / "paddle" / entry.name).symlink_to(entry)
+    code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport paddle"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    for text in ("ImportError", "paddle/libs", "pip uninstall -y paddlepaddle", "-m venv"):
+        assert text in done.stderr

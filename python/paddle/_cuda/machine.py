@@ -14,7 +14,7 @@ from .units import Unit
 def missing() -> str | None:
     """The reason why CUDA cannot be used, None if it can. Imports cupy if it is installed."""
     if importlib.util.find_spec("cupy") is None:
-        return "the Python package cupy is missing (pip install cupy-cuda12x, or the extra oar[cuda])"
+        return "the Python package cupy is missing (pip install cupy-cuda12x, or the extra oar-paddle[cuda])"
     try:
         import cupy
     except Exception as e:  # report any exception of a failing import

@@ -37,5 +37,19 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         &[dist::reducer::register, dist::servers::register, dist::store::register, dist::transport::register],
     )?;
     profiler::register(m)?;
-    Ok(())
+    m.add("build_info", build_info())
+}
+
+/// What `paddle.version.show` prints about this build: version, commit (environment variable OAR_COMMIT of the build,
+/// else "unknown"), profile and platform.
+fn build_info() -> [(&'static str, String); 4] {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let platform = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    let commit = option_env!("OAR_COMMIT").unwrap_or("unknown");
+    [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("commit", commit.to_owned()),
+        ("profile", profile.to_owned()),
+        ("platform", platform),
+    ]
 }
