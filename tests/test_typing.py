@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import ops_stub
 import paddle
 import pytest
+from paddle import _core
 
 PYTHON = Path(paddle.__file__).resolve().parent.parent
 SCRIPT = """
@@ -79,6 +82,24 @@ def test_a_wrong_script_does_not(tmp_path):
     assert done.returncode == 1 and done.stdout.count("error:") == 2, done.stdout + done.stderr
 
 
+def test_misspelt_names_are_found(tmp_path):
+    done = check(tmp_path, "import paddle\npaddle.ones([2]).reshap([1])\n")
+    assert done.returncode == 1 and '"Tensor" has no attribute "reshap"' in done.stdout, done.stdout
+
+
+def test_pyright_accepts_the_script(tmp_path):
+    """`x: paddle.Tensor` as an annotation, and functions of `paddle` by name."""
+    pyright = shutil.which("pyright") or shutil.which("pyright", path=str(Path(sys.executable).parent))
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(PYTHON)]}))
+    done = subprocess.run(
+        [pyright, "script.py", "--pythonpath", sys.executable], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_package_is_typed():
     assert (PYTHON / "paddle" / "py.typed").is_file()
 
@@ -93,7 +114,19 @@ def test_the_stub_names_what_tensors_have():
     for node in stub.body:
         method = getattr(paddle.Tensor, node.name, None) if isinstance(node, ast.FunctionDef) else None
         if inspect.isfunction(method) and not node.name.startswith("_"):
-            assert [a.arg for a in node.args.args][1:] == list(inspect.signature(method).parameters)[1:], node.name
+            stars = [a.arg for a in (node.args.vararg, node.args.kwarg) if a]
+            taken = [a.arg for a in node.args.args][1:] + stars
+            assert taken == list(inspect.signature(method).parameters)[1:], node.name
+
+
+def test_the_stub_names_what_the_native_module_has():
+    """Without a `__getattr__`, so that a checker finds misspelt names."""
+    tree = ast.parse((PYTHON / "paddle" / "_core.pyi").read_text())
+    named = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    named |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    named |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+    have = {n for n in dir(_core) if not n.startswith("__")}
+    assert have - named == set() and named - have - {"_Operand", "_Shape"} == set()
 
 
 def test_the_stub_of_the_operators_is_up_to_date():

@@ -34,7 +34,8 @@ from paddle._dispatch.dygraph import no_grad_ as _no_grad
 from paddle._dispatch.math_op_patch import monkey_patch_variable as monkey_patch_variable
 from paddle._programs.parameter import ParamBase as ParamBase
 
-Tensor = _core.Tensor
+from ._core import Tensor as Tensor
+
 VarBase = _core.Tensor
 no_grad = _no_grad
 

@@ -111,3 +111,7 @@ def regular_array(values) -> np.ndarray | None:
 def dtype_is_floating(dtype) -> bool:
     """Whether `dtype` (VarType, numpy type or name) is a floating-point type."""
     return convert_np_dtype_to_dtype_(dtype) in _FLOATING
+
+
+#: numpy converts an object with this attribute: `np.zeros(2, x.dtype)`.
+VarType.dtype = property(to_numpy_dtype)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from paddle._basics.later_names import TABLE
+
 __all__ = ["Entry", "children", "entries", "entry"]
 
 _TABLE = """
@@ -348,13 +350,20 @@ def _parse(text: str) -> tuple[str, Entry]:
         for name in [*shown.split(), *hidden.split()]:
             new, _, old = name.partition("=")
             names[new] = f"paddle.{source}:{old or new}"
-    return f"paddle.{module}", Entry(tuple(public), names, f"paddle.{same}" if same else None)
+    return "paddle" if module == "paddle" else f"paddle.{module}", Entry(
+        tuple(public), names, f"paddle.{same}" if same else None
+    )
 
 
 @cache
 def entries() -> dict[str, Entry]:
-    """The table by full module names."""
-    return dict(map(_parse, _TABLE.strip().split("\n\n")))
+    """The table by full module names, with the names of later versions of Paddle."""
+    found = dict(map(_parse, _TABLE.strip().split("\n\n")))
+    for module, later in map(_parse, TABLE.strip().split("\n\n")):
+        known = found.get(module, Entry((), {}, None))
+        # A public module of 2.0.2 keeps its __all__.
+        found[module] = Entry(known.public or later.public, {**later.names, **known.names}, known.same)
+    return found
 
 
 def entry(module: str) -> Entry | None:

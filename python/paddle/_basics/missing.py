@@ -8,14 +8,13 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from importlib.machinery import PathFinder
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from paddle._basics.legacy_names import entry
 
-__all__ = ["OperatorMissing", "absent", "getter", "require"]
+__all__ = ["OperatorMissing", "absent", "getter", "load", "require"]
 
 _IMPORT_FROM = opcode.opmap.get("IMPORT_FROM")
-NOT_YET = "a name of Paddle 2.0.2 that is missing here is not there yet"
 
 
 class OperatorMissing(NotImplementedError, AttributeError):
@@ -31,10 +30,18 @@ def require(what: str, operator: str) -> NoReturn:
 
 
 def absent(module: str, name: str) -> NoReturn:
-    """Raises AttributeError: `module` has no `name`."""
-    raise AttributeError(
-        f"module {module!r} has no attribute {name!r}; {NOT_YET}", name=name, obj=sys.modules.get(module)
-    )
+    """Raises AttributeError: `module` has no `name`, with the reason where one is known."""
+    # Without `obj`, for which Python would add a suggestion of its own.
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{_hint(module, name)}", name=name)
+
+
+def _hint(module: str, name: str) -> str:
+    """The reason why a name is missing; nothing for the private names that Python and its tools look for."""
+    if name.startswith("_"):
+        return ""
+    from paddle._basics.unavailable_names import hint
+
+    return hint(module, name, dir(sys.modules[module]) if module in sys.modules else [])
 
 
 def _is_import(frame: types.FrameType) -> bool:
@@ -61,7 +68,7 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
         if _has_module(module, name):
             return _resolve(module, name, f"{module}.{name}")
         if _is_import(sys._getframe(1)):
-            raise ImportError(f"cannot import name {name!r} from {module!r}; {NOT_YET}", name=module)
+            raise ImportError(f"cannot import name {name!r} from {module!r}{_hint(module, name)}", name=module)
         absent(module, name)
 
     return __getattr__
@@ -74,6 +81,12 @@ def _has_module(package: str, name: str) -> bool:
         return False
     full = f"{package}.{name}"
     return entry(full) is not None or PathFinder.find_spec(full, path) is not None
+
+
+def load(source: str) -> Any:
+    """The object that "module:name" names."""
+    module, _, name = source.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _resolve(module: str, name: str, source: str) -> object:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import paddle._core as core
 from paddle._basics.mode import _dygraph_guard
 from paddle._basics.names import OP_ROLE, OP_ROLE_VAR, OpRole
+from paddle._basics.place import cuda_device_count
 from paddle._programs.guards import default_main_program, default_startup_program
 from paddle.distributed.checkport import wait_server_ready
 from paddle.distributed.program_rings import (
@@ -306,7 +306,7 @@ def prepare_nccl2(config: Any, program: Any, trainers: Any) -> None:
         return
     count, inner = len(program._trainers_endpoints), config.hierarchical_allreduce_inter_nranks
     if inner <= 1:
-        inner = config.hierarchical_allreduce_inter_nranks = core.get_cuda_device_count()
+        inner = config.hierarchical_allreduce_inter_nranks = cuda_device_count()
     if count <= inner or inner < 1 or count % inner:
         raise ValueError(f"{count} trainers are not several groups of {inner} for hierarchical all-reduce")
     program._hierarchical_allreduce_inter_nranks = int(inner)

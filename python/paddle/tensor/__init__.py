@@ -3,6 +3,7 @@
 import paddle._core as _core
 from paddle._basics.to_string import set_printoptions
 from paddle._dispatch.dlpack_protocol import patch_dlpack_methods
+from paddle._dispatch.later_methods import patch_later_methods
 from paddle._dispatch.math_op_patch import patch_tensor_methods
 from paddle.tensor.array import array_length, array_read, array_write, create_array  # noqa: F401
 
@@ -39,5 +40,6 @@ for _name in _METHODS:
 
 patch_tensor_methods({n: globals()[n] for n in _METHODS})
 patch_dlpack_methods()
+patch_later_methods()
 
 __all__ = [*_METHODS, *creation.__all__, *random.__all__, "set_printoptions", "shape", "to_tensor"]

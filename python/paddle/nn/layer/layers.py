@@ -11,7 +11,9 @@ from typing import Any
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
+from paddle._basics.dtypes import convert_dtype, dtype_is_floating
 from paddle._basics.mode import in_static_mode
+from paddle._dispatch.dygraph import no_grad_
 from paddle._programs import building
 from paddle._programs.scope import global_scope
 from paddle._programs.variable import Parameter, Variable
@@ -298,6 +300,36 @@ class Layer:
     def named_buffers(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Any]]:
         """Iterates over all buffers, each once, with names such as "block.norm._mean"."""
         return self._named_members("_buffers", prefix, include_sublayers)
+
+    def to(self, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> Layer:
+        """Moves all parameters and buffers to a device, and converts those of floating-point types, in place.
+
+        Args:
+            device (Place|str, optional): by default each stays where it is.
+            dtype (str|numpy dtype, optional): the new floating-point type.
+            blocking (bool, optional): ignored: copies are complete when this returns.
+
+        Returns:
+            Layer: this Layer.
+
+        Source: https://www.paddlepaddle.org.cn/documentation/docs/en/2.6/api/paddle/nn/Layer_en.html#to
+
+        Examples:
+            >>> import paddle
+            >>> str(paddle.nn.Linear(2, 3).to(dtype="float64").weight.dtype)
+            'VarType.FP64'
+        """
+        members = [*self.parameters(), *self.buffers()]
+        with no_grad_():
+            for member in members:
+                value = member.to(dtype) if dtype is not None and dtype_is_floating(member.dtype) else member
+                value = value if device is None else value.to(device=device)
+                if value is not member:
+                    member._share_value(value)
+        if dtype is not None:
+            for layer in [self, *self.sublayers()]:
+                layer._dtype = convert_dtype(dtype)
+        return self
 
     def clear_gradients(self) -> None:
         """Clears the gradients of all trainable parameters."""

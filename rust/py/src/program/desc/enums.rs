@@ -1,14 +1,16 @@
 //! `VarDesc.VarType` and `AttrType`: classes that behave as pybind's enumerations do.
 
+use numpy::PyArrayDescr;
+use oar_core::base::DType;
 use oar_core::ir::{AttrType, VarKind};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 use pyo3::IntoPyObjectExt;
 
 macro_rules! enumeration {
-    ($(#[$doc:meta])* $class:ident, $name:literal, $qualname:literal, $rows:expr) => {
+    ($(#[$doc:meta])* $class:ident, $name:literal, $qualname:literal, $equal:expr, $rows:expr) => {
         $(#[$doc])*
         #[pyclass(name = $name, module = "paddle._core", frozen)]
         pub struct $class {
@@ -89,7 +91,8 @@ macro_rules! enumeration {
                 match other.cast_exact::<$class>() {
                     Ok(other) => other.get().value == self.value,
                     // Equal to its number, as an unscoped C++ enumeration is.
-                    Err(_) => other.is_instance_of::<pyo3::types::PyInt>() && other.eq(self.value).unwrap_or(false),
+                    Err(_) if other.is_instance_of::<pyo3::types::PyInt>() => other.eq(self.value).unwrap_or(false),
+                    Err(_) => $equal(self.value, other),
                 }
             }
 
@@ -102,7 +105,7 @@ macro_rules! enumeration {
 
 enumeration! {
     /// The kind of a variable, or the type of its elements.
-    PyVarType, "VarType", "VarDesc.VarType",
+    PyVarType, "VarType", "VarDesc.VarType", names_element_type,
     VarKind::NAMES
         .iter()
         .filter(|(kind, _)| ![VarKind::SIZE_T, VarKind::TUPLE].contains(kind))
@@ -112,7 +115,7 @@ enumeration! {
 
 enumeration! {
     /// The type of an operator's attribute.
-    PyAttrType, "AttrType", "AttrType",
+    PyAttrType, "AttrType", "AttrType", names_nothing,
     vec![
         ("INT", AttrType::Int as i32),
         ("INTS", AttrType::Ints as i32),
@@ -127,6 +130,26 @@ enumeration! {
         ("BLOCK", AttrType::Block as i32),
         ("BLOCKS", AttrType::Blocks as i32),
     ]
+}
+
+/// Attribute types equal no other objects.
+fn names_nothing(_: i32, _: &Bound<'_, PyAny>) -> bool {
+    false
+}
+
+/// Whether `other` is the name of the element type `value` ("float32"), or its numpy type (`np.float32`,
+/// `np.dtype("float32")`).
+fn names_element_type(value: i32, other: &Bound<'_, PyAny>) -> bool {
+    let Some(dtype) = DType::from_proto(value) else { return false };
+    if let Ok(name) = other.cast::<PyString>() {
+        return name == dtype.name();
+    }
+    if !(other.is_instance_of::<PyType>() || other.is_instance_of::<PyArrayDescr>()) {
+        return false;
+    }
+    // A class that is no numpy type has no such attribute, or converts to the type `object`.
+    let descr = PyArrayDescr::new(other.py(), other.clone());
+    descr.and_then(|d| d.getattr("name")).is_ok_and(|name| name.eq(dtype.name()).unwrap_or(false))
 }
 
 impl PyVarType {

@@ -1,0 +1,88 @@
+"""Names of Paddle 2.1 to 2.6 that this package has in addition to those of 2.0.2: a table in the format of
+`legacy_names.py`; the entry `paddle` is the package itself.
+"""
+
+from __future__ import annotations
+
+__all__ = ["IN_PLACE", "ONLY_METHODS", "TABLE", "TENSOR_METHODS"]
+
+TABLE = """
+paddle
+  _later.elementwise: acosh angle asinh atan2 atanh clone deg2rad expm1 finfo fmax fmin frac heaviside hypot iinfo inner
+    is_complex is_floating_point is_integer isclose ldexp lerp logaddexp logit nan_to_num neg outer rad2deg sgn trunc
+  _later.reduction: amax amin bincount bucketize count_nonzero cumprod cumulative_trapezoid diff kthvalue logcumsumexp
+    nanmean nanmedian nanquantile nansum quantile searchsorted trapezoid
+  _later.manipulation: as_strided atleast_1d atleast_2d atleast_3d broadcast_tensors diagflat diagonal einsum index_add
+    index_fill logspace masked_fill moveaxis put_along_axis randint_like repeat_interleave rot90 take take_along_axis
+    tensordot tolist tril_indices triu_indices unflatten unfold unique_consecutive vander view view_as vsplit
+  _later.in_place: abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cumprod_ cumsum_ divide_ erf_
+    expm1_ floor_divide_ floor_mod_ frac_ hypot_ index_add_ index_fill_ ldexp_ log10_ log1p_ log2_ log_ logit_
+    masked_fill_ mod_ multiply_ nan_to_num_ neg_ pow_ remainder_ sin_ sinh_ square_ tan_ tril_ triu_ trunc_
+  _later.gradients: enable_grad is_grad_enabled set_grad_enabled
+  nn.functional: diag_embed
+  fluid: get_flags set_flags
+  _later.dtypes: bfloat16 bool complex128 complex64 dtype float16 float32 float64 int16 int32 int64 int8 uint8
+
+autograd
+  _later.gradients: backward
+
+io
+  _later.data: ConcatDataset SubsetRandomSampler
+
+linalg
+  tensor: cholesky norm inv=inverse
+  _later.linear_algebra: corrcoef cov matrix_power multi_dot
+
+nn
+  _later.layers: CELU ChannelShuffle CosineEmbeddingLoss Fold GLU GaussianNLLLoss HingeEmbeddingLoss Identity LayerDict
+    Mish MultiLabelSoftMarginLoss MultiMarginLoss PixelUnshuffle PoissonNLLLoss RReLU Silu SoftMarginLoss Softmax2D
+    TripletMarginLoss TripletMarginWithDistanceLoss Unflatten Unfold ZeroPad2D
+
+nn.functional
+  _later.functional: celu channel_shuffle cosine_embedding_loss fold gaussian_nll_loss glu gumbel_softmax
+    hinge_embedding_loss mish multi_label_soft_margin_loss multi_margin_loss pairwise_distance pixel_unshuffle
+    poisson_nll_loss rrelu scaled_dot_product_attention sequence_mask silu soft_margin_loss triplet_margin_loss
+    triplet_margin_with_distance_loss zeropad2d
+
+nn.initializer
+  _later.parameters: Dirac Orthogonal calculate_gain
+
+nn.utils
+  _later.parameters: clip_grad_norm_ clip_grad_value_ parameters_to_vector vector_to_parameters
+
+optimizer.lr
+  _later.lr: CosineAnnealingWarmRestarts CyclicLR LinearLR MultiplicativeDecay OneCycleLR
+
+static
+  fluid.optimizer: ExponentialMovingAverage
+
+vision.ops
+  _later.vision_ops: RoIAlign RoIPool box_coder decode_jpeg nms prior_box read_file roi_align roi_pool
+"""
+
+#: Functions of `paddle` above that are also methods of Tensor and Variable.
+TENSOR_METHODS = """
+acosh amax amin angle as_strided asinh atan2 atanh bincount broadcast_tensors bucketize count_nonzero cumprod
+cumulative_trapezoid deg2rad diagflat diagonal diff expm1 fmax fmin frac heaviside hypot index_add index_fill inner
+is_complex is_floating_point is_integer isclose kthvalue ldexp lerp logaddexp logcumsumexp logit masked_fill moveaxis
+nan_to_num nanmean nanmedian nanquantile nansum neg outer put_along_axis quantile rad2deg repeat_interleave rot90 sgn
+take take_along_axis tensordot tolist trapezoid trunc unflatten unfold unique_consecutive vander view view_as vsplit
+"""
+
+#: The functions of `_later.in_place`; the methods of Tensor have all of them, `paddle` those of the table.
+IN_PLACE = """
+abs_ acos_ acosh_ add_ addmm_ asin_ asinh_ atan_ atanh_ ceil_ clip_ cos_ cosh_ cumprod_ cumsum_ divide_ erf_ exp_
+expm1_ floor_ floor_divide_ floor_mod_ frac_ hypot_ index_add_ index_fill_ ldexp_ lerp_ log10_ log1p_ log2_ log_
+logit_ masked_fill_ mod_ multiply_ nan_to_num_ neg_ pow_ put_along_axis_ reciprocal_ remainder_ round_ rsqrt_ scale_
+sigmoid_ sin_ sinh_ sqrt_ square_ subtract_ tan_ tril_ triu_ trunc_
+"""
+
+#: Methods of Tensor that are no functions of `paddle`: name to "module:name".
+ONLY_METHODS = {
+    "T": "paddle._later.tensor_methods:transposed",
+    "element_size": "paddle._later.tensor_methods:element_size",
+    "fill_": "paddle._later.tensor_methods:fill_",
+    "to": "paddle._later.tensor_methods:to",
+    "zero_": "paddle._later.tensor_methods:zero_",
+    **{name: f"paddle._later.in_place:{name}" for name in IN_PLACE.split()},
+}
