@@ -23,7 +23,7 @@ def require_onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("paddle.onnx.export requires the package onnx: pip install 'oar[onnx]'") from error
+        raise ImportError("paddle.onnx.export requires the package onnx: pip install 'oar-paddle[onnx]'") from error
     return onnx
 
 
