@@ -119,7 +119,7 @@ def _interface(program: Program, input_spec: Any, output_spec: Any) -> tuple[lis
 def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9, **configs: Any) -> None:
     """Write a layer or Program as an ONNX model, the file ``path + ".onnx"``.
 
-    The package onnx is required (``pip install "oar-paddle[onnx]"``). Layers are exported as in eval mode; sizes that an
+    The package onnx is required (the extra `oar-paddle[onnx]`). Layers are exported as in eval mode; sizes that an
     InputSpec leaves open (None) stay open in the model. ``if`` and ``while`` on tensors become If and Loop.
     ``python -m paddle.onnx`` lists the operators that are exported.
 
