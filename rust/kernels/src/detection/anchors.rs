@@ -51,8 +51,8 @@ pub struct PriorGrid<T> {
     pub clip: bool,
 }
 
-/// Prior boxes with the half sizes `halves` around the positions of a grid, as fractions of the image; `count` boxes per
-/// position, zeros after the given ones.
+/// Prior boxes with the half sizes `halves` around the positions of a grid, as fractions of the image; `count` boxes
+/// per position, zeros after the given ones.
 pub fn priors<T: Float>(g: &PriorGrid<T>, halves: &[[T; 2]], count: usize, out: &mut [T]) {
     each_place(out, g.columns, count, |row, column, to| {
         let x = (T::from_f64(column as f64) + g.offset) * g.step[0];
@@ -66,8 +66,8 @@ pub fn priors<T: Float>(g: &PriorGrid<T>, halves: &[[T; 2]], count: usize, out: 
     });
 }
 
-/// A prior box of density_prior_box: the offset of its center in two parts, which Paddle rounds to f32 one by one, and half
-/// of its width and height.
+/// A prior box of density_prior_box: the offset of its center in two parts, which Paddle rounds to f32 one by one, and
+/// half of its width and height.
 pub type DenseBox = (f64, [f32; 2], [f64; 2]);
 
 /// The boxes of a position: for each size and ratio, `density`^2 boxes on a subgrid of the position.
@@ -103,6 +103,47 @@ pub fn dense_priors<T: Float>(g: &PriorGrid<T>, boxes: &[DenseBox], out: &mut [T
             }
         }
     });
+}
+
+/// Writes the four variances to every row.
+pub fn repeat<T: Float>(variances: &[f32], out: &mut [T]) {
+    for row in out.chunks_exact_mut(4) {
+        row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::from_f64(v.into()));
+    }
+}
+
+/// The distinct aspect ratios, starting with 1; with `flip` also their reciprocals.
+pub fn distinct_ratios(ratios: &[f32], flip: bool) -> Vec<f32> {
+    let mut all: Vec<f32> = vec![1.0];
+    for &ratio in ratios {
+        if !all.iter().any(|&known| f64::from((ratio - known).abs()) < 1e-6) {
+            all.push(ratio);
+            all.extend(flip.then_some(1.0 / ratio));
+        }
+    }
+    all
+}
+
+/// Half widths and heights of prior boxes: for each of `least` its boxes of all `ratios`, and a square between it and
+/// the corresponding one of `greatest`. With `squares_first` both squares come before the other ratios.
+pub fn half_sizes<T: Float>(ratios: &[f32], least: &[f32], greatest: &[f32], squares_first: bool) -> Vec<[T; 2]> {
+    let mut halves: Vec<[T; 2]> = Vec::new();
+    let square = |side: f32| [T::from_f64(f64::from(side) / 2.0); 2];
+    let of_ratio =
+        |least: f32, r: f32| [least * r.sqrt(), least / r.sqrt()].map(|side| T::from_f64(f64::from(side) / 2.0));
+    for (i, &least) in least.iter().enumerate() {
+        let greater = greatest.get(i).map(|&most| square((least * most).sqrt()));
+        if squares_first {
+            halves.push(square(least));
+            halves.extend(greater);
+            let others = ratios.iter().filter(|&&r| (f64::from(r) - 1.0).abs() >= 1e-6);
+            halves.extend(others.map(|&r| of_ratio(least, r)));
+        } else {
+            halves.extend(ratios.iter().map(|&r| of_ratio(least, r)));
+            halves.extend(greater);
+        }
+    }
+    halves
 }
 
 #[cfg(test)]
@@ -150,5 +191,20 @@ mod tests {
         dense_priors(&g, &boxes, &mut out);
         assert_eq!(out[..4], [0.0, 0.0, 0.25, 0.25]);
         assert_eq!(out[12..], [0.25, 0.25, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn sizes_of_prior_boxes() {
+        let ratios = distinct_ratios(&[1.0, 4.0, 4.0000001, 0.25], true);
+        assert_eq!(ratios, [1.0, 4.0, 0.25]);
+        assert_eq!(distinct_ratios(&[4.0, 9.0], false), [1.0, 4.0, 9.0]);
+        let last: Vec<[f64; 2]> = half_sizes(&ratios, &[4.0], &[9.0], false);
+        assert_eq!(last, [[2.0, 2.0], [4.0, 1.0], [1.0, 4.0], [3.0, 3.0]]);
+        let first: Vec<[f64; 2]> = half_sizes(&ratios, &[4.0, 8.0], &[9.0], true);
+        assert_eq!(first[..4], [[2.0, 2.0], [3.0, 3.0], [4.0, 1.0], [1.0, 4.0]]);
+        assert_eq!(first[4..], [[4.0, 4.0], [8.0, 2.0], [2.0, 8.0]]);
+        let mut out = [0.0f32; 8];
+        repeat(&[0.1, 0.2, 0.3, 0.4], &mut out);
+        assert_eq!(out, [0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4]);
     }
 }

@@ -53,8 +53,8 @@ pub fn encode<T: Float>(p: &Priors<T>, targets: &[T], out: &mut [T]) {
     });
 }
 
-/// out[i, j] = the box at deltas[i, j], multiplied by the variances, relative to prior box j (or i, if `by_row`). `deltas`
-/// and `out` are [rows, columns, 4].
+/// out[i, j] = the box at deltas[i, j], multiplied by the variances, relative to prior box j (or i, if `by_row`).
+/// `deltas` and `out` are [rows, columns, 4].
 pub fn decode<T: Float>(p: &Priors<T>, deltas: &[T], columns: usize, by_row: bool, out: &mut [T]) {
     each_box(out, columns.max(1), |i, j, to| {
         let (own, v) = p.get(if by_row { i } else { j });
@@ -91,6 +91,29 @@ pub fn best_class<T: Float>(scores: &[T]) -> Option<usize> {
         }
     }
     best
+}
+
+/// Decodes the deltas [rows, classes, 4] of each class relative to the row's prior box ([`decode_classes`]) to `boxes`,
+/// and writes the box of the best class, or the prior box if there is none, to `assigned` [rows, 4].
+pub fn decode_and_assign<T: Float>(
+    (priors, variance): (&[T], &[T]),
+    (deltas, scores): (&[T], &[T]),
+    classes: usize,
+    most: T,
+    mut boxes: Option<&mut [T]>,
+    mut assigned: Option<&mut [T]>,
+) {
+    let mut decoded = vec![T::ZERO; classes * 4];
+    for (i, own) in priors.chunks_exact(4).enumerate() {
+        decode_classes(own, variance, &deltas[i * classes * 4..(i + 1) * classes * 4], most, &mut decoded);
+        let best = best_class(&scores[i * classes..(i + 1) * classes]);
+        if let Some(to) = &mut boxes {
+            to[i * classes * 4..(i + 1) * classes * 4].copy_from_slice(&decoded);
+        }
+        if let Some(to) = &mut assigned {
+            to[i * 4..i * 4 + 4].copy_from_slice(best.map_or(own, |j| &decoded[j * 4..j * 4 + 4]));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -141,5 +164,21 @@ mod tests {
         let (mut out, large) = ([0.0f64; 4], 1000.0);
         decode_classes(&[0.0, 0.0, 9.0, 9.0], &[1.0; 4], &[0.0, 0.0, large, 0.0], 2f64.ln(), &mut out);
         assert!(out.iter().zip([-5.0, 0.0, 14.0, 9.0]).all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-9));
+    }
+
+    #[test]
+    fn the_box_of_the_best_class_is_assigned() {
+        let priors = [0.0f64, 0.0, 9.0, 9.0, 5.0, 5.0, 24.0, 14.0];
+        let deltas: Vec<f64> = (0..2 * 3 * 4).map(|i| i as f64 / 40.0).collect();
+        let (mut boxes, mut assigned) = (vec![0.0; 24], vec![0.0; 8]);
+        let inputs = ((&priors[..], &[0.1, 0.1, 0.2, 0.2][..]), (&deltas[..], &[0.9, 0.1, 0.5, -2.0, -1.5, -3.0][..]));
+        decode_and_assign(inputs.0, inputs.1, 3, 4.135, Some(&mut boxes), Some(&mut assigned));
+        for row in 0..2 {
+            let mut want = [0.0; 12];
+            decode_classes(&priors[row * 4..][..4], inputs.0 .1, &deltas[row * 12..][..12], 4.135, &mut want);
+            assert_eq!(boxes[row * 12..][..12], want);
+        }
+        assert_eq!((&assigned[..4], &assigned[4..]), (&boxes[8..12], &priors[4..]));
+        decode_and_assign(inputs.0, inputs.1, 3, 4.135, None, None);
     }
 }

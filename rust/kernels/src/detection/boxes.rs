@@ -1,6 +1,7 @@
 //! Boxes [xmin, ymin, xmax, ymax]: order of scores, area, intersection over union, center and size.
 
 use super::polygon;
+use crate::pool;
 use crate::types::Float;
 use std::cmp::Ordering;
 
@@ -18,6 +19,9 @@ pub trait BoxMath: Float {
     }
 }
 impl<T: Float> BoxMath for T {}
+
+/// A box as an array: xmin, ymin, xmax, ymax.
+pub type Corners<R> = [R; 4];
 
 /// `std::min`: `a` if the values do not compare.
 pub fn least<T: PartialOrd>(a: T, b: T) -> T {
@@ -81,13 +85,24 @@ pub fn iou<T: Float>(a: &[T], b: &[T], normalized: bool) -> T {
     shared / (area(a, normalized) + area(b, normalized) - shared)
 }
 
-/// The measure of the operator iou_similarity. It differs from [`iou`]: sides of a box may be negative, and the union has
-/// 1e-10 added.
+/// The measure of the operator iou_similarity. It differs from [`iou`]: sides of a box may be negative, and the union
+/// has 1e-10 added.
 pub fn similarity<T: Float>(a: &[T], b: &[T], pixel: T) -> T {
     let area = |c: &[T]| (c[3] - c[1] + pixel) * (c[2] - c[0] + pixel);
     let side = |k: usize| most(least(b[k + 2], a[k + 2]) - most(b[k], a[k]) + pixel, T::ZERO);
     let shared = side(0) * side(1);
     shared / (area(a) + area(b) - shared + T::from_f64(1e-10))
+}
+
+/// out[i, j] = [`similarity`] of box i of `a` and box j of `b`.
+pub fn similarities<T: Float>(a: &[T], b: &[T], pixel: T, out: &mut [T]) {
+    let columns = b.len() / 4;
+    pool::parts(out, 1 << 12, |at, out| {
+        for (k, to) in out.iter_mut().enumerate() {
+            let (i, j) = ((at + k) / columns * 4, (at + k) % columns * 4);
+            *to = similarity(&a[i..i + 4], &b[j..j + 4], pixel);
+        }
+    });
 }
 
 /// Size and center of a box.
@@ -139,6 +154,11 @@ mod tests {
             assert!((iou(&a, &b, false) - want).abs() < 1e-12, "{a:?} {b:?}");
             assert!((similarity(&a, &b, 1.0) - want).abs() < 1e-9, "{a:?} {b:?}");
         }
+        let (a, b) =
+            ([0.0f64, 0.0, 4.0, 4.0, 1.0, 1.0, 3.0, 6.0], [0.0, 0.0, 4.0, 4.0, 2.0, 2.0, 9.0, 9.0, 5.0, 5.0, 7.0, 7.0]);
+        let mut out = [0.0; 6];
+        similarities(&a, &b, 0.0, &mut out);
+        (0..6).for_each(|k| assert_eq!(out[k], similarity(&a[k / 3 * 4..][..4], &b[k % 3 * 4..][..4], 0.0)));
         assert_eq!(iou(&[0.0f32, 0.0, -1.0, 5.0], &[0.0, 0.0, 5.0, 5.0], true), 0.0);
     }
 

@@ -1,15 +1,16 @@
 //! Matching of prior boxes (columns) with objects (rows) by a matrix of similarities, and mining of hard examples.
 
 use super::boxes::descending;
-use crate::types::Float;
+use crate::pool;
+use crate::types::{Float, Plain};
 
 /// Lower similarities do not match.
 const LEAST: f64 = 1e-6;
 /// Number of rows from which all pairs are sorted and every similarity above 0 matches, as in Paddle.
 const MANY: usize = 130;
 
-/// Greedy bipartite matching: repeatedly matches the most similar pair of a free row and a free column. `row` and `found`
-/// receive the row and similarity of each matched column; columns with an entry of -1 in `row` are free.
+/// Greedy bipartite matching: repeatedly matches the most similar pair of a free row and a free column. `row` and
+/// `found` receive the row and similarity of each matched column; columns with an entry of -1 in `row` are free.
 pub fn bipartite<T: Float>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
     if dist.len() / columns >= MANY {
         bipartite_sorted(dist, columns, row, found);
@@ -75,6 +76,71 @@ pub fn per_prediction<T: Float>(dist: &[T], columns: usize, threshold: f32, row:
     }
 }
 
+/// Matches the columns of each image, whose rows of `dist` end at the offsets `level` (from 0); `row` holds -1 and
+/// `found` 0. With a `threshold` free columns are matched with their most similar row, too.
+pub fn match_images<T: Float>(
+    dist: &[T],
+    level: &[usize],
+    columns: usize,
+    threshold: Option<f32>,
+    row: &mut [i32],
+    found: &mut [T],
+) {
+    if columns == 0 {
+        return;
+    }
+    let mut parts: Vec<_> = row.chunks_exact_mut(columns).zip(found.chunks_exact_mut(columns)).collect();
+    pool::parts(&mut parts, 1, |at, part| {
+        for (k, (row, found)) in part.iter_mut().enumerate() {
+            let own = &dist[level[at + k] * columns..level[at + k + 1] * columns];
+            bipartite(own, columns, row, found);
+            if let Some(threshold) = threshold {
+                per_prediction(own, columns, threshold, row, found);
+            }
+        }
+    });
+}
+
+/// Rows of objects, [rows, period, width], with the rows of each image between the offsets `level`.
+#[derive(Clone, Copy)]
+pub struct ObjectRows<'a, T> {
+    pub data: &'a [T],
+    pub level: &'a [usize],
+    pub period: usize,
+    pub width: usize,
+}
+
+/// Copies to each matched column of each image (`matched` >= 0, [images, columns]) its object's row, and sets its
+/// weight to 1; other elements keep their values. The error is the index in `matched` of a row that the image does not
+/// have.
+pub fn assign<T: Plain>(
+    x: ObjectRows<T>,
+    matched: &[i32],
+    columns: usize,
+    values: &mut [T],
+    weights: &mut [f32],
+) -> Result<(), usize> {
+    for (k, &id) in matched.iter().enumerate().filter(|(_, &id)| id > -1) {
+        let (image, column) = (k / columns, k % columns);
+        let row = x.level[image] + id as usize;
+        if row >= x.level[image + 1] || x.period == 0 {
+            return Err(k);
+        }
+        let from = (row * x.period + column % x.period) * x.width;
+        values[k * x.width..(k + 1) * x.width].copy_from_slice(&x.data[from..from + x.width]);
+        weights[k] = 1.0;
+    }
+    Ok(())
+}
+
+/// Fills the elements of negative columns, numbered over all images, and sets their weights to 1.
+pub fn assign_negative<T: Plain>(negative: &[usize], width: usize, mismatch: T, values: &mut [T], weights: &mut [f32]) {
+    for &k in negative {
+        values[k * width..(k + 1) * width].fill(mismatch);
+        weights[k] = 1.0;
+    }
+}
+
 /// How hard examples are chosen.
 #[derive(Clone, Copy)]
 pub enum Mining {
@@ -116,6 +182,28 @@ pub fn mine<T: Float>(
             _ => {}
         }
     }
+}
+
+/// Mines each image of `columns` boxes: `loss` and the optional second loss, which is added, are [images, columns].
+/// Returns the negative boxes and the end of each image among them, after a 0; `updated` holds a copy of `matched`.
+pub fn mine_images<T: Float>(
+    mining: Mining,
+    columns: usize,
+    (matched, dist): (&[i32], &[T]),
+    (loss, second): (&[T], Option<&[T]>),
+    updated: &mut [i32],
+) -> (Vec<i32>, Vec<usize>) {
+    let (mut negative, mut level) = (Vec::new(), vec![0]);
+    for image in 0..matched.len().checked_div(columns).unwrap_or(0) {
+        let own = image * columns..(image + 1) * columns;
+        let loss = |k: usize| {
+            let k = own.start + k;
+            second.map_or(loss[k], |second| loss[k] + second[k])
+        };
+        mine(mining, &matched[own.clone()], &dist[own.clone()], loss, &mut updated[own.clone()], &mut negative);
+        level.push(negative.len());
+    }
+    (negative, level)
 }
 
 #[cfg(test)]
@@ -181,5 +269,44 @@ mod tests {
         let (mut updated, mut negative) = (matched, vec![]);
         mine(Mining::HardExample { count: 4 }, &matched, &dist, |k| loss[k], &mut updated, &mut negative);
         assert_eq!((updated, negative), ([-1, -1, -1, -1, 1], vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn images_are_matched_apart() {
+        let dist: Vec<f64> = (0..5 * 7).map(|i| (i * 7919 % 97) as f64 / 97.0).collect();
+        let (level, mut row, mut found) = ([0, 2, 2, 5], vec![-1; 21], vec![0.0; 21]);
+        match_images(&dist, &level, 7, Some(0.6), &mut row, &mut found);
+        for image in 0..3 {
+            let (mut want, mut want_dist) = (vec![-1; 7], vec![0.0; 7]);
+            let own = &dist[level[image] * 7..level[image + 1] * 7];
+            bipartite(own, 7, &mut want, &mut want_dist);
+            per_prediction(own, 7, 0.6, &mut want, &mut want_dist);
+            assert_eq!((&row[image * 7..][..7], &found[image * 7..][..7]), (&want[..], &want_dist[..]));
+        }
+        match_images::<f32>(&[], &[0, 0], 0, None, &mut [], &mut []);
+    }
+
+    #[test]
+    fn targets_are_rows_of_the_matched_objects() {
+        let data: Vec<i32> = (0..3 * 2 * 2).collect();
+        let x = ObjectRows { data: &data, level: &[0, 1, 3], period: 2, width: 2 };
+        let (mut values, mut weights) = (vec![-5; 12], vec![0.0; 6]);
+        assign(x, &[0, -1, 0, 1, 0, -1], 3, &mut values, &mut weights).unwrap();
+        assert_eq!(values, [0, 1, -5, -5, 0, 1, 8, 9, 6, 7, -5, -5]);
+        assert_eq!(weights, [1.0, 0.0, 1.0, 1.0, 1.0, 0.0]);
+        assign_negative(&[1, 4], 2, -5, &mut values, &mut weights);
+        assert_eq!((&values[8..10], &weights[..]), (&[-5, -5][..], &[1.0, 1.0, 1.0, 1.0, 1.0, 0.0][..]));
+        assert_eq!(assign(x, &[0, -1, 1, 0, 0, 0], 3, &mut values, &mut weights), Err(2));
+    }
+
+    #[test]
+    fn images_are_mined_apart() {
+        let (matched, dist) = ([0, -1, -1, -1, -1, 0], [0.9f32, 0.1, 0.2, 0.1, 0.3, 0.8]);
+        let (loss, second) = ([0.1, 0.5, 0.4, 0.7, 0.2, 0.3], [0.0, 0.0, 0.3, 0.0, 0.9, 0.0]);
+        let mut updated = matched;
+        let mining = Mining::MaxNegative { ratio: 1.0, threshold: 0.5 };
+        assert_eq!(mine_images(mining, 3, (&matched, &dist), (&loss, None), &mut updated), (vec![1, 0], vec![0, 1, 2]));
+        let both = mine_images(mining, 3, (&matched, &dist), (&loss, Some(&second)), &mut updated);
+        assert_eq!((both, updated), ((vec![2, 1], vec![0, 1, 2]), matched));
     }
 }

@@ -1,5 +1,6 @@
 //! The intersection over union of polygons [x1, y1, x2, y2, ...], with the even-odd rule.
 
+use crate::pool;
 use crate::types::Float;
 
 type Point = [f64; 2];
@@ -30,7 +31,8 @@ fn crossing((a, b): (Point, Point), (c, d): (Point, Point)) -> Option<f64> {
     (turn != 0.0 && (0.0..=1.0).contains(&t) && (0.0..=1.0).contains(&u)).then(|| a[1] + t * r[1])
 }
 
-/// The area of the intersection, by strips between the heights of corners and crossings: edges do not cross within them.
+/// The area of the intersection, by strips between the heights of corners and crossings: edges do not cross within
+/// them.
 fn shared(a: &[Point], b: &[Point]) -> f64 {
     let all: Vec<_> = edges(a).map(|e| (e, true)).chain(edges(b).map(|e| (e, false))).collect();
     let mut heights: Vec<f64> = a.iter().chain(b).map(|p| p[1]).collect();
@@ -72,6 +74,18 @@ pub fn iou<T: Float>(a: &[T], b: &[T]) -> f64 {
     both / (first + second - both)
 }
 
+/// The corners from offsets in planes of `height` x `width`: 4 times the column (even planes) or row (odd planes),
+/// minus the offset.
+pub fn from_offsets<T: Float>(x: &[T], height: usize, width: usize, out: &mut [T]) {
+    pool::parts(out, 1 << 13, |at, out| {
+        for (k, to) in out.iter_mut().enumerate() {
+            let (i, plane) = (at + k, (at + k) / (height * width));
+            let place = if plane % 2 == 0 { i % width } else { i / width % height };
+            *to = T::from_f64(place as f64 * 4.0) - x[i];
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +124,17 @@ mod tests {
             either += f64::from(u8::from(in_both[0] || in_both[1]));
         }
         assert!((iou(&a, &b) - both / either).abs() < 2e-3);
+    }
+
+    #[test]
+    fn corners_are_positions_minus_offsets() {
+        let x: Vec<f32> = (0..4 * 3 * 5).map(|i| i as f32 / 8.0).collect();
+        let mut out = vec![0.0; x.len()];
+        from_offsets(&x, 3, 5, &mut out);
+        for (plane, row, column) in (0..4).flat_map(|p| (0..3).flat_map(move |r| (0..5).map(move |c| (p, r, c)))) {
+            let at = (plane * 3 + row) * 5 + column;
+            assert_eq!(out[at], (if plane % 2 == 0 { column } else { row }) as f32 * 4.0 - x[at]);
+        }
+        from_offsets::<f64>(&[], 0, 5, &mut []);
     }
 }

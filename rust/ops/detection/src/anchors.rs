@@ -70,9 +70,7 @@ fn steps(op: &str, w: f32, h: f32) -> Result<()> {
 
 /// Writes the variances to every row of the output.
 fn repeat<T: BoxFloat>(cx: &mut KernelContext, slot: OutSlot, variances: &[f32]) -> Result<()> {
-    for row in cx.out_data::<T>(slot)?.chunks_exact_mut(4) {
-        row.iter_mut().zip(variances).for_each(|(to, &v)| *to = T::from_f64(v.into()));
-    }
+    kernel::repeat(variances, cx.out_data::<T>(slot)?);
     Ok(())
 }
 
@@ -115,18 +113,6 @@ pub static ANCHOR_GENERATOR: Op = Op {
     ..OP
 };
 
-/// The distinct aspect ratios, starting with 1; with `flip` also their reciprocals.
-fn ratios(a: &PriorAttrs) -> Vec<f32> {
-    let mut all: Vec<f32> = vec![1.0];
-    for &ratio in &a.aspect_ratios {
-        if !all.iter().any(|&known| f64::from((ratio - known).abs()) < 1e-6) {
-            all.push(ratio);
-            all.extend(a.flip.then_some(1.0 / ratio));
-        }
-    }
-    all
-}
-
 fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<PriorAttrs>());
     let (height, width) = image(cx, prior::INPUT)?;
@@ -143,7 +129,8 @@ fn infer_prior(cx: &mut ShapeContext) -> Result<()> {
     );
     // Limits the quadratic search for duplicates.
     ensure!(a.aspect_ratios.len() <= 1 << 12, ResourceExhausted, "operator {op}: more than 4096 aspect_ratios");
-    let boxes = bounded(op, (ratios(a).len() * least.len() + most.len()) as f64)?;
+    let boxes =
+        bounded(op, (kernel::distinct_ratios(&a.aspect_ratios, a.flip).len() * least.len() + most.len()) as f64)?;
     let dims = [height, width, boxes, 4];
     let dtype = cx.dtype(prior::INPUT)?;
     cx.set(prior::BOXES, &dims, dtype);
@@ -164,24 +151,8 @@ fn grid<T: BoxFloat>(cx: &KernelContext, w: f32, h: f32) -> Result<([T; 2], [T; 
 
 fn priors<T: BoxFloat>(cx: &mut KernelContext, a: &PriorAttrs) -> Result<()> {
     let columns = cx.input(prior::INPUT)?.dims()[3] as usize;
-    // Half widths and heights of the boxes.
-    let mut halves: Vec<[T; 2]> = Vec::new();
-    let square = |side: f32| [T::from_f64(f64::from(side) / 2.0); 2];
-    let of_ratio =
-        |least: f32, r: f32| [least * r.sqrt(), least / r.sqrt()].map(|side| T::from_f64(f64::from(side) / 2.0));
-    let ratios = ratios(a);
-    for (i, &least) in a.min_sizes.iter().enumerate() {
-        let greater = a.max_sizes.get(i).map(|&most| square((least * most).sqrt()));
-        if a.min_max_aspect_ratios_order {
-            halves.push(square(least));
-            halves.extend(greater);
-            let others = ratios.iter().filter(|&&r| (f64::from(r) - 1.0).abs() >= 1e-6);
-            halves.extend(others.map(|&r| of_ratio(least, r)));
-        } else {
-            halves.extend(ratios.iter().map(|&r| of_ratio(least, r)));
-            halves.extend(greater);
-        }
-    }
+    let ratios = kernel::distinct_ratios(&a.aspect_ratios, a.flip);
+    let halves: Vec<[T; 2]> = kernel::half_sizes(&ratios, &a.min_sizes, &a.max_sizes, a.min_max_aspect_ratios_order);
     let (step, size) = grid::<T>(cx, a.step_w, a.step_h)?;
     // Ratios that are almost but not exactly 1 have no box in the order with the squares first: their boxes are zeros.
     let count = cx.out(prior::BOXES)?.dims()[2] as usize;

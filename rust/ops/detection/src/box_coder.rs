@@ -7,7 +7,9 @@ use oar_core::op::infer::like_first;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::detection::box_coder::{best_class, clip as clip_image, decode, decode_classes, encode, Priors};
+use oar_kernels::detection::box_coder::{
+    clip as clip_image, decode, decode_and_assign as assign_boxes, encode, Priors,
+};
 use oar_ops_common::{axis, levels};
 
 attrs! {
@@ -192,24 +194,9 @@ fn decode_and_assign<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let most = T::from_f64(cx.attrs::<AssignAttrs>().box_clip.into());
     let data = target.data::<T>();
     let [boxes, assigned] = cx.each_out([assign::BOX, assign::ASSIGNED]);
-    let mut decoded = vec![T::ZERO; classes * 4];
-    let mut outs = [None, None];
-    if let Some(t) = boxes {
-        outs[0] = Some(t.data_mut::<T>()?);
-    }
-    if let Some(t) = assigned {
-        outs[1] = Some(t.data_mut::<T>()?);
-    }
-    for (i, own) in prior.chunks_exact(4).enumerate() {
-        decode_classes(own, v, &data[i * classes * 4..(i + 1) * classes * 4], most, &mut decoded);
-        let best = best_class(&score[i * classes..(i + 1) * classes]);
-        if let Some(to) = &mut outs[0] {
-            to[i * classes * 4..(i + 1) * classes * 4].copy_from_slice(&decoded);
-        }
-        if let Some(to) = &mut outs[1] {
-            to[i * 4..i * 4 + 4].copy_from_slice(best.map_or(own, |j| &decoded[j * 4..j * 4 + 4]));
-        }
-    }
+    let boxes = boxes.map(|t| t.data_mut::<T>()).transpose()?;
+    let assigned = assigned.map(|t| t.data_mut::<T>()).transpose()?;
+    assign_boxes((prior, v), (data, score), classes, most, boxes, assigned);
     Ok(())
 }
 

@@ -4,7 +4,6 @@ pub use super::real::BoxFloat;
 use oar_core::base::{DType, Dims};
 use oar_core::op::infer::Meta;
 use oar_core::op::{OutSlot, ShapeContext};
-pub use oar_kernels::detection::boxes::{clipped, descending, least, most, pixel, CenterSize};
 
 /// Sets an output of rows with LoD, whose number depends on values.
 pub fn set_rows(cx: &mut ShapeContext, slot: OutSlot, width: i64, dtype: DType, lod_level: i32) {

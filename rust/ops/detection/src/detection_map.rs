@@ -1,12 +1,13 @@
 //! detection_map: mean average precision of detections, over one batch or all batches so far.
 
-use super::boxes::{clipped, descending, least, most, set_rows, BoxFloat};
+use super::boxes::{set_rows, BoxFloat};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::detection::average_precision::{flagged, state_rows, PrecisionRule, Tally};
 use oar_ops_common::{axis, levels};
 use std::collections::BTreeMap;
 
@@ -68,146 +69,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A label's box and whether it is difficult.
-type Label<T> = ([T; 4], bool);
-
-/// Intersection over union, where a box with max less than min has an area, too.
-fn overlap<T: BoxFloat>(a: &[T; 4], b: &[T; 4]) -> T {
-    if b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1] {
-        return T::ZERO;
-    }
-    let side = |k: usize| least(a[k + 2], b[k + 2]) - most(a[k], b[k]);
-    let area = |c: &[T; 4]| (c[2] - c[0]) * (c[3] - c[1]);
-    let shared = side(0) * side(1);
-    shared / (area(a) + area(b) - shared)
-}
-
-/// Per class: the number of labels, and (score, is true positive) of each detection.
-struct Tally<T> {
-    labels: BTreeMap<i32, i32>,
-    found: BTreeMap<i32, Vec<(T, bool)>>,
-    /// Paddle's second list, with negated flags: the caller's states may differ.
-    wrong: BTreeMap<i32, Vec<(T, bool)>>,
-}
-
-impl<T: BoxFloat> Tally<T> {
-    fn add(&mut self, class: i32, score: T, right: bool) {
-        self.found.entry(class).or_default().push((score, right));
-        self.wrong.entry(class).or_default().push((score, !right));
-    }
-
-    /// Adds the labels and detections of one image.
-    fn image(
-        &mut self,
-        labels: &BTreeMap<i32, Vec<Label<T>>>,
-        mut detected: BTreeMap<i32, Vec<(T, [T; 4])>>,
-        a: &MapAttrs,
-    ) {
-        for (&class, all) in labels {
-            let count = all.iter().filter(|l| a.evaluate_difficult || !l.1).count() as i32;
-            if count > 0 {
-                let sum = self.labels.entry(class).or_default();
-                *sum = sum.saturating_add(count);
-            }
-        }
-        for (&class, all) in &mut detected {
-            let Some(known) = labels.get(&class) else {
-                all.iter().for_each(|d| self.add(class, d.0, false));
-                continue;
-            };
-            all.sort_by(|x, y| descending(x.0, y.0));
-            let mut taken = vec![false; known.len()];
-            for (score, place) in all.iter() {
-                let place = place.map(|v| clipped(v, T::ONE));
-                let (mut best, mut highest) = (0, T::from_f64(-1.0));
-                for (k, label) in known.iter().enumerate() {
-                    let shared = overlap(&place, &label.0);
-                    if shared > highest {
-                        (best, highest) = (k, shared);
-                    }
-                }
-                let right = highest.to_f64() > f64::from(a.overlap_threshold);
-                if !right {
-                    self.add(class, *score, false);
-                } else if a.evaluate_difficult || !known[best].1 {
-                    // A label matches one detection.
-                    self.add(class, *score, !std::mem::replace(&mut taken[best], true));
-                }
-            }
-        }
-    }
-
-    fn precision(&self, a: &MapAttrs, by_points: bool) -> T {
-        let (mut sum, mut classes) = (T::ZERO, 0);
-        for (class, &count) in &self.labels {
-            // As in Paddle the number of labels, not the class, is compared with background_label; the default 0 skips
-            // classes without labels.
-            if count == a.background_label {
-                continue;
-            }
-            classes += 1;
-            let Some(found) = self.found.get(class) else { continue };
-            let (right, wrong) = (sums(found), sums(self.wrong.get(class).map_or(&[][..], |w| w)));
-            let recall: Vec<T> = right.iter().map(|&r| T::from_f64(r) / T::from_f64(count.into())).collect();
-            let precision: Vec<T> =
-                right.iter().zip(&wrong).map(|(&r, &w)| T::from_f64(r) / T::from_f64(r + w)).collect();
-            sum += if by_points { at_points(&precision, &recall) } else { below(&precision, &recall) };
-        }
-        if classes > 0 {
-            sum / T::from_f64(classes.into())
-        } else {
-            sum
-        }
-    }
-}
-
-/// Cumulative sums of the flags in descending order of scores.
-fn sums<T: BoxFloat>(marked: &[(T, bool)]) -> Vec<f64> {
-    let mut order = marked.to_vec();
-    order.sort_by(|a, b| descending(a.0, b.0));
-    let mut sum = 0.0;
-    order
-        .iter()
-        .map(|m| {
-            sum += f64::from(m.1 as u8);
-            sum
-        })
-        .collect()
-}
-
-/// 11-point interpolated average precision.
-fn at_points<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
-    let mut best = [T::ZERO; 11];
-    let mut start = precision.len();
-    for j in (0..11).rev() {
-        for i in (0..start).rev() {
-            if recall[i].to_f64() < j as f64 / 10.0 {
-                start = i + 1;
-                if j > 0 {
-                    best[j - 1] = best[j];
-                }
-                break;
-            } else if best[j] < precision[i] {
-                best[j] = precision[i];
-            }
-        }
-    }
-    best.iter().rev().fold(T::ZERO, |sum, &p| sum + p / T::from_f64(11.0))
-}
-
-/// The area under the precision-recall curve, in float32 as in Paddle.
-fn below<T: BoxFloat>(precision: &[T], recall: &[T]) -> T {
-    let (mut area, mut before) = (0f32, 0f32);
-    for (p, r) in precision.iter().zip(recall) {
-        let step = (r.to_f64() - f64::from(before)).abs();
-        if step > 1e-6 {
-            area = (f64::from(area) + p.to_f64() * step) as f32;
-        }
-        before = r.to_f64() as f32;
-    }
-    T::from_f64(area.into())
-}
-
 /// The rows of a state by class.
 fn state<T: BoxFloat>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, Vec<(T, bool)>>> {
     let (t, name) = (cx.input(slot)?, cx.op.inputs[slot.0].name);
@@ -215,8 +76,7 @@ fn state<T: BoxFloat>(cx: &KernelContext, slot: InSlot) -> Result<BTreeMap<i32, 
     let level = levels::first(cx.op.name, name, t)?;
     let mut found = BTreeMap::new();
     for (class, ends) in level.windows(2).enumerate().filter(|(_, ends)| ends[1] > ends[0]) {
-        let rows = t.data::<T>()[ends[0] * 2..ends[1] * 2].chunks_exact(2);
-        found.insert(class as i32, rows.map(|r| (r[0], r[1].to_f64() as i32 != 0)).collect());
+        found.insert(class as i32, flagged(&t.data::<T>()[ends[0] * 2..ends[1] * 2]));
     }
     Ok(found)
 }
@@ -227,13 +87,7 @@ fn set_state<T: BoxFloat>(
     found: &BTreeMap<i32, Vec<(T, bool)>>,
     classes: i32,
 ) -> Result<()> {
-    let (mut level, mut rows) = (vec![0], Vec::new());
-    for class in 0..classes {
-        for (score, mark) in found.get(&class).into_iter().flatten() {
-            rows.extend([*score, T::from_f64(f64::from(*mark as u8))]);
-        }
-        level.push(rows.len() / 2);
-    }
+    let (rows, level) = state_rows(found, classes);
     let t = Tensor::from_slice(&rows, &[rows.len() as i64 / 2, 2])?;
     cx.set(slot, t.with_lod(levels::one(level)));
     Ok(())
@@ -251,7 +105,7 @@ fn run<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         of_labels.len() - 1,
         of_detected.len() - 1
     );
-    let mut tally = Tally { labels: BTreeMap::new(), found: BTreeMap::new(), wrong: BTreeMap::new() };
+    let mut tally = Tally::<T>::default();
     let has_state = match cx.opt(map::HAS_STATE) {
         Some(t) => {
             let flags = t.to_i64s()?;
@@ -277,25 +131,18 @@ fn run<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         );
     }
     let (width, labels, rows) = (label.dims()[1] as usize, label.data::<T>(), detected.data::<T>());
+    let rule = PrecisionRule {
+        threshold: a.overlap_threshold,
+        difficult: a.evaluate_difficult,
+        background: a.background_label,
+        by_points: by_points(op, a)?,
+    };
     for (l, d) in of_labels.windows(2).zip(of_detected.windows(2)) {
-        let mut known: BTreeMap<i32, Vec<Label<T>>> = BTreeMap::new();
-        for row in labels[l[0] * width..l[1] * width].chunks_exact(width) {
-            let b = &row[width - 4..];
-            let easy = width == 5 || row[1].to_f64().abs() < 1e-6;
-            known.entry(row[0].to_f64() as i32).or_default().push(([b[0], b[1], b[2], b[3]], !easy));
-        }
-        let mut found: BTreeMap<i32, Vec<(T, [T; 4])>> = BTreeMap::new();
-        for row in rows[d[0] * 6..d[1] * 6].chunks_exact(6) {
-            found.entry(row[0].to_f64() as i32).or_default().push((row[1], [row[2], row[3], row[4], row[5]]));
-        }
-        tally.image(&known, found, a);
+        tally.add_image(&labels[l[0] * width..l[1] * width], width, &rows[d[0] * 6..d[1] * 6], &rule);
     }
-    let by_points = by_points(op, a)?;
-    cx.out_data::<T>(map::MAP)?[0] = tally.precision(a, by_points);
+    cx.out_data::<T>(map::MAP)?[0] = tally.precision(&rule);
     let counts = cx.out_data::<i32>(map::COUNT_OUT)?;
-    for (class, to) in (0..).zip(counts) {
-        *to = tally.labels.get(&class).copied().unwrap_or(0);
-    }
+    (0..).zip(counts).for_each(|(class, to)| *to = tally.labels.get(&class).copied().unwrap_or(0));
     set_state(cx, map::RIGHT_OUT, &tally.found, a.class_num)?;
     set_state(cx, map::WRONG_OUT, &tally.wrong, a.class_num)
 }

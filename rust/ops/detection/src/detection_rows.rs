@@ -3,51 +3,38 @@ use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
+use oar_kernels::detection::detection_rows::DetectionRows;
 use oar_ops_common::{axis, levels};
 
-/// Output rows [class, score, box], image by image.
-pub struct DetectionRows<T> {
-    width: usize,
-    data: Vec<T>,
-    pub index: Vec<i32>,
-    pub level: Vec<usize>,
+/// The outputs of selected boxes.
+pub trait DetectionOutputs<T> {
+    /// The number of boxes per image.
+    fn counts(&self) -> Result<Tensor>;
+    /// The indices of the boxes among all inputs.
+    fn places(&self) -> Result<Tensor>;
+    /// The rows [class, score, box].
+    fn boxes(self) -> Result<Tensor>;
+    /// As `boxes`; without boxes, one row of one -1, as in 1.x.
+    fn boxes_or_mark(self) -> Result<Tensor>;
 }
 
-impl<T: BoxFloat> DetectionRows<T> {
-    /// `size`: numbers per box.
-    pub fn new(size: usize) -> DetectionRows<T> {
-        DetectionRows { width: size + 2, data: Vec::new(), index: Vec::new(), level: vec![0] }
-    }
-
-    pub fn push(&mut self, class: usize, score: T, place: &[T], index: usize) {
-        self.data.extend([T::from_f64(class as f64), score]);
-        self.data.extend_from_slice(place);
-        self.index.push(index as i32);
-    }
-
-    pub fn end_image(&mut self) {
-        self.level.push(self.index.len());
-    }
-
-    /// The number of boxes per image.
-    pub fn counts(&self) -> Result<Tensor> {
+impl<T: BoxFloat> DetectionOutputs<T> for DetectionRows<T> {
+    fn counts(&self) -> Result<Tensor> {
         let counts: Vec<i32> = levels::lengths(&self.level).map(|n| n as i32).collect();
         Tensor::from_slice(&counts, &[counts.len() as i64])
     }
 
-    /// The indices of the boxes among all inputs.
-    pub fn places(&self) -> Result<Tensor> {
+    fn places(&self) -> Result<Tensor> {
         let t = Tensor::from_slice(&self.index, &[self.index.len() as i64, 1])?;
         Ok(t.with_lod(levels::one(self.level.clone())))
     }
 
-    pub fn boxes(self) -> Result<Tensor> {
+    fn boxes(self) -> Result<Tensor> {
         let t = Tensor::from_slice(&self.data, &[self.index.len() as i64, self.width as i64])?;
         Ok(t.with_lod(levels::one(self.level)))
     }
 
-    /// As [`DetectionRows::boxes`]; without boxes, one row of one -1, as in 1.x.
-    pub fn boxes_or_mark(self) -> Result<Tensor> {
+    fn boxes_or_mark(self) -> Result<Tensor> {
         if !self.index.is_empty() {
             return self.boxes();
         }

@@ -1,11 +1,10 @@
 //! iou_similarity: intersection over union of boxes.
 
-use super::boxes::{pixel, BoxFloat};
+use super::boxes::BoxFloat;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, slots};
-use oar_kernels::detection::boxes::similarity;
-use oar_kernels::pool;
+use oar_kernels::detection::boxes::{pixel, similarities};
 use oar_ops_common::axis;
 
 attrs! {
@@ -30,13 +29,8 @@ fn run_iou<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(iou::X)?, cx.input(iou::Y)?);
     axis::like(cx, y, y.dims(), x.dtype(), "Y")?;
     let (a, b) = (x.data::<T>(), y.data::<T>());
-    let (columns, p) = (y.dims()[0] as usize, pixel::<T>(cx.attrs::<IouAttrs>().box_normalized));
-    pool::parts(cx.out_data::<T>(iou::OUT)?, 1 << 12, |at, out| {
-        for (k, to) in out.iter_mut().enumerate() {
-            let (i, j) = ((at + k) / columns * 4, (at + k) % columns * 4);
-            *to = similarity(&a[i..i + 4], &b[j..j + 4], p);
-        }
-    });
+    let p = pixel::<T>(cx.attrs::<IouAttrs>().box_normalized);
+    similarities(a, b, p, cx.out_data::<T>(iou::OUT)?);
     Ok(())
 }
 

@@ -1,11 +1,11 @@
 //! locality_aware_nms: merges consecutive overlapping boxes before suppression.
 
 use super::boxes::{set_rows, BoxFloat};
-use super::detection_rows::{infer_images, row, sizes, DetectionRows};
+use super::detection_rows::{infer_images, row, sizes, DetectionOutputs};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, slots};
-use oar_kernels::detection::nms::{best_by_class, merge_neighbors, ranked, suppress, Found};
+use oar_kernels::detection::detection_rows::{locality_aware, DetectionRows, NmsRule};
 
 attrs! {
     pub struct LocalAttrs {
@@ -32,26 +32,15 @@ fn local_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (mut boxes, mut scores) = (boxes.data::<T>().to_vec(), scores.data::<T>().to_vec());
     let a = cx.attrs::<LocalAttrs>();
     let of = |v: f32| T::from_f64(v.into());
-    let mut rows = DetectionRows::new(size);
-    for image in 0..images {
-        let own = &mut boxes[image * n * size..(image + 1) * n * size];
-        let mut found = Vec::new();
-        // Boxes are shared by all classes: merges of earlier classes affect later ones.
-        for class in (0..classes).filter(|&c| c as i64 != i64::from(a.background_label)) {
-            let scores = &mut scores[(image * classes + class) * n..][..n];
-            let left = merge_neighbors(own, scores, size, of(a.nms_threshold), a.normalized);
-            let order = ranked(left.iter().map(|&i| (i, scores[i])), of(a.score_threshold), a.nms_top_k);
-            let bounds = (of(a.nms_threshold), of(a.nms_eta));
-            let kept = suppress(order, bounds, a.normalized, |i| &own[i * size..(i + 1) * size]);
-            found.extend(kept.into_iter().map(|at| Found { class, at, score: scores[at] }));
-        }
-        best_by_class(&mut found, a.keep_top_k);
-        for f in found {
-            rows.push(f.class, f.score, &own[f.at * size..(f.at + 1) * size], f.at);
-        }
-        rows.end_image();
-    }
-    Ok(rows)
+    let rule = NmsRule {
+        background: a.background_label,
+        score: of(a.score_threshold),
+        top: a.nms_top_k,
+        keep: a.keep_top_k,
+        bounds: (of(a.nms_threshold), of(a.nms_eta)),
+        normalized: a.normalized,
+    };
+    Ok(locality_aware((&mut boxes, &mut scores), (images, classes, n), size, &rule))
 }
 
 pub static LOCALITY_AWARE_NMS: Op = Op {

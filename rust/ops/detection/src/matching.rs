@@ -6,9 +6,8 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::detection::matching::{bipartite, mine as mine_image, per_prediction, Mining};
-use oar_kernels::pool;
+use oar_core::{attrs, bail, dispatch, ensure, err, slots};
+use oar_kernels::detection::matching::{self as kernel, Mining, ObjectRows};
 use oar_ops_common::{axis, levels};
 
 attrs! {
@@ -57,18 +56,8 @@ fn match_all<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
     let (mut rows, mut found) = (Tensor::empty(DType::I32, &dims)?, Tensor::zeros(T::DTYPE, &dims)?);
     let (row, dist) = (rows.data_mut::<i32>()?, found.data_mut::<T>()?);
     row.fill(-1);
-    if columns > 0 {
-        let mut parts: Vec<_> = row.chunks_exact_mut(columns).zip(dist.chunks_exact_mut(columns)).collect();
-        pool::parts(&mut parts, 1, |at, part| {
-            for (k, (row, dist)) in part.iter_mut().enumerate() {
-                let own = &x.data::<T>()[level[at + k] * columns..level[at + k + 1] * columns];
-                bipartite(own, columns, row, dist);
-                if all {
-                    per_prediction(own, columns, a.dist_threshold, row, dist);
-                }
-            }
-        });
-    }
+    let threshold = all.then_some(a.dist_threshold);
+    kernel::match_images(x.data::<T>(), level, columns, threshold, row, dist);
     cx.set(matches::INDICES, rows);
     cx.set(matches::FOUND, found);
     Ok(())
@@ -139,23 +128,17 @@ fn assign_targets<T: Element>(cx: &mut KernelContext, mismatch: T) -> Result<()>
     let mut weight = Tensor::zeros(DType::F32, &[m[0], m[1], 1])?;
     let weights = weight.data_mut::<f32>()?;
     values.fill(mismatch);
-    for (k, &id) in matched.iter().enumerate().filter(|(_, &id)| id > -1) {
-        let (image, column) = (k / columns, k % columns);
-        let row = level[image] + id as usize;
-        ensure!(
-            row < level[image + 1] && period > 0,
+    let rows = ObjectRows { data, level, period, width };
+    kernel::assign(rows, matched, columns, values, weights).map_err(|k| {
+        let image = k / columns;
+        err!(
             InvalidArgument,
-            "operator {op}: MatchIndices must be -1 or rows of their sequences of X, got {id} for image {image} of {}",
+            "operator {op}: MatchIndices must be -1 or rows of their sequences of X, got {} for image {image} of {}",
+            matched[k],
             level[image + 1] - level[image]
-        );
-        let from = (row * period + column % period) * width;
-        values[k * width..(k + 1) * width].copy_from_slice(&data[from..from + width]);
-        weights[k] = 1.0;
-    }
-    for k in negative {
-        values[k * width..(k + 1) * width].fill(mismatch);
-        weights[k] = 1.0;
-    }
+        )
+    })?;
+    kernel::assign_negative(&negative, width, mismatch, values, weights);
     cx.set(assign::OUT, out);
     cx.set(assign::WEIGHT, weight);
     Ok(())
@@ -237,16 +220,8 @@ fn mine_examples<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
         true => Mining::MaxNegative { ratio: a.neg_pos_ratio, threshold: a.neg_dist_threshold },
         false => Mining::HardExample { count: a.sample_size as usize },
     };
-    let (mut negative, mut level) = (Vec::new(), vec![0]);
-    for image in 0..images {
-        let own = image * columns..(image + 1) * columns;
-        let loss = |k: usize| {
-            let k = own.start + k;
-            place.map_or(loss[k], |place| loss[k] + place[k])
-        };
-        mine_image(mining, &matched[own.clone()], &dist[own.clone()], loss, &mut to[own.clone()], &mut negative);
-        level.push(negative.len());
-    }
+    let (negative, mut level) = kernel::mine_images(mining, columns, (matched, dist), (loss, place), to);
+    level.resize(images + 1, negative.len());
     cx.set(mine::UPDATED, updated);
     let negative = Tensor::from_slice(&negative, &[negative.len() as i64, 1])?;
     cx.set(mine::NEGATIVE, negative.with_lod(levels::one(level)));

@@ -1,11 +1,12 @@
 //! matrix_nms: scores decay with the overlap of better boxes.
 
 use super::boxes::{set_rows, BoxFloat};
-use super::detection_rows::{infer_images, sizes, DetectionRows};
+use super::detection_rows::{infer_images, sizes, DetectionOutputs};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, slots};
-use oar_kernels::detection::nms::{best, decayed, Decay, Found};
+use oar_kernels::detection::detection_rows::{matrix as matrix_boxes, DetectionRows};
+use oar_kernels::detection::nms::Decay;
 
 attrs! {
     pub struct MatrixAttrs {
@@ -42,21 +43,7 @@ fn matrix_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
         normalized: a.normalized,
         gaussian: a.use_gaussian.then(|| of(a.gaussian_sigma)),
     };
-    let mut rows = DetectionRows::new(4);
-    for image in 0..images {
-        let own = &boxes[image * n * 4..(image + 1) * n * 4];
-        let mut found = Vec::new();
-        for class in (0..classes).filter(|&c| c as i64 != i64::from(a.background_label)) {
-            let of_class = &scores[(image * classes + class) * n..][..n];
-            decayed(own, of_class, &decay, |at, score| found.push(Found { class, at, score }));
-        }
-        best(&mut found, a.keep_top_k);
-        for f in found {
-            rows.push(f.class, f.score, &own[f.at * 4..f.at * 4 + 4], image * n + f.at);
-        }
-        rows.end_image();
-    }
-    Ok(rows)
+    Ok(matrix_boxes((boxes, scores), (images, classes, n), &decay, a.background_label, a.keep_top_k))
 }
 
 pub static MATRIX_NMS: Op = Op {

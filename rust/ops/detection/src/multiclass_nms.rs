@@ -1,16 +1,14 @@
 //! multiclass_nms, multiclass_nms2 and multiclass_nms3: non-maximum suppression per class.
 
 use super::boxes::{set_rows, BoxFloat};
-use super::detection_rows::{infer_images, row, DetectionRows};
+use super::detection_rows::{infer_images, row, DetectionOutputs};
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::detection::nms::{best_by_class, ranked, suppress, Found};
-use oar_kernels::pool;
+use oar_kernels::detection::detection_rows::{ClassBoxes, DetectionRows, NmsRule};
 use oar_ops_common::{axis, levels};
-use std::ops::Range;
 
 attrs! {
     pub struct NmsAttrs {
@@ -57,59 +55,6 @@ fn infer3(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Boxes and scores of all images.
-struct Boxes<'a, T> {
-    boxes: &'a [T],
-    scores: &'a [T],
-    /// Numbers per box.
-    size: usize,
-    classes: usize,
-    /// Boxes per image; `None` if each class has its own boxes, and images are given by LoD.
-    per_image: Option<usize>,
-}
-
-impl<T: BoxFloat> Boxes<'_, T> {
-    fn score(&self, row: usize, class: usize) -> T {
-        self.scores[match self.per_image {
-            Some(n) => (row / n * self.classes + class) * n + row % n,
-            None => row * self.classes + class,
-        }]
-    }
-
-    /// The index of a box among all.
-    fn number(&self, row: usize, class: usize) -> usize {
-        if self.per_image.is_some() {
-            row
-        } else {
-            row * self.classes + class
-        }
-    }
-
-    fn at(&self, row: usize, class: usize) -> &[T] {
-        &self.boxes[self.number(row, class) * self.size..][..self.size]
-    }
-
-    /// The selected rows of one class of an image.
-    fn of_class(&self, image: Range<usize>, class: usize, a: &NmsAttrs) -> Vec<usize> {
-        let of = |v: f32| T::from_f64(v.into());
-        let (threshold, top) = (of(a.score_threshold), a.nms_top_k);
-        let candidates = match self.per_image {
-            // The boxes are contiguous.
-            Some(n) => {
-                let first = (image.start / n.max(1) * self.classes + class) * n;
-                ranked(image.zip(self.scores[first..first + n].iter().copied()), threshold, top)
-            }
-            None => ranked(image.map(|row| (row, self.score(row, class))), threshold, top),
-        };
-        let bounds = (of(a.nms_threshold), of(a.nms_eta));
-        let mut selected = suppress(candidates, bounds, a.normalized, |i| self.at(i, class));
-        if self.per_image.is_none() {
-            selected.sort_unstable();
-        }
-        selected
-    }
-}
-
 /// Row offsets of the images, from LoD or RoisNum.
 fn images(cx: &KernelContext, boxes: &Tensor) -> Result<Vec<usize>> {
     let op = cx.op.name;
@@ -140,39 +85,23 @@ fn rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
         true => levels::offsets((0..scores.dims()[0]).map(|_| n)),
         false => images(cx, boxes)?,
     };
-    let all = Boxes {
+    let all = ClassBoxes {
         boxes: boxes.data::<T>(),
         scores: scores.data::<T>(),
         size: boxes.dims()[2] as usize,
         classes,
         per_image: by_image.then_some(n),
     };
-    let mut selected: Vec<Vec<usize>> = vec![Vec::new(); (level.len() - 1) * classes];
-    pool::parts(&mut selected, 1, |at, part| {
-        for (k, to) in part.iter_mut().enumerate() {
-            let (image, class) = ((at + k) / classes, (at + k) % classes);
-            if class as i64 != i64::from(a.background_label) {
-                *to = all.of_class(level[image]..level[image + 1], class, a);
-            }
-        }
-    });
-    let mut rows = DetectionRows::new(all.size);
-    for image in 0..level.len() - 1 {
-        let of_image = selected[image * classes..(image + 1) * classes].iter().enumerate();
-        let mut found: Vec<Found<T>> = of_image
-            .flat_map(|(class, selected)| selected.iter().map(move |&at| (class, at)))
-            .map(|(class, at)| Found { class, at, score: all.score(at, class) })
-            .collect();
-        best_by_class(&mut found, a.keep_top_k);
-        if !by_image {
-            found.sort_by_key(|f| (f.class, f.at));
-        }
-        for f in found {
-            rows.push(f.class, f.score, all.at(f.at, f.class), all.number(f.at, f.class));
-        }
-        rows.end_image();
-    }
-    Ok(rows)
+    let of = |v: f32| T::from_f64(v.into());
+    let rule = NmsRule {
+        background: a.background_label,
+        score: of(a.score_threshold),
+        top: a.nms_top_k,
+        keep: a.keep_top_k,
+        bounds: (of(a.nms_threshold), of(a.nms_eta)),
+        normalized: a.normalized,
+    };
+    Ok(all.select(&level, &rule))
 }
 
 pub static MULTICLASS_NMS: Op = Op {

@@ -5,14 +5,14 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::detection::polygon;
 
 slots! {
-    mod polygon { INPUT "Input" => OUTPUT "Output" }
+    mod io { INPUT "Input" => OUTPUT "Output" }
 }
 
 fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
-    let d = cx.dims(polygon::INPUT)?;
+    let d = cx.dims(io::INPUT)?;
     ensure!(
         d.len() == 4 && (d[1] < 0 || d[1] % 2 == 0),
         InvalidArgument,
@@ -24,27 +24,21 @@ fn infer_polygon(cx: &mut ShapeContext) -> Result<()> {
 }
 
 fn run_polygon<T: BoxFloat>(cx: &mut KernelContext) -> Result<()> {
-    let x = cx.input(polygon::INPUT)?;
+    let x = cx.input(io::INPUT)?;
     let (height, width) = (x.dims()[2] as usize, x.dims()[3] as usize);
     let x = x.data::<T>();
-    pool::parts(cx.out_data::<T>(polygon::OUTPUT)?, 1 << 13, |at, out| {
-        for (k, to) in out.iter_mut().enumerate() {
-            let (i, plane) = (at + k, (at + k) / (height * width));
-            let place = if plane % 2 == 0 { i % width } else { i / width % height };
-            *to = T::from_f64(place as f64 * 4.0) - x[i];
-        }
-    });
+    polygon::from_offsets(x, height, width, cx.out_data::<T>(io::OUTPUT)?);
     Ok(())
 }
 
 pub static POLYGON_BOX_TRANSFORM: Op = Op {
     name: "polygon_box_transform",
-    inputs: polygon::INS,
-    outputs: polygon::OUTS,
+    inputs: io::INS,
+    outputs: io::OUTS,
     dtypes: DTypes::FLOATS,
     infer: infer_polygon,
     cpu: Kernel::Pure(|cx| {
-        let dtype = cx.input(polygon::INPUT)?.dtype();
+        let dtype = cx.input(io::INPUT)?.dtype();
         dispatch!(dtype, T in [f32, f64], run_polygon::<T>(cx), other => cx.unsupported(other))
     }),
     ..OP

@@ -1,11 +1,11 @@
 //! retinanet_detection_output: decodes and suppresses boxes of several feature levels.
 
-use super::boxes::{clipped, set_rows, BoxFloat, CenterSize};
-use super::detection_rows::DetectionRows;
+use super::boxes::{set_rows, BoxFloat};
+use super::detection_rows::DetectionOutputs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::detection::nms::{best, ranked, suppress, Found};
+use oar_kernels::detection::detection_rows::{of_levels, DetectionRows, FeatureLevel, NmsRule};
 use oar_ops_common::axis;
 
 attrs! {
@@ -58,42 +58,27 @@ fn retina_rows<T: BoxFloat>(cx: &KernelContext) -> Result<DetectionRows<T>> {
     let (anchors, info, a) = (cx.inputs(retina::ANCHORS)?, cx.input(retina::INFO)?, cx.attrs::<RetinaAttrs>());
     axis::like(cx, info, info.dims(), scores[0].dtype(), "ImInfo")?;
     let of = |v: f32| T::from_f64(v.into());
+    let rule = NmsRule {
+        background: -1,
+        score: of(a.score_threshold),
+        top: a.nms_top_k,
+        keep: a.keep_top_k,
+        bounds: (of(a.nms_threshold), of(a.nms_eta)),
+        normalized: false,
+    };
     let classes = scores[0].dims()[2] as usize;
     let mut rows = DetectionRows::new(4);
     for (image, info) in info.data::<T>().chunks_exact(3).enumerate() {
-        let end = [1, 0].map(|k| (info[k] / info[2]).round() - T::ONE);
-        let mut decoded: Vec<Vec<([T; 4], T)>> = vec![Vec::new(); classes];
-        for (l, t) in scores.iter().enumerate() {
-            let n = t.dims()[1] as usize;
-            let own = &t.data::<T>()[image * n * classes..(image + 1) * n * classes];
-            let deltas = &boxes[l].data::<T>()[image * n * 4..(image + 1) * n * 4];
-            // On the last level all scores above 0 are candidates.
-            let threshold = if l + 1 < scores.len() { of(a.score_threshold) } else { T::ZERO };
-            for k in ranked(own.iter().copied().enumerate(), threshold, a.nms_top_k) {
-                let (i, class) = (k / classes * 4, k % classes);
-                let d = &deltas[i..i + 4];
-                let place =
-                    CenterSize::new(&anchors[l].data::<T>()[i..i + 4], false).moved([d[0], d[1], d[2], d[3]], false);
-                let mut edge = 0;
-                let place = place.map(|v| {
-                    edge += 1;
-                    clipped(v / info[2], end[(edge - 1) % 2])
-                });
-                decoded[class].push((place, own[k]));
+        let level = |l: usize| {
+            let n = scores[l].dims()[1] as usize;
+            FeatureLevel {
+                deltas: &boxes[l].data::<T>()[image * n * 4..(image + 1) * n * 4],
+                scores: &scores[l].data::<T>()[image * n * classes..(image + 1) * n * classes],
+                anchors: anchors[l].data::<T>(),
             }
-        }
-        let mut found = Vec::new();
-        for (class, all) in decoded.iter().enumerate() {
-            let order = ranked(all.iter().map(|b| b.1).enumerate(), T::from_f64(f64::NEG_INFINITY), -1);
-            let selected = suppress(order, (of(a.nms_threshold), of(a.nms_eta)), false, |i| &all[i].0);
-            found.extend(selected.into_iter().map(|at| Found { class, at, score: all[at].1 }));
-        }
-        best(&mut found, a.keep_top_k);
-        for f in found {
-            // Class 0 is the background, without scores.
-            rows.push(f.class + 1, f.score, &decoded[f.class][f.at].0, f.at);
-        }
-        rows.end_image();
+        };
+        let levels: Vec<_> = (0..scores.len()).map(level).collect();
+        of_levels(&levels, classes, info, &rule, &mut rows);
     }
     Ok(rows)
 }

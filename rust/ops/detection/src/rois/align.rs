@@ -1,15 +1,13 @@
-//! roi_align: the mean of bilinear samples in each bin of a RoI. Samples of a bin form a grid, so row and column
-//! weights are computed separately.
+//! roi_align: the mean of bilinear samples in each bin of a RoI.
 
-use crate::boxes::most;
-use crate::rois::{self, between, Bins, Feature, Line, Pooling};
+use crate::rois;
 use oar_core::attrs;
 use oar_core::base::{DType, DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::types::Float;
-use std::ops::Range;
+use oar_kernels::detection::rois::align::{bins, AlignedRois};
+use oar_kernels::detection::rois::{Pooling, RoiGrid};
 
 attrs! {
     pub struct RoiAlignAttrs {
@@ -43,77 +41,22 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A RoI along one axis.
-struct Side<R> {
-    start: R,
-    bin: R,
-    samples: i64,
-    size: usize,
-}
-
-impl<R: Float> Side<R> {
-    fn new<T: Feature<W = R>>(a: &RoiAlignAttrs, (from, to): (T, T), pooled: i32, size: usize) -> Side<R> {
-        let cut = |v: R| if T::WHOLE { rois::real(v.to_f64().trunc()) } else { v };
-        let (scale, offset) = (rois::real::<R>(a.spatial_scale as f64), rois::real(if a.aligned { 0.5 } else { 0.0 }));
-        let start = cut(from.wide() * scale - cut(offset));
-        let mut length = cut(to.wide() * scale - cut(offset)) - start;
-        if !a.aligned {
-            length = most(length, R::ONE);
-        }
-        let bin = cut(length / rois::real(pooled as f64));
-        let samples = if a.sampling_ratio > 0 { a.sampling_ratio as i64 } else { rois::ceil(bin) };
-        Side { start, bin, samples, size }
-    }
-
-    /// The range of samples of a bin that can lie within the map; the others count with weight 0.
-    fn near(&self, begin: R) -> Range<i64> {
-        let all = 0..self.samples.max(0);
-        let step = self.bin.to_f64() / self.samples as f64;
-        if step.is_nan() || step <= 0.0 {
-            return all;
-        }
-        let sample = |place: f64| ((place - begin.to_f64()) / step) as i64;
-        sample(-1.0).saturating_sub(3).clamp(0, all.end)..sample(self.size as f64).saturating_add(3).clamp(0, all.end)
-    }
-
-    fn weights<T: Feature>(&self, bin: usize, to: &mut Line<R>) {
-        let cut = |v: R| if T::WHOLE { rois::real(v.to_f64().trunc()) } else { v };
-        let begin = self.start + rois::real::<R>(bin as f64) * self.bin;
-        for i in self.near(begin) {
-            let part = cut(rois::real(i as f64 + 0.5)) * self.bin / rois::real(self.samples as f64);
-            let place = begin + cut(part);
-            if place < rois::real(-1.0) || place > rois::real(self.size as f64) {
-                continue;
-            }
-            let Some((low, high, part)) = between(place, self.size) else { continue };
-            to.add(low, R::ONE - part);
-            to.add(high, part);
-        }
-    }
-}
-
-fn bins<T: Feature>(a: &RoiAlignAttrs, roi: &[T], (height, width): (usize, usize), to: &mut Bins<T::W>) {
-    let down = Side::new(a, (roi[1], roi[3]), a.pooled_height, height);
-    let across = Side::new(a, (roi[0], roi[2]), a.pooled_width, width);
-    let cols: Vec<_> = (0..a.pooled_width as usize).map(|p| to.line(|l| across.weights::<T>(p, l))).collect();
-    let samples = rois::real(down.samples as f64 * across.samples as f64);
-    for p in 0..a.pooled_height as usize {
-        let rows = to.line(|l| down.weights::<T>(p, l));
-        cols.iter().for_each(|cols| to.push(0, rows.clone(), cols.clone(), samples));
-    }
+fn geometry(a: &RoiAlignAttrs) -> AlignedRois {
+    let grid = RoiGrid { scale: a.spatial_scale, rows: a.pooled_height as usize, cols: a.pooled_width as usize };
+    AlignedRois { grid, samples: a.sampling_ratio, aligned: a.aligned }
 }
 
 fn pooling(cx: &KernelContext, x: InSlot, rois: InSlot, count: InSlot) -> Result<Pooling> {
     let a = cx.attrs::<RoiAlignAttrs>();
-    Pooling::new(cx, (x, rois, Some(count)), a.pooled_height as usize * a.pooled_width as usize)
+    rois::pooling(cx, (x, rois, Some(count)), (a.pooled_height, a.pooled_width))
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(fwd::X)?, cx.attrs::<RoiAlignAttrs>());
     let (p, rois) = (pooling(cx, fwd::X, fwd::ROIS, fwd::COUNT)?, cx.input(fwd::ROIS)?);
     dispatch!(x.dtype(), T in [f32, f64, i32], {
-        let rois = rois.data::<T>();
-        p.forward(x.data::<T>(), cx.out_data::<T>(fwd::OUT)?, |n, _, to| bins(a, &rois[n * 4..][..4], p.size, to));
+        let (rois, roi_bins) = (rois.data::<T>(), geometry(a));
+        p.forward(x.data::<T>(), cx.out_data::<T>(fwd::OUT)?, |n, _, to| bins(&roi_bins, &rois[n * 4..][..4], p.size, to));
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -124,8 +67,8 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let out = [rois.dims()[0], x.dims()[1], a.pooled_height as i64, a.pooled_width as i64];
     let dout = rois::grad_of(cx, grad::DOUT, &out, x.dtype())?;
     dispatch!(x.dtype(), T in [f32, f64, i32], {
-        let rois = rois.data::<T>();
-        p.backward(dout.data::<T>(), cx.out_data::<T>(grad::DX)?, |n, _, to| bins(a, &rois[n * 4..][..4], p.size, to));
+        let (rois, roi_bins) = (rois.data::<T>(), geometry(a));
+        p.backward(dout.data::<T>(), cx.out_data::<T>(grad::DX)?, |n, _, to| bins(&roi_bins, &rois[n * 4..][..4], p.size, to));
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -1,17 +1,14 @@
 //! deformable_psroi_pooling: the mean of bilinear samples in each bin of a RoI, where a bin is displaced by a learned
 //! part of the RoI's size and may read its own plane.
 
-use crate::boxes::{least, most};
-use crate::rois::{self, between, Bins, Line, Pooling};
+use crate::rois;
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, ErrorKind, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool::{self, Shared};
-use oar_kernels::types::Float;
+use oar_kernels::detection::rois::deform::{DeformableRois, DeformedBins};
+use oar_kernels::detection::rois::{Pooling, RoiGrid};
 
 attrs! {
     pub struct DeformRoiAttrs {
@@ -108,180 +105,14 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A RoI along one axis.
-struct Side<R> {
-    start: R,
-    length: R,
-    bin: R,
-    size: usize,
-}
-
-impl<R: Float> Side<R> {
-    fn new(a: &DeformRoiAttrs, from: R, to: R, pooled: i32, size: usize) -> Side<R> {
-        let (scale, half) = (rois::real::<R>(a.spatial_scale as f64), rois::real::<R>(0.5));
-        let start = rois::round(from) * scale - half;
-        let end = rois::real::<R>(rois::round(to).to_f64() + 1.0) * scale - half;
-        let length = most(end - start, rois::real(0.1));
-        Side { start, length, bin: length / rois::real(pooled as f64), size }
-    }
-
-    /// The samples of a displaced bin within the map.
-    fn places<'a>(&'a self, a: &'a DeformRoiAttrs, bin: usize, moved: R) -> impl Iterator<Item = R> + 'a {
-        let begin = rois::real::<R>(bin as f64) * self.bin + self.start + moved * self.length;
-        let step = self.bin / rois::real(a.sample_per_part as f64);
-        let (low, high) = (rois::real::<R>(-0.5), rois::real::<R>(self.size as f64 - 0.5));
-        (0..a.sample_per_part).filter_map(move |i| {
-            let place = begin + rois::real::<R>(i as f64) * step;
-            let last = rois::real::<R>(self.size as f64 - 1.0);
-            (!(place < low || place > high)).then(|| least(most(place, R::ZERO), last))
-        })
-    }
-
-    /// The weights of a bin's samples, and the number of samples.
-    fn weights(&self, a: &DeformRoiAttrs, bin: usize, moved: R, to: &mut Line<R>) -> usize {
-        let mut count = 0;
-        for place in self.places(a, bin, moved) {
-            count += 1;
-            let Some((low, high, part)) = between(place, self.size) else { continue };
-            to.add(low, R::ONE - part);
-            if part != R::ZERO {
-                to.add(high, part);
-            }
-        }
-        count
-    }
-
-    /// Derivatives of the weights by the displacement.
-    fn changes(&self, a: &DeformRoiAttrs, bin: usize, moved: R, to: &mut Line<R>) {
-        for place in self.places(a, bin, moved) {
-            let Some((low, high, part)) = between(place, self.size) else { continue };
-            if part != R::ZERO {
-                to.add(low, R::ZERO - R::ONE);
-                to.add(high, R::ONE);
-            }
-        }
-    }
-}
-
-/// Feature maps, RoIs and displacements of a call.
-struct Call<'a, T> {
-    a: &'a DeformRoiAttrs,
-    p: &'a Pooling,
-    rois: &'a [T],
-    trans: &'a [T],
-    classes: usize,
-}
-
-impl<T: rois::Feature<W = T> + Float> Call<'_, T> {
-    fn sides(&self, roi: usize) -> (Side<T>, Side<T>) {
-        let (a, r) = (self.a, &self.rois[roi * 4..][..4]);
-        let down = Side::new(a, r[1], r[3], a.pooled_height, self.p.size.0);
-        (down, Side::new(a, r[0], r[2], a.pooled_width, self.p.size.1))
-    }
-
-    /// Offsets of a bin's displacements along (height, width).
-    fn entries(&self, roi: usize, class: usize, (ph, pw): (usize, usize)) -> (usize, usize) {
-        let (a, [height, width]) = (self.a, [self.a.part_size[0] as usize, self.a.part_size[1] as usize]);
-        let part = |p: usize, pooled: i32, parts: usize| {
-            let at = T::from_f64(p as f64) / T::from_f64(pooled as f64) * T::from_f64(parts as f64);
-            (rois::floor(at).max(0) as usize).min(parts - 1)
-        };
-        let (row, col) = (part(ph, a.pooled_height, height), part(pw, a.pooled_width, width));
-        let of = |axis: usize| (((roi * self.classes + class) * 2 + axis) * height + row) * width + col;
-        (of(1), of(0))
-    }
-
-    fn moved(&self, at: usize) -> T {
-        match self.a.no_trans {
-            true => T::ZERO,
-            false => self.trans[at] * T::from_f64(self.a.trans_std as f64),
-        }
-    }
-
-    fn each_bin(&self, mut f: impl FnMut((usize, usize))) {
-        for ph in 0..self.a.pooled_height as usize {
-            (0..self.a.pooled_width as usize).for_each(|pw| f((ph, pw)));
-        }
-    }
-
-    /// The plane of a channel's group that a bin reads.
-    fn plane(&self, (ph, pw): (usize, usize)) -> usize {
-        let group = |p: usize, groups: i32, pooled: i32| {
-            let at = T::from_f64(p as f64) * T::from_f64(groups as f64) / T::from_f64(pooled as f64);
-            rois::floor(at).clamp(0, groups as i64 - 1) as usize
-        };
-        let g = &self.a.group_size;
-        group(ph, g[0], self.a.pooled_height) * g[1] as usize + group(pw, g[1], self.a.pooled_width)
-    }
-
-    fn bins(&self, roi: usize, class: usize, to: &mut Bins<T>) {
-        let (down, across) = self.sides(roi);
-        self.each_bin(|bin| {
-            let (y, x) = self.entries(roi, class, bin);
-            let (mut tall, mut wide) = (0, 0);
-            let rows = to.line(|l| tall = down.weights(self.a, bin.0, self.moved(y), l));
-            let cols = to.line(|l| wide = across.weights(self.a, bin.1, self.moved(x), l));
-            to.push(self.plane(bin), rows, cols, T::from_f64((tall * wide) as f64));
-        });
-    }
-
-    fn counts(&self, count: &mut [T]) {
-        pool::parts(count, (self.p.channels * self.p.bins).max(1), |at, count| {
-            let mut bins = Bins::default();
-            let roi = at / (self.p.channels * self.p.bins);
-            for (c, count) in count.chunks_exact_mut(self.p.bins).enumerate() {
-                if c % self.p.alike == 0 {
-                    bins.clear();
-                    self.bins(roi, c / self.p.alike, &mut bins);
-                }
-                bins.divisors().zip(count).for_each(|(d, to)| *to = d);
-            }
-        });
-    }
-
-    /// The gradient of the displacements.
-    fn of_trans(&self, x: &[T], dout: &[T], dtrans: &mut [T]) {
-        let (p, area) = (self.p, self.p.size.0 * self.p.size.1);
-        let image_of = p.image_of_rois();
-        let each = self.classes * 2 * (self.a.part_size[0] * self.a.part_size[1]) as usize;
-        dtrans.fill(T::ZERO);
-        let shared = Shared::new(dtrans);
-        pool::chunks(image_of.len(), |roi| {
-            // SAFETY: RoIs have disjoint displacements, and `dtrans` outlives all chunks.
-            let to = unsafe { shared.part(roi * each..(roi + 1) * each) };
-            let (down, across) = self.sides(roi);
-            let std = T::from_f64(self.a.trans_std as f64);
-            let mut lines = Bins::default();
-            for class in 0..self.classes {
-                let mut index = 0;
-                self.each_bin(|bin| {
-                    lines.clear();
-                    let (y, x_at) = self.entries(roi, class, bin);
-                    let (my, mx) = (self.moved(y), self.moved(x_at));
-                    let (mut tall, mut wide) = (0, 0);
-                    let rows = lines.line(|l| tall = down.weights(self.a, bin.0, my, l));
-                    let cols = lines.line(|l| wide = across.weights(self.a, bin.1, mx, l));
-                    let by_row = lines.line(|l| down.changes(self.a, bin.0, my, l));
-                    let by_col = lines.line(|l| across.changes(self.a, bin.1, mx, l));
-                    let at = index;
-                    index += 1;
-                    if tall * wide == 0 {
-                        return;
-                    }
-                    let count = T::from_f64((tall * wide) as f64);
-                    for c in class * p.alike..((class + 1) * p.alike).min(p.channels) {
-                        let plane = (image_of[roi] * p.planes + c * p.reads + self.plane(bin)) * area;
-                        let x = &x[plane..][..area];
-                        let d = dout[(roi * p.channels + c) * p.bins + at] / count * std;
-                        let along = |rows: &std::ops::Range<usize>, cols: &std::ops::Range<usize>, length: T| {
-                            lines.sum(x, p.size.1, rows.clone(), cols.clone()) * d * length
-                        };
-                        to[y - roi * each] += along(&by_row, &cols, down.length);
-                        to[x_at - roi * each] += along(&rows, &by_col, across.length);
-                    }
-                });
-            }
-        });
+fn geometry(a: &DeformRoiAttrs) -> DeformableRois {
+    let pair = |v: &[i32]| [v[0] as usize, v[1] as usize];
+    DeformableRois {
+        grid: RoiGrid { scale: a.spatial_scale, rows: a.pooled_height as usize, cols: a.pooled_width as usize },
+        groups: pair(&a.group_size),
+        parts: pair(&a.part_size),
+        samples: a.sample_per_part as usize,
+        std: a.trans_std,
     }
 }
 
@@ -292,16 +123,9 @@ fn pooling(cx: &KernelContext, [x, rois, trans]: [InSlot; 3]) -> Result<(Pooling
     rois::same_type(cx, input.dtype(), if a.no_trans { &[] } else { std::slice::from_ref(&trans) })?;
     let classes = classes(cx.op.name, a, moves.dims()[1])?;
     let channels = a.output_dim as usize;
-    let p = Pooling::new(cx, (x, rois, None), a.pooled_height as usize * a.pooled_width as usize)?;
+    let p = rois::pooling(cx, (x, rois, None), (a.pooled_height, a.pooled_width))?;
     let reads = (a.group_size[0] * a.group_size[1]) as usize;
     Ok((Pooling { channels, reads, alike: (channels / classes).max(1), ..p }, classes))
-}
-
-fn places<T: Element>(a: &DeformRoiAttrs, t: &Tensor) -> Vec<T> {
-    if a.no_trans {
-        return Vec::new();
-    }
-    t.data::<T>().to_vec()
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
@@ -309,8 +133,8 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<DeformRoiAttrs>();
     let (p, classes) = pooling(cx, [fwd::INPUT, fwd::ROIS, fwd::TRANS])?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let trans = places::<T>(a, trans);
-        let call = Call { a, p: &p, rois: rois.data::<T>(), trans: &trans, classes };
+        let trans = (!a.no_trans).then(|| trans.data::<T>());
+        let call = DeformedBins { a: &geometry(a), p: &p, rois: rois.data::<T>(), trans, classes };
         p.forward(x.data::<T>(), cx.out_data::<T>(fwd::OUTPUT)?, |n, class, to| call.bins(n, class, to));
         if cx.wants(fwd::COUNT) {
             call.counts(cx.out_data::<T>(fwd::COUNT)?);
@@ -327,8 +151,8 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let dout = rois::grad_of(cx, grad::DOUTPUT, &out, x.dtype())?;
     let [dx, dtrans] = cx.each_out([grad::DINPUT, grad::DTRANS]);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let trans = places::<T>(a, trans);
-        let call = Call { a, p: &p, rois: rois.data::<T>(), trans: &trans, classes };
+        let trans = (!a.no_trans).then(|| trans.data::<T>());
+        let call = DeformedBins { a: &geometry(a), p: &p, rois: rois.data::<T>(), trans, classes };
         if let Some(dx) = dx {
             p.backward(dout.data::<T>(), dx.data_mut::<T>()?, |n, class, to| call.bins(n, class, to));
         }

@@ -8,7 +8,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::types::Float;
+use oar_kernels::detection::rois::fpn::{self, PyramidLevels, Region};
 use oar_ops_common::levels;
 
 attrs! {
@@ -75,42 +75,29 @@ fn infer_distribute(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The level for a RoI of this size.
-fn level_of<R: Float>(a: &DistributeAttrs, b: &[R]) -> i64 {
-    let more = if a.pixel_offset { R::ONE } else { R::ZERO };
-    let empty = b[2] < b[0] || b[3] < b[1];
-    let area = if empty { R::ZERO } else { (b[2] - b[0] + more) * (b[3] - b[1] + more) };
-    let scale = R::from_f64(area.to_f64().sqrt()) / R::from_f64(a.refer_scale as f64);
-    let octave = R::from_f64((scale + R::from_f64(1e-6)).to_f64().log2());
-    let level = (octave + R::from_f64(a.refer_level as f64)).to_f64().floor() as i64;
-    level.clamp(a.min_level as i64, a.max_level as i64)
-}
-
 fn run_distribute(cx: &mut KernelContext) -> Result<()> {
     let (op, a, t) = (cx.op.name, cx.attrs::<DistributeAttrs>(), cx.input(distribute::ROIS)?);
     let images = spans(op, "FpnRois", t, cx.opt(distribute::COUNT))?;
-    let levels = cx.n_outs(distribute::OUT);
-    let mut of_level: Vec<(Vec<usize>, Vec<usize>)> = vec![(Vec::new(), vec![0]); levels];
-    dispatch!(t.dtype(), T in [f32, f64], {
-        let rois = t.data::<T>();
-        for rows in images {
-            for row in rows {
-                of_level[(level_of(a, &rois[row * 4..][..4]) - a.min_level as i64) as usize].0.push(row);
-            }
-            of_level.iter_mut().for_each(|(rows, ends)| ends.push(rows.len()));
+    let pyramid = PyramidLevels {
+        first: a.min_level,
+        last: a.max_level,
+        refer: a.refer_level,
+        refer_scale: a.refer_scale,
+        pixel_offset: a.pixel_offset,
+    };
+    let of_level = dispatch!(t.dtype(), T in [f32, f64], {
+        let of_level = fpn::distribute(&pyramid, t.data::<T>(), &images);
+        for (i, l) in of_level.iter().enumerate() {
+            cx.set_nth(distribute::OUT, i, table(&fpn::gather(t.data::<T>(), &l.rows), 4, l.ends.clone())?);
         }
-        for (i, (rows, ends)) in of_level.iter().enumerate() {
-            let selected: Vec<T> = rows.iter().flat_map(|&row| rois[row * 4..][..4].iter().copied()).collect();
-            cx.set_nth(distribute::OUT, i, table(&selected, 4, ends.clone())?);
-        }
+        of_level
     }, other => return cx.unsupported(other));
-    for (i, (_, ends)) in of_level.iter().enumerate() {
+    for (i, l) in of_level.iter().enumerate() {
         if cx.wants_nth(distribute::COUNTS, i) {
-            cx.set_nth(distribute::COUNTS, i, counts(ends)?);
+            cx.set_nth(distribute::COUNTS, i, counts(&l.ends)?);
         }
     }
-    let mut restore = vec![0i32; t.dims()[0] as usize];
-    of_level.iter().flat_map(|l| &l.0).enumerate().for_each(|(at, &row)| restore[row] = at as i32);
+    let restore = fpn::restore(&of_level, t.dims()[0] as usize);
     cx.set(distribute::RESTORE, Tensor::from_slice(&restore, &[restore.len() as i64, 1])?);
     Ok(())
 }
@@ -144,14 +131,6 @@ fn infer_collect(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A RoI: score, image, index among all.
-struct Region<T> {
-    score: T,
-    image: usize,
-    level: usize,
-    row: usize,
-}
-
 fn same(cx: &KernelContext, slot: InSlot, t: &Tensor, dtype: DType, rows: i64) -> Result<()> {
     ensure!(
         t.dtype() == dtype && t.dims()[0] == rows,
@@ -182,16 +161,9 @@ fn run_collect(cx: &mut KernelContext) -> Result<()> {
                 of_level.len()
             );
             images = of_level.len();
-            for (image, rows) in of_level.into_iter().enumerate() {
-                all.extend(rows.map(|row| Region { score: s.data::<T>()[row], image, level, row }));
-            }
+            fpn::add_level(&mut all, level, s.data::<T>(), of_level);
         }
-        // Among equal scores the last one comes first, as in 2.0.2's kernel; NaN comes last.
-        all.reverse();
-        all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(a.score.is_nan().cmp(&b.score.is_nan())));
-        all.truncate(most);
-        all.sort_by_key(|r| r.image);
-        let ends: Vec<usize> = (0..=images).map(|i| all.partition_point(|r| r.image < i)).collect();
+        let ends = fpn::collect(&mut all, most, images);
         let selected: Vec<T> =
             all.iter().flat_map(|r| rois[r.level].data::<T>()[r.row * 4..][..4].iter().copied()).collect();
         if cx.wants(collect::COUNT) {

@@ -1,11 +1,12 @@
 //! generate_mask_labels: for each foreground proposal the object's outline within it, as a grid of 0 and 1.
 
-use super::{corners, images, marks, outline, overlap, put, rows, sizes, Corners};
+use super::{images, marks, put, rows, sizes};
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Result};
+use oar_core::base::{DType, DTypes, Error, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{ensure, slots};
+use oar_core::{ensure, err, slots};
+use oar_kernels::detection::targets::masks::{MaskError, MaskResults, MaskTargets, Polygon, MOST};
 use std::ops::Range;
 
 attrs! {
@@ -18,11 +19,6 @@ slots! {
         => OUT "MaskRois".kernel_allocated(), HAS "RoiHasMaskInt32".kernel_allocated(), MASK "MaskInt32".kernel_allocated()
     }
 }
-
-/// Limit of mask elements.
-const MOST: i64 = 1 << 31;
-/// Mask value of other classes.
-const IGNORED: i32 = -1;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<MaskAttrs>());
@@ -51,8 +47,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     }
     Ok(())
 }
-
-type Polygon<'a> = &'a [f32];
 
 /// The polygons of each ground truth box.
 fn polygons<'a>(op: &str, t: &'a Tensor, images: usize, boxes: usize) -> Result<Vec<Vec<Polygon<'a>>>> {
@@ -85,91 +79,25 @@ fn polygons<'a>(op: &str, t: &'a Tensor, images: usize, boxes: usize) -> Result<
     Ok(lod[1].windows(2).map(|w| (w[0]..w[1]).map(polygon).collect()).collect())
 }
 
-/// The bounding box of polygons.
-fn around(polygons: &[Polygon]) -> Corners<f32> {
-    // As in Paddle: right and bottom start at the smallest positive number.
-    let mut found = [f32::MAX, f32::MAX, f32::MIN_POSITIVE, f32::MIN_POSITIVE];
-    for p in polygons.iter().flat_map(|p| p.chunks_exact(2)) {
-        for k in 0..2 {
-            found[k] = found[k].min(p[k]);
-            found[k + 2] = found[k + 2].max(p[k]);
-        }
-    }
-    found
-}
-
-struct Image<'a> {
-    rois: &'a [f32],
-    labels: &'a [i32],
-    /// The polygons of objects that are not crowds.
-    objects: Vec<&'a [Polygon<'a>]>,
-    scale: f32,
-}
-
-#[derive(Default)]
-struct Results {
-    rois: Vec<f32>,
-    has: Vec<i32>,
-    mask: Vec<i32>,
-    ends: Vec<usize>,
-}
-
-impl Image<'_> {
-    fn run(&self, op: &str, a: &MaskAttrs, all: &mut Results) -> Result<()> {
-        let side = a.resolution as usize;
-        let (area, width) = (side * side, side * side * a.num_classes as usize);
-        let shown: Vec<usize> = (0..self.labels.len()).filter(|&i| self.labels[i] > 0).collect();
-        // Every image needs a mask: without objects, one background proposal with an ignored mask.
-        let background = || self.labels.iter().position(|&l| l == 0);
-        let chosen = if shown.is_empty() { background().into_iter().collect() } else { shown };
-        ensure!(
-            (all.mask.len() + chosen.len() * width) as i64 <= MOST,
+fn refused(op: &str, a: &MaskAttrs, all: &MaskResults, e: MaskError) -> Error {
+    match e {
+        MaskError::TooMany => err!(
             ResourceExhausted,
-            "operator {op}: masks of {width} elements for more than {} proposals are too many",
+            "operator {op}: masks of {} elements for more than {} proposals are too many",
+            a.resolution as usize * a.resolution as usize * a.num_classes as usize,
             all.has.len()
-        );
-        let boxes: Vec<Corners<f32>> = self.objects.iter().map(|p| around(p)).collect();
-        let rois: Vec<Corners<f32>> = corners(self.rois).map(|b| b.map(|v| v / self.scale)).collect();
-        for i in chosen {
-            let (roi, label) = (&rois[i], self.labels[i]);
-            all.rois.extend(roi.map(|v| v * self.scale));
-            all.has.push(i as i32);
-            let from = all.mask.len();
-            all.mask.resize(from + width, IGNORED);
-            if label <= 0 {
-                continue;
-            }
-            ensure!(
-                label < a.num_classes && !boxes.is_empty(),
-                InvalidArgument,
-                "operator {op}: a proposal of class {label} needs num_classes above that, got {}, and an object of its image \
-                 that is not a crowd, got {}",
-                a.num_classes,
-                boxes.len()
-            );
-            let (mut best, mut most) = (0, f32::MIN_POSITIVE);
-            for (j, b) in boxes.iter().enumerate() {
-                let value = overlap(roi, b);
-                if value > most {
-                    (best, most) = (j, value);
-                }
-            }
-            let mut cells = vec![0u8; area];
-            for polygon in self.objects[best] {
-                outline::draw(op, &within(polygon, roi, side), side, &mut cells)?;
-            }
-            let to = &mut all.mask[from + label as usize * area..][..area];
-            to.iter_mut().zip(&cells).for_each(|(to, &c)| *to = c as i32);
-        }
-        Ok(())
+        ),
+        MaskError::Class { label, objects } => err!(
+            InvalidArgument,
+            "operator {op}: a proposal of class {label} needs num_classes above that, got {}, and an object of its image \
+             that is not a crowd, got {objects}",
+            a.num_classes
+        ),
+        MaskError::Outline(points) => err!(
+            ResourceExhausted,
+            "operator {op}: a polygon is too large for its box: its outline has {points} points"
+        ),
     }
-}
-
-/// The corners of a polygon in grid cells over the box.
-fn within(polygon: Polygon, b: &Corners<f32>, side: usize) -> Vec<(f32, f32)> {
-    let (width, height) = ((b[2] - b[0]).max(1.0), (b[3] - b[1]).max(1.0));
-    let side = side as f32;
-    polygon.chunks_exact(2).map(|p| ((p[0] - b[0]) * side / width, (p[1] - b[1]) * side / height)).collect()
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
@@ -181,23 +109,23 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     rows::<f32>(cx, io::SEGMENTS, 2)?;
     let polygons = polygons(op, cx.input(io::SEGMENTS)?, boxes_of.len(), classes.len())?;
     let info = sizes::<f32>(cx, io::INFO, boxes_of.len())?;
-    let mut all = Results { ends: vec![0], ..Results::default() };
+    let (mut all, mut ends) = (MaskResults::default(), vec![0]);
     for (i, (r, b)) in rois_of.iter().zip(&boxes_of).enumerate() {
         if !r.is_empty() {
             let objects = b.clone().filter(|&j| classes[j] > 0 && crowd[j] == 0).map(|j| &polygons[j][..]);
-            let image = Image {
+            let image = MaskTargets {
                 rois: &rois[r.start * 4..r.end * 4],
                 labels: &labels[r.clone()],
                 objects: objects.collect(),
                 scale: info[i * 3 + 2],
             };
-            image.run(op, a, &mut all)?;
+            image.run(a.resolution as usize, a.num_classes, &mut all).map_err(|e| refused(op, a, &all, e))?;
         }
-        all.ends.push(all.has.len());
+        ends.push(all.has.len());
     }
-    put(cx, io::OUT, &all.rois, 4, &all.ends)?;
-    put(cx, io::HAS, &all.has, 1, &all.ends)?;
-    put(cx, io::MASK, &all.mask, a.num_classes as i64 * a.resolution as i64 * a.resolution as i64, &all.ends)
+    put(cx, io::OUT, &all.rois, 4, &ends)?;
+    put(cx, io::HAS, &all.has, 1, &ends)?;
+    put(cx, io::MASK, &all.mask, a.num_classes as i64 * a.resolution as i64 * a.resolution as i64, &ends)
 }
 
 pub static GENERATE_MASK_LABELS: Op = Op {

@@ -1,16 +1,15 @@
-//! Shared by training target operators: matching of anchors and proposals with ground truth boxes, and sampling.
+//! Shared by training target operators: rows of images, checks of inputs, seeds, outputs with LoD.
 
 pub mod masks;
-mod outline;
 pub mod rcnn;
 pub mod rpn;
 
-use crate::boxes::{least, most, BoxFloat};
 use oar_core::base::dtype::Element;
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::op::{InSlot, KernelContext, OutSlot};
 use oar_core::tensor::{generator, Tensor};
+use oar_kernels::detection::targets::Draws;
 use oar_ops_common::levels;
 use std::ops::Range;
 
@@ -70,72 +69,9 @@ fn sizes<'a, T: Element>(cx: &KernelContext<'a>, slot: InSlot, images: usize) ->
     Ok(info)
 }
 
-// Boxes: left, top, right, bottom pixel, inclusive.
-
-type Corners<R> = [R; 4];
-
-fn corners<R: BoxFloat>(boxes: &[R]) -> impl Iterator<Item = Corners<R>> + '_ {
-    boxes.chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]])
-}
-
-/// Intersection over union.
-fn overlap<R: BoxFloat>(a: &Corners<R>, b: &Corners<R>) -> R {
-    let area = |b: &Corners<R>| (b[2] - b[0] + R::ONE) * (b[3] - b[1] + R::ONE);
-    let side = |k: usize| most(least(a[k + 2], b[k + 2]) - most(a[k], b[k]) + R::ONE, R::ZERO);
-    let shared = side(0) * side(1);
-    if shared == R::ZERO {
-        return R::ZERO;
-    }
-    shared / (area(a) + area(b) - shared)
-}
-
-/// The deltas from a box to the ground truth box: center offset relative to the sides, logarithm of the sides' ratio.
-fn delta<R: BoxFloat>(from: &Corners<R>, to: &Corners<R>, weights: Option<&[f32]>) -> [R; 4] {
-    let half = R::from_f64(0.5);
-    let side = |b: &Corners<R>, k: usize| b[k + 2] - b[k] + R::ONE;
-    let center = |b: &Corners<R>, k: usize| b[k] + half * side(b, k);
-    let moved = |k: usize| (center(to, k) - center(from, k)) / side(from, k);
-    let grown = |k: usize| R::from_f64((side(to, k) / side(from, k)).to_f64().ln());
-    let mut found = [moved(0), moved(1), grown(0), grown(1)];
-    if let Some(weights) = weights {
-        found.iter_mut().zip(weights).for_each(|(d, &w)| *d = *d / R::from_f64(w as f64));
-    }
-    found
-}
-
-/// Random numbers that a seed reproduces: each call starts from one number of the global generator.
-pub struct Draws(Option<u64>);
-
-impl Draws {
-    const MODULUS: u64 = (1 << 31) - 1;
-
-    /// Without `random` the first items are selected.
-    pub fn new(random: bool) -> Draws {
-        Draws(random.then(|| generator::next_u64() % (Self::MODULUS - 1) + 1))
-    }
-
-    /// A number in [0, 1) from `std::minstd_rand`.
-    fn next(state: &mut u64) -> f64 {
-        *state = *state * 48271 % Self::MODULUS;
-        (*state - 1) as f64 / (Self::MODULUS - 1) as f64
-    }
-
-    /// Keeps `count` items (reservoir sampling); a negative count keeps all. Each call restarts from the seed.
-    pub fn keep<T>(&self, items: &mut Vec<T>, count: i64) {
-        let Ok(count) = usize::try_from(count) else { return };
-        if items.len() <= count {
-            return;
-        }
-        if let Some(mut state) = self.0 {
-            for i in count..items.len() {
-                let place = (Self::next(&mut state) * i as f64) as usize;
-                if place < count {
-                    items.swap(place, i);
-                }
-            }
-        }
-        items.truncate(count);
-    }
+/// Random numbers that start from one number of the global generator; without `random` the first items are selected.
+fn draws(random: bool) -> Draws {
+    Draws::new(random.then(generator::next_u64))
 }
 
 /// Sets an output of rows of `width` elements (0: one dimension) with a LoD of these ends.
