@@ -15,6 +15,7 @@ pub mod functions;
 pub mod gemm;
 pub mod hash;
 pub mod loss;
+pub mod nn;
 pub mod norm;
 pub mod optimizer;
 pub mod order;

@@ -1,17 +1,22 @@
-//! Convolution along one to three axes, its input gradient and its filter gradient, for planes (NCHW, NCDHW) and channels
-//! last (NHWC, NDHWC), with groups, strides, dilations and any padding. Filters are [out, in / groups, axes..] in both
-//! layouts. Inputs with fewer axes have leading axes of size 1.
+//! Convolution along one to three axes, its input gradient and its filter gradient, for planes (NCHW, NCDHW) and
+//! channels last (NHWC, NDHWC), with groups, strides, dilations and any padding. Filters are [out, in / groups, axes..]
+//! in both layouts. Inputs with fewer axes have leading axes of size 1.
 //!
 //! A convolution is a matrix product with the patches of an image (`patches`), direct for few output channels
 //! (`direct`), or Winograd's for 3 x 3 filters (`winograd`). An input gradient is one convolution of the output's
 //! gradient per phase of the stride.
 
 pub(crate) mod band;
+pub mod conv_shift;
+pub mod correlation;
 pub mod deformable;
+pub mod deformable_conv;
 pub(crate) mod depthwise;
 pub(crate) mod direct;
 pub(crate) mod dots;
 pub(crate) mod patches;
+pub mod row_conv;
+pub mod tree_conv;
 pub mod unfold;
 pub mod winograd;
 
@@ -518,5 +523,20 @@ fn filter_grad_of<T: Float>(c: &Conv, x: &[T], dy: &[T], dw: &mut [T]) {
                 }
             }
         });
+    }
+}
+
+/// Adds a bias per channel to y, which has `channels` channels in the layout of `conv`.
+pub fn add_bias<T: Float>(conv: &Conv, channels: usize, bias: &[T], y: &mut [T]) {
+    assert_eq!(bias.len(), channels, "one bias a channel");
+    if conv.channels_last {
+        for pixel in y.chunks_exact_mut(channels.max(1)) {
+            pixel.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
+        }
+        return;
+    }
+    let plane = y.len() / (conv.images * channels).max(1);
+    for (at, plane) in y.chunks_exact_mut(plane.max(1)).enumerate() {
+        plane.iter_mut().for_each(|v| *v += bias[at % channels]);
     }
 }

@@ -115,4 +115,90 @@ impl Unfold {
             }
         });
     }
+
+    /// [`Unfold::unfold`] of every image.
+    pub fn unfold_images<T: Float>(&self, x: &[T], matrices: &mut [T]) {
+        let each = (self.depth() * self.windows()).max(1);
+        for (x, matrix) in x.chunks_exact(self.in_len().max(1)).zip(matrices.chunks_exact_mut(each)) {
+            self.unfold(x, matrix);
+        }
+    }
+
+    /// [`Unfold::fold`] of every image.
+    pub fn fold_images<T: Float>(&self, matrices: &[T], x: &mut [T]) {
+        let each = (self.depth() * self.windows()).max(1);
+        for (x, matrix) in x.chunks_exact_mut(self.in_len().max(1)).zip(matrices.chunks_exact(each)) {
+            self.fold(matrix, x);
+        }
+    }
+
+    /// [`Unfold::unfold`] of every image, with its own number of windows along each axis; the matrices follow each
+    /// other.
+    pub fn unfold_sizes<T: Float>(&self, x: &[T], windows: &[(usize, usize)], mut matrices: &mut [T]) {
+        for (x, &out) in x.chunks_exact(self.in_len().max(1)).zip(windows) {
+            let u = Unfold { out, ..*self };
+            let (matrix, rest) = matrices.split_at_mut(u.windows() * u.depth());
+            u.unfold(x, matrix);
+            matrices = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNFOLD: Unfold = Unfold {
+        channels: 2,
+        size: (4, 5),
+        out: (2, 3),
+        kernel: (3, 2),
+        stride: (2, 2),
+        dilation: (1, 2),
+        pad: (1, 1),
+        column: 6,
+        row: 1,
+    };
+
+    fn plain(u: &Unfold, x: &[f64], k: usize, window: usize) -> f64 {
+        let (channel, tap) = (k / 6, k % 6);
+        let row = (window / u.out.1 * 2 + tap / 2) as isize - 1;
+        let column = (window % u.out.1 * 2 + tap % 2 * 2) as isize - 1;
+        let inside = (0..4).contains(&row) && (0..5).contains(&column);
+        if inside {
+            x[channel * 20 + row as usize * 5 + column as usize]
+        } else {
+            0.0
+        }
+    }
+
+    #[test]
+    fn windows_of_images_are_matrices() {
+        let x: Vec<f64> = (0..3 * 40).map(|i| (i * 7919 % 41) as f64 - 20.0).collect();
+        let (mut y, mut back) = (vec![9.0; 3 * 72], vec![9.0; 120]);
+        UNFOLD.unfold_images(&x, &mut y);
+        for (k, &got) in y.iter().enumerate() {
+            assert_eq!(got, plain(&UNFOLD, &x[k / 72 * 40..][..40], k / 6 % 12, k % 6), "{k}");
+        }
+        let d: Vec<f64> = (0..3 * 72).map(|i| (i * 31 % 13) as f64 - 6.0).collect();
+        UNFOLD.fold_images(&d, &mut back);
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        assert_eq!(dot(&y, &d), dot(&x, &back));
+    }
+
+    #[test]
+    fn images_have_their_own_numbers_of_windows() {
+        let x: Vec<f64> = (0..80).map(|i| (i * 7919 % 41) as f64 - 20.0).collect();
+        let u = Unfold { column: 1, row: 12, ..UNFOLD };
+        let mut y = vec![9.0; (6 + 2) * 12];
+        u.unfold_sizes(&x, &[(2, 3), (1, 2)], &mut y);
+        let second = Unfold { out: (1, 2), ..u };
+        for (k, &got) in y.iter().enumerate() {
+            let want = match k / 12 {
+                window @ 0..6 => plain(&u, &x[..40], k % 12, window),
+                window => plain(&second, &x[40..], k % 12, window - 6),
+            };
+            assert_eq!(got, want, "{k}");
+        }
+    }
 }

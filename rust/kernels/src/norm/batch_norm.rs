@@ -303,3 +303,32 @@ pub fn batch_norm_double_grad<T: Float>(
         d.linear([x, dy, ddx], 3, mean, [&p0, &p1, &p2, &p3], dx);
     }
 }
+
+/// running = running * old + batch * new
+pub fn mix_running<T: Float>(running: &mut [T], batch: &[T], old: T, new: T) {
+    running.iter_mut().zip(batch).for_each(|(r, &b)| *r = *r * old + b * new);
+}
+
+/// The sums over images of `all`, [images, channels], per channel.
+pub fn over_images<T: Float>(all: &[T], out: &mut [T]) {
+    out.fill(T::ZERO);
+    for image in all.chunks_exact(out.len().max(1)) {
+        out.iter_mut().zip(image).for_each(|(o, &v)| *o += v);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_statistics_are_mixed() {
+        let mut running = [1.0f64, -2.0];
+        mix_running(&mut running, &[3.0, 4.0], 0.75, 0.25);
+        assert_eq!(running, [1.5, -0.5]);
+        let mut sums = [9.0f32; 2];
+        over_images(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &mut sums);
+        assert_eq!(sums, [9.0, 12.0]);
+        over_images::<f32>(&[], &mut []);
+    }
+}

@@ -3,6 +3,8 @@
 //! As in Paddle's CPU kernels, a maximum starts from -FLT_MAX and compares the elements of its window in order.
 
 pub mod grad;
+pub mod pyramid;
+pub mod unpool;
 
 use crate::conv::band::{lanes, share, Band};
 use crate::conv::patches::Patches;

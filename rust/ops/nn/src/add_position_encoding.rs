@@ -6,7 +6,7 @@ use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::nn::add_position_encoding as kernel;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -42,7 +42,6 @@ fn places(op: &str, x: &Tensor) -> Result<Vec<usize>> {
     Ok(places)
 }
 
-#[allow(clippy::unnecessary_cast)] // one of the types is f64
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(forward::X)?, cx.attrs::<PositionAttrs>());
     let size = *x.dims().last().unwrap_or(&0) as usize;
@@ -55,24 +54,10 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     if x.numel() == 0 {
         return Ok(());
     }
-    let (places, half) = (places(cx.op.name, x)?, size / 2);
-    let divisors: Vec<f64> = match half {
-        1 => vec![10000.0],
-        _ => (0..half).map(|k| 10000f64.powf(k as f64 / (half - 1) as f64)).collect(),
-    };
+    let places = places(cx.op.name, x)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, alpha, beta) = (x.data::<T>(), a.alpha as T, a.beta as f64);
-        pool::parts(cx.out_data::<T>(forward::OUT)?, ((1 << 12) / size).max(1) * size, |start, out| {
-            for (i, out) in out.chunks_exact_mut(size).enumerate() {
-                let word = start / size + i;
-                let (x, place) = (&x[word * size..(word + 1) * size], places[word] as f64);
-                for k in 0..half {
-                    let (sin, cos) = (place / divisors[k]).sin_cos();
-                    out[k] = ((x[k] * alpha) as f64 + sin * beta) as T;
-                    out[half + k] = ((x[half + k] * alpha) as f64 + cos * beta) as T;
-                }
-            }
-        });
+        let (alpha, beta) = (a.alpha as T, a.beta as f64);
+        kernel::forward(x.data::<T>(), &places, size, alpha, beta, cx.out_data::<T>(forward::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -80,10 +65,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (d, alpha) = (cx.input(backward::DOUT)?, cx.attrs::<PositionAttrs>().alpha);
     dispatch!(d.dtype(), T in [f32, f64], {
-        let d = d.data::<T>();
-        pool::parts(cx.out_data::<T>(backward::DX)?, 1 << 15, |start, out| {
-            out.iter_mut().zip(&d[start..]).for_each(|(o, &d)| *o = d * alpha as T);
-        });
+        kernel::backward(d.data::<T>(), alpha as T, cx.out_data::<T>(backward::DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -4,7 +4,7 @@ use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::resample::affine_grid::{self as kernel, Places};
 use oar_ops_common::tensor_attr::{tensor_attr, AttrInputs, AttrSource, TensorAttr};
 
 attrs! {
@@ -54,36 +54,13 @@ fn infer_affine(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Pixel positions along an axis in [-1, 1]: between the outermost centers (align_corners) or the image's borders.
-#[derive(Clone, Copy)]
-struct Places {
-    n: usize,
-    start: f64,
-    step: f64,
-}
-
-impl Places {
-    fn new(n: i64, align_corners: bool) -> Places {
-        let (start, step) = match align_corners {
-            // A single pixel is at -1.
-            true => (-1.0, if n > 1 { 2.0 / (n - 1) as f64 } else { 0.0 }),
-            false => (-(n as f64 - 1.0) / n as f64, 2.0 / n as f64),
-        };
-        Places { n: n as usize, start, step }
-    }
-
-    fn at(self, i: usize) -> f64 {
-        self.start + i as f64 * self.step
-    }
-}
-
 fn axes(op: &str, [h, w]: [i64; 2], align_corners: bool) -> Result<[Places; 2]> {
     ensure!(
         h >= 0 && w >= 0,
         InvalidArgument,
         "operator {op}: height and width of the grid must not be negative, got {h} and {w}"
     );
-    Ok([Places::new(h, align_corners), Places::new(w, align_corners)])
+    Ok([Places::new(h as usize, align_corners), Places::new(w as usize, align_corners)])
 }
 
 fn run_affine(cx: &mut KernelContext) -> Result<()> {
@@ -94,19 +71,7 @@ fn run_affine(cx: &mut KernelContext) -> Result<()> {
     let mut out = Tensor::empty(theta.dtype(), &[theta.dims()[0], h, w, 2])?;
     if out.numel() > 0 {
         dispatch!(theta.dtype(), T in [f32, f64], {
-            let theta = theta.data::<T>();
-            let row = 2 * xs.n;
-            pool::parts(out.data_mut::<T>()?, ((1 << 13) / row).max(1) * row, |start, out| {
-                for (i, out) in out.chunks_exact_mut(row).enumerate() {
-                    let (image, y) = ((start / row + i) / ys.n, ys.at((start / row + i) % ys.n) as T);
-                    let m = &theta[image * 6..image * 6 + 6];
-                    for (k, o) in out.chunks_exact_mut(2).enumerate() {
-                        let x = xs.at(k) as T;
-                        o[0] = m[0] * x + m[1] * y + m[2];
-                        o[1] = m[3] * x + m[4] * y + m[5];
-                    }
-                }
-            });
+            kernel::affine_grid(theta.data::<T>(), [ys, xs], out.data_mut::<T>()?);
         }, other => return cx.unsupported(other));
     }
     cx.set(affine::OUT, out.with_lod(theta.lod.clone()));
@@ -126,7 +91,6 @@ fn infer_affine_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_cast)] // one of the types is f64
 fn run_affine_grad(cx: &mut KernelContext) -> Result<()> {
     let (op, d, a) = (cx.op.name, cx.input(affine_grad::DOUT)?, cx.attrs::<AffineAttrs>());
     let size = target(cx, a, affine_grad::SHAPE)?;
@@ -137,23 +101,9 @@ fn run_affine_grad(cx: &mut KernelContext) -> Result<()> {
         size[0],
         size[1]
     );
-    let [ys, xs] = axes(op, size, a.align_corners)?;
-    let grid = 2 * ys.n * xs.n;
+    let axes = axes(op, size, a.align_corners)?;
     dispatch!(d.dtype(), T in [f32, f64], {
-        let d = d.data::<T>();
-        pool::parts(cx.out_data::<T>(affine_grad::DTHETA)?, 6, |start, out| {
-            let d = &d[start / 6 * grid..][..grid];
-            let mut sums = [0.0f64; 6];
-            for (i, row) in d.chunks_exact((2 * xs.n).max(1)).enumerate() {
-                for (j, d) in row.chunks_exact(2).enumerate() {
-                    let place = [xs.at(j), ys.at(i), 1.0];
-                    for (k, s) in sums.iter_mut().enumerate() {
-                        *s += d[k / 3] as f64 * place[k % 3];
-                    }
-                }
-            }
-            out.iter_mut().zip(sums).for_each(|(o, s)| *o = s as T);
-        });
+        kernel::affine_grid_grad(d.data::<T>(), axes, cx.out_data::<T>(affine_grad::DTHETA)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm::matmul;
+use oar_kernels::nn::batch_fc::BatchFc;
 
 slots! {
     mod fc { INPUT "Input", W "W", BIAS "Bias" => OUT "Out" }
@@ -35,37 +35,18 @@ fn infer_fc(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// (slots, rows, inner, outer)
-fn fc_sizes(x: &Tensor, w: &Tensor) -> (usize, usize, usize, usize) {
+fn fc_sizes(x: &Tensor, w: &Tensor) -> BatchFc {
     let (x, w) = (x.dims(), w.dims());
-    (x[0] as usize, x[1] as usize, x[2] as usize, w[2] as usize)
-}
-
-fn part<T>(all: &[T], i: usize, parts: usize) -> &[T] {
-    let each = all.len() / parts;
-    &all[i * each..][..each]
-}
-
-fn part_mut<T>(all: &mut [T], i: usize, parts: usize) -> &mut [T] {
-    let each = all.len() / parts;
-    &mut all[i * each..][..each]
+    BatchFc { slots: x[0] as usize, rows: x[1] as usize, inputs: x[2] as usize, outputs: w[2] as usize }
 }
 
 fn run_fc(cx: &mut KernelContext) -> Result<()> {
     let (x, w, bias) = (cx.input(fc::INPUT)?, cx.input(fc::W)?, cx.input(fc::BIAS)?);
     of_type(cx, x.dtype(), &[fc::W, fc::BIAS])?;
-    let (slots, rows, inner, outer) = fc_sizes(x, w);
+    let s = fc_sizes(x, w);
     dispatch!(x.dtype(), T in [f32, f64], {
         let out = cx.out_data::<T>(fc::OUT)?;
-        for s in 0..slots {
-            let out = part_mut(out, s, slots);
-            let (x, w) = (part(x.data::<T>(), s, slots), part(w.data::<T>(), s, slots));
-            matmul((rows, outer, inner), x, false, w, false, out);
-            let bias = part(bias.data::<T>(), s, slots);
-            for row in out.chunks_exact_mut(outer.max(1)) {
-                row.iter_mut().zip(bias).for_each(|(o, &b)| *o += b);
-            }
-        }
+        s.forward(x.data::<T>(), w.data::<T>(), bias.data::<T>(), out);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -73,38 +54,26 @@ fn run_fc(cx: &mut KernelContext) -> Result<()> {
 fn run_fc_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, w, dout) = (cx.input(fc_grad::INPUT)?, cx.input(fc_grad::W)?, cx.input(fc_grad::DOUT)?);
     of_type(cx, x.dtype(), &[fc_grad::W, fc_grad::BIAS, fc_grad::DOUT])?;
-    let (slots, rows, inner, outer) = fc_sizes(x, w);
+    let s = fc_sizes(x, w);
     ensure!(
-        dout.numel() == slots * rows * outer,
+        dout.numel() == s.slots * s.rows * s.outputs,
         InvalidArgument,
-        "operator batch_fc_grad: the gradient of Out must have shape [{slots}, {rows}, {outer}], got {dout:?}"
+        "operator batch_fc_grad: the gradient of Out must have shape [{}, {}, {}], got {dout:?}",
+        s.slots,
+        s.rows,
+        s.outputs
     );
     let [dx, dw, dbias] = cx.each_out([fc_grad::DINPUT, fc_grad::DW, fc_grad::DBIAS]);
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, w, dout) = (x.data::<T>(), w.data::<T>(), dout.data::<T>());
         if let Some(dx) = dx {
-            let dx = dx.data_mut::<T>()?;
-            for s in 0..slots {
-                let (d, w) = (part(dout, s, slots), part(w, s, slots));
-                matmul((rows, inner, outer), d, false, w, true, part_mut(dx, s, slots));
-            }
+            s.x_grad(dout, w, dx.data_mut::<T>()?);
         }
         if let Some(dw) = dw {
-            let dw = dw.data_mut::<T>()?;
-            for s in 0..slots {
-                let (x, d) = (part(x, s, slots), part(dout, s, slots));
-                matmul((inner, outer, rows), x, true, d, false, part_mut(dw, s, slots));
-            }
+            s.w_grad(x, dout, dw.data_mut::<T>()?);
         }
         if let Some(dbias) = dbias {
-            let dbias = dbias.data_mut::<T>()?;
-            dbias.fill(0.0);
-            for s in 0..slots {
-                let to = part_mut(dbias, s, slots);
-                for row in part(dout, s, slots).chunks_exact(outer.max(1)) {
-                    to.iter_mut().zip(row).for_each(|(to, &d)| *to += d);
-                }
-            }
+            s.bias_grad(dout, dbias.data_mut::<T>()?);
         }
         Ok(())
     }, other => cx.unsupported(other))

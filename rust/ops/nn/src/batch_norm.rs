@@ -115,9 +115,7 @@ fn forward_in<T: Element + oar_kernels::types::Float>(cx: &mut KernelContext, x:
         };
         let (old, new) = (T::from_f64(momentum), T::from_f64(1.0 - momentum));
         for (slot, batch) in [(MEAN_OUT, &mean), (VARIANCE_OUT, &var)] {
-            for (r, &b) in cx.out_data::<T>(slot)?.iter_mut().zip(batch) {
-                *r = *r * old + b * new;
-            }
+            kernel::mix_running(cx.out_data::<T>(slot)?, batch, old, new);
         }
     } else {
         // One element per channel has no deviation: X passes unchanged.

@@ -5,8 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
-use oar_kernels::types::Float;
+use oar_kernels::nn::bilinear_tensor_product::BilinearProduct;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
 
@@ -68,76 +67,9 @@ fn infer_grad(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The operands: (batch, m, n, size) and their elements.
-struct Operands<'a, T> {
-    batch: usize,
-    m: usize,
-    n: usize,
-    size: usize,
-    x: &'a [T],
-    y: &'a [T],
-    w: &'a [T],
-}
-
-impl<'a, T: Element + Gemm + Float> Operands<'a, T> {
-    fn new(x: &'a Tensor, y: &'a Tensor, w: &'a Tensor) -> Self {
-        let [size, m, n] = [0, 1, 2].map(|i| w.dims()[i] as usize);
-        Operands { batch: x.dims()[0] as usize, m, n, size, x: x.data(), y: y.data(), w: w.data() }
-    }
-
-    fn matrix(&self, k: usize) -> &'a [T] {
-        &self.w[k * self.m * self.n..][..self.m * self.n]
-    }
-
-    fn forward(&self, bias: Option<&[T]>, out: &mut [T]) {
-        let (m, n, size) = (self.m, self.n, self.size);
-        let mut part = vec![T::ZERO; self.batch * n];
-        for k in 0..size {
-            let (a, b) = (View::rows(self.x, m, false), View::rows(self.matrix(k), n, false));
-            gemm((self.batch, n, m), T::ONE, a, b, T::ZERO, &mut part, n, Epilogue::NONE);
-            for i in 0..self.batch {
-                let terms = part[i * n..][..n].iter().zip(&self.y[i * n..][..n]);
-                let sum = terms.fold(T::ZERO, |s, (&a, &b)| s + a * b);
-                out[i * size + k] = sum + bias.map_or(T::ZERO, |b| b[k]);
-            }
-        }
-    }
-
-    /// Rows of `from`, of `width` elements, scaled by column `k` of `dout`.
-    fn scaled(&self, from: &[T], width: usize, dout: &[T], k: usize, to: &mut [T]) {
-        for i in 0..self.batch {
-            let factor = dout[i * self.size + k];
-            let row = from[i * width..][..width].iter().zip(&mut to[i * width..][..width]);
-            row.for_each(|(&v, t)| *t = v * factor);
-        }
-    }
-
-    fn backward(&self, dout: &[T], dx: Option<&mut [T]>, dy: Option<&mut [T]>, dw: Option<&mut [T]>) {
-        let (batch, m, n) = (self.batch, self.m, self.n);
-        let (mut dx, mut dy, mut dw) = (dx, dy, dw);
-        [&mut dx, &mut dy].into_iter().flatten().for_each(|d| d.fill(T::ZERO));
-        let mut part = vec![T::ZERO; batch * m.max(n)];
-        for k in 0..self.size {
-            let w = self.matrix(k);
-            if dx.is_some() || dw.is_some() {
-                self.scaled(self.y, n, dout, k, &mut part);
-            }
-            let scaled = View::rows(&part[..batch * n], n, false);
-            if let Some(dx) = &mut dx {
-                gemm((batch, m, n), T::ONE, scaled, View::rows(w, n, true), T::ONE, dx, m, Epilogue::NONE);
-            }
-            if let Some(dw) = &mut dw {
-                let (a, to) = (View::rows(self.x, m, true), &mut dw[k * m * n..][..m * n]);
-                let scaled = View::rows(&part[..batch * n], n, false);
-                gemm((m, n, batch), T::ONE, a, scaled, T::ZERO, to, n, Epilogue::NONE);
-            }
-            if let Some(dy) = &mut dy {
-                self.scaled(self.x, m, dout, k, &mut part);
-                let scaled = View::rows(&part[..batch * m], m, false);
-                gemm((batch, n, m), T::ONE, scaled, View::rows(w, n, false), T::ONE, dy, n, Epilogue::NONE);
-            }
-        }
-    }
+fn operands<'a, T: Element>(x: &'a Tensor, y: &'a Tensor, w: &'a Tensor) -> BilinearProduct<'a, T> {
+    let [size, m, n] = [0, 1, 2].map(|i| w.dims()[i] as usize);
+    BilinearProduct { batch: x.dims()[0] as usize, m, n, size, x: x.data(), y: y.data(), w: w.data() }
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
@@ -148,7 +80,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         same_types(cx.op.name, x, &[b])?;
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        Operands::<T>::new(x, y, w).forward(bias.map(|b| b.data::<T>()), cx.out_data::<T>(product::OUT)?);
+        operands::<T>(x, y, w).forward(bias.map(|b| b.data::<T>()), cx.out_data::<T>(product::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -166,15 +98,11 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         dout.dims()
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let operands = Operands::<T>::new(x, y, w);
+        let operands = operands::<T>(x, y, w);
         let [dx, dy, dw, dbias] = cx.each_out([DX, DY, DWEIGHT, DBIAS]);
         let dout = dout.data::<T>();
         if let Some(dbias) = dbias {
-            let sums = dbias.data_mut::<T>()?;
-            sums.fill(0.0);
-            for row in dout.chunks_exact(operands.size.max(1)) {
-                sums.iter_mut().zip(row).for_each(|(s, &v)| *s += v);
-            }
+            operands.bias_grad(dout, dbias.data_mut::<T>()?);
         }
         let [mut dx, mut dy, mut dw] = [dx, dy, dw];
         let [dx, dy, dw] = [&mut dx, &mut dy, &mut dw].map(|d| d.as_mut().map(|t| t.data_mut::<T>()).transpose());

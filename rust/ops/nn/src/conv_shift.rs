@@ -5,6 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::conv::conv_shift::ConvShift;
 use oar_ops_common::half::in_f32;
 
 slots! {
@@ -36,25 +37,13 @@ fn infer_shift(cx: &mut ShapeContext) -> Result<()> {
     like_first(cx)
 }
 
-/// Calls `f(offset in Out, offset in X, offset in Y)` for every product.
-fn for_each_term(batch: usize, m: usize, n: usize, mut f: impl FnMut(usize, usize, usize)) {
-    for b in 0..batch {
-        for i in 0..m {
-            for j in 0..n {
-                f(b * m + i, b * m + (i + j + m - n / 2) % m, b * n + j);
-            }
-        }
-    }
-}
-
 fn run_shift(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(shift::X)?, cx.input(shift::Y)?);
     check(cx, x, y, None)?;
     let [batch, m, n] = [x.dims()[0], x.dims()[1], y.dims()[1]].map(|d| d as usize);
+    let sizes = ConvShift { batch, m, n };
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, y, out) = (x.data::<T>(), y.data::<T>(), cx.out_data::<T>(shift::OUT)?);
-        out.fill(0.0);
-        for_each_term(batch, m, n, |to, at, k| out[to] += x[at] * y[k]);
+        sizes.forward(x.data::<T>(), y.data::<T>(), cx.out_data::<T>(shift::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -64,18 +53,15 @@ fn run_shift_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, y, dout) = (cx.input(X)?, cx.input(Y)?, cx.input(DOUT)?);
     check(cx, x, y, Some(dout))?;
     let [batch, m, n] = [x.dims()[0], x.dims()[1], y.dims()[1]].map(|d| d as usize);
+    let sizes = ConvShift { batch, m, n };
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, y, dout) = (x.data::<T>(), y.data::<T>(), dout.data::<T>());
         let [dx, dy] = cx.each_out([DX, DY]);
         if let Some(dx) = dx {
-            let dx = dx.data_mut::<T>()?;
-            dx.fill(0.0);
-            for_each_term(batch, m, n, |to, at, k| dx[at] += dout[to] * y[k]);
+            sizes.x_grad(dout, y, dx.data_mut::<T>()?);
         }
         if let Some(dy) = dy {
-            let dy = dy.data_mut::<T>()?;
-            dy.fill(0.0);
-            for_each_term(batch, m, n, |to, at, k| dy[k] += dout[to] * x[at]);
+            sizes.y_grad(dout, x, dy.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -5,6 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::nn::cvm as kernel;
 
 attrs! { pub struct CvmAttrs { use_cvm: bool = true } }
 
@@ -36,14 +37,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let (width, to) = widths(cx.op.name, x.dims(), keep)?;
     let (width, to) = (width as usize, to as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let y = cx.out_data::<T>(cvm::Y)?;
-        for (x, y) in x.data::<T>().chunks_exact(width).zip(y.chunks_exact_mut(to.max(1))) {
-            y.copy_from_slice(&x[width - to..]);
-            if keep {
-                y[0] = (x[0] + 1.0).ln();
-                y[1] = (x[1] + 1.0).ln() - y[0];
-            }
-        }
+        kernel::forward(x.data::<T>(), width, to, T::ln, cx.out_data::<T>(cvm::Y)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -88,10 +82,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(d.dtype(), T in [f32, f64], {
         let (d, counts) = (d.data::<T>(), counts.data::<T>());
         let dx = cx.out_data::<T>(cvm_grad::DX)?;
-        for (i, (dx, owner)) in dx.chunks_exact_mut(width).zip(owners).enumerate() {
-            dx[width - from..].copy_from_slice(&d[i * from..][..from]);
-            dx[..2].copy_from_slice(&counts[owner * 2..][..2]);
-        }
+        kernel::backward(d, counts, &owners, width, from, dx);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -6,6 +6,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::norm::data_norm::{self as kernel, SlotColumns};
 use oar_ops_common::axis::like;
 use oar_ops_common::norm::check_epsilon;
 
@@ -81,9 +82,8 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A slot that begins with 0 had no show.
-fn hidden(first: f64) -> bool {
-    first > -1e-7f32 as f64 && first < 1e-7f32 as f64
+fn slots(a: &DataNormAttrs, columns: usize) -> SlotColumns {
+    SlotColumns { columns, slot: a.slot_dim.max(0) as usize }
 }
 
 fn forward(cx: &mut KernelContext) -> Result<()> {
@@ -98,24 +98,9 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     check_rows(cx.op.name, x)?;
     let c = x.dims()[1] as usize;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let means: Vec<T> = sum.data::<T>().iter().zip(size.data::<T>()).map(|(s, n)| s / n).collect();
-        let scales: Vec<T> = size.data::<T>().iter().zip(squares.data::<T>()).map(|(n, q)| (n / q).sqrt()).collect();
-        let step = if a.slot_dim > 0 { a.slot_dim as usize } else { c };
+        let (means, scales) = kernel::statistics(size.data::<T>(), sum.data::<T>(), squares.data::<T>());
         let affine = w.zip(b).map(|(w, b)| (w.data::<T>(), b.data::<T>()));
-        let y = cx.out_data::<T>(norm::Y)?;
-        for (k, (x, y)) in x.data::<T>().chunks_exact(step.max(1)).zip(y.chunks_exact_mut(step.max(1))).enumerate() {
-            if a.slot_dim > 0 && hidden(x[0] as f64) {
-                y.fill(0.0);
-                continue;
-            }
-            let from = k * step % c;
-            for (j, (x, y)) in (from..).zip(x.iter().zip(y)) {
-                *y = (x - means[j]) * scales[j];
-                if let Some((w, b)) = affine {
-                    *y = *y * w[j] + b[j];
-                }
-            }
-        }
+        kernel::forward(slots(a, c), x.data::<T>(), &means, &scales, affine, cx.out_data::<T>(norm::Y)?);
         for (slot, values) in [(norm::MEANS, means), (norm::SCALES, scales)] {
             if cx.wants(slot) {
                 cx.out_data::<T>(slot)?.copy_from_slice(&values);
@@ -148,42 +133,14 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     for t in [Some(means), Some(scales), w].into_iter().flatten() {
         like(cx, t, &[c], x.dtype(), "each of Means, Scales and scale_w")?;
     }
-    let (n, c) = (x.dims()[0] as usize, c as usize);
+    let c = c as usize;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (means, scales) = (means.data::<T>(), scales.data::<T>());
         let w = w.map(|t: &Tensor| t.data::<T>());
-        let slots = a.slot_dim > 0;
-        let step = if slots { a.slot_dim as usize } else { c }.max(1);
-        let mut dx = vec![0.0 as T; n * c];
-        let [mut size, mut sum, mut squares, mut dw, mut db] = [const { Vec::<T>::new() }; 5];
-        for v in [&mut size, &mut sum, &mut squares, &mut dw, &mut db] {
-            v.resize(c, 0.0);
-        }
-        let rows = x.data::<T>().chunks_exact(step).zip(d.data::<T>().chunks_exact(step)).zip(dx.chunks_exact_mut(step));
-        for (k, ((x, d), dx)) in rows.enumerate() {
-            if slots && hidden(x[0] as f64) {
-                continue;
-            }
-            for (i, j) in (k * step % c..).take(step).enumerate() {
-                let off = x[i] - means[j];
-                dx[i] = d[i] * scales[j] * w.map_or(1.0, |w| w[j]);
-                dw[j] += off * scales[j] * d[i];
-                db[j] += d[i];
-                size[j] += 1.0;
-                sum[j] += x[i];
-                squares[j] += off * off;
-            }
-        }
-        for j in 0..c {
-            if !slots {
-                squares[j] += size[j] * a.epsilon as T;
-            } else if size[j] >= 1.0 {
-                sum[j] /= size[j];
-                squares[j] = squares[j] / size[j] + size[j] * a.epsilon as T;
-                size[j] = 1.0;
-            }
-        }
-        for (slot, values) in [(DX, dx), (DSIZE, size), (DSUM, sum), (DSQUARES, squares), (DSCALE_W, dw), (DBIAS, db)] {
+        let g = kernel::backward(slots(a, c), (x.data::<T>(), d.data::<T>()), (means, scales), w, a.epsilon as f64);
+        for (slot, values) in [
+            (DX, g.dx), (DSIZE, g.size), (DSUM, g.sum), (DSQUARES, g.squares), (DSCALE_W, g.dscale), (DBIAS, g.dbias),
+        ] {
             if cx.wants(slot) {
                 cx.out_data::<T>(slot)?.copy_from_slice(&values);
             }

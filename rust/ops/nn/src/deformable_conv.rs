@@ -1,5 +1,4 @@
-//! deformable_conv and deformable_conv_v1: every element of a window is displaced, and (v2) scaled. The windows of one
-//! image at a time are gathered into a matrix, which is multiplied by the filters.
+//! deformable_conv and deformable_conv_v1: every element of a window is displaced, and (v2) scaled.
 
 use oar_core::attrs;
 use oar_core::base::dtype::Element;
@@ -9,8 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContex
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::conv::deformable::Deform;
-use oar_kernels::gemm::{gemm, Epilogue, Gemm, View};
-use oar_kernels::types::Float;
+use oar_kernels::conv::deformable_conv::{DeformableConv, DeformableGrad};
 use oar_ops_common::conv::Convolution;
 use oar_ops_common::elements::same_types;
 use oar_ops_common::half::in_f32;
@@ -143,92 +141,18 @@ fn look<'a>(cx: &KernelContext<'a>, slots: &Slots) -> Result<Call<'a>> {
     Ok(Call { x, w, offset, mask, deform, groups: a.groups as usize, out })
 }
 
-/// Image `n` of a tensor.
-fn image<T: Element>(t: &Tensor, n: usize) -> &[T] {
-    let size = t.numel() / (t.dims()[0] as usize).max(1);
-    &t.data::<T>()[n * size..][..size]
-}
-
-/// Image `n` of `images` of an output.
-fn image_mut<T>(out: &mut [T], n: usize, images: usize) -> &mut [T] {
-    let size = out.len() / images;
-    &mut out[n * size..][..size]
-}
-
 impl Call<'_> {
-    fn images(&self) -> usize {
-        self.x.dims()[0] as usize
-    }
-
-    /// (filter rows per group, depth, windows), and the group's sizes in filters, matrix and output.
-    fn extents(&self) -> ((usize, usize, usize), [usize; 3]) {
-        let (rows, windows) = (self.w.dims()[0] as usize / self.groups, self.deform.out.0 * self.deform.out.1);
-        let depth = self.deform.matrix_len() / (windows * self.groups).max(1);
-        ((rows, depth, windows), [rows * depth, depth * windows, rows * windows])
-    }
-
-    fn forward<T: Element + Gemm + Float>(&self, y: &mut [T]) {
-        let ((rows, depth, windows), [of_w, of_matrix, of_y]) = self.extents();
-        let (w, images) = (self.w.data::<T>(), self.images());
-        let mut matrix = vec![T::ZERO; self.deform.matrix_len()];
-        for n in 0..images {
-            let samples = self.deform.samples(image::<T>(self.offset, n), self.mask.map(|m| image::<T>(m, n)));
-            samples.unfold(image::<T>(self.x, n), &mut matrix);
-            let y = image_mut(y, n, images);
-            for g in 0..self.groups {
-                let a = View::rows(&w[g * of_w..][..of_w], depth, false);
-                let b = View::rows(&matrix[g * of_matrix..][..of_matrix], windows, false);
-                let y = &mut y[g * of_y..][..of_y];
-                gemm((rows, windows, depth), T::ONE, a, b, T::ZERO, y, windows, Epilogue::NONE);
-            }
+    fn conv<T: Element>(&self) -> DeformableConv<'_, T> {
+        DeformableConv {
+            deform: self.deform,
+            groups: self.groups,
+            images: self.x.dims()[0] as usize,
+            filters: self.w.dims()[0] as usize,
+            x: self.x.data::<T>(),
+            w: self.w.data::<T>(),
+            offset: self.offset.data::<T>(),
+            mask: self.mask.map(|m| m.data::<T>()),
         }
-    }
-
-    /// The requested gradients of (input, filter, offset, mask).
-    fn backward<T: Element + Gemm + Float>(&self, dy: &Tensor, outs: [Option<&mut Tensor>; 4]) -> Result<()> {
-        let ((rows, depth, windows), [of_w, of_matrix, of_y]) = self.extents();
-        let (w, images) = (self.w.data::<T>(), self.images());
-        let mut grads: [Option<&mut [T]>; 4] = [const { None }; 4];
-        for (to, out) in grads.iter_mut().zip(outs) {
-            if let Some(t) = out {
-                let data = t.data_mut::<T>()?;
-                data.fill(T::ZERO);
-                *to = Some(data);
-            }
-        }
-        let [dx, dw, doffset, dmask] = &mut grads;
-        let mut matrix = vec![T::ZERO; self.deform.matrix_len()];
-        for n in 0..images {
-            let (x, dy) = (image::<T>(self.x, n), image::<T>(dy, n));
-            let samples = self.deform.samples(image::<T>(self.offset, n), self.mask.map(|m| image::<T>(m, n)));
-            if let Some(dw) = dw {
-                samples.unfold(x, &mut matrix);
-                for g in 0..self.groups {
-                    let a = View::rows(&dy[g * of_y..][..of_y], windows, false);
-                    let b = View::rows(&matrix[g * of_matrix..][..of_matrix], windows, true);
-                    let dw = &mut dw[g * of_w..][..of_w];
-                    gemm((rows, depth, windows), T::ONE, a, b, T::ONE, dw, depth, Epilogue::NONE);
-                }
-            }
-            if dx.is_none() && doffset.is_none() && dmask.is_none() {
-                continue;
-            }
-            for g in 0..self.groups {
-                let a = View::rows(&w[g * of_w..][..of_w], depth, true);
-                let b = View::rows(&dy[g * of_y..][..of_y], windows, false);
-                let to = &mut matrix[g * of_matrix..][..of_matrix];
-                gemm((depth, windows, rows), T::ONE, a, b, T::ZERO, to, windows, Epilogue::NONE);
-            }
-            if let Some(dx) = dx {
-                samples.fold(&matrix, image_mut(dx, n, images));
-            }
-            let [doffset, dmask] =
-                [&mut *doffset, &mut *dmask].map(|d| d.as_deref_mut().map(|d| image_mut(d, n, images)));
-            if doffset.is_some() || dmask.is_some() {
-                samples.places_grad(x, &matrix, doffset, dmask);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -242,7 +166,7 @@ fn infer(cx: &mut ShapeContext, slots: &Slots, output: OutSlot) -> Result<()> {
 
 fn run(cx: &mut KernelContext, slots: &Slots, output: OutSlot) -> Result<()> {
     let call = look(cx, slots)?;
-    dispatch!(call.x.dtype(), T in [f32, f64], call.forward(cx.out_data::<T>(output)?),
+    dispatch!(call.x.dtype(), T in [f32, f64], call.conv::<T>().forward(cx.out_data::<T>(output)?),
         other => return cx.unsupported(other));
     Ok(())
 }
@@ -256,12 +180,17 @@ fn run_grad(cx: &mut KernelContext, slots: &Slots, dy: InSlot, outs: [OutSlot; 4
         cx.op.name,
         &call.out[..]
     );
-    let mut outs = cx.each_out(outs);
-    if slots.mask.is_none() {
-        outs[3] = None;
-    }
-    dispatch!(call.x.dtype(), T in [f32, f64], call.backward::<T>(dy, outs)?,
-        other => return cx.unsupported(other));
+    let [x, w, offset, mask] = cx.each_out(outs);
+    let mask = mask.filter(|_| slots.mask.is_some());
+    dispatch!(call.x.dtype(), T in [f32, f64], {
+        let grads = DeformableGrad {
+            x: x.map(|t| t.data_mut::<T>()).transpose()?,
+            w: w.map(|t| t.data_mut::<T>()).transpose()?,
+            offset: offset.map(|t| t.data_mut::<T>()).transpose()?,
+            mask: mask.map(|t| t.data_mut::<T>()).transpose()?,
+        };
+        call.conv::<T>().backward(dy.data::<T>(), grads);
+    }, other => return cx.unsupported(other));
     Ok(())
 }
 

@@ -5,8 +5,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, slots};
-use oar_kernels::gemm::{gemm, Epilogue, View};
-use oar_kernels::types::Number;
+use oar_kernels::nn::fsp as kernel;
 use oar_ops_common::axis;
 
 slots! {
@@ -33,15 +32,10 @@ fn sizes(cx: &KernelContext, x: &Tensor, y: &Tensor) -> Result<(usize, usize, [u
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, y) = (cx.input(fsp::X)?, cx.input(fsp::Y)?);
-    let (images, places, [m, n]) = sizes(cx, x, y)?;
+    let (images, places, channels) = sizes(cx, x, y)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let out = cx.out_data::<T>(fsp::OUT)?;
-        for i in 0..images {
-            let a = View::rows(&x.data::<T>()[i * m * places..][..m * places], places, false);
-            let b = View::rows(&y.data::<T>()[i * n * places..][..n * places], places, true);
-            let to = &mut out[i * m * n..][..m * n];
-            gemm((m, n, places), 1.0 / places.max(1) as T, a, b, T::ZERO, to, n, Epilogue::NONE);
-        }
+        kernel::fsp(x.data::<T>(), y.data::<T>(), images, places, channels, out);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -58,14 +52,9 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
             if !cx.wants(slot) {
                 continue;
             }
-            let (rows, inner) = if transposed { (n, m) } else { (m, n) };
             let out = cx.out_data::<T>(slot)?;
-            for i in 0..images {
-                let a = View::rows(&d.data::<T>()[i * m * n..][..m * n], n, transposed);
-                let b = View::rows(&other.data::<T>()[i * inner * places..][..inner * places], places, false);
-                let to = &mut out[i * rows * places..][..rows * places];
-                gemm((rows, places, inner), 1.0 / places.max(1) as T, a, b, T::ZERO, to, places, Epilogue::NONE);
-            }
+            let (d, other) = (d.data::<T>(), other.data::<T>());
+            kernel::fsp_grad(d, other, images, places, channels, transposed, out);
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -8,7 +8,6 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, BatchNormSeeds, Channels};
-use oar_kernels::types::Float;
 use oar_ops_common::half::in_f32;
 use oar_ops_common::norm::{check_channel, check_epsilon, check_like, check_statistics, statistics_dtype, SECOND_GRAD};
 
@@ -49,14 +48,6 @@ fn for_each_image<T: Element>(t: Option<&Tensor>, all: usize, absent: T) -> Vec<
     match t {
         Some(t) => t.data::<T>().iter().copied().cycle().take(all).collect(),
         None => vec![absent; all],
-    }
-}
-
-/// Sums over the images, per channel.
-fn over_images<T: Element + Float>(all: &[T], out: &mut [T]) {
-    out.fill(T::ZERO);
-    for image in all.chunks_exact(out.len().max(1)) {
-        out.iter_mut().zip(image).for_each(|(o, &v)| *o += v);
     }
 }
 
@@ -108,7 +99,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
         kernel::batch_norm_grad(&d, x, dy, mean, inverse, &scale, false, out);
         for (t, all) in [(dscale, &scales), (dbias, &biases)] {
             if let Some(t) = t {
-                over_images(all, t.data_mut::<T>()?);
+                kernel::over_images(all, t.data_mut::<T>()?);
             }
         }
     }, other => return cx.unsupported(other));
@@ -138,7 +129,7 @@ fn second(cx: &mut KernelContext) -> Result<()> {
             ddy.map(|t| t.data_mut::<T>()).transpose()?,
         );
         if let Some(t) = dscale {
-            over_images(&scales, t.data_mut::<T>()?);
+            kernel::over_images(&scales, t.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

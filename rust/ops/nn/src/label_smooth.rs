@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::nn::label_smooth as kernel;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -16,9 +16,6 @@ slots! {
     mod smooth { X "X", PRIOR "PriorDist".dispensable() => OUT "Out" }
     mod smooth_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
-
-/// Minimum number of elements per parallel chunk.
-const CHUNK: usize = 1 << 15;
 
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let x = cx.dims(smooth::X)?;
@@ -55,19 +52,13 @@ fn run(cx: &mut KernelContext) -> Result<()> {
                     x.dtype(),
                     t.dtype()
                 );
-                t.data::<T>()
+                Some(t.data::<T>())
             }
-            None => &[],
+            None => None,
         };
         let even = (epsilon / labels as f32) as T;
-        pool::parts(cx.out_data::<T>(smooth::OUT)?, (CHUNK / labels).max(1) * labels, |start, out| {
-            for (o, x) in out.chunks_exact_mut(labels).zip(data[start..].chunks_exact(labels)) {
-                match prior.len() {
-                    0 => o.iter_mut().zip(x).for_each(|(o, &x)| *o = keep * x + even),
-                    _ => o.iter_mut().zip(x).zip(prior).for_each(|((o, &x), &p)| *o = keep * x + mix * p),
-                }
-            }
-        });
+        let out = cx.out_data::<T>(smooth::OUT)?;
+        kernel::smooth(data, labels, keep, (mix, prior), even, out);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -75,10 +66,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
 fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let (d, epsilon) = (cx.input(smooth_grad::DOUT)?, cx.attrs::<SmoothAttrs>().epsilon);
     dispatch!(d.dtype(), T in [f32, f64], {
-        let (keep, d) = ((1.0 - epsilon) as T, d.data::<T>());
-        pool::parts(cx.out_data::<T>(smooth_grad::DX)?, CHUNK, |start, out| {
-            out.iter_mut().zip(&d[start..]).for_each(|(o, &d)| *o = keep * d);
-        });
+        kernel::smooth_grad(d.data::<T>(), (1.0 - epsilon) as T, cx.out_data::<T>(smooth_grad::DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -6,7 +6,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool::{self, Shared};
+use oar_kernels::norm::lrn::{self as kernel, LrnLayout, LrnRule};
 use oar_ops_common::axis::like;
 use oar_ops_common::half::in_f32;
 
@@ -22,44 +22,13 @@ slots! {
     mod lrn_grad { X "X", OUT "Out", MID "MidOut", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
 
-/// The memory layout: channel c of pixel p of image i is at `i * channels * pixels + c * step + p * stride`.
-#[derive(Clone, Copy)]
-struct Layout {
-    images: usize,
-    channels: usize,
-    pixels: usize,
-    step: usize,
-    stride: usize,
-}
-
-impl Layout {
-    fn new(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<Layout> {
-        check(op, a, x)?;
-        let [n, a1, a2, a3] = [x[0] as usize, x[1] as usize, x[2] as usize, x[3] as usize];
-        Ok(match a.data_format == "NHWC" {
-            true => Layout { images: n, channels: a3, pixels: a1 * a2, step: 1, stride: a3 },
-            false => Layout { images: n, channels: a1, pixels: a2 * a3, step: a2 * a3, stride: 1 },
-        })
-    }
-
-    /// Calls `f(first, pixels)` for runs of pixels: the offset of their channel 0, and their number.
-    fn runs(&self, f: impl Fn(usize, usize) + Sync) {
-        const MOST: usize = 256;
-        let parts = self.pixels.div_ceil(MOST);
-        let image = self.channels * self.pixels;
-        pool::ranges(self.images * parts, (1 << 14) / (self.channels * MOST).max(1), |range| {
-            for i in range {
-                let first = i % parts * MOST;
-                f(i / parts * image + first * self.stride, MOST.min(self.pixels - first));
-            }
-        });
-    }
-
-    /// The range of channels within the window of size `n` around `c`.
-    fn window(&self, c: usize, n: usize) -> std::ops::Range<usize> {
-        let before = (n - 1) / 2;
-        c.saturating_sub(before)..(c + (n - before)).min(self.channels)
-    }
+fn layout(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<LrnLayout> {
+    check(op, a, x)?;
+    let [images, a1, a2, a3] = [x[0] as usize, x[1] as usize, x[2] as usize, x[3] as usize];
+    Ok(match a.data_format == "NHWC" {
+        true => LrnLayout { images, channels: a3, pixels: a1 * a2, step: 1, stride: a3 },
+        false => LrnLayout { images, channels: a1, pixels: a2 * a3, step: a2 * a3, stride: 1 },
+    })
 }
 
 fn check(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<()> {
@@ -70,30 +39,14 @@ fn check(op: &str, a: &LrnAttrs, x: &[i64]) -> Result<()> {
 
 fn run(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(lrn::X)?, cx.attrs::<LrnAttrs>());
-    let l = Layout::new(cx.op.name, a, x.dims())?;
+    let l = layout(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
         return Ok(());
     }
     let (mut out, mut mid) = (cx.take_out(lrn::OUT)?, cx.take_out(lrn::MID)?);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let x = x.data::<T>();
-        let (y, m) = (Shared::new(out.data_mut::<T>()?), Shared::new(mid.data_mut::<T>()?));
-        let (k, alpha, beta) = (a.k as T, a.alpha as T, a.beta as T);
-        l.runs(|first, pixels| {
-            for c in 0..l.channels {
-                let around = l.window(c, a.n as usize);
-                for p in 0..pixels {
-                    let pixel = first + p * l.stride;
-                    let squares = around.clone().map(|o| x[pixel + o * l.step]).fold(0.0, |sum, v| sum + v * v);
-                    let (at, scale) = (pixel + c * l.step, k + alpha * squares);
-                    // SAFETY: every pixel belongs to exactly one run.
-                    unsafe {
-                        m.part(at..at + 1)[0] = scale;
-                        y.part(at..at + 1)[0] = x[at] * scale.powf(-beta);
-                    }
-                }
-            }
-        });
+        let rule = LrnRule { window: a.n as usize, k: a.k as T, alpha: a.alpha as T, beta: a.beta as T };
+        kernel::lrn(l, rule, x.data::<T>(), out.data_mut::<T>()?, mid.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     cx.set(lrn::OUT, out);
     cx.set(lrn::MID, mid);
@@ -107,27 +60,14 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         like(cx, t, x.dims(), x.dtype(), what)?;
     }
     let a = cx.attrs::<LrnAttrs>();
-    let l = Layout::new(cx.op.name, a, x.dims())?;
+    let l = layout(cx.op.name, a, x.dims())?;
     if x.numel() == 0 {
         return Ok(());
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, out, mid, d) = (x.data::<T>(), out.data::<T>(), mid.data::<T>(), d.data::<T>());
-        let (beta, ratio) = (a.beta as T, -2.0 * a.alpha as T * a.beta as T);
-        let dx = Shared::new(cx.out_data::<T>(DX)?);
-        l.runs(|first, pixels| {
-            for c in 0..l.channels {
-                // The window is symmetric: the channels whose windows contain c are those of c's window.
-                let around = l.window(c, a.n as usize);
-                for p in 0..pixels {
-                    let pixel = first + p * l.stride;
-                    let at = pixel + c * l.step;
-                    let sum = around.clone().map(|o| pixel + o * l.step).fold(0.0, |s, o| s + d[o] * out[o] / mid[o]);
-                    // SAFETY: every pixel belongs to exactly one run.
-                    unsafe { dx.part(at..at + 1)[0] = d[at] * mid[at].powf(-beta) + ratio * x[at] * sum };
-                }
-            }
-        });
+        let rule = LrnRule { window: a.n as usize, k: a.k as T, alpha: a.alpha as T, beta: a.beta as T };
+        let saved = (x.data::<T>(), out.data::<T>(), mid.data::<T>(), d.data::<T>());
+        kernel::lrn_grad(l, rule, saved, cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -1,13 +1,11 @@
 //! maxout: the maximum of each group of channels.
 
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
-use oar_kernels::types::Number;
+use oar_kernels::nn::maxout as kernel;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -18,9 +16,6 @@ slots! {
     mod maxout { X "X" => OUT "Out" }
     mod maxout_grad { X "X", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD" }
 }
-
-/// Minimum number of elements per parallel chunk.
-const CHUNK: usize = 1 << 14;
 
 /// The channel axis and the group size.
 fn grouping(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, i64)> {
@@ -52,38 +47,6 @@ fn extents(op: &str, a: &MaxoutAttrs, x: &[i64]) -> Result<(usize, usize)> {
     Ok((groups as usize, x[axis + 1..].iter().product::<i64>() as usize))
 }
 
-fn forward<T: Element + Number>(groups: usize, inner: usize, x: &[T], y: &mut [T]) {
-    let grain = (CHUNK / (groups * inner).max(1)).max(1) * inner;
-    pool::parts(y, grain, |start, y| {
-        for (i, y) in y.chunks_exact_mut(inner).enumerate() {
-            let from = (start / inner + i) * groups * inner;
-            y.copy_from_slice(&x[from..from + inner]);
-            for k in 1..groups {
-                let others = &x[from + k * inner..from + (k + 1) * inner];
-                y.iter_mut().zip(others).filter(|(y, v)| **v > **y).for_each(|(y, v)| *y = *v);
-            }
-        }
-    });
-}
-
-/// The first maximum of a group gets the gradient.
-fn backward<T: Element + Number>(groups: usize, inner: usize, (x, y, dy): (&[T], &[T], &[T]), dx: &mut [T]) {
-    let grain = (CHUNK / (groups * inner).max(1)).max(1) * groups * inner;
-    pool::parts(dx, grain, |start, dx| {
-        dx.fill(T::ZERO);
-        for (i, dx) in dx.chunks_exact_mut(groups * inner).enumerate() {
-            let group = start / (groups * inner) + i;
-            let x = &x[group * groups * inner..][..groups * inner];
-            for j in 0..inner {
-                let of = group * inner + j;
-                if let Some(k) = (0..groups).find(|k| x[k * inner + j] == y[of]) {
-                    dx[k * inner + j] = dy[of];
-                }
-            }
-        }
-    });
-}
-
 fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(maxout::X)?;
     let (groups, inner) = extents(cx.op.name, cx.attrs(), x.dims())?;
@@ -91,7 +54,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         return Ok(());
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        forward(groups, inner, x.data::<T>(), cx.out_data::<T>(maxout::OUT)?);
+        kernel::forward(groups, inner, x.data::<T>(), cx.out_data::<T>(maxout::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -113,7 +76,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         return Ok(());
     }
     dispatch!(x.dtype(), T in [f32, f64], {
-        backward(groups, inner, (x.data::<T>(), y.data::<T>(), d.data::<T>()), cx.out_data::<T>(DX)?);
+        kernel::backward(groups, inner, (x.data::<T>(), y.data::<T>(), d.data::<T>()), cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

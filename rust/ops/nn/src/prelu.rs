@@ -1,13 +1,11 @@
 //! prelu: x if positive, else x times a learned slope (one in total, per channel or per element).
 
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
-use oar_kernels::types::Number;
+use oar_kernels::nn::prelu as kernel;
 use oar_ops_common::axis::like;
 use oar_ops_common::half::in_f32;
 
@@ -19,9 +17,6 @@ slots! {
     mod prelu { X "X", ALPHA "Alpha" => OUT "Out" }
     mod prelu_grad { X "X", ALPHA "Alpha", DOUT "Out@GRAD" => DX "X@GRAD", DALPHA "Alpha@GRAD" }
 }
-
-/// Minimum number of elements per parallel chunk.
-const CHUNK: usize = 1 << 14;
 
 fn check(op: &str, mode: &str, x: &[i64], alpha: &[i64]) -> Result<()> {
     let known = |d: &[i64]| d.iter().all(|&n| n >= 0).then(|| d.iter().product::<i64>());
@@ -67,62 +62,6 @@ fn run_length(mode: &str, x: &[i64]) -> usize {
     }
 }
 
-/// Calls `f` for chunks of `out` with one slope: the slope's number and the chunk's offset.
-fn with_slopes<T: Send>(out: &mut [T], run: usize, slopes: usize, f: impl Fn(usize, usize, &mut [T]) + Sync) {
-    pool::parts(out, CHUNK, |start, out| {
-        let mut at = 0;
-        while at < out.len() {
-            let place = start + at;
-            let n = (run - place % run).min(out.len() - at);
-            f(place / run % slopes, place, &mut out[at..at + n]);
-            at += n;
-        }
-    });
-}
-
-fn forward<T: Element + Number>(x: &[T], alpha: &[T], run: usize, out: &mut [T]) {
-    if run == 1 {
-        // One slope per element: process rows of slopes.
-        let n = alpha.len();
-        return pool::parts(out, (CHUNK / n).max(1) * n, |start, out| {
-            for (i, (o, &v)) in out.iter_mut().zip(&x[start..]).enumerate() {
-                *o = if v > T::ZERO { v } else { alpha[i % n].mul(v) };
-            }
-        });
-    }
-    with_slopes(out, run, alpha.len(), |slope, at, out| {
-        let a = alpha[slope];
-        for (o, &v) in out.iter_mut().zip(&x[at..]) {
-            *o = if v > T::ZERO { v } else { a.mul(v) };
-        }
-    });
-}
-
-/// The slopes' gradients, summed in f64 per slope, independent of the number of threads.
-fn slopes<T: Element + Number>(x: &[T], d: &[T], run: usize, out: &mut [T]) {
-    let n = out.len();
-    let below = |(&x, &d): (&T, &T)| if x > T::ZERO { 0.0 } else { x.to_f64() * d.to_f64() };
-    if n == 1 {
-        let mut sums = vec![0.0; x.len().div_ceil(CHUNK)];
-        pool::parts(&mut sums, 1, |k, sum| {
-            let r = k * CHUNK..((k + 1) * CHUNK).min(x.len());
-            sum[0] = x[r.clone()].iter().zip(&d[r]).map(below).sum();
-        });
-        out[0] = T::from_f64(sums.iter().sum());
-        return;
-    }
-    let rounds = x.len() / (n * run).max(1);
-    pool::parts(out, (CHUNK / (rounds * run).max(1)).max(1), |start, out| {
-        for (k, o) in out.iter_mut().enumerate() {
-            let sum = (0..rounds).map(|round| {
-                let r = (round * n + start + k) * run..(round * n + start + k + 1) * run;
-                x[r.clone()].iter().zip(&d[r]).map(below).sum::<f64>()
-            });
-            *o = T::from_f64(sum.sum());
-        }
-    });
-}
-
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let (x, alpha) = (cx.dims(prelu::X)?, cx.dims(prelu::ALPHA)?);
     check(cx.op.name, &cx.attrs::<PReluAttrs>().mode, &x, &alpha)?;
@@ -137,7 +76,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     }
     let length = run_length(mode, x.dims());
     dispatch!(x.dtype(), T in [f32, f64], {
-        forward(x.data::<T>(), alpha.data::<T>(), length, cx.out_data::<T>(prelu::OUT)?);
+        kernel::forward(x.data::<T>(), alpha.data::<T>(), length, cx.out_data::<T>(prelu::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -157,15 +96,10 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
             return dalpha.map_or(Ok(()), |t| t.data_mut::<T>().map(|t| t.fill(0.0)));
         }
         if let Some(t) = dx {
-            with_slopes(t.data_mut::<T>()?, length, alpha.len(), |slope, at, out| {
-                let a = alpha[slope];
-                for ((o, &v), &d) in out.iter_mut().zip(&x[at..]).zip(&d[at..]) {
-                    *o = if v > 0.0 { d } else { a * d };
-                }
-            });
+            kernel::x_grad(x, alpha, d, length, t.data_mut::<T>()?);
         }
         if let Some(t) = dalpha {
-            slopes(x, d, length, t.data_mut::<T>()?);
+            kernel::slopes_grad(x, d, length, t.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

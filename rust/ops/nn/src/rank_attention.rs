@@ -1,13 +1,11 @@
 //! rank_attention: features of other samples times the parameter block of both ranks. Paddle has it for CUDA only.
 
 use super::operands::{agree, of_type};
-use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::gemm::Gemm;
-use oar_kernels::types::Float;
+use oar_core::{attrs, dispatch, ensure, err, slots};
+use oar_kernels::nn::rank_attention::{self as kernel, RankPair};
 
 attrs! {
     pub struct RankAttrs { MaxRank: i32 = 3, MaxSize: i32 = 0 }
@@ -51,35 +49,18 @@ fn infer_rank(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// One term of a row: its position, the row whose features it reads, and the parameter block.
-struct Pair {
-    place: usize,
-    row: usize,
-    block: usize,
-}
-
-/// The terms of every row. RankOffset holds a row's rank, then (rank, row) of each other sample; ranks count from 1.
-fn pairs(cx: &KernelContext, offset: InSlot, rows: usize) -> Result<Vec<Vec<Pair>>> {
-    let (op, ranks) = (cx.op.name, cx.attrs::<RankAttrs>().MaxRank as i64);
+/// The terms of every row.
+fn pairs(cx: &KernelContext, offset: InSlot, rows: usize) -> Result<Vec<Vec<RankPair>>> {
+    let (op, ranks) = (cx.op.name, cx.attrs::<RankAttrs>().MaxRank as usize);
     of_type(cx, DType::I32, &[offset])?;
-    let mut found = Vec::with_capacity(rows);
-    for line in cx.input(offset)?.data::<i32>().chunks_exact(2 * ranks as usize + 1) {
-        let mut of_row = Vec::new();
-        for (place, other) in line[1..].chunks_exact(2).enumerate() {
-            let (own, rank, row) = (line[0] as i64, other[0] as i64, other[1] as i64);
-            if own < 1 || rank < 1 {
-                continue;
-            }
-            ensure!(
-                own <= ranks && rank <= ranks && (0..rows as i64).contains(&row),
-                InvalidArgument,
-                "operator {op}: RankOffset must hold ranks up to {ranks} and rows below {rows}, got {line:?}"
-            );
-            of_row.push(Pair { place, row: row as usize, block: ((own - 1) * ranks + rank - 1) as usize });
-        }
-        found.push(of_row);
-    }
-    Ok(found)
+    let offsets = cx.input(offset)?.data::<i32>();
+    kernel::pairs(offsets, ranks, rows).map_err(|line| {
+        err!(
+            InvalidArgument,
+            "operator {op}: RankOffset must hold ranks up to {ranks} and rows below {rows}, got {:?}",
+            &offsets[line * (2 * ranks + 1)..][..2 * ranks + 1]
+        )
+    })
 }
 
 fn run_rank(cx: &mut KernelContext) -> Result<()> {
@@ -92,26 +73,10 @@ fn run_rank(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, w) = (x.data::<T>(), w.data::<T>());
         if let Some(t) = out {
-            let out = t.data_mut::<T>()?;
-            out.fill(0.0);
-            for (pairs, out) in pairs.iter().zip(out.chunks_exact_mut(columns.max(1))) {
-                for p in pairs {
-                    let block = &w[p.block * features * columns..][..features * columns];
-                    for (&v, w) in x[p.row * features..][..features].iter().zip(block.chunks_exact(columns.max(1))) {
-                        out.iter_mut().zip(w).for_each(|(o, &w)| *o += v * w);
-                    }
-                }
-            }
+            kernel::forward(&pairs, x, w, (features, columns), t.data_mut::<T>()?);
         }
         if let Some(t) = help {
-            let help = t.data_mut::<T>()?;
-            help.fill(0.0);
-            for (i, pairs) in pairs.iter().enumerate() {
-                for p in pairs {
-                    let to = &mut help[(i * ranks + p.place) * features..][..features];
-                    to.copy_from_slice(&x[p.row * features..][..features]);
-                }
-            }
+            kernel::gather(&pairs, x, ranks, features, t.data_mut::<T>()?);
         }
         if let Some(t) = own_rank {
             let lines = own.chunks_exact(2 * ranks + 1);
@@ -119,19 +84,6 @@ fn run_rank(cx: &mut KernelContext) -> Result<()> {
         }
         Ok(())
     }, other => cx.unsupported(other))
-}
-
-fn blocks_grad<T: Float + Gemm + Element>(pairs: &[Vec<Pair>], x: &[T], dout: &[T], features: usize, dw: &mut [T]) {
-    let columns = dout.len() / pairs.len().max(1);
-    dw.fill(T::ZERO);
-    for (pairs, d) in pairs.iter().zip(dout.chunks_exact(columns.max(1))) {
-        for p in pairs {
-            let block = &mut dw[p.block * features * columns..][..features * columns];
-            for (&v, to) in x[p.row * features..][..features].iter().zip(block.chunks_exact_mut(columns.max(1))) {
-                to.iter_mut().zip(d).for_each(|(to, &d)| *to += v * d);
-            }
-        }
-    }
 }
 
 fn run_rank_grad(cx: &mut KernelContext) -> Result<()> {
@@ -147,7 +99,7 @@ fn run_rank_grad(cx: &mut KernelContext) -> Result<()> {
     let pairs = pairs(cx, rank_grad::OFFSET, rows)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let dw = cx.out_data::<T>(rank_grad::DPARAM)?;
-        blocks_grad::<T>(&pairs, x.data::<T>(), dout.data::<T>(), features, dw);
+        kernel::blocks_grad::<T>(&pairs, x.data::<T>(), dout.data::<T>(), features, dw);
     }, other => return cx.unsupported(other));
     Ok(())
 }

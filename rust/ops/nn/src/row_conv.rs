@@ -6,6 +6,7 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::conv::row_conv::RowConv;
 use oar_ops_common::half::in_f32;
 
 slots! {
@@ -52,28 +53,13 @@ fn sequences(op: &str, x: &Tensor) -> Result<Vec<(usize, usize)>> {
     Ok((0..steps).map(|i| (i * each, (i + 1) * each)).collect())
 }
 
-/// Calls `f(output row, row of X, filter row)` for every product.
-fn for_each_term(spans: &[(usize, usize)], context: usize, mut f: impl FnMut(usize, usize, usize)) {
-    for &(first, end) in spans {
-        for row in first..end {
-            for w in 0..context.min(end - row) {
-                f(row, row + w, w);
-            }
-        }
-    }
-}
-
 fn run_ahead(cx: &mut KernelContext) -> Result<()> {
     let (x, w) = (cx.input(ahead::X)?, cx.input(ahead::FILTER)?);
     check(cx, x, w, None)?;
     let (spans, [context, width]) = (sequences(cx.op.name, x)?, [0, 1].map(|i| w.dims()[i] as usize));
+    let conv = RowConv { spans: &spans, context, width };
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, w, y) = (x.data::<T>(), w.data::<T>(), cx.out_data::<T>(ahead::OUT)?);
-        y.fill(0.0);
-        for_each_term(&spans, context, |to, from, k| {
-            let terms = x[from * width..][..width].iter().zip(&w[k * width..][..width]);
-            y[to * width..][..width].iter_mut().zip(terms).for_each(|(y, (&x, &w))| *y += x * w);
-        });
+        conv.forward(x.data::<T>(), w.data::<T>(), cx.out_data::<T>(ahead::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -83,24 +69,15 @@ fn run_ahead_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, w, dout) = (cx.input(X)?, cx.input(FILTER)?, cx.input(DOUT)?);
     check(cx, x, w, Some(dout))?;
     let (spans, [context, width]) = (sequences(cx.op.name, x)?, [0, 1].map(|i| w.dims()[i] as usize));
+    let conv = RowConv { spans: &spans, context, width };
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, w, dy) = (x.data::<T>(), w.data::<T>(), dout.data::<T>());
         let [dx, dw] = cx.each_out([DX, DFILTER]);
         if let Some(dx) = dx {
-            let dx = dx.data_mut::<T>()?;
-            dx.fill(0.0);
-            for_each_term(&spans, context, |to, from, k| {
-                let terms = dy[to * width..][..width].iter().zip(&w[k * width..][..width]);
-                dx[from * width..][..width].iter_mut().zip(terms).for_each(|(d, (&y, &w))| *d += y * w);
-            });
+            conv.x_grad(dy, w, dx.data_mut::<T>()?);
         }
         if let Some(dw) = dw {
-            let dw = dw.data_mut::<T>()?;
-            dw.fill(0.0);
-            for_each_term(&spans, context, |to, from, k| {
-                let terms = dy[to * width..][..width].iter().zip(&x[from * width..][..width]);
-                dw[k * width..][..width].iter_mut().zip(terms).for_each(|(d, (&y, &x))| *d += y * x);
-            });
+            conv.w_grad(dy, x, dw.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

@@ -2,11 +2,12 @@
 //! layers).
 
 use oar_core::attrs;
-use oar_core::base::{DType, DTypes, Result};
+use oar_core::base::{DType, DTypes, Error, Result};
 use oar_core::op::{Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
-use oar_core::{bail, ensure, slots};
-use oar_kernels::random::{uniform_int, Mt64};
+use oar_core::{bail, ensure, err, slots};
+use oar_kernels::nn::tdm::{children, draw, PathError, TreeLayers};
+use oar_kernels::random::Mt64;
 use oar_ops_common::index::index_of;
 
 attrs! {
@@ -69,27 +70,8 @@ fn run_child(cx: &mut KernelContext) -> Result<()> {
     let tree = cx.input(child::TREE)?;
     let (nodes, columns) = (tree.dims()[0], tree.dims()[1] as usize);
     let (x, tree) = (index_of(op, cx.input(child::X)?)?, index_of(op, tree)?);
-    let within = |node: i64| {
-        ensure!(
-            (0..nodes).contains(&node),
-            InvalidArgument,
-            "operator {op}: nodes must be in [0, {nodes}), got {node}"
-        );
-        Ok(node as usize * columns)
-    };
-    let (mut children, mut leaves) = (Vec::with_capacity(x.len() * count), Vec::with_capacity(x.len() * count));
-    for &node in x.iter() {
-        let at = within(node)?;
-        if node == 0 || tree[at + 3] == 0 {
-            children.resize(children.len() + count, 0);
-            leaves.resize(leaves.len() + count, 0);
-            continue;
-        }
-        for &c in &tree[at + 3..][..count] {
-            leaves.push(i64::from(tree[within(c)?] != 0));
-            children.push(c);
-        }
-    }
+    let (children, leaves) = children(&tree, columns, &x, count)
+        .map_err(|node| err!(InvalidArgument, "operator {op}: nodes must be in [0, {nodes}), got {node}"))?;
     write(cx, child::CHILD, &children)?;
     write(cx, child::MASK, &leaves)
 }
@@ -129,16 +111,26 @@ fn infer_sampler(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Draws `count` distinct positions of a layer, excluding the node `own`.
-fn draw(engine: &mut Mt64, layer: &[i64], own: i64, count: usize) -> Vec<usize> {
-    let mut places = Vec::with_capacity(count);
-    while places.len() < count {
-        let place = uniform_int(engine, 0, layer.len() as i64 - 1) as usize;
-        if layer[place] != own && !places.contains(&place) {
-            places.push(place);
+fn refused(op: &str, layers: &TreeLayers, leaves: i64, e: PathError) -> Error {
+    match e {
+        PathError::Leaf(leaf) => {
+            err!(InvalidArgument, "operator {op}: leaves must be in [0, {leaves}), got {leaf}")
         }
+        PathError::Node { layer, own, others } => err!(
+            InvalidArgument,
+            "operator {op}: the node of a leaf in layer {layer} must be in [{}, {}] with {} others in the layer, got {own} \
+             with {others}",
+            layers.ends[layer],
+            layers.ends[layer + 1],
+            layers.counts[layer]
+        ),
+        PathError::Layer(layer) => err!(
+            InvalidArgument,
+            "operator {op}: the nodes of layer {layer} must be at most {}, got {:?}",
+            layers.ends[layer + 1],
+            layers.nodes[layer].iter().max()
+        ),
     }
-    places
 }
 
 fn run_sampler(cx: &mut KernelContext) -> Result<()> {
@@ -170,64 +162,22 @@ fn run_sampler(cx: &mut KernelContext) -> Result<()> {
     let leaves = travel.dims()[0];
     let (x, travel, layer) = (index_of(op, x)?, index_of(op, travel)?, index_of(op, layer)?);
     let nodes: Vec<&[i64]> = ends.windows(2).map(|w| &layer[w[0] as usize..w[1] as usize]).collect();
+    let layers_of = TreeLayers { nodes, ends, counts };
     // Check everything before the first draw.
-    for &leaf in x.iter() {
-        ensure!(
-            (0..leaves).contains(&leaf),
-            InvalidArgument,
-            "operator {op}: leaves must be in [0, {leaves}), got {leaf}"
-        );
-        for (l, &own) in travel[leaf as usize * layers..][..layers].iter().enumerate() {
-            let (low, high) = (ends[l] as i64, ends[l + 1] as i64);
-            let others = nodes[l].iter().filter(|&&n| n != own).count();
-            ensure!(
-                own == 0 || (low..=high).contains(&own) && others >= counts[l] as usize,
-                InvalidArgument,
-                "operator {op}: the node of a leaf in layer {l} must be in [{low}, {high}] with {} others in the layer, \
-                 got {own} with {others}",
-                counts[l]
-            );
-            ensure!(
-                own == 0 || nodes[l].iter().all(|&n| n <= high),
-                InvalidArgument,
-                "operator {op}: the nodes of layer {l} must be at most {high}, got {:?}",
-                nodes[l].iter().max()
-            );
-        }
-    }
-    let (mut out, mut labels, mut mask) = (Vec::new(), Vec::new(), Vec::new());
-    let mut sample = |draws: &mut dyn FnMut(usize, &[i64], i64, usize) -> Vec<usize>| {
-        for &leaf in x.iter() {
-            for (l, &own) in travel[leaf as usize * layers..][..layers].iter().enumerate() {
-                let count = counts[l] as usize;
-                let width = count + usize::from(a.output_positive);
-                if own == 0 {
-                    // The leaf's path does not reach this layer.
-                    for v in [&mut out, &mut labels, &mut mask] {
-                        v.resize(v.len() + width, 0);
-                    }
-                    continue;
-                }
-                if a.output_positive {
-                    out.push(own);
-                    labels.push(1);
-                }
-                out.extend(draws(l, nodes[l], own, count).into_iter().map(|place| nodes[l][place]));
-                labels.resize(labels.len() + count, 0);
-                mask.resize(mask.len() + width, 1);
-            }
-        }
-    };
+    layers_of.check(&travel, leaves, &x).map_err(|e| refused(op, &layers_of, leaves, e))?;
     // With a seed each layer has its own generator.
-    if a.seed == 0 {
-        with_engine(0, |engine| sample(&mut |_, layer, own, count| draw(engine, layer, own, count)));
+    let found = if a.seed == 0 {
+        with_engine(0, |engine| {
+            layers_of.sample(&travel, &x, a.output_positive, |_, layer, own, count| draw(engine, layer, own, count))
+        })
     } else {
         let mut engines: Vec<Mt64> = (0..layers).map(|_| Mt64::new(a.seed as u32 as u64)).collect();
-        sample(&mut |l, layer, own, count| draw(&mut engines[l], layer, own, count));
-    }
-    write(cx, sampler::OUT, &out)?;
-    write(cx, sampler::LABELS, &labels)?;
-    write(cx, sampler::MASK, &mask)
+        layers_of
+            .sample(&travel, &x, a.output_positive, |l, layer, own, count| draw(&mut engines[l], layer, own, count))
+    };
+    write(cx, sampler::OUT, &found.nodes)?;
+    write(cx, sampler::LABELS, &found.labels)?;
+    write(cx, sampler::MASK, &found.mask)
 }
 
 pub static CHILD: Op = Op {

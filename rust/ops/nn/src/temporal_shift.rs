@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::nn::temporal_shift::TemporalShift;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
@@ -44,29 +44,13 @@ fn shift(cx: &mut KernelContext, by: isize) -> Result<()> {
     if x.numel() == 0 {
         return Ok(());
     }
-    let (channels, frames) = (x.dims()[1] as usize, a.seg_num as isize);
+    let (channels, frames) = (x.dims()[1] as usize, a.seg_num as usize);
     let pixels = (x.dims()[2] * x.dims()[3]) as usize;
     let first = (channels as f32 * a.shift_ratio) as usize;
     let second = ((channels * 2) as f32 * a.shift_ratio) as usize;
     by_size!(x.dtype(), T, {
-        let x = words::<T>(x);
-        pool::parts(words_mut::<T>(cx.out(OutSlot(0))?)?, ((1 << 15) / pixels).max(1) * pixels, |start, out| {
-            for (i, out) in out.chunks_exact_mut(pixels).enumerate() {
-                let plane = start / pixels + i;
-                let (frame, channel) = ((plane / channels) as isize, plane % channels);
-                let step = match channel {
-                    c if c < first => by,
-                    c if c < second => -by,
-                    _ => 0,
-                };
-                if (0..frames).contains(&(frame % frames + step)) {
-                    let from = ((frame + step) as usize * channels + channel) * pixels;
-                    out.copy_from_slice(&x[from..from + pixels]);
-                } else {
-                    out.fill(T::default());
-                }
-            }
-        });
+        let shift = TemporalShift { frames, channels, pixels, first, second, by };
+        shift.run(words::<T>(x), words_mut::<T>(cx.out(OutSlot(0))?)?);
     });
     Ok(())
 }

@@ -127,10 +127,7 @@ fn run_unfold(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(unfold::X)?;
     let (u, _) = columns(cx.op.name, cx.attrs(), x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, y) = (x.data::<T>(), cx.out_data::<T>(unfold::Y)?);
-        for (x, y) in x.chunks_exact(u.in_len().max(1)).zip(y.chunks_exact_mut((u.depth() * u.windows()).max(1))) {
-            u.unfold(x, y);
-        }
+        u.unfold_images(x.data::<T>(), cx.out_data::<T>(unfold::Y)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -150,10 +147,7 @@ fn fold(cx: &mut KernelContext, dy: &Tensor, out: &[i64], u: &Unfold, to: OutSlo
         cx.op.name
     );
     dispatch!(dy.dtype(), T in [f32, f64], {
-        let (dy, dx) = (dy.data::<T>(), cx.out_data::<T>(to)?);
-        for (dx, dy) in dx.chunks_exact_mut(u.in_len().max(1)).zip(dy.chunks_exact((u.depth() * u.windows()).max(1))) {
-            u.fold(dy, dx);
-        }
+        u.fold_images(dy.data::<T>(), cx.out_data::<T>(to)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -226,14 +220,8 @@ fn run_sequence(cx: &mut KernelContext) -> Result<()> {
     windows.iter().for_each(|w| offsets.push(offsets[offsets.len() - 1] + w.0 * w.1));
     let mut out = Tensor::empty(x.dtype(), &[offsets[offsets.len() - 1] as i64, depth])?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, mut rest) = (x.data::<T>(), out.data_mut::<T>()?);
         let u = Unfold { column: 1, row: depth as usize, ..plan(&g) };
-        for (x, &out) in x.chunks_exact(u.in_len().max(1)).zip(&windows) {
-            let u = Unfold { out, ..u };
-            let (matrix, remaining) = rest.split_at_mut(u.windows() * u.depth());
-            u.unfold(x, matrix);
-            rest = remaining;
-        }
+        u.unfold_sizes(x.data::<T>(), &windows, out.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     cx.set(sequence::OUT, out.with_lod(Some(Arc::new(vec![offsets]))));
     Ok(())

@@ -2,12 +2,13 @@
 
 use super::geometry::{Pooling, FLOATS};
 use oar_core::attrs;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::{DType, Dims, Error, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, err, slots};
 use oar_kernels::pooling as kernel;
 use oar_kernels::pooling::grad as gradient;
+use oar_kernels::pooling::unpool as scatter;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -168,17 +169,11 @@ fn infer_unpool(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Calls `f(element of X, element of Out)` for every index, plane by plane.
-fn places(op: &str, indices: &[i32], plane: usize, out_plane: usize, mut f: impl FnMut(usize, usize)) -> Result<()> {
-    for (at, &index) in indices.iter().enumerate() {
-        ensure!(
-            index >= 0 && (index as usize) < out_plane,
-            InvalidArgument,
-            "operator {op}: Indices must be places of the output's planes, at least 0 and less than {out_plane}, got {index}"
-        );
-        f(at, at / plane * out_plane + index as usize);
-    }
-    Ok(())
+fn beyond(op: &str, index: i32, out_plane: usize) -> Error {
+    err!(
+        InvalidArgument,
+        "operator {op}: Indices must be places of the output's planes, at least 0 and less than {out_plane}, got {index}"
+    )
 }
 
 fn run_unpool(cx: &mut KernelContext) -> Result<()> {
@@ -192,9 +187,8 @@ fn run_unpool(cx: &mut KernelContext) -> Result<()> {
     );
     let [plane, out_plane] = [x.dims(), &out].map(|d| (d[2] * d[3]) as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, y) = (x.data::<T>(), cx.out_data::<T>(unpool::OUT)?);
-        y.fill(0.0);
-        places(name, indices.data::<i32>(), plane, out_plane, |from, to| y[to] = x[from])?;
+        let (indices, y) = (indices.data::<i32>(), cx.out_data::<T>(unpool::OUT)?);
+        scatter::unpool(x.data::<T>(), indices, plane, out_plane, y).map_err(|i| beyond(name, i, out_plane))?;
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -211,12 +205,8 @@ fn run_unpool_grad(cx: &mut KernelContext) -> Result<()> {
     );
     let [plane, out_plane] = [x.dims(), &out].map(|d| (d[2] * d[3]) as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (dy, dx) = (dout.data::<T>(), cx.out_data::<T>(DX)?);
-        // For a repeated index the last element is the output: only it has a gradient.
-        let mut last = vec![usize::MAX; dy.len()];
-        places(name, indices.data::<i32>(), plane, out_plane, |from, to| last[to] = from)?;
-        dx.fill(0.0);
-        last.iter().zip(dy).filter(|(&from, _)| from != usize::MAX).for_each(|(&from, &d)| dx[from] = d);
+        let (indices, dx) = (indices.data::<i32>(), cx.out_data::<T>(DX)?);
+        scatter::unpool_grad(dout.data::<T>(), indices, plane, out_plane, dx).map_err(|i| beyond(name, i, out_plane))?;
     }, other => return cx.unsupported(other));
     Ok(())
 }

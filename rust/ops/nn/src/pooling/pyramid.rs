@@ -6,8 +6,7 @@ use oar_core::base::{Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pooling as kernel;
-use oar_kernels::pooling::grad as gradient;
+use oar_kernels::pooling::pyramid::Pyramid;
 use oar_ops_common::half::in_f32;
 
 attrs! { pub struct SppAttrs { pyramid_height: i32, pooling_type: String } }
@@ -40,33 +39,13 @@ fn out_shape(op: &str, a: &SppAttrs, x: &[i64]) -> Result<Dims> {
     Ok(Dims::from_slice(&[x[0], features]))
 }
 
-/// One level: `bins` windows along each axis, padded symmetrically to cover the image.
-fn level(x: &[i64], p: i32) -> kernel::Pool {
-    let bins = 1usize << p;
-    let (size, mut kernel, mut pad) = ([1, x[2] as usize, x[3] as usize], [1; 3], [0; 3]);
-    for i in 1..3 {
-        kernel[i] = size[i].div_ceil(bins);
-        pad[i] = (kernel[i] * bins - size[i]).div_ceil(2);
-    }
-    kernel::Pool {
+fn pyramid(a: &SppAttrs, x: &[i64]) -> Pyramid {
+    Pyramid {
         images: x[0] as usize,
         channels: x[1] as usize,
-        in_size: size,
-        out_size: [1, bins, bins],
-        kernel,
-        stride: kernel,
-        pad,
-        adaptive: false,
-        exclusive: true,
-        channels_last: false,
-    }
-}
-
-/// Calls `f(row of all levels, row of this level)` for each image.
-fn rows<T>(all: &mut [T], level: &mut [T], images: usize, from: usize, f: impl Fn(&mut [T], &mut [T])) {
-    let (features, part) = (all.len() / images.max(1), level.len() / images.max(1));
-    for n in 0..images {
-        f(&mut all[n * features + from..][..part], &mut level[n * part..][..part]);
+        size: [x[2] as usize, x[3] as usize],
+        levels: a.pyramid_height as u32,
+        max: a.pooling_type == "max",
     }
 }
 
@@ -81,16 +60,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let (a, x) = (cx.attrs::<SppAttrs>(), cx.input(spp::X)?);
     out_shape(cx.op.name, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let y = cx.out_data::<T>(spp::OUT)?;
-        let mut from = 0;
-        for i in 0..a.pyramid_height {
-            let p = level(x.dims(), i);
-            let mut part = vec![0.0; p.out_len()];
-            let pool = if a.pooling_type == "max" { kernel::max_pool::<T> } else { kernel::avg_pool::<T> };
-            pool(&p, x.data::<T>(), &mut part);
-            rows(y, &mut part, p.images, from, |all, level| all.copy_from_slice(level));
-            from += p.out_len() / p.images.max(1);
-        }
+        pyramid(a, x.dims()).forward(x.data::<T>(), cx.out_data::<T>(spp::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -107,25 +77,8 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         &dims[..]
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let dx = cx.out_data::<T>(DX)?;
-        dx.fill(0.0);
-        let (mut y, mut dy) = (out.data::<T>().to_vec(), dout.data::<T>().to_vec());
-        let mut one = vec![0.0; dx.len()];
-        let mut from = 0;
-        for i in 0..a.pyramid_height {
-            let p = level(x.dims(), i);
-            let [mut part, mut dpart] = [vec![0.0; p.out_len()], vec![0.0; p.out_len()]];
-            for (all, level) in [(&mut y, &mut part), (&mut dy, &mut dpart)] {
-                rows(all, level, p.images, from, |all, level| level.copy_from_slice(all));
-            }
-            if a.pooling_type == "max" {
-                gradient::max_pool_grad(&p, x.data::<T>(), &part, &dpart, &mut one);
-            } else {
-                gradient::avg_pool_grad(&p, &dpart, &mut one);
-            }
-            dx.iter_mut().zip(&one).for_each(|(sum, &v)| *sum += v);
-            from += p.out_len() / p.images.max(1);
-        }
+        let results = (out.data::<T>(), dout.data::<T>());
+        pyramid(a, x.dims()).backward(x.data::<T>(), results, cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
