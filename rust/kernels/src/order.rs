@@ -294,6 +294,28 @@ fn radix(a: &mut Vec<u64>, b: &mut Vec<u64>) {
     }
 }
 
+/// dx[o, indices[o, j, i], i] = dout[o, j, i], zeros elsewhere; sizes of the axis are `n` and `k`. Panics if an index
+/// is out of range.
+pub fn put_back<T: Plain>(indices: &[i64], dout: &[T], (n, k, inner): (usize, usize, usize), dx: &mut [T]) {
+    if dx.is_empty() {
+        return;
+    }
+    let slab = n * inner;
+    let slabs = (GRAIN / slab).max(1);
+    pool::parts(dx, slabs * slab, |start, part| {
+        for (o, dx) in part.chunks_mut(slab).enumerate() {
+            let from = (start / slab + o) * k * inner;
+            dx.fill(T::default());
+            for j in 0..k {
+                for i in 0..inner {
+                    let at = from + j * inner + i;
+                    dx[indices[at] as usize * inner + i] = dout[at];
+                }
+            }
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,5 +406,19 @@ mod tests {
         let (mut v, mut i) = (vec![0; 4], vec![0; 4]);
         sort(false, &x, 4, &mut v, &mut i);
         assert_eq!(v, [-128, -1, 3, 127]);
+    }
+
+    #[test]
+    fn gradients_go_back_to_their_positions() {
+        let (outer, n, k, inner) = (3, 5, 2, 4);
+        let indices: Vec<i64> = (0..outer * k * inner).map(|i| (i * 7 % 3 + i / inner % k * 2) as i64).collect();
+        let dout: Vec<i32> = (1..=indices.len() as i32).collect();
+        let (mut dx, mut want) = (vec![99; outer * n * inner], vec![0; outer * n * inner]);
+        put_back(&indices, &dout, (n, k, inner), &mut dx);
+        for (at, &index) in indices.iter().enumerate() {
+            want[(at / (k * inner) * n + index as usize) * inner + at % inner] = dout[at];
+        }
+        assert_eq!(dx, want);
+        put_back::<u8>(&[], &[], (0, 0, 1), &mut []);
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod cast;
 pub mod complex;
+pub mod cross;
 pub mod integer;
 pub(crate) mod loops;
 #[cfg(test)]

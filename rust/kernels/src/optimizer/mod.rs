@@ -2,6 +2,7 @@
 //!
 //! A rule updates one run of elements; dense, sparse and lazy updates are generic over rules.
 
+pub mod dgc;
 pub mod rules;
 
 use crate::pool::{self, Shared};

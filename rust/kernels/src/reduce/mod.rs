@@ -1,10 +1,11 @@
 //! Reductions over any set of axes of a contiguous tensor.
 //!
-//! The axes merge into alternating kept and reduced groups; each reduced group is one pass over [outer, reduced, inner].
-//! Sums of fixed blocks are added in a fixed order: results are equal for any number of threads and at every SIMD
-//! level, and more exact than one running sum.
+//! The axes merge into alternating kept and reduced groups; each reduced group is one pass over [outer, reduced,
+//! inner]. Sums of fixed blocks are added in a fixed order: results are equal for any number of threads and at every
+//! SIMD level, and more exact than one running sum.
 
 mod fold;
+pub mod histogram;
 mod rows;
 
 use crate::pool;

@@ -5,7 +5,6 @@ use super::window::{channels_last, split_images, Axis, Geometry, Windows};
 use oar_core::base::{Dims, Result};
 use oar_core::ensure;
 use oar_kernels::conv::{self as kernel, Conv, Convolve};
-use oar_kernels::types::Float;
 use smallvec::SmallVec;
 
 /// The attributes of a convolution.
@@ -229,7 +228,7 @@ impl ConvPlan {
         }
         kernel::input_grad(&self.conv, x, w, y);
         if let Some(bias) = bias {
-            self.add_bias(bias, y);
+            kernel::add_bias(&self.conv, self.channels(), bias, y);
         }
     }
 
@@ -246,20 +245,5 @@ impl ConvPlan {
     pub fn filter_grad<T: Convolve>(&self, x: &[T], dy: &[T], dw: &mut [T]) {
         let (x, dy) = if self.transposed { (dy, x) } else { (x, dy) };
         kernel::filter_grad(&self.conv, x, dy, dw);
-    }
-
-    fn add_bias<T: Float>(&self, bias: &[T], y: &mut [T]) {
-        let channels = self.channels();
-        assert_eq!(bias.len(), channels, "one bias a channel");
-        if self.conv.channels_last {
-            for pixel in y.chunks_exact_mut(channels.max(1)) {
-                pixel.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
-            }
-            return;
-        }
-        let plane = y.len() / (self.conv.images * channels).max(1);
-        for (at, plane) in y.chunks_exact_mut(plane.max(1)).enumerate() {
-            plane.iter_mut().for_each(|v| *v += bias[at % channels]);
-        }
     }
 }

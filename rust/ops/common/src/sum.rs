@@ -1,11 +1,13 @@
 //! Sums of values of any kind, for `sum`, gradients of arrays and loops.
 
 use super::broadcast::binary;
+use crate::index::out_of_range;
 use half::{bf16, f16};
 use oar_core::base::Result;
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{bail, dispatch, ensure};
 use oar_kernels::elementwise::Binary;
+use oar_kernels::shape::index::{scatter, Scatter};
 use std::sync::Arc;
 
 /// total += t.
@@ -42,10 +44,7 @@ pub fn add_rows(total: &mut Tensor, r: &SelectedRows) -> Result<()> {
     }
     dispatch!(total.dtype(), T in [f32, f64], {
         let (values, out) = (r.value.data::<T>(), total.data_mut::<T>()?);
-        for (i, &row) in r.rows.iter().enumerate() {
-            let at = row as usize * width;
-            out[at..at + width].iter_mut().zip(&values[i * width..]).for_each(|(o, v)| *o += v);
-        }
+        scatter(Scatter::Add, &r.rows[..], values, width, out).map_err(|e| out_of_range("sum", e))?;
     }, other => bail!(Unimplemented, "SelectedRows of data type {other} cannot be added"));
     Ok(())
 }

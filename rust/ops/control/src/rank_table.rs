@@ -8,6 +8,7 @@ use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
 use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Lod, Tensor, Value};
 use oar_core::{bail, ensure, slots};
+use oar_kernels::shape::copy::concatenate;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -101,12 +102,7 @@ impl<'a> Gathered<'a> {
         let mut dims = Dims::from_slice(self.like.dims());
         dims[0] = bytes.checked_div(row).unwrap_or(0) as i64;
         let mut out = Tensor::empty(self.like.dtype(), &dims)?;
-        let mut to = out.bytes_mut()?;
-        for part in self.parts {
-            let (here, rest) = to.split_at_mut(part.len());
-            here.copy_from_slice(part);
-            to = rest;
-        }
+        concatenate(self.parts, out.bytes_mut()?);
         Ok(out.with_lod((!self.lod.is_empty()).then(|| Arc::new(self.lod))))
     }
 }

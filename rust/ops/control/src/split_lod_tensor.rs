@@ -6,7 +6,7 @@ use oar_core::base::{DType, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor};
 use oar_core::{ensure, slots};
-use oar_ops_common::elements::part;
+use oar_kernels::shape::copy::concatenate;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -83,14 +83,9 @@ impl ConcatenatedRows {
         dims[0] = rows as i64;
         let mut out = Tensor::empty(like.dtype(), &dims)?;
         let row = dims[1..].iter().product::<i64>() as usize;
-        let mut at = 0;
-        let bytes = out.bytes_mut()?;
-        for (t, rows) in self.parts {
-            dims[0] = rows.len() as i64;
-            let piece = part(&t, rows.start * row, &dims)?;
-            bytes[at..at + piece.bytes().len()].copy_from_slice(piece.bytes());
-            at += piece.bytes().len();
-        }
+        let size = row * like.dtype().size();
+        let parts = self.parts.iter().map(|(t, rows)| &t.bytes()[rows.start * size..rows.end * size]);
+        concatenate(parts, out.bytes_mut()?);
         let lod = (!self.lod.is_empty()).then(|| Arc::new(self.lod));
         Ok(out.with_lod(lod))
     }

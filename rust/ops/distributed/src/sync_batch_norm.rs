@@ -183,9 +183,7 @@ fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<
             };
             let (old, new) = (of(momentum), of(1.0 - momentum));
             for (slot, batch) in [(MEAN_OUT, &mean), (VARIANCE_OUT, &var)] {
-                for (r, &b) in cx.out_data::<T>(slot)?.iter_mut().zip(batch) {
-                    *r = *r * old + b * new;
-                }
+                kernel::mix_running(cx.out_data::<T>(slot)?, batch, old, new);
             }
             inv = kernel::inverse_deviation(&var, a.epsilon as f64);
         }

@@ -7,6 +7,7 @@ use oar_core::op::infer::VarKind;
 use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::sequence::embedding_pool::EmbeddingPool;
 use oar_ops_common::index::index_of;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -75,15 +76,8 @@ impl<'a> Sequences<'a> {
         self.offsets.len() - 1
     }
 
-    /// Calls `f(position of the id, id, number of its sum)` for each id that is not padding.
-    fn each(&self, padding: i64, mut f: impl FnMut(usize, usize, usize)) {
-        for (i, run) in self.offsets.windows(2).enumerate() {
-            for at in run[0] * self.across..run[1] * self.across {
-                if self.ids[at] != padding || padding == -1 {
-                    f(at, self.ids[at] as usize, i * self.across + at % self.across);
-                }
-            }
-        }
+    fn pool(&self, padding: i64, width: usize) -> EmbeddingPool<'_> {
+        EmbeddingPool { ids: &self.ids, across: self.across, offsets: self.offsets, padding, width }
     }
 }
 
@@ -93,10 +87,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let width = w.dims()[1] as usize;
     let mut out = Tensor::zeros(w.dtype(), &[s.count() as i64, (s.across * width) as i64])?;
     dispatch!(w.dtype(), T in [f32, f64], {
-        let (from, to) = (w.data::<T>(), out.data_mut::<T>()?);
-        s.each(padding, |_, id, sum| {
-            to[sum * width..][..width].iter_mut().zip(&from[id * width..]).for_each(|(o, v)| *o += v);
-        });
+        s.pool(padding, width).forward(w.data::<T>(), out.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     cx.set(pool::OUT, out);
     Ok(())
@@ -127,11 +118,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     let rows = if a.is_sparse { s.ids.len() as i64 } else { height };
     let mut dw = Tensor::zeros(d.dtype(), &[rows, width as i64])?;
     dispatch!(d.dtype(), T in [f32, f64], {
-        let (from, to) = (d.data::<T>(), dw.data_mut::<T>()?);
-        s.each(a.padding_idx, |at, id, sum| {
-            let row = if a.is_sparse { at } else { id };
-            to[row * width..][..width].iter_mut().zip(&from[sum * width..]).for_each(|(o, v)| *o += v);
-        });
+        s.pool(a.padding_idx, width).backward(d.data::<T>(), a.is_sparse, dw.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     if a.is_sparse {
         // Padding rows of zeros need a valid row number, too.

@@ -4,6 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::norm::cos_sim::{self as kernel, CosineRows};
 use oar_ops_common::axis::like;
 
 attrs! { pub struct CosineAttrs {} }
@@ -14,9 +15,6 @@ slots! {
         X "X", Y "Y", X_NORM "XNorm", Y_NORM "YNorm", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD", DY "Y@GRAD"
     }
 }
-
-/// Lower bound of a squared norm.
-const LEAST: f64 = 1e-8;
 
 /// Y must have the shape of X, or one row that is broadcast.
 fn check(op: &str, x: &[i64], y: &[i64]) -> Result<()> {
@@ -52,16 +50,11 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     like(cx, y, y.dims(), x.dtype(), "Y")?;
     let (rows, columns, shared) = (x.dims()[0] as usize, width(x.dims()), y.dims()[0] == 1);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let length = |v: &[T]| v.iter().map(|v| v * v).sum::<T>().max(LEAST as T).sqrt();
         let (x, y) = (x.data::<T>(), y.data::<T>());
-        let y_norms: Vec<T> = (0..if shared { 1 } else { rows }).map(|i| length(&y[i * columns..][..columns])).collect();
-        let x_norms: Vec<T> = (0..rows).map(|i| length(&x[i * columns..][..columns])).collect();
-        let out = cx.out_data::<T>(cosine::OUT)?;
-        for (i, out) in out.iter_mut().enumerate() {
-            let k = if shared { 0 } else { i };
-            let pairs = x[i * columns..][..columns].iter().zip(&y[k * columns..][..columns]);
-            *out = pairs.map(|(a, b)| a * b).sum::<T>() / (x_norms[i] * y_norms[k]);
-        }
+        let y_norms = kernel::norms(y, if shared { 1 } else { rows }, columns);
+        let x_norms = kernel::norms(x, rows, columns);
+        let all = CosineRows { x, y, x_norms: &x_norms, y_norms: &y_norms, columns, shared };
+        all.forward(cx.out_data::<T>(cosine::OUT)?);
         for (slot, norms) in [(cosine::X_NORM, x_norms), (cosine::Y_NORM, y_norms)] {
             if cx.wants(slot) {
                 cx.out_data::<T>(slot)?.copy_from_slice(&norms);
@@ -91,29 +84,9 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     let (columns, shared) = (width(x.dims()), y_rows == 1);
     dispatch!(x.dtype(), T in [f32, f64], {
         let [x, y, x_norm, y_norm, out, d] = [x, y, x_norm, y_norm, out, d].map(|t| t.data::<T>());
-        let [mut dx, mut dy] = cx.each_out([DX, DY]).map(|t| t.map(|t| t.data_mut::<T>()));
-        // A norm at the lower bound does not depend on the row.
-        let pull = |norm: T| if norm > (LEAST as T).sqrt() { 1.0 / (norm * norm) } else { 0.0 };
-        if let Some(Ok(dy)) = &mut dy {
-            dy.fill(0.0);
-        }
-        for i in 0..rows as usize {
-            let k = if shared { 0 } else { i };
-            let (xs, ys) = (&x[i * columns..][..columns], &y[k * columns..][..columns]);
-            let scale = 1.0 / (x_norm[i] * y_norm[k]);
-            let (of_x, of_y) = (out[i] * pull(x_norm[i]), out[i] * pull(y_norm[k]));
-            if let Some(Ok(dx)) = &mut dx {
-                let dx = &mut dx[i * columns..][..columns];
-                dx.iter_mut().zip(xs.iter().zip(ys)).for_each(|(g, (x, y))| *g = d[i] * (y * scale - x * of_x));
-            }
-            if let Some(Ok(dy)) = &mut dy {
-                let dy = &mut dy[k * columns..][..columns];
-                dy.iter_mut().zip(xs.iter().zip(ys)).for_each(|(g, (x, y))| *g += d[i] * (x * scale - y * of_y));
-            }
-        }
-        for written in [dx, dy].into_iter().flatten() {
-            written?;
-        }
+        let [dx, dy] = cx.each_out([DX, DY]).map(|t| t.map(|t| t.data_mut::<T>()).transpose());
+        let all = CosineRows { x, y, x_norms: x_norm, y_norms: y_norm, columns, shared };
+        all.backward(out, d, dx?, dy?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

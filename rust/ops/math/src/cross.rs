@@ -6,7 +6,7 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::types::Number;
+use oar_kernels::elementwise::cross as kernel;
 use oar_ops_common::axis::{like, split};
 
 attrs! {
@@ -61,15 +61,7 @@ fn cross_into(cx: &mut KernelContext, a: &Tensor, b: &Tensor, slot: OutSlot) -> 
         return Ok(());
     }
     dispatch!(a.dtype(), T in [f32, f64, i32, i64], {
-        let slabs = a.data::<T>().chunks_exact(3 * inner).zip(b.data::<T>().chunks_exact(3 * inner));
-        for (out, (a, b)) in cx.out_data::<T>(slot)?.chunks_exact_mut(3 * inner).zip(slabs) {
-            for j in 0..3 {
-                let (p, q) = ((j + 1) % 3 * inner, (j + 2) % 3 * inner);
-                for (k, o) in out[j * inner..(j + 1) * inner].iter_mut().enumerate() {
-                    *o = Number::sub(Number::mul(a[p + k], b[q + k]), Number::mul(a[q + k], b[p + k]));
-                }
-            }
-        }
+        kernel::cross(a.data::<T>(), b.data::<T>(), inner, cx.out_data::<T>(slot)?);
         Ok(())
     }, other => cx.unsupported(other))
 }

@@ -2,15 +2,14 @@
 //! norms of all elements.
 
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Dims, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, err, slots};
 use oar_kernels::elementwise::{map, Binary};
-use oar_kernels::pool;
-use oar_kernels::reduce::{self, Reduce, Reducible};
+use oar_kernels::norm::p_norm::{self as kernel, abs, sign};
+use oar_kernels::reduce::{self, Reduce};
 use oar_kernels::types::Number;
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::broadcast::{binary, broadcast_dims, reduce_to};
@@ -31,98 +30,7 @@ slots! {
     mod dist_grad { X "X", Y "Y", OUT "Out", DOUT "Out@GRAD" => DX "X@GRAD".kernel_allocated(), DY "Y@GRAD".kernel_allocated() }
 }
 
-/// Element types of the kernels of this module.
-trait NormFloat: Element + Reducible + Number {}
-impl NormFloat for f32 {}
-impl NormFloat for f64 {}
-
-fn abs<T: Number>(v: T) -> T {
-    if v < T::ZERO {
-        T::ZERO.sub(v)
-    } else {
-        v
-    }
-}
-
-/// Sign: 1, 0 or -1.
-fn sign<T: Number>(v: T) -> T {
-    if v > T::ZERO {
-        T::ONE
-    } else if v < T::ZERO {
-        T::ZERO.sub(T::ONE)
-    } else {
-        T::ZERO
-    }
-}
-
-/// `v` to the power of `p`; common powers avoid the call of `pow`.
-fn powered<T: Number>(v: T, p: T) -> T {
-    if p == T::ONE {
-        v
-    } else if p == T::ZERO {
-        T::ONE
-    } else {
-        v.pow(p)
-    }
-}
-
-/// Norms along the middle one of three dimensions.
-fn norms<T: NormFloat>(x: &[T], p: f32, shape: &[usize; 3], out: &mut [T]) {
-    let mut terms = vec![T::ZERO; x.len()];
-    match p {
-        0.0 => map(x, &mut terms, |v| if v != T::ZERO { T::ONE } else { T::ZERO }),
-        2.0 => map(x, &mut terms, |v| v.mul(v)),
-        _ if p == 1.0 || p.is_infinite() => map(x, &mut terms, abs),
-        _ => {
-            let power = T::from_f64(p as f64);
-            map(x, &mut terms, |v| abs(v).pow(power))
-        }
-    }
-    let op = if p == f32::INFINITY {
-        Reduce::Max
-    } else if p == f32::NEG_INFINITY {
-        Reduce::Min
-    } else {
-        Reduce::Sum
-    };
-    reduce::reduce(op, &terms, shape, &[false, true, false], out);
-    if p != 0.0 && p != 1.0 && p.is_finite() {
-        let root = T::from_f64(1.0 / p as f64);
-        out.iter_mut().for_each(|o| *o = o.pow(root));
-    }
-}
-
-/// The derivative of a norm by an element; `epsilon` keeps the divisor from zero.
-fn slope<T: NormFloat>(x: T, norm: T, p: f32, epsilon: T) -> T {
-    if p == 0.0 {
-        return T::ZERO;
-    }
-    if p.is_infinite() {
-        return if abs(x) == norm { sign(x) } else { T::ZERO };
-    }
-    let power = T::from_f64((p - 1.0) as f64);
-    powered(abs(x), power).div(powered(norm, power).add(epsilon)).mul(sign(x))
-}
-
-/// Runs `$body` with `$p`, a compile-time constant for the common orders.
-macro_rules! with_order {
-    ($p:ident, $body:expr) => {{
-        if $p == 1.0 {
-            let $p = 1.0;
-            $body
-        } else if $p == 2.0 {
-            let $p = 2.0;
-            $body
-        } else {
-            $body
-        }
-    }};
-}
-
 // p_norm
-
-/// Elements per chunk of a gradient.
-const ROWS: usize = 1 << 14;
 
 /// Sizes before, along and after the axis.
 fn axis_sizes(op: &str, a: &PNormAttrs, x: &[i64]) -> Result<[usize; 3]> {
@@ -151,7 +59,7 @@ fn p_norm(cx: &mut KernelContext) -> Result<()> {
     let (x, a) = (cx.input(unary::X)?, cx.attrs::<PNormAttrs>());
     let shape = axis_sizes(cx.op.name, a, x.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        norms(x.data::<T>(), a.porder, &shape, cx.out_data::<T>(unary::OUT)?);
+        kernel::norms(x.data::<T>(), a.porder, &shape, cx.out_data::<T>(unary::OUT)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -166,24 +74,7 @@ fn p_norm_grad(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (x, norm, dout) = (x.data::<T>(), norm.data::<T>(), dout.data::<T>());
         let epsilon = <T as Number>::from_f64(a.epsilon as f64);
-        let (out, p) = (cx.out_data::<T>(DX)?, a.porder);
-        // Rows share one norm, or have one norm per element.
-        let row = if inner == 1 { n } else { inner }.max(1);
-        pool::parts(out, (ROWS / row).max(1) * row, |start, part| {
-            for (r, d) in part.chunks_exact_mut(row).enumerate() {
-                let r = start / row + r;
-                let x = &x[r * row..(r + 1) * row];
-                if inner == 1 {
-                    let (norm, dout) = (norm[r], dout[r]);
-                    with_order!(p, map(x, d, |x| slope(x, norm, p, epsilon) * dout));
-                } else {
-                    let o = r / n * inner;
-                    let both = norm[o..o + inner].iter().zip(&dout[o..o + inner]);
-                    let all = d.iter_mut().zip(x.iter().zip(both));
-                    with_order!(p, all.for_each(|(d, (&x, (&norm, &dout)))| *d = slope(x, norm, p, epsilon) * dout));
-                }
-            }
-        });
+        kernel::norms_grad(x, (norm, dout), a.porder, (n, inner), epsilon, cx.out_data::<T>(DX)?);
         Ok(())
     }, other => cx.unsupported(other))
 }
@@ -252,8 +143,7 @@ fn dist_grad(cx: &mut KernelContext) -> Result<()> {
     let mut minus = z.empty_like()?;
     dispatch!(z.dtype(), T in [f32, f64], {
         let (norm, dout) = (norm.data::<T>()[0], dout.data::<T>()[0]);
-        let to = d.data_mut::<T>()?;
-        with_order!(p, map(z.data::<T>(), to, |z| slope(z, norm, p, 0.0) * dout));
+        kernel::norm_grad(z.data::<T>(), norm, p, dout, d.data_mut::<T>()?);
         map(d.data::<T>(), minus.data_mut::<T>()?, |d| -d);
     }, other => return cx.unsupported(other));
     for (slot, d, like) in [(DX, d, x), (DY, minus, y)] {
@@ -280,7 +170,7 @@ pub static DIST: Op = Op {
         let z = difference(cx, cx.input(dist::X)?, cx.input(dist::Y)?)?;
         let p = cx.attrs::<DistAttrs>().p;
         dispatch!(z.dtype(), T in [f32, f64], {
-            norms(z.data::<T>(), p, &[1, z.numel(), 1], cx.out_data::<T>(dist::OUT)?);
+            kernel::norms(z.data::<T>(), p, &[1, z.numel(), 1], cx.out_data::<T>(dist::OUT)?);
             Ok(())
         }, other => cx.unsupported(other))
     }),

@@ -3,14 +3,12 @@
 use super::along_axis::{axis_sizes, shape_of_x, REAL};
 use half::{bf16, f16};
 use oar_core::attrs;
-use oar_core::base::dtype::Element;
 use oar_core::base::shape::{axis, to_usize};
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, err, slots};
-use oar_kernels::types::Plain;
-use oar_kernels::{order, pool, shape::copy};
+use oar_kernels::{order, shape::copy};
 
 attrs! {
     pub struct ArgsortAttrs { axis: i32 = -1, descending: bool = false }
@@ -184,29 +182,9 @@ fn put_back(cx: &mut KernelContext, slots: SortGrad, axis_attr: i32) -> Result<(
         bail!(OutOfRange, "operator {name}: index {bad} is outside an axis of {n} elements");
     }
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, f16, bf16, i16, i8, u8], {
-        put(indices, dout.data::<T>(), (n, k, inner), cx.out_data::<T>(slots.dx)?);
+        order::put_back(indices, dout.data::<T>(), (n, k, inner), cx.out_data::<T>(slots.dx)?);
         Ok(())
     }, other => cx.unsupported(other))
-}
-
-fn put<T: Element + Plain>(indices: &[i64], dout: &[T], (n, k, inner): (usize, usize, usize), dx: &mut [T]) {
-    if dx.is_empty() {
-        return;
-    }
-    let slab = n * inner;
-    let slabs = (16 * 1024 / slab).max(1);
-    pool::parts(dx, slabs * slab, |start, part| {
-        for (o, dx) in part.chunks_mut(slab).enumerate() {
-            let from = (start / slab + o) * k * inner;
-            dx.fill(T::default());
-            for j in 0..k {
-                for i in 0..inner {
-                    let at = from + j * inner + i;
-                    dx[indices[at] as usize * inner + i] = dout[at];
-                }
-            }
-        }
-    });
 }
 
 pub static ARGSORT: Op = Op {

@@ -152,13 +152,7 @@ fn concat_rows(values: &[&Value]) -> Result<SelectedRows> {
         dims[0] += p.value.dims()[0];
     }
     let mut value = Tensor::empty(first.value.dtype(), &dims)?;
-    let bytes = value.bytes_mut()?;
-    let mut at = 0;
-    for p in &parts {
-        let b = p.value.bytes();
-        bytes[at..at + b.len()].copy_from_slice(b);
-        at += b.len();
-    }
+    oar_kernels::shape::copy::concatenate(parts.iter().map(|p| p.value.bytes()), value.bytes_mut()?);
     oar_ops_common::selected_rows::merged("sum", &SelectedRows { rows: Arc::new(rows), height: first.height, value })
 }
 

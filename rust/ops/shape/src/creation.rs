@@ -406,13 +406,7 @@ fn steps<T: Steps>(cx: &KernelContext) -> Result<Tensor> {
         .ok_or_else(|| err!(InvalidArgument, "operator range: the number of values is not finite"))?;
     let mut out = Tensor::empty(T::DTYPE, &[n])?;
     let (bytes, to) = (out.nbytes(), out.data_mut::<T>()?);
-    cx.release_gil(bytes, || {
-        let mut v = start;
-        for o in to.iter_mut() {
-            *o = v;
-            v = v.add(step); // accumulated instead of multiplied: rounds as Paddle does
-        }
-    });
+    cx.release_gil(bytes, || oar_kernels::shape::progression::range(start, step, to));
     Ok(out)
 }
 

@@ -7,7 +7,8 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::shape::index::{self as rows, OutOfRange, Scatter};
+use oar_kernels::shape::along_axis::slice_numbers;
+use oar_kernels::shape::index::{self as rows, Scatter};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{copy_to, set_zero, words, words_mut};
 use oar_ops_common::index::{index_of, out_of_range};
@@ -41,17 +42,7 @@ fn named(op: &str, x: &[i64], index: &[i64]) -> Result<Dims> {
 fn slices(op: &str, x: &[i64], index: &Tensor) -> Result<(Vec<i64>, usize)> {
     let depth = index.dims().last().copied().unwrap_or(0) as usize;
     let (count, ids) = (numel(&index.dims()[..index.rank() - 1]), index_of(op, index)?);
-    let mut flat = Vec::with_capacity(count);
-    for i in 0..count {
-        let mut at = 0;
-        for (&k, &n) in ids[i * depth..(i + 1) * depth].iter().zip(x) {
-            if k < 0 || k >= n {
-                return Err(out_of_range(op, OutOfRange { index: k, limit: n as usize }));
-            }
-            at = at * n + k;
-        }
-        flat.push(at);
-    }
+    let flat = slice_numbers(&ids, count, depth, x).map_err(|e| out_of_range(op, e))?;
     Ok((flat, numel(&x[depth..])))
 }
 

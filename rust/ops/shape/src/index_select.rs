@@ -7,6 +7,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::shape::along_axis::{gather_along, scatter_along};
 use oar_kernels::shape::index::{self as rows, OutOfRange, Scatter};
 use oar_ops_common::axis::{like, split};
 use oar_ops_common::by_size;
@@ -58,7 +59,7 @@ fn check(op: &str, ids: &[i64], limit: usize) -> Result<()> {
 fn index_select(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(select::X)?);
     let ids = index_of(op, cx.input(select::INDEX)?)?;
-    let (outer, n, inner) = split(op, x.dims(), cx.attrs::<IndexSelectAttrs>().dim)?;
+    let (_, n, inner) = split(op, x.dims(), cx.attrs::<IndexSelectAttrs>().dim)?;
     check(op, &ids, n)?;
     let out = cx.out(select::OUT)?;
     if out.numel() == 0 {
@@ -70,9 +71,7 @@ fn index_select(cx: &mut KernelContext) -> Result<()> {
             rows::pick_columns(from, n, &ids, to);
             return Ok(());
         }
-        for (from, to) in from.chunks(n * inner).zip(to.chunks_mut(ids.len() * inner)).take(outer) {
-            rows::gather(from, inner, &ids[..], None, to).map_err(|e| out_of_range(op, e))?;
-        }
+        gather_along(from, &ids, (n, inner), to).map_err(|e| out_of_range(op, e))?;
     });
     Ok(())
 }
@@ -93,10 +92,8 @@ fn index_select_grad(cx: &mut KernelContext) -> Result<()> {
         let (from, to) = (dout.data::<T>(), dx.data_mut::<T>()?);
         if columns {
             rows::pick_columns_grad(from, n, &ids, to);
-        } else if !from.is_empty() {
-            for (from, to) in from.chunks(ids.len() * inner).zip(to.chunks_mut(n * inner)) {
-                rows::scatter(Scatter::Add, &ids[..], from, inner, to).map_err(|e| out_of_range(op, e))?;
-            }
+        } else {
+            scatter_along(Scatter::Add, from, &ids[..], (n, inner), to).map_err(|e| out_of_range(op, e))?;
         }
         Ok(())
     }, other => cx.unsupported(other))

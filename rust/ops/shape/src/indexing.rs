@@ -9,6 +9,7 @@ use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
 use oar_kernels::elementwise::zip;
+use oar_kernels::shape::along_axis::{clear_overwritten, coordinates, gather_along, scatter_along};
 use oar_kernels::shape::copy::{one_hot as one_hot_rows, select, OutOfRange};
 use oar_kernels::shape::index::{self as rows, Scatter};
 use oar_kernels::types::Number;
@@ -16,7 +17,6 @@ use oar_ops_common::by_size;
 use oar_ops_common::elements::{copy_to, set_zero, words, words_mut};
 use oar_ops_common::index::{index_of, out_of_range};
 use oar_ops_common::tensor_attr::{data_type, int_attr, int_or_unknown};
-use std::collections::HashSet;
 
 attrs! {
     pub struct GatherAttrs { overwrite: bool = true }
@@ -61,23 +61,11 @@ fn infer_gather(cx: &mut ShapeContext) -> Result<()> {
 fn gather(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(gather::X)?);
     let at = axis(op, int_attr(cx, gather::AXIS, 0)?, x.rank())?;
-    let (outer, n, inner) = split(x.dims(), at);
+    let (_, n, inner) = split(x.dims(), at);
     let ids = index_of(op, cx.input(gather::INDEX)?)?;
-    let wrong = |e| out_of_range(op, e);
     let out = cx.out(gather::OUT)?;
     by_size!(x.dtype(), T, {
-        let (from, to) = (words::<T>(x), words_mut::<T>(out)?);
-        let (x_step, out_step) = (n * inner, ids.len() * inner);
-        if to.is_empty() {
-            // No bytes to move, but indices are still checked.
-            if let Some(&i) = ids.iter().find(|&&i| i < 0 || i as usize >= n) {
-                return Err(wrong(OutOfRange { index: i, limit: n }));
-            }
-        }
-        for o in 0..if to.is_empty() { 0 } else { outer } {
-            let (from, to) = (&from[o * x_step..(o + 1) * x_step], &mut to[o * out_step..(o + 1) * out_step]);
-            rows::gather(from, inner, &ids[..], None, to).map_err(wrong)?;
-        }
+        gather_along(words::<T>(x), &ids, (n, inner), words_mut::<T>(out)?).map_err(|e| out_of_range(op, e))?;
     });
     Ok(())
 }
@@ -102,16 +90,12 @@ fn gather_grad(cx: &mut KernelContext) -> Result<()> {
     let overwrite = !cx.has(gather_grad::AXIS) && cx.attrs::<GatherAttrs>().overwrite;
     let mode = if overwrite { Scatter::Overwrite } else { Scatter::Add };
     let ids = index_of(op, index)?;
-    let (outer, n, inner) = split(x.dims(), at);
+    let (_, n, inner) = split(x.dims(), at);
     let dx = cx.out(gather_grad::DX)?;
     set_zero(dx)?;
     dispatch!(dout.dtype(), T in [f32, f64, i32, i64, u8, f16, bf16], {
         let (from, to) = (dout.data::<T>(), dx.data_mut::<T>()?);
-        let (d_step, x_step) = (ids.len() * inner, n * inner);
-        for o in 0..if from.is_empty() || to.is_empty() { 0 } else { outer } {
-            let (from, to) = (&from[o * d_step..(o + 1) * d_step], &mut to[o * x_step..(o + 1) * x_step]);
-            rows::scatter(mode, &ids[..], from, inner, to).map_err(|e| out_of_range(op, e))?;
-        }
+        scatter_along(mode, from, &ids[..], (n, inner), to).map_err(|e| out_of_range(op, e))?;
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -228,11 +212,7 @@ fn scatter_grad(cx: &mut KernelContext) -> Result<()> {
             rows::gather(words::<T>(dout), width, &ids[..], None, to).map_err(|e| out_of_range(op, e))?;
         });
         if overwrite {
-            let mut seen = HashSet::with_capacity(ids.len());
-            let bytes = d.bytes_mut()?;
-            for (k, _) in ids.iter().enumerate().rev().filter(|(_, i)| !seen.insert(**i)) {
-                bytes[k * row_bytes..][..row_bytes].fill(0);
-            }
+            clear_overwritten(&ids, row_bytes, d.bytes_mut()?);
         }
     }
     Ok(())
@@ -369,12 +349,7 @@ fn where_index(cx: &mut KernelContext) -> Result<()> {
     }, other => return cx.unsupported(other));
     let rank = c.rank();
     let mut out = Tensor::empty(DType::I64, &[hits.len() as i64, rank as i64])?;
-    for (row, mut at) in out.data_mut::<i64>()?.chunks_exact_mut(rank.max(1)).zip(hits) {
-        for (o, &d) in row.iter_mut().zip(c.dims()).rev() {
-            *o = (at % d as usize) as i64;
-            at /= d as usize;
-        }
-    }
+    coordinates(&hits, c.dims(), out.data_mut::<i64>()?);
     cx.set(where_index::OUT, out);
     Ok(())
 }

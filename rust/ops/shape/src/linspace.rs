@@ -6,6 +6,7 @@ use oar_core::base::Result;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::shape::progression;
 use oar_kernels::types::Number;
 use oar_ops_common::broadcast::cast;
 use oar_ops_common::tensor_attr::data_type;
@@ -30,15 +31,9 @@ fn infer_linspace(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The first half counts from start, the second back from stop, in double precision: rounds as Paddle does.
 fn line<T: Element + Number>(start: T, stop: T, n: i64) -> Result<Tensor> {
     let mut out = Tensor::empty(T::DTYPE, &[n])?;
-    let step = Number::sub(stop, start).to_f64() / (n - 1).max(1) as f64;
-    let (first, last) = (start.to_f64(), stop.to_f64());
-    for (i, o) in (0..n).zip(out.data_mut::<T>()?) {
-        let v = if i < n / 2 || n == 1 { first + step * i as f64 } else { last - step * (n - i - 1) as f64 };
-        *o = T::from_f64(v);
-    }
+    progression::linspace(start, stop, out.data_mut::<T>()?);
     Ok(out)
 }
 

@@ -5,6 +5,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::shape::masked_select as kernel;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
@@ -34,8 +35,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let count = mask.iter().filter(|&&m| m).count();
     let mut y = Tensor::empty(x.dtype(), &[count as i64])?;
     by_size!(x.dtype(), T, {
-        let chosen = words::<T>(x).iter().zip(mask).filter(|(_, &m)| m);
-        words_mut::<T>(&mut y)?.iter_mut().zip(chosen).for_each(|(y, (&x, _))| *y = x);
+        kernel::select(words::<T>(x), mask, words_mut::<T>(&mut y)?);
     });
     cx.set(masked::Y, y);
     Ok(())
@@ -60,10 +60,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     );
     let dx = cx.out(DX)?;
     by_size!(dy.dtype(), T, {
-        let mut from = words::<T>(dy).iter();
-        for (d, &m) in words_mut::<T>(dx)?.iter_mut().zip(mask) {
-            *d = if m { from.next().copied().unwrap_or_default() } else { T::default() };
-        }
+        kernel::select_grad(words::<T>(dy), mask, words_mut::<T>(dx)?);
     });
     Ok(())
 }

@@ -4,6 +4,7 @@ use oar_core::base::{DType, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, ensure, slots};
+use oar_kernels::shape::multiplex as kernel;
 use oar_ops_common::elements::set_zero;
 
 slots! {
@@ -59,9 +60,8 @@ fn multiplex(cx: &mut KernelContext) -> Result<()> {
     let (op, ids, inputs) = (cx.op.name, cx.input(multiplex::IDS)?, cx.inputs(multiplex::X)?);
     let (ids, row) = sources(op, ids, inputs[0], inputs.len())?;
     let out = cx.out(multiplex::OUT)?.bytes_mut()?;
-    for (i, &k) in ids.iter().enumerate() {
-        out[i * row..(i + 1) * row].copy_from_slice(&inputs[k as usize].bytes()[i * row..(i + 1) * row]);
-    }
+    let inputs: Vec<&[u8]> = inputs.iter().map(|t| t.bytes()).collect();
+    kernel::multiplex(&inputs, ids, row, out);
     Ok(())
 }
 
@@ -76,10 +76,7 @@ fn multiplex_grad(cx: &mut KernelContext) -> Result<()> {
         }
         let dx = cx.out_nth(DX, k)?;
         set_zero(dx)?;
-        let to = dx.bytes_mut()?;
-        for (i, _) in ids.iter().enumerate().filter(|(_, &of)| of as usize == k) {
-            to[i * row..(i + 1) * row].copy_from_slice(&from[i * row..(i + 1) * row]);
-        }
+        kernel::multiplex_grad(from, ids, k, row, dx.bytes_mut()?);
     }
     Ok(())
 }

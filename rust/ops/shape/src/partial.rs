@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::types::Number;
+use oar_kernels::shape::partial::{add_columns, copy_columns};
 use std::ops::Range;
 
 attrs! {
@@ -94,14 +94,12 @@ fn sizes(
 
 fn run_concat(cx: &mut KernelContext) -> Result<()> {
     let (xs, a) = (cx.inputs(fwd::X)?, cx.attrs::<ConcatAttrs>());
-    let (rows, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), true)?;
+    let (_, width, taken) = sizes(cx.op.name, &xs, (a.start_index, a.length), true)?;
     let size = xs[0].dtype().size();
     let (n, out) = (taken.len() * size, cx.out(fwd::OUT)?.bytes_mut()?);
+    let from = taken.start * size..taken.end * size;
     for (i, x) in xs.iter().enumerate() {
-        for r in 0..rows {
-            let from = (r * width + taken.start) * size;
-            out[(r * xs.len() + i) * n..][..n].copy_from_slice(&x.bytes()[from..from + n]);
-        }
+        copy_columns(x.bytes(), width * size, from.clone(), out, n * xs.len(), i * n);
     }
     Ok(())
 }
@@ -115,10 +113,7 @@ fn run_concat_grad(cx: &mut KernelContext) -> Result<()> {
     for i in (0..count).filter(|&i| cx.wants_nth(grad::DX, i)).collect::<Vec<_>>() {
         let dx = cx.out_nth(grad::DX, i)?.bytes_mut()?;
         dx.fill(0);
-        for r in 0..rows {
-            let at = (r * width + taken.start) * size;
-            dx[at..at + n].copy_from_slice(&dout.bytes()[(r * count + i) * n..][..n]);
-        }
+        copy_columns(dout.bytes(), count * n, i * n..(i + 1) * n, dx, width * size, taken.start * size);
     }
     Ok(())
 }
@@ -141,10 +136,7 @@ fn run_sum(cx: &mut KernelContext) -> Result<()> {
         let out = cx.out_data::<T>(fwd::OUT)?;
         out.fill(T::default());
         for x in &xs {
-            let rows = x.data::<T>().chunks_exact(width.max(1));
-            for (to, row) in out.chunks_exact_mut(taken.len().max(1)).zip(rows) {
-                to.iter_mut().zip(&row[taken.clone()]).for_each(|(to, &v)| *to = Number::add(*to, v));
-            }
+            add_columns(x.data::<T>(), width, taken.clone(), out);
         }
     }, other => return cx.unsupported(other));
     Ok(())
@@ -159,10 +151,7 @@ fn run_sum_grad(cx: &mut KernelContext) -> Result<()> {
     for i in (0..xs.len()).filter(|&i| cx.wants_nth(grad::DX, i)).collect::<Vec<_>>() {
         let dx = cx.out_nth(grad::DX, i)?.bytes_mut()?;
         dx.fill(0);
-        for r in 0..rows {
-            let at = (r * width + taken.start) * size;
-            dx[at..at + n].copy_from_slice(&dout.bytes()[r * n..][..n]);
-        }
+        copy_columns(dout.bytes(), n, 0..n, dx, width * size, taken.start * size);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::shape::roll as kernel;
 use oar_ops_common::axis::split;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{share, words, words_mut};
@@ -52,11 +53,7 @@ fn rolled(cx: &KernelContext, x: &Tensor, back: bool) -> Result<Tensor> {
         let (slab, head) = (n * inner, (n - shift as usize) * inner);
         let mut out = t.empty_like()?;
         by_size!(x.dtype(), T, {
-            let (from, to) = (words::<T>(&t), words_mut::<T>(&mut out)?);
-            for (from, to) in from.chunks_exact(slab.max(1)).zip(to.chunks_exact_mut(slab.max(1))) {
-                to[slab - head..].copy_from_slice(&from[..head]);
-                to[..slab - head].copy_from_slice(&from[head..]);
-            }
+            kernel::roll(words::<T>(&t), slab, head, words_mut::<T>(&mut out)?);
         });
         t = out;
     }

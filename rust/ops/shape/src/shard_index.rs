@@ -4,7 +4,8 @@ use oar_core::attrs;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, Op, OP};
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::shape::along_axis::shard_ids;
 
 attrs! {
     pub struct ShardIndexAttrs { index_num: i32, nshards: i32, shard_id: i32, ignore_value: i32 = -1 }
@@ -14,7 +15,6 @@ slots! {
     mod shard_index { X "X" => OUT "Out" }
 }
 
-#[allow(clippy::useless_conversion)] // one of the types is i64
 fn shard_index(cx: &mut KernelContext) -> Result<()> {
     let (op, a, x) = (cx.op.name, cx.attrs::<ShardIndexAttrs>(), cx.input(shard_index::X)?);
     ensure!(
@@ -27,16 +27,10 @@ fn shard_index(cx: &mut KernelContext) -> Result<()> {
     );
     let (count, size) = (a.index_num as i64, (a.index_num as i64 + a.nshards as i64 - 1) / a.nshards as i64);
     dispatch!(x.dtype(), T in [i32, i64], {
-        for (o, &v) in cx.out_data::<T>(shard_index::OUT)?.iter_mut().zip(x.data::<T>()) {
-            let v = i64::from(v);
-            ensure!(
-                0 <= v && v < count,
-                InvalidArgument,
-                "operator {op}: the indices must be in [0, {count}), got {v}"
-            );
-            *o = (if v / size == a.shard_id as i64 { v % size } else { a.ignore_value as i64 }) as T;
-        }
-        Ok(())
+        let (ids, places) = (x.data::<T>(), (a.shard_id as i64, a.ignore_value as i64));
+        shard_ids(ids, count, size, places, cx.out_data::<T>(shard_index::OUT)?, |v| v as T).map_err(|v| {
+            err!(InvalidArgument, "operator {op}: the indices must be in [0, {count}), got {v}")
+        })
     }, other => cx.unsupported(other))
 }
 

@@ -5,7 +5,7 @@ use oar_core::base::Result;
 use oar_core::op::infer::{like_first, like_out_grad};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::{ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::shape::triangle;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
@@ -14,16 +14,13 @@ attrs! {
 }
 
 slots! {
-    mod triangle { X "X" => OUT "Out" }
-    mod triangle_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
+    mod io { X "X" => OUT "Out" }
+    mod io_grad { DOUT "Out@GRAD" => DX "X@GRAD" }
 }
-
-/// Elements per chunk of rows.
-const GRAIN: usize = 16 * 1024;
 
 // One kernel serves both: the gradient keeps the same elements, in the same slots.
 fn run(cx: &mut KernelContext) -> Result<()> {
-    let (a, x) = (cx.attrs::<TrilTriuAttrs>(), cx.input(triangle::X)?);
+    let (a, x) = (cx.attrs::<TrilTriuAttrs>(), cx.input(io::X)?);
     let [.., height, width] = *x.dims() else {
         oar_core::bail!(InvalidArgument, "operator {}: X must have 2 dimensions or more, got {x:?}", cx.op.name);
     };
@@ -31,30 +28,21 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         return Ok(());
     }
     let (height, width) = (height as usize, width as usize);
-    let out = cx.out(triangle::OUT)?;
+    let out = cx.out(io::OUT)?;
     by_size!(x.dtype(), T, {
-        let from = words::<T>(x);
-        pool::parts(words_mut::<T>(out)?, (GRAIN / width).max(1) * width, |start, part| {
-            for (i, row) in part.chunks_exact_mut(width).enumerate() {
-                let at = start / width + i;
-                // Columns before `edge` are kept by tril and zeroed by triu.
-                let edge = (at % height) as i64 + a.diagonal as i64 + a.lower as i64;
-                let cut = edge.clamp(0, width as i64) as usize;
-                row.copy_from_slice(&from[at * width..(at + 1) * width]);
-                if a.lower { &mut row[cut..] } else { &mut row[..cut] }.fill(T::default());
-            }
-        });
+        let to = words_mut::<T>(out)?;
+        triangle::triangle(words::<T>(x), height, width, a.diagonal as i64, a.lower, to);
     });
     Ok(())
 }
 
 pub static TRIL_TRIU: Op = Op {
     name: "tril_triu",
-    inputs: triangle::INS,
-    outputs: triangle::OUTS,
+    inputs: io::INS,
+    outputs: io::OUTS,
     attrs: TrilTriuAttrs::FIELDS,
     infer: |cx| {
-        let x = cx.dims(triangle::X)?;
+        let x = cx.dims(io::X)?;
         ensure!(x.len() > 1, InvalidArgument, "operator tril_triu: X must have 2 dimensions or more, got {x:?}");
         like_first(cx)
     },
@@ -64,8 +52,8 @@ pub static TRIL_TRIU: Op = Op {
 };
 pub static TRIL_TRIU_GRAD: Op = Op {
     name: "tril_triu_grad",
-    inputs: triangle_grad::INS,
-    outputs: triangle_grad::OUTS,
+    inputs: io_grad::INS,
+    outputs: io_grad::OUTS,
     attrs: TrilTriuAttrs::FIELDS,
     infer: like_out_grad,
     cpu: Kernel::Pure(run),

@@ -7,9 +7,9 @@ use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::shape::unique::{order, Groups};
 use oar_ops_common::elements::{strided, strides_of};
 use oar_ops_common::tensor_attr::data_type;
-use std::cmp::Ordering;
 
 attrs! {
     pub struct UniqueAttrs {
@@ -76,56 +76,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Groups of equal rows of `width` elements: the first row of each group, and the group number of each row.
-struct Groups {
-    first: Vec<usize>,
-    of: Vec<usize>,
-    counts: Vec<usize>,
-}
-
-/// NaN sorts after all numbers.
-fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    let is_nan = |v: &T| v.partial_cmp(v).is_none();
-    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
-}
-
-impl Groups {
-    /// Groups in ascending order. `equal` compares neighbours.
-    fn sorted<T: PartialOrd>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
-        let row = |i: usize| &x[i * width..(i + 1) * width];
-        let compare = |&a: &usize, &b: &usize| {
-            row(a).iter().zip(row(b)).map(|(a, b)| order(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
-        };
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(compare); // equal rows keep their order
-        let mut groups = Groups { first: vec![], of: vec![0; n], counts: vec![] };
-        for (k, &i) in order.iter().enumerate() {
-            let same = k > 0 && row(order[k - 1]).iter().zip(row(i)).all(|(a, b)| equal(a, b));
-            if !same {
-                groups.first.push(i);
-                groups.counts.push(0);
-            }
-            let last = groups.first.len() - 1;
-            groups.of[i] = last;
-            groups.counts[last] += 1;
-        }
-        groups
-    }
-
-    /// Reorders the groups by first occurrence.
-    fn by_first(self) -> Groups {
-        let mut order: Vec<usize> = (0..self.first.len()).collect();
-        order.sort_by_key(|&g| self.first[g]);
-        let mut place = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(to, &from)| place[from] = to);
-        Groups {
-            first: order.iter().map(|&g| self.first[g]).collect(),
-            of: self.of.iter().map(|&g| place[g]).collect(),
-            counts: order.iter().map(|&g| self.counts[g]).collect(),
-        }
-    }
-}
-
 fn numbers(values: &[usize], dtype: DType) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, &[values.len() as i64])?;
     match dtype {
@@ -138,10 +88,7 @@ fn numbers(values: &[usize], dtype: DType) -> Result<Tensor> {
 /// The first rows of the groups.
 fn firsts<T: Element>(x: &[T], width: usize, groups: &Groups, dims: &[i64]) -> Result<Tensor> {
     let mut out = Tensor::empty(T::DTYPE, dims)?;
-    let to = out.data_mut::<T>()?;
-    for (k, &i) in groups.first.iter().enumerate() {
-        to[k * width..(k + 1) * width].copy_from_slice(&x[i * width..(i + 1) * width]);
-    }
+    groups.firsts(x, width, out.data_mut::<T>()?);
     Ok(out)
 }
 

@@ -73,6 +73,15 @@ pub fn copy<T: Plain>(x: &[T], out: &mut [T]) {
     strided(x, &[x.len()], &[1], 0, out);
 }
 
+/// out = the parts, one after another; it is as long as all of them.
+pub fn concatenate<'a, T: Plain>(parts: impl IntoIterator<Item = &'a [T]>, mut out: &mut [T]) {
+    for part in parts {
+        let (here, rest) = out.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        out = rest;
+    }
+}
+
 /// out[offset + index . strides] = x[index], with contiguous x: the inverse of `strided`. Each element of `out` must be
 /// written at most once.
 pub fn strided_write<T: Plain>(x: &[T], shape: &[usize], out: &mut [T], strides: &[isize], offset: isize) {

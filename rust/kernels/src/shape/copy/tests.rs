@@ -146,3 +146,11 @@ fn casts_follow_numpy() {
     cast(&[70_000i64], &mut back);
     assert_eq!(back, [4464]);
 }
+
+#[test]
+fn parts_follow_each_other() {
+    let mut out = [9; 5];
+    concatenate([&[1, 2][..], &[], &[3], &[4, 5]], &mut out);
+    assert_eq!(out, [1, 2, 3, 4, 5]);
+    concatenate::<u8>([], &mut []);
+}

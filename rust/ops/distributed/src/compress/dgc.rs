@@ -5,6 +5,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, ensure, slots};
+use oar_kernels::optimizer::dgc::{self as kernel, Decay};
 use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
@@ -45,17 +46,6 @@ fn sparsity(a: &DgcAttrs, op: &str, since: f64) -> Result<f64> {
     Ok(found)
 }
 
-/// Indices of the `k` elements of largest magnitude, ascending. Ties are won by lower indices.
-fn largest(v: &[f32], k: usize) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..v.len()).collect();
-    if k < places.len() {
-        places.select_nth_unstable_by(k, |&a, &b| v[b].abs().total_cmp(&v[a].abs()).then(a.cmp(&b)));
-        places.truncate(k);
-    }
-    places.sort_unstable();
-    places
-}
-
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let a = cx.attrs::<DgcAttrs>();
     ensure!(
@@ -94,37 +84,20 @@ fn run(cx: &mut KernelContext) -> Result<()> {
         );
     }
     let (coeff, scale) = (a.regular_coeff, ranks as f32);
-    for (g, &p) in grad.data_mut::<f32>()?.iter_mut().zip(param.data::<f32>()) {
-        let decay = match a.regular_type {
-            0 => 0.0,
-            1 if p == 0.0 => 0.0,
-            1 => coeff * p.signum(),
-            _ => coeff * p,
-        };
-        *g = scale * *g + decay;
-    }
+    let decay = match a.regular_type {
+        0 => Decay::None,
+        1 => Decay::L1(coeff),
+        _ => Decay::L2(coeff),
+    };
+    kernel::scale_and_decay(grad.data_mut::<f32>()?, param.data::<f32>(), scale, decay);
     let begin = f64::from(a.rampup_begin_step.trunc());
     let (mut encoded, mut k) = (Vec::new(), 0);
     if step.trunc() >= begin {
         ensure!(step >= 0.0, InvalidArgument, "operator {op}: current_step must not be negative, got {step}");
         k = (grad.numel() as f64 * (1.0 - sparsity(a, op, step - f64::from(a.rampup_begin_step))?)) as usize;
         let (u, v) = (u.data_mut::<f32>()?, v.data_mut::<f32>()?);
-        for ((u, v), &g) in u.iter_mut().zip(v.iter_mut()).zip(grad.data::<f32>()) {
-            if a.use_nesterov {
-                *u = a.m * (*u + g);
-                *v += *u + g;
-            } else {
-                *u = a.m * *u + g;
-                *v += *u;
-            }
-        }
-        let places = largest(v, k);
-        // First half: indices, as integer bits. Second half: values.
-        encoded.extend(places.iter().map(|&at| f32::from_bits(at as u32)));
-        encoded.extend(places.iter().map(|&at| v[at]));
-        for at in places {
-            (u[at], v[at]) = (0.0, 0.0);
-        }
+        kernel::accumulate(u, v, grad.data::<f32>(), a.m, a.use_nesterov);
+        encoded = kernel::encode(u, v, k);
         grad.data_mut::<f32>()?.fill(0.0);
     }
     let room = 2 * k as i64 * ranks as i64;

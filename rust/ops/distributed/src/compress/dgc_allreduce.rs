@@ -7,7 +7,8 @@ use oar_comm::{group, run as all};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{infer, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{attrs, ensure, slots};
+use oar_core::{attrs, ensure, err, slots};
+use oar_kernels::optimizer::dgc::decode;
 use oar_net::{CollectiveCall, Dtype, ReduceOp, Region};
 use oar_ops_common::tensor_attr::scalar;
 
@@ -68,21 +69,11 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     }
     let found = gathered(cx, a.ring_id, &mine)?;
     let sum = cx.out_data::<f32>(exchange::OUT)?;
-    sum.fill(0.0);
+    let whole = sum.len();
     // In the order of ranks, so that every rank computes the same bits.
-    for one in found.data::<f32>().chunks_exact(size.max(1)) {
-        let (places, values) = one.split_at(size / 2);
-        for (at, value) in places.iter().zip(values) {
-            let at = at.to_bits() as usize;
-            ensure!(
-                at < sum.len(),
-                InvalidArgument,
-                "operator {op}: Encoded names element {at} of a gradient that has {}",
-                sum.len()
-            );
-            sum[at] += value;
-        }
-    }
+    decode(found.data::<f32>(), size, sum).map_err(|at| {
+        err!(InvalidArgument, "operator {op}: Encoded names element {at} of a gradient that has {whole}")
+    })?;
     Ok(())
 }
 
