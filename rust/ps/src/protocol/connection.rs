@@ -78,7 +78,7 @@ pub fn create() -> Result<(Map, OwnedFd)> {
 }
 
 pub fn join(fd: &OwnedFd) -> Result<Map> {
-    Map::of(fd, 2 * RING)
+    Map::from_fd(fd, 2 * RING)
 }
 
 impl Rings {
