@@ -18,6 +18,7 @@ use crate::gemm::matrix_vector::matrix_vector;
 use crate::gemm::operands::Finish;
 use crate::gemm::pack::{PrefetchRange, PrefetchingNext, RowMajor, Strided};
 use crate::types::{Float, Number};
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 /// A matrix in a slice: element (i, j) at `i * rs + j * cs`.
@@ -278,18 +279,68 @@ macro_rules! gemm_real {
 }
 gemm_real!(f32, f64);
 
+/// A matrix in f32, with its strides. A matrix without gaps keeps its order, so that conversion is one pass.
+///
+/// # Safety
+/// The matrix is readable.
+unsafe fn widened<T: Copy>(
+    (q, rs, cs): (*const T, usize, usize),
+    rows: usize,
+    cols: usize,
+    convert: fn(&[T], &mut [f32]),
+    one: fn(T) -> f32,
+    on_pool: bool,
+) -> (Vec<f32>, usize, usize) {
+    let mut wide = vec![0.0; rows * cols];
+    if (cs == 1 && (rs == cols || rows == 1)) || (rs == 1 && (cs == rows || cols == 1)) {
+        // SAFETY: the matrix is these elements.
+        let from = unsafe { std::slice::from_raw_parts(q, rows * cols) };
+        const PIECE: usize = 1 << 14;
+        if wide.len() <= PIECE || !on_pool {
+            convert(from, &mut wide);
+        } else {
+            let to = Pointer(wide.as_mut_ptr());
+            let from = Pointer(from.as_ptr().cast_mut());
+            let len = rows * cols;
+            crate::pool::chunks(len.div_ceil(PIECE), |i| {
+                let (begin, n) = (i * PIECE, PIECE.min(len - i * PIECE));
+                // SAFETY: the pieces are disjoint parts of both.
+                unsafe {
+                    let from = std::slice::from_raw_parts(from.get().add(begin), n);
+                    convert(from, std::slice::from_raw_parts_mut(to.get().add(begin), n));
+                }
+            });
+        }
+        return (wide, rs, cs);
+    }
+    for (e, x) in wide.iter_mut().enumerate() {
+        // SAFETY: within the matrix.
+        *x = one(unsafe { *q.add(e / cols * rs + e % cols * cs) });
+    }
+    (wide, cols, 1)
+}
+
+struct Pointer<T>(*mut T);
+// SAFETY: threads use disjoint parts.
+unsafe impl<T> Sync for Pointer<T> {}
+
+impl<T> Pointer<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
 /// Computed in f32 on copies, rounded once.
 macro_rules! gemm_half {
     ($($t:ty),*) => {$(
         impl Gemm for $t {
             unsafe fn run(p: &Problem<$t>, on_pool: bool) {
-                let wide = |(q, rs, cs): (*const $t, usize, usize), rows: usize, cols: usize| -> Vec<f32> {
-                    let at = |i, j| i * rs + j * cs;
-                    // SAFETY: the caller's extents.
-                    (0..rows * cols).map(|e| unsafe { *q.add(at(e / cols, e % cols)) }.to_f32()).collect()
-                };
                 let (m, n, k) = (p.m, p.n, p.k);
-                let (a, b) = (wide(p.a, m, k), wide(p.b, k, n));
+                let convert = |from: &[$t], to: &mut [f32]| from.convert_to_f32_slice(to);
+                // SAFETY: the caller's extents.
+                let (a, b) = unsafe {
+                    (widened(p.a, m, k, convert, <$t>::to_f32, on_pool), widened(p.b, k, n, convert, <$t>::to_f32, on_pool))
+                };
                 let bias = |q: *const $t, len: usize| -> Option<Vec<f32>> {
                     // SAFETY: a bias that is not null has one value per row or column.
                     (!q.is_null()).then(|| (0..len).map(|i| unsafe { *q.add(i) }.to_f32()).collect())
@@ -297,25 +348,23 @@ macro_rules! gemm_half {
                 let (row, col) = (bias(p.finish.row_bias, m), bias(p.finish.col_bias, n));
                 let (alpha, beta) = (p.finish.alpha.to_f32(), p.finish.beta.to_f32());
                 let mut c = vec![0.0; m * n];
-                // SAFETY: the caller's extents.
-                let place = |e: usize| unsafe { p.c.0.add(e / n * p.c.1 + e % n) };
+                // SAFETY: the rows of C, as the caller's extents say.
+                let rows = |i: usize| unsafe { std::slice::from_raw_parts_mut(p.c.0.add(i * p.c.1), n) };
                 if beta != 0.0 {
-                    for (e, c) in c.iter_mut().enumerate() {
-                        // SAFETY: within C.
-                        *c = unsafe { *place(e) }.to_f32();
+                    for (i, wide) in c.chunks_exact_mut(n).enumerate() {
+                        rows(i).convert_to_f32_slice(wide);
                     }
                 }
                 let null = std::ptr::null();
                 let finish = Finish { alpha, beta, relu: p.finish.relu,
                     row_bias: row.as_ref().map_or(null, |x| x.as_ptr()),
                     col_bias: col.as_ref().map_or(null, |x| x.as_ptr()) };
-                let wide = Problem { m, n, k, a: (a.as_ptr(), k, 1), b: (b.as_ptr(), n, 1),
+                let wide = Problem { m, n, k, a: (a.0.as_ptr(), a.1, a.2), b: (b.0.as_ptr(), b.1, b.2),
                     c: (c.as_mut_ptr(), n), finish, next: [PrefetchRange::EMPTY; 2] };
                 // SAFETY: the copies are as large as the extents say.
                 unsafe { real(&wide, on_pool) };
-                for (e, &c) in c.iter().enumerate() {
-                    // SAFETY: within C.
-                    unsafe { *place(e) = <$t>::from_f32(c) };
+                for (i, wide) in c.chunks_exact(n).enumerate() {
+                    rows(i).convert_from_f32_slice(wide);
                 }
             }
         }

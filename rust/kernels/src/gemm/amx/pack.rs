@@ -63,12 +63,18 @@ unsafe fn some(p: *const f32, n: usize) -> __m512 {
 pub struct Magnitudes {
     pub largest: u32,
     pub smallest: u32,
+    /// All are bf16 numbers: their middle and low parts are 0.
+    pub bf16: bool,
 }
 
 impl Magnitudes {
-    pub const EMPTY: Magnitudes = Magnitudes { largest: 0, smallest: u32::MAX };
+    pub const EMPTY: Magnitudes = Magnitudes { largest: 0, smallest: u32::MAX, bf16: true };
     pub fn and(self, other: Magnitudes) -> Magnitudes {
-        Magnitudes { largest: self.largest.max(other.largest), smallest: self.smallest.min(other.smallest) }
+        Magnitudes {
+            largest: self.largest.max(other.largest),
+            smallest: self.smallest.min(other.smallest),
+            bf16: self.bf16 && other.bf16,
+        }
     }
 }
 
@@ -77,26 +83,33 @@ impl Magnitudes {
 struct Lanes {
     largest: __m512i,
     smallest: __m512i,
+    /// Bits that one of the numbers has set.
+    bits: __m512i,
 }
 
 impl Lanes {
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn new() -> Lanes {
-        Lanes { largest: _mm512_setzero_si512(), smallest: _mm512_set1_epi32(-1) }
+        Lanes { largest: _mm512_setzero_si512(), smallest: _mm512_set1_epi32(-1), bits: _mm512_setzero_si512() }
     }
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn see(&mut self, x: __m512) {
         let magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fff_ffff));
         self.largest = _mm512_max_epu32(self.largest, magnitude);
+        self.bits = _mm512_or_si512(self.bits, magnitude);
         // Less 1, zero becomes the largest unsigned number.
         self.smallest = _mm512_min_epu32(self.smallest, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
     }
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn seen(self) -> Magnitudes {
-        Magnitudes { largest: _mm512_reduce_max_epu32(self.largest), smallest: _mm512_reduce_min_epu32(self.smallest) }
+        Magnitudes {
+            largest: _mm512_reduce_max_epu32(self.largest),
+            smallest: _mm512_reduce_min_epu32(self.smallest),
+            bf16: _mm512_reduce_or_epi32(self.bits) & 0xffff == 0,
+        }
     }
 }
 

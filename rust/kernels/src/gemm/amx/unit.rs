@@ -211,7 +211,8 @@ unsafe fn block<T: Float>(
                             }
                             let (left, right) = (left.add(s * panel).cast(), right.add(t * panel).cast());
                             let to = sums.at([s, t]).cast_mut();
-                            multiply(left, right, steps, to.cast(), distance * size_of::<T>(), p % CHAIN == 0);
+                            let bf16 = sums.seen.0[s].bf16 && sums.seen.1[t].bf16;
+                            multiply(left, right, steps, to.cast(), distance * size_of::<T>(), p % CHAIN == 0, bf16);
                             if !last {
                                 continue;
                             }
@@ -390,8 +391,8 @@ macro_rules! four {
 }
 
 /// Multiplies `steps` steps of both panels (`split_left`, `split_right`) into a tile of sums with rows `distance` bytes
-/// apart: overwritten if `begin`, else added to.
-unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool) {
+/// apart: overwritten if `begin`, else added to. With `bf16` only the high parts are multiplied: the others are 0.
+unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool, bf16: bool) {
     let below = c.wrapping_byte_add(16 * distance);
     // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.
     unsafe {
@@ -403,6 +404,19 @@ unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distan
                 "tileloadd tmm2, [{below} + {cs}]", "tileloadd tmm3, [{below} + {cs} + 64]",
                 c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack, readonly),
             );
+        }
+        if bf16 {
+            asm!(
+                "2:",
+                "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]",
+                "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm7, [{b} + {row} + 1024]", four!(),
+                "add {a}, 6144", "add {b}, 6144", "dec {n}", "jnz 2b",
+                "tilestored [{c} + {cs}], tmm0", "tilestored [{c} + {cs} + 64], tmm1",
+                "tilestored [{below} + {cs}], tmm2", "tilestored [{below} + {cs} + 64], tmm3",
+                a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _,
+                row = in(reg) 64usize, c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack),
+            );
+            return;
         }
         asm!(
             "2:",
