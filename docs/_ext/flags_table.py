@@ -33,6 +33,7 @@ EFFECTS = {
     "FLAGS_communicator_max_staleness": "Oar's: steps that a trainer may be ahead of its exchanges; 0: no bound",
     "FLAGS_conv_winograd": "Oar's: 3 x 3 convolutions by Winograd's transforms where that is faster",
     "FLAGS_amx_products": "Oar's: large float32 products on the matrix unit (AMX)",
+    "FLAGS_cpu_amp": "Oar's: type of mixed precision on the CPU, `float16` or `bfloat16`; empty: as in Paddle",
     "FLAGS_ps_state_folder": "Oar's: folder in which parameter servers keep their state; empty: none",
     "FLAGS_ps_log": "Oar's: log every update between two snapshots",
     "FLAGS_ps_snapshot_steps": "Oar's: steps between two snapshots",

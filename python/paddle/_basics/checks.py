@@ -9,7 +9,7 @@ from typing import Any, cast
 import paddle._core as core
 from paddle._basics import numpy as np
 
-from . import mode
+from . import autocast, mode
 from .dtypes import convert_dtype
 
 __all__: list[str] = []
@@ -56,6 +56,8 @@ def check_dtype(input_dtype, input_name: str, expected_dtype, op_name: str, extr
     if not mode.in_static_mode():
         return
     name = convert_dtype(input_dtype)
+    if name == autocast.low():
+        return  # to_static under auto_cast: as in dygraph mode, the kernels decide
     if name == "float16":
         warnings.warn(
             f"The data type of '{input_name}' in {op_name} is float16, which runs on GPU at full speed only."

@@ -56,6 +56,9 @@ _DEFAULTS: dict[str, Any] = {
     # Oar's own: large float32 matrix products on the matrix unit (AMX), where the processor has one, as six products of
     # bfloat16 parts (their rounding error is below that of a chain of multiply-adds)
     "FLAGS_amx_products": True,
+    # Oar's own: element type of mixed precision on the CPU, float16 or bfloat16 (empty: auto_cast and GradScaler have
+    # no effect, as in 2.0.2, and static decorate takes float16)
+    "FLAGS_cpu_amp": "",
     # Oar's own: the folder of a parameter server's durable state, from which a restarted server continues (empty:
     # none); whether the state includes a log of the updates since the last snapshot; steps, and megabytes of the log,
     # between two snapshots; whether a reply waits for fsync, so that the state survives a failure of the machine
@@ -67,6 +70,15 @@ _DEFAULTS: dict[str, Any] = {
 }
 #: flags that the engine reads
 _SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_", "FLAGS_ps_")
+
+
+#: flags that have one of these values
+_CHOICES = {"FLAGS_cpu_amp": ("", "float16", "bfloat16")}
+
+
+def _check_choice(name: str, value: Any) -> None:
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise ValueError(f"Flag {name} must be one of {', '.join(map(repr, _CHOICES[name]))}, but received {value!r}")
 
 
 def _parse(text: str, like: Any) -> Any:
@@ -85,6 +97,7 @@ def _initial() -> dict[str, Any]:
                 raise ValueError(
                     f"the environment variable {name} must be a {type(default).__name__}, not {os.environ[name]!r}"
                 ) from None
+            _check_choice(name, values[name])
     return values
 
 
@@ -120,6 +133,7 @@ def set_flags(flags) -> None:
         if name not in _values:
             raise ValueError(f"set_flags: flag {name} can not be set")
         default = _DEFAULTS[name]
+        _check_choice(name, value)
         try:
             _values[name] = _parse(value, default) if isinstance(value, str) else type(default)(value)
         except (TypeError, ValueError):
@@ -128,6 +142,11 @@ def set_flags(flags) -> None:
             core.dist.set_server_flag(name, str(_values[name]))
         elif name in _SWITCHES:
             _SWITCHES[name](_values[name])
+
+
+def cpu_amp() -> str | None:
+    """The element type of `FLAGS_cpu_amp`, None where it is not set."""
+    return _values["FLAGS_cpu_amp"] or None
 
 
 def get_flags(flags) -> dict[str, Any]:

@@ -58,8 +58,8 @@ fluid.contrib.mixed_precision.fp16_lists
   static.amp.fp16_lists: AutoMixedPrecisionLists CustomOpLists | black_list gray_list white_list
 
 fluid.contrib.mixed_precision.fp16_utils
-  static.amp.fp16_utils: fp16_guard cast_model_to_fp16 cast_parameters_to_fp16 | find_true_post_op find_true_prev_op
-    rewrite_program update_role_var_grad
+  static.amp.fp16_utils: fp16_guard cast_model_to_fp16 cast_parameters_to_fp16 | find_op_index find_true_post_op
+    find_true_prev_op rewrite_program update_role_var_grad
 
 fluid.contrib.reader
   incubate.reader: distributed_batch_reader
@@ -114,7 +114,7 @@ fluid.dygraph.amp
   amp: amp_guard AmpScaler
 
 fluid.dygraph.amp.auto_cast
-  amp: amp_guard
+  amp.auto_cast: amp_guard | WHITE_LIST BLACK_LIST
 
 fluid.dygraph.amp.loss_scaler
   amp: AmpScaler

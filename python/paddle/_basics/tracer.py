@@ -6,7 +6,7 @@ import threading
 
 import paddle._core as core
 
-from . import mode, unique_name
+from . import autocast, mode, unique_name
 from .eager import run_eager
 
 __all__: list[str] = []
@@ -46,6 +46,22 @@ class Tracer:
     @_expected_place.setter
     def _expected_place(self, place) -> None:
         self._place = place
+
+    @property
+    def _enable_autocast(self) -> bool:
+        return autocast.low() is not None
+
+    @_enable_autocast.setter
+    def _enable_autocast(self, value) -> None:
+        autocast.switch(autocast.current()._replace(dtype=(autocast.low() or "float16") if value else None))
+
+    def _get_amp_op_list(self) -> tuple[set[str], set[str]]:
+        """The white list and the black list."""
+        state = autocast.current()
+        return set(state.white), set(state.black)
+
+    def _set_amp_op_list(self, white_list, black_list) -> None:
+        autocast.switch(autocast.current()._replace(white=frozenset(white_list), black=frozenset(black_list)))
 
     def train_mode(self) -> None:
         self._train_mode = True

@@ -10,7 +10,7 @@ from typing import Any
 
 import paddle._core as _core
 from paddle import _ops
-from paddle._basics import mode, unique_name
+from paddle._basics import autocast, mode, unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
 from paddle._basics.op_proto import OpProto, OpProtoHolder
@@ -101,6 +101,27 @@ def _first_dtype(inputs: dict) -> VarType:
     return VarType.FP32
 
 
+def _autocast(op_type: str, proto: OpProto, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs as `paddle.amp.auto_cast` casts them in dygraph mode."""
+    listed = {
+        slot.name: inputs[slot.name] if isinstance(inputs[slot.name], (list, tuple)) else [inputs[slot.name]]
+        for slot in proto.inputs
+        if inputs.get(slot.name) is not None
+    }
+    halves = (VarType.FP32, autocast.LOW_TYPES[autocast.low() or "float16"])
+    made = dict(inputs)
+    wanted = autocast.targets(op_type, {name: [getattr(v, "dtype", None) for v in vs] for name, vs in listed.items()})
+    for name, dtype in wanted.items():
+        values = [
+            _ops.cast(v, in_dtype=int(v.dtype), out_dtype=int(dtype))
+            if getattr(v, "dtype", None) in halves and v.dtype != dtype
+            else v
+            for v in listed[name]
+        ]
+        made[name] = values if isinstance(inputs[name], (list, tuple)) else values[0]
+    return made
+
+
 def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs: dict[str, Any]):
     """Append `op_type` to the current block of the main program.
 
@@ -117,6 +138,8 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
     proto = OpProtoHolder.instance().get_op_proto(op_type)
     if building.current is not None:
         inputs = building.current.variables(inputs)
+        if autocast.low() is not None:
+            inputs = _autocast(op_type, proto, inputs)
     check_inputs(op_type, proto.inputs, inputs)
     key = (_layer_name or unique_name.generate(proto.layer)) + ".tmp"
     dtype = None

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import paddle._core as _core
+from paddle._basics import autocast
 from paddle.nn.layer.layers import Layer
 from paddle.static.creation import InputSpec
 
@@ -46,7 +47,7 @@ def _flags(layer: Any) -> tuple:
 
 
 class CacheKey:
-    """The key of a Program: function, arguments, Layer, training flags, recording of gradients."""
+    """The key of a Program: function, arguments, Layer, training flags, recording of gradients, mixed precision."""
 
     __slots__ = ("class_instance", "function_spec", "input_args_with_spec", "input_kwargs_with_spec", "_key")
 
@@ -64,6 +65,7 @@ class CacheKey:
             id(class_instance),
             _flags(class_instance),
             _core.is_grad_enabled(),
+            autocast.current(),
         )
 
     @classmethod

@@ -119,8 +119,8 @@ def _interface(program: Program, input_spec: Any, output_spec: Any) -> tuple[lis
 def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9, **configs: Any) -> None:
     """Write a layer or Program as an ONNX model, the file ``path + ".onnx"``.
 
-    The package onnx is required (the extra `oar-paddle[onnx]`). Layers are exported as in eval mode; sizes that an
-    InputSpec leaves open (None) stay open in the model. ``if`` and ``while`` on tensors become If and Loop.
+    The package onnx is required (``pip install "oar-paddle[onnx]"``). Layers are exported as in eval mode; sizes that
+    an InputSpec leaves open (None) stay open in the model. ``if`` and ``while`` on tensors become If and Loop.
     ``python -m paddle.onnx`` lists the operators that are exported.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/onnx/export_en.html

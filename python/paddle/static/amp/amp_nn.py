@@ -16,14 +16,14 @@ __all__ = ["check_finite_and_unscale", "update_loss_scaling"]
 def _check(x: Any, op: str) -> None:
     check_type(x, "x", (tuple, list), op)
     for one in x:
-        check_variable_and_dtype(one, "x", HALF_FLOATS, op)
+        check_variable_and_dtype(one, "x", ("bfloat16", *HALF_FLOATS), op)
 
 
 def check_finite_and_unscale(x: Any, scale: Any, name: str | None = None) -> tuple[Any, Any]:
     """Divides the tensors `x` by `scale` in place, unless one of them holds inf or nan.
 
     Args:
-        x (list|tuple of Variable): float16, float32 or float64. scale (Variable): of shape [1].
+        x (list|tuple of Variable): float16, bfloat16, float32 or float64. scale (Variable): of shape [1].
 
     Returns:
         (x, found): `found`, a bool of shape [1], is True when a tensor holds inf or nan.
@@ -62,7 +62,7 @@ def update_loss_scaling(
     check_variable_and_dtype(prev_loss_scaling, "prev_loss_scaling", FLOATS, "update_loss_scaling")
     _check(x, "update_loss_scaling")
     for one in x:
-        wanted = VarType.FP32 if one.dtype == VarType.FP16 else one.dtype
+        wanted = VarType.FP32 if one.dtype in (VarType.FP16, VarType.BF16) else one.dtype
         assert prev_loss_scaling.dtype == wanted, (
             f"update_loss_scaling: for x of {one.dtype} prev_loss_scaling must be {wanted}, "
             f"got {prev_loss_scaling.dtype}"

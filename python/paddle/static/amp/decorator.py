@@ -15,7 +15,7 @@ from paddle.tensor import concat
 
 from .amp_nn import check_finite_and_unscale, update_loss_scaling
 from .fp16_lists import AutoMixedPrecisionLists
-from .fp16_utils import cast_model_to_fp16, cast_parameters_to_fp16, rewrite_program, update_role_var_grad
+from .fp16_utils import cast_model_to_fp16, cast_parameters_to_fp16, low_type, rewrite_program, update_role_var_grad
 
 __all__ = ["decorate"]
 
@@ -138,9 +138,12 @@ class OptimizerWithMixedPrecision:
     def _append_scaling(self, params_grads: Pairs) -> None:
         program, scale = self._train_program, self._loss_scaling
         grads = [grad for _, grad in params_grads]
-        types = {"fp32": VarType.FP32, "fp16": VarType.FP16}
+        low = low_type()
+        types = {"fp32": VarType.FP32, "bf16" if low == VarType.BF16 else "fp16": low}
         by_type = {kind: [g for g in grads if g.dtype == t] for kind, t in types.items()}
-        assert sum(map(len, by_type.values())) == len(grads), "mixed precision: gradients must be float16 or float32"
+        assert sum(map(len, by_type.values())) == len(grads), (
+            "mixed precision: gradients must be of low precision or float32"
+        )
         found = []
         if self._is_distributed:
             groups = [([p, g], [g], "find_infinite_scale") for p, g in params_grads]
@@ -211,7 +214,8 @@ def decorate(
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/decorate_en.html
 
-    On the CPU, float16 operators compute in float32 and round the results to float16.
+    On the CPU, float16 operators compute in float32 and round the results to float16. With ``FLAGS_cpu_amp=bfloat16``
+    the type is bfloat16.
 
     Args:
         optimizer (Optimizer): the optimizer to wrap.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics import flags
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import OP_NAMESCOPE, OP_ROLE, OP_ROLE_VAR, OpRole
 from paddle._programs.name_scope import name_scope
@@ -24,17 +25,22 @@ _NORMS = ("batch_norm", "fused_bn_add_activation", "layer_norm")
 _NORM_INPUTS, _NORM_OUTPUTS = ("X", "Z"), ("Y",)
 #: operators that read data are not changed
 _READERS = ("create_py_reader", "read")
-_SHORT = {VarType.FP16: "fp16", VarType.FP32: "fp32"}
+_SHORT = {VarType.FP16: "fp16", VarType.BF16: "bf16", VarType.FP32: "fp32"}
+
+
+def low_type() -> VarType:
+    """The element type of low precision: float16, unless `FLAGS_cpu_amp` is bfloat16."""
+    return VarType.BF16 if flags.cpu_amp() == "bfloat16" else VarType.FP16
 
 
 def _inputs(op: Any, whole: bool = False) -> list[str]:
     """The variables that an operator reads; of normalisations only those that may be float16, unless `whole`."""
-    slots = op.input_names if whole or op.type not in _NORMS else _NORM_INPUTS
+    slots = [s for s in op.input_names if whole or op.type not in _NORMS or s in _NORM_INPUTS]
     return [name for slot in slots for name in op.input(slot)]
 
 
 def _outputs(op: Any) -> list[str]:
-    slots = op.output_names if op.type not in _NORMS else _NORM_OUTPUTS
+    slots = [s for s in op.output_names if op.type not in _NORMS or s in _NORM_OUTPUTS]
     return [name for slot in slots for name in op.output(slot)]
 
 
@@ -64,13 +70,13 @@ def _cast_inputs(block: Any, op: Any, at: int, source: Any, target: Any) -> int:
             op._rename_output(name, out.name)
         elif op.has_attr("in_dtype"):
             op._set_attr("in_dtype", target)
-    if (source, target) == (VarType.FP32, VarType.FP16):
+    if source == VarType.FP32:
         for name in _outputs(op):
             var = block.var(name)
             if var.type in _TENSORS and var.dtype == VarType.FP32:
-                var.desc.set_dtype(VarType.FP16)
+                var.desc.set_dtype(target)
                 if op.has_attr("out_dtype"):
-                    op._set_attr("out_dtype", VarType.FP16)
+                    op._set_attr("out_dtype", target)
     return inserted
 
 
@@ -91,6 +97,11 @@ def find_true_post_op(ops: list[Any], cur_op: Any, var_name: str) -> list[Any]:
     """The operators after `cur_op` that read `var_name`."""
     at = next((i for i, op in enumerate(ops) if op is cur_op), len(ops))
     return [op for op in ops[at + 1 :] for name in op.input_arg_names if name == var_name]
+
+
+def find_op_index(block_desc: Any, cur_op_desc: Any) -> int:
+    """The position of an operator's description in that of a block; -1 where it is not in it."""
+    return next((i for i in range(block_desc.op_size()) if block_desc.op(i) == cur_op_desc), -1)
 
 
 @contextlib.contextmanager
@@ -124,6 +135,8 @@ def cast_model_to_fp16(
 ) -> set[str]:
     """Converts the variables and operators of a Program to float16, except those that must stay float32.
 
+    With ``FLAGS_cpu_amp=bfloat16`` to bfloat16.
+
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_model_to_fp16_en.html
 
     Args:
@@ -147,7 +160,7 @@ def cast_model_to_fp16(
         VarType.FP16
         >>> paddle.disable_static()
     """
-    lists = amp_lists or AutoMixedPrecisionLists()
+    lists, low = amp_lists or AutoMixedPrecisionLists(), low_type()
     origin = [op for block in program.blocks for op in block.ops]
     kept: set[Any] = set()
     half: set[str] = set()
@@ -163,12 +176,12 @@ def cast_model_to_fp16(
                     var = block._find_var_recursive(name)
                     if var is None or var.type not in _TENSORS or var.dtype != VarType.FP32:
                         continue
-                    var.desc.set_dtype(VarType.FP16)
+                    var.desc.set_dtype(low)
                     if read:
                         half.add(name)
             for attr in ("in_dtype", "out_dtype", "dtype"):
                 if op.has_attr(attr) and op.attr(attr) == int(VarType.FP32):
-                    op._set_attr(attr, VarType.FP16)
+                    op._set_attr(attr, low)
     for block in program.blocks:
         renamed: dict[str, str] = {}
         at = 0
@@ -177,15 +190,15 @@ def cast_model_to_fp16(
             at += 1
             if op not in kept:
                 continue
-            at += _cast_inputs(block, op, at - 1, VarType.FP16, VarType.FP32)
+            at += _cast_inputs(block, op, at - 1, low, VarType.FP32)
             behind = at
             for name in op.output_arg_names:
                 var = block.vars.get(name)
-                if var is None or var.type not in _TENSORS or var.dtype != VarType.FP16:
+                if var is None or var.type not in _TENSORS or var.dtype != low:
                     continue
                 var.desc.set_dtype(VarType.FP32)
                 if any(user not in kept for user in find_true_post_op(block.ops, op, name)):
-                    out, new = _cast(block, behind, var, VarType.FP16)
+                    out, new = _cast(block, behind, var, low)
                     at += new
                     renamed[name] = out.name
         for op in origin:
@@ -195,8 +208,15 @@ def cast_model_to_fp16(
     return half
 
 
+def _bfloat16_bits(value: np.ndarray) -> np.ndarray:
+    """float32 values rounded to bfloat16 (halves to even), as bits in uint16."""
+    bits = np.ascontiguousarray(value).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(value), 0x7FC0, rounded).astype(np.uint16)
+
+
 def cast_parameters_to_fp16(place: Any, program: Any, scope: Any = None, to_fp16_var_names: Any = None) -> None:
-    """Casts the values of parameters to float16.
+    """Casts the values of parameters to float16, with ``FLAGS_cpu_amp=bfloat16`` to bfloat16.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/static/amp/cast_parameters_to_fp16_en.html
 
@@ -211,14 +231,18 @@ def cast_parameters_to_fp16(place: Any, program: Any, scope: Any = None, to_fp16
     for param in (p for block in program.blocks for p in block.all_parameters()):
         if param.name in wanted:
             tensor = scope.find_var(param.name).get_tensor()
-            tensor.set(np.array(tensor).astype(np.float16), place)
+            value = np.array(tensor)
+            if low_type() == VarType.FP16:
+                tensor.set(value.astype(np.float16), place)
+            elif value.dtype == np.float32:
+                tensor.set(_bfloat16_bits(value), place)
 
 
 def rewrite_program(main_prog: Any, amp_lists: AutoMixedPrecisionLists) -> None:
     """Inserts casts into the global block: operators of the white list compute in float16, those of the black list in
     float32, those of the gray list in the type of the operators before them.
     """
-    block = main_prog.global_block()
+    block, low = main_prog.global_block(), low_type()
     white: set[Any] = set()
     black: set[Any] = set()
 
@@ -253,9 +277,9 @@ def rewrite_program(main_prog: Any, amp_lists: AutoMixedPrecisionLists) -> None:
     while at < len(block.ops):
         op = block.ops[at]
         if op in black:
-            at += _cast_inputs(block, op, at, VarType.FP16, VarType.FP32)
+            at += _cast_inputs(block, op, at, low, VarType.FP32)
         elif op in white:
-            at += _cast_inputs(block, op, at, VarType.FP32, VarType.FP16)
+            at += _cast_inputs(block, op, at, VarType.FP32, low)
         at += 1
 
 

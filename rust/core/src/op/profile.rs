@@ -27,6 +27,8 @@ const PROFILER: u8 = 1;
 const TRACER: u8 = 2;
 /// Outputs are checked for NaN and infinities (`finite`).
 const CHECKER: u8 = 4;
+/// Some thread's eager calls cast their inputs (`autograd::autocast`).
+const CASTER: u8 = 8;
 
 static LOG: Mutex<Vec<Event>> = Mutex::new(Vec::new());
 static THREADS: AtomicU32 = AtomicU32::new(0);
@@ -62,6 +64,11 @@ pub fn is_checked() -> bool {
     WATCHERS.load(Ordering::Relaxed) & CHECKER != 0
 }
 
+#[inline]
+pub fn is_casting() -> bool {
+    WATCHERS.load(Ordering::Relaxed) & CASTER != 0
+}
+
 fn watch(who: u8, on: bool) {
     if on {
         WATCHERS.fetch_or(who, Ordering::Relaxed);
@@ -72,6 +79,10 @@ fn watch(who: u8, on: bool) {
 
 pub fn set_traced(on: bool) {
     watch(TRACER, on);
+}
+
+pub fn set_casting(on: bool) {
+    watch(CASTER, on);
 }
 
 pub fn set_checked(on: bool) {

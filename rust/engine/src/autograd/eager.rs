@@ -2,7 +2,7 @@
 
 pub use super::tape::Ins;
 use super::tape::{next_number, EagerVar, GradEdge, Node, OutInfo, Saved, SavedVar};
-use super::trace;
+use super::{autocast, trace};
 use oar_core::base::{DType, Dims, Result};
 use oar_core::op::call::call_checked;
 use oar_core::op::infer::shape_of_first;
@@ -72,6 +72,32 @@ pub fn call(
     free: bool,
     env: &dyn Env,
 ) -> Result<Args<Option<EagerVar>>> {
+    if profile::is_casting() {
+        if let Some(cast) = autocast::inputs(op, ins, env, compute_plain)? {
+            return call_traced(op, attrs, &replaced(ins, &cast), targets, free, env);
+        }
+    }
+    call_traced(op, attrs, ins, targets, free, env)
+}
+
+/// The inputs, with those that were cast in place of the given ones.
+fn replaced<'a, 'b: 'a>(ins: &Ins<'b>, cast: &'a [Option<EagerVar>]) -> Ins<'a> {
+    let mut i = 0;
+    ins.map(|v| -> Option<&'a EagerVar> {
+        i += 1;
+        cast[i - 1].as_ref().or(*v)
+    })
+}
+
+#[inline]
+fn call_traced(
+    op: &'static Op,
+    attrs: &Attrs,
+    ins: &Ins,
+    targets: &Args<Destination>,
+    free: bool,
+    env: &dyn Env,
+) -> Result<Args<Option<EagerVar>>> {
     let outs = call_in(op, attrs, ins, targets, free, env, is_recording())?;
     if profile::is_traced() {
         trace::call(op, attrs, ins, &outs);
@@ -88,6 +114,16 @@ pub fn is_plain(op: &Op) -> bool {
 /// [`call`] for a plain operator (see [`is_plain`]).
 #[inline]
 pub fn call_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> Result<Option<EagerVar>> {
+    if profile::is_casting() {
+        if let Some(cast) = autocast::inputs(op, ins, env, compute_plain)? {
+            return compute_plain(op, attrs, &replaced(ins, &cast), env);
+        }
+    }
+    compute_plain(op, attrs, ins, env)
+}
+
+#[inline(always)]
+fn compute_plain(op: &'static Op, attrs: &Attrs, ins: &Ins, env: &dyn Env) -> Result<Option<EagerVar>> {
     let mut values = ins.map(|v| v.map_or(Value::None, |v| v.cell.read()));
     let mut outs = Args::new();
     outs.push_one(Out::wanted(true));

@@ -1,5 +1,6 @@
 //! Eager calls, the tape, backward.
 
+pub mod autocast;
 mod bucket;
 pub mod eager;
 pub mod engine;

@@ -2,7 +2,7 @@
 
 use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
-use oar_core::base::Result;
+use oar_core::base::{DType, Result};
 use oar_core::ir::Program;
 use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
@@ -10,7 +10,7 @@ use oar_core::tensor::{alloc, Tensor, Value, VarStorage};
 use oar_engine::autograd::engine::{self, Request};
 use oar_engine::autograd::linear::linear as product_and_bias;
 use oar_engine::autograd::tape::next_number;
-use oar_engine::autograd::{eager, segment, trace, EagerVar};
+use oar_engine::autograd::{autocast, eager, segment, trace, EagerVar};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -186,6 +186,25 @@ fn is_grad_enabled() -> bool {
     eager::is_recording()
 }
 
+/// The calls of this thread cast their inputs to `dtype`, a type of half precision, by the lists of operators (see
+/// `oar_engine::autograd::autocast`); None: no casts.
+#[pyfunction]
+#[pyo3(signature = (dtype, white=vec![], black=vec![]))]
+fn set_autocast(dtype: Option<&str>, white: Vec<String>, black: Vec<String>) -> PyResult<()> {
+    let low = match dtype {
+        None => return Ok(autocast::set(None)),
+        Some("float16") => DType::F16,
+        Some("bfloat16") => DType::BF16,
+        Some(other) => {
+            let text = format!("set_autocast: dtype must be float16 or bfloat16, got {other}");
+            return Err(pyo3::exceptions::PyValueError::new_err(text));
+        }
+    };
+    let (white, black) = (white.into_iter().collect(), black.into_iter().collect());
+    autocast::set(Some(autocast::Lists { low, white, black }));
+    Ok(())
+}
+
 fn vars(list: &[Bound<'_, PyTensor>]) -> Vec<EagerVar> {
     list.iter().map(|t| t.get().var.clone()).collect()
 }
@@ -317,6 +336,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
     m.add_function(wrap_pyfunction!(linear, m)?)?;
+    m.add_function(wrap_pyfunction!(set_autocast, m)?)?;
     m.add_function(wrap_pyfunction!(set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(run_backward, m)?)?;
