@@ -118,6 +118,23 @@ _functions("sequence_expand sequence_expand_as", ("x", NUMERIC))
 _functions("sequence_reshape", ("input", NUMERIC))
 _functions("sequence_scatter", ("input", None), ("index", INDICES), ("updates", NUMERIC))
 _functions("sequence_reverse", ("x", [*FLOATS, "int8", "int32", "int64", "uint8"]))
+_functions("bce_loss", ("input", FLOATS), ("label", FLOATS), function="binary_cross_entropy")
+_functions("kldiv_loss", ("input", FLOATS), ("label", FLOATS), function="kl_div")
+_functions("huber_loss", ("input", FLOATS), ("label", FLOATS), function="smooth_l1_loss")
+_functions(
+    "hierarchical_sigmoid",
+    ("input", FLOATS),
+    ("weight", FLOATS),
+    ("label", ["int64"]),
+    ("path_table", ["int64"]),
+    ("path_code", ["int64"]),
+    ("bias", FLOATS),
+    function="hsigmoid_loss",
+)
+_functions("bilinear_tensor_product", ("x1", FLOATS), ("x2", FLOATS), function="bilinear")
+_functions("flip", ("X", BOOL_HALF_NUMERIC))
+_functions("scatter", ("dtype", NUMERIC))
+_functions("shard_index", ("input", ["int64"]))
 _functions("affine_grid", ("theta", None), ("out_shape", ["int32"]))
 
 

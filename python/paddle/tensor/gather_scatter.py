@@ -66,9 +66,8 @@ def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
         >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
         [6.0, 1.0, 5.0]
     """
-    check_variable_and_dtype(x, "dtype", NUMERIC, "scatter")
     check_type(overwrite, "overwrite", bool, "scatter")
-    return named(name, _ops.scatter, x, index, updates, overwrite=overwrite)
+    return checked(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
 
 @in_place_in_dygraph(scatter)
@@ -173,10 +172,17 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1) -> Tensor:
         >>> paddle.shard_index(ids, index_num=20, nshards=2, shard_id=0).numpy().tolist()
         [[-1], [1]]
     """
-    check_variable_and_dtype(input, "input", ["int64"], "shard_index")
     if shard_id < 0 or shard_id >= nshards:
         raise ValueError(f"shard_index: shard_id must be in [0, {nshards}), got {shard_id}")
-    out = _ops.shard_index(input, index_num=index_num, nshards=nshards, shard_id=shard_id, ignore_value=ignore_value)
+    out = checked(
+        None,
+        _ops.shard_index,
+        input,
+        index_num=index_num,
+        nshards=nshards,
+        shard_id=shard_id,
+        ignore_value=ignore_value,
+    )
     out.stop_gradient = True
     return out
 

@@ -9,7 +9,7 @@ from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, HALF_N
 from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
@@ -479,10 +479,8 @@ def flip(x, axis, name=None) -> Tensor:
         >>> paddle.flip(paddle.to_tensor([[1, 2], [3, 4]]), axis=[0]).numpy().tolist()
         [[3, 4], [1, 2]]
     """
-    check_type(x, "X", Variable, "flip")
     check_type(axis, "axis", (list, tuple), "flip")
-    check_variable_and_dtype(x, "X", BOOL_HALF_NUMERIC, "flip")
-    return named(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
+    return checked(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 
 def reverse(x, axis, name=None) -> Tensor:

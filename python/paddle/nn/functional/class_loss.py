@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
 from paddle._basics.element_types import FLOATS
-from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
 from paddle._programs.variable import Variable
@@ -18,12 +16,6 @@ from paddle._programs.variable_checks import check_variables
 from .loss import _reduced, check_reduction
 
 __all__ = ["binary_cross_entropy", "hsigmoid_loss", "kl_div", "log_loss", "nll_loss", "smooth_l1_loss"]
-
-
-def _check(where: str, dtypes: Sequence[str], **variables: Any) -> None:
-    """In static mode: TypeError unless each argument is a Variable of one of `dtypes`, or None."""
-    if in_static_mode():
-        check_variables(where, dtypes, **{name: value for name, value in variables.items() if value is not None})
 
 
 def binary_cross_entropy(
@@ -54,9 +46,8 @@ def binary_cross_entropy(
         0.6931
     """
     check_reduction("binary_cross_entropy", reduction)
-    check_variables("binary_cross_entropy", FLOATS, input=input, label=label)
     plain = reduction == "none"
-    out = named(name if plain and weight is None else None, _ops.bce_loss, input, label)
+    out = checked(name if plain and weight is None else None, _ops.bce_loss, input, label)
     if weight is not None:
         if not isinstance(weight, Variable):
             raise ValueError("The weight is not a Tensor, please convert to Tensor.")
@@ -163,9 +154,8 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = N
         input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
     elif kinds == ["float64", "float32"]:
         label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
-    check_variables("kl_div", FLOATS, input=input, label=label)
     check_type(reduction, "reduction", str, "kl_div")
-    return named(name, _ops.kldiv_loss, input, label, reduction=reduction)
+    return checked(name, _ops.kldiv_loss, input, label, reduction=reduction)
 
 
 def smooth_l1_loss(
@@ -194,10 +184,9 @@ def smooth_l1_loss(
         >>> paddle.nn.functional.smooth_l1_loss(x, y, reduction="none").numpy().tolist()
         [0.125, 2.5]
     """
-    check_variables("smooth_l1_loss", FLOATS, input=input, label=label)
     check_reduction("smooth_l1_loss", reduction)
     plain = reduction == "none"
-    out = named(name if plain else None, _ops.huber_loss, input, label, delta=delta)[1]
+    out = checked(name if plain else None, _ops.huber_loss, input, label, delta=delta)[1]
     return out if plain else _reduced(out, reduction, name)
 
 
@@ -241,9 +230,7 @@ def hsigmoid_loss(
         >>> round(float(paddle.nn.functional.hsigmoid_loss(x, label, 4, paddle.zeros([3, 3]))), 4)
         1.3863
     """
-    _check("hsigmoid_loss", FLOATS, input=input, weight=weight, bias=bias)
-    _check("hsigmoid_loss", ["int64"], label=label, path_table=path_table, path_code=path_code)
-    return named(
+    return checked(
         name,
         _ops.hierarchical_sigmoid,
         input,

@@ -12,7 +12,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._dispatch.append import named
+from paddle._dispatch.append import checked, named
 from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -285,9 +285,7 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None =
         >>> paddle.nn.functional.bilinear(x1, x2, weight).numpy().tolist()
         [[6.0, 6.0, 6.0, 6.0]]
     """
-    check_variable_and_dtype(x1, "x1", FLOATS, "bilinear")
-    check_variable_and_dtype(x2, "x2", FLOATS, "bilinear")
-    return named(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
+    return checked(name, _ops.bilinear_tensor_product, x1, x2, weight, bias)
 
 
 def _pair(value: Any, what: str) -> list[int]:
