@@ -1,4 +1,4 @@
-"""Names of Paddle 2.1 to 2.6: values beside numpy's, the same in a Program, gradients beside finite differences."""
+"""Names of Paddle 2.1 to 2.6: values against numpy's, the same in a Program, gradients against finite differences."""
 
 from __future__ import annotations
 

@@ -529,7 +529,7 @@ def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None, 
     """The elements without repetitions of their predecessor. Dygraph only.
 
     Returns:
-        Tensor, then the inverse indices and the counts where they are asked for.
+        Tensor, then the inverse indices and the counts where they are requested.
 
     Examples:
         >>> import paddle
