@@ -55,8 +55,6 @@ INSIDE = {
     ("_basics.missing", "paddle._basics.unavailable_names"): "only for an error: " + QUICK,
     ("_basics.numpy", "numpy"): "imported for the first array: " + QUICK,
     ("_dispatch.dygraph", "inspect"): "only to decorate a function: " + QUICK,
-    ("jit.function_spec", "inspect"): "only to translate a function: " + QUICK,
-    ("jit.function_spec", "textwrap"): "only to translate a function: " + QUICK,
     ("_programs.operator", "linecache"): "only to build a Program: " + QUICK,
     ("utils.profiler", "paddle._cuda"): "only for a profile of CUDA: " + QUICK,
     ("utils.profiler", "cupy"): "an optional package",

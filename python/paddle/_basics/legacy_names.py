@@ -122,8 +122,38 @@ fluid.dygraph.amp.loss_scaler
 fluid.dygraph.container
   nn.layer.container: Sequential ParameterList LayerList
 
+fluid.dygraph.dygraph_to_static
+  jit.dy2static.variable_trans_func: create_bool_as_type create_fill_constant_node create_static_variable_gast_node
+    data_layer_not_check to_static_variable to_static_variable_gast_node
+  jit.program_translator: ProgramTranslator
+  jit.dy2static.cache: convert_to_static
+  jit.dy2static.convert_call_func: convert_call
+  jit.dy2static.logging_utils: TranslatorLogger set_verbosity set_code_level get_verbosity get_code_level
+
+fluid.dygraph.dygraph_to_static.convert_call_func
+  jit.dy2static.convert_call_func: convert_call | CONVERSION_OPTIONS ConversionOptions is_paddle_func
+
+fluid.dygraph.dygraph_to_static.convert_operators
+  jit.dy2static.convert_operators: cast_bool_if_necessary choose_shape_attr_or_api convert_assert convert_ifelse
+    convert_len convert_logical_and convert_logical_not convert_logical_or convert_pop convert_print
+    convert_shape_compare convert_var_dtype convert_var_shape convert_var_shape_simple convert_while_loop
+    eval_if_exist_else_none
+
+fluid.dygraph.dygraph_to_static.error = jit.dy2static.errors
+
+fluid.dygraph.dygraph_to_static.logging_utils = jit.dy2static.logging_utils
+
+fluid.dygraph.dygraph_to_static.utils = jit.dy2static.utils
+
+fluid.dygraph.dygraph_to_static.variable_trans_func
+  jit.dy2static.variable_trans_func: create_bool_as_type create_fill_constant_node create_static_variable_gast_node
+    data_layer_not_check to_static_variable to_static_variable_gast_node
+
 fluid.dygraph.dygraph_to_static.function_spec
   jit.function_spec: | FunctionSpec
+
+fluid.dygraph.dygraph_to_static.origin_info
+  jit.dy2static.utils: | unwrap
 
 fluid.dygraph.dygraph_to_static.partial_program
   jit.partial_program: | PartialProgramLayer partial_program_from
@@ -132,7 +162,8 @@ fluid.dygraph.dygraph_to_static.program_translator
   jit.program_translator: ProgramTranslator
   jit.program_cache: | CacheKey ProgramCache
   jit.concrete_program: | ConcreteProgram
-  jit.static_function: | StaticFunction unwrap_decorators
+  jit.static_function: | StaticFunction
+  jit.wrapped: | unwrap_decorators
 
 fluid.dygraph.io
   jit.translated_layer: TranslatedLayer
@@ -141,7 +172,8 @@ fluid.dygraph.io
 
 fluid.dygraph.jit
   jit.traced: TracedLayer | extract_vars
-  jit.decorators: declarative
+  jit.decorators: declarative dygraph_to_static_func not_to_static
+  jit.dy2static.logging_utils: set_code_level set_verbosity
   jit: | save load
 
 fluid.dygraph.layer_object_helper

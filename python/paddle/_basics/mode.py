@@ -116,12 +116,16 @@ static_only = _mode_checked(
 )
 
 
+class NoValueError(AssertionError, TypeError):
+    """A method that reads a value was called on a Variable, which has none while the Program is built."""
+
+
 def fake_interface_only(func):
     """A decorator of Variable's methods that only dygraph tensors have: a call raises AssertionError."""
 
     @functools.wraps(func)
     def refuse(*args, **kwargs):
-        raise AssertionError(
+        raise NoValueError(
             f"'{func.__name__}' should be called by imperative Variable in imperative mode: a Variable of a static "
             "Program has no value while the Program is built"
         )

@@ -55,11 +55,18 @@ def _as_list(x) -> list:
 
 
 def _get_stop_gradients_(program) -> dict[int, set[str]]:
-    """For each block, the gradients of its variables with stop_gradient."""
-    return {
-        block.idx: {_append_grad_suffix_(v.name) for v in block.vars.values() if v.stop_gradient}
-        for block in program.blocks
-    }
+    """For each block, the gradients of its variables with stop_gradient, and of conditions of outer blocks."""
+    names: dict[int, set[str]] = {}
+    conditions: dict[int, set[str]] = {}
+    for block in program.blocks:
+        stopped = [v for v in block.vars.values() if v.stop_gradient]
+        outer = conditions.get(block.parent_idx, set())
+        names[block.idx] = {_append_grad_suffix_(v.name) for v in stopped} | outer
+        # A block that writes a condition of an outer block has no gradient for it.
+        conditions[block.idx] = outer | {
+            _append_grad_suffix_(v.name) for v in stopped if v.type == VarType.LOD_TENSOR and v.dtype == VarType.BOOL
+        }
+    return names
 
 
 def _get_no_grad_set_name(no_grad_set) -> set[str]:

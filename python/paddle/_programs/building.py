@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle._basics import mode
+
 __all__: list[str] = []
 
 #: the active builder, None outside of to_static
@@ -18,3 +20,10 @@ def switch(builder: Any) -> Any:
     global current
     former, current = current, builder
     return former
+
+
+def converted(function: Any) -> Any:
+    """A function that library code calls, translated while a Program is built."""
+    if current is None or not mode.in_static_mode():
+        return function
+    return current.converted(function)

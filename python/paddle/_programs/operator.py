@@ -23,6 +23,8 @@ __all__: list[str] = []
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 #: packages whose frames the operator's callstack leaves out
 _MACHINERY = tuple(os.path.join(_PACKAGE, name) for name in ("_basics", "_programs", "_dispatch", "nn/layer_"))
+#: frames of the translation of dygraph code, left out everywhere
+_TRANSLATION = os.path.join(_PACKAGE, "jit", "")
 _BACKWARD = int(OpRole.Backward)
 _OPTIMIZE = int(OpRole.Optimize)
 
@@ -36,11 +38,19 @@ def _callstack() -> list[str]:
     while frame is not None and frame.f_code.co_filename.startswith(_MACHINERY):
         frame = frame.f_back  # frames below `append_op` are not the user's
     while frame is not None:
-        frames.append((frame.f_code, frame.f_lineno))
+        if not frame.f_code.co_filename.startswith(_TRANSLATION):
+            frames.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
-    out = []
+    out: list[str] = []
+    names: list[str] = []
     for code, line in reversed(frames):
-        out.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
+        name = code.co_name
+        if name.startswith("_jst_") and names:
+            # a part of the function that the translation made: the function's own frame
+            name = names.pop()
+            del out[-2:]
+        names.append(name)
+        out.append(f'  File "{code.co_filename}", line {line}, in {name}')
         out.append("    " + linecache.getline(code.co_filename, line).strip())
     return out
 

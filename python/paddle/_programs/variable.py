@@ -10,6 +10,7 @@ from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.mode import fake_interface_only
 from paddle._basics.names import grad_var_name
 
+from . import building
 from .parameter import ParamBase, check_parameter_shape
 from .text import var_gaps, var_text, whole
 
@@ -135,6 +136,12 @@ class Variable(metaclass=VariableMetaClass):
     @fake_interface_only
     def numpy(self):
         """Only a dygraph tensor has it."""
+
+    def __bool__(self) -> bool:
+        """True; TypeError while to_static builds a Program: the value is not known."""
+        if building.current is not None and mode.in_static_mode():
+            raise building.current.no_value("bool()")
+        return True
 
     @fake_interface_only
     def set_value(self, value):

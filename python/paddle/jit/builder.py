@@ -14,15 +14,25 @@ from typing import Any
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics import mode, unique_name
+from paddle._basics.dtypes import convert_dtype
 from paddle._programs import building, guards
 from paddle._programs.parameter import ParamBase
 from paddle._programs.program import Program
 from paddle._programs.variable import Parameter, Variable, isinstance_of
+from paddle.tensor.creation import assign
+from paddle.tensor.manipulation import concat, reshape, stack
+from paddle.tensor.tensor import to_tensor
+
+from .dy2static.convert_call_func import convert_call
+from .dy2static.errors import refuse_truth
+from .structure import leaves
 
 __all__: list[str] = []
 
 #: One Program is built at a time: the mode and the default Programs belong to the process.
 LOCK = threading.RLock()
+#: constants of more elements are inputs of the call, not attributes of an operator
+_SMALL = 1024
 
 
 class Builder:
@@ -42,6 +52,8 @@ class Builder:
         self.names: list[str] = []
         self.assigned: dict[tuple[int, str], tuple] = {}
         self._vars: dict[int, Variable] = {}
+        #: name -> (exception type, text) of names that a statement left unbound
+        self.reasons: dict[str, tuple[type, str]] = {}
 
     def variable(self, tensor: Any, source: tuple[dict, str] | None = None) -> Variable:
         """The Variable that stands for an eager Tensor."""
@@ -93,6 +105,44 @@ class Builder:
         """Set a Layer's attribute: in the Program now, in the Layer after each call."""
         self.assigned[id(layer), name] = (layer, name, value)
 
+    @staticmethod
+    def no_value(what: str) -> TypeError:
+        """The error for a Variable whose value Python needs."""
+        return refuse_truth(what, "Use it in an `if` or `while` statement of a translated function")
+
+    def converted(self, function: Any) -> Any:
+        """The translated form of a function that library code calls."""
+        return convert_call(function)
+
+    def forward_of(self, layer: Any) -> Any:
+        """The translated forward of a Layer."""
+        return convert_call(layer.forward)
+
+    @staticmethod
+    def has_tensors(values: Any) -> bool:
+        """Whether eager Tensors are among the leaves of nested arguments."""
+        return any(isinstance_of(leaf, _core.Tensor) for leaf in leaves(values))
+
+    def to_tensor(self, data: Any, dtype: Any) -> Any:
+        """`paddle.to_tensor` of Variables, of numbers, or of nested lists of both."""
+        value = self.variables(data)
+        if isinstance_of(value, Variable):
+            if dtype is None or convert_dtype(dtype) == convert_dtype(value.dtype):
+                return value
+            return value.astype(dtype)
+        if isinstance(value, (list, tuple)) and any(isinstance_of(leaf, Variable) for leaf in leaves(value)):
+            rows = [self.to_tensor(item, dtype) for item in value]
+            rows = [row if row.dtype == rows[0].dtype else row.astype(rows[0].dtype) for row in rows]
+            return stack(rows) if isinstance(value[0], (list, tuple)) else concat([reshape(row, [1]) for row in rows])
+        former = _core.set_thread_mode(False)
+        try:
+            made = to_tensor(value, dtype)
+        finally:
+            _core.set_thread_mode(former)
+        if made.size <= _SMALL and convert_dtype(made.dtype) in ("bool", "float32", "int32", "int64"):
+            return assign(made.numpy())
+        return self.variable(made)
+
     def variables(self, values: Any) -> Any:
         """`values` (an operator's inputs by slot) with Variables in place of eager Tensors."""
         if isinstance(values, _core.Tensor):
@@ -100,14 +150,17 @@ class Builder:
         if isinstance(values, dict):
             return {key: self.variables(value) for key, value in values.items()}
         if isinstance(values, (list, tuple)):
-            return type(values)(self.variables(value) for value in values)
+            if not self.has_tensors(values):
+                return values
+            items = [self.variables(value) for value in values]
+            return type(values)(*items) if hasattr(values, "_fields") else type(values)(items)
         return values
 
 
 @contextlib.contextmanager
 def building_in(main: Program, startup: Program) -> Iterator[Builder]:
     """Static mode, in which operators go to `main` and eager Tensors stand for its Variables."""
-    with LOCK, guards.program_guard_unchecked(main, startup), mode._dygraph_guard(None):
+    with LOCK, _own_mode(), guards.program_guard_unchecked(main, startup), mode._dygraph_guard(None):
         builder = Builder(main)
         former = building.switch(builder)
         try:
@@ -116,9 +169,30 @@ def building_in(main: Program, startup: Program) -> Iterator[Builder]:
             building.switch(former)
 
 
+@contextlib.contextmanager
+def _own_mode() -> Iterator[None]:
+    """A mode of this thread: other threads go on in dygraph mode."""
+    former = _core.set_thread_mode(mode.in_static_mode())
+    try:
+        yield
+    finally:
+        _core.set_thread_mode(former)
+
+
+_core.set_variable_hook(lambda tensor: building.current.variable(tensor))
+
+
+def read_names(program: Program) -> set[str]:
+    """The names that operators of a Program read."""
+    return {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
+
+
 def returned(builder: Builder, value: Any, known: set[str]) -> Variable:
-    """The Variable of a result: a copy where the result is an input or a parameter, which no operator writes."""
+    """The Variable of a result: a copy of an input or a parameter, and of one that operators read (`known`).
+
+    A result that operators read would have two gradients, theirs and that of the caller.
+    """
     var = builder.variable(value) if isinstance(value, _core.Tensor) else value
-    if isinstance_of(var, Variable) and (var.is_data or var.persistable or var.name in known):
+    if var.is_data or var.persistable or var.name in known:
         return _ops.assign(var)
     return var

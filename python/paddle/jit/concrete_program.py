@@ -11,7 +11,10 @@ from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn.layer.layers import Layer
 from paddle.static.creation import InputSpec
 
-from .builder import Builder, building_in, returned
+from .builder import Builder, building_in, read_names, returned
+from .dy2static.cache import convert_to_static
+from .dy2static.errors import translated
+from .dy2static.values import Maybe
 from .function_spec import FunctionSpec
 from .structure import leaves, rebuild
 
@@ -84,8 +87,8 @@ class ConcreteProgram:
         """
         if isinstance(class_instance, Layer) and not class_instance._init_in_dynamic_mode:
             raise RuntimeError(
-                f"to_static: the Layer {type(class_instance).__name__} was made in static mode; call "
-                "paddle.disable_static() before it is made"
+                f"to_static is only available in dynamic mode, but the Layer {type(class_instance).__name__} was made "
+                "in static mode: call paddle.disable_static() before it is made"
             )
         main, startup = Program(), Program()
         main.random_seed = guards.default_main_program().random_seed
@@ -94,9 +97,13 @@ class ConcreteProgram:
             variables = _Feeds(main.global_block())
             args, kwargs = rebuild(input_spec, variables), rebuild(input_kwargs_spec, variables)
             inputs = [class_instance, *args] if class_instance is not None else args
-            call = function or func_spec.dygraph_function
-            result = getattr(call, "__func__", call)(*inputs, **kwargs)
-            known: set[str] = set()
+            try:
+                call = convert_to_static(function or func_spec.dygraph_function)
+                result = getattr(call, "__func__", call)(*inputs, **kwargs)
+            except Exception as error:
+                raise translated(error, builder) from None
+            known = read_names(main)
+            flags: list[Variable] = []
             made: dict[int, Variable] = {}
 
             def out(value: Any) -> Any:
@@ -107,7 +114,7 @@ class ConcreteProgram:
                     known.add(made[id(value)].name)
                 return made[id(value)]
 
-            result = rebuild(result, out)
+            result = rebuild(result, lambda leaf: _split(leaf, out, flags))
             assigned = [(layer, name, out(value)) for layer, name, value in builder.assigned.values()]
         _refuse_new_parameters(main, builder, func_spec)
         outputs = result
@@ -147,8 +154,31 @@ class _Feeds:
         var = self.block.create_var(
             name=name, shape=value.shape, dtype=value.dtype, is_data=True, need_check_feed=False
         )
-        var.stop_gradient = getattr(value, "stop_gradient", False)
+        var.stop_gradient = getattr(value, "stop_gradient", True)
         return var
+
+
+class Presence:
+    """A result that has another structure where `present` is False.
+
+    Attributes:
+        present (Variable): a bool of shape [1].
+        value, other: the results, in their structures.
+    """
+
+    def __init__(self, present: Any, value: Any, other: Any) -> None:
+        self.present, self.value, self.other = present, value, other
+
+
+def _split(leaf: Any, out: Any, flags: list) -> Any:
+    if not isinstance(leaf, Maybe):
+        return out(leaf)
+    present = leaf.present
+    value, other = (rebuild(part, lambda item: _split(item, out, flags)) for part in (leaf.value, leaf.other))
+    if isinstance(present, bool):
+        return value if present else other
+    flags.append(present)
+    return Presence(out(present), value, other)
 
 
 def _members(layer: Any) -> list:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
+from paddle._basics import mode
 from paddle.nn.layer.layers import Layer
 
-from .static_function import StaticFunction, unwrap_decorators
+from .dy2static.convert_call_func import CONVERSION_OPTIONS, ConversionOptions
+from .program_translator import ProgramTranslator
+from .static_function import StaticFunction
+from .wrapped import unwrap_decorators
 
-__all__ = ["to_static", "declarative"]
+__all__ = ["to_static", "declarative", "not_to_static", "dygraph_to_static_func"]
 
 
 def to_static(function: Any = None, input_spec: Any = None) -> Any:
@@ -50,3 +56,59 @@ def to_static(function: Any = None, input_spec: Any = None) -> Any:
 
 
 declarative = to_static
+
+
+def not_to_static(func: Any = None) -> Any:
+    """Leave a function as it is when translated functions call it: it runs once, while the Program is built.
+
+    Args:
+        func (callable, optional): the function; without it a decorator is returned.
+
+    Examples:
+        >>> import paddle
+        >>> @paddle.jit.not_to_static
+        ... def shift(x):
+        ...     return x + 1
+        >>> paddle.jit.to_static(lambda x: shift(x) * 2)(paddle.ones([1])).item()
+        4.0
+    """
+    if func is None:
+        return not_to_static
+    setattr(func, CONVERSION_OPTIONS, ConversionOptions(not_convert=True))
+    return func
+
+
+def dygraph_to_static_func(func: Any) -> Any:
+    """A function that appends operators to the current Program, translated from dygraph code.
+
+    Args:
+        func (callable): the function. In dygraph mode, or after ProgramTranslator.enable(False), it is called as it is.
+
+    Examples:
+        >>> import paddle, paddle.fluid as fluid
+        >>> paddle.enable_static()
+        >>> @fluid.dygraph.dygraph_to_static_func
+        ... def step(x):
+        ...     if paddle.mean(x) < 0:
+        ...         x = x - 1
+        ...     else:
+        ...         x = x + 1
+        ...     return x
+        >>> y = step(paddle.full([2], 0.0))
+        >>> paddle.static.Executor().run(fetch_list=[y])[0].tolist()
+        [1.0, 1.0]
+    """
+
+    @functools.wraps(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        translator = ProgramTranslator()
+        if not mode.in_static_mode() or not translator.enable_to_static:
+            warnings.warn(
+                "dygraph_to_static_func has no effect in dygraph mode, or after ProgramTranslator.enable(False): the "
+                "function is called as it is",
+                stacklevel=2,
+            )
+            return func(*args, **kwargs)
+        return translator.get_func(func)(*args, **kwargs)
+
+    return call

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import textwrap
 from typing import Any
 
 import paddle._core as _core
@@ -35,8 +37,6 @@ class FunctionSpec:
     """
 
     def __init__(self, function: Any, input_spec: Any = None) -> None:
-        import inspect
-
         self._dygraph_function = function
         self._input_spec = None if input_spec is None else self._verified(input_spec)
         self._flat_input_spec = None if input_spec is None else leaves(self._input_spec)
@@ -121,8 +121,8 @@ class FunctionSpec:
         if self._input_spec is None:
             specs, keywords = rebuild(list(args), _as_spec), rebuild(kwargs, _as_spec)
         else:
-            if any(_is_tensor(leaf) for leaf in leaves(kwargs)):
-                raise ValueError(f"{self.name}(): Tensors as keyword arguments {list(kwargs)} cannot fit input_spec")
+            if any(_is_tensor(leaf) for leaf in leaves(kwargs)) or any(name in self._arg_names for name in kwargs):
+                raise ValueError(f"{self.name}(): the keyword arguments {list(kwargs)} cannot fit input_spec")
             if len(args) < len(self._input_spec):
                 raise ValueError(
                     f"{self.name}() received {len(args)} arguments, but input_spec has {len(self._input_spec)}"
@@ -141,7 +141,7 @@ class FunctionSpec:
         """`spec` with the structure of `value` checked against it."""
         if isinstance(spec, InputSpec):
             self._check(value, spec, where)
-            return spec
+            return _of(spec, value)
         if isinstance(spec, dict):
             if not isinstance(value, dict):
                 raise TypeError(f"{self.name}(): argument '{where}' must be a dict by input_spec, got {_kind(value)}")
@@ -162,7 +162,7 @@ class FunctionSpec:
         return items + [rebuild(item, _as_spec) for item in value[len(spec) :]]
 
     def _check(self, value: Any, spec: InputSpec, where: str) -> None:
-        if not (_is_tensor(value) or isinstance_of(value, Variable)):
+        if not _is_tensor(value):
             return
         shape = list(value.shape)
         fits = len(shape) == len(spec.shape) and all(
@@ -193,9 +193,6 @@ class FunctionSpec:
     @property
     def code(self) -> str:
         """The function's source text."""
-        import inspect
-        import textwrap
-
         return textwrap.dedent(inspect.getsource(self._dygraph_function))
 
     def __repr__(self) -> str:
@@ -203,11 +200,17 @@ class FunctionSpec:
 
 
 def _as_spec(value: Any) -> Any:
-    if isinstance(value, _core.Tensor):
-        return InputSpec.from_tensor(value) if value.shape else InputSpec([1], value.dtype, value.name)
+    if isinstance_of(value, Variable) or isinstance(value, _core.Tensor):
+        return _of(InputSpec(value.shape or [1], value.dtype, value.name), value)
     if isinstance(value, np.ndarray):
         return InputSpec.from_numpy(value if value.ndim else value.reshape(1))
     return value
+
+
+def _of(spec: Any, value: Any) -> Any:
+    """The spec of a value, with its stop_gradient; specs without a value count as those of inputs without gradients."""
+    spec.stop_gradient = getattr(value, "stop_gradient", True)
+    return spec
 
 
 def _named(name: str, spec: Any) -> Any:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import paddle._core as _core
-from paddle import _ops
 from paddle._basics import mode
 from paddle._basics import numpy as np
+from paddle._basics.dtypes import VarType, convert_dtype
+from paddle._basics.names import grad_var_name
 from paddle._programs import backward
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
+from paddle.nn.layer.layers import Layer
 
-from .concrete_program import ConcreteProgram
+from .concrete_program import ConcreteProgram, Presence
 from .structure import leaves, rebuild
 
 __all__: list[str] = []
+
+_FLOATS = frozenset(("float16", "bfloat16", "float32", "float64", "complex64", "complex128"))
 
 
 class PartialProgramLayer:
@@ -28,15 +32,31 @@ class PartialProgramLayer:
     def __init__(self, concrete_program: ConcreteProgram) -> None:
         self._concrete = concrete_program
         self._origin_main_program = concrete_program.main_program
-        self.training = True
         self._feeds = concrete_program.feeds()
-        results = [leaf for leaf in leaves(concrete_program.result) if isinstance_of(leaf, Variable)]
+        results = _variables(concrete_program.result)
         results += [var for _, _, var in concrete_program.assigned]
         #: each output once
         self._outs = list({var.name: var for var in results}.values())
         self._places = {var.name: i for i, var in enumerate(self._outs)}
         self._n_forward = len(self._origin_main_program.global_block().ops)
         self._train: Program | None = None
+        self._calls: dict[bool, Any] = {}
+        builder = concrete_program.builder
+        assert builder is not None
+        self._captured = list(zip(builder.tensors, builder.sources, strict=True))
+        #: whether every argument is a Tensor, and whether the result is one Tensor and nothing else
+        self._plain = all(isinstance_of(leaf, Variable) for leaf in self._given())
+        self._alone = isinstance_of(concrete_program.result, Variable) and not concrete_program.assigned
+
+    def _given(self) -> list:
+        inputs = self._concrete.inputs
+        return list(inputs[1:] if inputs and isinstance(inputs[0], Layer) else inputs)
+
+    @property
+    def training(self) -> bool:
+        """Whether the Layer is in training; True without one."""
+        inputs = self._concrete.inputs
+        return not inputs or not isinstance(inputs[0], Layer) or inputs[0].training
 
     @property
     def _infer_program(self) -> Program:
@@ -47,11 +67,14 @@ class PartialProgramLayer:
         if self._train is None:
             with mode._dygraph_guard(None):
                 program = self._origin_main_program.clone()
+                _stop_at_integers(program)
                 block = program.global_block()
-                targets = [block.var(var.name) for var in self._outs]
-                wanted = [v for v in targets if not v.stop_gradient]
-                if wanted:
-                    backward.gradients(targets=targets, inputs=[])
+                targets = [block.var(var.name) for var in self._outs if _flows(var)]
+                given = [
+                    block.create_var(name=grad_var_name(var.name), dtype=var.dtype, shape=var.shape) for var in targets
+                ]
+                if targets:
+                    backward.gradients(targets=targets, inputs=[], target_gradients=given)
             self._train = program
         return self._train
 
@@ -62,74 +85,76 @@ class PartialProgramLayer:
 
     def _params(self) -> list:
         """The captured Tensors as their Layers hold them now."""
-        builder = self._concrete.builder
-        assert builder is not None
-        return [
-            tensor if source is None else source[0].get(source[1], tensor)
-            for tensor, source in zip(builder.tensors, builder.sources, strict=True)
-        ]
+        return [tensor if source is None else source[0].get(source[1], tensor) for tensor, source in self._captured]
 
     def __call__(self, args: Any, kwargs: dict | None = None) -> Any:
-        inputs = [
-            _tensor(leaf) for leaf in leaves([args, kwargs or {}]) if isinstance(leaf, (_core.Tensor, np.ndarray))
-        ]
+        if self._plain and all(type(arg) is _core.Tensor for arg in args) and not kwargs:
+            inputs = list(args)
+        else:
+            found = leaves([args, kwargs or {}])
+            inputs = [_tensor(leaf) for leaf in found if isinstance(leaf, (_core.Tensor, np.ndarray))]
+        params = self._params()
         outs: list = []
-        if self._outs:
-            outs = self._run(inputs, self._params())
+        if self._outs or self._n_forward:
+            recorded = _core.is_grad_enabled() and not all(t.stop_gradient for t in (*inputs, *params))
+            call = self._calls.get(recorded) or self._native(recorded)
+            outs = call(inputs, params)
+        if self._alone:
+            return outs[0]
         for layer, name, var in self._concrete.assigned:
             setattr(layer, name, outs[self._places[var.name]])
 
         def value(leaf: Any) -> Any:
+            if isinstance(leaf, Presence):
+                return rebuild(leaf.value if value(leaf.present).numpy().item() else leaf.other, value)
             return outs[self._places[leaf.name]] if isinstance_of(leaf, Variable) else leaf
 
-        result = self._concrete.result
-        if isinstance(result, (list, tuple)) and len(result) == 1:
-            result = result[0]
-        return rebuild(result, value)
+        return rebuild(self._concrete.result, value)
 
-    def _run(self, inputs: list, params: list) -> list:
-        recorded = _core.is_grad_enabled() and not all(t.stop_gradient for t in (*inputs, *params))
-        program = self._train_program if recorded else self._infer_program
-        builder = self._concrete.builder
-        assert builder is not None
-        outs = [_core.Tensor(var.dtype, [], var.name, var.type, False) for var in self._outs]
-        inputs = _distinct(inputs, params)
-        if not inputs:
-            inputs, names = [_core.tensor_from_array(np.zeros(1, "float32"), True)], ["Fake_var"]
-        else:
-            names = [var.name for var in self._feeds]
-        together = [*zip(inputs, names, strict=True), *zip(params, builder.names, strict=True)]
-        former = [tensor.name for tensor, _ in together]
-        try:
-            for tensor, name in together:
-                tensor.name = name
-            _ops.run_program(
-                inputs,
-                params,
-                Out=outs,
-                global_block=program.desc.block(0),
-                start_op_index=0,
-                end_op_index=self._n_forward,
-                is_test=not recorded,
+    def _native(self, recorded: bool) -> Any:
+        """The call of the Program with gradients, or without."""
+        found = self._calls.get(recorded)
+        if found is None:
+            builder = self._concrete.builder
+            assert builder is not None
+            program = self._train_program if recorded else self._infer_program
+            flows = [recorded and _flows(var) for var in self._outs]
+            found = self._calls[recorded] = _core.StaticCall(
+                program.desc,
+                self._n_forward,
+                self._n_forward if recorded else None,
+                [var.name for var in self._feeds],
+                builder.names,
+                [var.name for var in self._outs],
+                flows,
             )
-        finally:
-            for (tensor, _), name in zip(together, former, strict=True):
-                tensor.name = name
-        return outs
+        return found
+
+
+def _stop_at_integers(program: Program) -> None:
+    for block in program.blocks:
+        for var in block.vars.values():
+            if var.type == VarType.LOD_TENSOR and convert_dtype(var.dtype) not in _FLOATS:
+                var.stop_gradient = True
+
+
+def _flows(var: Variable) -> bool:
+    """Whether gradients flow from a result."""
+    return not var.stop_gradient and convert_dtype(var.dtype) in _FLOATS
+
+
+def _variables(nest: Any) -> list:
+    found: list[Variable] = []
+    for leaf in leaves(nest):
+        if isinstance(leaf, Presence):
+            found += _variables([leaf.present, leaf.value, leaf.other])
+        elif isinstance_of(leaf, Variable):
+            found.append(leaf)
+    return found
 
 
 def _tensor(value: Any) -> Any:
     return value if isinstance(value, _core.Tensor) else _core.tensor_from_array(value, True)
-
-
-def _distinct(inputs: list, params: list) -> list:
-    """A copy in place of each Tensor that occurs again: variables of a Program are distinguished by name."""
-    seen = {id(t) for t in params}
-    out = []
-    for tensor in inputs:
-        out.append(_ops.assign(tensor) if id(tensor) in seen else tensor)
-        seen.add(id(tensor))
-    return out
 
 
 def partial_program_from(concrete_program: ConcreteProgram) -> PartialProgramLayer:

@@ -24,7 +24,7 @@ MAX_TRACED_PROGRAM_COUNT = 10
 def _hashable(value: Any) -> Any:
     """A hashable stand-in that is equal for equal structures; numbers of different types differ."""
     if isinstance(value, InputSpec):
-        return "spec", value.shape, value.dtype, getattr(value, "stop_gradient", False)
+        return "spec", value.shape, value.dtype, getattr(value, "stop_gradient", True)
     if isinstance(value, (list, tuple)):
         return type(value), tuple(map(_hashable, value))
     if isinstance(value, dict):
@@ -39,11 +39,19 @@ def _hashable(value: Any) -> Any:
     return type(value), value
 
 
-def _flags(layer: Any) -> tuple:
+def training_flags(layer: Any) -> tuple:
     """The training flags of a Layer and its sublayers."""
     if not isinstance(layer, Layer):
         return ()
-    return layer.training, *(each.training for each in layer.sublayers())
+    flags = [layer.training]
+    waiting = [layer._sub_layers]
+    while waiting:
+        for each in waiting.pop().values():
+            if each is not None:
+                flags.append(each.training)
+                if each._sub_layers:
+                    waiting.append(each._sub_layers)
+    return tuple(flags)
 
 
 class CacheKey:
@@ -63,7 +71,7 @@ class CacheKey:
             _hashable(input_args_with_spec),
             _hashable(input_kwargs_with_spec),
             id(class_instance),
-            _flags(class_instance),
+            training_flags(class_instance),
             _core.is_grad_enabled(),
             autocast.current(),
         )

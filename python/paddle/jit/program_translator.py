@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any
@@ -9,10 +10,14 @@ from typing import Any
 from paddle._basics.checks import check_type
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
+from paddle.nn.layer.layers import Layer
 
+from .dy2static.cache import code_of, convert_to_static
+from .dy2static.errors import translated, translated_at_run
 from .function_spec import FunctionSpec
 from .program_cache import CacheKey, ProgramCache
 from .structure import leaves
+from .wrapped import Wrapped, unwrap_decorators
 
 __all__ = ["ProgramTranslator"]
 
@@ -79,6 +84,8 @@ class ProgramTranslator:
     def _entry(self, dygraph_func: Any, args: tuple, kwargs: dict) -> tuple:
         spec = FunctionSpec(dygraph_func)
         owner = getattr(dygraph_func, "__self__", None)
+        if owner is None and args and isinstance(args[0], Layer):
+            owner = args[0]
         return self._program_cache[CacheKey.from_func_and_args(spec, args, kwargs, owner)]
 
     def get_output(self, dygraph_func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,10 +108,19 @@ class ProgramTranslator:
         _check_callable(dygraph_func, "get_output")
         if self._refused("get_output"):
             return dygraph_func(*args, **kwargs)
+        _refuse_wrapper(dygraph_func)
+        try:
+            _, layer = self._entry(dygraph_func, args, kwargs)
+        except Exception as error:
+            raise translated(error) from None
         spec = FunctionSpec(dygraph_func)
+        if args and isinstance(args[0], Layer):
+            args = args[1:]
         given, rest = spec.unified_args_and_kwargs(args, kwargs)
-        _, layer = self._entry(dygraph_func, args, kwargs)
-        return layer(given, rest)
+        try:
+            return layer(given, rest)
+        except Exception as error:
+            raise translated_at_run(error) from None
 
     def get_func(self, dygraph_func: Any) -> Any:
         """The translated function, which appends operators when it is called on Variables in static mode.
@@ -115,7 +131,7 @@ class ProgramTranslator:
         _check_callable(dygraph_func, "get_func")
         if self._refused("get_func"):
             return dygraph_func
-        return dygraph_func
+        return convert_to_static(unwrap_decorators(dygraph_func)[1])
 
     def get_program(self, dygraph_func: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the Program of a call.
@@ -142,11 +158,24 @@ class ProgramTranslator:
     def get_code(self, dygraph_func: Any) -> str:
         """The source text of the translated function."""
         _check_callable(dygraph_func, "get_code")
-        return FunctionSpec(dygraph_func).code
+        return code_of(unwrap_decorators(dygraph_func)[1])
 
     def get_program_cache(self) -> ProgramCache:
         """The Programs that `get_output` and `get_program` have built."""
         return self._program_cache
+
+
+def strict_mode() -> bool:
+    """Whether a function that cannot be translated raises: the environment variable OAR_JIT_STRICT is 1."""
+    return os.environ.get("OAR_JIT_STRICT", "0") not in ("", "0")
+
+
+def _refuse_wrapper(function: Any) -> None:
+    if isinstance(function, Wrapped) and isinstance(function.dygraph_function, type):
+        raise NotImplementedError(
+            f"to_static: {function.dygraph_function.__name__} is a class, not a function: to_static must be the only "
+            "decorator, or the outermost one"
+        )
 
 
 def _check_callable(function: Any, method: str) -> None:

@@ -7,21 +7,29 @@ import weakref
 from types import MethodType
 from typing import Any
 
+import paddle._core as _core
 from paddle._basics import mode
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
 
 from .concrete_program import ConcreteProgram
+from .dy2static.cache import code_of
+from .dy2static.errors import UnsupportedSyntaxError, translated, translated_at_run
 from .function_spec import FunctionSpec
 from .partial_program import PartialProgramLayer
-from .program_cache import CacheKey, ProgramCache
-from .program_translator import ProgramTranslator
+from .program_cache import CacheKey, ProgramCache, training_flags
+from .program_translator import ProgramTranslator, strict_mode
 from .structure import leaves
+from .wrapped import Wrapped
 
 __all__: list[str] = []
 
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+#: bound of the Programs that are found by their arguments' types
+_QUICK = 512
 
-class StaticFunction:
+
+class StaticFunction(Wrapped):
     """A function that runs as a Program; made by `paddle.jit.to_static`.
 
     Args:
@@ -39,6 +47,8 @@ class StaticFunction:
         self._program_cache = ProgramCache()
         self._descriptor_cache: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._program_trans = ProgramTranslator()
+        self._warned: set[str] = set()
+        self._quick: dict[tuple | None, PartialProgramLayer] = {}
         for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
             if hasattr(function, name):
                 setattr(self, name, getattr(function, name))
@@ -67,9 +77,52 @@ class StaticFunction:
             raise RuntimeError(
                 f"to_static: {self._function_spec.name}() was called in static mode; call paddle.disable_static() first"
             )
-        args, kwargs = self._function_spec.unified_args_and_kwargs(args, kwargs)
-        _, layer = self.get_concrete_program(*args, **kwargs)
-        return layer(args, kwargs)
+        key = None if kwargs else self._quick_key(args)
+        layer = self._quick.get(key)
+        if layer is not None:
+            return self._run(layer, args, kwargs)
+        given, rest = self._function_spec.unified_args_and_kwargs(args, kwargs)
+        try:
+            _, layer = self.get_concrete_program(*given, **rest)
+        except UnsupportedSyntaxError as error:
+            if strict_mode():
+                raise
+            self._warn_once(error)
+            return self._call_dygraph_function(*args, **kwargs)
+        except Exception as error:
+            raise translated(error) from None
+        if key is not None:
+            if len(self._quick) >= _QUICK:
+                self._quick.clear()
+            self._quick[key] = layer
+        return self._run(layer, given, rest)
+
+    @staticmethod
+    def _run(layer: PartialProgramLayer, args: tuple, kwargs: dict) -> Any:
+        try:
+            return layer(args, kwargs)
+        except Exception as error:
+            raise translated_at_run(error) from None
+
+    def _quick_key(self, args: tuple) -> tuple | None:
+        """A key of Tensors and plain values, None for other arguments: found without the arguments' specs."""
+        parts: list[Any] = [_core.is_grad_enabled()]
+        for arg in args:
+            kind = type(arg)
+            if kind is _core.Tensor:
+                parts += (arg.dtype, tuple(arg.shape), arg.stop_gradient)
+            elif kind in _PLAIN:
+                parts += (kind, arg)
+            else:
+                return None
+        if self._class_instance is not None:
+            parts.append(training_flags(self._class_instance))
+        return tuple(parts)
+
+    def _warn_once(self, error: UnsupportedSyntaxError) -> None:
+        if error.place not in self._warned:
+            self._warned.add(error.place)
+            warnings.warn(f"{error}. The function {self._function_spec.name}() runs in dygraph mode", stacklevel=3)
 
     def _call_dygraph_function(self, *args: Any, **kwargs: Any) -> Any:
         if self._class_instance is not None:
@@ -91,9 +144,9 @@ class StaticFunction:
         return len(self._program_cache)
 
     @property
-    def dygraph_function(self) -> Any:
-        """The original function."""
-        return self._dygraph_function
+    def code(self) -> str:
+        """The source text of the translated function."""
+        return code_of(self._dygraph_function)
 
     @property
     def concrete_program(self) -> ConcreteProgram:
@@ -167,13 +220,3 @@ def specs_compatible(given: list, own: list) -> bool:
         if any(a != b and -1 not in (a, b) for a, b in zip(one.shape, other.shape, strict=True)):
             return False
     return True
-
-
-def unwrap_decorators(func: Any) -> tuple[list[StaticFunction], Any]:
-    """The StaticFunctions around a function, and the function itself (bound, if it is a method)."""
-    decorators = []
-    while isinstance(func, StaticFunction):
-        decorators.append(func)
-        instance, inner = func._class_instance, func.dygraph_function
-        func = MethodType(inner, instance) if instance is not None else inner
-    return decorators, func

@@ -13,6 +13,7 @@ from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dt
 from paddle._basics.mode import _get_paddle_place, in_static_mode
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
 from paddle._basics.to_string import to_string
+from paddle._programs import building
 from paddle._programs.guards import default_main_program
 from paddle._programs.parameter import ParamBase
 from paddle._programs.variable import Parameter, Variable
@@ -47,6 +48,8 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True) -> Tensor:
                [[1, 2],
                 [3, 4]])
     """
+    if building.current is not None and mode.in_static_mode():
+        return building.current.to_tensor(data, dtype)
     if place is None and not _core.has_backend():
         return _on_cpu(data, dtype, stop_gradient)
     place = mode._current_expected_place() if place is None else _get_paddle_place(place)

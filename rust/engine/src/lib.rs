@@ -2,3 +2,4 @@
 
 pub mod autograd;
 pub mod graph;
+pub mod static_call;

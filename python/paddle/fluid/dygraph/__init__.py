@@ -5,7 +5,8 @@ from paddle.amp import AmpScaler, amp_guard
 from paddle.fluid.lr_decay import decays, epochs
 from paddle.fluid.lr_decay.decays import *  # noqa: F403
 from paddle.fluid.lr_decay.epochs import *  # noqa: F403
-from paddle.jit.decorators import declarative
+from paddle.jit.decorators import declarative, dygraph_to_static_func, not_to_static
+from paddle.jit.dy2static.logging_utils import set_code_level, set_verbosity
 from paddle.jit.loading import load
 from paddle.jit.program_translator import ProgramTranslator
 from paddle.jit.saving import save
@@ -36,6 +37,10 @@ __all__ = [
     "TracedLayer",
     "ProgramTranslator",
     "declarative",
+    "dygraph_to_static_func",
+    "not_to_static",
+    "set_code_level",
+    "set_verbosity",
     "Layer",
     "LayerList",
     "ParameterList",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
 
 import paddle._core as _core
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.mode import dygraph_only
+from paddle._basics.mode import _dygraph_guard, dygraph_only, in_static_mode
 from paddle._dispatch.dygraph import (
     _default_tracer,
     disable_dygraph,
@@ -19,6 +20,7 @@ from paddle._dispatch.dygraph import (
     no_grad,
     no_grad_,
 )
+from paddle._programs import building
 from paddle._programs.variable import Variable
 
 __all__ = [
@@ -38,7 +40,6 @@ __all__ = [
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 
 
-@dygraph_only
 def to_variable(value, name=None, zero_copy=None, dtype=None):
     """A Tensor with the values of an array, list, number or LoDTensor; a Tensor is returned as it is.
 
@@ -47,6 +48,13 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
         name (str, optional): the Tensor's name.
         dtype (str, optional): element type of the result.
     """
+    if building.current is not None and in_static_mode():
+        return building.current.to_tensor(value, dtype)
+    return _to_variable(value, name, zero_copy, dtype)
+
+
+@dygraph_only
+def _to_variable(value, name, zero_copy, dtype):
     kinds = (list, tuple, np.ndarray, _core.Tensor, Variable, _core.LoDTensor, int, float, complex, np.generic)
     if not isinstance(value, kinds):
         raise TypeError(f"to_variable: value must be {kinds}, got {type(value)}")
@@ -62,3 +70,18 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
     if name:
         tensor.name = name
     return tensor
+
+
+def switch_to_static_graph(func):
+    """A decorator: the function runs in static mode.
+
+    Args:
+        func (callable): the function.
+    """
+
+    @functools.wraps(func)
+    def run(*args, **kwargs):
+        with _dygraph_guard(None):
+            return func(*args, **kwargs)
+
+    return run

@@ -145,16 +145,19 @@ class Layer:
     def __call__(self, *inputs: Any, **kwargs: Any) -> core.Tensor:
         if self._forward_pre_hooks:
             for hook in list(self._forward_pre_hooks.values()):
-                changed = hook(self, inputs)
+                changed = building.converted(hook)(self, inputs)
                 if changed is not None:
                     inputs = changed if isinstance(changed, tuple) else (changed,)
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
-        outputs = self.forward(*inputs, **kwargs)
+        if building.current is not None and in_static_mode():
+            outputs = building.current.forward_of(self)(*inputs, **kwargs)
+        else:
+            outputs = self.forward(*inputs, **kwargs)
         if self._forward_post_hooks:
             for hook in list(self._forward_post_hooks.values()):
-                changed = hook(self, inputs, outputs)
+                changed = building.converted(hook)(self, inputs, outputs)
                 if changed is not None:
                     outputs = changed
         return outputs
@@ -377,7 +380,7 @@ class Layer:
         for store in ("_parameters", "_sub_layers", "_buffers"):
             members = own.get(store)
             if members is not None and name in members:
-                if building.current is not None:
+                if building.current is not None and in_static_mode():
                     return building.current.member(self, members, name)
                 return members[name]
         if name in _MADE_BY_INIT and name not in own:
@@ -412,7 +415,7 @@ class Layer:
             self._keep("_buffers", name, value)
         elif buffers is not None and name in buffers:
             if type(value) is Variable:  # while a Program is built from the layer
-                if building.current is not None:
+                if building.current is not None and in_static_mode():
                     building.current.assign_member(self, name, value)
                 else:
                     buffers[name] = _assign(value, buffers[name])

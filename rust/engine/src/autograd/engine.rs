@@ -287,13 +287,14 @@ impl Engine<'_> {
             node.ran.store(true, Ordering::Relaxed);
         }
         let leave = self.request.retain_graph || self.request.create_graph;
-        let saved = node.saved_or_error(leave)?;
+        let mut saved = node.saved_or_error(leave)?;
         let produced = match (node.op.wired(), &node.ops) {
             (Some(w), _) => self.run_wired(node, w, &saved, &grads),
             (None, Some(ops)) => self.run_ops(node, ops, &saved, &grads),
-            _ => self.run_call(node, &grads),
+            // The call frees what it has read.
+            _ => self.run_call(node, std::mem::take(&mut saved), &grads),
         };
-        if produced.is_err() && !leave {
+        if produced.is_err() && !leave && node.call.is_none() {
             *node.saved.lock() = Some(saved);
         } else {
             drop(saved);
@@ -305,11 +306,11 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn run_call(&self, node: &Arc<Node>, grads: &Grads) -> Result<Vec<(Arc<GradEdge>, EagerVar)>> {
+    fn run_call(&self, node: &Arc<Node>, saved: Saved, grads: &Grads) -> Result<Vec<(Arc<GradEdge>, EagerVar)>> {
         let Some(call) = &node.call else { return Ok(Vec::new()) };
         ensure!(!self.request.create_graph, Unimplemented, "operator {} has no second gradient", node.op.name);
         let tracks = node.edges.flat.iter().cloned();
-        Ok(tracks.zip(call(&node.edges.flat, grads)?).filter_map(|(t, g)| Some((t?, g?))).collect())
+        Ok(tracks.zip(call(saved, &node.edges.flat, grads)?).filter_map(|(t, g)| Some((t?, g?))).collect())
     }
 
     fn run_wired(

@@ -59,7 +59,10 @@ pub fn close(
     let mut edges = Args::new();
     edges.push_slot(tracks.into_iter().map(Some));
     let (n, places) = (outs.len(), flows.clone());
-    let call = move |wanted: &[Option<Arc<GradEdge>>], grads: &[Option<EagerVar>]| -> Result<Vec<Option<EagerVar>>> {
+    let call = move |_: Saved,
+                     wanted: &[Option<Arc<GradEdge>>],
+                     grads: &[Option<EagerVar>]|
+          -> Result<Vec<Option<EagerVar>>> {
         let (outs, since) = again()?;
         ensure!(
             outs.len() == n,

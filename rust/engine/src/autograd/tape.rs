@@ -101,7 +101,7 @@ pub struct GradEdge {
 }
 
 pub type Backward =
-    Arc<dyn Fn(&[Option<Arc<GradEdge>>], &[Option<EagerVar>]) -> Result<Vec<Option<EagerVar>>> + Send + Sync>;
+    Arc<dyn Fn(Saved, &[Option<Arc<GradEdge>>], &[Option<EagerVar>]) -> Result<Vec<Option<EagerVar>>> + Send + Sync>;
 
 pub type HookFn = Arc<dyn Fn(&EagerVar) -> Result<Option<EagerVar>> + Send + Sync>;
 
@@ -146,7 +146,8 @@ pub struct Node {
     pub saved: Mutex<Option<Saved>>,
     /// For gradients made by a function: its operators, made when the call was recorded.
     pub ops: Option<Vec<GradOp>>,
-    /// Of a node that stands for several calls: computes gradients of its edges from those of its outputs.
+    /// Of a node that stands for several calls: computes gradients of its edges from what was saved and from those of
+    /// its outputs.
     pub call: Option<Backward>,
     /// A backward reached this node: outputs without gradient counted as zeros then, and read as zeros since.
     pub ran: AtomicBool,

@@ -12,7 +12,8 @@ use oar_engine::autograd::linear::linear as product_and_bias;
 use oar_engine::autograd::tape::next_number;
 use oar_engine::autograd::{autocast, eager, segment, trace, EagerVar};
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 #[inline]
@@ -141,12 +142,42 @@ fn linear<'py>(
     made.or_raise()?.map(|v| PyTensor::wrap(py, v)).transpose()
 }
 
-static STATIC_MODE: AtomicBool = AtomicBool::new(false);
+static STATIC_MODE: AtomicU8 = AtomicU8::new(0);
+/// Bits of `STATIC_MODE`.
+const STATIC: u8 = 1;
+const SOME_THREAD: u8 = 2;
 static APPEND: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+static VARIABLE_OF: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+
+thread_local! {
+    /// The mode of a thread that builds a Program; other threads stay in the process's mode meanwhile.
+    static MODE: Cell<Option<bool>> = const { Cell::new(None) };
+}
 
 #[inline]
 pub fn is_static() -> bool {
-    STATIC_MODE.load(Relaxed)
+    match STATIC_MODE.load(Relaxed) {
+        0 => false,
+        STATIC => true,
+        mode => MODE.get().unwrap_or(mode & STATIC != 0),
+    }
+}
+
+/// True if this thread has a mode of its own: it builds a Program from dygraph code.
+#[inline]
+pub fn is_building() -> bool {
+    STATIC_MODE.load(Relaxed) & SOME_THREAD != 0 && MODE.get() == Some(true)
+}
+
+/// The Variable that stands for a Tensor in the Program that this thread builds.
+#[cold]
+pub fn variable_of<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let hook = VARIABLE_OF.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|f| f.clone_ref(py));
+    match hook {
+        Some(hook) => hook.bind(py).call1((tensor,)),
+        None => Ok(tensor.clone().into_any()),
+    }
 }
 
 /// The Python function that appends an operator to the current block.
@@ -158,10 +189,36 @@ pub fn append_hook(py: Python<'_>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Turns static mode on or off; returns the old value.
+/// Turns static mode on or off; returns the old value. In a thread with a mode of its own it sets that one.
 #[pyfunction]
 fn set_static_mode(on: bool) -> bool {
-    STATIC_MODE.swap(on, Relaxed)
+    let old = is_static();
+    if MODE.get().is_some() {
+        MODE.set(Some(on));
+    } else if on {
+        STATIC_MODE.fetch_or(STATIC, Relaxed);
+    } else {
+        STATIC_MODE.fetch_and(!STATIC, Relaxed);
+    }
+    old
+}
+
+/// Gives this thread a mode of its own, or that of the process (None); returns the old one. One thread at a time.
+#[pyfunction]
+#[pyo3(signature = (on))]
+fn set_thread_mode(on: Option<bool>) -> Option<bool> {
+    if on.is_some() {
+        STATIC_MODE.fetch_or(SOME_THREAD, Relaxed);
+    } else {
+        STATIC_MODE.fetch_and(!SOME_THREAD, Relaxed);
+    }
+    MODE.replace(on)
+}
+
+/// Sets the function that returns the Variable of a Tensor while a Program is built from dygraph code.
+#[pyfunction]
+fn set_variable_hook(f: Py<PyAny>) {
+    *VARIABLE_OF.lock().unwrap_or_else(|e| e.into_inner()) = Some(f);
 }
 
 #[pyfunction]
@@ -333,6 +390,8 @@ fn num_threads() -> usize {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_static_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(set_thread_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(set_variable_hook, m)?)?;
     m.add_function(wrap_pyfunction!(in_static_mode, m)?)?;
     m.add_function(wrap_pyfunction!(set_append_hook, m)?)?;
     m.add_function(wrap_pyfunction!(linear, m)?)?;

@@ -226,6 +226,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let _ = INTERRUPT.set(check_signals);
     let _ = RUN_OP_RANGE.set(op_range::run);
     m.add_class::<PyExecutor>()?;
+    m.add_class::<crate::program::static_call::PyStaticCall>()?;
     m.add_function(wrap_pyfunction!(get_grad_op_desc, m)?)?;
     m.add_function(wrap_pyfunction!(plan_passes, m)?)?;
     m.add_function(wrap_pyfunction!(has_non_empty_grad_op_maker, m)?)?;

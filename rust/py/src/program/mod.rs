@@ -3,3 +3,4 @@
 pub mod desc;
 pub mod executor;
 pub mod scope;
+pub mod static_call;

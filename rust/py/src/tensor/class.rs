@@ -2,7 +2,7 @@
 //! methods are Python functions over the operator builtins.
 
 use crate::error::OrRaise;
-use crate::ops::eager::is_large;
+use crate::ops::eager::{is_building, is_large, variable_of};
 use crate::tensor::new as tensor_new;
 use crate::tensor::number::{binary, scale, Bin};
 use crate::tensor::numpy::{is_array, to_array};
@@ -284,8 +284,11 @@ impl PyTensor {
         }
     }
 
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-        crate::tensor::indexing::get(slf, index)
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if is_building() {
+            return variable_of(slf)?.get_item(index);
+        }
+        Ok(crate::tensor::indexing::get(slf, index)?.into_any())
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -352,8 +355,11 @@ impl PyTensor {
         binary(slf, other, Bin::Pow, true)
     }
 
-    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
-        PyTensor::wrap(slf.py(), scale(slf.py(), &slf.get().var, -1.0, 0.0)?)
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if is_building() {
+            return variable_of(slf)?.neg();
+        }
+        Ok(PyTensor::wrap(slf.py(), scale(slf.py(), &slf.get().var, -1.0, 0.0)?)?.into_any())
     }
 
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, how: CompareOp) -> PyResult<Py<PyAny>> {

@@ -3,7 +3,7 @@
 //! type.
 
 use crate::error::{raise, OrRaise};
-use crate::ops::eager::{is_large, plain_sized, run_sized};
+use crate::ops::eager::{is_building, is_large, plain_sized, run_sized, variable_of};
 use crate::tensor::numpy::{from_array, is_array};
 use crate::tensor::object::PyTensor;
 use num_complex::Complex;
@@ -47,6 +47,24 @@ impl Bin {
         matches!(self, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Matmul)
     }
 }
+
+/// The methods of Variables, and those with swapped operands.
+const METHODS: [(&str, &str); 14] = [
+    ("__add__", "__radd__"),
+    ("__sub__", "__rsub__"),
+    ("__mul__", "__rmul__"),
+    ("__truediv__", "__rtruediv__"),
+    ("__pow__", "__rpow__"),
+    ("__floordiv__", "__rfloordiv__"),
+    ("__mod__", "__rmod__"),
+    ("__matmul__", "__rmatmul__"),
+    ("__eq__", "__eq__"),
+    ("__ne__", "__ne__"),
+    ("__lt__", "__gt__"),
+    ("__le__", "__ge__"),
+    ("__gt__", "__lt__"),
+    ("__ge__", "__le__"),
+];
 
 const NAMES: [&str; 14] = [
     "elementwise_add",
@@ -176,6 +194,10 @@ pub fn binary<'py>(
     reverse: bool,
 ) -> PyResult<Py<PyAny>> {
     let py = slf.py();
+    if is_building() {
+        let (plain, swapped) = METHODS[kind as usize];
+        return Ok(variable_of(slf)?.call_method1(if reverse { swapped } else { plain }, (other,))?.unbind());
+    }
     let left = &slf.get().var;
     let out = match other.cast::<PyTensor>() {
         Ok(right) => tensors(py, left, &right.get().var, kind, reverse)?,
