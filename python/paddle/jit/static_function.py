@@ -8,7 +8,7 @@ from types import MethodType
 from typing import Any
 
 import paddle._core as _core
-from paddle._basics import mode
+from paddle._basics import autocast, mode
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
 
@@ -106,7 +106,7 @@ class StaticFunction(Wrapped):
 
     def _quick_key(self, args: tuple) -> tuple | None:
         """A key of Tensors and plain values, None for other arguments: found without the arguments' specs."""
-        parts: list[Any] = [_core.is_grad_enabled()]
+        parts: list[Any] = [_core.is_grad_enabled(), autocast.current()]
         for arg in args:
             kind = type(arg)
             if kind is _core.Tensor:
