@@ -36,7 +36,7 @@ PACKAGE = ROOT / "python" / "paddle"
 # The top-level modules of the Python package, lowest first: a module may import those before it.
 PYTHON = """
     version check_import_scipy _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils
-    dataset tensor regularizer nn metric optimizer static incubate jit io distributed framework hapi callbacks
+    dataset tensor regularizer nn metric optimizer static incubate inference jit io distributed framework hapi callbacks
     distribution vision text onnx sysconfig fluid _later
 """.split()
 

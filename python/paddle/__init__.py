@@ -66,7 +66,8 @@ __version__ = full_version = version.full_version
 if _TYPE_CHECKING:
     from . import amp as amp, callbacks as callbacks, compat as compat, dataset as dataset, distributed as distributed
     from . import distribution as distribution, fluid as fluid, framework as framework, hapi as hapi
-    from . import incubate as incubate, io as io, jit as jit, metric as metric, onnx as onnx, optimizer as optimizer
+    from . import incubate as incubate, inference as inference, io as io, jit as jit, metric as metric, onnx as onnx
+    from . import optimizer as optimizer
     from . import reader as reader, regularizer as regularizer, static as static, sysconfig as sysconfig, text as text
     from . import utils as utils, vision as vision
     from .distributed.data_parallel import DataParallel as DataParallel
@@ -79,8 +80,8 @@ if _TYPE_CHECKING:
 _LATER = {
     name: f"paddle.{name}"
     for name in """
-    amp callbacks compat dataset distributed distribution fluid framework hapi incubate io jit metric onnx optimizer
-    reader regularizer static sysconfig text utils vision
+    amp callbacks compat dataset distributed distribution fluid framework hapi incubate inference io jit metric onnx
+    optimizer reader regularizer static sysconfig text utils vision
     """.split()
 }
 _LATER.update(dict.fromkeys(("Model", "flops", "summary"), "paddle.hapi"))

@@ -14,7 +14,7 @@ from paddle._basics.missing import getter
 __all__ = ["MISSING_MODULES", "install"]
 
 # Public modules of Paddle 2.0.2 that this package does not have.
-MISSING_MODULES = frozenset({"paddle.inference"})
+MISSING_MODULES: frozenset[str] = frozenset()
 
 
 def _install(module: types.ModuleType) -> None:

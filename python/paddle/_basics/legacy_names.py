@@ -240,6 +240,10 @@ fluid.incubate.fleet.utils.fs
 fluid.incubate.fleet.utils.hdfs
   distributed.fleet.utils.fs: HDFSClient
 
+fluid.inference
+  inference: Config DataType PlaceType PrecisionType Tensor Predictor create_predictor get_version
+    get_num_bytes_of_data_type PredictorPool
+
 fluid.initializer = nn.initializer.base
 
 fluid.install_check

@@ -20,6 +20,7 @@ from paddle._programs.program import Program
 from paddle._programs.scope import scope_guard
 from paddle.static.executor import Executor
 from paddle.static.inference_io import load_from_file
+from paddle.static.newer_models import translate
 from paddle.static.vars_io import is_persistable, load_vars
 
 from .loaded_program import LoadedProgram
@@ -80,9 +81,11 @@ def _program(path: str) -> Program:
     content = load_from_file(path)
     try:
         with _dygraph_guard(None):
-            return Program.parse_from_string(content)
+            program = Program.parse_from_string(content)
     except (ValueError, RuntimeError, _core.EnforceNotMet) as error:
         raise ValueError(f"jit.load: {path} cannot be read: {error}") from error
+    translate(program.desc, f"jit.load: {path}")
+    return program
 
 
 def _method_files(prefix: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ class TranslatedLayer(Layer):
         >>> layer.train()
         >>> layer(paddle.ones([3, 4])).sum().backward()
         >>> [list(p.gradient().shape) for p in layer.parameters()]
-        [[4, 2], [2]]
+        [[2], [4, 2]]
     """
 
     def __init__(self, programs: dict[str, LoadedProgram], persistable_vars: dict[str, Any]) -> None:

@@ -25,58 +25,102 @@ class PaddleDType(enum.IntEnum):
     FLOAT32 = 0
     INT64 = 1
     INT32 = 2
+    UINT8 = 3
+    INT8 = 4
+    FLOAT16 = 5
+    BOOL = 6
+    FLOAT64 = 7
 
 
-_ARRAYS = {PaddleDType.FLOAT32: np.float32, PaddleDType.INT64: np.int64, PaddleDType.INT32: np.int32}
+#: the element types of arrays
+ARRAY_TYPES = {
+    PaddleDType.FLOAT32: np.float32,
+    PaddleDType.INT64: np.int64,
+    PaddleDType.INT32: np.int32,
+    PaddleDType.UINT8: np.uint8,
+    PaddleDType.INT8: np.int8,
+    PaddleDType.FLOAT16: np.float16,
+    PaddleDType.BOOL: np.bool_,
+    PaddleDType.FLOAT64: np.float64,
+}
 
 
 class PaddleBuf:
-    """A one-dimensional buffer.
+    """A buffer of bytes, which is read as elements of any type.
 
     Args:
-        data (numpy.ndarray|list): float32, int64 or int32; lists of float are float32, of int int64.
+        data (numpy.ndarray|list|int): float32, int64 or int32; lists of float are float32, of int int64; an int is a
+            number of bytes.
     """
 
     def __init__(self, data: Any) -> None:
+        if isinstance(data, (int, np.integer)):
+            if data < 0:
+                raise ValueError(f"PaddleBuf: the number of bytes must not be negative, got {data}")
+            self._data = np.zeros(int(data), np.uint8)
+            return
         array = np.asarray(data)
         if not isinstance(data, np.ndarray):
-            array = array.astype("int64" if array.dtype.kind in "iu" else "float32")
-        self._data = array.reshape(-1)
+            array = array.astype("int64" if array.dtype.kind in "iu" and array.size else "float32")
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"PaddleBuf: an array of numbers is expected, got dtype {array.dtype}")
+        self._data = np.array(array).reshape(-1)
 
     def length(self) -> int:
         """The number of bytes."""
         return self._data.nbytes
 
     def empty(self) -> bool:
-        """Whether there are no elements."""
+        """Whether there are no bytes."""
         return not self._data.size
 
-    def _as(self, dtype: Any) -> list:
-        if self._data.dtype != dtype:
-            raise TypeError(f"the buffer holds {self._data.dtype}, not {np.dtype(dtype)}")
-        return self._data.tolist()
+    def resize(self, length: int) -> None:
+        """Sets the number of bytes; the content is lost where it changes.
+
+        Args:
+            length (int): not negative.
+        """
+        if length != self.length():
+            self._data = PaddleBuf(length)._data
+
+    def _as(self, dtype: Any) -> np.ndarray:
+        if self._data.dtype == dtype:
+            return self._data
+        size = np.dtype(dtype).itemsize
+        return self._data.view(np.uint8)[: self.length() // size * size].view(dtype)
 
     def float_data(self) -> list[float]:
-        """The elements of a float32 buffer."""
-        return self._as(np.float32)
+        """The bytes as float32."""
+        return self._as(np.float32).tolist()
 
     def int64_data(self) -> list[int]:
-        """The elements of an int64 buffer."""
-        return self._as(np.int64)
+        """The bytes as int64."""
+        return self._as(np.int64).tolist()
 
     def int32_data(self) -> list[int]:
-        """The elements of an int32 buffer."""
-        return self._as(np.int32)
+        """The bytes as int32."""
+        return self._as(np.int32).tolist()
 
     def reset(self, data: Any) -> None:
-        """Replaces the elements."""
+        """Replaces the content.
+
+        Args:
+            data (numpy.ndarray|list): as of the constructor.
+        """
         self._data = PaddleBuf(data)._data
 
     def tolist(self, dtype: str = "float32") -> list:
-        """The elements of a buffer of that type: "float32", "int64" or "int32"."""
+        """The bytes as numbers.
+
+        Args:
+            dtype (str): "float32", "int64" or "int32".
+
+        Raises:
+            ValueError: for another type.
+        """
         if dtype not in ("float32", "int64", "int32"):
             raise ValueError(f"tolist takes float32, int64 or int32, got {dtype!r}")
-        return self._as(np.dtype(dtype))
+        return self._as(np.dtype(dtype)).tolist()
 
 
 class PaddleTensor:
@@ -86,19 +130,31 @@ class PaddleTensor:
         data (numpy.ndarray, optional): elements and shape.
         name (str): the input that it feeds; by position when empty.
         lod (list of list of int, optional): offsets of the sequences.
+        copy (bool): accepted; the elements are copied.
     """
 
-    def __init__(self, data: np.ndarray | None = None, name: str = "", lod: list | None = None) -> None:
+    def __init__(
+        self, data: np.ndarray | None = None, name: str = "", lod: list | None = None, copy: bool = True
+    ) -> None:
         array = np.zeros(0, np.float32) if data is None else np.asarray(data)
         self.name = name
         self.shape = list(array.shape)
         self.data = PaddleBuf(array)
-        self.dtype = next((k for k, v in _ARRAYS.items() if v == array.dtype), PaddleDType.FLOAT32)
+        self.dtype = next((k for k, v in ARRAY_TYPES.items() if v == array.dtype), PaddleDType.FLOAT32)
         self.lod = list(lod or [])
 
     def as_ndarray(self) -> np.ndarray:
-        """The elements as an array."""
-        return self.data._data.reshape(self.shape)
+        """The elements as an array of `dtype` and `shape`.
+
+        Raises:
+            ValueError: when there are fewer or more of them.
+        """
+        elements = self.data._as(np.dtype(ARRAY_TYPES[PaddleDType(self.dtype)]))
+        if elements.size != int(np.prod(self.shape)):
+            raise ValueError(
+                f"PaddleTensor '{self.name}': shape {list(self.shape)} does not fit its {elements.size} elements"
+            )
+        return elements.reshape(self.shape)
 
 
 class NativeConfig:
@@ -113,6 +169,19 @@ class NativeConfig:
         self.device = 0
         self.fraction_of_gpu_memory = 0.0
         self.specify_input_name = False
+        self._threads = 1
+
+    def set_cpu_math_library_num_threads(self, cpu_math_library_num_threads: int) -> None:
+        """Accepted: a NativePredictor uses the threads of the process.
+
+        Args:
+            cpu_math_library_num_threads (int): a number of threads.
+        """
+        self._threads = int(cpu_math_library_num_threads)
+
+    def cpu_math_library_num_threads(self) -> int:
+        """What was set; 1 by default."""
+        return self._threads
 
     def _predictor(self) -> NativePredictor:
         return NativePredictor(self)
@@ -150,8 +219,7 @@ class NativePredictor:
         feed = {}
         for tensor, name in zip(inputs, self._feeds, strict=False):
             holder = _core.LoDTensor()
-            array = tensor.data._data.reshape(tensor.shape)
-            holder.set(array.astype(_ARRAYS[PaddleDType(tensor.dtype)], copy=False), self._executor.place)
+            holder.set(tensor.as_ndarray(), self._executor.place)
             if tensor.lod:
                 holder.set_lod(tensor.lod)
             feed[tensor.name or name] = holder

@@ -13,7 +13,7 @@ from paddle._basics.op_proto import has_non_empty_grad_op_maker
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, XPUPlace
 from paddle.distributed.parallel import ParallelStrategy
 from paddle.static.datasets import BoxPS, Dataset
-from paddle.static.predictor import NativeConfig, PaddleBuf, PaddleDType, PaddleTensor
+from paddle.static.predictor import NativeConfig, NativePredictor, PaddleBuf, PaddleDType, PaddleTensor
 
 from .functions import (
     DeviceType,
@@ -40,6 +40,7 @@ from .processes import (
 vars().update({name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")})
 
 globals = _flag_values
+NativePaddlePredictor = NativePredictor
 VarBase = _core.Tensor
 Tensor = _core.LoDTensor
 is_compiled_with_cuda = _place.is_compiled_with_cuda
@@ -178,6 +179,26 @@ def get_variable_tensor(scope, name: str):
 
 # Passes of Paddle's C++ core; here the engine rewrites its own execution plan.
 _PASSES = ("Pass", "PassBuilder", "get_pass")
+_INFERENCE = {
+    "AnalysisConfig": "paddle.inference.config",
+    "MkldnnQuantizerConfig": "paddle.inference.config",
+    "AnalysisPredictor": "paddle.inference.analysis",
+    "PaddlePredictor": "paddle.inference.analysis",
+    "create_paddle_predictor": "paddle.inference.analysis",
+    "paddle_tensor_to_bytes": "paddle.inference.analysis",
+    "create_predictor": "paddle.inference.predictor",
+    "PaddleInferPredictor": "paddle.inference.predictor:Predictor",
+    "PredictorPool": "paddle.inference.predictor",
+    "ZeroCopyTensor": "paddle.inference.handles:Tensor",
+    "PaddleInferTensor": "paddle.inference.handles:Tensor",
+    "PaddlePlace": "paddle.inference.data_types:PlaceType",
+    "get_version": "paddle.inference.data_types",
+    "get_num_bytes_of_data_type": "paddle.inference.data_types",
+    "paddle_dtype_size": "paddle.inference.data_types",
+    **dict.fromkeys(
+        ("PaddlePassBuilder", "PassStrategy", "CpuPassStrategy", "GpuPassStrategy"), "paddle.inference.pass_builder"
+    ),
+}
 _GRAPH = "Graph Node build_adjacency_list graph_num graph_safe_remove_nodes has_circle topology_sort"
 _HISTORY = """
 OpAttrInfo OpBugfixInfo OpCheckpoint OpInputOutputInfo OpUpdateType OpVersion OpVersionDesc get_op_version_map
@@ -187,6 +208,7 @@ _on_first_use = getter(
     {
         **dict.fromkeys(_GRAPH.split(), "paddle._programs.graph"),
         **dict.fromkeys(_HISTORY.split(), "paddle.utils.op_version"),
+        **_INFERENCE,
     },
 )
 
