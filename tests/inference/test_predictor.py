@@ -17,6 +17,7 @@ from paddle.inference import (
     get_num_bytes_of_data_type,
     get_version,
 )
+from paddle.inference.passes.bfloat16 import rounded, supported
 from paddle.static.nn import fc
 from served import outputs_of, predictor_of
 
@@ -272,6 +273,17 @@ def test_bfloat16_products_are_near(export):
     want = outputs_of(predictor_of(prefix), x)[0]
     got = outputs_of(predictor_of(prefix, lambda c: c.enable_mkldnn_bfloat16()), x)[0]
     assert np.abs(got - want).max() < 0.03 * np.abs(want).max()
+    assert np.array_equal(got, want) != supported()
+    other = predictor_of(prefix, lambda c: (c.enable_mkldnn_bfloat16(), c.set_bfloat16_op({"conv2d"})))
+    np.testing.assert_array_equal(outputs_of(other, x)[0], want)
+
+
+def test_rounding_to_bfloat16_is_that_of_cast():
+    paddle.disable_static()
+    x = np.concatenate([np.random.RandomState(0).randn(1000), [0, 1e-40, 3e38, np.inf, -np.inf, 1 + 2**-8]])
+    x = x.astype("float32")
+    want = paddle.cast(paddle.cast(paddle.to_tensor(x), "bfloat16"), "float32").numpy()
+    np.testing.assert_array_equal(rounded(x), want)
 
 
 def test_enums_and_versions():

@@ -391,7 +391,10 @@ class AnalysisConfig:
         """
 
     def enable_mkldnn_bfloat16(self) -> None:
-        """Marks products and convolutions, whose kernels may round operands to bfloat16; they compute in float32."""
+        """Products compute in bfloat16 where the processor has AMX or AVX512-BF16, else in float32.
+
+        Operands are rounded, sums are float32. Convolutions are products where their filters have one pixel.
+        """
         self._bfloat16 = True
         self._passes.enable_mkldnn_bfloat16()
 

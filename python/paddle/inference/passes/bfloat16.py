@@ -1,34 +1,97 @@
-"""cpu_bfloat16_pass: products and convolutions compute in bfloat16."""
+"""cpu_bfloat16_pass: operands of products are rounded to bfloat16, for the processor's bfloat16 unit.
+
+The kernels add in float32. A product whose operands are bfloat16 numbers takes one of the six products that the unit
+needs for float32.
+"""
 
 from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
 
 from paddle._basics.dtypes import VarType
 from paddle.inference.graph import Graph, Node
 
 from .registry import register
 
-__all__: list[str] = []
+__all__ = ["rounded", "supported"]
 
-_OPERATORS = ("fc", "conv2d", "depthwise_conv2d", "conv2d_fusion", "multihead_matmul")
+#: operator: the slot of its input, and that of its constant operand
+_SLOTS = {
+    "fc": ("Input", "W"),
+    "mul": ("X", "Y"),
+    "multihead_matmul": ("Input", "W"),
+    "conv2d": ("Input", "Filter"),
+    "conv2d_fusion": ("Input", "Filter"),
+}
 
 
-def _products_to_fc(graph: Graph) -> None:
-    """mul by a constant matrix, which has no bias -> fc."""
-    for mul in graph.find("mul"):
-        x, w = mul.one("X"), mul.one("Y")
-        if x is None or w is None or not graph.is_param(w) or len(graph.shape(w)) != 2:
-            continue
-        if mul.attr("y_num_col_dims", 1) == 1 and graph.dtype(w) == VarType.FP32:
-            attrs = {"in_num_col_dims": mul.attr("x_num_col_dims", 1)}
-            graph.replace([mul], Node("fc", {"Input": [x], "W": [w]}, {"Out": [mul.out()]}, None, attrs))
+@cache
+def supported() -> bool:
+    """Whether the processor multiplies bfloat16 numbers (AMX or AVX512-BF16)."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            flags = next((line.split() for line in file if line.startswith("flags")), [])
+    except OSError:
+        return False
+    return "amx_bf16" in flags or "avx512_bf16" in flags
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    """float32 numbers rounded to bfloat16, ties to even, as float32; infinities and NaN stay."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    up = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+    return np.where(np.isfinite(array), up.view(np.float32), array).astype(np.float32)
 
 
 @register("cpu_bfloat16_pass")
 def use_bfloat16(graph: Graph) -> int:
-    """Sets mkldnn_data_type of products and convolutions: their kernels round operands to bfloat16."""
-    if not graph.bfloat16_ops or graph.bfloat16_ops & {"mul", "fc", "matmul", "matmul_v2"}:
-        _products_to_fc(graph)
-    chosen = [n for n in graph.find(*_OPERATORS) if not graph.bfloat16_ops or n.type in graph.bfloat16_ops]
-    for node in chosen:
-        node.set_attr("mkldnn_data_type", "bfloat16")
-    return len(chosen)
+    """Rounds constant operands at load, and inputs by casts to bfloat16 and back; nothing on other processors."""
+    if not supported():
+        return 0
+    count, weights, inputs = 0, {}, {}
+    for node in graph.find(*_SLOTS):
+        if graph.bfloat16_ops and not graph.bfloat16_ops & ({node.type} | _names(node.type)):
+            continue
+        slot, constant = _SLOTS[node.type]
+        x, w = node.one(slot), node.one(constant)
+        if x is None or w is None or not graph.is_param(w) or not graph.steady(x) or not _suits(graph, node, w):
+            continue
+        if w not in weights:
+            weights[w] = graph.new_param(w, rounded(graph.value(w)))
+        if x not in inputs:
+            inputs[x] = _cast_there_and_back(graph, node, x)
+        graph.rename_input(node, w, weights[w])
+        graph.rename_input(node, x, inputs[x])
+        count += 1
+    return count
+
+
+def _names(kind: str) -> set[str]:
+    """The types that a model has in place of a fused one."""
+    return {"fc": {"mul", "matmul", "matmul_v2"}, "conv2d_fusion": {"conv2d"}}.get(kind, set())
+
+
+def _suits(graph: Graph, node: Node, w: str) -> bool:
+    """float32 products; convolutions of one pixel, which are products."""
+    if graph.dtype(w) != VarType.FP32:
+        return False
+    if not node.type.startswith("conv"):
+        return True
+    plain = [1, 1]
+    return (
+        graph.shape(w)[2:] == plain
+        and list(node.attr("strides", plain)) == plain
+        and not any(node.attr("paddings", [0, 0]))
+        and node.attr("groups", 1) == 1
+    )
+
+
+def _cast_there_and_back(graph: Graph, before: Node, x: str) -> str:
+    shape = graph.shape(x)
+    half, back = graph.new_var(x, shape, VarType.BF16), graph.new_var(x, shape, VarType.FP32)
+    for source, to, old, new in ((x, half, VarType.FP32, VarType.BF16), (half, back, VarType.BF16, VarType.FP32)):
+        attrs = {"in_dtype": int(old), "out_dtype": int(new)}
+        graph.insert_before(before, Node("cast", {"X": [source]}, {"Out": [to]}, None, attrs))
+    return back
