@@ -25,6 +25,7 @@ MODULES = {
     "paddle.static": "Programs and executors",
     "paddle.static.nn": "layers of static Programs",
     "paddle.jit": "Programs from dygraph code",
+    "paddle.inference": "Serving saved models",
     "paddle.vision": "computer vision",
     "paddle.vision.models": "networks",
     "paddle.vision.transforms": "image transforms",
