@@ -175,7 +175,7 @@ def test_unsupported_calls():
 
 def test_onnx_requires_its_package(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'oar\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'oar-paddle\[onnx\]'"):
         paddle.onnx.export(paddle.nn.Linear(2, 2), str(tmp_path / "net"))
 
 

@@ -155,6 +155,14 @@ class Two(paddle.nn.Layer):
         return x + 1, x * 2
 
 
+def test_a_loaded_layer(tmp_path):
+    net = paddle.nn.Sequential(paddle.nn.Linear(4, 3), paddle.nn.BatchNorm1D(3), paddle.nn.Dropout(0.5))
+    paddle.jit.save(net, str(tmp_path / "saved"), [InputSpec([None, 4], "float32", "x")])
+    made = exported(paddle.jit.load(str(tmp_path / "saved")), tmp_path, None)
+    assert [i.name for i in made.get_inputs()] == ["x"]
+    same(net, made, np.random.default_rng(6).normal(size=(2, 4)).astype("float32"))
+
+
 def test_output_spec_chooses(tmp_path):
     net = paddle.jit.to_static(Two())
     first, second = net(paddle.ones([2]))

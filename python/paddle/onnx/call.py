@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ from paddle._basics.dtypes import VarType
 from .graph import ELEMENT_TYPES, Graph, onnx_type
 
 __all__ = ["Call", "where_created"]
+
+#: the folder of the package, whose lines are not the user's
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @cache
@@ -28,9 +32,8 @@ def where_created(op: Any) -> str:
         text += f", in the layer {op.attr('op_namescope').strip('/')}"
     if op.has_attr("op_callstack"):
         stack = op.attr("op_callstack")
-        package = _core.__file__.rpartition("/")[0]
         for frame, line in zip(stack[-2::-2], stack[::-2], strict=False):
-            if f'"{package}' not in frame and "<frozen" not in frame:
+            if f'"{_PACKAGE}' not in frame and "<frozen" not in frame:
                 text += f"; created at {frame.strip()}: {line.strip()}"
                 break
     return text

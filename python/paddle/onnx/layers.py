@@ -13,9 +13,13 @@ from paddle._basics import mode
 from paddle._programs.variable import Variable, isinstance_of
 from paddle.jit.static_function import StaticFunction, unwrap_decorators
 from paddle.jit.structure import leaves
+from paddle.jit.translated_layer import TranslatedLayer
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["program_of_layer"]
+
+#: a Program, names to feed, names to fetch, values of persistable variables
+_Interface = tuple[Any, list[str], list[str], Callable[[str], np.ndarray | None]]
 
 
 @contextlib.contextmanager
@@ -74,9 +78,26 @@ def _chosen(former: StaticFunction | None, outputs: list[Variable], output_spec:
     return found
 
 
-def program_of_layer(
-    layer: Any, input_spec: Any, output_spec: Any
-) -> tuple[Any, list[str], list[str], Callable[[str], np.ndarray | None]]:
+def _values(names: list[str], tensors: list[Any]) -> Callable[[str], np.ndarray | None]:
+    """The elements of Tensors by the names of their variables."""
+    held = dict(zip(names, tensors, strict=True))
+
+    def parameter(name: str) -> np.ndarray | None:
+        tensor = held.get(name)
+        return None if tensor is None else np.array(tensor.value().get_tensor())
+
+    return parameter
+
+
+def _of_loaded(layer: TranslatedLayer, output_spec: Any) -> _Interface:
+    """The Program of a Layer that `jit.load` made; its inputs are those of the saved model."""
+    loaded = layer._loaded("forward")
+    fetches = [var.name for var in _chosen(None, list(loaded.outputs), output_spec)]
+    parameter = _values(loaded.names, layer._tensors(loaded))
+    return loaded.program, [var.name for var in loaded.inputs], fetches, parameter
+
+
+def program_of_layer(layer: Any, input_spec: Any, output_spec: Any) -> _Interface:
     """The Program of a layer in eval mode: Program, names to feed, names to fetch, values of its parameters.
 
     Args:
@@ -89,6 +110,8 @@ def program_of_layer(
     """
     if mode.in_static_mode():
         raise ValueError("paddle.onnx.export: a layer is exported in dygraph mode: call paddle.disable_static() first")
+    if isinstance(layer, TranslatedLayer):
+        return _of_loaded(layer, output_spec)
     forward = layer.forward if isinstance(layer, Layer) else layer
     if not callable(forward):
         raise TypeError(
@@ -105,11 +128,6 @@ def program_of_layer(
         raise ValueError("paddle.onnx.export: the layer returns no Tensor")
     builder = concrete.builder
     assert builder is not None
-    tensors = dict(zip(builder.names, builder.tensors, strict=True))
-
-    def parameter(name: str) -> np.ndarray | None:
-        tensor = tensors.get(name)
-        return None if tensor is None else np.array(tensor.value().get_tensor())
-
     fetches = [var.name for var in _chosen(former, outputs, output_spec)]
+    parameter = _values(builder.names, builder.tensors)
     return concrete.main_program, [var.name for var in concrete.feeds()], fetches, parameter
