@@ -25,6 +25,7 @@ ALONE = [
     "inference/test_mutated_models.py",
     "static/test_shared_scope.py",
     "static/test_train_from_dataset.py",
+    "test_forks.py",
     "test_fuzz.py",
     "test_memory.py",
     "test_robust.py",

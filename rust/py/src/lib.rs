@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 /// Registers everything in `paddle._core`; the table of operators is installed already.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    oar_core::base::fork::install();
     error::register(m)?;
     program::desc::register(m)?;
     tensor::class::register(m)?;

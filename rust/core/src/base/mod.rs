@@ -2,6 +2,7 @@
 
 pub mod dtype;
 pub mod error;
+pub mod fork;
 pub mod interrupt;
 pub mod shape;
 

@@ -64,6 +64,13 @@ fn of_panic(text: &str) -> crate::base::Error {
     if text == NOT_KEPT {
         return err!(PreconditionNotMet, "{text} (a table of a parameter server, which trainers do not hold?)");
     }
+    if ["out of bounds", "out of range", "mid > len", "does not match destination"].iter().any(|t| text.contains(t)) {
+        return err!(
+            PreconditionNotMet,
+            "an input does not have the values that were checked before it was read ({text}): do other threads write to \
+             memory that it shares? Otherwise this is a defect of the operator"
+        );
+    }
     err!(Fatal, "internal error: {text}")
 }
 

@@ -6,8 +6,8 @@
 //! is zeroed, so a block is always initialised bytes.
 
 use crate::bail;
+use crate::base::fork::ForkMutex;
 use crate::base::Result;
-use parking_lot::Mutex;
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -117,7 +117,7 @@ impl Drop for Local {
 thread_local! {
     static LOCAL: Local = const { Local(UnsafeCell::new(Lists::new())) };
 }
-static SHARED: Mutex<Lists> = Mutex::new(Lists::new());
+static SHARED: ForkMutex<Lists> = ForkMutex::new(Lists::new());
 
 /// Calls `f` with this thread's lists; `None` while the thread is being torn down.
 #[inline]

@@ -1,10 +1,10 @@
 //! The global random generator of the CPU. An operator's own non-zero seed starts a new engine at each run; seed 0
 //! draws from the global engine.
 
+use crate::base::fork::ForkMutex;
 use crate::base::Result;
 use crate::err;
 use oar_kernels::random::Mt64;
-use parking_lot::Mutex;
 use std::sync::LazyLock;
 
 struct Generator {
@@ -21,9 +21,9 @@ pub struct State {
     pub index: usize,
 }
 
-static GLOBAL: LazyLock<Mutex<Generator>> = LazyLock::new(|| {
+static GLOBAL: LazyLock<ForkMutex<Generator>> = LazyLock::new(|| {
     let seed = fresh_seed();
-    Mutex::new(Generator { seed, engine: Mt64::from_paddle_seed(seed) })
+    ForkMutex::new(Generator { seed, engine: Mt64::from_paddle_seed(seed) })
 });
 
 /// A seed that differs from process to process.

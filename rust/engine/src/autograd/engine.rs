@@ -7,6 +7,7 @@ use super::reducer::{self, Pass};
 pub use super::request::Request;
 use super::tape::{GradEdge, Node, Saved};
 use super::EagerVar;
+use oar_core::base::fork;
 use oar_core::base::interrupt::check_interrupt_now_and_then;
 use oar_core::base::{DType, Result};
 use oar_core::op::run::NoEnv;
@@ -137,6 +138,7 @@ pub fn run(request: &Request) -> Result<Vec<Option<EagerVar>>> {
     let mut steps = 0usize;
     while let Some(Ready(node)) = engine.heap.pop() {
         steps += 1;
+        fork::pause();
         if steps & 3 == 0 {
             check_interrupt_now_and_then()?;
         }

@@ -8,6 +8,7 @@ use super::state::State;
 use super::window::Window;
 use super::{fused, plan};
 use oar_core::bail;
+use oar_core::base::fork;
 use oar_core::base::interrupt::{check_interrupt, check_interrupt_now_and_then};
 use oar_core::base::Result;
 use oar_core::ir::{Attr, Program};
@@ -87,6 +88,7 @@ impl Executor {
         // On a device operators run one by one: the passes assume operands on the host.
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
+        let _region = fork::compute();
         let run = |plan: &ExecutionPlan, values| {
             let local = if plan.vars.iter().any(|v| v.place == Storage::Local) { Some(scope.child()) } else { None };
             let result = self.run_plan(program, plan, scope, local.as_ref(), values, How { passes, ..how });
@@ -207,6 +209,7 @@ impl Running<'_> {
     /// Runs a task, and drops what ends with it.
     #[inline]
     fn unit_checked(&self, u: usize) -> Result<()> {
+        fork::pause();
         if u & 3 == 3 {
             check_interrupt_now_and_then()?;
         }

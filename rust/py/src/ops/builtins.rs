@@ -214,7 +214,7 @@ impl<'py> BuiltinCall<'py> {
         let outs = match self.in_block(&listed, &into)? {
             Some(env) => {
                 let op = self.op;
-                py.detach(|| call(op, &attrs, &ins, &targets, free, &env)).or_raise()?
+                crate::ops::eager::detached(py, || call(op, &attrs, &ins, &targets, free, &env)).or_raise()?
             }
             None => run(py, self.op, &attrs, &ins, &targets, free).or_raise()?,
         };

@@ -2,7 +2,7 @@
 
 use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
-use oar_core::base::{DType, Result};
+use oar_core::base::{fork, DType, Result};
 use oar_core::ir::Program;
 use oar_core::op::run::{Env, NoEnv, LARGE};
 use oar_core::op::{Args, Attrs, Op};
@@ -21,12 +21,25 @@ pub fn is_large(t: &Tensor) -> bool {
     t.nbytes() > LARGE
 }
 
+/// Runs work without the GIL, as a region that forks wait for. The region ends before the GIL is taken again.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let _region = fork::compute();
+        work()
+    })
+}
+
+/// Calls Python from a thread that may be in a region: it is left while the thread waits for the GIL.
+pub fn attached<T>(call: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
+    fork::outside(|| Python::attach(call))
+}
+
 /// The environment of a call that starts with the GIL.
 struct Attached;
 
 impl Env for Attached {
     fn release_gil(&self, kernel: &mut (dyn FnMut() + Send)) {
-        Python::attach(|py| py.detach(kernel));
+        fork::outside(|| Python::attach(|py| detached(py, kernel)));
     }
 }
 
@@ -88,7 +101,7 @@ pub fn run_sized(
     large: bool,
 ) -> Result<Args<Option<EagerVar>>> {
     if large || waits(op) {
-        py.detach(|| eager::call(op, attrs, ins, targets, free, &NoEnv))
+        detached(py, || eager::call(op, attrs, ins, targets, free, &NoEnv))
     } else {
         eager::call(op, attrs, ins, targets, free, &Attached)
     }
@@ -104,7 +117,7 @@ pub fn plain_sized(
     large: bool,
 ) -> Result<Option<EagerVar>> {
     if large || waits(op) {
-        py.detach(|| eager::call_plain(op, attrs, ins, &NoEnv))
+        detached(py, || eager::call_plain(op, attrs, ins, &NoEnv))
     } else {
         eager::call_plain(op, attrs, ins, &Attached)
     }
@@ -135,7 +148,7 @@ fn linear<'py>(
     let mut ins: eager::Ins = Args::new();
     [x, weight].iter().for_each(|v| ins.push_one(Some(v)));
     let made = if any_large(&ins) {
-        py.detach(|| product_and_bias(x, weight, bias, &NoEnv))
+        detached(py, || product_and_bias(x, weight, bias, &NoEnv))
     } else {
         product_and_bias(x, weight, bias, &Attached)
     };
@@ -287,7 +300,7 @@ fn run_backward(
         return Ok(());
     }
     let grads = grads(grad_tensors, outputs.len());
-    py.detach(|| {
+    detached(py, || {
         engine::run(&Request {
             outputs: &outputs,
             grads: &grads,
@@ -317,20 +330,19 @@ fn partial_grad<'py>(
 ) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
     let (outputs, inputs, stop_at) = (vars(&outputs), vars(&inputs), vars(&no_grad_vars));
     let grads = grads(grad_outputs, outputs.len());
-    let found = py
-        .detach(|| {
-            engine::run(&Request {
-                outputs: &outputs,
-                grads: &grads,
-                retain_graph,
-                create_graph,
-                inputs: Some(&inputs),
-                stop_at: &stop_at,
-                allow_unused,
-                since: 0,
-            })
+    let found = detached(py, || {
+        engine::run(&Request {
+            outputs: &outputs,
+            grads: &grads,
+            retain_graph,
+            create_graph,
+            inputs: Some(&inputs),
+            stop_at: &stop_at,
+            allow_unused,
+            since: 0,
         })
-        .or_raise()?;
+    })
+    .or_raise()?;
     found.iter().flatten().for_each(trace::given);
     found.into_iter().map(|g| g.map(|g| PyTensor::wrap(py, g)).transpose()).collect()
 }
@@ -352,7 +364,7 @@ fn close_segment<'py>(
 ) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
     let outs = vars(&outs);
     let again = move || {
-        Python::attach(|py| {
+        attached(|py| {
             let called = || -> PyResult<_> {
                 let (outs, since): (Vec<Bound<'_, PyTensor>>, u64) = again.bind(py).call0()?.extract()?;
                 Ok((vars(&outs), since))
@@ -360,7 +372,7 @@ fn close_segment<'py>(
             called().map_err(wrap)
         })
     };
-    let made = py.detach(|| segment::close(&outs, since, again)).or_raise()?;
+    let made = detached(py, || segment::close(&outs, since, again)).or_raise()?;
     made.into_iter().map(|v| v.map(|v| PyTensor::wrap(py, v)).transpose()).collect()
 }
 

@@ -92,7 +92,7 @@ unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
 /// the GIL may need.
 pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     if bytes > LARGE {
-        py.detach(work)
+        crate::ops::eager::detached(py, work)
     } else {
         work()
     }
@@ -145,62 +145,87 @@ fn to_c_order<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     f.bind(py).call1((obj,))
 }
 
-/// A tensor with a copy of the array's elements. A 0-d array gives a tensor of shape [] (the caller decides).
-pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    if !is_array(obj) {
-        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "expected a numpy.ndarray, got {}",
-            obj.get_type().name()?
-        )));
-    }
-    const PLAIN: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
-    // SAFETY: `is_array` has checked the type.
-    let flags = unsafe { (*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.flags };
-    if flags & PLAIN != PLAIN {
-        // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not reach this.
-        let copy = to_c_order(&obj.call_method0("copy")?)?;
-        return copy_of(&copy).or_raise();
-    }
-    copy_of(obj).or_raise()
+/// The C fields of an array, read at one point in time. Attributes of subclasses are Python code that may change the array:
+/// after a call into Python the facts must be taken again.
+struct Facts {
+    dims: SmallVec<[i64; 8]>,
+    type_num: i32,
+    big_endian: bool,
+    data: *const u8,
+    /// C-contiguous and aligned.
+    is_plain: bool,
 }
 
-fn copy_of(obj: &Bound<'_, PyAny>) -> Result<Tensor> {
-    // SAFETY: the caller has checked that this is a C-contiguous array; shape and data live while `obj` does.
-    unsafe {
-        let array = obj.as_ptr().cast::<npyffi::PyArrayObject>();
-        let f = &(*array).fields;
-        let dims: SmallVec<[i64; 8]> = (0..f.nd as usize).map(|i| *f.dimensions.add(i) as i64).collect();
-        let num = descr_type_num(obj);
-        let Some(dtype) = dtype_of(num) else {
-            let name = obj.getattr("dtype").map(|d| d.to_string()).unwrap_or_default();
-            bail!(
-                Type,
-                "tensors of numpy dtype {name} are not supported: expected bool, uint8, int8, int16, int32, int64, \
-                 float16, float32, float64, complex64, complex128 or uint16 (bits of bfloat16)"
-            );
-        };
-        if obj.getattr("dtype").and_then(|d| d.getattr("byteorder")).is_ok_and(|b| b.to_string() == ">") {
-            bail!(Type, "big-endian arrays are not supported");
+impl Facts {
+    /// None for an object that is no ndarray.
+    fn of(obj: &Bound<'_, PyAny>) -> Option<Facts> {
+        const PLAIN: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
+        if !is_array(obj) {
+            return None;
         }
-        let mut t = Tensor::empty(dtype, &dims)?;
-        ensure!(t.nbytes() == 0 || !f.data.is_null(), Fatal, "a numpy array without data");
-        let n = t.nbytes();
+        // SAFETY: the type has been checked; the fields are read without a call into Python, and the descriptor of an
+        // array is never null.
+        unsafe {
+            let f = &(*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields;
+            let descr = &(*f.descr).fields;
+            Some(Facts {
+                dims: (0..f.nd as usize).map(|i| *f.dimensions.add(i) as i64).collect(),
+                type_num: descr.type_num,
+                big_endian: descr.byteorder as u8 == b'>',
+                data: f.data.cast::<u8>(),
+                is_plain: f.flags & PLAIN == PLAIN,
+            })
+        }
+    }
+}
+
+/// A tensor with a copy of the array's elements. A 0-d array gives a tensor of shape [] (the caller decides).
+pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let no_array = || {
+        let kind = obj.get_type().name().map(|n| n.to_string()).unwrap_or_default();
+        pyo3::exceptions::PyTypeError::new_err(format!("expected a numpy.ndarray, got {kind}"))
+    };
+    let facts = Facts::of(obj).ok_or_else(no_array)?;
+    if facts.is_plain {
+        return copy_of(obj, facts).or_raise();
+    }
+    // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not reach this.
+    let copy = to_c_order(&obj.call_method0("copy")?)?;
+    match Facts::of(&copy).filter(|f| f.is_plain) {
+        Some(facts) => copy_of(&copy, facts).or_raise(),
+        None => Err(no_array()),
+    }
+}
+
+/// `facts` are those of `obj`, taken without a call into Python in between.
+fn copy_of(obj: &Bound<'_, PyAny>, facts: Facts) -> Result<Tensor> {
+    let Some(dtype) = dtype_of(facts.type_num) else {
+        let name = obj.getattr("dtype").map(|d| d.to_string()).unwrap_or_default();
+        bail!(
+            Type,
+            "tensors of numpy dtype {name} are not supported: expected bool, uint8, int8, int16, int32, int64, \
+             float16, float32, float64, complex64, complex128 or uint16 (bits of bfloat16)"
+        );
+    };
+    if facts.big_endian {
+        bail!(Type, "big-endian arrays are not supported");
+    }
+    let mut t = Tensor::empty(dtype, &facts.dims)?;
+    let n = t.nbytes();
+    ensure!(n == 0 || !facts.data.is_null(), Fatal, "a numpy array without data");
+    // SAFETY: the array is C-contiguous with these dimensions and element size, and `obj` keeps it; Python has not run
+    // since the facts were taken.
+    unsafe {
         if dtype == DType::Bool && n > 0 {
             // numpy allows a bool array to be a view of other bytes; here an element must be 0 or 1.
-            let from = std::slice::from_raw_parts(f.data.cast::<u8>(), n);
+            let from = std::slice::from_raw_parts(facts.data, n);
             let to = t.bytes_mut()?;
             aside(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
         } else {
-            copy(obj.py(), f.data.cast::<u8>(), t.bytes_mut()?.as_mut_ptr(), n);
+            copy(obj.py(), facts.data, t.bytes_mut()?.as_mut_ptr(), n);
         }
-        Ok(t)
     }
-}
-
-/// The type number of an array.
-unsafe fn descr_type_num(obj: &Bound<'_, PyAny>) -> i32 {
-    // SAFETY: an array's descriptor is never null.
-    unsafe { (*(*obj.as_ptr().cast::<npyffi::PyArrayObject>()).fields.descr).fields.type_num }
+    Ok(t)
 }
 
 /// The data type of a numpy dtype, type object or name.
