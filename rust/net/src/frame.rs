@@ -104,6 +104,11 @@ impl Header {
         Ok(header)
     }
 
+    /// Whether the bytes are the header of a frame, of any number and length.
+    pub fn is_one(b: &[u8; HEADER]) -> bool {
+        b[6..8] == MAGIC.to_le_bytes() && crc32c(&b[..20]).to_le_bytes() == b[20..24]
+    }
+
     pub fn check(&self, payload: &[u8]) -> Result<(), Bad> {
         if crc32c(payload) == self.crc {
             Ok(())

@@ -8,10 +8,12 @@
 //! - `dealt`, in the parent folder: state for the servers of a new job.
 //!
 //! Recovery reads the newest snapshot and all logs from its number on. The last log may end within a record, which was
-//! never acknowledged and is cut off.
+//! never acknowledged, or with bytes that are no record (zeros of a file system that was not unmounted); they are cut off.
+//! Bytes that are no record with a record after them are damage, and so are logs without the snapshot before them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,7 +23,7 @@ use super::log_record::{LedgerSnapshot, LogRecord};
 use super::wire::{decode_reply, Meta, Reply};
 use super::{limits, Allocate, Incoming, Pieces, Service};
 use oar_net::error::{Error, Result};
-use oar_net::frame::Type;
+use oar_net::frame::{Header, Type, HEADER};
 use oar_net::socket::Deadline;
 
 /// Where and how a server keeps its state; from `FLAGS_ps_*`.
@@ -234,6 +236,12 @@ impl Journal {
             }
         };
         let point = found.as_ref().map_or(0, |(point, _)| *point);
+        let logs = numbers(folder, "log")?;
+        // Log 0 begins without a snapshot.
+        if let (None, Some(&first @ 1..)) = (&found, logs.first()) {
+            let path = folder.join(format!("log-{first}"));
+            return Err(damaged(&path, "it continues a snapshot that is not there"));
+        }
         let (count, bytes) = (0, 0);
         let journal = Journal { options, _lock: lock, log: None, point, count, bytes, steps, writer: None };
         Ok((journal, found.map(|(_, found)| found)))
@@ -301,17 +309,18 @@ impl Journal {
                     let vars = vars.map_err(|why| damaged(path, &why))?;
                     apply(record, vars).map_err(|why| Error::Server(format!("{}: {why}", path.display())))?;
                 }
-                // A process that died while writing leaves an incomplete record.
+                // A process or machine that died while writing leaves an incomplete record, zeros or garbage.
                 Err(ChannelError::Gone(_)) if last => {
-                    let cut = size - whole;
-                    eprintln!(
-                        "oar: the last {cut} bytes of {} are an incomplete record and are cut off",
-                        path.display()
-                    );
-                    log.stream().set_len(whole).map_err(|e| bad("write", path, e))?;
+                    cut_off(path, log.stream(), whole, size, "an incomplete record")?;
                     break;
                 }
-                Err(lost) => return Err(damaged(path, &format!("after byte {whole}: {}", cause(lost)))),
+                Err(lost) => {
+                    if last && !has_frame(path, log.stream(), whole)? {
+                        cut_off(path, log.stream(), whole, size, "no record")?;
+                        break;
+                    }
+                    return Err(damaged(path, &format!("after byte {whole}: {}", cause(lost))));
+                }
             }
         }
         (&mut log.stream()).seek(SeekFrom::Start(whole)).map_err(|e| bad("read", path, e))?;
@@ -401,6 +410,32 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // The writer must have finished when the lock is released.
         let _ = self.written();
+    }
+}
+
+/// Cuts a log at its last whole record, and says so.
+fn cut_off(path: &Path, log: &File, whole: u64, size: u64, what: &str) -> Result<()> {
+    eprintln!("oar: the last {} bytes of {} are {what} and are cut off", size - whole, path.display());
+    log.set_len(whole).map_err(|e| bad("write", path, e))
+}
+
+/// Whether the header of a frame begins anywhere from `at` on.
+fn has_frame(path: &Path, log: &File, at: u64) -> Result<bool> {
+    const PART: usize = 1 << 20;
+    let mut window = vec![0; PART + HEADER];
+    let (mut at, mut kept) = (at, 0);
+    loop {
+        let n = log.read_at(&mut window[kept..], at).map_err(|e| bad("read", path, e))?;
+        let bytes = &window[..kept + n];
+        if bytes.windows(HEADER).any(|b| b.first_chunk().is_some_and(Header::is_one)) {
+            return Ok(true);
+        }
+        if n == 0 {
+            return Ok(false);
+        }
+        let (end, rest) = (kept + n, (kept + n).min(HEADER - 1));
+        window.copy_within(end - rest..end, 0);
+        (at, kept) = (at + n as u64, rest);
     }
 }
 
