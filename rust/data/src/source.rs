@@ -9,6 +9,7 @@ use oar_core::{bail, err};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 const PIECE: u64 = 1 << 20;
 /// Bytes of a command's output per block.
 const PART: usize = 1 << 20;
+/// Descriptor of a command's shell that ends with the trainer.
+const WATCHED: i32 = 198;
 /// A longer line is an error: the file is probably not text.
 const LONGEST: usize = 1 << 28;
 
@@ -127,9 +130,24 @@ impl Reading {
             false => Stdio::null(),
         };
         let mut shell = std::process::Command::new("bash");
+        // A trainer that is killed leaves no command behind: a member of the group reads a pipe that ends with the trainer.
+        let (watched, alive) = std::io::pipe().map_err(|e| err!(External, "a pipe for the data file '{path}': {e}"))?;
+        let text =
+            format!("{{ read -r <&{WATCHED}; kill -KILL -- -$$; }} <&- >/dev/null 2>&1 & exec {WATCHED}<&-; {text}");
         shell.args(["-c", &text, "bash", path]).stdin(input).stdout(Stdio::piped()).process_group(0);
+        let from = watched.as_raw_fd();
+        // SAFETY: the closure makes one system call, which is allowed between fork and exec, on a descriptor that this
+        // function keeps open until the command has begun.
+        unsafe {
+            shell.pre_exec(move || match libc::dup2(from, WATCHED) {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
         let mut child =
             shell.spawn().map_err(|e| err!(External, "cannot start bash for the data file '{path}': {e}"))?;
+        drop(watched);
+        let _alive = alive;
         let out = child.stdout.take();
         let command = Command::new(child, stop);
         let Some(mut out) = out else { bail!(Fatal, "the command for '{path}' has no output to read") };
