@@ -1,6 +1,8 @@
 """A pickler that writes large arrays to the file in pieces and releases the GIL between them.
 
-The bytes equal those of `pickle.dump`, which copies a large array up to three times while it holds the GIL.
+The bytes equal those of `pickle.dump` with a numpy of 1.x: files name modules of `numpy.core`, which numpy 2 calls
+`numpy._core` and reads under both names. `pickle.dump` itself copies a large array up to three times while it holds the
+GIL.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import codecs
 import pickle
 from collections.abc import Iterator
 from struct import pack
+from types import FunctionType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -52,6 +55,9 @@ class _Text(_Bytes):
     """Placeholder of the bytes as latin-1 text, which protocol 2 stores."""
 
 
+#: whether numpy's own pickles name modules that numpy 1.x does not have
+_RENAMED = int(np.__version__.split(".")[0]) >= 2
+
 _Pickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 
 
@@ -85,13 +91,28 @@ class _ArrayPickler(_Pickler):
         texts = (codecs.latin_1_decode(piece)[0].encode() for piece in value.pieces())  # type: ignore[arg-type]
         self._save_pieces(pickle.BINUNICODE + pack("<I", size), value, texts)
 
+    def save_global(self, value: Any, name: str | None = None) -> None:
+        module = getattr(value, "__module__", None) or ""
+        if not module.startswith("numpy._core"):
+            super().save_global(value, name)
+            return
+        module, name = module.replace("numpy._core", "numpy.core", 1), name or value.__qualname__
+        if self.proto >= 4:
+            self.save(module)
+            self.save(name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        self.memoize(value)
+
+    dispatch[FunctionType] = save_global
     dispatch[_Bytes] = _save_bytes
     dispatch[_Text] = _save_text
 
 
 def dump(value: Any, file: BinaryIO, protocol: int) -> None:
     """As `pickle.dump`, for protocols 2 to 4."""
-    if _holds_large(value):
+    if _RENAMED or _holds_large(value):
         _ArrayPickler(file, protocol).dump(value)
     else:
         pickle.dump(value, file, protocol=protocol)
