@@ -15,7 +15,8 @@ __all__: list[str] = []
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 _TOKEN = re.compile(
-    r"""\s*(?:\#[^\n]*\s*)*(?:(?P<name>[A-Za-z_]\w*)
+    # possessive: a text that ends in a banner of # is read once, not in every division of it
+    r"""(?:\s++|\#[^\n]*+)*+(?:(?P<name>[A-Za-z_]\w*)
     |(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?f?)
     |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}\[\]:,;<>]))""",
     re.X,

@@ -24,6 +24,8 @@ __all__: list[str] = []
 
 #: kinds of dtypes without references to objects
 _KINDS = "biufcSUMm"
+#: time units of datetime64 and timedelta64
+_TIME_UNITS = frozenset(("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic"))
 
 
 def _need(good: bool, what: str) -> None:
@@ -149,9 +151,17 @@ def _set_dtype_state(dtype: np.dtype, state: Any) -> None:
     _need(good and state[1] in ("<", ">", "|", "="), "the state of a dtype")
     _need(state[5] in (-1, dtype.itemsize) and state[6] in (-1, dtype.alignment), "the size of a dtype")
     made: tuple[Any, ...] = (3, state[1], None, None, None, state[5], state[6], dtype.flags)
-    if dtype.kind in "Mm" and len(state) == 9:
-        unit, number = state[8][1][:2]
-        made = (4, *made[1:], ({}, (unit if isinstance(unit, bytes) else unit.encode(), int(number), 1, 1)))
+    if dtype.kind in "Mm":
+        # numpy reads the time unit of these dtypes without a check that the state has one
+        unit, number = np.datetime_data(dtype)
+        if len(state) == 9:
+            given = state[8]
+            good = isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], tuple) and len(given[1]) >= 2
+            _need(good, "the time unit of a dtype")
+            unit, number = given[1][:2]
+        unit = unit.decode("latin1") if isinstance(unit, bytes) else unit
+        _need(unit in _TIME_UNITS and type(number) is int and 0 < number < 2**31, "the time unit of a dtype")
+        made = (4, *made[1:], ({}, (unit.encode(), number, 1, 1)))
     dtype.__setstate__(made)  # type: ignore[attr-defined]
 
 

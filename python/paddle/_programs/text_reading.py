@@ -112,7 +112,7 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            if re.fullmatch(r"(?:\s+|#[^\n]*)*", text[at:]):
+            if re.fullmatch(r"(?:\s++|#[^\n]*+)*+", text[at:]):
                 break
             line = text.count("\n", 0, at) + 1
             raise ValueError(f"a Program's text: line {line}: {text[at : at + 20]!r} can not be read")
