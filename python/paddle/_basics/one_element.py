@@ -1,13 +1,15 @@
 """Arrays of one element that convert to Python numbers with every numpy version.
 
-Scripts write ``float(exe.run(...)[0])`` and ``"%f" % loss.numpy()`` on arrays of shape [1]. numpy up to 2.3 converts
-these; 2.4 refuses arrays that have a dimension. With numpy 2.4, fetched results and ``Tensor.numpy()`` of one element
-are instances of the class below; all other arrays are plain numpy arrays.
+Scripts write ``float(exe.run(...)[0])`` and ``"%f" % loss.numpy()`` on arrays of shape [1], and ``"%f" % row`` on the
+rows of an array of shape [N, 1]. numpy up to 2.3 converts these; 2.4 refuses arrays that have a dimension. With numpy
+2.4, fetched results and ``Tensor.numpy()`` of one element, and those whose last size is 1, are instances of the classes
+below; all other arrays are plain numpy arrays.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,25 @@ import numpy as np
 __all__: list[str] = []
 
 
-class OneElement(np.ndarray):
+class _Converting(np.ndarray):
+    """An array of which results with one element convert to numbers; other results are plain arrays."""
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        if return_scalar:
+            return array[()]
+        return _viewed(array)
+
+
+class OneElement(_Converting):
     """An array of one element that converts to a number as before numpy 2.4. Results of computations with it are plain
     arrays, unless they have one element.
     """
@@ -40,18 +60,30 @@ class OneElement(np.ndarray):
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.size == 1 else str(self)
 
-    def __repr__(self) -> str:
-        return repr(self.view(np.ndarray))
 
-    def __reduce__(self) -> Any:
-        return self.view(np.ndarray).__reduce__()
+class Columns(_Converting):
+    """An array whose last size is 1: a part of one element, such as a row of [N, 1], is a :class:`OneElement`."""
 
-    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
-        if return_scalar:
-            return array[()]
-        return array.view(OneElement if array.size == 1 and array.ndim else np.ndarray)
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        return _viewed(part) if isinstance(part, np.ndarray) else part
+
+    def __iter__(self) -> Iterator[Any]:
+        return (_viewed(part) if part.ndim else part[()] for part in self.view(np.ndarray))
+
+
+def _viewed(array: np.ndarray) -> np.ndarray:
+    """`array` as an instance of the class for its shape."""
+    if not array.ndim:
+        return array.view(np.ndarray)
+    if array.size == 1:
+        return array.view(OneElement)
+    return array.view(Columns if array.ndim > 1 and array.shape[-1] == 1 else np.ndarray)
 
 
 _version = tuple(int(n) for n in np.__version__.split(".")[:2])
+_CONVERTS = _version < (2, 4)
 #: the class of arrays of one element that the engine returns
-CLASS: type[np.ndarray] = OneElement if _version >= (2, 4) else np.ndarray
+CLASS: type[np.ndarray] = np.ndarray if _CONVERTS else OneElement
+#: the class of arrays whose last size is 1
+COLUMNS: type[np.ndarray] = np.ndarray if _CONVERTS else Columns

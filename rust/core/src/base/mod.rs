@@ -4,6 +4,7 @@ pub mod dtype;
 pub mod error;
 pub mod fork;
 pub mod interrupt;
+pub mod release;
 pub mod shape;
 
 pub use dtype::{DType, DTypes};

@@ -2,6 +2,7 @@
 
 use super::update::{apply, by_types, infer_aliases, like_param, next_power, outs, Gradient};
 use oar_core::attrs;
+use oar_core::base::release;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, SparseKernel, OP};
 use oar_core::slots;
@@ -37,7 +38,10 @@ fn lamb_by(cx: &mut KernelContext, grad: Option<Gradient>) -> Result<()> {
         [Some(t)] => scalar_of(op, from, t),
         [None] => scalar(cx, from),
     };
-    let powers = (power(BETA1_POW, BETA1_POW_OUT)?, power(BETA2_POW, BETA2_POW_OUT)?);
+    let mut powers = (power(BETA1_POW, BETA1_POW_OUT)?, power(BETA2_POW, BETA2_POW_OUT)?);
+    if release::is_18() {
+        powers = (0.0, 0.0); // without bias correction
+    }
     let moved: Result<()> = apply!(cx, grad, [PARAM_OUT, MOMENT1_OUT, MOMENT2_OUT], lazy: false, |T| {
         rules::Moments { beta1: a.beta1 as T, beta2: a.beta2 as T }
     });

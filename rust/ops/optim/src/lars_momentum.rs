@@ -2,6 +2,7 @@
 
 use super::update::{apply, by_types, infer_aliases, like_param, Gradient};
 use oar_core::attrs;
+use oar_core::base::release;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, OP};
 use oar_core::slots;
@@ -29,7 +30,8 @@ fn run_lars(cx: &mut KernelContext) -> Result<()> {
     let (own, slope) = by_types!(cx, param.dtype(), false, |T, M, G| {
         (rules::norm::<T, M>(param.data::<M>()), rules::norm::<T, G>(grad.data::<G>(cx.op.name)?))
     });
-    if decay > 0.0 && own > 0.0 && slope > 0.0 {
+    // 1.8 scales the rate of parameters without decay, too.
+    if (decay > 0.0 || release::is_18()) && own > 0.0 && slope > 0.0 {
         rate = rate * a.lars_coeff as f64 * own / (slope + decay * own + epsilon);
     }
     apply!(cx, Some(grad), [PARAM_OUT, VELOCITY_OUT], lazy: false, |T| {

@@ -3,6 +3,7 @@
 use super::update::{by_types, grad_rows, infer_aliases, like_param, next_power, outs, update, Gradient, Places};
 use half::{bf16, f16};
 use oar_core::attrs;
+use oar_core::base::release;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, SparseKernel, OP};
@@ -274,10 +275,13 @@ fn adam_by(cx: &mut KernelContext, grad: &Gradient, powers: (f64, f64), betas: (
         InvalidArgument,
         "operator adam: Decay requires a Param of float32 or float64, got {dtype}"
     );
+    // The rule scales epsilon by this root; in 1.8 it is not scaled.
+    let scale = if release::is_18() { (1.0 - powers.1).sqrt() } else { 1.0 };
+    let epsilon = a.epsilon as f64 / scale;
     by_types!(cx, dtype, master.is_some(), |T, M, G| {
         let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);
         let at = Places { param_and_states: [param, MOMENT1_OUT, MOMENT2_OUT], lazy: a.lazy_mode };
-        let rule = Adam::<T>::new(rate, betas, a.epsilon as f64, powers).keeping(keep as T);
+        let rule = Adam::<T>::new(rate, betas, epsilon, powers).keeping(keep as T);
         update::<T, M, G, _, 3>(cx, &at, grad, rule)?;
     });
     next_power(cx, BETA1_POW_OUT, betas.0)?;

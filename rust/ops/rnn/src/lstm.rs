@@ -34,7 +34,7 @@ slots! {
     }
     mod lstm_grad {
         INPUT "Input".meta_only(), H0 "H0".dispensable(), C0 "C0".dispensable(), WEIGHT "Weight", BIAS "Bias", HIDDEN "Hidden", CELL "Cell",
-        DHIDDEN "Hidden@GRAD", GATE "BatchGate", ACT "BatchCellPreAct"
+        DHIDDEN "Hidden@GRAD", GATE "BatchGate", ACT "BatchCellPreAct", DCELL "Cell@GRAD".dispensable()
         => DINPUT "Input@GRAD", DH0 "H0@GRAD", DC0 "C0@GRAD", DWEIGHT "Weight@GRAD", DBIAS "Bias@GRAD"
     }
     /// Weight [state, 4 * width], ProjWeight [width, state].
@@ -45,7 +45,8 @@ slots! {
     }
     mod lstmp_grad {
         WEIGHT "Weight", PROJ "ProjWeight", BIAS "Bias", PROJECTION "Projection", CELL "Cell", GATE "BatchGate",
-        ACT "BatchCellPreAct", HIDDEN "BatchHidden", H0 "H0".dispensable(), C0 "C0".dispensable(), DPROJECTION "Projection@GRAD"
+        ACT "BatchCellPreAct", HIDDEN "BatchHidden", H0 "H0".dispensable(), C0 "C0".dispensable(), DPROJECTION "Projection@GRAD",
+        DCELL "Cell@GRAD".dispensable()
         => DINPUT "Input@GRAD", DWEIGHT "Weight@GRAD", DPROJ "ProjWeight@GRAD", DBIAS "Bias@GRAD", DH0 "H0@GRAD",
         DC0 "C0@GRAD"
     }
@@ -251,6 +252,8 @@ fn forward(cx: &mut KernelContext, x: &Tensor, inputs: &LstmInputs, config: &Lst
 struct Back<'a> {
     out: &'a Tensor,
     dout: &'a Tensor,
+    /// The gradient of the cells; None for zeros.
+    dcell: Option<&'a Tensor>,
     cell: &'a Tensor,
     gates: &'a Tensor,
     acts: &'a Tensor,
@@ -273,6 +276,9 @@ fn backward(
     let rows = batches.rows.len() as i64;
     let (cells, gates) = ([rows, n as i64], [rows, 4 * n as i64]);
     like(cx, back.dout, back.out.dims(), dtype, "the gradient of the output")?;
+    if let Some(dcell) = back.dcell {
+        like(cx, dcell, &cells, dtype, "the gradient of the cells")?;
+    }
     for (t, dims) in [(back.cell, cells), (back.acts, cells), (back.gates, gates)] {
         like(cx, t, &dims, dtype, "what the operator left")?;
     }
@@ -300,6 +306,7 @@ fn backward(
             to
         };
         let (out, mut dstates, cell) = (gathered(back.out, state), gathered(back.dout, state), gathered(back.cell, n));
+        let mut dcells = back.dcell.map_or_else(|| vec![0.0 as T; total * n], |d| gathered(d, n));
         let came = Saved {
             gates: back.gates.data::<T>(),
             cells: &cell,
@@ -320,7 +327,7 @@ fn backward(
                 first_cell: Some(&mut first_c),
             };
             inputs.net::<T, _>(op, config, &batches, |net| {
-                net.backward(&came, &mut dstates, &mut d, grads);
+                net.backward(&came, &mut dstates, &mut dcells, &mut d, grads);
                 Ok(())
             })?;
         }
@@ -367,6 +374,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     let back = Back {
         out: cx.input(HIDDEN)?,
         dout: cx.input(DHIDDEN)?,
+        dcell: cx.opt(DCELL),
         cell: cx.input(CELL)?,
         gates: cx.input(GATE)?,
         acts: cx.input(ACT)?,
@@ -402,6 +410,7 @@ fn run_projected_grad(cx: &mut KernelContext) -> Result<()> {
     let back = Back {
         out: cx.input(PROJECTION)?,
         dout: cx.input(DPROJECTION)?,
+        dcell: cx.opt(DCELL),
         cell: cx.input(CELL)?,
         gates: cx.input(GATE)?,
         acts: cx.input(ACT)?,

@@ -3,9 +3,13 @@
 //! `softmax(x, axis=-1)`: inputs by position in slot order (None: absent; a list for a duplicable slot) or by slot
 //! name, attributes by keyword (or, as in 2.0.2's `core.ops`, as `'name', value` pairs after the inputs), an
 //! existing output variable by its slot's name. In static mode the call is handed to the Python `append`.
+//!
+//! 2.0.2's generated functions take, between inputs and attributes, the number of variables of each duplicable output
+//! as an int, and the variables that some operators write (`generated`). The kernel determines the numbers itself.
 
 use crate::error::{raise, OrRaise};
 use crate::ops::eager::{any_large, append_hook, is_static, plain_sized, run, InBlock};
+use crate::ops::generated;
 use crate::program::desc::PyBlockDesc;
 use crate::tensor::object::PyTensor;
 use oar_core::base::shortened;
@@ -71,11 +75,14 @@ impl<'py> BuiltinCall<'py> {
                     return Err(call.bad_input(i as usize, &arg));
                 }
             }
-            if i as usize >= op.inputs.len() {
-                return Err(PyTypeError::new_err(format!("{} takes {} inputs, got more", op.name, op.inputs.len())));
+            let slot = i as usize;
+            let positional = || (0..nargs).take_while(|&k| !object(k).is_instance_of::<PyString>()).count();
+            if generated::is_count(&arg) || slot >= op.inputs.len() || generated::ends(op, slot, positional) {
+                i = call.generated_outputs(i, nargs, &object)?;
+                break;
             }
             if !arg.is_none() {
-                call.ins[i as usize] = Some(arg);
+                call.ins[slot] = Some(arg);
             }
             i += 1;
         }
@@ -104,6 +111,31 @@ impl<'py> BuiltinCall<'py> {
             }
         }
         Ok(call)
+    }
+
+    /// The positional arguments from `i` that stand for outputs in 2.0.2's generated functions: counts are dropped,
+    /// variables become destinations. Returns the index of the first attribute.
+    fn generated_outputs(
+        &mut self,
+        mut i: isize,
+        nargs: isize,
+        object: &dyn Fn(isize) -> Object<'py>,
+    ) -> PyResult<isize> {
+        let op = self.op;
+        let mut slots = generated::arguments(op).into_iter();
+        while i < nargs && !object(i).is_instance_of::<PyString>() {
+            let arg = object(i);
+            let Some(slot) = slots.next() else {
+                return Err(PyTypeError::new_err(format!("{} takes {} inputs, got more", op.name, op.inputs.len())));
+            };
+            if !generated::is_count(&arg) {
+                self.outs.push((slot, arg));
+            } else if !op.outputs[slot].has(SlotFlag::Duplicable) {
+                return Err(self.bad_output(slot, &arg));
+            }
+            i += 1;
+        }
+        Ok(i)
     }
 
     /// The index of an attribute; `None` for one that every operator carries and no kernel reads.

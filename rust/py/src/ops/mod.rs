@@ -3,6 +3,7 @@
 pub mod attrs;
 pub mod builtins;
 pub mod eager;
+pub mod generated;
 pub mod py_func;
 pub mod table;
 pub mod trace;

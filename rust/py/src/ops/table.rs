@@ -112,11 +112,18 @@ fn set_check_nan_inf(on: bool) {
     profile::set_checked(on);
 }
 
+/// Selects the arithmetic of Paddle 1.8 (FLAGS_compat=1.8).
+#[pyfunction]
+fn set_compat_18(on: bool) {
+    oar_core::base::release::set_18(on);
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op_table, m)?)?;
     m.add_function(wrap_pyfunction!(op_dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(has_op, m)?)?;
     m.add_function(wrap_pyfunction!(set_conv_winograd, m)?)?;
     m.add_function(wrap_pyfunction!(set_amx_products, m)?)?;
-    m.add_function(wrap_pyfunction!(set_check_nan_inf, m)?)
+    m.add_function(wrap_pyfunction!(set_check_nan_inf, m)?)?;
+    m.add_function(wrap_pyfunction!(set_compat_18, m)?)
 }

@@ -278,6 +278,10 @@ impl PyLoDTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = copy;
+        if matches!(*self.0.lock(), Value::None) {
+            // as in Paddle: an empty array of float64
+            return to_array_of(py, &Tensor::zeros(DType::F64, &[0]).or_raise()?, dtype);
+        }
         let tensor = self.tensor().or_raise()?;
         if !tensor.has_bytes() {
             return Err(PyRuntimeError::new_err("the tensor has a shape only: its elements are not in this process"));

@@ -59,11 +59,19 @@ fn one_element(py: Python<'_>) -> PyResult<*mut PyTypeObject> {
     Ok(class.as_type_ptr())
 }
 
+/// The class of arrays of rank 2 and above whose last size is 1: its rows of one element are arrays of `one_element`.
+fn columns(py: Python<'_>) -> PyResult<*mut PyTypeObject> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "paddle._basics.one_element", "COLUMNS")?;
+    Ok(class.as_type_ptr())
+}
+
 /// A new array with a copy of the tensor's elements.
 pub fn to_array<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     t.fetch().or_raise()?;
     let class = match t.numel() {
         1 if t.rank() > 0 => Some(one_element(py)?),
+        _ if t.rank() > 1 && t.dims().last() == Some(&1) => Some(columns(py)?),
         _ => None,
     };
     let array = new_array(py, t.dtype(), t.dims(), class)?;

@@ -214,15 +214,13 @@ impl<T: GemmFloat> Net<'_, T> {
         }
     }
 
-    /// `dstates` is the gradient of the recurrent states (hidden states or projections), and is overwritten. `d`
-    /// becomes the gradients of the sums.
-    pub fn backward(&self, saved: &Saved<T>, dstates: &mut [T], d: &mut [T], grads: Grads<T>) {
+    /// `dstates` is the gradient of the recurrent states (hidden states or projections), `dcells` that of the cells;
+    /// both are overwritten. `d` becomes the gradients of the sums.
+    pub fn backward(&self, saved: &Saved<T>, dstates: &mut [T], dcells: &mut [T], d: &mut [T], grads: Grads<T>) {
         let (n, state, one, zero) = (self.width, self.state(), T::ONE, T::ZERO);
         let total = self.batches.rows.len();
         let mut cells_before = vec![zero; total * n];
         self.batches.befores(saved.cells, self.first.1, n, zero, &mut cells_before);
-        // The gradient of each step's cells, followed by that of the initial cells.
-        let mut dcells = vec![zero; total * n];
         let mut dfirst = vec![zero; self.batches.order.len() * n];
         let mut dhidden = vec![zero; if self.projection.is_some() { self.batches.order.len() * n } else { 0 }];
         let back = View::rows(self.weight, 4 * n, true);
