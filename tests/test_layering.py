@@ -37,7 +37,7 @@ PACKAGE = ROOT / "python" / "paddle"
 PYTHON = """
     version check_import_scipy _ops _cuda _basics _programs _dispatch _persistence compat batch reader device amp utils
     dataset tensor regularizer nn metric optimizer static incubate inference jit io distributed framework hapi callbacks
-    distribution vision text onnx sysconfig fluid _later
+    distribution vision text onnx sysconfig fluid legacy _later
 """.split()
 
 # The layers within a package, lowest first; modules that are not listed are above them.
@@ -53,6 +53,7 @@ QUICK = "`import paddle` must not load it"
 INSIDE = {
     ("_basics.place", "paddle._cuda"): "imported at the first use of CUDA: " + QUICK,
     ("_basics.missing", "paddle._basics.unavailable_names"): "only for an error: " + QUICK,
+    ("legacy.numbers", "paddle._basics.one_element"): "imports numpy, at its first array: " + QUICK,
     ("_basics.numpy", "numpy"): "imported for the first array: " + QUICK,
     ("_dispatch.dygraph", "inspect"): "only to decorate a function: " + QUICK,
     ("_programs.operator", "linecache"): "only to build a Program: " + QUICK,
@@ -68,6 +69,8 @@ INSIDE = {
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("_later.vision_ops", "PIL"): "an optional package",
     ("dataset.uci_housing", "matplotlib"): "an optional package",
+    ("utils.plot", "matplotlib.pyplot"): "an optional package",
+    ("utils.plot", "IPython"): "an optional package",
     ("fluid.incubate.fleet.base.role_maker", "mpi4py"): "an optional package",
     ("distributed.launch", "paddle.distributed.launch.main"): "the launcher: " + QUICK,
     ("distributed.launch.collective", "paddle._cuda"): "the launcher counts GPUs only if there is a driver",

@@ -11,10 +11,14 @@ from paddle._basics import import_hook as _import_hook
 
 _import_hook.install()  # before any public module is imported
 
+from paddle._basics import legacy_hint as _legacy_hint
+
 from paddle import _dispatch
 from paddle import version as version
 from paddle._basics import flags as _flags  # noqa: F401 -- passes flags of the environment to the engine
 from paddle._basics import missing as _missing
+from paddle._basics.flags import get_flags as get_flags
+from paddle._basics.flags import set_flags as set_flags
 from paddle._basics.default_dtype import get_default_dtype as get_default_dtype
 from paddle._basics.default_dtype import set_default_dtype as set_default_dtype
 from paddle._basics.mode import is_compiled_with_xpu as is_compiled_with_xpu
@@ -90,6 +94,7 @@ _LATER["DataParallel"] = "paddle.distributed.data_parallel"
 _LATER["create_parameter"] = "paddle.static.creation"
 _LATER["from_dlpack"] = "paddle.utils.dlpack"
 
+_legacy_hint.install()
 # After the Tensors that the package itself creates.
 _core.set_undecided(True)
 __getattr__ = _missing.getter(__name__, later=_LATER)

@@ -91,6 +91,11 @@ def parser(prog: str) -> argparse.ArgumentParser:
         help="divide this node's cores among its processes "
         "(affinity and OMP_NUM_THREADS; the default unless OMP_NUM_THREADS is set), or let each use all",
     )
+    own.add_argument(
+        "--legacy",
+        action="store_true",
+        help="run the script by python -m paddle.legacy, for programs of 1.x and the numpy of its day",
+    )
     own.add_argument("--print_config", type=_yes, default=True, help="print what is started (default: true)")
     own.add_argument(
         "--log_level", type=int, default=20, help="accepted as in 1.8; 30 and more mean --print_config=false"

@@ -62,7 +62,7 @@ def start(args: argparse.Namespace, terminal: Terminal) -> int:
         "PADDLE_GLOO_RENDEZVOUS": "3",
         "PADDLE_GLOO_FS_PATH": scratch,
     }
-    line = command(args.training_script, args.training_script_args)
+    line = command(args.training_script, args.training_script_args, args.legacy)
 
     def everybody(supervisor: Supervisor) -> None:
         for process, log in zip(job.processes, logs, strict=True):

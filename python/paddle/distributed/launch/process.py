@@ -113,8 +113,10 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def command(script: str, arguments: list[str]) -> list[str]:
-    return [sys.executable, "-u", script, *arguments]
+def command(script: str, arguments: list[str], legacy: bool = False) -> list[str]:
+    """The command line of a process; `legacy` runs the script by paddle.legacy."""
+    runner = ["-m", "paddle.legacy"] if legacy else []
+    return [sys.executable, "-u", *runner, script, *arguments]
 
 
 def environment(env: Mapping[str, str]) -> dict[str, str]:
