@@ -31,6 +31,7 @@ EFFECTS = {
     "FLAGS_communicator_send_wait_times": "times that the communicator waits for a further gradient to merge",
     "FLAGS_communicator_merge_sparse_grad": "rows of sparse gradients are merged before they are sent",
     "FLAGS_communicator_max_staleness": "Oar's: steps that a trainer may be ahead of its exchanges; 0: no bound",
+    "FLAGS_compat": "Oar's: the release whose arithmetic is computed where 2.0 changed it: `1.8` or `2.0`",
     "FLAGS_conv_winograd": "Oar's: 3 x 3 convolutions by Winograd's transforms where that is faster",
     "FLAGS_amx_products": "Oar's: large float32 products on the matrix unit (AMX)",
     "FLAGS_cpu_amp": "Oar's: type of mixed precision on the CPU, `float16` or `bfloat16`; empty: as in Paddle",

@@ -67,13 +67,15 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_ps_snapshot_steps": 1000,
     "FLAGS_ps_log_megabytes": 1024,
     "FLAGS_ps_log_fsync": False,
+    # Oar's own: the release of Paddle whose arithmetic is computed where 2.0 changed it, "1.8" or "2.0"
+    "FLAGS_compat": "2.0",
 }
 #: flags that the engine reads
 _SERVERS = ("FLAGS_rpc_", "FLAGS_communicator_", "FLAGS_ps_")
 
 
-#: flags that have one of these values
-_CHOICES = {"FLAGS_cpu_amp": ("", "float16", "bfloat16")}
+#: the values of flags that are one of several texts
+_CHOICES = {"FLAGS_compat": ("1.8", "2.0"), "FLAGS_cpu_amp": ("", "float16", "bfloat16")}
 
 
 def _check_choice(name: str, value: Any) -> None:
@@ -106,6 +108,7 @@ _SWITCHES = {
     "FLAGS_conv_winograd": core.set_conv_winograd,
     "FLAGS_amx_products": core.set_amx_products,
     "FLAGS_check_nan_inf": core.set_check_nan_inf,
+    "FLAGS_compat": lambda release: core.set_compat_18(release == "1.8"),
 }
 
 _values = _initial()
@@ -133,11 +136,12 @@ def set_flags(flags) -> None:
         if name not in _values:
             raise ValueError(f"set_flags: flag {name} can not be set")
         default = _DEFAULTS[name]
-        _check_choice(name, value)
         try:
-            _values[name] = _parse(value, default) if isinstance(value, str) else type(default)(value)
+            parsed = _parse(value, default) if isinstance(value, str) else type(default)(value)
         except (TypeError, ValueError):
             raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
+        _check_choice(name, parsed)
+        _values[name] = parsed
         if name.startswith(_SERVERS):
             core.dist.set_server_flag(name, str(_values[name]))
         elif name in _SWITCHES:
@@ -147,6 +151,11 @@ def set_flags(flags) -> None:
 def cpu_amp() -> str | None:
     """The element type of `FLAGS_cpu_amp`, None where it is not set."""
     return _values["FLAGS_cpu_amp"] or None
+
+
+def is_18() -> bool:
+    """Whether FLAGS_compat is 1.8: what 2.0 changed is computed as in 1.8."""
+    return _values["FLAGS_compat"] == "1.8"
 
 
 def get_flags(flags) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from types import FrameType
 from typing import Any
 
-from paddle._basics import unique_name
+from paddle._basics import flags, unique_name
 from paddle._basics.dtypes import VarType
 from paddle._programs import building
 from paddle._programs.variable import Variable
@@ -75,16 +78,68 @@ def _scaled(var, scale: float, bias: float):
     return out
 
 
+#: file and line of each expression that a warning has named
+_warned: set[tuple[str, int]] = set()
+
+
+def _axis(left, right, op_type: str) -> int:
+    """The axis at which the second operand is aligned with the first: -1, and in 1.8 0 if its first size is unknown.
+
+    Where the two differ, 2.0 warns; once for each expression.
+    """
+    if not right.shape or right.shape[0] != -1 or len(left.shape) == len(right.shape):
+        return -1
+    if flags.is_18():
+        return 0 if len(left.shape) > len(right.shape) else -1
+    frame: FrameType | None = sys._getframe(2)
+    where = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+    if where not in _warned:
+        _warned.add(where)
+        form = f"{op_type}(X, Y, axis=%d)"
+        warnings.warn(
+            f"{where[0]}:{where[1]}: the behavior of an operator of two Variables has been unified with "
+            f"{form % -1} from Paddle 2.0; in 1.8 it was {form % 0} here, as the first size of Y is unknown. A program "
+            f"that relies on it calls {form % 0}, or runs with FLAGS_compat=1.8",
+            stacklevel=3,
+        )
+    return -1
+
+
+def _check_whole(number: float, op_type: str) -> None:
+    """The rule of 1.8: AssertionError for a number with a fraction, as operand of integers."""
+    assert op_type == "elementwise_div" or number == int(number), (
+        f"{op_type}: in 1.8 (FLAGS_compat) the number {number} cannot be an operand of a Variable of integers"
+    )
+
+
+def _c_remainder(left, right):
+    """The remainder of integers with the sign of `left`: `left` less the multiple of `right` that trunc(left / right)
+    gives."""
+    block = _block(left)
+    axis = _axis(left, right, "elementwise_mod")
+
+    def made(op_type, x, y, axis):
+        out = _new(block, left.dtype)
+        block.append_op(type=op_type, inputs={"X": [x], "Y": [y]}, outputs={"Out": out}, attrs={"axis": axis})
+        return out
+
+    quotient = made("elementwise_floordiv", left, right, axis)
+    return made("elementwise_sub", left, made("elementwise_mul", quotient, right, axis), -1)
+
+
 def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
     def operator(self, other_var):
         left, right = self, other_var
         # Python's numbers only: numpy's become constants of the Variable's type, as in dygraph mode.
         if isinstance(other_var, (int, float)):
-            # integer tensors are converted to float32 for float arithmetic
-            if left.dtype in _INTEGERS and (isinstance(other_var, float) or op_type == "elementwise_div"):
-                left = astype(left, "float32")
+            integers = left.dtype in _INTEGERS
+            if integers and flags.is_18():
+                _check_whole(other_var, op_type)
+            elif integers and (isinstance(other_var, float) or op_type == "elementwise_div"):
+                # integer tensors are converted to float32 for float arithmetic
+                left, integers = astype(left, "float32"), False
             right = float(other_var)
-            if by_scalar is not None:
+            if by_scalar is not None and not (integers and op_type == "elementwise_div"):
                 return by_scalar(left, right)
         dtype = left.dtype
         if building.current is not None:
@@ -95,9 +150,11 @@ def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
             right = astype(right, dtype)
         if reverse:
             left, right = right, left
+        if op_type == "elementwise_mod" and dtype in _INTEGERS and flags.is_18():
+            return _c_remainder(left, right)
         block = _block(left)
         out = _new(block, "bool" if boolean else dtype)
-        attrs = {} if op_type == "matmul_v2" else {"axis": -1}
+        attrs = {} if op_type == "matmul_v2" else {"axis": _axis(left, right, op_type)}
         block.append_op(type=op_type, inputs={"X": [left], "Y": [right]}, outputs={"Out": out}, attrs=attrs)
         return out
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddle import _ops
-from paddle._basics import mode
+from paddle._basics import flags, mode
 from paddle._basics.checks import INTS, check_type
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS, HALF_FLOATS, HALF_NUMERIC, NUMERIC, takes
+from paddle._basics.element_types import FLOATS, HALF_FLOATS, HALF_NUMERIC, INDICES, NUMERIC, takes
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import activated, named
 from paddle._dispatch.arguments import number
@@ -18,11 +18,19 @@ from paddle._programs.variable_checks import check_variable_and_dtype, check_var
 from paddle.tensor.math import add_n
 
 
+def _c_remainder(x, y, axis):
+    """The remainder of integers with the sign of `x`, as in 1.8."""
+    quotient = _ops.elementwise_floordiv(x, y, axis=axis)
+    return _ops.elementwise_sub(x, _ops.elementwise_mul(quotient, y, axis=axis))
+
+
 def _elementwise(op_type: str, what: str):
     def function(x, y, axis=-1, act=None, name=None):
         kinds = HALF_NUMERIC
         check_variable_and_dtype(x, "x", kinds, op_type)
         check_variable_and_dtype(y, "y", kinds, op_type)
+        if op_type == "elementwise_mod" and flags.is_18() and convert_dtype(x.dtype) in INDICES:
+            return activated(named(name, _c_remainder, x, y, axis), act, name)
         return activated(named(name, getattr(_ops, op_type), x, y, axis=axis), act, name)
 
     function.__name__ = function.__qualname__ = op_type
