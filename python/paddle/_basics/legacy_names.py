@@ -17,8 +17,35 @@ from paddle._basics.later_names import TABLE
 __all__ = ["Entry", "children", "entries", "entry"]
 
 _TABLE = """
+common_ops_import
+  nn.layer_helper: | LayerHelper
+  nn.param_attr: | ParamAttr
+
+complex
+  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
+  tensor: kron trace reshape transpose sum matmul
+
+complex.tensor
+  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
+  tensor: kron trace reshape transpose sum matmul
+
+complex.tensor.linalg
+  tensor: matmul
+
+complex.tensor.manipulation
+  tensor: reshape transpose
+
+complex.tensor.math
+  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
+  tensor: kron trace sum
+
 distributed.collective
   distributed: split
+
+distributed.fleet.launch_utils
+  distributed.utils: | add_arguments find_free_ports get_cluster get_gpus get_host_name_ip get_logger pull_worker_log
+    start_local_trainers terminate_local_procs watch_local_trainers TrainerProc
+  distributed.launch.cluster: | Cluster JobServer Pod Trainer
 
 fluid
   fluid.data_feed_desc: DataFeedDesc
@@ -29,8 +56,12 @@ fluid.backward
   _programs.backward_ops: | _addup_repetitive_outputs_ _append_backward_ops_ _append_backward_vars_ _create_op_desc_
     _find_not_need_ops _infer_var_data_type_shape_ _remove_no_grad_branch_ _rename_arg_ _rename_grad_
   _programs.backward_path: | _all_in_set_ _append_grad_suffix_ _as_list _find_no_grad_vars _find_op_path_
-    _get_no_grad_set_name _get_output_names _get_stop_gradients_ _is_grad_var_ _some_in_set_ _strip_grad_suffix_
+    _find_loss_op_ _get_no_grad_set_name _get_output_names _get_stop_gradients_ _is_grad_var_ _some_in_set_
+    _strip_grad_suffix_
   _programs.program_stats: | ProgramStats serialize_op_decs
+
+fluid.annotations
+  utils.deprecated: | deprecated
 
 fluid.clip
   nn.clip: set_gradient_clip ErrorClipByValue ClipGradByValue ClipGradByNorm ClipGradByGlobalNorm | BaseErrorClipAttr
@@ -73,6 +104,10 @@ fluid.contrib.slim.quantization.quant2_int8_mkldnn_pass
 fluid.contrib.slim.quantization.quant_int8_mkldnn_pass
   fluid.contrib.slim.quantization.mkldnn: QuantInt8MkldnnPass
 
+fluid.core_avx = fluid.core
+
+fluid.core_noavx = fluid.core
+
 fluid.data_feeder
   static.feeder: DataFeeder | BatchedTensorProvider DataToLoDTensorConverter
   _basics.checks: | check_dtype check_type
@@ -109,6 +144,9 @@ fluid.device_worker
 fluid.distribute_lookup_table
   distributed.ps.lookup_tables: LOOKUP_TABLE_TYPE find_distributed_lookup_table find_distributed_lookup_table_inputs
     find_distributed_lookup_table_outputs
+
+fluid.dygraph.backward_strategy
+  fluid.dygraph: BackwardStrategy
 
 fluid.dygraph.amp
   amp: amp_guard AmpScaler
@@ -237,6 +275,9 @@ fluid.incubate.fleet.utils.fs
   distributed.fleet.utils.fs: LocalFS | FS ExecuteError FSFileExistsError FSFileNotExistsError FSShellCmdAborted
     FSTimeOut
 
+fluid.incubate.fleet.utils.http_server
+  distributed.fleet.utils.http_server: KVServer | KVHandler KVHTTPServer
+
 fluid.incubate.fleet.utils.hdfs
   distributed.fleet.utils.fs: HDFSClient
 
@@ -309,6 +350,9 @@ fluid.transpiler.details
   distributed.ps.program_utils: delete_ops find_op_by_input_arg find_op_by_output_arg
   distributed.checkport: wait_server_ready
 
+fluid.transpiler.details.checkport
+  distributed.checkport: wait_server_ready
+
 fluid.transpiler.details.program_utils
   distributed.ps.program_utils: delete_ops find_op_by_input_arg find_op_by_output_arg
 
@@ -328,6 +372,34 @@ fluid.transpiler.ps_dispatcher
 
 fluid.unique_name = _basics.unique_name
 
+hapi.model
+  hapi.helpers: | _all_gather extract_args flatten_list restore_flatten_list to_numpy
+  distributed.checkport: | wait_server_ready
+
+incubate.hapi
+  hapi: Model callbacks
+  hapi.logger: | setup_logger
+
+incubate.hapi.callbacks = callbacks
+
+incubate.hapi.datasets = vision.datasets
+
+incubate.hapi.download = utils.download
+
+incubate.hapi.metrics = metric
+
+incubate.hapi.model
+  hapi: Model
+  static: Input=InputSpec
+  device: set_device
+
+incubate.hapi.text = text
+
+incubate.hapi.vision = vision
+
+incubate.optimizer.modelaverage
+  incubate.optimizer: ModelAverage
+
 nn.functional.common
   nn.functional: interpolate pad upsample
 
@@ -343,8 +415,17 @@ nn.layer.loss
 nn.layer.norm
   nn.layer: InstanceNorm1D InstanceNorm2D InstanceNorm3D LocalResponseNorm SpectralNorm SyncBatchNorm
 
+nn.layer.transformer
+  nn.layer.attention_arguments: | _convert_attention_mask _convert_param_attr_to_list
+
 nn.layer.rnn
   nn.layer: BiRNN GRU LSTM RNN SimpleRNN
+
+optimizer.adamw
+  optimizer: AdamW
+
+static.input
+  static: data InputSpec
 
 static.nn.common
   static.nn: deform_conv2d
@@ -355,8 +436,17 @@ tensor.creation
 tensor.manipulation
   tensor: cast transpose
 
+tensor.to_string
+  _basics.to_string: | set_printoptions
+
 tensor.math
   tensor: addmm inverse isfinite isinf isnan kron mm multiplex trace
+
+utils.install_check
+  static.install_check: run_check
+
+vision.transforms.transforms
+  vision.transforms.color: | _check_input=_limits
 """
 
 

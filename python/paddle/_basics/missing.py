@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import opcode
 import sys
 import types
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.machinery import PathFinder
 from typing import Any, NoReturn
 
+from paddle._basics import internal_names
 from paddle._basics.legacy_names import entry
 
 __all__ = ["OperatorMissing", "absent", "getter", "load", "require"]
@@ -37,9 +39,14 @@ def absent(module: str, name: str) -> NoReturn:
 
 def _hint(module: str, name: str) -> str:
     """The reason why a name is missing; nothing for the private names that Python and its tools look for."""
-    if name.startswith("_"):
+    if name.startswith("__"):
         return ""
+    from paddle._basics.internal_reasons import reason
     from paddle._basics.unavailable_names import hint
+
+    why = reason(module, name)
+    if why is not None or name.startswith("_"):
+        return f"; it is internal to Paddle 2.0.2: {why}" if why is not None else ""
 
     return hint(module, name, dir(sys.modules[module]) if module in sys.modules else [])
 
@@ -53,7 +60,8 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
     """A module's ``__getattr__``: imports a name on first use, and raises as `absent` does for unknown names.
 
     A name is looked up in `later`, in the table of legacy names, and among the modules below `module`: upstream imports
-    its whole package at once, so scripts use submodules as attributes without importing them.
+    its whole package at once, so scripts use submodules as attributes without importing them. At last it is looked up
+    among the names that upstream's modules import (`internal_names`).
 
     Args:
         module: the module's full name.
@@ -67,6 +75,10 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
             return _resolve(module, name, sources[name])
         if _has_module(module, name):
             return _resolve(module, name, f"{module}.{name}")
+        if not name.startswith("__"):
+            source = internal_names.imported(module, name)
+            if source is not None and importlib.util.find_spec(source.partition(":")[0]) is not None:
+                return _resolve(module, name, source)
         if _is_import(sys._getframe(1)):
             raise ImportError(f"cannot import name {name!r} from {module!r}{_hint(module, name)}", name=module)
         absent(module, name)
@@ -94,7 +106,7 @@ def _resolve(module: str, name: str, source: str) -> object:
     source, _, attribute = source.partition(":")
     found = importlib.import_module(source)
     if attribute:
-        value = getattr(found, attribute)
+        value = found if attribute == "." else getattr(found, attribute)
     else:
         value = found if source.rpartition(".")[2] == name else getattr(found, name)
     setattr(sys.modules[module], name, value)

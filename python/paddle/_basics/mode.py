@@ -91,6 +91,25 @@ def choose_static() -> None:
         _switch_tracer(None)
 
 
+@contextlib.contextmanager
+def static_if_undecided(built):
+    """Static mode in the ``with`` block if the mode is undecided.
+
+    Afterwards it is undecided again if nothing has been built meanwhile (`built()` is False) and nothing else has
+    decided the mode: leaving a ``program_guard`` without operators makes no later Tensor static.
+    """
+    if not core.is_undecided():
+        yield
+        return
+    tracer = _switch_tracer(None)
+    try:
+        yield
+    finally:
+        if in_static_mode() and not core.is_undecided() and not built():
+            _switch_tracer(tracer)
+            core.set_undecided(True)
+
+
 def _mode_checked(wanted: bool, message: str):
     def decorate(func):
         @functools.wraps(func)

@@ -218,6 +218,7 @@ def grad(
     only_inputs=True,
     allow_unused=False,
     no_grad_vars=None,
+    backward_strategy=None,
 ) -> Any:
     """The gradients of `outputs` with respect to `inputs`, summed over the outputs.
 
@@ -230,6 +231,7 @@ def grad(
         only_inputs (bool): must be True.
         allow_unused (bool): return None for inputs that the outputs do not depend on, instead of raising.
         no_grad_vars (Tensor|list|tuple|set, optional): gradients do not flow through these.
+        backward_strategy: an argument of 1.x, without effect.
 
     Returns:
         list of Tensor: one for each input.

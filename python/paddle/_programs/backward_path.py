@@ -248,3 +248,16 @@ def _find_op_path_(
                     if var is not None and var.stop_gradient:
                         no_grad_set.add(name)
     return path
+
+
+def _find_loss_op_(loss) -> None:
+    """Sets `loss.op` to the last operator of its block whose only output is `loss`.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    ops = [op for op in loss.block.ops if op.output_arg_names == [loss.name]]
+    if ops:
+        loss.op = ops[-1]
+    if loss.op is None:
+        raise ValueError(f"no operator of the block computes '{loss.name}' alone")

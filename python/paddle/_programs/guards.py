@@ -66,8 +66,12 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     check_type(main_program, "main_program", Program, "paddle.static.program_guard")
     if startup_program is not None:
         check_type(startup_program, "startup_program", Program, "paddle.static.program_guard")
-    mode.choose_static()
-    with program_guard_unchecked(main_program, startup_program):
+
+    def built() -> bool:
+        programs = [main_program] if startup_program is None else [main_program, startup_program]
+        return any(p.num_blocks > 1 or p.global_block().ops or p.global_block().vars for p in programs)
+
+    with mode.static_if_undecided(built), program_guard_unchecked(main_program, startup_program):
         yield
 
 

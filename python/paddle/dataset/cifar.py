@@ -30,6 +30,8 @@ def samples(path: str, sub_name: str) -> Iterator[tuple[np.ndarray, int]]:
     # the folder name is not part of the match
     for name, content in members(path, lambda found: sub_name in found.rpartition("/")[2]):
         batch = safe_pickle.load(io.BytesIO(content.read()))
+        # an archive that Python 3 has pickled again has keys of bytes
+        batch = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}
         labels = batch.get("labels", batch.get("fine_labels"))
         if labels is None:
             raise ValueError(f"{name} in {path} has no labels")

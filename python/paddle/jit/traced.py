@@ -6,6 +6,7 @@ makes a Program of the record.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -237,13 +238,15 @@ class TracedLayer:
             p.value().get_tensor()._share_data_with(self._scope.var(p.name).get_tensor())
         return results
 
-    def save_inference_model(self, dirname: str, feed: list[int] | None = None, fetch: list[int] | None = None) -> None:
+    def save_inference_model(
+        self, dirname: str, feed: Sequence[int] | None = None, fetch: Sequence[int] | None = None
+    ) -> None:
         """Save Program and parameters for inference, in the folder `dirname`.
 
         Args:
             dirname (str): the folder.
-            feed (list of int, optional): which inputs the model has; all when None.
-            fetch (list of int, optional): which outputs; all when None.
+            feed (list, tuple or range of int, optional): which inputs the model has; all when None.
+            fetch (list, tuple or range of int, optional): which outputs; all when None.
 
         Raises:
             TypeError: for arguments of other types.
@@ -253,7 +256,7 @@ class TracedLayer:
         with mode._dygraph_guard(None):  # dygraph mode skips the checks
             check_type(dirname, "dirname", str, where)
             for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
-                check_type(indices, what, (type(None), list), where)
+                check_type(indices, what, (type(None), list, tuple, range), where)
                 for index in indices or ():
                     check_type(index, f"each element of {what}", int, where)
                 chosen.append(names if indices is None else [names[i] for i in indices])

@@ -113,14 +113,33 @@ class BeamSearchDecoder(Decoder):
     def _merge_batch_beams(self, x: Any) -> Any:
         return _ops.reshape2(x, shape=[-1, *x.shape[2:]])
 
-    def _gather(self, x: Any, beams: Any) -> Any:
-        """[batch, beams, ...]: for each batch element the beams selected by index."""
+    def _expand_to_beam_size(self, x: Any) -> Any:
+        """[batch, ...] to [batch, beams, ...]"""
+        return _tiled(x, self.beam_size)
+
+    def _mask_probs(self, probs: Any, finished: Any) -> Any:
+        """Log probabilities [batch, beams, ids] where a finished sequence continues only with end_token, at no cost.
+
+        The attribute `noend_mask_tensor` is set by :meth:`_beam_search_step`.
+        """
+        ended = cast(finished, probs.dtype)
+        ends = _ops.elementwise_mul(_ops.unsqueeze2(ended, axes=[2]), self.noend_mask_tensor)
+        return ends - _ops.elementwise_mul(probs, ended - 1, axis=0)
+
+    def _gather(self, x: Any, indices: Any, batch_size: Any = None) -> Any:
+        """[batch, n, ...] and int64 indices [batch, m] below n to [batch, m, ...]: a selection in each batch element.
+
+        `batch_size` is an int64 Tensor of shape [1]; None: the first size of `indices`.
+        """
         zero, one = (_ops.fill_constant(shape=[1], dtype=_INT64, value=float(v)) for v in (0, 1))
-        count = cast(_ops.slice(_ops.shape(beams), axes=[0], starts=[0], ends=[1]), _INT64)
-        first = _ops.unsqueeze2(_ops.range(zero, count, one), axes=[1]) * self.beam_size
-        index = _ops.reshape2(beams + first, shape=[-1])
+        count = _first_size(indices) if batch_size is None else batch_size
+        first = _ops.unsqueeze2(_ops.range(zero, cast(count, _INT64), one), axes=[1]) * x.shape[1]
+        index = _ops.reshape2(indices + first, shape=[-1])
         index.stop_gradient = True
-        return self._split_batch_beams(_ops.gather(self._merge_batch_beams(x), index))
+        rest = list(x.shape[2:])
+        return _ops.reshape2(
+            _ops.gather(_ops.reshape2(x, shape=[-1, *rest]), index), shape=[-1, indices.shape[1], *rest]
+        )
 
     def initialize(self, initial_cell_states: Any) -> tuple[Any, Any, Any]:
         """(first inputs, first states, finished); all [batch, beams, ...].
@@ -129,7 +148,13 @@ class BeamSearchDecoder(Decoder):
             initial_cell_states: the cell's first states, [batch, ...].
         """
         state = flatten(initial_cell_states)[0]
-        cell_states = map_structure(lambda x: _tiled(x, self.beam_size), initial_cell_states)
+        self.kinf = 1e9
+        self.batch_size = cast(_first_size(state), _INT64)
+        self.start_token_tensor, self.end_token_tensor = (
+            _ops.fill_constant(shape=[1], dtype=_INT64, value=float(token))
+            for token in (self.start_token, self.end_token)
+        )
+        cell_states = map_structure(self._expand_to_beam_size, initial_cell_states)
 
         def filled(dtype: Any, value: float) -> Any:
             return _ops.fill_constant_batch_size_like(state, shape=[-1, self.beam_size], dtype=dtype, value=value)
@@ -145,24 +170,22 @@ class BeamSearchDecoder(Decoder):
         return inputs, self.StateWrapper(cell_states, log_probs, finished, lengths), finished
 
     def _beam_search_step(self, time: Any, logits: Any, next_cell_states: Any, beam_state: Any) -> tuple[Any, Any]:
-        vocabulary = logits.shape[-1]
-        only_end = np.full([vocabulary], -self.kinf, "float32")
+        self.vocab_size = logits.shape[-1]
+        self.vocab_size_tensor = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(self.vocab_size))
+        only_end = np.full([self.vocab_size], -self.kinf, "float32")
         only_end[self.end_token] = 0
         probs = _ops.log(_ops.softmax(logits))
-        # A finished sequence continues only with end_token, at no cost.
-        ended = cast(beam_state.finished, probs.dtype)
-        ends = _ops.elementwise_mul(_ops.unsqueeze2(ended, axes=[2]), cast(assign_array(only_end), probs.dtype))
-        probs = ends - _ops.elementwise_mul(probs, ended - 1, axis=0)
+        self.noend_mask_tensor = cast(assign_array(only_end), probs.dtype)
+        probs = self._mask_probs(probs, beam_state.finished)
         log_probs = _ops.elementwise_add(probs, beam_state.log_probs, axis=0)
-        scores = _ops.reshape2(log_probs, shape=[-1, self.beam_size * vocabulary])
+        scores = _ops.reshape2(log_probs, shape=[-1, self.beam_size * self.vocab_size])
         best, index = _ops.top_k(scores, k=self.beam_size)
-        size = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(vocabulary))
-        beams, ids = _ops.elementwise_floordiv(index, size), _ops.elementwise_mod(index, size)
-        cell_states = map_structure(lambda x: self._gather(x, beams), next_cell_states)
-        finished = cast(self._gather(cast(beam_state.finished, _INT64), beams), VarType.BOOL)
-        lengths = self._gather(beam_state.lengths, beams) + cast(_ops.logical_not(finished), _INT64)
-        end = _ops.fill_constant(shape=[1], dtype=_INT64, value=float(self.end_token))
-        finished = _ops.logical_or(finished, _ops.equal(ids, end))
+        beams = _ops.elementwise_floordiv(index, self.vocab_size_tensor)
+        ids = _ops.elementwise_mod(index, self.vocab_size_tensor)
+        cell_states = map_structure(lambda x: self._gather(x, beams, self.batch_size), next_cell_states)
+        finished = cast(self._gather(cast(beam_state.finished, _INT64), beams, self.batch_size), VarType.BOOL)
+        lengths = self._gather(beam_state.lengths, beams, self.batch_size) + cast(_ops.logical_not(finished), _INT64)
+        finished = _ops.logical_or(finished, _ops.equal(ids, self.end_token_tensor))
         return self.OutputWrapper(best, ids, beams), self.StateWrapper(cell_states, best, finished, lengths)
 
     def step(self, time: Any, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Any]:
@@ -187,6 +210,11 @@ class BeamSearchDecoder(Decoder):
     def tracks_own_finished(self) -> bool:
         """True: beams are reordered in each step, so `finished` of earlier steps refers to other sequences."""
         return True
+
+
+def _first_size(x: Any) -> Any:
+    """The number of rows of `x`, as an integer Tensor of shape [1]."""
+    return _ops.slice(_ops.shape(x), axes=[0], starts=[0], ends=[1])
 
 
 def _tiled(x: Any, times: int) -> Any:

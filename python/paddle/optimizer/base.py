@@ -67,6 +67,12 @@ def global_var(name: str, shape: list[int], value: float, dtype: Any) -> Any:
     return var
 
 
+def _rate_factor(param: Any) -> Any:
+    """The factor of a parameter's learning rate; 1 for a Tensor that is no parameter."""
+    attributes = getattr(param, "optimize_attr", None)
+    return 1.0 if attributes is None else attributes["learning_rate"]
+
+
 class OptimizerBase:
     """State and update passes; a subclass implements the update of one parameter.
 
@@ -267,7 +273,7 @@ class OptimizerBase:
 
     def _create_param_lr(self, param_and_grad: Any) -> Any:
         """The learning rate of one parameter: the optimizer's times the parameter's factor."""
-        factor = param_and_grad[0].optimize_attr["learning_rate"]
+        factor = _rate_factor(param_and_grad[0])
         if isinstance(factor, Variable):
             return factor
         if not in_static_mode():
@@ -315,13 +321,13 @@ class OptimizerBase:
         """Clips, decays and updates all parameters, without recording gradients."""
         if self._grad_clip is not None:
             pairs = self._grad_clip(pairs)
-        if self.regularization is not None or any(p.regularizer is not None for p, _ in pairs):
+        if self.regularization is not None or any(getattr(p, "regularizer", None) is not None for p, _ in pairs):
             pairs = append_regularization_ops(pairs, self.regularization)
         rate = self._dygraph_rate()
         update = self._update
         if update is not None:
             for param, grad in pairs:
-                factor = param.optimize_attr["learning_rate"]
+                factor = _rate_factor(param)
                 update(param, grad, rate if factor == 1.0 else self._scaled_rate(rate, factor))
             return
         block = default_main_program().global_block()

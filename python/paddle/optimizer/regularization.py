@@ -62,7 +62,7 @@ def append_regularization_ops(
     told = False
     with name_scope("regularization"):
         for param, grad in parameters_and_grads:
-            if not told and param.regularizer is not None and regularization is not None:
+            if not told and getattr(param, "regularizer", None) is not None and regularization is not None:
                 told = True
                 log_precedence(regularization)
             with param.block.program._optimized_guard([param, grad]):

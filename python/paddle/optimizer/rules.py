@@ -177,7 +177,7 @@ class AdamaxRule(Powers):
 
     def _finish_update(self, block: Any, parameters_and_grads: Pairs) -> None:
         for param, grad in parameters_and_grads:
-            if grad is None or param.trainable is False:
+            if grad is None or getattr(param, "trainable", True) is False:
                 continue
             with param.block.program._optimized_guard([param, grad]), name_scope("adamax"):
                 power = self._get_accumulator(self._beta1_pow_acc_str, param)

@@ -51,7 +51,6 @@ class Executor:
     """
 
     def __init__(self, place=None) -> None:
-        mode.choose_static()
         self.place = mode._current_expected_place() if place is None else mode._get_paddle_place(place)
         self._device = device_number(self.place)
         self._default_executor = core.Executor(self.place)

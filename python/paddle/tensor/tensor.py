@@ -109,11 +109,18 @@ def astype(self, dtype) -> Tensor:
     return _core.ops.cast(self, in_dtype=self.dtype, out_dtype=dtype)
 
 
-def backward(self, retain_graph=False) -> None:
+def _retains(retain_graph: Any) -> Any:
+    """`retain_graph`; False for a BackwardStrategy, which 1.x takes in its place."""
+    return False if hasattr(retain_graph, "sort_sum_gradient") else retain_graph
+
+
+def backward(self, retain_graph=False, backward_strategy=None) -> None:
     """Compute gradients of this Tensor; they are added to the gradients of the leaves.
 
     Args:
-        retain_graph (bool): keep the graph, so that backward can run again.
+        retain_graph (bool): keep the graph, so that backward can run again. A `BackwardStrategy` of 1.x is accepted
+            in its place, and has no effect.
+        backward_strategy: the argument's name in 1.x.
 
     Examples:
         >>> import paddle
@@ -124,7 +131,7 @@ def backward(self, retain_graph=False) -> None:
     """
     if in_static_mode():
         raise ValueError("backward() requires dygraph mode")
-    _core.run_backward([self], [], retain_graph)
+    _core.run_backward([self], [], _retains(retain_graph))
 
 
 def gradient(self) -> Any:

@@ -38,12 +38,20 @@ def get_weights_path_from_url(url: str, md5sum: str | None = None) -> str:
     return get_path_from_url(url, WEIGHTS_HOME, md5sum)
 
 
+def _get_unique_endpoints(trainer_endpoints: list[str]) -> set[str]:
+    """The first endpoint of each host, in the order of names: its process downloads for the host."""
+    first: dict[str, str] = {}
+    for endpoint in sorted(trainer_endpoints):
+        first.setdefault(endpoint.partition(":")[0], endpoint)
+    return set(first.values())
+
+
 def _first_of_its_host() -> bool:
     """Whether this process downloads for its host; the others wait."""
-    endpoints = sorted(os.getenv("PADDLE_TRAINER_ENDPOINTS", "").split(","))
     mine = os.getenv("PADDLE_CURRENT_ENDPOINT", "")
-    host = mine.partition(":")[0]
-    return next((e for e in endpoints if e.partition(":")[0] == host), mine) == mine
+    endpoints = [e for e in os.getenv("PADDLE_TRAINER_ENDPOINTS", "").split(",") if e]
+    hosts = {e.partition(":")[0] for e in endpoints}
+    return mine.partition(":")[0] not in hosts or mine in _get_unique_endpoints(endpoints)
 
 
 def get_path_from_url(url: str, root_dir: str, md5sum: str | None = None, check_exist: bool = True) -> str:

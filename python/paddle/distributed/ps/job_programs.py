@@ -180,8 +180,8 @@ def save(executor: Any, dirname: str, program: Any, fetched: tuple[Any, list[Any
 def save_for_inference(
     executor: Any,
     dirname: str,
-    feeds: list[str],
-    targets: list[Any],
+    feeds: str | list[str],
+    targets: Any,
     origin: Any,
     fetched: tuple[Any, list[Any]],
     export_for_deployment: bool,
@@ -193,5 +193,6 @@ def save_for_inference(
         value = np.array(scope.find_var(var.name).get_tensor())
         fetched_scope.var(var.name).get_tensor().set(value, CPUPlace())
     with scope_guard(fetched_scope):
+        targets = targets if isinstance(targets, (list, tuple)) else [targets]
         chosen = [block.var(var.name) for var in targets]
         save_inference_model(dirname, feeds, chosen, executor, origin, None, None, export_for_deployment)

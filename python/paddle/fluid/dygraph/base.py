@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 
@@ -9,7 +10,7 @@ import numpy as np
 
 import paddle._core as _core
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.mode import _dygraph_guard, dygraph_only, in_static_mode
+from paddle._basics.mode import _dygraph_guard, _dygraph_tracer, dygraph_only, in_static_mode
 from paddle._dispatch.dygraph import (
     _default_tracer,
     disable_dygraph,
@@ -34,6 +35,7 @@ __all__ = [
     "to_variable",
     "enable_imperative",
     "disable_imperative",
+    "BackwardStrategy",
 ]
 
 # names of 1.8
@@ -85,3 +87,42 @@ def switch_to_static_graph(func):
             return func(*args, **kwargs)
 
     return run
+
+
+_switch_to_static_graph_ = switch_to_static_graph
+
+
+@contextlib.contextmanager
+def program_desc_tracing_guard(enable):
+    """Sets the attribute `_enable_program_desc_tracing` of the current Tracer in the ``with`` block.
+
+    Calls are recorded by `paddle.jit.TracedLayer.trace` alone, which does not read it.
+    """
+    tracer = _dygraph_tracer()
+    if tracer is None:
+        yield
+        return
+    former = getattr(tracer, "_enable_program_desc_tracing", False)
+    tracer._enable_program_desc_tracing = enable
+    try:
+        yield
+    finally:
+        tracer._enable_program_desc_tracing = former
+
+
+class BackwardStrategy:
+    """How gradients of a Tensor with several uses are summed: an argument of `backward` in 1.x.
+
+    Attributes:
+        sort_sum_gradient (bool): sum in the reverse order of the forward pass, as this engine always does.
+
+    Source: https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph/BackwardStrategy.html
+
+    Examples:
+        >>> import paddle.fluid as fluid
+        >>> fluid.dygraph.BackwardStrategy().sort_sum_gradient
+        False
+    """
+
+    def __init__(self):
+        self.sort_sum_gradient = False

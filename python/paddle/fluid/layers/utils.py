@@ -84,3 +84,9 @@ def try_set_static_shape_tensor(tensor, shape):
         sizes = try_get_constant_shape_from_tensor(shape)
         if sizes:
             tensor.desc.set_shape(sizes)
+
+
+def _is_symmetric_padding(padding, data_dim):
+    """Whether the paddings before and after each of `data_dim` dimensions are equal, as one number for each are."""
+    assert len(padding) in (data_dim, 2 * data_dim), f"padding must have {data_dim} or {2 * data_dim} numbers"
+    return len(padding) == data_dim or list(padding[::2]) == list(padding[1::2])

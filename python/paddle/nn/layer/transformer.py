@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import copy
 from typing import Any
 
 from paddle import _ops
@@ -11,11 +10,11 @@ from paddle._basics import numpy as np
 from paddle._basics.checks import check_positive
 from paddle._basics.default_dtype import get_default_dtype
 from paddle.nn import functional as F
+from paddle.nn.layer.attention_arguments import _convert_param_attr_to_list
 from paddle.nn.layer.common import Dropout, Linear
 from paddle.nn.layer.container import LayerList
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import LayerNorm
-from paddle.nn.param_attr import ParamAttr
 from paddle.tensor.tensor import to_tensor
 
 __all__ = [
@@ -26,23 +25,6 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
 ]
-
-
-def _attrs(attr: Any, count: int) -> list[Any]:
-    """One ParamAttr (or False) for each of `count` parameters; names get a suffix."""
-    if isinstance(attr, (list, tuple)):
-        assert len(attr) == count, f"a list or tuple of param_attr must have {count} entries"
-        return [ParamAttr._to_attr(a) for a in attr]
-    one = ParamAttr._to_attr(attr)
-    if one is False:
-        return [False] * count
-    made = []
-    for i in range(count):
-        own = copy.deepcopy(one)
-        if own.name:
-            own.name = f"{own.name}_{i}"
-        made.append(own)
-    return made
 
 
 class MultiHeadAttention(Layer):
@@ -176,7 +158,7 @@ class _Block(Layer):
         self._config = config
         self.normalize_before = normalize_before
         count = len(self._attentions) + 1
-        weights, biases = _attrs(weight_attr, count), _attrs(bias_attr, count)
+        weights, biases = _convert_param_attr_to_list(weight_attr, count), _convert_param_attr_to_list(bias_attr, count)
         for i, name in enumerate(self._attentions):
             attention = MultiHeadAttention(
                 d_model,

@@ -134,20 +134,23 @@ class FleetTranspiler(Fleet):
 
         Args:
             optimizer (Optimizer): the optimizer of the servers.
-            strategy (DistributedStrategy|DistributeTranspilerConfig): the synchronization.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): the synchronization; None: synchronous, as in
+                1.x (2.0.2 raises TypeError).
 
         Returns:
             ParameterServerOptimizer
 
         Raises:
             ValueError: before :meth:`init`, or for another type than an optimizer.
-            TypeError: for another strategy, and, as in 2.0.2, for None.
+            TypeError: for another strategy.
         """
         if not isinstance(optimizer, OptimizerBase):
             raise ValueError(f"an Optimizer is needed, got {type(optimizer)}")
         if not self._is_initialized:
             raise ValueError("fleet: call fleet.init first, which says what this process is")
-        if isinstance(strategy, DistributeTranspilerConfig):
+        if strategy is None:
+            strategy = SyncStrategy()
+        elif isinstance(strategy, DistributeTranspilerConfig):
             strategy = _strategy_of(strategy)
         elif not isinstance(strategy, DistributedStrategy):
             raise TypeError(f"a DistributedStrategy or DistributeTranspilerConfig is needed, got {type(strategy)}")
@@ -169,7 +172,7 @@ class FleetTranspiler(Fleet):
         Args:
             executor (Executor): of this trainer.
             dirname (str): the folder.
-            feeded_var_names (list of str), target_vars (list of Variable): inputs and outputs.
+            feeded_var_names (str|list of str), target_vars (Variable|list of Variable): inputs and outputs.
             main_program (Program, optional): the original one when None.
             export_for_deployment (bool): omit what only training needs.
 
@@ -237,6 +240,9 @@ class ParameterServerOptimizer(DistributedOptimizer):
         """Appends backward and updates to the default Programs, and sets ``fleet.main_program`` and
         ``fleet.startup_program``, the Programs of this process.
 
+        A trainer's are the default Programs themselves, rewritten, as in 1.x: one that runs
+        ``default_startup_program()`` starts from the servers' values. (2.0.2 rewrites copies.)
+
         Args:
             losses (Variable): the loss. parameter_list, no_grad_set: as of the optimizer.
 
@@ -249,7 +255,10 @@ class ParameterServerOptimizer(DistributedOptimizer):
         main, startup = losses.block.program, startup_programs or default_startup_program()
         fleet._origin_main_program = main.clone(for_test=False)
         fleet._origin_startup_program = startup.clone(for_test=False)
-        fleet.main_program, fleet.startup_program = self._programs(main.clone(for_test=False), startup.clone())
+        if fleet.is_worker():
+            fleet.main_program, fleet.startup_program = self._programs(main, startup)
+        else:
+            fleet.main_program, fleet.startup_program = self._programs(main.clone(for_test=False), startup.clone())
 
     def _programs(self, main: Program, startup: Program) -> tuple[Any, Any]:
         config, geo = _plain(self._strategy), isinstance(self._strategy, GeoStrategy)
