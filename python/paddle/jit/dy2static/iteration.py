@@ -172,7 +172,7 @@ class ZipItems(Items):
 
 
 class SequenceItems(Items):
-    """A list or tuple beside Tensors in zip()."""
+    """A list or tuple in zip() together with Tensors."""
 
     can_index = False
 
