@@ -82,7 +82,8 @@ class FunctionSpec:
         """The arguments by position, with defaults filled in, and the rest of the keywords.
 
         Raises:
-            ValueError: for too many arguments, or one that is missing. NotImplementedError: when the function is a
+            ValueError: for too many arguments, or one that is missing. TypeError: for an unknown keyword.
+                NotImplementedError: when the function is a
                 class under two decorators.
         """
         if len(args) > len(self._arg_names) and self.varargs_name is None:
@@ -109,7 +110,7 @@ class FunctionSpec:
         if self.varkw_name is None:
             unknown = [name for name in rest if name not in self.keyword_only]
             if unknown:
-                raise ValueError(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
+                raise TypeError(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
         return tuple(given), rest
 
     def args_to_input_spec(self, args: tuple, kwargs: dict) -> tuple[list, dict]:

@@ -30,6 +30,7 @@ class PartialProgramLayer:
     """
 
     def __init__(self, concrete_program: ConcreteProgram) -> None:
+        _check_parameters(concrete_program.parameters)
         self._concrete = concrete_program
         self._origin_main_program = concrete_program.main_program
         self._feeds = concrete_program.feeds()
@@ -37,6 +38,7 @@ class PartialProgramLayer:
         results += [var for _, _, var in concrete_program.assigned]
         #: each output once
         self._outs = list({var.name: var for var in results}.values())
+        self._names = [var.name for var in self._outs]
         self._places = {var.name: i for i, var in enumerate(self._outs)}
         self._n_forward = len(self._origin_main_program.global_block().ops)
         self._train: Program | None = None
@@ -99,6 +101,8 @@ class PartialProgramLayer:
             recorded = _core.is_grad_enabled() and not all(t.stop_gradient for t in (*inputs, *params))
             call = self._calls.get(recorded) or self._native(recorded)
             outs = call(inputs, params)
+            for out, name in zip(outs, self._names, strict=True):
+                out.name = name
         if self._alone:
             return outs[0]
         for layer, name, var in self._concrete.assigned:
@@ -136,6 +140,14 @@ def _stop_at_integers(program: Program) -> None:
         for var in block.vars.values():
             if var.type == VarType.LOD_TENSOR and convert_dtype(var.dtype) not in _FLOATS:
                 var.stop_gradient = True
+
+
+def _check_parameters(parameters: Any) -> None:
+    if not isinstance(parameters, (list, tuple)):
+        raise TypeError(f"PartialProgramLayer: parameters must be a list or tuple, got {type(parameters).__name__}")
+    for i, each in enumerate(parameters):
+        if not isinstance(each, _core.Tensor):
+            raise TypeError(f"PartialProgramLayer: parameters[{i}] must be a Tensor, got {type(each).__name__}")
 
 
 def _flows(var: Variable) -> bool:
