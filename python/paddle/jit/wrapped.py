@@ -21,9 +21,9 @@ class Wrapped:
         return self._dygraph_function
 
 
-def unwrap_decorators(func: Any) -> tuple[list[Wrapped], Any]:
+def unwrap_decorators(func: Any) -> tuple[list[Any], Any]:
     """The wrappers around a function, and the function itself (bound, if it is a method)."""
-    decorators = []
+    decorators: list[Any] = []
     while isinstance(func, Wrapped):
         decorators.append(func)
         instance, inner = func._class_instance, func.dygraph_function

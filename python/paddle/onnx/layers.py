@@ -11,9 +11,10 @@ import numpy as np
 import paddle._core as _core
 from paddle._basics import mode
 from paddle._programs.variable import Variable, isinstance_of
-from paddle.jit.static_function import StaticFunction, unwrap_decorators
+from paddle.jit.static_function import StaticFunction
 from paddle.jit.structure import leaves
 from paddle.jit.translated_layer import TranslatedLayer
+from paddle.jit.wrapped import unwrap_decorators
 from paddle.nn.layer.layers import Layer
 
 __all__ = ["program_of_layer"]
