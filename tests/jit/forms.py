@@ -259,6 +259,15 @@ def names_of_one_tensor(x):
 
 
 @form
+def name_first_bound_in_a_loop(x):
+    i = paddle.zeros([1], "int64")
+    while i < 3:
+        y = x * i
+        i += 1
+    return y
+
+
+@form
 def logical(x):
     if (x.mean() > 0 and x.sum() < 100) or not x.max() > 1:
         return x * 2

@@ -355,8 +355,10 @@ def test_a_call_that_does_not_fit():
         f()
     with pytest.raises(ValueError, match="takes 2 arguments"):
         f(1, 2, 3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+    with pytest.raises(ValueError, match="unexpected keyword argument 'z'"):
         f(paddle.ones([1, 3]), z=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        to_static(lambda x: x)(paddle.ones([1, 3]), z=1)
     with pytest.raises(TypeError, match="input_spec must be a list"):
         to_static(lambda x: x, input_spec=3)
     with pytest.raises(ValueError, match="must be InputSpec"):

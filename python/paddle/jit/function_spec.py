@@ -82,7 +82,8 @@ class FunctionSpec:
         """The arguments by position, with defaults filled in, and the rest of the keywords.
 
         Raises:
-            ValueError: for too many arguments, or one that is missing. TypeError: for an unknown keyword.
+            ValueError: for too many arguments, or one that is missing. TypeError: for an unknown keyword (with
+                input_spec a ValueError).
                 NotImplementedError: when the function is a
                 class under two decorators.
         """
@@ -110,7 +111,8 @@ class FunctionSpec:
         if self.varkw_name is None:
             unknown = [name for name in rest if name not in self.keyword_only]
             if unknown:
-                raise TypeError(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
+                kind = TypeError if self._input_spec is None else ValueError
+                raise kind(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
         return tuple(given), rest
 
     def args_to_input_spec(self, args: tuple, kwargs: dict) -> tuple[list, dict]:

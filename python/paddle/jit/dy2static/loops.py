@@ -242,6 +242,8 @@ class _Loop:
             if again:
                 raise _Again
             going = scalar_bool(as_var(self.test()))
+            known = _depended_on(block, [value for value, _ in copies])
+            copies = [(value if target.name in known else _after(value, target), target) for value, target in copies]
             targets = {id(target) for _, target in copies}
             ready = [_ops.assign(value) if id(value) in targets else value for value, _ in copies]
             for value, (_, target) in zip(ready, copies, strict=True):
@@ -344,6 +346,30 @@ class _Loop:
                 return False
         self.specs[key] = _Spec(dtype, shape)
         return True
+
+
+def _depended_on(block: Any, values: list) -> set[str]:
+    """The names of the variables that values of a block are computed from, along Tensors that have gradients."""
+    known = {value.name for value in values}
+    for op in reversed(block.ops):
+        if known & set(op.output_arg_names):
+            for name in op.input_arg_names:
+                var = block._find_var_recursive(name)
+                if var is not None and var.type == VarType.LOD_TENSOR and is_differentiable(var.dtype):
+                    known.add(name)
+    return known
+
+
+def _after(value: Any, target: Any) -> Any:
+    """`value`, as the sum of it and zeros that are computed from `target`.
+
+    A pass that replaces a variable without reading it has a gradient of zeros for it, which an operator must write.
+    """
+    if not is_differentiable(value.dtype):
+        return value
+    never = _ops.less_than(target, target)
+    zeros = _ops.where(never, target, _ops.fill_zeros_like(target))
+    return _ops.elementwise_add(value, _ops.reduce_sum(zeros, reduce_all=True, dim=[0]))
 
 
 def _is_nest(value: Any) -> bool:
