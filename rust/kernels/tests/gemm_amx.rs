@@ -1,6 +1,7 @@
 //! Products on the matrix unit against chains of fused multiply-adds and f64. Without the unit both are equal.
 mod common;
 use common::{errors, narrow, noise};
+use half::bf16;
 use oar_kernels::gemm::{gemm, matmul, Epilogue, View};
 use oar_kernels::{gemm::amx, pool};
 
@@ -138,4 +139,30 @@ fn very_small_numbers_keep_their_digits() {
     }
     let zeros = product(size, &vec![0.0; m * k], &narrow(&noise(k * n, 16)), (false, false));
     assert!(zeros.iter().all(|v| v.to_bits() == 0));
+}
+
+/// Products of bf16 numbers skip five of the six products of parts, which are 0.
+#[test]
+fn operands_of_bf16_are_as_exact() {
+    let near = |x: Vec<f64>| -> Vec<f32> { x.iter().map(|&x| bf16::from_f64(x).to_f32()).collect() };
+    for size in [(128, 160, 256), (150, 170, 361), (300, 700, 2111)] {
+        let (m, n, k) = size;
+        let (a, b) = (near(noise(m * k, 7)), near(noise(k * n, 8)));
+        for turned in [(false, false), (true, true)] {
+            let [unit, plain] = both(|| product(size, &a, &b, turned));
+            let want = exact(size, &a, &b, turned);
+            let (u, p) = (errors(&unit, &want), errors(&plain, &want));
+            assert!(u[0] <= p[0] && u[1] <= p[1], "{size:?} {turned:?}: {u:?}, without {p:?}");
+            // the product of halves is this one, rounded once
+            let halves = |x: &[f32]| -> Vec<bf16> { x.iter().map(|&x| bf16::from_f32(x)).collect() };
+            let mut c = vec![bf16::NAN; m * n];
+            matmul(size, &halves(&a), turned.0, &halves(&b), turned.1, &mut c);
+            assert!(c == halves(&unit), "{size:?} {turned:?}");
+        }
+        // one operand has all parts
+        let full = narrow(&noise(k * n, 9));
+        let [unit, plain] = both(|| product(size, &a, &full, (false, false)));
+        let want = exact(size, &a, &full, (false, false));
+        assert!(errors(&unit, &want)[0] <= errors(&plain, &want)[0], "{size:?}");
+    }
 }
