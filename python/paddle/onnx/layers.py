@@ -119,7 +119,7 @@ def program_of_layer(layer: Any, input_spec: Any, output_spec: Any) -> _Interfac
             f"paddle.onnx.export: layer must be a Layer, a function or a Program, got {type(layer).__name__}"
         )
     decorators, inner = unwrap_decorators(forward)
-    former = decorators[0] if decorators else None
+    former = next((each for each in decorators if isinstance(each, StaticFunction)), None)
     owner = layer if isinstance(layer, Layer) else getattr(inner, "__self__", None)
     args, kwargs = _arguments(former, input_spec)
     with _in_eval_mode(owner), _without_gradients():
