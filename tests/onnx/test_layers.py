@@ -165,8 +165,8 @@ def test_a_loaded_layer(tmp_path):
 
 def test_output_spec_chooses(tmp_path):
     net = paddle.jit.to_static(Two())
-    first, second = net(paddle.ones([2]))
-    made = exported(net, tmp_path, None, output_spec=[second])
+    net(paddle.ones([2]))
+    made = exported(net, tmp_path, None, output_spec=net.forward.outputs[1:])
     (got,) = made.run(None, {made.get_inputs()[0].name: np.float32([3, 4])})
     assert got.tolist() == [6, 8]
     with pytest.raises(ValueError, match="no result of the layer's latest call"):
@@ -211,3 +211,31 @@ def test_an_operator_without_a_rule(tmp_path):
     ):
         paddle.onnx.export(Histogram(), str(tmp_path / "m"), [InputSpec([3], "float32")], opset_version=13)
     assert not list(tmp_path.iterdir())
+
+
+class Steps(paddle.nn.Layer):
+    """Python's if and while on Tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.near, self.far = paddle.nn.Linear(3, 3), paddle.nn.Linear(3, 3)
+
+    def forward(self, x, n):
+        i = paddle.zeros([1], "int64")
+        while i < n:
+            if paddle.sum(x) > 0:
+                x = self.near(x)
+            else:
+                x = paddle.tanh(self.far(x)) + 1
+            i = i + 1
+        return x
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+def test_branches_and_loops_of_python(opset, tmp_path):
+    paddle.seed(4)
+    net = Steps()
+    specs = [InputSpec([None, 3], "float32", "x"), InputSpec([1], "int64", "n")]
+    made = exported(net, tmp_path, specs, opset_version=opset)
+    for n in (0, 1, 4):
+        same(net, made, np.random.default_rng(n).normal(size=(2, 3)).astype("float32"), np.int64([n]))

@@ -132,8 +132,8 @@ def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9
             their names (all fed Variables when None).
         opset_version (int): version of ONNX's operator set, 11 to 21. With an older one, as the default, the model has
             version 11, and a warning says so.
-        output_spec (list of Tensor|Variable, optional): the outputs of the model; all results when None. A Program
-            without fetch operators requires it.
+        output_spec (list of Variable, optional): the outputs of the model, for a Layer some of
+            ``layer.forward.outputs``; all results when None. A Program without fetch operators requires it.
 
     Raises:
         ImportError: without the package onnx.
