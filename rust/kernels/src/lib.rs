@@ -20,6 +20,7 @@ pub mod norm;
 pub mod optimizer;
 pub mod order;
 pub mod pooling;
+pub mod quant;
 pub mod random;
 pub mod reduce;
 pub mod resample;

@@ -201,6 +201,11 @@ impl<'a> ShapeContext<'a> {
         self.set_nth(slot, 0, dims, dtype);
     }
 
+    /// Outputs of one shape and data type.
+    pub fn set_each(&mut self, slots: &[OutSlot], dims: &[i64], dtype: DType) {
+        slots.iter().for_each(|&slot| self.set(slot, dims, dtype));
+    }
+
     #[inline]
     pub fn set_nth(&mut self, slot: OutSlot, i: usize, dims: &[i64], dtype: DType) {
         let slot = slot.0;

@@ -264,6 +264,15 @@ impl<'a> KernelContext<'a> {
         }
     }
 
+    /// Sets those of kernel-allocated outputs that are wanted.
+    pub fn set_wanted(&mut self, outs: impl IntoIterator<Item = (OutSlot, Tensor)>) {
+        for (slot, value) in outs {
+            if self.wants(slot) {
+                self.set(slot, value);
+            }
+        }
+    }
+
     /// Runs the long part of a kernel that allocates its output of `bytes` bytes itself, without the GIL if that is
     /// large.
     pub fn release_gil<T: Send>(&self, bytes: usize, work: impl FnOnce() -> T + Send) -> T {

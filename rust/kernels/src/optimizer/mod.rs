@@ -3,6 +3,7 @@
 //! A rule updates one run of elements; dense, sparse and lazy updates are generic over rules.
 
 pub mod dgc;
+pub mod loss_scaling;
 pub mod rules;
 
 use crate::pool::{self, Shared};

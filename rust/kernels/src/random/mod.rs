@@ -7,7 +7,9 @@
 // Coefficients have the published digits, more than f32 keeps.
 #![allow(clippy::excessive_precision)]
 
+pub mod crop;
 pub(crate) mod mt64;
+pub mod sampling;
 
 use crate::elementwise::zip;
 use crate::functions::erfinv::erfinv;

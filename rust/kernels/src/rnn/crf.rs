@@ -4,6 +4,7 @@
 
 use crate::simd_fn;
 use crate::types::Float;
+use std::ops::Range;
 
 const LANES: usize = 16;
 
@@ -280,6 +281,64 @@ impl<T: Float> Viterbi<T> {
     }
 }
 
+/// Sequences of a matrix of scores: the rows of each, and its labels.
+pub struct Sequences<'a> {
+    pub rows: &'a [Range<usize>],
+    pub labels: &'a [Vec<usize>],
+}
+
+/// The cost of each sequence (0 of an empty one), with the exponentials of the scores and of the transitions. `None`: see
+/// [`Chains::cost`].
+pub fn costs<T: Float>(
+    s: &Sequences,
+    (x, w, tags): (&[T], &[T], usize),
+    (x_exps, w_exps): (&mut [T], &mut [T]),
+    alpha: &mut [T],
+    cost: &mut [T],
+) -> Option<()> {
+    let mut tops = vec![T::ZERO; x.len() / tags];
+    exps(x, tags, x_exps, &mut tops);
+    w_exps.iter_mut().zip(w).for_each(|(o, &v)| *o = v.exp());
+    let mut chains = Chains::new(tags, w_exps);
+    for ((rows, labels), cost) in s.rows.iter().zip(s.labels).zip(cost) {
+        let own = rows.start * tags..rows.end * tags;
+        let sequence = Sequence { x: &x[own.clone()], x_exps: &x_exps[own.clone()], labels };
+        *cost = match labels.is_empty() {
+            true => T::ZERO,
+            false => chains.cost(&sequence, &tops[rows.clone()], w, &mut alpha[own])?,
+        };
+    }
+    Some(())
+}
+
+/// Writes the gradient of the scores and adds that of the transitions, from the exponentials and `alpha` of [`costs`].
+pub fn costs_grad<T: Float>(
+    s: &Sequences,
+    (x_exps, w_exps, alpha, tags): (&[T], &[T], &[T], usize),
+    dcost: &[T],
+    dx: &mut [T],
+    mut dw: Option<&mut [T]>,
+) -> Option<()> {
+    let mut chains = Chains::new(tags, w_exps).backwards();
+    for ((rows, labels), &d) in s.rows.iter().zip(s.labels).zip(dcost).filter(|((_, labels), _)| !labels.is_empty()) {
+        let own = rows.start * tags..rows.end * tags;
+        let sequence = Sequence { x: &x_exps[own.clone()], x_exps: &x_exps[own.clone()], labels };
+        chains.grad(&sequence, &alpha[own.clone()], d, &mut dx[own], dw.as_deref_mut())?;
+    }
+    if let Some(dw) = dw {
+        chains.finish(dw);
+    }
+    Some(())
+}
+
+/// The best tags of each sequence; rows of no sequence stay unchanged.
+pub fn paths<T: Float>(rows: &[Range<usize>], (x, w, tags): (&[T], &[T], usize), path: &mut [i64]) {
+    let mut best = Viterbi::new(tags, w);
+    for own in rows.iter().filter(|r| !r.is_empty()) {
+        best.path(&x[own.start * tags..own.end * tags], &mut path[own.clone()]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,5 +383,37 @@ mod tests {
             let path = path.map(|tag| tag as usize);
             assert!((score(&x, &w, n, &path) - score(&x, &w, n, best)).abs() < 1e-9);
         });
+    }
+
+    #[test]
+    fn sequences_have_the_costs_of_each_alone() {
+        let tags = 3;
+        let x: Vec<f64> = (0..15).map(|i| (i * 7 % 11) as f64 / 4.0 - 1.0).collect();
+        let w: Vec<f64> = (0..15).map(|i| (i * 5 % 7) as f64 / 3.0 - 1.0).collect();
+        let (rows, labels) = ([0..2, 2..2, 2..5], [vec![0, 2], vec![], vec![1, 1, 0]]);
+        let all = Sequences { rows: &rows, labels: &labels };
+        let (mut xe, mut we, mut alpha, mut cost) = (vec![0.0; 15], vec![0.0; 15], vec![0.0; 15], vec![9.0; 3]);
+        assert_eq!(costs(&all, (&x, &w, tags), (&mut xe, &mut we), &mut alpha, &mut cost), Some(()));
+        let (mut dx, mut dw, mut path) = (vec![0.0; 15], vec![0.0; 15], vec![9; 5]);
+        let saved = (&xe[..], &we[..], &alpha[..], tags);
+        assert_eq!(costs_grad(&all, saved, &[1.0, 2.0, -0.5], &mut dx, Some(&mut dw)), Some(()));
+        paths(&rows, (&x, &w, tags), &mut path);
+        assert_eq!(cost[1], 0.0);
+        let mut sum = vec![0.0; 15];
+        for (i, d) in [(0, 1.0), (2, -0.5)] {
+            let own = rows[i].start * tags..rows[i].end * tags;
+            let one = Sequences { rows: &[0..rows[i].len()], labels: &labels[i..=i] };
+            let n = own.len();
+            let (mut xe, mut alpha, mut c) = (vec![0.0; n], vec![0.0; n], vec![0.0]);
+            costs(&one, (&x[own.clone()], &w, tags), (&mut xe, &mut we.clone()), &mut alpha, &mut c).unwrap();
+            assert_eq!(c[0], cost[i]);
+            let mut own_dx = vec![0.0; n];
+            costs_grad(&one, (&xe, &we, &alpha, tags), &[d], &mut own_dx, Some(&mut sum)).unwrap();
+            assert_eq!(own_dx, dx[own.clone()]);
+            let mut own_path = vec![9; rows[i].len()];
+            Viterbi::new(tags, &w).path(&x[own], &mut own_path);
+            assert_eq!(own_path, path[rows[i].clone()]);
+        }
+        assert!(sum.iter().zip(&dw).all(|(a, b)| (a - b).abs() < 1e-12));
     }
 }

@@ -146,6 +146,60 @@ pub fn align<T: Copy + PartialEq>(steps: &[T], blank: Option<T>, merge: bool, to
     }
 }
 
+/// The alignment of each row of `width` steps, of which `lengths` count, padded with `padding`; and the numbers of labels.
+pub fn align_padded<T: Copy + PartialEq>(
+    (x, width, lengths): (&[T], usize, &[usize]),
+    blank: Option<T>,
+    merge: bool,
+    padding: T,
+    out: &mut [T],
+) -> Vec<usize> {
+    let (mut counts, mut labels) = (Vec::with_capacity(lengths.len()), Vec::new());
+    for (b, (to, n)) in out.chunks_exact_mut(width.max(1)).zip(lengths).enumerate() {
+        labels.clear();
+        align(&x[b * width..b * width + n], blank, merge, &mut labels);
+        to[..labels.len()].copy_from_slice(&labels);
+        to[labels.len()..].fill(padding);
+        counts.push(labels.len());
+    }
+    counts.resize(lengths.len(), 0);
+    counts
+}
+
+/// The alignments of the sequences of a level, and their offsets.
+pub fn align_sequences<T: Copy + PartialEq>(
+    level: &[usize],
+    x: &[T],
+    blank: Option<T>,
+    merge: bool,
+) -> (Vec<T>, Vec<usize>) {
+    let (mut labels, mut ends) = (Vec::new(), vec![0]);
+    for w in level.windows(2) {
+        align(&x[w[0]..w[1]], blank, merge, &mut labels);
+        ends.push(labels.len());
+    }
+    (labels, ends)
+}
+
+/// The gradient of the scores (zeros before) from the saved one [steps, sequences, classes] and that of the losses, divided by
+/// the number of steps if `by_steps`. `rows` has the first row of a sequence in the scores and the stride of its rows.
+pub fn scale_grad<T: Float>(
+    (saved, classes): (&[T], usize),
+    (steps, rows): (&[usize], &[(usize, usize)]),
+    dloss: &[T],
+    by_steps: bool,
+    dx: &mut [T],
+) {
+    let sequences = steps.len();
+    for (b, (&steps, &(first, stride))) in steps.iter().zip(rows).enumerate() {
+        let scale = if by_steps { dloss[b] / T::from_f64(steps as f64) } else { dloss[b] };
+        for t in 0..steps {
+            let to = &mut dx[(first + t * stride) * classes..][..classes];
+            to.iter_mut().zip(&saved[(t * sequences + b) * classes..]).for_each(|(o, &g)| *o = g * scale);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +215,24 @@ mod tests {
         assert_eq!(run(Some(0), true), [9, 1, 1, 2]);
         assert_eq!(run(Some(0), false), [9, 1, 1, 1, 2, 2]);
         assert_eq!(run(None, true), [9, 0, 1, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn rows_and_sequences_are_aligned() {
+        let x = [1, 1, 0, 2, 0, 3, 3, 9];
+        let mut out = [7; 8];
+        assert_eq!(align_padded((&x, 4, &[4, 3]), Some(0), true, -1, &mut out), [2, 1]);
+        assert_eq!(out, [1, 2, -1, -1, 3, -1, -1, -1]);
+        assert_eq!(align_sequences(&[0, 4, 4, 7], &x, Some(0), true), (vec![1, 2, 3], vec![0, 2, 2, 3]));
+        assert_eq!(align_padded::<i32>((&[], 0, &[0, 0]), None, true, -1, &mut []), [0, 0]);
+    }
+
+    #[test]
+    fn gradients_are_scaled_by_those_of_the_losses() {
+        // Two sequences of 2 and 1 steps; the rows of the scores interleave.
+        let saved: Vec<f64> = (1..=8).map(f64::from).collect();
+        let mut dx = [0.0; 8];
+        scale_grad((&saved, 2), (&[2, 1], &[(0, 2), (1, 2)]), &[2.0, 10.0], true, &mut dx);
+        assert_eq!(dx, [1.0, 2.0, 30.0, 40.0, 5.0, 6.0, 0.0, 0.0]);
     }
 }

@@ -1,5 +1,8 @@
 //! Chunks of a tagged sequence (named entities and the like), by a scheme of tags.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 /// The position of a tag in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -58,6 +61,36 @@ pub fn chunks(tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>, 
     Ok(found)
 }
 
+/// Chunks of two taggings of the same sequences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkCounts {
+    pub found: i64,
+    pub labelled: i64,
+    /// Chunks of both.
+    pub correct: i64,
+}
+
+/// Counts the chunks whose type is not `excluded` in the sequences `rows` of both taggings, or returns the first invalid tag.
+pub fn count(
+    rows: &[Range<usize>],
+    (tags, labels): (&[i64], &[i64]),
+    (types, places): (i64, &[Place]),
+    excluded: &[i32],
+) -> Result<ChunkCounts, i64> {
+    let included = |c: &&Chunk| !excluded.iter().any(|&t| i64::from(t) == c.2);
+    let mut counts = ChunkCounts::default();
+    for own in rows {
+        let found = chunks(&tags[own.clone()], types, places)?;
+        let labelled = chunks(&labels[own.clone()], types, places)?;
+        counts.found += found.iter().filter(included).count() as i64;
+        counts.labelled += labelled.iter().filter(included).count() as i64;
+        // Chunks ascend and do not overlap, so their first steps are distinct.
+        let starts: HashMap<usize, &Chunk> = labelled.iter().map(|c| (c.0, c)).collect();
+        counts.correct += found.iter().filter(included).filter(|c| starts.get(&c.0) == Some(c)).count() as i64;
+    }
+    Ok(counts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Place::*;
@@ -78,5 +111,17 @@ mod tests {
         assert_eq!(chunks(&[0, 5], 2, &iob), Err(5));
         assert_eq!(chunks(&[-1], 2, &iob), Err(-1));
         assert_eq!(chunks(&[], 2, &iob), Ok(vec![]));
+    }
+
+    #[test]
+    fn equal_chunks_are_correct() {
+        let (tags, labels) = ([0, 1, 2, 0, 4, 2], [0, 1, 2, 3, 4, 2]);
+        let iob = (2, &[Begin, Inside][..]);
+        let all = count(&[0..3, 3..6], (&tags, &labels), iob, &[]);
+        assert_eq!(all, Ok(ChunkCounts { found: 4, labelled: 4, correct: 3 }));
+        let some = count(&[0..3, 3..6], (&tags, &labels), iob, &[1]);
+        assert_eq!(some, Ok(ChunkCounts { found: 2, labelled: 1, correct: 1 }));
+        assert_eq!(count(&[0..1], (&[5], &[0]), iob, &[]), Err(5));
+        assert_eq!(count(&[], (&[], &[]), iob, &[]), Ok(ChunkCounts::default()));
     }
 }

@@ -198,3 +198,72 @@ pub fn expand_grad<T: Copy + Default + std::ops::AddAssign>(
         }
     }
 }
+
+/// Writes pooled rows [sequences, width] to the columns from `at` on of a matrix with `columns` columns.
+pub fn place_columns<T: Copy>(rows: &[T], width: usize, at: usize, columns: usize, out: &mut [T]) {
+    for (i, row) in rows.chunks_exact(width.max(1)).enumerate() {
+        out[i * columns + at..][..width].copy_from_slice(row);
+    }
+}
+
+/// The logarithms of show and of the rate of clicks in the first two columns of rows that begin with show and click.
+pub fn show_and_click<T: Float>(rows: &mut [T], width: usize) {
+    for row in rows.chunks_exact_mut(width.max(1)) {
+        row[0] = (row[0] + T::ONE).ln();
+        row[1] = (row[1] + T::ONE).ln() - row[0];
+    }
+}
+
+/// Adds row i of `x` to each row of sequence i.
+pub fn add_to_sequences<T: Float>(starts: &[usize], width: usize, x: &[T], out: &mut [T]) {
+    for (i, w) in starts.windows(2).enumerate() {
+        for row in out[w[0] * width..w[1] * width].chunks_exact_mut(width.max(1)) {
+            row.iter_mut().zip(&x[i * width..]).for_each(|(o, &v)| *o += v);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_placed_transformed_and_added() {
+        let mut out = [0.0; 8];
+        place_columns(&[1.0, 2.0, 3.0, 4.0], 2, 1, 4, &mut out);
+        assert_eq!(out, [0.0, 1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0]);
+        let mut rows = [3.0f64, 1.0, 9.0];
+        show_and_click(&mut rows, 3);
+        assert_eq!(rows, [4f64.ln(), 2f64.ln() - 4f64.ln(), 9.0]);
+        let mut sums = [1.0; 6];
+        add_to_sequences(&[0, 2, 2, 3], 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &mut sums);
+        assert_eq!(sums, [2.0, 3.0, 2.0, 3.0, 6.0, 7.0]);
+        add_to_sequences::<f32>(&[0], 0, &[], &mut []);
+    }
+
+    #[test]
+    fn pools_equal_a_plain_loop() {
+        let (starts, width) = ([0, 2, 2, 5], 3);
+        let x: Vec<f64> = (0..15).map(|i| (i * 7 % 11) as f64 - 4.0).collect();
+        for kind in [Pooling::Average, Pooling::Sum, Pooling::Sqrt, Pooling::Last, Pooling::First, Pooling::Max] {
+            let (mut out, mut index) = (vec![0.0; 9], vec![9; 9]);
+            pool(kind, &starts, width, -1.5, &x, &mut out, Some(&mut index));
+            for (i, w) in starts.windows(2).enumerate() {
+                for c in 0..width {
+                    let column: Vec<f64> = (w[0]..w[1]).map(|r| x[r * width + c]).collect();
+                    let (sum, n) = (column.iter().sum::<f64>(), column.len() as f64);
+                    let want = match kind {
+                        _ if column.is_empty() => -1.5,
+                        Pooling::Average => sum / n,
+                        Pooling::Sum => sum,
+                        Pooling::Sqrt => sum / n.sqrt(),
+                        Pooling::Last => column[column.len() - 1],
+                        Pooling::First => column[0],
+                        Pooling::Max => column.iter().copied().fold(f64::MIN, f64::max),
+                    };
+                    assert_eq!(out[i * width + c], want, "{kind:?}");
+                }
+            }
+        }
+    }
+}

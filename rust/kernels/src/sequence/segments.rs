@@ -58,6 +58,34 @@ pub fn pool_grad<T: Number>(pooling: SegmentPooling, (x, y, dout): (&[T], &[T], 
     }
 }
 
+/// Pools each segment into the row of its id; other rows stay unchanged.
+pub fn pool_all<T: Number>(
+    pooling: SegmentPooling,
+    segments: &[(usize, Range<usize>)],
+    x: &[T],
+    width: usize,
+    out: &mut [T],
+) {
+    for (id, rows) in segments.iter().filter(|_| width > 0) {
+        let rows = &x[rows.start * width..rows.end * width];
+        pool(pooling, rows, width, &mut out[id * width..(id + 1) * width]);
+    }
+}
+
+/// The gradient of all rows from the results of [`pool_all`] and the gradient of those.
+pub fn pool_all_grad<T: Number>(
+    pooling: SegmentPooling,
+    segments: &[(usize, Range<usize>)],
+    (x, out, dout): (&[T], &[T], &[T]),
+    width: usize,
+    dx: &mut [T],
+) {
+    for (id, rows) in segments.iter().filter(|_| width > 0) {
+        let (here, of) = (rows.start * width..rows.end * width, id * width..(id + 1) * width);
+        pool_grad(pooling, (&x[here.clone()], &out[of.clone()], &dout[of]), width, &mut dx[here]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +125,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn segments_are_pooled_into_the_rows_of_their_ids() {
+        let (x, ids) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0, 0, 2]);
+        let (mut out, mut dx) = ([-1.0; 6], [0.0; 6]);
+        pool_all(SegmentPooling::Max, &segments(&ids), &x, 2, &mut out);
+        assert_eq!(out, [3.0, 4.0, -1.0, -1.0, 5.0, 6.0]);
+        let dout = [7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+        pool_all_grad(SegmentPooling::Max, &segments(&ids), (&x, &out, &dout), 2, &mut dx);
+        assert_eq!(dx, [0.0, 0.0, 7.0, 8.0, 11.0, 12.0]);
+        pool_all::<f32>(SegmentPooling::Sum, &segments(&ids), &[], 0, &mut []);
     }
 }

@@ -16,6 +16,26 @@ macro_rules! float {
             fn abs(self) -> $t {
                 <$t>::abs(self)
             }
+            #[inline(always)]
+            fn exp(self) -> $t {
+                <$t>::exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> $t {
+                <$t>::ln(self)
+            }
+            #[inline(always)]
+            fn ln_1p(self) -> $t {
+                <$t>::ln_1p(self)
+            }
+            #[inline(always)]
+            fn exp_m1(self) -> $t {
+                <$t>::exp_m1(self)
+            }
+            #[inline(always)]
+            fn total_cmp(&self, other: &$t) -> std::cmp::Ordering {
+                <$t>::total_cmp(self, other)
+            }
             type Base = $base;
             #[cfg(target_arch = "x86_64")]
             type Avx2 = $avx2;

@@ -5,14 +5,32 @@
 
 use super::Number;
 use crate::functions::exponential::Exponential;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::cmp::Ordering;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// f32 or f64.
 pub trait Float:
-    Number + Exponential + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + AddAssign
+    Number
+    + Exponential
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + Sum
 {
     fn sqrt(self) -> Self;
     fn abs(self) -> Self;
+    /// The exponential and the natural logarithm of the system's mathematical library, for loops that are not hot.
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    /// ln(1 + x) and e^x - 1, exact for small x.
+    fn ln_1p(self) -> Self;
+    fn exp_m1(self) -> Self;
+    /// The total order of IEEE 754.
+    fn total_cmp(&self, other: &Self) -> Ordering;
     /// The vector of each instruction-set level.
     type Base: Vector<T = Self>;
     type Avx2: Vector<T = Self>;

@@ -11,6 +11,7 @@ use oar_core::op::{Attrs, Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext,
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::norm::batch_norm::{self as kernel, BatchNormGrad, Channels};
+use oar_kernels::norm::inplace_abn::{undo, Activation};
 use oar_kernels::types::Float;
 use oar_net::{CollectiveCall, Dtype, Group, ReduceOp, Region};
 use oar_ops_common::half::in_f32;
@@ -49,13 +50,6 @@ slots! {
         Y "Y", DY "Y@GRAD", SCALE "Scale", BIAS "Bias", SAVED_MEAN "SavedMean", SAVED_VARIANCE "SavedVariance",
         MEAN "Mean".dispensable(), VARIANCE "Variance".dispensable() => DX "X@GRAD", DSCALE "Scale@GRAD", DBIAS "Bias@GRAD"
     }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Activation {
-    None,
-    Leaky(f64),
-    Elu(f64),
 }
 
 /// The common attributes of both operators.
@@ -199,12 +193,7 @@ fn forward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result<
     } else if !d.is_empty() {
         kernel::batch_norm(&d, x.data::<T>(), &mean, &inv, scale.data::<T>(), bias.data::<T>(), y);
     }
-    let below = y.iter_mut().filter(|v| **v < T::ZERO);
-    match a.activation {
-        Activation::None => {}
-        Activation::Leaky(alpha) => below.for_each(|v| *v = *v * of(alpha)),
-        Activation::Elu(alpha) => below.for_each(|v| *v = of(alpha * T::to_f64(*v).exp_m1())),
-    }
+    a.activation.apply(y);
     Ok(())
 }
 
@@ -216,34 +205,6 @@ fn used<T: Element + Float>(cx: &KernelContext, a: &Norm, c: usize) -> Result<(V
     let of = |slot: InSlot| Ok::<_, oar_core::base::Error>(cx.input(slot)?.data::<T>().to_vec());
     let (mean, inv) = (of(slots[0])?, of(slots[1])?);
     Ok((mean, if a.global { kernel::inverse_deviation(&inv, a.epsilon as f64) } else { inv }))
-}
-
-/// The forward operator's normalized values, recomputed from its result, and the gradient before the activation.
-fn undone<T: Element + Float>(
-    a: &Norm,
-    d: &Channels,
-    (y, dy): (&[T], &[T]),
-    (mean, inv): (&[T], &[T]),
-    (scale, bias): (&[T], &[T]),
-) -> (Vec<T>, Vec<T>) {
-    let of = |v: f64| T::from_f64(v);
-    let channel = |i: usize| if d.last { i % d.channels } else { i / d.pixels % d.channels };
-    let (mut x, mut dz) = (Vec::with_capacity(y.len()), Vec::with_capacity(y.len()));
-    for (i, (&y, &dy)) in y.iter().zip(dy).enumerate() {
-        let (v, g) = (T::to_f64(y), T::to_f64(dy));
-        let (z, g) = match a.activation {
-            Activation::Leaky(alpha) if v < 0.0 => (v / alpha, g * alpha),
-            Activation::Elu(alpha) if v < 0.0 => ((v / alpha).ln_1p(), g * (v + alpha)),
-            _ => (v, g),
-        };
-        let c = channel(i);
-        let (s, n) = (T::to_f64(scale[c]), T::to_f64(inv[c]));
-        // With a scale of 0 it is lost: the mean replaces it.
-        let back = if s == 0.0 || n == 0.0 { 0.0 } else { (z - T::to_f64(bias[c])) / s / n };
-        x.push(of(back + T::to_f64(mean[c])));
-        dz.push(of(g));
-    }
-    (x, dz)
 }
 
 fn backward(cx: &mut KernelContext) -> Result<()> {
@@ -265,7 +226,7 @@ fn backward_in<T: Element + Float>(cx: &mut KernelContext, x: &Tensor) -> Result
     let (x, dy) = match kept {
         false => (x.data::<T>(), dy.data::<T>()),
         true => {
-            (back, before) = undone(&a, &d, (x.data::<T>(), dy.data::<T>()), (&mean, &inv), (scale, bias));
+            (back, before) = undo(a.activation, &d, (x.data::<T>(), dy.data::<T>()), (&mean, &inv), (scale, bias));
             (&back[..], &before[..])
         }
     };
@@ -311,9 +272,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     let c = split_images(&x, a.last).1;
     infer_channel(cx, &[SCALE, BIAS, MEAN, VARIANCE], c)?;
     cx.set(Y, &x, dtype);
-    for slot in [MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE] {
-        cx.set(slot, &[c], statistics_dtype(dtype));
-    }
+    cx.set_each(&[MEAN_OUT, VARIANCE_OUT, SAVED_MEAN, SAVED_VARIANCE], &[c], statistics_dtype(dtype));
     cx.set(RESERVE, &[-1], dtype); // cuDNN's; never allocated here
     cx.share_lod(Y, X);
     Ok(())

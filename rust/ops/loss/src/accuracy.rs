@@ -2,7 +2,8 @@
 
 use oar_core::base::{DType, Result};
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
-use oar_core::{ensure, slots};
+use oar_core::{ensure, err, slots};
+use oar_kernels::loss::accuracy::hits;
 
 slots! {
     mod accuracy {
@@ -44,11 +45,9 @@ fn run_accuracy(cx: &mut KernelContext) -> Result<()> {
     use accuracy::{ACCURACY, CORRECT, INDICES, LABEL, TOTAL};
     let (indices, labels) = (cx.input(INDICES)?.to_i64s()?, cx.input(LABEL)?.to_i64s()?);
     let width = cx.input(INDICES)?.dims()[1] as usize;
-    let mut correct = 0;
-    for (i, &label) in labels.iter().enumerate() {
-        ensure!(label >= 0, InvalidArgument, "operator accuracy: labels must not be negative, label {i} is {label}");
-        correct += indices[i * width..(i + 1) * width].contains(&label) as i32;
-    }
+    let correct = hits(&indices, width, &labels).map_err(|i| {
+        err!(InvalidArgument, "operator accuracy: labels must not be negative, label {i} is {}", labels[i])
+    })?;
     let total = labels.len() as i32;
     cx.out_data::<f32>(ACCURACY)?[0] = if total == 0 { 0.0 } else { correct as f32 / total as f32 };
     cx.out_data::<i32>(CORRECT)?[0] = correct;

@@ -5,7 +5,8 @@ use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{bail, dispatch, ensure, err, slots};
+use oar_kernels::loss::auc::{area, buckets, Histogram};
 
 attrs! {
     pub struct AucAttrs { curve: Text = "ROC".into(), num_thresholds: i32 = 8191, slide_steps: i32 = 1 }
@@ -66,19 +67,11 @@ fn counted(cx: &KernelContext) -> Result<Vec<(usize, bool)>> {
         "operator auc: Label must have one class for each row of Predict {predict:?}, got {}",
         labels.len()
     );
-    let mut found = Vec::with_capacity(labels.len());
     dispatch!(predict.dtype(), T in [f32, f64], {
-        for (row, &label) in predict.data::<T>().chunks_exact(width).zip(&labels) {
-            let p = row[width - 1];
-            if !(0.0..=1.0).contains(&p) {
-                bail!(PreconditionNotMet, "operator auc: Predict must hold probabilities, numbers from 0 to 1, got {p}");
-            }
-            if label >= 0 {
-                found.push(((p * thresholds as T) as usize, label > 0));
-            }
-        }
-    }, other => return cx.unsupported(other).map(|()| found));
-    Ok(found)
+        buckets(predict.data::<T>(), width, &labels, thresholds).map_err(|p| {
+            err!(PreconditionNotMet, "operator auc: Predict must hold probabilities, numbers from 0 to 1, got {p}")
+        })
+    }, other => cx.unsupported(other))
 }
 
 fn run_auc(cx: &mut KernelContext) -> Result<()> {
@@ -95,36 +88,12 @@ fn run_auc(cx: &mut KernelContext) -> Result<()> {
         InvalidArgument,
         "operator auc: StatPos and StatNeg must hold {all} integers of int64, got {pos:?} and {neg:?}"
     );
-    let tables = [neg.data_mut::<i64>()?, pos.data_mut::<i64>()?];
-    let sum = steps * buckets;
-    let mut area = 0.0;
-    let mut totals = [0.0; 2];
-    let [neg, pos] = tables;
-    for (class, table) in [(false, &mut *neg), (true, &mut *pos)] {
-        let own = found.iter().filter(|f| f.1 == class).map(|f| f.0);
-        if steps == 0 {
-            own.for_each(|bucket| table[bucket] += 1);
-            continue;
-        }
-        // Subtract the overwritten step from the sum.
-        let start = table[sum + buckets].rem_euclid(steps as i64) as usize * buckets;
-        for k in 0..buckets {
-            table[sum + k] -= std::mem::take(&mut table[start + k]);
-        }
-        own.for_each(|bucket| {
-            table[start + bucket] += 1;
-            table[sum + bucket] += 1;
-        });
-        table[sum + buckets] += 1;
-    }
-    for k in (0..buckets).rev() {
-        let (n, p) = (neg[sum + k] as f64, pos[sum + k] as f64);
-        area += n * (2.0 * totals[1] + p) / 2.0;
-        totals = [totals[0] + n, totals[1] + p];
-    }
-    if totals[0] > 0.0 && totals[1] > 0.0 {
-        area = area / totals[1] / totals[0];
-    }
+    let mut neg = Histogram { table: neg.data_mut::<i64>()?, buckets, steps };
+    let mut pos = Histogram { table: pos.data_mut::<i64>()?, buckets, steps };
+    let of_class = |class: bool| found.iter().filter(move |f| f.1 == class).map(|f| f.0);
+    neg.add(of_class(false));
+    pos.add(of_class(true));
+    let area = area(neg.sum(), pos.sum());
     cx.out_data::<f64>(AUC)?[0] = area;
     Ok(())
 }

@@ -5,7 +5,8 @@ use super::label::{labels, one_label_a_row};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, OP};
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{bail, dispatch, slots};
+use oar_kernels::loss::bpr as kernel;
 use oar_ops_common::half::in_f32;
 
 slots! {
@@ -15,25 +16,9 @@ slots! {
 
 const FLOATS: DTypes = DTypes::FLOATS.union(DTypes::HALVES);
 
-/// Replaces infinities by large finite numbers.
-macro_rules! tolerable {
-    ($v:expr) => {{
-        let v = $v;
-        if v.is_infinite() {
-            v.signum() * 1e20
-        } else {
-            v
-        }
-    }};
-}
-
 fn check_classes(op: &str, labels: &[i64], width: usize) -> Result<()> {
-    for &label in labels {
-        ensure!(
-            (0..width as i64).contains(&label),
-            InvalidArgument,
-            "operator {op}: Label must hold classes from 0 to below {width}, got {label}"
-        );
+    if let Some(label) = labels.iter().find(|label| !(0..width as i64).contains(*label)) {
+        bail!(InvalidArgument, "operator {op}: Label must hold classes from 0 to below {width}, got {label}");
     }
     Ok(())
 }
@@ -43,18 +28,7 @@ fn run_bpr(cx: &mut KernelContext) -> Result<()> {
     let (labels, width) = labels(cx, x, bpr::LABEL)?;
     check_classes(cx.op.name, &labels, width)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let xs = x.data::<T>();
-        for (i, o) in cx.out_data::<T>(bpr::Y)?.iter_mut().enumerate() {
-            let row = &xs[i * width..(i + 1) * width];
-            let own = labels[i] as usize;
-            let mut sum: T = 0.0;
-            for (k, &v) in row.iter().enumerate() {
-                if k != own {
-                    sum += tolerable!((1.0 + tolerable!((v - row[own]).exp())).ln());
-                }
-            }
-            *o = sum / (width as T - 1.0);
-        }
+        kernel::bpr(x.data::<T>(), &labels, width, cx.out_data::<T>(bpr::Y)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -66,20 +40,7 @@ fn run_bpr_grad(cx: &mut KernelContext) -> Result<()> {
     check_classes(cx.op.name, &labels, width)?;
     let dy = of_size(cx, DY, labels.len(), x.dtype())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, d) = (x.data::<T>(), dy.data::<T>());
-        let out = cx.out_data::<T>(DX)?;
-        for (i, &own) in labels.iter().enumerate() {
-            let (row, out) = (&xs[i * width..(i + 1) * width], &mut out[i * width..(i + 1) * width]);
-            let own = own as usize;
-            let mut sum: T = 0.0;
-            for (k, (&v, o)) in row.iter().zip(out.iter_mut()).enumerate() {
-                if k != own {
-                    *o = d[i] / ((width as T - 1.0) * (1.0 + tolerable!((row[own] - v).exp())));
-                    sum += *o;
-                }
-            }
-            out[own] = -sum;
-        }
+        kernel::bpr_grad(x.data::<T>(), &labels, width, dy.data::<T>(), cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

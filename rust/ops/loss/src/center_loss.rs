@@ -3,7 +3,8 @@
 use super::elements::{agree, check_outs, of_size, rows_and_width};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{attrs, dispatch, ensure, slots};
+use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::loss::center as kernel;
 use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
@@ -57,12 +58,8 @@ fn run_center(cx: &mut KernelContext) -> Result<()> {
     let (x, labels, a) = (cx.input(X)?, cx.input(LABEL)?.to_i64s()?, cx.attrs::<CenterAttrs>());
     let rate = if a.need_update { scalar(cx, RATE)? } else { 0.0 };
     let clusters = a.cluster_num as usize;
-    for &label in &labels {
-        ensure!(
-            (0..clusters as i64).contains(&label),
-            InvalidArgument,
-            "operator center_loss: Label must hold classes from 0 to below {clusters}, got {label}"
-        );
+    if let Some(label) = labels.iter().find(|label| !(0..clusters as i64).contains(*label)) {
+        bail!(InvalidArgument, "operator center_loss: Label must hold classes from 0 to below {clusters}, got {label}");
     }
     let width = x.numel().checked_div(labels.len()).unwrap_or(0);
     let mut centers = cx.take_out(CENTERS_OUT)?;
@@ -73,28 +70,11 @@ fn run_center(cx: &mut KernelContext) -> Result<()> {
         "operator center_loss: Centers must have the data type and width of X {x:?}, got {centers:?}"
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, d, l) = (x.data::<T>(), diff.data_mut::<T>()?, loss.data_mut::<T>()?);
-        let c = centers.data::<T>();
-        let mut sums: Vec<T> = vec![0.0; if a.need_update { c.len() } else { 0 }];
-        let mut counts: Vec<T> = vec![1.0; clusters];
-        for (i, &label) in labels.iter().enumerate() {
-            let at = label as usize * width;
-            counts[label as usize] += 1.0;
-            let mut square = 0.0;
-            for k in 0..width {
-                let v = xs[i * width + k] - c[at + k];
-                d[i * width + k] = v;
-                square += v * v;
-                if a.need_update {
-                    sums[at + k] += v;
-                }
-            }
-            l[i] = square / 2.0;
-        }
+        let (diff, loss, sizes) = (diff.data_mut::<T>()?, loss.data_mut::<T>()?, (clusters, width));
+        let rows = (x.data::<T>(), &labels[..]);
+        let (sums, counts) = kernel::center(rows, centers.data::<T>(), sizes, a.need_update, diff, loss);
         if a.need_update && width > 0 {
-            for (i, (c, s)) in centers.data_mut::<T>()?.iter_mut().zip(&sums).enumerate() {
-                *c += s * (rate as T / counts[i / width]);
-            }
+            kernel::update(&sums, &counts, width, rate as T, centers.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
     cx.set(CENTERS_OUT, centers);
@@ -111,10 +91,7 @@ fn run_center_grad(cx: &mut KernelContext) -> Result<()> {
     let width = diff.numel().checked_div(rows).unwrap_or(0);
     check_outs(cx, &[DX], diff.numel(), diff.dtype())?;
     dispatch!(diff.dtype(), T in [f32, f64], {
-        let (v, d) = (diff.data::<T>(), dloss.data::<T>());
-        for (i, o) in cx.out_data::<T>(DX)?.iter_mut().enumerate() {
-            *o = d[i / width] * v[i];
-        }
+        kernel::center_grad(diff.data::<T>(), dloss.data::<T>(), width, cx.out_data::<T>(DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

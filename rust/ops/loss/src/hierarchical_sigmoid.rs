@@ -7,6 +7,7 @@ use oar_core::op::infer::{grads_like_inputs, VarKind};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::loss::hierarchical_sigmoid::{complete_tree_path, given_paths, NodeGrads, Nodes, Path};
 use std::sync::Arc;
 
 attrs! {
@@ -27,9 +28,6 @@ slots! {
         => DX "X@GRAD", DW "W@GRAD".kernel_allocated(), DBIAS "Bias@GRAD"
     }
 }
-
-/// Scores are clipped to [-MOST, MOST] before the sigmoid.
-const MOST: f64 = 40.0;
 
 fn infer_tree(cx: &mut ShapeContext) -> Result<()> {
     use tree::{CODE, LABEL, OUT, PRE, TABLE, W, W_OUT, X};
@@ -89,7 +87,7 @@ fn infer_tree(cx: &mut ShapeContext) -> Result<()> {
 
 /// The nodes of each row's path: the row of W, and the branch taken.
 struct Paths {
-    nodes: Vec<Vec<(usize, bool)>>,
+    nodes: Vec<Path>,
     /// The rows of W that occur in the paths.
     rows: Vec<i64>,
     /// Columns of PreOut: the longest path.
@@ -110,38 +108,24 @@ impl Paths {
         labels.truncate(rows);
         let classes = cx.attrs::<TreeAttrs>().num_classes as i64;
         ensure!(classes >= 2, InvalidArgument, "operator {op}: num_classes must be 2 or more, got {classes}");
-        let mut nodes = Vec::with_capacity(labels.len());
-        let length;
-        if cx.has(table) {
+        let (nodes, length) = if cx.has(table) {
             let (paths, codes) = (cx.input(table)?, cx.input(code)?);
-            length = paths.numel().checked_div(labels.len()).unwrap_or(0);
+            let length = paths.numel().checked_div(labels.len()).unwrap_or(0);
             let (path, side) = (paths.to_i64s()?, codes.to_i64s()?);
             ensure!(
                 path.len() == side.len() && path.len() == length * labels.len(),
                 InvalidArgument,
                 "operator {op}: PathTable and PathCode must have a row for each label, got {paths:?} and {codes:?}"
             );
-            for i in 0..labels.len() {
-                let own = i * length..(i + 1) * length;
-                // A path ends at the first negative number.
-                let steps = path[own.clone()].iter().zip(&side[own]).take_while(|(&n, _)| n >= 0);
-                nodes.push(steps.map(|(&n, &s)| (n as usize, s != 0)).collect());
-            }
+            (given_paths(&path, &side, length, labels.len()), length)
         } else {
-            length = 64 - (classes as u64 - 1).leading_zeros() as usize;
-            for &label in &labels {
-                ensure!(
-                    (0..classes).contains(&label),
-                    InvalidArgument,
-                    "operator {op}: Label must hold classes from 0 to below {classes}, got {label}"
-                );
-                // Node n has the children 2n and 2n + 1; the root is 1, leaf c is c + classes.
-                let leaf = (label + classes) as u64;
-                let depth = 63 - leaf.leading_zeros() as usize;
-                nodes.push((0..depth).map(|b| ((leaf >> (b + 1)) as usize - 1, leaf >> b & 1 == 1)).collect());
+            if let Some(label) = labels.iter().find(|label| !(0..classes).contains(*label)) {
+                bail!(InvalidArgument, "operator {op}: Label must hold classes from 0 to below {classes}, got {label}");
             }
-        }
-        let mut rows: Vec<i64> = nodes.iter().flatten().map(|&(n, _): &(usize, bool)| n as i64).collect();
+            let paths = labels.iter().map(|&label| complete_tree_path(label, classes)).collect();
+            (paths, 64 - (classes as u64 - 1).leading_zeros() as usize)
+        };
+        let mut rows: Vec<i64> = nodes.iter().flatten().map(|&(n, _)| n as i64).collect();
         rows.sort_unstable();
         rows.dedup();
         if let Some(&row) = rows.last().filter(|&&row| row as usize >= weights) {
@@ -166,24 +150,8 @@ fn run_tree(cx: &mut KernelContext) -> Result<()> {
     let bias = if cx.has(BIAS) { Some(of_size(cx, BIAS, weights, x.dtype())?) } else { None };
     let mut pre = cx.take_out(PRE)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ws, bias) = (x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()));
-        let pre = pre.data_mut::<T>()?;
-        let out = cx.out_data::<T>(OUT)?;
-        for (i, path) in paths.nodes.iter().enumerate() {
-            let row = &xs[i * width..(i + 1) * width];
-            let pre = &mut pre[i * paths.length..(i + 1) * paths.length];
-            // Positions after the end of a path have score 0, as in Paddle.
-            pre.fill(0.0);
-            let mut right = 0.0;
-            for (score, &(node, side)) in pre.iter_mut().zip(path) {
-                let w = &ws[node * width..(node + 1) * width];
-                let dot: T = row.iter().zip(w).map(|(a, b)| a * b).sum();
-                *score = (dot + bias.map_or(0.0, |b| b[node])).clamp(-MOST as T, MOST as T);
-                right += if side { *score } else { 0.0 };
-            }
-            pre.iter_mut().for_each(|s| *s = (1.0 + s.exp()).ln());
-            out[i] = pre.iter().sum::<T>() - right;
-        }
+        let nodes = Nodes { weight: w.data::<T>(), bias: bias.map(|b| b.data::<T>()), width };
+        nodes.forward(x.data::<T>(), &paths.nodes, paths.length, pre.data_mut::<T>()?, cx.out_data::<T>(OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(PRE, pre);
     Ok(())
@@ -223,27 +191,15 @@ fn run_tree_grad(cx: &mut KernelContext) -> Result<()> {
         dbias.as_ref().map(Tensor::dims)
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ws, pre, d) = (x.data::<T>(), w.data::<T>(), pre.data::<T>(), dout.data::<T>());
-        let dw = dw.data_mut::<T>()?;
-        dw.fill(0.0);
-        let mut dx = match &mut dx { Some(t) => Some(t.data_mut::<T>()?), None => None };
-        let mut db = match &mut dbias { Some(t) => Some(t.data_mut::<T>()?), None => None };
-        if let Some(dx) = &mut dx { dx.fill(0.0); }
-        if let Some(db) = &mut db { db.fill(0.0); }
-        for (i, path) in paths.nodes.iter().enumerate() {
-            for (&s, &(node, side)) in pre[i * paths.length..].iter().zip(path) {
-                // sigmoid(score) = 1 - 1 / (1 + e^score)
-                let g = (1.0 - (-s).exp() - T::from(u8::from(side))) * d[i];
-                if let Some(db) = &mut db {
-                    db[node] += g;
-                }
-                let to = &mut dw[place(node) * width..][..width];
-                to.iter_mut().zip(&xs[i * width..]).for_each(|(o, x)| *o += g * x);
-                if let Some(dx) = &mut dx {
-                    dx[i * width..(i + 1) * width].iter_mut().zip(&ws[node * width..]).for_each(|(o, w)| *o += g * w);
-                }
-            }
-        }
+        let nodes = Nodes { weight: w.data::<T>(), bias: None, width };
+        let mut grads = NodeGrads {
+            weight: dw.data_mut::<T>()?,
+            bias: dbias.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+            x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+        };
+        grads.weight.fill(0.0);
+        grads.bias.iter_mut().chain(&mut grads.x).for_each(|d| d.fill(0.0));
+        nodes.backward(x.data::<T>(), &paths.nodes, (pre.data::<T>(), paths.length), dout.data::<T>(), place, grads);
     }, other => return cx.unsupported(other));
     if let Some(dx) = dx {
         cx.set(DX, dx);

@@ -1,13 +1,14 @@
 //! Class labels: dispatch on their integer type, checks of their shape and range.
 
 use super::elements::agree;
-use oar_core::base::Result;
+use oar_core::base::{Error, Result};
 use oar_core::op::{InSlot, KernelContext, ShapeContext};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, err};
 use oar_kernels::loss::cross_entropy::BadLabel;
+use oar_kernels::loss::mean_iou::BadClass;
 
-pub fn bad(op: &str, e: BadLabel) -> oar_core::base::Error {
+pub fn bad(op: &str, e: BadLabel) -> Error {
     err!(OutOfRange, "operator {op}: {e}")
 }
 
@@ -69,12 +70,11 @@ pub(crate) fn classes(op: &str, n: i32) -> Result<i64> {
     Ok(n as i64)
 }
 
-/// A class from 0 to below `n`.
-pub(crate) fn check_class(op: &str, what: &str, class: i64, n: i64) -> Result<usize> {
-    ensure!(
-        (0..n).contains(&class),
-        InvalidArgument,
-        "operator {op}: {what} must hold classes from 0 to below {n}, got {class}"
-    );
-    Ok(class as usize)
+/// The error of a number that is none of `n` classes, in Labels or in the input `predictions`.
+pub(crate) fn bad_class(op: &str, predictions: &str, e: BadClass, n: i64) -> Error {
+    let (name, class) = match e {
+        BadClass::Prediction(class) => (predictions, class),
+        BadClass::Label(class) => ("Labels", class),
+    };
+    err!(InvalidArgument, "operator {op}: {name} must hold classes from 0 to below {n}, got {class}")
 }

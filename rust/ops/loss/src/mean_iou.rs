@@ -1,9 +1,10 @@
 //! mean_iou: mean intersection over union of classes.
 
-use super::label::{check_class, classes};
+use super::label::{bad_class, classes};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OP};
 use oar_core::{attrs, ensure, slots};
+use oar_kernels::loss::mean_iou as kernel;
 
 attrs! {
     pub struct IouAttrs { num_classes: i32 }
@@ -42,15 +43,7 @@ fn run_iou(cx: &mut KernelContext) -> Result<()> {
         Ok(sum)
     };
     let (mut wrong, mut correct) = (former(cx, IN_WRONGS)?, former(cx, IN_CORRECTS)?);
-    for (&p, &l) in predicted.iter().zip(&labels) {
-        let (p, l) = (check_class(op, "Predictions", p, n)?, check_class(op, "Labels", l, n)?);
-        if p == l {
-            correct[p] = correct[p].wrapping_add(1);
-        } else {
-            wrong[l] = wrong[l].wrapping_add(1);
-            wrong[p] = wrong[p].wrapping_add(1);
-        }
-    }
+    kernel::count(&predicted, &labels, &mut wrong, &mut correct).map_err(|e| bad_class(op, "Predictions", e, n))?;
     let mut mean = 0f32;
     for t in cx.inputs(IN_MEAN)? {
         ensure!(
@@ -60,13 +53,7 @@ fn run_iou(cx: &mut KernelContext) -> Result<()> {
         );
         mean += t.data::<f32>()[0];
     }
-    let there: Vec<f32> = wrong
-        .iter()
-        .zip(&correct)
-        .filter(|(w, c)| w.wrapping_add(**c) > 0)
-        .map(|(w, c)| *c as f32 / w.wrapping_add(*c) as f32)
-        .collect();
-    mean += there.iter().sum::<f32>() / there.len() as f32;
+    mean += kernel::mean(&wrong, &correct);
     cx.out_data::<f32>(MEAN)?[0] = mean;
     cx.out_data::<i32>(WRONG)?.copy_from_slice(&wrong);
     cx.out_data::<i32>(CORRECT)?.copy_from_slice(&correct);

@@ -8,7 +8,7 @@ use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Meta, Op, ShapeContext, 
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::{SelectedRows, Tensor};
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::random::{self as draw, Mt64};
+use oar_kernels::loss::nce::{draw_rows, Nce, NceGrads, Noise};
 use std::sync::Arc;
 
 attrs! {
@@ -101,68 +101,25 @@ fn infer_nce(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The distribution of sampled classes.
-enum Noise<'a> {
-    Uniform,
-    LogUniform,
-    Custom { probs: &'a [f32], alias: Vec<i64>, alias_probs: &'a [f32] },
-}
-
-impl<'a> Noise<'a> {
-    fn new(cx: &KernelContext<'a>, [probs, alias, alias_probs]: [InSlot; 3]) -> Result<Noise<'a>> {
-        let a = cx.attrs::<NceAttrs>();
-        Ok(match a.sampler {
-            0 => Noise::Uniform,
-            1 => Noise::LogUniform,
-            _ => {
-                let n = a.num_total_classes as usize;
-                let floats = |slot| -> Result<&'a [f32]> { Ok(of_size(cx, slot, n, DType::F32)?.data::<f32>()) };
-                let alias = cx.input(alias)?.to_i64s()?;
-                let fits = alias.len() == n && alias.iter().all(|a| (-1..n as i64).contains(a));
-                ensure!(
-                    fits,
-                    InvalidArgument,
-                    "operator {}: CustomDistAlias must hold {n} classes, or -1 for none",
-                    cx.op.name
-                );
-                Noise::Custom { probs: floats(probs)?, alias, alias_probs: floats(alias_probs)? }
-            }
-        })
-    }
-
-    fn sample(&self, engine: &mut Mt64, classes: i64) -> i64 {
-        let unit = |engine: &mut Mt64| {
-            let mut v = [0f64];
-            draw::uniform(engine, 0.0, 1.0, &mut v);
-            v[0]
-        };
-        match self {
-            Noise::Uniform => draw::uniform_int(engine, 0, classes - 1),
-            // Rounding may yield one class too many.
-            Noise::LogUniform => {
-                let value = (unit(engine) * (classes as f64).ln()).exp() as i64 - 1;
-                value.max(0) % (classes - 1).max(1)
-            }
-            Noise::Custom { alias, alias_probs, .. } => {
-                let i = draw::uniform_int(engine, 0, classes - 1) as usize;
-                if unit(engine) > alias_probs[i] as f64 && alias[i] >= 0 {
-                    alias[i]
-                } else {
-                    i as i64
-                }
-            }
+fn noise<'a>(cx: &KernelContext<'a>, [probs, alias, alias_probs]: [InSlot; 3]) -> Result<Noise<'a>> {
+    let a = cx.attrs::<NceAttrs>();
+    Ok(match a.sampler {
+        0 => Noise::Uniform,
+        1 => Noise::LogUniform,
+        _ => {
+            let n = a.num_total_classes as usize;
+            let floats = |slot| -> Result<&'a [f32]> { Ok(of_size(cx, slot, n, DType::F32)?.data::<f32>()) };
+            let alias = cx.input(alias)?.to_i64s()?;
+            let fits = alias.len() == n && alias.iter().all(|a| (-1..n as i64).contains(a));
+            ensure!(
+                fits,
+                InvalidArgument,
+                "operator {}: CustomDistAlias must hold {n} classes, or -1 for none",
+                cx.op.name
+            );
+            Noise::Custom { probs: floats(probs)?, alias, alias_probs: floats(alias_probs)? }
         }
-    }
-
-    fn probability(&self, class: usize, classes: i64) -> f32 {
-        match self {
-            Noise::Uniform => (1.0 / classes as f64) as f32,
-            Noise::LogUniform => {
-                (((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / (classes as f64).ln() as f32 as f64) as f32
-            }
-            Noise::Custom { probs, .. } => probs[class],
-        }
-    }
+    })
 }
 
 /// The classes of each row: its labels, then the sampled ones; and the number of columns.
@@ -172,17 +129,9 @@ fn draw_labels(cx: &KernelContext, noise: &Noise) -> Result<(Vec<i64>, usize)> {
     let own = label.numel().checked_div(rows).unwrap_or(0);
     let columns = own + a.num_neg_samples as usize;
     let given = label.to_i64s()?;
-    let mut found = Vec::with_capacity(rows * columns);
-    with_engine(a.seed as u32 as u64, |engine| {
-        for i in 0..rows {
-            found.extend_from_slice(&given[i * own..(i + 1) * own]);
-            if a.custom_neg_classes.is_empty() {
-                found.extend((0..a.num_neg_samples).map(|_| noise.sample(engine, classes)));
-            } else {
-                found.extend(a.custom_neg_classes.iter().map(|&c| c as i64));
-            }
-        }
-    });
+    let sampled = (a.num_neg_samples as usize, &a.custom_neg_classes[..]);
+    let found =
+        with_engine(a.seed as u32 as u64, |engine| draw_rows(noise, engine, (&given, own), rows, sampled, classes));
     check_labels(cx.op.name, &found, classes)?;
     Ok((found, columns))
 }
@@ -209,9 +158,8 @@ fn run_nce(cx: &mut KernelContext) -> Result<()> {
     use nce::{ALIAS, ALIAS_PROBS, BIAS, COST, INPUT, LABELS, LOGITS, PROBS, SAMPLE_WEIGHT, WEIGHT};
     let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
     let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
-    let noise = Noise::new(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
+    let noise = noise(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
     let (labels, columns) = draw_labels(cx, &noise)?;
-    let own = columns - a.num_neg_samples as usize;
     let w = of_size(cx, WEIGHT, classes as usize * width, w.dtype())?;
     let bias = optional(cx, BIAS, classes as usize, x.dtype())?;
     let weight = weights(cx, SAMPLE_WEIGHT, rows, x.dtype())?;
@@ -224,22 +172,19 @@ fn run_nce(cx: &mut KernelContext) -> Result<()> {
     );
     let mut logits = cx.take_out(LOGITS)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ws, bias) = (x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()));
-        let weight = weight.map(|w| w.data::<T>());
-        let logits = logits.data_mut::<T>()?;
-        for (i, cost) in cx.out_data::<T>(COST)?.iter_mut().enumerate() {
-            let row = &xs[i * width..(i + 1) * width];
-            *cost = 0.0;
-            for j in 0..columns {
-                let class = labels[i * columns + j] as usize;
-                let dot: T = row.iter().zip(&ws[class * width..]).map(|(a, b)| a * b).sum();
-                let o = 1.0 / (1.0 + (-(dot + bias.map_or(0.0, |b| b[class]))).exp());
-                logits[i * columns + j] = o;
-                let b = T::from(noise.probability(class, classes) * a.num_neg_samples as f32);
-                let part = if j < own { o } else { b };
-                *cost += weight.map_or(1.0, |w| w[i]) * -(part / (o + b)).ln();
-            }
-        }
+        let nce = Nce {
+            x: x.data::<T>(),
+            weight: w.data::<T>(),
+            bias: bias.map(|b| b.data::<T>()),
+            labels: &labels,
+            row_weights: weight.map(|w| w.data::<T>()),
+            width,
+            columns,
+            drawn: a.num_neg_samples as usize,
+            noise: &noise,
+            classes,
+        };
+        nce.forward(logits.data_mut::<T>()?, cx.out_data::<T>(COST)?);
     }, other => return cx.unsupported(other));
     cx.set(LOGITS, logits);
     cx.out_data::<i64>(LABELS)?.copy_from_slice(&labels);
@@ -253,7 +198,7 @@ fn run_nce_grad(cx: &mut KernelContext) -> Result<()> {
     let (x, w, a) = (cx.input(INPUT)?, cx.input(WEIGHT)?, cx.attrs::<NceAttrs>());
     ensure!(x.rank() == 2, InvalidArgument, "operator nce_grad: Input must have two dimensions, got {x:?}");
     let (rows, width, classes) = (x.dims()[0] as usize, x.dims()[1] as usize, a.num_total_classes as i64);
-    let noise = Noise::new(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
+    let noise = noise(cx, [PROBS, ALIAS, ALIAS_PROBS])?;
     let labels = cx.input(LABELS)?.to_i64s()?;
     check_labels(cx.op.name, &labels, classes)?;
     let columns = labels.len().checked_div(rows).unwrap_or(0);
@@ -283,29 +228,26 @@ fn run_nce_grad(cx: &mut KernelContext) -> Result<()> {
         dbias.as_ref().map(Tensor::dims)
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ws, os, d) = (x.data::<T>(), w.data::<T>(), logits.data::<T>(), dcost.data::<T>());
-        let weight = weight.map(|w| w.data::<T>());
-        let dw = dw.data_mut::<T>()?;
-        dw.fill(0.0);
-        let mut dx = match &mut dx { Some(t) => Some(t.data_mut::<T>()?), None => None };
-        let mut db = match &mut dbias { Some(t) => Some(t.data_mut::<T>()?), None => None };
-        dx.iter_mut().for_each(|v| v.fill(0.0));
-        db.iter_mut().for_each(|v| v.fill(0.0));
-        for (at, &class) in labels.iter().enumerate() {
-            let (i, o) = (at / columns, os[at]);
-            let b = T::from(noise.probability(class as usize, classes) * a.num_neg_samples as f32);
-            let slope = if at % columns < columns - drawn { b / (o + b) * (o - 1.0) } else { o * (1.0 - o) / (o + b) };
-            let g = weight.map_or(1.0, |w| w[i]) * slope * d[i];
-            if let Some(db) = &mut db {
-                db[class as usize] += g;
-            }
-            let to = &mut dw[place(class) * width..][..width];
-            to.iter_mut().zip(&xs[i * width..]).for_each(|(o, x)| *o += g * x);
-            if let Some(dx) = &mut dx {
-                let to = &mut dx[i * width..(i + 1) * width];
-                to.iter_mut().zip(&ws[class as usize * width..]).for_each(|(o, w)| *o += g * w);
-            }
-        }
+        let nce = Nce {
+            x: x.data::<T>(),
+            weight: w.data::<T>(),
+            bias: None,
+            labels: &labels,
+            row_weights: weight.map(|w| w.data::<T>()),
+            width,
+            columns,
+            drawn,
+            noise: &noise,
+            classes,
+        };
+        let mut grads = NceGrads {
+            weight: dw.data_mut::<T>()?,
+            bias: dbias.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+            x: dx.as_mut().map(|t| t.data_mut::<T>()).transpose()?,
+        };
+        grads.weight.fill(0.0);
+        grads.bias.iter_mut().chain(&mut grads.x).for_each(|d| d.fill(0.0));
+        nce.backward(logits.data::<T>(), dcost.data::<T>(), place, grads);
     }, other => return cx.unsupported(other));
     if let Some(dx) = dx {
         cx.set(DINPUT, dx);

@@ -2,12 +2,14 @@
 
 use super::label::by_label;
 use oar_core::attrs;
-use oar_core::base::{DTypes, Result};
+use oar_core::base::{DTypes, Error, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::loss::cross_entropy::BadLabel;
+use oar_kernels::loss::nll::Nll;
 use oar_ops_common::half::in_f32;
 
 attrs! {
@@ -95,20 +97,15 @@ fn weights<'a>(cx: &KernelContext<'a>, slot: InSlot, like: &Tensor, classes: usi
     Ok(Some(w))
 }
 
-/// Offset in X of the class of loss `i`; `None` if the label is ignored.
-fn place(op: &str, i: usize, label: i64, ignored: i64, (classes, inner): (usize, usize)) -> Result<Option<usize>> {
-    if label == ignored {
-        return Ok(None);
-    }
-    ensure!(
-        (0..classes as i64).contains(&label),
+fn bad_label(op: &str, ignored: i64, e: BadLabel) -> Error {
+    err!(
         InvalidArgument,
-        "operator {op}: Label must hold classes from 0 to below {classes}, or ignore_index {ignored}, got {label}"
-    );
-    Ok(Some((i / inner * classes + label as usize) * inner + i % inner))
+        "operator {op}: Label must hold classes from 0 to below {}, or ignore_index {ignored}, got {}",
+        e.classes,
+        e.label
+    )
 }
 
-#[allow(clippy::unnecessary_cast)] // a label is an i64 or narrower
 fn run_nll(cx: &mut KernelContext) -> Result<()> {
     use nll::{LABEL, OUT, TOTAL, WEIGHT, X};
     let (x, label, a) = (cx.input(X)?, cx.input(LABEL)?, cx.attrs::<NllAttrs>());
@@ -116,21 +113,11 @@ fn run_nll(cx: &mut KernelContext) -> Result<()> {
     let at = sizes(name, x.dims(), label)?;
     let weight = weights(cx, WEIGHT, x, at.0)?;
     dispatch!(x.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
-        let (xs, w) = (x.data::<T>(), weight.map(|w| w.data::<T>()));
-        let (mut sum, mut total) = (0.0, 0.0);
         let out = cx.out_data::<T>(OUT)?;
-        for (i, &label) in l.iter().enumerate() {
-            let mut loss = 0.0;
-            if let Some(p) = place(name, i, label as i64, a.ignore_index, at)? {
-                let w = w.map_or(1.0, |w| w[label as usize]);
-                loss = -xs[p] * w;
-                total += f64::from(w);
-            }
-            if a.reduction == "none" {
-                out[i] = loss;
-            }
-            sum += f64::from(loss);
-        }
+        let (classes, positions) = at;
+        let nll = Nll { classes, positions, ignored: a.ignore_index, weights: weight.map(|w| w.data::<T>()) };
+        let each = (a.reduction == "none").then_some(&mut *out);
+        let (sum, total) = nll.loss(x.data::<T>(), l, each).map_err(|e| bad_label(name, a.ignore_index, e))?;
         if a.reduction != "none" {
             let by = if a.reduction == "mean" && total != 0.0 { total } else { 1.0 };
             out[0] = (sum / by) as T;
@@ -141,7 +128,6 @@ fn run_nll(cx: &mut KernelContext) -> Result<()> {
     Ok(())
 }
 
-#[allow(clippy::unnecessary_cast)] // a label is an i64 or narrower
 fn run_nll_grad(cx: &mut KernelContext) -> Result<()> {
     use nll_grad::{DOUT, DX, LABEL, TOTAL, WEIGHT};
     let (label, dout, a) = (cx.input(LABEL)?, cx.input(DOUT)?, cx.attrs::<NllAttrs>());
@@ -157,15 +143,13 @@ fn run_nll_grad(cx: &mut KernelContext) -> Result<()> {
         "operator {name}: the gradient of Out must have {want} elements and Total_weight one, got {dout:?} and {total:?}"
     );
     dispatch!(dout.dtype(), T in [f32, f64], by_label!(cx, label, |l| {
-        let (d, w, total) = (dout.data::<T>(), weight.map(|w| w.data::<T>()), total.data::<T>()[0]);
+        let total = total.data::<T>()[0];
         let by = if a.reduction == "mean" && total != 0.0 { total } else { 1.0 };
         let out = cx.out_data::<T>(DX)?;
         out.fill(0.0);
-        for (i, &label) in l.iter().enumerate() {
-            if let Some(p) = place(name, i, label as i64, a.ignore_index, at)? {
-                out[p] = -d[if each { i } else { 0 }] * w.map_or(1.0, |w| w[label as usize]) / by;
-            }
-        }
+        let (classes, positions) = at;
+        let nll = Nll { classes, positions, ignored: a.ignore_index, weights: weight.map(|w| w.data::<T>()) };
+        nll.grad(l, dout.data::<T>(), each, by, out).map_err(|e| bad_label(name, a.ignore_index, e))?;
     }), other => return cx.unsupported(other));
     Ok(())
 }

@@ -5,8 +5,8 @@ use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::loss::positive_negative_pair::{count, PairSums};
 use oar_ops_common::axis;
-use std::collections::BTreeMap;
 
 attrs! {
     pub struct PairAttrs { column: i32 = 0 }
@@ -49,9 +49,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         cx.shaped(*slot, &[1])?;
     }
     let dtype = cx.dtype(pair::SCORE)?;
-    for out in [pair::RIGHT_OUT, pair::WRONG_OUT, pair::EQUAL_OUT] {
-        cx.set(out, &[1], dtype);
-    }
+    cx.set_each(&[pair::RIGHT_OUT, pair::WRONG_OUT, pair::EQUAL_OUT], &[1], dtype);
     Ok(())
 }
 
@@ -61,37 +59,19 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let (n, width, dtype) = (score.dims()[0] as usize, score.dims()[1] as usize, score.dtype());
     let label = of_size(cx, pair::LABEL, n, dtype)?;
     let column = (i64::from(cx.attrs::<PairAttrs>().column)).rem_euclid(width.max(1) as i64) as usize;
-    let mut queries: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for (i, &id) in query.data::<i64>().iter().enumerate() {
-        queries.entry(id).or_default().push(i);
-    }
     dispatch!(dtype, T in [f32, f64], {
         let (score, label) = (score.data::<T>(), label.data::<T>());
         let weight = match cx.opt(pair::WEIGHT) {
             Some(_) => Some(of_size(cx, pair::WEIGHT, n, dtype)?.data::<T>()),
             None => None,
         };
-        // Pairs in order, in reverse order, and of equal scores.
-        let mut sums = [0.0 as T; 3];
+        let mut sums = PairSums::default();
         if cx.has(pair::RIGHT) {
-            for (sum, slot) in sums.iter_mut().zip([pair::RIGHT, pair::WRONG, pair::EQUAL]) {
-                *sum = of_size(cx, slot, 1, dtype)?.data::<T>()[0];
-            }
+            let given = |slot| -> Result<T> { Ok(of_size(cx, slot, 1, dtype)?.data::<T>()[0]) };
+            sums = PairSums { positive: given(pair::RIGHT)?, negative: given(pair::WRONG)?, neutral: given(pair::EQUAL)? };
         }
-        for items in queries.values() {
-            for (k, &i) in items.iter().enumerate() {
-                for &j in items[k + 1..].iter().filter(|&&j| label[i] != label[j]) {
-                    let by = weight.map_or(1.0, |w| (w[i] + w[j]) * 0.5);
-                    let (a, b) = (score[i * width + column], score[j * width + column]);
-                    if a == b {
-                        sums[2] += by;
-                    }
-                    // As in Paddle a pair of equal scores counts as negative, too.
-                    let right = (a - b) * (label[i] - label[j]) > 0.0;
-                    sums[usize::from(!right)] += by;
-                }
-            }
-        }
+        let sums = count((score, width, column), label, query.data::<i64>(), weight, sums);
+        let sums = [sums.positive, sums.negative, sums.neutral];
         for (slot, sum) in [pair::RIGHT_OUT, pair::WRONG_OUT, pair::EQUAL_OUT].into_iter().zip(sums) {
             if cx.wants(slot) {
                 cx.out_data::<T>(slot)?[0] = sum;

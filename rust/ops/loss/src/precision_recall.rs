@@ -1,10 +1,11 @@
 //! precision_recall: precision, recall and F1 from counts per class.
 
 use super::elements::agree;
-use super::label::{check_class, classes};
+use super::label::{bad_class, classes};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::{attrs, bail, dispatch, ensure, slots};
+use oar_kernels::loss::precision_recall as kernel;
 
 attrs! {
     pub struct PrecisionAttrs { class_number: i32 }
@@ -46,22 +47,6 @@ fn infer_precision(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Precision, recall and F1: macro averages over the classes, then micro averages. A row of `states` holds a class'
-/// true positives, false positives, true negatives, false negatives.
-fn metrics(states: &[f64]) -> [f64; 6] {
-    let share = |part: f64, rest: f64| if part > 0.0 || rest > 0.0 { part / (part + rest) } else { 1.0 };
-    let f1 = |p: f64, r: f64| if p > 0.0 || r > 0.0 { 2.0 * p * r / (p + r) } else { 0.0 };
-    let n = (states.len() / 4) as f64;
-    let (mut p, mut r, mut all) = (0.0, 0.0, [0.0; 3]);
-    for s in states.chunks_exact(4) {
-        p += share(s[0], s[1]) / n;
-        r += share(s[0], s[3]) / n;
-        all = [all[0] + s[0], all[1] + s[1], all[2] + s[3]];
-    }
-    let (micro_p, micro_r) = (share(all[0], all[1]), share(all[0], all[2]));
-    [p, r, f1(p, r), micro_p, micro_r, f1(micro_p, micro_r)]
-}
-
 fn run_precision(cx: &mut KernelContext) -> Result<()> {
     use precision::{BATCH, INDICES, LABELS, METRICS, PROBS, STATES, STATES_OUT, WEIGHTS};
     let (op, n) = (cx.op.name, classes(cx.op.name, cx.attrs::<PrecisionAttrs>().class_number)?);
@@ -81,32 +66,17 @@ fn run_precision(cx: &mut KernelContext) -> Result<()> {
         Ok(Some(values))
     };
     let (weights, former) = (floats(WEIGHTS, indices.len())?, floats(STATES, 4 * n as usize)?);
-    let mut states = vec![0.0; 4 * n as usize];
-    let mut total = 0.0;
-    for (i, (&index, &label)) in indices.iter().zip(&labels).enumerate() {
-        let (index, label) = (check_class(op, "Indices", index, n)?, check_class(op, "Labels", label, n)?);
-        let w = weights.as_ref().map_or(1.0, |w| w[i]);
-        total += w;
-        if index == label {
-            states[4 * index] += w;
-        } else {
-            states[4 * label + 3] += w;
-            states[4 * index + 1] += w;
-        }
-    }
-    // Remaining samples are true negatives.
-    for s in states.chunks_exact_mut(4) {
-        s[2] = total - s[0] - s[1] - s[3];
-    }
+    let counted = kernel::count(&indices, &labels, weights.as_deref(), n);
+    let mut states = counted.map_err(|e| bad_class(op, "Indices", e, n))?;
     let put = |cx: &mut KernelContext, slot: OutSlot, values: [f64; 6]| -> Result<()> {
         cx.out_data::<f64>(slot)?.copy_from_slice(&values);
         Ok(())
     };
-    put(cx, BATCH, metrics(&states))?;
+    put(cx, BATCH, kernel::metrics(&states))?;
     if let Some(former) = former {
         states.iter_mut().zip(former).for_each(|(s, f)| *s += f);
     }
-    put(cx, METRICS, metrics(&states))?;
+    put(cx, METRICS, kernel::metrics(&states))?;
     dispatch!(dtype, T in [f32, f64], {
         cx.out_data::<T>(STATES_OUT)?.iter_mut().zip(&states).for_each(|(o, &s)| *o = s as T);
     }, other => return cx.unsupported(other));

@@ -7,9 +7,8 @@ use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::random::uniform;
+use oar_kernels::loss::sample_logits as kernel;
 use oar_ops_common::axis::like;
-use std::collections::HashSet;
 
 attrs! {
     pub struct SampleAttrs {
@@ -60,34 +59,12 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// Draws distinct classes; returns them and the number of draws.
-fn draw(seed: i32, classes: i64, count: usize) -> (Vec<i64>, usize) {
-    let range = ((classes + 1) as f64).ln() as f32;
-    let (mut drawn, mut seen, mut tries) = (Vec::with_capacity(count), HashSet::new(), 0);
-    with_engine(seed as u32 as u64, |engine| {
-        while drawn.len() < count {
-            tries += 1;
-            let mut unit = [0f64];
-            uniform(engine, 0.0, 1.0, &mut unit);
-            let class = ((unit[0] * range as f64).exp() as i64 - 1).max(0) % classes;
-            if seen.insert(class) {
-                drawn.push(class);
-            }
-        }
-    });
-    (drawn, tries)
-}
-
-/// The probability of a class in one draw.
-fn probability(class: i64, classes: i64) -> f32 {
-    (((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / ((classes + 1) as f64).ln() as f32 as f64) as f32
-}
-
 fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<SampleAttrs>());
     let (logits, labels) = (cx.input(sample::LOGITS)?, cx.input(sample::LABELS)?);
     let (rows, classes, own) = (logits.dims()[0] as usize, logits.dims()[1], labels.dims()[1] as usize);
-    let columns = own + a.num_samples as usize;
+    let count = a.num_samples as usize;
+    let columns = own + count;
     let shape = [rows as i64, columns as i64];
     ensure!(labels.dtype() == DType::I64, InvalidArgument, "operator {op}: Labels must be int64, got {labels:?}");
     let (samples, probabilities) = if a.use_customized_samples {
@@ -96,24 +73,13 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         like(cx, p, &shape, logits.dtype(), "CustomizedProbabilities")?;
         (s.share()?, p.share()?)
     } else {
-        let (drawn, tries) = draw(a.seed, classes, a.num_samples as usize);
+        let (drawn, tries) = with_engine(a.seed as u32 as u64, |e| kernel::draw(e, classes, count));
         let mut samples = Tensor::empty(DType::I64, &shape)?;
         let mut probabilities = Tensor::empty(logits.dtype(), &shape)?;
-        let to = samples.data_mut::<i64>()?;
-        for (i, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
-            row[..own].copy_from_slice(&labels.data::<i64>()[i * own..][..own]);
-            row[own..].copy_from_slice(&drawn);
-        }
+        kernel::rows(labels.data::<i64>(), own, &drawn, samples.data_mut::<i64>()?);
         dispatch!(logits.dtype(), T in [f32, f64], {
-            for (p, &class) in probabilities.data_mut::<T>()?.iter_mut().zip(samples.data::<i64>()) {
-                let once = probability(class, classes) as T;
-                // The probability over all draws that were made.
-                *p = if tries == a.num_samples as usize {
-                    once * a.num_samples as T
-                } else {
-                    -(tries as T * (-once).ln_1p()).exp_m1()
-                };
-            }
+            let draws = (tries, count);
+            kernel::probabilities(samples.data::<i64>(), classes, draws, probabilities.data_mut::<T>()?);
         }, other => return cx.unsupported(other));
         (samples, probabilities)
     };
@@ -122,30 +88,16 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     }
     let mut sampled = Tensor::empty(logits.dtype(), &shape)?;
     dispatch!(logits.dtype(), T in [f32, f64], {
-        let finite = |v: T| v.clamp(-1e20, 1e20);
         let (x, s, p) = (logits.data::<T>(), samples.data::<i64>(), probabilities.data::<T>());
-        let to = sampled.data_mut::<T>()?;
-        for i in 0..rows {
-            let row = &s[i * columns..][..columns];
-            for (j, &class) in row.iter().enumerate() {
-                let mut v = x[i * classes as usize + class as usize];
-                if a.remove_accidental_hits && j >= own && row[..own].contains(&class) {
-                    v -= 1e20;
-                }
-                let log = p[i * columns + j].ln();
-                let less = v - if log.is_infinite() { finite(log) } else { log };
-                to[i * columns + j] = if less.is_infinite() { finite(less) } else { less };
-            }
-        }
+        let hits = a.remove_accidental_hits;
+        kernel::scores((x, classes as usize), s, p, (columns, own), hits, sampled.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
-    for (i, o) in cx.out_data::<i64>(sample::SAMPLED_LABELS)?.iter_mut().enumerate() {
-        *o = (i % own) as i64;
-    }
+    cx.out_data::<i64>(sample::SAMPLED_LABELS)?.iter_mut().enumerate().for_each(|(i, o)| *o = (i % own) as i64);
     cx.set(sample::LOGITS_DIM, Tensor::empty(logits.dtype(), &[rows as i64, classes, 0])?);
     cx.set(sample::LABELS_DIM, Tensor::empty(logits.dtype(), &[rows as i64, own as i64, 0])?);
-    for (slot, t) in [(sample::SAMPLES, samples), (sample::PROBABILITIES, probabilities), (sample::SAMPLED, sampled)] {
-        cx.set(slot, t);
-    }
+    cx.set(sample::SAMPLES, samples);
+    cx.set(sample::PROBABILITIES, probabilities);
+    cx.set(sample::SAMPLED, sampled);
     Ok(())
 }
 
@@ -176,9 +128,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(d.dtype(), T in [f32, f64], {
         let to = cx.out_data::<T>(sample_grad::DLOGITS)?;
         to.fill(0.0);
-        for (i, (&class, &v)) in samples.data::<i64>().iter().zip(d.data::<T>()).enumerate() {
-            to[i / columns * classes as usize + class as usize] += v;
-        }
+        kernel::scores_grad(samples.data::<i64>(), columns, d.data::<T>(), classes as usize, to);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::elements::{agree, check_outs, of_size, rows_and_width};
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::loss::huber::row_sums;
+use oar_kernels::loss::squared_l2_distance as kernel;
 use oar_ops_common::half::in_f32;
 
 slots! {
@@ -52,13 +52,7 @@ fn run_distance(cx: &mut KernelContext) -> Result<()> {
     );
     let mut sub = cx.take_out(SUB)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ys) = (x.data::<T>(), y.data::<T>());
-        let d = sub.data_mut::<T>()?;
-        for (i, d) in d.iter_mut().enumerate() {
-            *d = xs[i] - ys[i % ys.len()];
-        }
-        let squares: Vec<T> = d.iter().map(|v| v * v).collect();
-        row_sums(&squares, cx.out_data::<T>(OUT)?);
+        kernel::distance(x.data::<T>(), y.data::<T>(), sub.data_mut::<T>()?, cx.out_data::<T>(OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(SUB, sub);
     Ok(())
@@ -84,18 +78,10 @@ fn run_distance_grad(cx: &mut KernelContext) -> Result<()> {
     dispatch!(sub.dtype(), T in [f32, f64], {
         let (v, d) = (sub.data::<T>(), dout.data::<T>());
         if cx.wants(DX) {
-            for (i, o) in cx.out_data::<T>(DX)?.iter_mut().enumerate() {
-                *o = 2.0 * d[i / width] * v[i];
-            }
+            kernel::distance_grad(v, d, width, cx.out_data::<T>(DX)?);
         }
         if cx.wants(DY) {
-            // Y is one broadcast row: its gradient is the sum over the rows.
-            let out = cx.out_data::<T>(DY)?;
-            out.fill(0.0);
-            let n = out.len().max(1);
-            for (i, v) in v.iter().enumerate() {
-                out[i % n] -= 2.0 * d[i / width] * v;
-            }
+            kernel::distance_grad_y(v, d, width, cx.out_data::<T>(DY)?);
         }
     }, other => return cx.unsupported(other));
     Ok(())

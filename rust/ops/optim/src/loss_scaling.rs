@@ -6,10 +6,9 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{InSlot, Kernel, KernelContext, NoAttrs, Op, OutSlot, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::pool;
+use oar_kernels::optimizer::loss_scaling as kernel;
 use oar_kernels::types::Number;
 use oar_ops_common::tensor_attr::scalar;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 attrs! {
     pub struct ScalingAttrs {
@@ -26,8 +25,6 @@ slots! {
         GOOD_OUT "OutGoodSteps".aliases("InGoodSteps"), BAD_OUT "OutBadSteps".aliases("InBadSteps")
     }
 }
-
-const GRAIN: usize = 1 << 15;
 
 /// One output per input, with the input's meta.
 fn like_each(cx: &mut ShapeContext, from: InSlot, to: OutSlot) -> Result<()> {
@@ -73,32 +70,11 @@ fn run_unscale(cx: &mut KernelContext) -> Result<()> {
         let t = cx.out_nth(OUT, i)?;
         dispatch!(t.dtype(), T in [f32, f64, f16, bf16], {
             let inverse = if t.dtype() == DType::F64 { 1.0 / scale } else { (1.0 / scale as f32) as f64 };
-            let x = t.data_mut::<T>()?;
-            if !found {
-                let wrong = AtomicBool::new(false);
-                pool::ranges(x.len(), GRAIN, |r| {
-                    if !x[r].iter().all(|v| v.is_finite()) {
-                        wrong.store(true, Ordering::Relaxed);
-                    }
-                });
-                found = wrong.into_inner();
-            }
-            let by = <T as Number>::from_f64(if found { 0.0 } else { inverse });
-            let narrow = !found && t_is_half::<T>();
-            pool::parts(x, GRAIN, |_, x| {
-                for v in x {
-                    // The inverse in half precision would be too coarse.
-                    *v = if narrow { <T as Number>::from_f64(v.to_f64() * inverse) } else { v.mul(by) };
-                }
-            });
+            found = kernel::unscale(t.data_mut::<T>()?, inverse, found);
         }, other => return cx.unsupported(other));
     }
     cx.out_data::<bool>(FOUND)?[0] = found;
     Ok(())
-}
-
-fn t_is_half<T>() -> bool {
-    size_of::<T>() == 2
 }
 
 pub static UNSCALE: Op = Op {

@@ -7,8 +7,7 @@ use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::gemm::matmul;
-use oar_kernels::rnn::activation::Activation;
+use oar_kernels::rnn::attention_lstm::AttentionLstm;
 
 attrs! {
     pub struct AttentionLstmAttrs {
@@ -59,13 +58,9 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
             check(cx, slot, &[1, 1], dtype)?;
         }
     }
-    for out in [HIDDEN, CELL] {
-        cx.set(out, &[x[0], n], dtype);
-        cx.share_lod(out, X);
-    }
-    for out in [ATTENDED, FC, LSTM_X, LSTM_OUT] {
-        cx.set(out, &[-1], dtype);
-    }
+    cx.set_each(&[HIDDEN, CELL], &[x[0], n], dtype);
+    [HIDDEN, CELL].into_iter().for_each(|out| cx.share_lod(out, X));
+    cx.set_each(&[ATTENDED, FC, LSTM_X, LSTM_OUT], &[-1], dtype);
     Ok(())
 }
 
@@ -90,60 +85,25 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (mut hidden, mut cell) = (cx.take_out(HIDDEN)?, cx.take_out(CELL)?);
         let (hs, cs) = (hidden.data_mut::<T>()?, cell.data_mut::<T>()?);
-        let (xs, w, lw) = (x.data::<T>(), weight.data::<T>(), lstm.data::<T>());
         let one = |t: Option<&Tensor>| t.map(|t| t.data::<T>()[0]);
-        let (bias, scalar, scalar_bias) = (one(bias), one(scalar), one(scalar_bias));
-        // Attention scores of the inputs alone.
-        let own: Vec<T> = xs
-            .chunks_exact(inputs.max(1))
-            .map(|row| row.iter().zip(w).map(|(a, b)| a * b).sum::<T>() + bias.unwrap_or(0.0))
-            .collect();
-        let (from_h, from_x) = lw.split_at(n * 4 * n);
-        let (mut looked, mut sums, mut more) = (vec![0.0 as T; inputs], vec![0.0 as T; 4 * n], vec![0.0 as T; 4 * n]);
-        for (i, seq) in at.windows(2).enumerate() {
-            let mut before_c = c0.data::<T>()[i * n..(i + 1) * n].to_vec();
-            let mut before_h = h0.map(|h| h.data::<T>()[i * n..(i + 1) * n].to_vec());
-            for row in seq[0]..seq[1] {
-                let of_cell: T = before_c.iter().zip(&w[inputs..]).map(|(a, b)| a * b).sum();
-                let mut scores: Vec<T> = own[seq[0]..seq[1]].iter().map(|s| (s + of_cell).max(0.0)).collect();
-                if let Some(scale) = scalar {
-                    scores.iter_mut().for_each(|s| *s = (*s * scale + scalar_bias.unwrap_or(0.0)).max(0.0));
-                }
-                let top = scores.iter().fold(T::NEG_INFINITY, |m, &s| m.max(s));
-                scores.iter_mut().for_each(|s| *s = (*s - top).exp());
-                let total: T = scores.iter().sum();
-                looked.fill(0.0);
-                for (s, x) in scores.iter().zip(xs[seq[0] * inputs..].chunks_exact(inputs.max(1))) {
-                    looked.iter_mut().zip(x).for_each(|(l, &x)| *l += s / total * x);
-                }
-                matmul((1, 4 * n, inputs), &looked, false, from_x, false, &mut sums);
-                if let Some(h) = &before_h {
-                    matmul((1, 4 * n, n), h, false, from_h, false, &mut more);
-                    sums.iter_mut().zip(&more).for_each(|(s, &m)| *s += m);
-                }
-                sums.iter_mut().zip(lstm_bias.data::<T>()).for_each(|(s, &b)| *s += b);
-                let (gates, new) = sums.split_at_mut(3 * n);
-                gate.apply(gates);
-                candidate.apply(new);
-                let (c, h) = (&mut cs[row * n..(row + 1) * n], &mut hs[row * n..(row + 1) * n]);
-                for k in 0..n {
-                    c[k] = gates[k] * before_c[k] + gates[n + k] * new[k];
-                }
-                h.copy_from_slice(c);
-                Activation::apply(cell_act, h);
-                h.iter_mut().zip(&gates[2 * n..]).for_each(|(h, &o)| *h *= o);
-                before_c.copy_from_slice(c);
-                before_h = Some(h.to_vec());
-            }
-        }
+        let net = AttentionLstm {
+            inputs,
+            attention: weight.data::<T>(),
+            bias: one(bias),
+            scale: one(scalar),
+            scale_bias: one(scalar_bias),
+            weight: lstm.data::<T>(),
+            gate_bias: lstm_bias.data::<T>(),
+            gate,
+            cell: cell_act,
+            candidate,
+        };
+        net.forward(&at, x.data::<T>(), (h0.map(|h| h.data::<T>()), c0.data::<T>()), n, (hs, cs));
         cx.set(HIDDEN, hidden);
         cx.set(CELL, cell);
     }, other => return cx.unsupported(other));
-    for slot in [ATTENDED, FC, LSTM_X, LSTM_OUT] {
-        if cx.wants(slot) {
-            cx.set(slot, Tensor::empty(x.dtype(), &[0])?);
-        }
-    }
+    let empty = Tensor::empty(x.dtype(), &[0])?;
+    cx.set_wanted([ATTENDED, FC, LSTM_X, LSTM_OUT].map(|slot| (slot, empty.clone())));
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use super::lod::{lengths, offsets};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{attrs, bail, ensure, slots};
-use oar_kernels::sequence::chunks::{chunks, Chunk, Place};
+use oar_core::{attrs, bail, ensure, err, slots};
+use oar_kernels::sequence::chunks::{count, ChunkCounts, Place};
 use oar_ops_common::index::index_of;
 use std::ops::Range;
 
@@ -60,24 +60,9 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     if cx.has(chunk_eval::LENGTH) && !(x.len() == 2 || x.len() == 3 && (x[2] == 1 || x[2] < 0)) {
         return cx.wrong(chunk_eval::INFERENCE, "[batch, steps] or [batch, steps, 1], with lengths");
     }
-    for out in [chunk_eval::PRECISION, chunk_eval::RECALL, chunk_eval::F1] {
-        cx.set(out, &[1], DType::F32);
-    }
-    for out in [chunk_eval::INFERRED, chunk_eval::LABELLED, chunk_eval::CORRECT] {
-        cx.set(out, &[1], DType::I64);
-    }
+    cx.set_each(&[chunk_eval::PRECISION, chunk_eval::RECALL, chunk_eval::F1], &[1], DType::F32);
+    cx.set_each(&[chunk_eval::INFERRED, chunk_eval::LABELLED, chunk_eval::CORRECT], &[1], DType::I64);
     Ok(())
-}
-
-/// The chunks of a sequence, or an error for the first invalid tag.
-fn checked_chunks(op: &str, tags: &[i64], types: i64, places: &[Place]) -> Result<Vec<Chunk>> {
-    chunks(tags, types, places).or_else(|tag| {
-        bail!(
-            InvalidArgument,
-            "operator {op}: tags must be between 0 and {}, the number of chunk types times that of tags of each, got {tag}",
-            types * places.len() as i64
-        )
-    })
 }
 
 fn kernel(cx: &mut KernelContext) -> Result<()> {
@@ -102,18 +87,15 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
         }
     };
     let (x, label) = (index_of(op, x)?, index_of(op, label)?);
-    let (types, mut counts) = (i64::from(a.num_chunk_types), [0i64; 3]);
-    let included = |c: &&Chunk| !a.excluded_chunk_types.iter().any(|&t| i64::from(t) == c.2);
-    for part in parts {
-        let found = checked_chunks(op, &x[part.clone()], types, places)?;
-        let labelled = checked_chunks(op, &label[part], types, places)?;
-        counts[0] += found.iter().filter(included).count() as i64;
-        counts[1] += labelled.iter().filter(included).count() as i64;
-        // Chunks ascend and do not overlap, so their first steps are distinct.
-        let starts: std::collections::HashMap<usize, &Chunk> = labelled.iter().map(|c| (c.0, c)).collect();
-        counts[2] += found.iter().filter(included).filter(|c| starts.get(&c.0) == Some(c)).count() as i64;
-    }
-    let [found, labelled, correct] = counts;
+    let types = i64::from(a.num_chunk_types);
+    let counts = count(&parts, (&x, &label), (types, places), &a.excluded_chunk_types);
+    let ChunkCounts { found, labelled, correct } = counts.map_err(|tag| {
+        err!(
+            InvalidArgument,
+            "operator {op}: tags must be between 0 and {}, the number of chunk types times that of tags of each, got {tag}",
+            types * places.len() as i64
+        )
+    })?;
     let share = |of: i64| if of == 0 { 0.0 } else { correct as f32 / of as f32 };
     let (precision, recall) = (share(found), share(labelled));
     let f1 = if correct == 0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) };

@@ -6,7 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
-use oar_kernels::rnn::crf::{exps, Chains, Sequence, Viterbi};
+use oar_kernels::rnn::crf::{costs, costs_grad, paths, Sequences};
 use oar_ops_common::axis::like;
 use std::ops::Range;
 
@@ -117,27 +117,12 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let (mut alpha, mut x_exps) = (Tensor::zeros(x.dtype(), x.dims())?, Tensor::empty(x.dtype(), x.dims())?);
     let mut w_exps = Tensor::empty(x.dtype(), w.dims())?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (xs, ws) = (x.data::<T>(), w.data::<T>());
-        let (xe, we) = (x_exps.data_mut::<T>()?, w_exps.data_mut::<T>()?);
-        let mut tops = vec![T::default(); xs.len() / tags];
-        exps(xs, tags, xe, &mut tops);
-        we.iter_mut().zip(ws).for_each(|(o, &v)| *o = v.exp());
-        let (alpha, cost) = (alpha.data_mut::<T>()?, cost.data_mut::<T>()?);
-        let mut chains = Chains::new(tags, we);
-        for ((part, labels), cost) in parts.iter().zip(&labels).zip(cost) {
-            let own = part.start * tags..part.end * tags;
-            let sequence = Sequence { x: &xs[own.clone()], x_exps: &xe[own.clone()], labels };
-            *cost = match labels.is_empty() {
-                true => T::default(),
-                false => possible(op, chains.cost(&sequence, &tops[part.clone()], ws, &mut alpha[own]))?,
-            };
-        }
+        let exps = (x_exps.data_mut::<T>()?, w_exps.data_mut::<T>()?);
+        let all = Sequences { rows: &parts, labels: &labels };
+        let operands = (x.data::<T>(), w.data::<T>(), tags);
+        possible(op, costs(&all, operands, exps, alpha.data_mut::<T>()?, cost.data_mut::<T>()?))?;
     }, other => return cx.unsupported(other));
-    for (slot, t) in [(crf::COST, cost), (crf::ALPHA, alpha), (crf::X_EXPS, x_exps), (crf::W_EXPS, w_exps)] {
-        if cx.wants(slot) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([(crf::COST, cost), (crf::ALPHA, alpha), (crf::X_EXPS, x_exps), (crf::W_EXPS, w_exps)]);
     Ok(())
 }
 
@@ -160,20 +145,9 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
         if let Some(dw) = &mut dw {
             dw.fill(0.0);
         }
-        let to = dx.data_mut::<T>()?;
-        let mut chains = Chains::new(tags, w_exps.data::<T>()).backwards();
-        for ((part, labels), &d) in parts.iter().zip(&labels).zip(dcost.data::<T>()) {
-            let own = part.start * tags..part.end * tags;
-            let xe = &x_exps.data::<T>()[own.clone()];
-            let sequence = Sequence { x: xe, x_exps: xe, labels };
-            if !labels.is_empty() {
-                let alpha = &alpha.data::<T>()[own.clone()];
-                possible(op, chains.grad(&sequence, alpha, d, &mut to[own], dw.as_deref_mut()))?;
-            }
-        }
-        if let Some(dw) = dw {
-            chains.finish(dw);
-        }
+        let all = Sequences { rows: &parts, labels: &labels };
+        let saved = (x_exps.data::<T>(), w_exps.data::<T>(), alpha.data::<T>(), tags);
+        possible(op, costs_grad(&all, saved, dcost.data::<T>(), dx.data_mut::<T>()?, dw))?;
     }, other => return cx.unsupported(other));
     if cx.wants(DEMISSION) {
         cx.set(DEMISSION, dx);
@@ -200,17 +174,11 @@ fn decode(cx: &mut KernelContext) -> Result<()> {
     let path = cx.out_data::<i64>(decoding::PATH)?;
     path.fill(0);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let mut best = Viterbi::new(tags, w.data::<T>());
-        for part in parts.iter().filter(|p| !p.is_empty()) {
-            best.path(&x.data::<T>()[part.start * tags..part.end * tags], &mut path[part.clone()]);
-        }
+        paths(&parts, (x.data::<T>(), w.data::<T>(), tags), path);
     }, other => return cx.unsupported(other));
     if let Some(label) = label {
         let ids = oar_ops_common::index::index_of(op, label)?;
-        for part in parts {
-            let own = path[part.clone()].iter_mut().zip(&ids[part]);
-            own.for_each(|(p, id)| *p = (p == id) as i64);
-        }
+        parts.into_iter().flatten().for_each(|row| path[row] = (path[row] == ids[row]) as i64);
     }
     Ok(())
 }

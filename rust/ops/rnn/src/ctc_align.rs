@@ -5,7 +5,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::rnn::ctc::align;
+use oar_kernels::rnn::ctc::{align_padded, align_sequences};
 use std::sync::Arc;
 
 attrs! {
@@ -46,18 +46,11 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
         if let Some(t) = by_length {
             let lengths = lengths(op, "InputLength", t, rows, width)?;
             let mut out = Tensor::empty(x.dtype(), x.dims())?;
-            let mut counts = Vec::with_capacity(rows);
-            let mut labels = Vec::new();
-            for (b, (to, n)) in out.data_mut::<T>()?.chunks_exact_mut(width.max(1)).zip(&lengths).enumerate() {
-                labels.clear();
-                align(&data[b * width..b * width + n], blank, a.merge_repeated, &mut labels);
-                to[..labels.len()].copy_from_slice(&labels);
-                to[labels.len()..].fill(a.padding_value as T);
-                counts.push(labels.len() as T);
-            }
-            counts.resize(rows, 0);
+            let x = (data, width, &lengths[..]);
+            let counts = align_padded(x, blank, a.merge_repeated, a.padding_value as T, out.data_mut::<T>()?);
             cx.set(ctc_align::OUTPUT, out);
             if cx.wants(ctc_align::OUT_LENGTH) {
+                let counts: Vec<T> = counts.into_iter().map(|n| n as T).collect();
                 cx.out_data::<T>(ctc_align::OUT_LENGTH)?.copy_from_slice(&counts);
             }
         } else {
@@ -68,11 +61,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
                 "operator {op}: Input with LoD must have the shape [steps, 1], got {:?}",
                 x.dims()
             );
-            let (mut labels, mut level) = (Vec::new(), vec![0]);
-            for w in at.windows(2) {
-                align(&data[w[0]..w[1]], blank, a.merge_repeated, &mut labels);
-                level.push(labels.len());
-            }
+            let (labels, level) = align_sequences(&at, data, blank, a.merge_repeated);
             // As in Paddle an empty result is one -1.
             let shown = if labels.is_empty() { vec![-1] } else { labels };
             let out = Tensor::from_slice(&shown, &[shown.len() as i64, 1])?;

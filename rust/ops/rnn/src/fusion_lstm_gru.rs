@@ -11,6 +11,8 @@ use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, GemmFloat, View};
 use oar_kernels::rnn::activation::Activation;
 use oar_kernels::rnn::lod::batches::Batches;
+use oar_kernels::sequence::pool::place_columns;
+use oar_kernels::sequence::rows::{copy, Run};
 use oar_kernels::{rnn::lod::gru, rnn::lod::lstm};
 use oar_ops_common::index::index_of;
 
@@ -60,18 +62,9 @@ slots! {
 }
 
 /// Buffers of Paddle's kernels; empty here.
-fn describe_buffers(cx: &mut ShapeContext, slots: &[OutSlot], dtype: DType) {
-    for &slot in slots {
-        cx.set(slot, &[-1], dtype);
-    }
-}
-
 fn leave_buffers(cx: &mut KernelContext, slots: &[OutSlot], dtype: DType) -> Result<()> {
-    for &slot in slots {
-        if cx.wants(slot) {
-            cx.set(slot, Tensor::empty(dtype, &[0])?);
-        }
-    }
+    let empty = Tensor::empty(dtype, &[0])?;
+    cx.set_wanted(slots.iter().map(|&slot| (slot, empty.clone())));
     Ok(())
 }
 
@@ -144,11 +137,9 @@ fn infer_lstm(cx: &mut ShapeContext) -> Result<()> {
     let slots = [fusion_lstm::WH, fusion_lstm::BIAS, fusion_lstm::H0, fusion_lstm::C0];
     let n = check_lstm(cx, dtype, a.use_peepholes, slots)?;
     check(cx, fusion_lstm::WX, &[x[1], times(n, 4)], dtype)?;
-    for out in [fusion_lstm::HIDDEN, fusion_lstm::CELL] {
-        cx.set(out, &[x[0], n], dtype);
-        cx.share_lod(out, fusion_lstm::X);
-    }
-    describe_buffers(cx, LSTM_BUFFERS, dtype);
+    cx.set_each(&[fusion_lstm::HIDDEN, fusion_lstm::CELL], &[x[0], n], dtype);
+    [fusion_lstm::HIDDEN, fusion_lstm::CELL].into_iter().for_each(|out| cx.share_lod(out, fusion_lstm::X));
+    cx.set_each(LSTM_BUFFERS, &[-1], dtype);
     Ok(())
 }
 
@@ -162,11 +153,9 @@ fn infer_embedded(cx: &mut ShapeContext) -> Result<()> {
     let slots = [embedded::WH, embedded::BIAS, embedded::H0, embedded::C0];
     let n = check_lstm(cx, dtype, a.use_peepholes, slots)?;
     check(cx, embedded::TABLE, &[-1, times(n, 4)], dtype)?;
-    for out in [embedded::HIDDEN, embedded::CELL] {
-        cx.set(out, &[ids[0], n], dtype);
-        cx.share_lod(out, embedded::IDS);
-    }
-    describe_buffers(cx, EMBEDDED_BUFFERS, dtype);
+    cx.set_each(&[embedded::HIDDEN, embedded::CELL], &[ids[0], n], dtype);
+    [embedded::HIDDEN, embedded::CELL].into_iter().for_each(|out| cx.share_lod(out, embedded::IDS));
+    cx.set_each(EMBEDDED_BUFFERS, &[-1], dtype);
     Ok(())
 }
 
@@ -248,15 +237,13 @@ fn fused_embedded(cx: &mut KernelContext) -> Result<()> {
     let states = [cx.opt(H0), cx.opt(C0)];
     let (height, width) = (table.dims()[0], table.dims()[1] as usize);
     dispatch!(table.dtype(), T in [f32, f64], {
-        let mut sums = Vec::with_capacity(ids.numel() * width);
-        for &id in index_of(op, ids)?.iter() {
-            ensure!(
-                (0..height).contains(&id),
-                InvalidArgument,
-                "operator {op}: Ids must be in [0, {height}), the rows of Embeddings, got {id}"
-            );
-            sums.extend_from_slice(&table.data::<T>()[id as usize * width..][..width]);
+        let ids = index_of(op, ids)?;
+        if let Some(id) = ids.iter().find(|id| !(0..height).contains(*id)) {
+            bail!(InvalidArgument, "operator {op}: Ids must be in [0, {height}), the rows of Embeddings, got {id}");
         }
+        let rows = ids.iter().enumerate().map(|(to, &id)| Run { from: id as usize, to, count: 1 });
+        let mut sums = vec![0.0; ids.len() * width];
+        copy(rows, width, table.data::<T>(), &mut sums);
         run_lstm::<T>(cx, &at, &sums, [wh, bias], states, [HIDDEN, CELL])?;
     }, other => return cx.unsupported(other));
     leave_buffers(cx, EMBEDDED_BUFFERS, table.dtype())
@@ -314,7 +301,7 @@ fn infer_gru(cx: &mut ShapeContext) -> Result<()> {
     }
     cx.set(fusion_gru::HIDDEN, &[x[0], n], dtype);
     cx.share_lod(fusion_gru::HIDDEN, fusion_gru::X);
-    describe_buffers(cx, GRU_BUFFERS, dtype);
+    cx.set_each(GRU_BUFFERS, &[-1], dtype);
     Ok(())
 }
 
@@ -403,10 +390,13 @@ fn run_multi(cx: &mut KernelContext) -> Result<()> {
                 let gru = Gru { wx: wx[i], wh: wh[i], bias, gate, candidate, origin: a.origin_mode };
                 halves.push((wh[i].dims()[0] as usize, gru.run::<T>(op, batches, &input, None)?));
             }
-            input.clear();
-            for row in 0..x.dims()[0] as usize {
-                halves.iter().for_each(|(n, half)| input.extend_from_slice(&half[row * n..(row + 1) * n]));
-            }
+            let columns = halves.iter().map(|(n, _)| n).sum();
+            input.resize(x.dims()[0] as usize * columns, 0.0);
+            let mut at = 0;
+            halves.iter().for_each(|(n, half)| {
+                place_columns(half, *n, at, columns, &mut input);
+                at += n;
+            });
         }
         cx.out_data::<T>(HIDDEN)?.copy_from_slice(&input);
     }, other => return cx.unsupported(other));

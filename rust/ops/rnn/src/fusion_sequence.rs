@@ -8,7 +8,8 @@ use oar_core::op::{Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, bail, dispatch, ensure, slots};
 use oar_kernels::gemm::{gemm, Epilogue, View};
-use oar_kernels::sequence::pool::{pool, Pooling};
+use oar_kernels::sequence::pool::{add_to_sequences, place_columns, pool, show_and_click, Pooling};
+use oar_kernels::sequence::windows::Windows;
 use std::sync::Arc;
 
 attrs! {
@@ -84,14 +85,10 @@ fn pool_all(cx: &mut KernelContext, kind: Pooling, cvm: bool) -> Result<()> {
                 at.len() - 1
             );
             pool(kind, &at, width, 0.0, x.data::<T>(), &mut rows, None);
-            for (i, row) in rows.chunks_exact_mut(width.max(1)).enumerate() {
-                if cvm {
-                    row[0] = (row[0] + 1.0).ln();
-                    row[1] = (row[1] + 1.0).ln() - row[0];
-                }
-                let start = (i * parts.len() + k) * width;
-                to[start..start + width].copy_from_slice(row);
+            if cvm {
+                show_and_click(&mut rows, width);
             }
+            place_columns(&rows, width, k * width, parts.len() * width, to);
         }
     }, other => return cx.unsupported(other));
     cx.set(pool_concat::OUT, out.with_lod(Some(Arc::new(vec![(0..=count).collect()]))));
@@ -157,11 +154,7 @@ fn expand_and_fc(cx: &mut KernelContext) -> Result<()> {
                 gemm((count, cols, k), 1.0, a, b, 1.0, sums, cols, Epilogue::NONE);
             }
         }
-        for (seq, w) in at.windows(2).enumerate() {
-            for row in out[w[0] * cols..w[1] * cols].chunks_exact_mut(cols.max(1)) {
-                row.iter_mut().zip(&sums[seq * cols..]).for_each(|(o, &s)| *o += s);
-            }
-        }
+        add_to_sequences(&at, cols, sums, out);
         act.apply(out);
     }, other => return cx.unsupported(other));
     if cx.wants(expand_fc::FC_OUT) {
@@ -209,18 +202,10 @@ fn convolve(cx: &mut KernelContext) -> Result<()> {
     let mut columns = Tensor::zeros(x.dtype(), &[rows as i64, k as i64])?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (from, to) = (x.data::<T>(), columns.data_mut::<T>()?);
-        for seq in at.windows(2) {
-            for row in seq[0]..seq[1] {
-                for j in 0..a.contextLength as i64 {
-                    let source = row as i64 + i64::from(a.contextStart) + j;
-                    if source < seq[0] as i64 || source >= seq[1] as i64 {
-                        continue; // zeros around each sequence
-                    }
-                    let place = row * k + j as usize * width;
-                    to[place..place + width].copy_from_slice(&from[source as usize * width..][..width]);
-                }
-            }
-        }
+        // Steps outside of a sequence are zeros.
+        let windows =
+            Windows { level: &at, start: i64::from(a.contextStart), count: a.contextLength as usize, up: 0 };
+        windows.gather(from, None, width, to);
         let epilogue = Epilogue { col_bias: Some(bias.data::<T>()), relu: true, ..Epilogue::NONE };
         let (a, b) = (View::rows(&*to, k, false), View::rows(w.data::<T>(), cols, false));
         gemm((rows, cols, k), 1.0, a, b, 0.0, cx.out_data::<T>(conv::OUT)?, cols, epilogue);

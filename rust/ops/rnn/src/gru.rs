@@ -107,9 +107,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     let n = check_all(cx, [gru::INPUT, gru::H0, gru::WEIGHT, gru::BIAS])?;
     config(cx.op.name, cx.attrs::<GruAttrs>())?;
     let (x, dtype) = (cx.dims(gru::INPUT)?, cx.dtype(gru::INPUT)?);
-    for out in [gru::RESET, gru::STATES, gru::HIDDEN] {
-        cx.set(out, &[x[0], n], dtype);
-    }
+    cx.set_each(&[gru::RESET, gru::STATES, gru::HIDDEN], &[x[0], n], dtype);
     cx.set(gru::GATE, &x, dtype);
     cx.share_lod(gru::HIDDEN, gru::INPUT);
     Ok(())
@@ -185,11 +183,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         batches.scatter(outputs[2].data::<T>(), n, cx.out_data::<T>(gru::HIDDEN)?);
     }, other => return cx.unsupported(other));
-    for (slot, t) in [gru::GATE, gru::RESET, gru::STATES].into_iter().zip(outputs) {
-        if cx.wants(slot) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([gru::GATE, gru::RESET, gru::STATES].into_iter().zip(outputs));
     Ok(())
 }
 
@@ -199,11 +193,7 @@ fn run_unit(cx: &mut KernelContext) -> Result<()> {
     let batches = Batches::one(x.dims()[0] as usize);
     let before = cx.input(gru_unit::BEFORE)?;
     let outputs = compute(cx, &config, &batches, (x, Some(before), weight, cx.opt(gru_unit::BIAS)))?;
-    for (slot, t) in [gru_unit::GATE, gru_unit::RESET, gru_unit::HIDDEN].into_iter().zip(outputs) {
-        if cx.wants(slot) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([gru_unit::GATE, gru_unit::RESET, gru_unit::HIDDEN].into_iter().zip(outputs));
     Ok(())
 }
 
@@ -263,11 +253,8 @@ fn compute_grad(
             batches.scatter_first(&first, width, 0.0, t.data_mut::<T>()?);
         }
     }, other => return cx.unsupported(other));
-    for (slot, t) in [dx, dh0, dweight, dbias].into_iter().zip(taken) {
-        if let Some(t) = t {
-            cx.set(slot, t);
-        }
-    }
+    let slots = [dx, dh0, dweight, dbias];
+    cx.set_wanted(slots.into_iter().zip(taken).filter_map(|(slot, t)| Some((slot, t?))));
     Ok(())
 }
 

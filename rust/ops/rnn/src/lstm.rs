@@ -124,9 +124,7 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     check(cx, lstm::WEIGHT, &[n, times(n, 4)], dtype)?;
     check(cx, lstm::BIAS, &[1, times(n, if peepholes { 7 } else { 4 })], dtype)?;
     check_first(cx, lstm::H0, lstm::C0, n, n)?;
-    for out in [lstm::HIDDEN, lstm::CELL, lstm::ACT] {
-        cx.set(out, &[x[0], n], dtype);
-    }
+    cx.set_each(&[lstm::HIDDEN, lstm::CELL, lstm::ACT], &[x[0], n], dtype);
     cx.set(lstm::GATE, &[x[0], times(n, 4)], dtype);
     cx.share_lod(lstm::HIDDEN, lstm::INPUT);
     cx.share_lod(lstm::CELL, lstm::INPUT);
@@ -154,9 +152,7 @@ fn infer_projected(cx: &mut ShapeContext) -> Result<()> {
     check(cx, lstmp::PROJ, &[n, state], dtype)?;
     check(cx, lstmp::BIAS, &[1, times(n, if peepholes { 7 } else { 4 })], dtype)?;
     check_first(cx, lstmp::H0, lstmp::C0, state, n)?;
-    for out in [lstmp::CELL, lstmp::ACT, lstmp::HIDDEN] {
-        cx.set(out, &[x[0], n], dtype);
-    }
+    cx.set_each(&[lstmp::CELL, lstmp::ACT, lstmp::HIDDEN], &[x[0], n], dtype);
     cx.set(lstmp::PROJECTION, &[x[0], state], dtype);
     cx.set(lstmp::GATE, &[x[0], times(n, 4)], dtype);
     cx.share_lod(lstmp::PROJECTION, lstmp::INPUT);
@@ -240,11 +236,8 @@ fn forward(cx: &mut KernelContext, x: &Tensor, inputs: &LstmInputs, config: &Lst
             cx.set(cell, t);
         }
     }, other => return cx.unsupported(other));
-    for (slot, t) in [(Some(gate), gates), (Some(act), acts), (hidden, hidden_states)] {
-        if let Some(slot) = slot.filter(|&s| cx.wants(s)) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([(gate, gates), (act, acts)]);
+    cx.set_wanted(hidden.map(|slot| (slot, hidden_states)));
     Ok(())
 }
 
@@ -340,11 +333,7 @@ fn backward(
             }
         }
     }, other => return cx.unsupported(other));
-    for (slot, t) in slots.into_iter().zip(taken) {
-        if let (Some(slot), Some(t)) = (slot, t) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted(slots.into_iter().zip(taken).filter_map(|(slot, t)| Some((slot?, t?))));
     Ok(())
 }
 

@@ -1,11 +1,9 @@
 //! lstm_unit: one LSTM step from gate sums, in the order input, forget, output, candidate.
 
-use oar_core::base::dtype::Element;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
-use oar_kernels::gemm::GemmFloat;
-use oar_kernels::rnn::activation::Activation;
+use oar_kernels::rnn::lstm_unit as kernel;
 use oar_ops_common::axis::like;
 
 attrs! {
@@ -41,29 +39,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// The activated gates of a row.
-fn activated<T: GemmFloat>(x: &[T], forget_bias: T, n: usize, to: &mut Vec<T>) {
-    to.clear();
-    to.extend_from_slice(x);
-    to[n..2 * n].iter_mut().for_each(|f| *f += forget_bias);
-    Activation::Sigmoid.apply(&mut to[..3 * n]);
-    Activation::Tanh.apply(&mut to[3 * n..]);
-}
-
-fn rows<T: GemmFloat + Element>((x, before): (&[T], &[T]), forget_bias: T, n: usize, (c, h): (&mut [T], &mut [T])) {
-    let mut gates = Vec::new();
-    for (i, x) in x.chunks_exact(4 * n).enumerate() {
-        activated(x, forget_bias, n, &mut gates);
-        let (c, h, before) = (&mut c[i * n..][..n], &mut h[i * n..][..n], &before[i * n..][..n]);
-        for k in 0..n {
-            c[k] = gates[n + k] * before[k] + gates[k] * gates[3 * n + k];
-        }
-        h.copy_from_slice(c);
-        Activation::Tanh.apply(h);
-        h.iter_mut().zip(&gates[2 * n..]).for_each(|(h, &o)| *h = *h * o);
-    }
-}
-
 fn forward(cx: &mut KernelContext) -> Result<()> {
     let (x, before) = (cx.input(lstm_unit::X)?, cx.input(lstm_unit::BEFORE)?);
     let n = before.dims()[1] as usize;
@@ -74,7 +49,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64], {
         let (mut c, mut h) = (cx.take_out(lstm_unit::C)?, cx.take_out(lstm_unit::H)?);
         let out = (c.data_mut::<T>()?, h.data_mut::<T>()?);
-        rows((x.data::<T>(), before.data::<T>()), bias as T, n, out);
+        kernel::forward((x.data::<T>(), before.data::<T>()), bias as T, n, out);
         cx.set(lstm_unit::C, c);
         cx.set(lstm_unit::H, h);
     }, other => return cx.unsupported(other));
@@ -111,28 +86,8 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
                 spare_c
             }
         };
-        let (mut gates, mut tanh) = (Vec::new(), vec![0.0 as T; n]);
-        for (row, x) in x.data::<T>().chunks_exact(4 * n).enumerate() {
-            let own = row * n..(row + 1) * n;
-            activated(x, bias as T, n, &mut gates);
-            let (before, dh, dc) = (
-                &before.data::<T>()[own.clone()],
-                &dh.data::<T>()[own.clone()],
-                &dc.data::<T>()[own.clone()],
-            );
-            tanh.copy_from_slice(&c.data::<T>()[own.clone()]);
-            Activation::Tanh.apply(&mut tanh);
-            let (to, dbefore) = (&mut dx[row * 4 * n..][..4 * n], &mut dbefore[own]);
-            for k in 0..n {
-                let [i, f, o, g] = [0, 1, 2, 3].map(|gate| gates[gate * n + k]);
-                let d = dc[k] + dh[k] * o * (1.0 - tanh[k] * tanh[k]);
-                dbefore[k] = d * f;
-                to[k] = d * g * i * (1.0 - i);
-                to[n + k] = d * before[k] * f * (1.0 - f);
-                to[2 * n + k] = dh[k] * tanh[k] * o * (1.0 - o);
-                to[3 * n + k] = d * i * (1.0 - g * g);
-            }
-        }
+        let saved = (x.data::<T>(), before.data::<T>(), c.data::<T>());
+        kernel::backward(saved, bias as T, n, (dh.data::<T>(), dc.data::<T>()), (dx, dbefore));
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -123,10 +123,8 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let Batch { steps, labels, rows, classes } = batch(cx)?;
     let blank = cx.attrs::<WarpctcAttrs>().blank as usize;
     let ids = index_of(op, label)?;
-    for range in &labels {
-        if let Some(id) = ids[range.clone()].iter().find(|&&id| id < 0 || id as usize >= classes) {
-            bail!(InvalidArgument, "operator {op}: Label must be in [0, {classes}), the number of classes, got {id}");
-        }
+    if let Some(id) = labels.iter().cloned().flatten().map(|i| ids[i]).find(|&id| id < 0 || id as usize >= classes) {
+        bail!(InvalidArgument, "operator {op}: Label must be in [0, {classes}), the number of classes, got {id}");
     }
     let n = steps.len();
     let most = match cx.has(warpctc::STEPS) {
@@ -185,13 +183,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     dispatch!(logits.dtype(), T in [f32, f64], {
         let (g, d, out) = (grad.data::<T>(), dloss.data::<T>(), cx.out_data::<T>(DLOGITS)?);
         out.fill(0.0);
-        for (b, (&steps, &(first, apart))) in steps.iter().zip(&rows).enumerate() {
-            let scale = if by_times { d[b] / steps as T } else { d[b] };
-            for t in 0..steps {
-                let to = &mut out[(first + t * apart) * classes..][..classes];
-                to.iter_mut().zip(&g[(t * n + b) * classes..]).for_each(|(o, &g)| *o = g * scale);
-            }
-        }
+        ctc::scale_grad((g, classes), (&steps, &rows), d, by_times, out);
     }, other => return cx.unsupported(other));
     Ok(())
 }

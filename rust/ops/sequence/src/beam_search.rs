@@ -6,7 +6,8 @@ use oar_core::attrs;
 use oar_core::base::{DType, Result};
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Lod, Tensor, Value};
-use oar_core::{bail, ensure, slots};
+use oar_core::{bail, ensure, err, slots};
+use oar_kernels::sequence::beam_search::{decode as decode_steps, Candidates, DecodeError, Item, Sentences, Step};
 use std::sync::Arc;
 
 attrs! {
@@ -35,39 +36,6 @@ fn beam_size(op: &str, size: i32) -> Result<usize> {
 }
 
 // beam_search
-
-/// A continuation: its prefix, token and score.
-#[derive(Clone, Copy)]
-struct Item {
-    prefix: usize,
-    id: i64,
-    score: f32,
-}
-
-impl Item {
-    fn is_below(&self, other: &Item) -> bool {
-        self.score < other.score || self.score == other.score && self.prefix < other.prefix
-    }
-}
-
-/// The best continuations, in descending order.
-struct Best {
-    items: Vec<Item>,
-    most: usize,
-}
-
-impl Best {
-    fn put(&mut self, item: Item) {
-        if self.items.len() == self.most {
-            if self.items.last().is_some_and(|last| item.is_below(last)) {
-                return;
-            }
-            self.items.pop();
-        }
-        let behind = self.items.iter().rev().take_while(|held| held.is_below(&item)).count();
-        self.items.insert(self.items.len() - behind, item);
-    }
-}
 
 /// A level's offsets in rows, through the lower levels.
 fn absolute(op: &str, scores: &Tensor, level: i32) -> Result<Vec<usize>> {
@@ -116,28 +84,16 @@ fn run_search(cx: &mut KernelContext) -> Result<()> {
         true => Some(of_type(cx, search::IDS, DType::I64, scores.numel())?.data::<i64>()),
         false => None,
     };
-    let (scores, end) = (scores.data::<f32>(), a.end_id as i64);
-
-    let mut chosen: Vec<Vec<Item>> = vec![Vec::new(); prefixes];
-    for span in sources.windows(2) {
-        let mut best = Best { items: Vec::new(), most };
-        for prefix in span[0]..span[1] {
-            if pre_ids[prefix] == end {
-                // An ended prefix keeps its token and score.
-                best.put(Item { prefix, id: end, score: pre_scores[prefix] });
-                continue;
-            }
-            for at in prefix * width..(prefix + 1) * width {
-                let id = ids.map_or((at - prefix * width) as i64, |ids| ids[at]);
-                let score = if a.is_accumulated { scores[at] } else { pre_scores[prefix] + scores[at].ln() };
-                best.put(Item { prefix, id, score });
-            }
-        }
-        // Drop a source whose sentences have all ended.
-        if best.items.iter().any(|i| i.id != end || pre_ids[i.prefix] != end) {
-            best.items.into_iter().for_each(|i| chosen[i.prefix].push(i));
-        }
-    }
+    let candidates = Candidates {
+        pre_ids,
+        pre_scores,
+        ids,
+        scores: scores.data::<f32>(),
+        width,
+        accumulated: a.is_accumulated,
+        end: a.end_id as i64,
+    };
+    let chosen = candidates.search(&sources, most);
     let ends = levels::offsets(chosen.iter().map(Vec::len));
     let items: Vec<Item> = chosen.into_iter().flatten().collect();
     let lod: Option<Arc<Lod>> = Some(Arc::new(vec![sources, ends]));
@@ -173,14 +129,6 @@ pub static BEAM_SEARCH: Op = Op {
 };
 
 // beam_search_decode
-
-/// The selection of a step: tokens, scores, LoD.
-struct Step<'a> {
-    ids: &'a [i64],
-    scores: Vec<f64>,
-    sources: &'a [usize],
-    prefixes: &'a [usize],
-}
 
 fn array<'a>(cx: &KernelContext<'a>, slot: InSlot) -> Result<&'a [Value]> {
     match cx.value(slot)? {
@@ -232,71 +180,21 @@ fn steps<'a>(cx: &KernelContext<'a>) -> Result<(Vec<Step<'a>>, DType)> {
     Ok((found, dtype))
 }
 
-/// A sentence in reverse order.
-#[derive(Default, Clone)]
-struct Sentence(Vec<(i64, f64)>);
-
-/// The sentences of one source, traced back from the last step.
-fn backtrace(steps: &[Step], source: usize, most: usize, end: i64) -> Result<Vec<Sentence>> {
-    let mut sentences = vec![Sentence::default(); most];
-    // The candidate of the preceding step that each sentence continues.
-    let mut at: Vec<usize> = Vec::new();
-    for step in steps.iter().rev() {
-        let prefixes = step.sources[source]..step.sources[source + 1];
-        if at.is_empty() {
-            // Last step, or all sentences end here.
-            for prefix in prefixes {
-                for candidate in step.prefixes[prefix]..step.prefixes[prefix + 1] {
-                    let Some(sentence) = sentences.get_mut(at.len()) else {
-                        bail!(
-                            InvalidArgument,
-                            "operator beam_search_decode: a source has more than beam_size = {most} sentences"
-                        )
-                    };
-                    sentence.0.push((step.ids[candidate], step.scores[candidate]));
-                    at.push(prefix);
-                }
-            }
-            continue;
-        }
-        for (sentence, at) in sentences.iter_mut().zip(&mut at) {
-            let first = step.prefixes[prefixes.start];
-            let inside = (first..step.prefixes[prefixes.end]).contains(at);
-            ensure!(
-                inside,
-                InvalidArgument,
-                "operator beam_search_decode: a step continues candidate {at}, which the preceding step does not have"
-            );
-            // A sentence contains only its first end token.
-            if step.ids[*at] != end || sentence.0.is_empty() {
-                sentence.0.push((step.ids[*at], step.scores[*at]));
-            }
-            let ends = &step.prefixes[prefixes.start + 1..=prefixes.end];
-            *at = prefixes.start + ends.partition_point(|&e| e <= *at);
-        }
-    }
-    // Sort by the last token's score, descending.
-    let score = |s: &Sentence| s.0.first().map_or(f64::NEG_INFINITY, |token| token.1);
-    sentences.sort_by(|a, b| score(b).total_cmp(&score(a)));
-    Ok(sentences)
-}
-
 fn run_decode(cx: &mut KernelContext) -> Result<()> {
     let a = cx.attrs::<DecodeAttrs>();
     let most = beam_size(cx.op.name, a.beam_size)?;
     let (steps, dtype) = steps(cx)?;
     let sources = steps[0].sources.len() - 1;
     ensure!(sources > 0, InvalidArgument, "operator beam_search_decode: there must be a source sentence");
-    let (mut ids, mut scores, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
-    for source in 0..sources {
-        for sentence in backtrace(&steps, source, most, a.end_id as i64)? {
-            lengths.push(sentence.0.len());
-            for (id, score) in sentence.0.into_iter().rev() {
-                ids.push(id);
-                scores.push(score);
-            }
+    let Sentences { ids, scores, lengths } = decode_steps(&steps, most, a.end_id as i64).map_err(|e| match e {
+        DecodeError::TooManySentences => {
+            err!(InvalidArgument, "operator beam_search_decode: a source has more than beam_size = {most} sentences")
         }
-    }
+        DecodeError::NoCandidate(at) => err!(
+            InvalidArgument,
+            "operator beam_search_decode: a step continues candidate {at}, which the preceding step does not have"
+        ),
+    })?;
     let of_sources = levels::offsets(std::iter::repeat_n(most, sources));
     let lod: Option<Arc<Lod>> = Some(Arc::new(vec![of_sources, levels::offsets(lengths)]));
     let dims = [ids.len() as i64];

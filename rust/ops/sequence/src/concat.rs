@@ -7,6 +7,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::sequence::rows;
 
 slots! {
     mod concat { X "X".duplicable() => OUT "Out" }
@@ -65,15 +66,8 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let levels = all_levels(cx.op.name, &xs)?;
     let out = cx.out(concat::OUT)?;
     let row = levels::width(out) * out.dtype().size();
-    let mut at = 0;
-    let to = out.bytes_mut()?;
-    for i in 0..levels[0].len() - 1 {
-        for (x, level) in xs.iter().zip(&levels) {
-            let part = &x.bytes()[level[i] * row..level[i + 1] * row];
-            to[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
-        }
-    }
+    let parts: Vec<&[u8]> = xs.iter().map(|x| x.bytes()).collect();
+    rows::concat(&parts, &levels, row, out.bytes_mut()?);
     let ends = (0..levels[0].len()).map(|i| levels.iter().map(|l| l[i]).sum()).collect();
     out.lod = levels::one(ends);
     Ok(())
@@ -89,7 +83,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         InvalidArgument,
         "operator sequence_concat_grad: the gradient of Out must have {rows} rows, got {dout:?}"
     );
-    for (k, own) in levels.iter().enumerate() {
+    for k in 0..levels.len() {
         if !cx.wants_nth(concat_grad::DX, k) {
             continue;
         }
@@ -101,14 +95,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
             dx.dtype(),
             dout.dtype()
         );
-        let to = dx.bytes_mut()?;
-        for i in 0..own.len() - 1 {
-            // Rows before it: earlier sequences of every input, and this sequence of earlier inputs.
-            let before: usize = levels.iter().map(|l| l[i]).sum();
-            let at = before + levels[..k].iter().map(|l| l[i + 1] - l[i]).sum::<usize>();
-            let n = (own[i + 1] - own[i]) * row;
-            to[own[i] * row..][..n].copy_from_slice(&dout.bytes()[at * row..][..n]);
-        }
+        rows::split(&levels, k, row, dout.bytes(), dx.bytes_mut()?);
     }
     Ok(())
 }

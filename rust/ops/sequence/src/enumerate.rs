@@ -4,6 +4,7 @@ use crate::levels;
 use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{attrs, dispatch, ensure, slots};
+use oar_kernels::sequence::tokens as kernel;
 
 attrs! {
     pub struct EnumerateAttrs { win_size: i32, pad_value: i32 = 0 }
@@ -44,14 +45,7 @@ fn enumerate(cx: &mut KernelContext) -> Result<()> {
     let level = levels::first(cx.op.name, "X", x)?;
     let size = a.win_size as usize;
     dispatch!(x.dtype(), T in [i32, i64], {
-        let from = x.data::<T>();
-        let rows = cx.out_data::<T>(tokens::OUT)?.chunks_exact_mut(size);
-        let ends = level.windows(2).flat_map(|w| std::iter::repeat_n(w[1], w[1] - w[0]));
-        for ((i, row), end) in rows.enumerate().zip(ends) {
-            let n = size.min(end - i);
-            row[..n].copy_from_slice(&from[i..i + n]);
-            row[n..].fill(a.pad_value as T);
-        }
+        kernel::enumerate(level, size, a.pad_value as T, x.data::<T>(), cx.out_data::<T>(tokens::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

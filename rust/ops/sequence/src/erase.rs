@@ -6,6 +6,7 @@ use oar_core::base::{DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{attrs, dispatch, slots};
+use oar_kernels::sequence::tokens as kernel;
 use std::sync::Arc;
 
 attrs! {
@@ -29,14 +30,9 @@ fn run_erase(cx: &mut KernelContext) -> Result<()> {
     tokens.sort_unstable();
     let x = cx.input(erase::X)?;
     let level = levels::last(cx.op.name, "X", x)?;
-    let mut ends = vec![0];
-    let mut out = dispatch!(x.dtype(), T in [i32, i64], {
-        let mut kept: Vec<T> = Vec::with_capacity(x.numel());
-        for span in level.windows(2) {
-            kept.extend(x.data::<T>()[span[0]..span[1]].iter().filter(|&&t| tokens.binary_search(&i64::from(t)).is_err()));
-            ends.push(kept.len());
-        }
-        Tensor::from_slice(&kept, &[kept.len() as i64, 1])?
+    let (mut out, ends) = dispatch!(x.dtype(), T in [i32, i64], {
+        let (kept, ends) = kernel::erase(level, &tokens, x.data::<T>());
+        (Tensor::from_slice(&kept, &[kept.len() as i64, 1])?, ends)
     }, other => return cx.unsupported(other));
     let mut lod = x.lod.as_deref().cloned().unwrap_or_default();
     lod.pop();

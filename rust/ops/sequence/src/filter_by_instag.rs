@@ -6,6 +6,8 @@ use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Meta, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::sequence::filter_by_instag::select;
+use oar_kernels::sequence::rows;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 use oar_ops_common::fill::{full, Scalar};
@@ -60,21 +62,16 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         of_tags.len() - 1,
         runs.len() - 1
     );
-    let (mut map, mut ends) = (Vec::new(), vec![0]);
-    for (i, w) in of_tags.windows(2).enumerate() {
-        if ids[w[0] * across..w[1] * across].iter().any(|id| wanted.contains(id)) {
-            let (start, count) = (runs[i], runs[i + 1] - runs[i]);
-            let end = ends[ends.len() - 1];
-            map.push([end as i64, start as i64, count as i64]);
-            ends.push(end + count);
-        }
-    }
-    let empty = map.is_empty();
-    if empty {
+    let chosen = select(of_tags, &ids, across, &wanted, &runs);
+    let empty = chosen.is_empty();
+    let (map, ends) = match empty {
         // An empty result is one row with loss weight 0.
-        map.push([0, 1, 1]);
-        ends.push(1);
-    }
+        true => (vec![[0, 1, 1]], vec![0, 1]),
+        false => (
+            chosen.iter().map(|r| [r.to as i64, r.from as i64, r.count as i64]).collect(),
+            levels::offsets(chosen.iter().map(|r| r.count)),
+        ),
+    };
     let width = x.dims()[1];
     let rows = ends[ends.len() - 1] as i64;
     let mut out = Tensor::empty(x.dtype(), &[rows, width])?;
@@ -90,10 +87,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     } else {
         let width = width as usize;
         by_size!(x.dtype(), T, {
-            let (from, to) = (words::<T>(x), words_mut::<T>(&mut out)?);
-            for [at, start, count] in map.iter().map(|m| m.map(|v| v as usize)) {
-                to[at * width..][..count * width].copy_from_slice(&from[start * width..][..count * width]);
-            }
+            rows::copy(chosen, width, words::<T>(x), words_mut::<T>(&mut out)?);
         });
     }
     let each = levels::one((0..=map.len()).collect());
@@ -132,20 +126,18 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     if none {
         return Ok(());
     }
-    by_size!(d.dtype(), T, {
-        let (from, to) = (words::<T>(d), words_mut::<T>(dx)?);
-        for m in map.data::<i64>().chunks_exact(3) {
-            let (at, start, count) = (m[0], m[1], m[2]);
-            let within = |from: i64, size: i64| from >= 0 && count >= 0 && from <= size && count <= size - from;
-            ensure!(
-                within(at, made) && within(start, rows),
-                InvalidArgument,
-                "operator {op}: IndexMap must name rows of Out ({made}) and of Ins ({rows}), got {m:?}"
-            );
-            let (at, start, count) = (at as usize, start as usize, count as usize);
-            to[start * width..][..count * width].copy_from_slice(&from[at * width..][..count * width]);
-        }
-    });
+    let run = |m: &[i64]| {
+        let (from, to, count) = (m[0], m[1], m[2]);
+        let within = |from: i64, size: i64| from >= 0 && count >= 0 && from <= size && count <= size - from;
+        ensure!(
+            within(from, made) && within(to, rows),
+            InvalidArgument,
+            "operator {op}: IndexMap must name rows of Out ({made}) and of Ins ({rows}), got {m:?}"
+        );
+        Ok(rows::Run { from: from as usize, to: to as usize, count: count as usize })
+    };
+    let runs = map.data::<i64>().chunks_exact(3).map(run).collect::<Result<Vec<_>>>()?;
+    by_size!(d.dtype(), T, rows::copy(runs, width, words::<T>(d), words_mut::<T>(dx)?));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::hash::xxh64;
+use oar_kernels::sequence::tokens as kernel;
 
 attrs! { pub struct HashAttrs { num_hash: i32 = 1, mod_by: i64 = 100000 } }
 
@@ -30,10 +30,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let row = x.dims()[1] as usize * x.dtype().size();
     let (bytes, count) = (x.bytes(), a.num_hash as usize);
     dispatch!(x.dtype(), T in [i32, i64], {
-        for (i, out) in cx.out_data::<T>(hash::OUT)?.iter_mut().enumerate() {
-            let of_row = &bytes[i / count * row..][..row];
-            *out = (xxh64(of_row, (i % count) as u64) % a.mod_by as u64) as T;
-        }
+        kernel::hash(bytes, row, count, a.mod_by as u64, |v| v as T, cx.out_data::<T>(hash::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -7,8 +7,8 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
-use oar_kernels::types::Float;
+use oar_kernels::gemm::GemmFloat;
+use oar_kernels::sequence::match_matrix_tensor::{Match, MatchGrads};
 use oar_ops_common::levels;
 
 attrs! { pub struct MatchAttrs { dim_t: i32 = 1 } }
@@ -78,76 +78,27 @@ fn look<'a>(cx: &KernelContext<'a>, [x, y, w]: [InSlot; 3]) -> Result<Call<'a>> 
     Ok(Call { of_x, of_y, forms, columns: (x.dims()[1] as usize, y.dims()[1] as usize), ends, x, y, w })
 }
 
-/// A pair of sequences: rows of X, rows of Y, output offset.
-struct Pair {
-    x: std::ops::Range<usize>,
-    y: std::ops::Range<usize>,
-    at: usize,
-}
-
 impl Call<'_> {
-    fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
-        let spans = self.of_x.windows(2).zip(self.of_y.windows(2)).zip(&self.ends);
-        spans
-            .map(|((x, y), &at)| Pair { x: x[0]..x[1], y: y[0]..y[1], at })
-            .filter(|p| !p.x.is_empty() && !p.y.is_empty())
+    fn operands<T: Element>(&self) -> Match<'_, T> {
+        Match {
+            x: self.x.data::<T>(),
+            y: self.y.data::<T>(),
+            w: self.w.data::<T>(),
+            x_level: self.of_x,
+            y_level: self.of_y,
+            forms: self.forms,
+            widths: self.columns,
+            ends: &self.ends,
+        }
     }
 
-    /// X times W: one vector per bilinear form for each row of X.
-    fn turned<T: Element + Gemm + Float>(&self) -> Vec<T> {
-        let (rows, (inner, outer)) = (self.x.dims()[0] as usize, self.columns);
-        let mut turned = vec![T::ZERO; rows * self.forms * outer];
-        matmul((rows, self.forms * outer, inner), self.x.data::<T>(), false, self.w.data::<T>(), false, &mut turned);
-        turned
-    }
-
-    fn forward<T: Element + Gemm + Float>(&self, turned: &[T]) -> Vec<T> {
-        let (width, y) = (self.columns.1, self.y.data::<T>());
-        let mut out = vec![T::ZERO; self.ends.last().copied().unwrap_or(0)];
-        for p in self.pairs() {
-            let (m, n) = (p.x.len(), p.y.len());
-            for t in 0..self.forms {
-                let a = View::new(&turned[(p.x.start * self.forms + t) * width..], self.forms * width, 1);
-                let b = View::rows(&y[p.y.start * width..p.y.end * width], width, true);
-                let out = &mut out[p.at + t * m * n..][..m * n];
-                gemm((m, n, width), T::ONE, a, b, T::ZERO, out, n, Epilogue::NONE);
-            }
-        }
-        out
-    }
-
-    fn backward<T: Element + Gemm + Float>(&self, dout: &[T], outs: [Option<&mut Tensor>; 3]) -> Result<()> {
-        let (rows, (inner, width)) = (self.x.dims()[0] as usize, self.columns);
-        let (turned, y) = (self.turned::<T>(), self.y.data::<T>());
-        let mut dturned = vec![T::ZERO; turned.len()];
-        let [dx, dy, dw] = outs;
-        let mut dy = dy.map(|t| t.data_mut::<T>()).transpose()?;
-        if let Some(dy) = &mut dy {
-            dy.fill(T::ZERO);
-        }
-        for p in self.pairs() {
-            let (m, n) = (p.x.len(), p.y.len());
-            for t in 0..self.forms {
-                let (d, from) = (&dout[p.at + t * m * n..][..m * n], (p.x.start * self.forms + t) * width);
-                let b = View::rows(&y[p.y.start * width..p.y.end * width], width, false);
-                let to = &mut dturned[from..];
-                let step = self.forms * width;
-                let none = Epilogue::NONE;
-                gemm((m, width, n), T::ONE, View::rows(d, n, false), b, T::ZERO, to, step, none);
-                if let Some(dy) = &mut dy {
-                    let to = &mut dy[p.y.start * width..p.y.end * width];
-                    let b = View::new(&turned[from..], step, 1);
-                    gemm((n, width, m), T::ONE, View::rows(d, n, true), b, T::ONE, to, width, none);
-                }
-            }
-        }
-        let depth = self.forms * width;
-        if let Some(dx) = dx {
-            matmul((rows, inner, depth), &dturned, false, self.w.data::<T>(), true, dx.data_mut::<T>()?);
-        }
-        if let Some(dw) = dw {
-            matmul((inner, depth, rows), self.x.data::<T>(), true, &dturned, false, dw.data_mut::<T>()?);
-        }
+    fn backward<T: Element + GemmFloat>(&self, dout: &[T], [x, y, w]: [Option<&mut Tensor>; 3]) -> Result<()> {
+        let grads = MatchGrads {
+            x: x.map(|t| t.data_mut::<T>()).transpose()?,
+            y: y.map(|t| t.data_mut::<T>()).transpose()?,
+            w: w.map(|t| t.data_mut::<T>()).transpose()?,
+        };
+        self.operands().backward(dout, grads);
         Ok(())
     }
 }
@@ -155,8 +106,9 @@ impl Call<'_> {
 fn run(cx: &mut KernelContext) -> Result<()> {
     let call = look(cx, [fwd::X, fwd::Y, fwd::W])?;
     dispatch!(call.x.dtype(), T in [f32, f64], {
-        let turned = call.turned::<T>();
-        let out = call.forward(&turned);
+        let operands = call.operands::<T>();
+        let turned = operands.turned();
+        let out = operands.forward(&turned);
         let t = Tensor::from_slice(&out, &[out.len() as i64, 1])?;
         cx.set(fwd::OUT, t.with_lod(levels::one(call.ends.clone())));
         cx.set(fwd::TMP, Tensor::from_slice(&turned, &[turned.len() as i64, 1])?);

@@ -7,6 +7,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
+use oar_kernels::sequence::padding as kernel;
 
 attrs! {
     pub struct MaskAttrs { maxlen: i32 = -1, out_dtype: i32 }
@@ -68,19 +69,12 @@ fn run_mask(cx: &mut KernelContext) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    let ends = lengths.iter().map(|&n| n.clamp(0, size as i64) as usize);
     if out.dtype() == DType::Bool {
-        for (row, n) in out.bytes_mut()?.chunks_exact_mut(size).zip(ends) {
-            row[..n].fill(1);
-            row[n..].fill(0);
-        }
+        kernel::mask(&lengths, size, [0, 1], out.bytes_mut()?);
         return Ok(());
     }
     dispatch!(out.dtype(), T in [f32, f64, i8, u8, i16, i32, i64], {
-        for (row, n) in out.data_mut::<T>()?.chunks_exact_mut(size).zip(ends) {
-            row[..n].fill(1 as T);
-            row[n..].fill(0 as T);
-        }
+        kernel::mask(&lengths, size, [0 as T, 1 as T], out.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -151,25 +145,8 @@ fn run_pad(cx: &mut KernelContext) -> Result<()> {
     }
     let out = cx.out(pad::OUT)?;
     let length = out.dims()[1] as usize;
-    let to = out.bytes_mut()?;
-    if to.is_empty() || row == 0 {
-        return Ok(());
-    }
-    for (rows, span) in to.chunks_exact_mut(length * row).zip(level.windows(2)) {
-        let own = &x.bytes()[span[0] * row..span[1] * row];
-        let (steps, rest) = rows.split_at_mut(own.len());
-        steps.copy_from_slice(own);
-        rest.chunks_exact_mut(value.nbytes()).for_each(|to| to.copy_from_slice(value.bytes()));
-    }
+    kernel::pad(level, length, row, value.bytes(), x.bytes(), out.bytes_mut()?);
     Ok(())
-}
-
-/// Copies between packed sequences (concatenated rows) and padded ones (`length` rows each).
-fn unpadded(level: &[usize], length: usize, row: usize, from: &[u8], to: &mut [u8]) {
-    for (i, span) in level.windows(2).enumerate() {
-        let n = (span[1] - span[0]) * row;
-        to[span[0] * row..][..n].copy_from_slice(&from[i * length * row..][..n]);
-    }
 }
 
 fn run_pad_grad(cx: &mut KernelContext) -> Result<()> {
@@ -186,7 +163,7 @@ fn run_pad_grad(cx: &mut KernelContext) -> Result<()> {
         x.dtype()
     );
     let size = dout.dtype().size();
-    unpadded(level, length, row * size, dout.bytes(), cx.out(pad_grad::DX)?.bytes_mut()?);
+    kernel::unpad(level, length, row * size, dout.bytes(), cx.out(pad_grad::DX)?.bytes_mut()?);
     Ok(())
 }
 
@@ -202,12 +179,8 @@ fn unpad_level(op: &str, x: &[i64], lengths: &Tensor) -> Result<Vec<usize>> {
         lengths.dtype()
     );
     let lengths = lengths.data::<i64>();
-    for &n in lengths {
-        ensure!(
-            (0..=most).contains(&n),
-            InvalidArgument,
-            "operator {op}: a length must be from 0 to {most}, the padded length, got {n}"
-        );
+    if let Some(n) = lengths.iter().find(|n| !(0..=most).contains(*n)) {
+        bail!(InvalidArgument, "operator {op}: a length must be from 0 to {most}, the padded length, got {n}");
     }
     Ok(levels::offsets(lengths.iter().map(|&n| n as usize)))
 }
@@ -249,7 +222,7 @@ fn run_unpad(cx: &mut KernelContext) -> Result<()> {
     let level = unpad_level(cx.op.name, x.dims(), cx.input(unpad::LENGTH)?)?;
     let out = cx.out(unpad::OUT)?;
     let row = levels::width(out) * x.dtype().size();
-    unpadded(&level, x.dims()[1] as usize, row, x.bytes(), out.bytes_mut()?);
+    kernel::unpad(&level, x.dims()[1] as usize, row, x.bytes(), out.bytes_mut()?);
     Ok(())
 }
 
@@ -273,12 +246,7 @@ fn run_unpad_grad(cx: &mut KernelContext) -> Result<()> {
         x.dtype()
     );
     let row = row * dout.dtype().size();
-    let to = cx.out(unpad_grad::DX)?.bytes_mut()?;
-    to.fill(0);
-    for (i, span) in level.windows(2).enumerate() {
-        let part = &dout.bytes()[span[0] * row..span[1] * row];
-        to[i * length * row..][..part.len()].copy_from_slice(part);
-    }
+    kernel::unpad_grad(level, length, row, dout.bytes(), cx.out(unpad_grad::DX)?.bytes_mut()?);
     Ok(())
 }
 

@@ -6,9 +6,8 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{dispatch, ensure, err, slots};
-use oar_kernels::hash::{murmur3, xxh32};
+use oar_kernels::sequence::pyramid_hash::{ngrams, Filter, Pyramid};
 use oar_ops_common::levels;
-use std::ops::Range;
 
 attrs! {
     pub struct PyramidAttrs {
@@ -28,10 +27,6 @@ slots! {
 
 /// Limit of the number of output elements.
 const MOST: usize = 1 << 31;
-/// Limit of hash functions of a valid filter.
-const MOST_HASHES: u64 = 1 << 16;
-/// Magic number at the start of a filter.
-const MAGIC: u64 = 17_070_416;
 
 impl PyramidAttrs {
     fn check(&self, op: &str) -> Result<()> {
@@ -55,16 +50,9 @@ impl PyramidAttrs {
         Ok(())
     }
 
-    /// Offsets in the weight vector of the pieces of an n-gram's row.
-    fn places<'a>(&self, run: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-        let (space, step) = (self.space_len as u32, self.rand_len as usize);
-        (0..self.num_emb as u32).step_by(step).map(move |seed| (xxh32(run, seed) % space) as usize)
-    }
-
-    /// The n-grams of a sequence of `n` numbers, short ones first.
-    fn runs(&self, n: usize) -> impl Iterator<Item = Range<usize>> {
-        let longest = (self.pyramid_layer as usize).min(n);
-        (2..=longest).flat_map(move |length| (0..=n - length).map(move |at| at..at + length))
+    fn pyramid<'a>(&self, level: &'a [usize], words: &'a [u8]) -> Pyramid<'a> {
+        let (layers, width, piece) = (self.pyramid_layer as usize, self.num_emb as usize, self.rand_len as usize);
+        Pyramid { level, words, layers, width, piece, space: self.space_len as u32 }
     }
 }
 
@@ -87,54 +75,17 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A Bloom filter stored in a tensor.
-struct Filter<'a> {
-    bits: &'a [u8],
-    count: u64,
-    hashes: u64,
-}
-
-impl<'a> Filter<'a> {
-    fn read(op: &str, name: &str, t: &'a Tensor) -> Result<Filter<'a>> {
-        let bytes = t.bytes();
-        let word =
-            |i: usize| bytes.get(i * 8..i * 8 + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()));
-        let (count, hashes, bits) = (word(1), word(2), bytes.get(32..).unwrap_or_default());
-        ensure!(
-            word(0) == MAGIC && hashes <= MOST_HASHES && count > 0 && count.div_ceil(8) <= bits.len() as u64,
+fn read_filter<'a>(op: &str, name: &str, t: &'a Tensor) -> Result<Filter<'a>> {
+    Filter::read(t.bytes()).map_err(|e| {
+        err!(
             PreconditionNotMet,
-            "operator {op}: {name} is not a Bloom filter: its header has {}, {count} bits and {hashes} hashes, and there are {} bytes \
-             of bits",
-            word(0),
-            bits.len()
-        );
-        Ok(Filter { bits, count, hashes })
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        let set = |hash: u64| {
-            let bit = hash % self.count;
-            self.bits[(bit / 8) as usize] & (0x80 >> (bit % 8)) != 0
-        };
-        (0..self.hashes).all(|seed| murmur3(key, seed as u32).into_iter().all(set))
-    }
-}
-
-/// glibc's rand_r.
-fn next_random(state: &mut u32) -> u32 {
-    let mut bits = |count: u32| {
-        *state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-        (*state >> 16) % count
-    };
-    let first = bits(2048);
-    let second = first << 10 ^ bits(1024);
-    second << 10 ^ bits(1024)
-}
-
-/// The byte range of an n-gram.
-fn key(words: &[u8], start: usize, run: &Range<usize>) -> std::ops::Range<usize> {
-    debug_assert!((start + run.end) * 4 <= words.len());
-    (start + run.start) * 4..(start + run.end) * 4
+            "operator {op}: {name} is not a Bloom filter: its header has {}, {} bits and {} hashes, and there are {} bytes of bits",
+            e.magic,
+            e.count,
+            e.hashes,
+            e.bytes
+        )
+    })
 }
 
 fn forward(cx: &mut KernelContext) -> Result<()> {
@@ -150,36 +101,20 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         a.pyramid_layer
     );
     let mut temp = Tensor::zeros(DType::F32, x.dims())?;
-    for (to, &from) in temp.data_mut::<f32>()?.iter_mut().zip(&x.data::<i32>()[..rows]) {
-        *to = from as f32;
-    }
-    let words = temp.bytes();
+    temp.data_mut::<f32>()?.iter_mut().zip(&x.data::<i32>()[..rows]).for_each(|(to, &from)| *to = from as f32);
+    let pyramid = a.pyramid(offsets, temp.bytes());
     let filter = |slot, name, length: i32| match a.use_filter && length != 0 {
-        true => Filter::read(op, name, cx.input(slot)?).map(Some),
+        true => read_filter(op, name, cx.input(slot)?).map(Some),
         false => Ok(None),
     };
     let white = filter(fwd::WHITE, "WhiteList", a.white_list_len)?;
     let black = filter(fwd::BLACK, "BlackList", a.black_list_len)?;
-    let wanted = |run: &[u8]| white.as_ref().is_none_or(|f| f.has(run)) && black.as_ref().is_none_or(|f| !f.has(run));
+    let wanted = |key: &[u8]| white.as_ref().is_none_or(|f| f.has(key)) && black.as_ref().is_none_or(|f| !f.has(key));
     let mut drop = Tensor::zeros(DType::I32, &[places as i64, 1])?;
-    let (mut seed, mut taken): (u32, Vec<usize>) = (a.seed as u32, Vec::new());
-    let mut marks = drop.data_mut::<i32>()?.iter_mut();
-    for sequence in offsets.windows(2) {
-        let mut count = 0;
-        for run in a.runs(sequence[1] - sequence[0]) {
-            let mut take = wanted(&words[key(words, sequence[0], &run)]);
-            if take && a.is_training != 0 {
-                take = next_random(&mut seed) as f32 / i32::MAX as f32 >= a.drop_out_percent;
-            }
-            if let Some(mark) = marks.next() {
-                *mark = take as i32;
-            }
-            count += take as usize;
-        }
-        taken.push(count);
-    }
+    let dropping = (a.is_training != 0).then_some(a.drop_out_percent);
+    let taken = pyramid.mark(wanted, dropping, a.seed as u32, drop.data_mut::<i32>()?);
     let tops = levels::offsets(taken.iter().map(|&n| n.max(1)));
-    let (height, width, piece) = (tops.last().copied().unwrap_or(0), a.num_emb as usize, a.rand_len as usize);
+    let (height, width) = (tops.last().copied().unwrap_or(0), a.num_emb as usize);
     ensure!(
         height.saturating_mul(width) <= MOST,
         ResourceExhausted,
@@ -189,22 +124,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let factor = (a.is_training == 0).then_some(a.drop_out_percent);
     let mut out = Tensor::zeros(w.dtype(), &[height as i64, width as i64])?;
     dispatch!(w.dtype(), T in [f32, i8], {
-        let (weights, mut marks) = (w.data::<T>(), drop.data::<i32>().iter());
-        let mut rows = out.data_mut::<T>()?.chunks_exact_mut(width.max(1));
-        for (sequence, &count) in offsets.windows(2).zip(&taken) {
-            if count == 0 {
-                rows.next();
-            }
-            for run in a.runs(sequence[1] - sequence[0]) {
-                if marks.next() == Some(&0) {
-                    continue;
-                }
-                let row = rows.next().unwrap_or_default();
-                for (to, at) in row.chunks_exact_mut(piece).zip(a.places(&words[key(words, sequence[0], &run)])) {
-                    to.copy_from_slice(&weights[at..at + piece]);
-                }
-            }
-        }
+        pyramid.gather(drop.data::<i32>(), w.data::<T>(), out.data_mut::<T>()?);
     }, other => return cx.unsupported(other));
     if let (Some(factor), DType::F32) = (factor, w.dtype()) {
         out.data_mut::<f32>()?.iter_mut().for_each(|v| *v *= factor);
@@ -222,7 +142,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     let (x, drop, temp, dout) =
         (cx.input(grad::X)?, cx.input(grad::DROP)?, cx.input(grad::TEMP)?, cx.input(grad::DOUT)?);
     let offsets = levels::first(op, "X", x)?;
-    let (width, piece, rows) = (a.num_emb as usize, a.rand_len as usize, x.dims()[0] as usize);
+    let (width, rows) = (a.num_emb as usize, x.dims()[0] as usize);
     let counts = drop.lod.as_ref().and_then(|l| l.first()).filter(|l| l.len() == offsets.len() && l.is_sorted());
     let counts: Vec<usize> = counts.map(|l| levels::lengths(l).collect()).unwrap_or_default();
     let marked = || drop.data::<i32>().iter().filter(|&&m| m != 0).count();
@@ -231,7 +151,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
             && temp.dtype() == DType::F32
             && temp.numel() >= rows
             && drop.dtype() == DType::I32
-            && drop.numel() >= levels::lengths(offsets).map(|n| a.runs(n).count()).sum()
+            && drop.numel() >= levels::lengths(offsets).map(|n| ngrams(a.pyramid_layer as usize, n).count()).sum()
             && marked() == counts.iter().sum::<usize>()
             && dout.dtype() == DType::F32
             && dout.dims() == [counts.iter().map(|&n| n.max(1)).sum::<usize>() as i64, width as i64],
@@ -244,23 +164,8 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     let mut held = cell.write()?;
     let result = match &mut held {
         Value::Dense(w) if w.dtype() == DType::F32 && w.numel() == (a.space_len + a.rand_len) as usize => {
-            let weights = w.data_mut::<f32>()?;
-            let (mut marks, mut rows) = (drop.data::<i32>().iter(), dout.data::<f32>().chunks_exact(width.max(1)));
-            let words = temp.bytes();
-            for (sequence, &count) in offsets.windows(2).zip(&counts) {
-                if count == 0 {
-                    rows.next();
-                }
-                for run in a.runs(sequence[1] - sequence[0]) {
-                    if marks.next() == Some(&0) {
-                        continue;
-                    }
-                    let row = rows.next().unwrap_or_default();
-                    for (d, at) in row.chunks_exact(piece).zip(a.places(&words[key(words, sequence[0], &run)])) {
-                        weights[at..at + piece].iter_mut().zip(d).for_each(|(w, d)| *w += -a.lr * d);
-                    }
-                }
-            }
+            let pyramid = a.pyramid(offsets, temp.bytes());
+            pyramid.descend(drop.data::<i32>(), dout.data::<f32>(), a.lr, w.data_mut::<f32>()?);
             Ok(())
         }
         other => Err(err!(InvalidArgument, "operator {op}: W must be float32 of its shape, got {}", other.what())),

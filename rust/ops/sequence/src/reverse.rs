@@ -5,6 +5,7 @@ use oar_core::op::infer::like_first;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::sequence::rows;
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
@@ -28,14 +29,7 @@ fn kernel(cx: &mut KernelContext) -> Result<()> {
     let (x, width) = (x.clone(), x.numel() / (steps as usize).max(1));
     let y: &mut Tensor = cx.out(reverse::Y)?;
     by_size!(x.dtype(), T, {
-        let (from, to) = (words::<T>(&x), words_mut::<T>(y)?);
-        for span in offsets.unwrap_or_default().windows(2) {
-            let (first, end) = (span[0], span[1]);
-            for step in first..end {
-                let source = first + end - 1 - step;
-                to[step * width..][..width].copy_from_slice(&from[source * width..][..width]);
-            }
-        }
+        rows::reverse(&offsets.unwrap_or_default(), width, words::<T>(&x), words_mut::<T>(y)?);
     });
     Ok(())
 }

@@ -4,7 +4,8 @@ use crate::levels;
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::sequence::scatter as kernel;
 
 slots! {
     mod scatter { X "X", IDS "Ids", UPDATES "Updates" => OUT "Out" }
@@ -23,7 +24,7 @@ fn places(op: &str, rows: &[i64], ids: &Tensor) -> Result<Vec<usize>> {
         level.len() - 1,
         rows.first().copied().unwrap_or(0)
     );
-    let width = rows[1..].iter().product::<i64>();
+    let width = rows[1..].iter().product::<i64>() as usize;
     let numbers = ids.to_i64s()?;
     ensure!(
         numbers.len() == level[level.len() - 1],
@@ -31,19 +32,9 @@ fn places(op: &str, rows: &[i64], ids: &Tensor) -> Result<Vec<usize>> {
         "operator {op}: Ids must have one number in each of its {} rows, got {ids:?}",
         level[level.len() - 1]
     );
-    let mut found = Vec::with_capacity(numbers.len());
-    for (row, span) in level.windows(2).enumerate() {
-        for &id in &numbers[span[0]..span[1]] {
-            ensure!(
-                (0..width).contains(&id),
-                OutOfRange,
-                "operator {op}: the ids of a row must be from 0 to {}, got {id}",
-                width - 1
-            );
-            found.push(row * width as usize + id as usize);
-        }
-    }
-    Ok(found)
+    kernel::places(level, &numbers, width).map_err(|id| {
+        err!(OutOfRange, "operator {op}: the ids of a row must be from 0 to {}, got {id}", width as i64 - 1)
+    })
 }
 
 fn infer_scatter(cx: &mut ShapeContext) -> Result<()> {
@@ -87,9 +78,7 @@ fn run_scatter(cx: &mut KernelContext) -> Result<()> {
     dispatch!(x.dtype(), T in [f32, f64, i32, i64], {
         let out = cx.out_data::<T>(scatter::OUT)?;
         out.copy_from_slice(x.data::<T>());
-        for (&at, &u) in places.iter().zip(updates.data::<T>()) {
-            out[at] += u;
-        }
+        kernel::add(&places, updates.data::<T>(), out);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -110,9 +99,7 @@ fn run_scatter_grad(cx: &mut KernelContext) -> Result<()> {
     }
     if cx.wants(scatter_grad::DUPDATES) {
         dispatch!(dout.dtype(), T in [f32, f64, i32, i64], {
-            let from = dout.data::<T>();
-            let to = cx.out_data::<T>(scatter_grad::DUPDATES)?;
-            to.iter_mut().zip(&places).for_each(|(to, &at)| *to = from[at]);
+            kernel::add_grad(&places, dout.data::<T>(), cx.out_data::<T>(scatter_grad::DUPDATES)?);
         }, other => return cx.unsupported(other));
     }
     Ok(())

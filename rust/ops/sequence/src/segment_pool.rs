@@ -52,20 +52,12 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     dims[0] = found.last().map_or(0, |(id, _)| *id as i64 + 1);
     let width = numel(&dims[1..]);
     let mut out = Tensor::zeros(x.dtype(), &dims)?;
-    let mut counts = vec![0.0; if pool == SegmentPooling::Mean { dims[0] as usize } else { 0 }];
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (from, to) = (x.data::<T>(), out.data_mut::<T>()?);
-        for (id, rows) in &found {
-            if let Some(count) = counts.get_mut(*id) {
-                *count = rows.len() as f64;
-            }
-            if width > 0 {
-                let rows = &from[rows.start * width..rows.end * width];
-                kernel::pool(pool, rows, width, &mut to[id * width..(id + 1) * width]);
-            }
-        }
+        kernel::pool_all(pool, &found, x.data::<T>(), width, out.data_mut::<T>()?);
         if cx.wants(pool::SUMMED) {
-            let counts: Vec<T> = counts.iter().map(|&c| c as T).collect();
+            // The number of rows of each segment, for means only.
+            let mut counts = vec![0 as T; if pool == SegmentPooling::Mean { dims[0] as usize } else { 0 }];
+            found.iter().for_each(|(id, rows)| counts.get_mut(*id).into_iter().for_each(|c| *c = rows.len() as T));
             cx.set(pool::SUMMED, Tensor::from_slice(&counts, &[counts.len() as i64, 1])?);
         }
     }, other => return cx.unsupported(other));
@@ -85,13 +77,8 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         "operator {op}: Out {out:?} and Out@GRAD {dout:?} do not fit X {x:?}"
     );
     dispatch!(x.dtype(), T in [f32, f64], {
-        let (x, out, dout) = (x.data::<T>(), out.data::<T>(), dout.data::<T>());
-        let dx = cx.out_data::<T>(DX)?;
-        for (id, rows) in found.iter().filter(|_| width > 0) {
-            let (here, of) = (rows.start * width..rows.end * width, id * width..(id + 1) * width);
-            let one = (&x[here.clone()], &out[of.clone()], &dout[of]);
-            kernel::pool_grad(pool, one, width, &mut dx[here]);
-        }
+        let all = (x.data::<T>(), out.data::<T>(), dout.data::<T>());
+        kernel::pool_all_grad(pool, &found, all, width, cx.out_data::<T>(DX)?);
         Ok(())
     }, other => cx.unsupported(other))
 }

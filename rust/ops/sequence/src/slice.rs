@@ -6,6 +6,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
+use oar_kernels::sequence::rows::{self, Run};
 
 slots! {
     mod slice { X "X", OFFSET "Offset", LENGTH "Length" => OUT "Out".kernel_allocated() }
@@ -65,10 +66,8 @@ fn run_slice(cx: &mut KernelContext) -> Result<()> {
     let mut dims = x.sizes().clone();
     dims[0] = level[level.len() - 1] as i64;
     let mut out = Tensor::empty(x.dtype(), &dims)?;
-    let to = out.bytes_mut()?;
-    for (&(from, n), at) in spans.iter().zip(&level) {
-        to[at * row..][..n * row].copy_from_slice(&x.bytes()[from * row..][..n * row]);
-    }
+    let runs = spans.iter().zip(&level).map(|(&(from, count), &to)| Run { from, to, count });
+    rows::copy(runs, row, x.bytes(), out.bytes_mut()?);
     cx.set(slice::OUT, out.with_lod(levels::one(level)));
     Ok(())
 }
@@ -86,11 +85,9 @@ fn run_slice_grad(cx: &mut KernelContext) -> Result<()> {
     let row = levels::width(x) * x.dtype().size();
     let to = cx.out(slice_grad::DX)?.bytes_mut()?;
     to.fill(0);
-    let mut at = 0;
-    for (first, n) in spans {
-        to[first * row..][..n * row].copy_from_slice(&dout.bytes()[at * row..][..n * row]);
-        at += n;
-    }
+    let level = levels::offsets(spans.iter().map(|s| s.1));
+    let runs = spans.iter().zip(&level).map(|(&(to, count), &from)| Run { from, to, count });
+    rows::copy(runs, row, dout.bytes(), to);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use oar_core::op::infer::{grads_like_inputs, like_first};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::sequence::softmax as kernel;
 
 attrs! {
     pub struct SoftmaxAttrs { use_cudnn: bool = false, data_format: Text = "AnyLayout".into() }
@@ -33,18 +34,7 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let x = cx.input(softmax::X)?;
     let level = level(cx.op.name, x)?;
     dispatch!(x.dtype(), T in [f32, f64], {
-        let out = cx.out_data::<T>(softmax::OUT)?;
-        for span in level.windows(2) {
-            let (from, to) = (&x.data::<T>()[span[0]..span[1]], &mut out[span[0]..span[1]]);
-            // The maximum is subtracted first, so that no exponential overflows.
-            let most = from.iter().copied().fold(T::NEG_INFINITY, T::max);
-            let mut sum = 0 as T;
-            for (to, &v) in to.iter_mut().zip(from) {
-                *to = (v - most).exp();
-                sum += *to;
-            }
-            to.iter_mut().for_each(|to| *to /= sum);
-        }
+        kernel::softmax(level, x.data::<T>(), cx.out_data::<T>(softmax::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -60,12 +50,7 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         );
     }
     dispatch!(dout.dtype(), T in [f32, f64], {
-        let dx = cx.out_data::<T>(softmax_grad::DX)?;
-        for span in level.windows(2) {
-            let (y, d) = (&out.data::<T>()[span[0]..span[1]], &dout.data::<T>()[span[0]..span[1]]);
-            let sum: T = y.iter().zip(d).map(|(y, d)| y * d).sum();
-            dx[span[0]..span[1]].iter_mut().zip(y.iter().zip(d)).for_each(|(dx, (y, d))| *dx = (d - sum) * y);
-        }
+        kernel::softmax_grad(level, out.data::<T>(), dout.data::<T>(), cx.out_data::<T>(softmax_grad::DX)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

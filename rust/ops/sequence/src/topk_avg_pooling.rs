@@ -7,6 +7,7 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
+use oar_kernels::sequence::topk_avg_pooling::{Matrix, TopkAverages};
 
 attrs! {
     pub struct TopkAttrs { topks: Vec<i32>, channel_num: i32 }
@@ -21,8 +22,6 @@ slots! {
     }
 }
 
-/// Entry of `pos` for rows with fewer than k elements.
-const NONE: i32 = -1;
 /// Limit of saved positions.
 const MOST: i64 = 1 << 31;
 
@@ -54,15 +53,6 @@ fn positions(op: &str, rows: i64, channels: usize, most: usize) -> Result<i64> {
     Ok(n.unwrap_or(0))
 }
 
-/// One matrix of a channel: its offset in X, its sizes, and its first row among all rows.
-struct Matrix {
-    at: usize,
-    rows: usize,
-    columns: usize,
-    row: usize,
-    channel: usize,
-}
-
 fn matrices(op: &str, x: &Tensor, row: &Tensor, column: &Tensor, channels: usize) -> Result<Vec<Matrix>> {
     let x_level = levels::first(op, "X", x)?;
     let (rows, columns) = (levels::first(op, "ROW", row)?, levels::first(op, "COLUMN", column)?);
@@ -91,9 +81,9 @@ fn matrices(op: &str, x: &Tensor, row: &Tensor, column: &Tensor, channels: usize
              got {size}"
         );
         // No work without rows, for any number of channels.
-        for channel in (0..channels).filter(|_| r > 0) {
-            found.push(Matrix { at: x_level[i] + channel * r * c, rows: r, columns: c, row: rows[i], channel });
-        }
+        let channels = 0..if r > 0 { channels } else { 0 };
+        let at = |channel| x_level[i] + channel * r * c;
+        found.extend(channels.map(|channel| Matrix { at: at(channel), rows: r, columns: c, row: rows[i], channel }));
     }
     Ok(found)
 }
@@ -112,39 +102,13 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
 }
 
 fn run(cx: &mut KernelContext) -> Result<()> {
-    let (topks, most, channels) = counts(cx.op.name, cx.attrs())?;
+    let (topks, _, channels) = counts(cx.op.name, cx.attrs())?;
     let (x, row, column) = (cx.input(topk::X)?, cx.input(topk::ROW)?, cx.input(topk::COLUMN)?);
     let matrices = matrices(cx.op.name, x, row, column, channels)?;
     let mut pos = cx.take_out(topk::POS)?;
-    let all = pos.data_mut::<i32>()?;
+    let averages = TopkAverages { topks: &topks, channels, matrices: &matrices };
     dispatch!(x.dtype(), T in [f32, f64], {
-        let out = cx.out_data::<T>(topk::OUT)?;
-        let mut order: Vec<u32> = Vec::new();
-        for m in &matrices {
-            for r in 0..m.rows {
-                let values = &x.data::<T>()[m.at + r * m.columns..][..m.columns];
-                order.clear();
-                order.extend(0..m.columns as u32);
-                // Descending; of equal elements the last one first.
-                let by = |a: &u32, b: &u32| {
-                    values[*b as usize].total_cmp(&values[*a as usize]).then(b.cmp(a))
-                };
-                if most < order.len() {
-                    order.select_nth_unstable_by(most, by);
-                    order.truncate(most);
-                }
-                order.sort_unstable_by(by);
-                let at = (m.row + r) * channels + m.channel;
-                let kept = &mut all[at * most..][..most];
-                kept.fill(NONE);
-                kept.iter_mut().zip(&order).for_each(|(to, &i)| *to = i as i32);
-                let averages = &mut out[at * topks.len()..][..topks.len()];
-                for (to, &k) in averages.iter_mut().zip(&topks) {
-                    let sum: T = order.iter().take(k).map(|&i| values[i as usize]).sum();
-                    *to = sum / k as T;
-                }
-            }
-        }
+        averages.pool(x.data::<T>(), pos.data_mut::<i32>()?, cx.out_data::<T>(topk::OUT)?);
     }, other => return cx.unsupported(other));
     cx.set(topk::POS, pos);
     Ok(())
@@ -164,23 +128,11 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         InvalidArgument,
         "operator sequence_topk_avg_pooling_grad: pos and the gradient of Out do not fit X, got {pos:?} and {dout:?}"
     );
-    let pos = pos.data::<i32>();
+    let averages = TopkAverages { topks: &topks, channels, matrices: &matrices };
     dispatch!(dout.dtype(), T in [f32, f64], {
         let dx = cx.out_data::<T>(topk_grad::DX)?;
         dx.fill(0 as T);
-        for m in &matrices {
-            for r in 0..m.rows {
-                let at = (m.row + r) * channels + m.channel;
-                let to = &mut dx[m.at + r * m.columns..][..m.columns];
-                let d = &dout.data::<T>()[at * topks.len()..][..topks.len()];
-                for (&d, &k) in d.iter().zip(&topks) {
-                    for &i in pos[at * most..][..k].iter().take_while(|&&i| i != NONE) {
-                        let Some(to) = to.get_mut(i as usize) else { continue };
-                        *to += d / k as T;
-                    }
-                }
-            }
-        }
+        averages.pool_grad(pos.data::<i32>(), dout.data::<T>(), dx);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -7,7 +7,8 @@ use oar_core::op::infer::grads_like_inputs;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::gemm::{gemm, matmul, Epilogue, Gemm, View};
+use oar_kernels::gemm::GemmFloat;
+use oar_kernels::sequence::var_conv_2d::{Image, VarConv};
 use oar_kernels::types::Float;
 use oar_ops_common::levels;
 
@@ -56,17 +57,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
         cx.set_levels(slot, 1);
     }
     Ok(())
-}
-
-/// An image: offsets of its elements, windows and results, and its sizes.
-struct Image {
-    at: usize,
-    height: usize,
-    width: usize,
-    windows_at: usize,
-    out_at: usize,
-    /// Number of windows, vertically and horizontally.
-    windows: (usize, usize),
 }
 
 struct Call<'a> {
@@ -127,70 +117,28 @@ fn look<'a>(cx: &KernelContext<'a>, [x, row, column, w]: [InSlot; 4]) -> Result<
 }
 
 impl Call<'_> {
-    /// Calls `f(window element, element of X)` for each position within its image.
-    fn each(&self, image: &Image, mut f: impl FnMut(usize, usize)) {
-        let (kh, kw) = (self.a.KernelH as usize, self.a.KernelW as usize);
-        let count = image.windows.0 * image.windows.1;
-        for line in 0..self.depth {
-            let (channel, ky, kx) = (line / (kh * kw), line / kw % kh, line % kw);
-            for window in 0..count {
-                let (y, x) = (window / image.windows.1 * self.a.StrideH as usize + ky, window % image.windows.1);
-                let x = x * self.a.StrideW as usize + kx;
-                // Windows are centered at the element.
-                let (Some(y), Some(x)) = (y.checked_sub(kh / 2), x.checked_sub(kw / 2)) else { continue };
-                if y < image.height && x < image.width {
-                    let from = image.at + (channel * image.height + y) * image.width + x;
-                    f(line * count + window, from);
-                }
-            }
+    fn conv(&self) -> VarConv<'_> {
+        let a = self.a;
+        VarConv {
+            images: &self.images,
+            kernel: (a.KernelH as usize, a.KernelW as usize),
+            stride: (a.StrideH as usize, a.StrideW as usize),
+            channels: a.OutputChannel as usize,
+            depth: self.depth,
         }
     }
 
     fn unfolded<T: Element + Float>(&self) -> Vec<T> {
         let mut windows = vec![T::ZERO; self.window_ends.last().copied().unwrap_or(0)];
-        let x = self.x.data::<T>();
-        for image in &self.images {
-            let to = &mut windows[image.windows_at..];
-            self.each(image, |at, from| to[at] = x[from]);
-        }
+        self.conv().unfold(self.x.data::<T>(), &mut windows);
         windows
     }
 
-    fn forward<T: Element + Gemm + Float>(&self, windows: &[T]) -> Vec<T> {
-        let mut out = vec![T::ZERO; self.out_ends.last().copied().unwrap_or(0)];
-        for i in &self.images {
-            let (n, m) = (i.windows.0 * i.windows.1, self.a.OutputChannel as usize);
-            if n > 0 {
-                let b = &windows[i.windows_at..][..n * self.depth];
-                matmul((m, n, self.depth), self.w.data::<T>(), false, b, false, &mut out[i.out_at..][..m * n]);
-            }
-        }
-        out
-    }
-
-    fn backward<T: Element + Gemm + Float>(&self, dout: &[T], [dx, dw]: [Option<&mut Tensor>; 2]) -> Result<()> {
-        let windows = self.unfolded::<T>();
+    fn backward<T: Element + GemmFloat>(&self, dout: &[T], [dx, dw]: [Option<&mut Tensor>; 2]) -> Result<()> {
         let mut dx = dx.map(|t| t.data_mut::<T>()).transpose()?;
         let mut dw = dw.map(|t| t.data_mut::<T>()).transpose()?;
         dx.iter_mut().chain(&mut dw).for_each(|d| d.fill(T::ZERO));
-        let m = self.a.OutputChannel as usize;
-        for i in &self.images {
-            let n = i.windows.0 * i.windows.1;
-            if n == 0 {
-                continue;
-            }
-            let d = &dout[i.out_at..][..m * n];
-            if let Some(dw) = &mut dw {
-                let b = View::rows(&windows[i.windows_at..][..n * self.depth], n, true);
-                let (a, one) = (View::rows(d, n, false), T::ONE);
-                gemm((m, self.depth, n), one, a, b, one, dw, self.depth, Epilogue::NONE);
-            }
-            if let Some(dx) = &mut dx {
-                let mut dwindows = vec![T::ZERO; n * self.depth];
-                matmul((self.depth, n, m), self.w.data::<T>(), true, d, false, &mut dwindows);
-                self.each(i, |at, to| dx[to] += dwindows[at]);
-            }
-        }
+        self.conv().backward(self.w.data::<T>(), &self.unfolded::<T>(), dout, dx, dw);
         Ok(())
     }
 }
@@ -199,7 +147,8 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let call = look(cx, [fwd::X, fwd::ROW, fwd::COLUMN, fwd::W])?;
     dispatch!(call.x.dtype(), T in [f32, f64], {
         let windows = call.unfolded::<T>();
-        let out = call.forward(&windows);
+        let mut out = vec![0 as T; call.out_ends.last().copied().unwrap_or(0)];
+        call.conv().forward(call.w.data::<T>(), &windows, &mut out);
         let made = |v: &[T], ends: &[usize]| -> Result<Tensor> {
             Ok(Tensor::from_slice(v, &[v.len() as i64, 1])?.with_lod(levels::one(ends.to_vec())))
         };

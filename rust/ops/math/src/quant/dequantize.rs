@@ -6,7 +6,8 @@ use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{bail, dispatch, ensure, slots};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::quant::dequantize as kernel;
 use oar_ops_common::index::index_of;
 
 attrs! {
@@ -106,16 +107,10 @@ fn channels(cx: &mut KernelContext) -> Result<()> {
         cx.op.name
     );
     let inner = (x.dims()[axis + 1..].iter().product::<i64>() as usize).max(1);
-    let channels = x.dims()[axis] as usize;
     dispatch!(x.dtype(), T in [f32, f64], {
         let (own, range) = (scales[0].data::<T>(), range as T);
         let second = scales.get(1).map_or(1.0, |t| t.data::<T>()[0]);
-        let runs = x.data::<T>().chunks_exact(inner);
-        let y = cx.out_data::<T>(channel::OUT)?;
-        for (i, (x, y)) in runs.zip(y.chunks_exact_mut(inner)).enumerate() {
-            let scale = own[i % channels];
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = x * scale * second / range);
-        }
+        kernel::channels(x.data::<T>(), (own, second), range, inner, cx.out_data::<T>(channel::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }
@@ -140,15 +135,9 @@ fn bytes_max_abs(cx: &mut KernelContext) -> Result<()> {
 fn by_dictionary(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (x, dict) = (cx.input(log::X)?.data::<i8>(), numbers(cx, log::DICT, DType::F32)?.data::<f32>());
-    let y = cx.out_data::<f32>(log::OUT)?;
-    for (y, &x) in y.iter_mut().zip(x) {
-        let at = if x < 0 { x as i32 + 128 } else { x as i32 } as usize;
-        let Some(&magnitude) = dict.get(at) else {
-            bail!(InvalidArgument, "operator {op}: Dict must have more than {at} elements for {x}, got {}", dict.len())
-        };
-        *y = if x < 0 { -magnitude } else { magnitude };
-    }
-    Ok(())
+    kernel::by_dictionary(x, dict, cx.out_data::<f32>(log::OUT)?).map_err(|(x, at)| {
+        err!(InvalidArgument, "operator {op}: Dict must have more than {at} elements for {x}, got {}", dict.len())
+    })
 }
 
 /// A table row: minimum, maximum, then bytes, four per float32.
@@ -177,24 +166,10 @@ fn rows_of_bytes(cx: &mut KernelContext) -> Result<()> {
     let (op, padding) = (cx.op.name, cx.attrs::<TableAttrs>().padding_idx);
     let (w, ids) = (cx.input(table::W)?, index_of(op, cx.input(table::IDS)?)?);
     let (height, columns) = (w.dims()[0], w.dims()[1] as usize);
-    let width = (columns - 2) * 4;
-    let (data, y) = (w.data::<f32>(), cx.out_data::<f32>(table::OUT)?);
-    for (i, &id) in ids.iter().enumerate() {
-        let y = &mut y[i * width..][..width];
-        if padding != -1 && id == padding {
-            y.fill(0.0);
-            continue;
-        }
-        ensure!((0..height).contains(&id), InvalidArgument, "operator {op}: ids must be in [0, {height}), got {id}");
-        let row = &data[id as usize * columns..][..columns];
-        let (least, step) = (row[0], (row[1] - row[0]) / 256.0);
-        for (y, packed) in y.chunks_exact_mut(4).zip(&row[2..]) {
-            for (y, byte) in y.iter_mut().zip(packed.to_le_bytes()) {
-                *y = step * f32::from(byte) + least;
-            }
-        }
-    }
-    Ok(())
+    let padding = (padding != -1).then_some(padding);
+    let table = (w.data::<f32>(), height, columns);
+    kernel::rows_of_bytes(table, &ids, padding, cx.out_data::<f32>(table::OUT)?)
+        .map_err(|id| err!(InvalidArgument, "operator {op}: ids must be in [0, {height}), got {id}"))
 }
 
 pub static MAX_ABS: Op = Op {

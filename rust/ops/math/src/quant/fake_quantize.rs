@@ -7,6 +7,7 @@ use oar_core::op::infer::like_out_grad;
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, OutSlot, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{err, slots};
+use oar_kernels::quant::fake_quantize::{abs_max, channel_abs_max, Grid};
 use oar_ops_common::tensor_attr::scalar;
 
 attrs! {
@@ -44,54 +45,6 @@ fn levels(op: &str, bit_length: i32) -> Result<f32> {
         "operator {op}: bit_length must be in [1, 16], got {bit_length}"
     );
     Ok(((1 << (bit_length - 1)) - 1) as f32)
-}
-
-/// The largest magnitude. A NaN counts only as the first element, as in a scan for the maximum.
-fn abs_max(x: &[f32]) -> f32 {
-    let Some(first) = x.first() else { return 0.0 };
-    let mut most = [first.abs(); 16];
-    let larger = |m: f32, v: f32| if m < v.abs() { v.abs() } else { m };
-    let mut chunks = x.chunks_exact(16);
-    for chunk in &mut chunks {
-        for (m, &v) in most.iter_mut().zip(chunk) {
-            *m = larger(*m, v);
-        }
-    }
-    let rest = chunks.remainder().iter().copied();
-    most.into_iter().chain(rest).fold(first.abs(), larger)
-}
-
-/// Quantization levels between -scale and scale.
-#[derive(Clone, Copy)]
-struct Grid {
-    bins: f32,
-    /// Dequantize the levels again.
-    back: bool,
-    /// Ties round away from zero instead of to even.
-    away: bool,
-}
-
-impl Grid {
-    fn fill(self, scale: f32, x: &[f32], y: &mut [f32]) {
-        let inverse = if scale <= 1e-30 { 1.0 / (scale + 1e-6) } else { 1.0 / scale };
-        let (step, bins) = (self.bins * inverse, self.bins);
-        let clip = |v: f32| {
-            if v < -scale {
-                -scale
-            } else if v > scale {
-                scale
-            } else {
-                v
-            }
-        };
-        let all = |y: &mut [f32], f: &dyn Fn(f32) -> f32| y.iter_mut().zip(x).for_each(|(y, &v)| *y = f(clip(v)));
-        match (self.away, self.back) {
-            (false, false) => all(y, &|v| (step * v).round_ties_even()),
-            (false, true) => all(y, &|v| (step * v).round_ties_even() * scale / bins),
-            (true, false) => all(y, &|v| (step * v).round()),
-            (true, true) => all(y, &|v| (step * v).round() * scale / bins),
-        }
-    }
 }
 
 fn infer_whole(cx: &mut ShapeContext) -> Result<()> {
@@ -153,7 +106,6 @@ fn quantize_channels(cx: &mut KernelContext, back: bool) -> Result<()> {
     let channels = t.dims()[axis as usize] as usize;
     let inner = t.dims()[axis as usize + 1..].iter().product::<i64>() as usize;
     let x = t.data::<f32>();
-    let runs = || x.chunks_exact(inner.max(1)).enumerate().map(|(i, run)| (i % channels, run));
     let scales: Vec<f32> = if given {
         previous_value(cx, channel::OUT_SCALE, channels)
             .ok_or_else(|| {
@@ -165,19 +117,10 @@ fn quantize_channels(cx: &mut KernelContext, back: bool) -> Result<()> {
             })?
             .to_vec()
     } else {
-        let mut scales = vec![0.0; channels];
-        // The first run of a channel sets its scale, so that a leading NaN counts as in `abs_max`.
-        for (at, (c, run)) in runs().enumerate() {
-            let most = abs_max(run);
-            scales[c] = if at < channels || scales[c] < most { most } else { scales[c] };
-        }
-        scales
+        channel_abs_max(x, channels, inner)
     };
     let grid = Grid { bins, back, away: axis == 1 };
-    let y = cx.out_data::<f32>(channel::OUT)?;
-    for ((c, run), y) in runs().zip(y.chunks_exact_mut(inner.max(1))) {
-        grid.fill(scales[c], run, y);
-    }
+    grid.fill_channels(&scales, inner, x, cx.out_data::<f32>(channel::OUT)?);
     if !given {
         cx.set(channel::OUT_SCALE, Tensor::from_slice(&scales, &[channels as i64])?);
     }
@@ -251,9 +194,7 @@ fn infer_moving(cx: &mut ShapeContext) -> Result<()> {
     levels(cx.op.name, cx.attrs::<MovingAttrs>().bit_length)?;
     same_shape(cx)?;
     let dtype = cx.dtype(moving::X)?;
-    for slot in [moving::OUT_SCALE, moving::OUT_STATE, moving::OUT_ACCUM] {
-        cx.set(slot, &[1], dtype);
-    }
+    cx.set_each(&[moving::OUT_SCALE, moving::OUT_STATE, moving::OUT_ACCUM], &[1], dtype);
     Ok(())
 }
 
@@ -293,9 +234,7 @@ fn quantize_moving(cx: &mut KernelContext, back: bool) -> Result<()> {
 
 fn infer_observer(cx: &mut ShapeContext) -> Result<()> {
     let dtype = cx.dtype(observer::X)?;
-    for slot in [observer::OUT_SCALE, observer::OUT_STATE, observer::OUT_ACCUM] {
-        cx.set(slot, &[1], dtype);
-    }
+    cx.set_each(&[observer::OUT_SCALE, observer::OUT_STATE, observer::OUT_ACCUM], &[1], dtype);
     Ok(())
 }
 

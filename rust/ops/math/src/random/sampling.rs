@@ -5,8 +5,9 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::infer::like_first;
 use oar_core::op::{Kernel, KernelContext, NoAttrs, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
-use oar_core::{dispatch, ensure, slots};
-use oar_kernels::random::{uniform, Mt64, RandomFloat};
+use oar_core::{dispatch, ensure, err, slots};
+use oar_kernels::random::sampling::{cumulative, multinomial as draw_categories, BadProbabilities};
+use oar_kernels::random::{uniform, RandomFloat};
 use std::hash::{BuildHasher, Hasher};
 
 attrs! {
@@ -40,14 +41,14 @@ fn bernoulli(cx: &mut KernelContext) -> Result<()> {
 
 /// Cumulative sums of the normalized probabilities; the last one is 1.
 fn running_sums<T: RandomFloat>(op: &str, p: &[T], a: &MultinomialAttrs) -> Result<Vec<T>> {
-    let mut sum = T::ZERO;
-    let mut sums = Vec::with_capacity(p.len());
-    for &v in p {
-        ensure!(v >= T::ZERO, InvalidArgument, "operator {op}: probabilities must not be negative, got {}", v.to_f64());
-        sum = sum.add(v);
-        sums.push(sum);
-    }
-    ensure!(sum > T::ZERO, InvalidArgument, "operator {op}: the sum of the probabilities must be above 0");
+    let sums = cumulative(p).map_err(|e| match e {
+        BadProbabilities::Negative(v) => {
+            err!(InvalidArgument, "operator {op}: probabilities must not be negative, got {}", v.to_f64())
+        }
+        BadProbabilities::AllZero => {
+            err!(InvalidArgument, "operator {op}: the sum of the probabilities must be above 0")
+        }
+    })?;
     let possible = p.iter().filter(|&&v| v != T::ZERO).count();
     ensure!(
         a.replacement || possible >= a.num_samples as usize,
@@ -55,37 +56,7 @@ fn running_sums<T: RandomFloat>(op: &str, p: &[T], a: &MultinomialAttrs) -> Resu
         "operator {op}: without replacement there must be {} categories that are not 0, got {possible}",
         a.num_samples
     );
-    sums.iter_mut().for_each(|s| *s = s.div(sum));
     Ok(sums)
-}
-
-/// Draws categories; without replacement a drawn one is removed from the cumulative sums.
-fn sample<T: RandomFloat>(engine: &mut Mt64, sums: &mut [T], replacement: bool, out: &mut [i64]) {
-    let mut draws = vec![T::ZERO; out.len()];
-    uniform(engine, T::ZERO, T::ONE, &mut draws);
-    let (last, count) = (sums.len() - 1, out.len());
-    for (s, (o, draw)) in out.iter_mut().zip(draws).enumerate() {
-        sums[last] = T::ONE;
-        let (mut left, mut right) = (0, sums.len());
-        while right > left {
-            let middle = left + (right - left) / 2;
-            if sums[middle] < draw {
-                left = middle + 1;
-            } else {
-                right = middle;
-            }
-        }
-        *o = left as i64;
-        if !replacement && s + 1 < count {
-            let before = if left == 0 { T::ZERO } else { sums[left - 1] };
-            let taken = sums[left].sub(before);
-            // In f64, then in the type of the probabilities: rounds as Paddle does.
-            let rest = T::from_f64(1.0 - taken.to_f64());
-            for (j, v) in sums.iter_mut().enumerate() {
-                *v = if j >= left { v.sub(taken) } else { *v }.div(rest);
-            }
-        }
-    }
 }
 
 fn infer_multinomial(cx: &mut ShapeContext) -> Result<()> {
@@ -113,9 +84,8 @@ fn multinomial(cx: &mut KernelContext) -> Result<()> {
         let rows = (0..out.len() / a.num_samples as usize).map(|i| &p[i * categories..(i + 1) * categories]);
         let mut sums = rows.map(|row| running_sums(op, row, a)).collect::<Result<Vec<_>>>()?;
         with_engine(GLOBAL, |engine| {
-            for (row, out) in sums.iter_mut().zip(out.chunks_exact_mut(a.num_samples as usize)) {
-                sample(engine, row, a.replacement, out);
-            }
+            let rows = sums.iter_mut().zip(out.chunks_exact_mut(a.num_samples as usize));
+            rows.for_each(|(row, out)| draw_categories(engine, row, a.replacement, out));
         });
         Ok(())
     }, other => cx.unsupported(other))

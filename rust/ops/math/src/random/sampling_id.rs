@@ -5,7 +5,7 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::generator::with_engine;
 use oar_core::{dispatch, ensure, slots};
-use oar_kernels::random as draw;
+use oar_kernels::random::{self as draw, sampling::ids};
 
 attrs! {
     pub struct SamplingAttrs { min: f32 = 0.0, max: f32 = 1.0, seed: i32 = 0 }
@@ -36,16 +36,9 @@ fn run_sampling(cx: &mut KernelContext) -> Result<()> {
     let width = x.dims()[1] as usize;
     ensure!(width > 0, InvalidArgument, "operator sampling_id: X must have columns, got shape {:?}", x.dims());
     dispatch!(x.dtype(), T in [f32, f64], {
-        let rows = x.data::<T>().chunks_exact(width);
-        let mut drawn = vec![0.0; rows.len()];
+        let mut drawn = vec![0.0; x.numel() / width];
         with_engine(a.seed as u32 as u64, |e| draw::uniform(e, a.min as T, a.max as T, &mut drawn));
-        for ((row, mut left), o) in rows.zip(drawn).zip(cx.out_data::<i64>(sampling::OUT)?) {
-            let found = row.iter().position(|p| {
-                left -= p;
-                left < 0.0
-            });
-            *o = found.unwrap_or(width - 1) as i64;
-        }
+        ids(x.data::<T>(), width, &drawn, cx.out_data::<i64>(sampling::OUT)?);
     }, other => return cx.unsupported(other));
     Ok(())
 }

@@ -5,7 +5,8 @@ use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{ensure, slots};
-use oar_kernels::random::{uniform_int, Mt64};
+use oar_kernels::random::{sampling::cycle, Mt64};
+use oar_kernels::sequence::rows::{self, Run};
 use oar_ops_common::by_size;
 use oar_ops_common::elements::{words, words_mut};
 
@@ -17,7 +18,7 @@ slots! {
 }
 
 /// The number of rows: all dimensions but the last.
-fn rows(op: &str, x: &[i64]) -> Result<usize> {
+fn count_rows(op: &str, x: &[i64]) -> Result<usize> {
     ensure!(!x.is_empty(), InvalidArgument, "operator {op}: X must have at least one dimension");
     Ok(x[..x.len() - 1].iter().product::<i64>() as usize)
 }
@@ -30,15 +31,6 @@ fn infer(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
-/// A cyclic permutation of all rows (Sattolo's algorithm): the target of each row.
-fn cycle(engine: &mut Mt64, n: usize) -> Vec<i64> {
-    let mut places: Vec<i64> = (0..n as i64).collect();
-    for i in (1..n).rev() {
-        places.swap(i, uniform_int(engine, 0, i as i64 - 1) as usize);
-    }
-    places
-}
-
 /// The step of C++'s default_random_engine (minstd_rand0).
 fn next_seed(seed: i64) -> i64 {
     const MODULUS: i64 = 2_147_483_647;
@@ -48,7 +40,7 @@ fn next_seed(seed: i64) -> i64 {
 
 fn forward(cx: &mut KernelContext) -> Result<()> {
     let (op, x) = (cx.op.name, cx.input(shuffle::X)?);
-    let n = rows(op, x.dims())?;
+    let n = count_rows(op, x.dims())?;
     let seed = match cx.opt(shuffle::SEED) {
         Some(t) => {
             ensure!(
@@ -63,11 +55,8 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let places = cycle(&mut Mt64::new(seed as u64), n);
     let width = x.dims()[x.rank() - 1] as usize;
     by_size!(x.dtype(), T, {
-        let from = words::<T>(x);
-        let to = words_mut::<T>(cx.out(shuffle::OUT)?)?;
-        for (i, &place) in places.iter().enumerate() {
-            to[place as usize * width..][..width].copy_from_slice(&from[i * width..][..width]);
-        }
+        let runs = places.iter().enumerate().map(|(from, &to)| Run { from, to: to as usize, count: 1 });
+        rows::copy(runs, width, words::<T>(x), words_mut::<T>(cx.out(shuffle::OUT)?)?);
     });
     cx.set(shuffle::INDEX, Tensor::from_slice(&places, &[n as i64])?);
     cx.set(shuffle::SEED_OUT, Tensor::from_slice(&[next_seed(seed)], &[1])?);
@@ -76,18 +65,16 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
 
 fn backward(cx: &mut KernelContext) -> Result<()> {
     let (op, d, index) = (cx.op.name, cx.input(shuffle_grad::DOUT)?, cx.input(shuffle_grad::INDEX)?);
-    let n = rows(op, d.dims())?;
+    let n = count_rows(op, d.dims())?;
     let fits = index.dtype() == DType::I64
         && index.numel() == n
         && index.data::<i64>().iter().all(|place| (0..n as i64).contains(place));
     ensure!(fits, InvalidArgument, "operator {op}: ShuffleIdx must hold {n} places of rows, got {index:?}");
     let width = d.dims()[d.rank() - 1] as usize;
     by_size!(d.dtype(), T, {
-        let from = words::<T>(d);
-        let to = words_mut::<T>(cx.out(shuffle_grad::DX)?)?;
-        for (i, &place) in index.data::<i64>().iter().enumerate() {
-            to[i * width..][..width].copy_from_slice(&from[place as usize * width..][..width]);
-        }
+        let places = index.data::<i64>().iter().enumerate();
+        let runs = places.map(|(to, &from)| Run { from: from as usize, to, count: 1 });
+        rows::copy(runs, width, words::<T>(d), words_mut::<T>(cx.out(shuffle_grad::DX)?)?);
     });
     Ok(())
 }

@@ -182,11 +182,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         let (reserve, mask) = (reserve.data_mut::<T>()?, mask.data_mut::<u8>()?);
         net.forward(x.data::<T>(), &list, states, reserve, mask, out.data_mut::<T>()?)?;
     }, other => return cx.unsupported(other));
-    for (slot, t) in [(cudnn::OUT, out), (cudnn::H, h), (cudnn::C, c), (cudnn::MASK, mask), (cudnn::RESERVE, reserve)] {
-        if cx.wants(slot) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([(cudnn::OUT, out), (cudnn::H, h), (cudnn::C, c), (cudnn::MASK, mask), (cudnn::RESERVE, reserve)]);
     Ok(())
 }
 
@@ -256,11 +252,7 @@ fn backward(cx: &mut KernelContext) -> Result<()> {
     if let Some(dx) = dx {
         cx.set(DINPUT, dx);
     }
-    for (slot, t) in [(DH0, dh), (DC0, dc)] {
-        if cx.wants(slot) {
-            cx.set(slot, t);
-        }
-    }
+    cx.set_wanted([(DH0, dh), (DC0, dc)]);
     Ok(())
 }
 
