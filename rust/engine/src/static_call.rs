@@ -180,7 +180,7 @@ impl StaticCall {
             outs.iter()
                 .zip(&names.flows)
                 .map(|(v, &flows)| match flows {
-                    true => v.tensor().map(|t| OutInfo::of(&t)),
+                    true => v.tensor().map(|t| OutInfo::from_tensor(&t)),
                     false => Ok(OutInfo { dims: Default::default(), dtype: oar_core::base::DType::F32 }),
                 })
                 .collect::<Result<Vec<_>>>()?,
@@ -202,7 +202,7 @@ impl StaticCall {
             ran: AtomicBool::new(false),
         });
         for (i, out) in outs.iter_mut().enumerate().filter(|(i, _)| names.flows[*i]) {
-            out.set_track(Some(Arc::new(GradEdge::of(node.clone(), i as u32))));
+            out.set_track(Some(Arc::new(GradEdge::from_output(node.clone(), i as u32))));
         }
         Ok(())
     }
