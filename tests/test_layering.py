@@ -53,6 +53,8 @@ QUICK = "`import paddle` must not load it"
 INSIDE = {
     ("_basics.place", "paddle._cuda"): "imported at the first use of CUDA: " + QUICK,
     ("_basics.missing", "paddle._basics.unavailable_names"): "only for an error: " + QUICK,
+    ("_basics.missing", "paddle._basics.internal_reasons"): "only for an error: " + QUICK,
+    ("_basics.import_hook", "paddle._basics.internal_reasons"): "only for an error: " + QUICK,
     ("legacy.numbers", "paddle._basics.one_element"): "imports numpy, at its first array: " + QUICK,
     ("_basics.numpy", "numpy"): "imported for the first array: " + QUICK,
     ("_dispatch.dygraph", "inspect"): "only to decorate a function: " + QUICK,

@@ -152,3 +152,8 @@ def test_the_flag():
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
         assert done.returncode == status, done.stderr
         assert value in done.stdout + done.stderr
+
+
+def test_the_page_has_the_table():
+    script = Path(__file__).parents[2] / "docs" / "_ext" / "changes_table.py"
+    assert subprocess.run([sys.executable, str(script), "--check"], timeout=60).returncode == 0

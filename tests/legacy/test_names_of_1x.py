@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 import paddle.fluid as fluid
 import pytest
-from paddle._basics import internal_names
+from paddle._basics import internal_reasons
 from paddle.dataset import cifar
 from paddle.fluid import core
 
@@ -37,7 +37,6 @@ from paddle.fluid import core
         ("paddle.vision.transforms.transforms", "_check_input"),
         ("paddle.hapi.model", "_all_gather"),
         ("paddle.incubate.hapi.model", "Model"),
-        ("paddle.complex.tensor.math", "elementwise_add"),
         ("paddle.fluid.dygraph.backward_strategy", "BackwardStrategy"),
         ("paddle.utils.plot", "Ploter"),
     ],
@@ -47,9 +46,9 @@ def test_names_that_packages_import(module, name):
 
 
 def test_internal_names_have_a_reason():
-    with pytest.raises(AttributeError, match="derived from the table of operators in the Rust core"):
+    with pytest.raises(AttributeError, match="internal to Paddle 2.0.2: gradients of Programs are derived"):
         _ = paddle.fluid.backward._is_ancestor_block
-    assert internal_names.reason("paddle.no_such_module", "x") is None
+    assert internal_reasons.reason("paddle.no_such_module", "x") is None
     assert not hasattr(paddle, "core")
 
 
@@ -235,3 +234,21 @@ def test_rows_convert_to_numbers():
     assert [float(row) for row in column[1:] * 2] == [4.0, 6.0] and column.sum() == 6.0
     assert type(pickle.loads(pickle.dumps(column))) is np.ndarray and type(column.T) is not None
     assert type(column.reshape(-1)[0]) is np.float32 and repr(column).startswith("array([[1.]")
+
+
+def test_modules_that_are_internal_have_a_reason():
+    with pytest.raises(
+        ModuleNotFoundError, match="paddle.fluid.graphviz'; it is internal to Paddle 2.0.2: fluid.debug"
+    ):
+        importlib.import_module("paddle.fluid.graphviz")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'paddle.fluid.no_such_module'$"):
+        importlib.import_module("paddle.fluid.no_such_module")
+
+
+INTERNAL = sorted(internal_reasons._reasons())
+
+
+def test_internal_names_are_those_that_are_missing():
+    """The table has no name that is here: such a row would be stale."""
+    here = [f"{module}.{name}" for module, name in INTERNAL if hasattr(importlib.import_module(module), name)]
+    assert not here

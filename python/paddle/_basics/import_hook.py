@@ -78,6 +78,13 @@ class _Finder:
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}; it is one of Paddle 2.0.2 that is not there yet", name=fullname
             )
+        from paddle._basics import internal_reasons
+
+        why = internal_reasons.module_reason(fullname)
+        if why is not None:
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}; it is internal to Paddle 2.0.2: {why}", name=fullname
+            )
         return None
 
 

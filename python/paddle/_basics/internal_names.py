@@ -12,7 +12,7 @@ __all__ = ["imported"]
 
 #: source, and the names that upstream's modules import from it; `new=old` renames
 _IMPORTED = """
-paddle.fluid: core framework layers unique_name executor compiler io initializer backward clip regularizer dygraph
+paddle.fluid: core framework layers unique_name executor compiler initializer backward clip regularizer dygraph
   dygraph_utils optimizer param_attr
 paddle.fluid.framework: Block Operator Parameter Program Variable ParamBase OpProtoHolder IrGraph IrNode
   default_main_program default_startup_program program_guard name_scope device_guard in_dygraph_mode dygraph_only
@@ -69,4 +69,5 @@ def _sources() -> dict[str, str]:
 
 def imported(module: str, name: str) -> str | None:
     """The "module:name" that upstream's modules import as `name`; None for another name, or for `paddle` itself."""
-    return _sources().get(name) if "." in module else None
+    source = _sources().get(name) if "." in module else None
+    return None if source is None or source.partition(":")[0] == module else source

@@ -16,11 +16,7 @@ __all__ = ["hint", "install"]
 _MESSAGES = [
     ("TypeError", "only 0-dimensional arrays can be converted", "numpy {numpy} converts no array that has a dimension"),
     ("ValueError", "inhomogeneous shape", "numpy {numpy} makes no array of ragged sequences"),
-    (
-        "ValueError",
-        "Object arrays cannot be loaded",
-        "numpy {numpy} reads no pickled arrays unless allow_pickle is True",
-    ),
+    ("ValueError", "Object arrays cannot be loaded", "numpy {numpy} reads no pickled arrays without allow_pickle=True"),
     ("ValueError", "The binary mode of fromstring", "numpy {numpy} has no fromstring of bytes"),
     ("ValueError", "Unable to avoid copy", "numpy {numpy} has another copy=False"),
     ("ValueError", "invalid mode: 'U", "Python {python} has no mode U of files"),

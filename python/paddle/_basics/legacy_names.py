@@ -21,24 +21,6 @@ common_ops_import
   nn.layer_helper: | LayerHelper
   nn.param_attr: | ParamAttr
 
-complex
-  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
-  tensor: kron trace reshape transpose sum matmul
-
-complex.tensor
-  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
-  tensor: kron trace reshape transpose sum matmul
-
-complex.tensor.linalg
-  tensor: matmul
-
-complex.tensor.manipulation
-  tensor: reshape transpose
-
-complex.tensor.math
-  fluid.layers: elementwise_add elementwise_sub elementwise_mul elementwise_div
-  tensor: kron trace sum
-
 distributed.collective
   distributed: split
 
