@@ -76,6 +76,7 @@ fn convolutions(c: &mut Criterion) {
             stride: [1, s, s],
             dilation: [1; 3],
             pad: [0, p, p],
+            pad_after: [0, p, p],
             groups,
             channels_last: false,
         };

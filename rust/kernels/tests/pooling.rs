@@ -26,7 +26,7 @@ fn each(p: &Pool, mut f: impl FnMut(&[usize], usize, f64)) {
             return (r.clone(), r.len());
         }
         let first = (o * p.stride[axis]) as isize - p.pad[axis] as isize;
-        let last = (first + p.kernel[axis] as isize).min((i + p.pad[axis]) as isize);
+        let last = (first + p.kernel[axis] as isize).min((i + p.pad_after[axis]) as isize);
         let r: Vec<usize> = (first..last).filter(|&v| v >= 0 && v < i as isize).map(|v| v as usize).collect();
         let counted = if p.exclusive { r.len() } else { (last - first) as usize };
         (r, counted)
@@ -76,6 +76,7 @@ fn shapes() -> Vec<Pool> {
             kernel: [2, 3, 3],
             stride: [2, 2, 3],
             pad: [0, 1, 1],
+            pad_after: [0, 1, 1],
             adaptive: false,
             exclusive: false,
             channels_last: false,
@@ -86,6 +87,7 @@ fn shapes() -> Vec<Pool> {
             kernel: [3, 2, 3],
             stride: [1, 2, 2],
             pad: [1, 0, 1],
+            pad_after: [1, 0, 1],
             ..flat
         },
     ];

@@ -30,7 +30,6 @@ test_tile = table(
     case("tile", [X], {"repeat_times": [0, 1]}, raises=ValueError),
     case("tile", [X], {"repeat_times": [-1]}, raises=ValueError),
     case("tile", [X], {}, raises=ValueError),
-    case("tile", [X], {"repeat_times": [1] * 7}, raises=ValueError),
     case("tile", [X], {"repeat_times": [2**31 - 1] * 6}, raises=MemoryError),
     case("tile", [X, np.float32([2])], {}, raises=ValueError),
 )

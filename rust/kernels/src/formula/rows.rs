@@ -137,7 +137,8 @@ formula! {
     cube_grad(x, dout) => dout * 3.0 * (x * x);
     /// A general power.
     pow(x; factor) => pow(x, factor);
-    pow_grad(x, dout; factor) => dout * factor * pow(x, factor - 1.0);
+    pow_grad(x, dout; factor) less = select(factor > 0.0, factor - 1.0, select(factor < 0.0, factor - 1.0, 0.0)),
+        => dout * factor * pow(x, less);
     scale(x; scale, bias) => scale * x + bias;
     scale_bias_first(x; scale, bias) => scale * (x + bias);
     clip(x; min, max) => select(x < min, min, select(x > max, max, x));
@@ -149,7 +150,9 @@ formula! {
     max_grad_y(x, y, dout) => dout * select(x <= y, 1.0, 0.0);
     min_grad_x(x, y, dout) => dout * select(x < y, 1.0, 0.0);
     min_grad_y(x, y, dout) => dout * select(x >= y, 1.0, 0.0);
-    elementwise_pow_grad_x(x, y, dout) => dout * y * pow(x, y - 1.0);
+    /// The derivative of x^0 is 0, of 0^0 too.
+    elementwise_pow_grad_x(x, y, dout) less = select(y > 0.0, y - 1.0, select(y < 0.0, y - 1.0, 0.0)),
+        => dout * y * pow(x, less);
     elementwise_pow_grad_y(x, y, dout) => dout * log(x) * pow(x, y);
     // Second derivatives of x^y times d. A factor of 0 is 0 where x^(y - 2) is infinite.
     elementwise_pow_grad_xx(x, y, d) c = y * (y - 1.0),

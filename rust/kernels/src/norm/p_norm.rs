@@ -75,6 +75,10 @@ fn slope<T: NormFloat>(x: T, norm: T, p: f32, epsilon: T) -> T {
     if p.is_infinite() {
         return if abs(x) == norm { sign(x) } else { T::ZERO };
     }
+    // 0 is a subgradient; the quotient would be 0 / 0 for a norm of 0, and inf * 0 for p below 1.
+    if x == T::ZERO {
+        return T::ZERO;
+    }
     let power = T::from_f64((p - 1.0) as f64);
     powered(abs(x), power).div(powered(norm, power).add(epsilon)).mul(sign(x))
 }

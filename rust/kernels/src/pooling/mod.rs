@@ -22,6 +22,8 @@ pub struct Pool {
     pub kernel: [usize; 3],
     pub stride: [usize; 3],
     pub pad: [usize; 3],
+    /// Padding after each axis.
+    pub pad_after: [usize; 3],
     /// Windows divide the axis evenly; kernel, stride and padding are ignored.
     pub adaptive: bool,
     /// An average counts only the elements within the input.
@@ -29,8 +31,8 @@ pub struct Pool {
     pub channels_last: bool,
 }
 
-/// The elements of a window along one axis, and the count of an average. For windows outside the input Paddle counts
-/// end minus start, zero or less: the average is 0 / 0 or minus zero.
+/// The elements of a window along one axis, and the count of an average: of the elements within the input, or within input
+/// and padding.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     start: usize,
@@ -56,6 +58,7 @@ impl Pool {
             kernel: [1, kh, kw],
             stride: [1, sh, sw],
             pad: [0, ph, pw],
+            pad_after: [0, ph, pw],
             adaptive: false,
             exclusive: true,
             channels_last: false,
@@ -79,7 +82,7 @@ impl Pool {
                 return Window { start, end, counted: (end - start) as isize };
             }
             let first = (o * self.stride[axis]) as isize - self.pad[axis] as isize;
-            let last = (first + self.kernel[axis] as isize).min((size + self.pad[axis]) as isize);
+            let last = (first + self.kernel[axis] as isize).min((size + self.pad_after[axis]) as isize);
             let (start, end) = (first.max(0), last.min(size as isize));
             let counted = if self.exclusive { end - start } else { last - first };
             Window { start: start as usize, end: end.max(start) as usize, counted }

@@ -40,6 +40,7 @@ impl Pyramid {
             kernel,
             stride: kernel,
             pad,
+            pad_after: pad,
             adaptive: false,
             exclusive: true,
             channels_last: false,

@@ -71,7 +71,7 @@ fn repeat(cx: &impl AttrInputs, sources: &[AttrSource], attrs: &Attrs, x: &[i64]
             if attr.len() == n {
                 attr
             } else {
-                Dims::from_elem(-1, if fills { n.max(x.len()).min(6) } else { x.len() })
+                Dims::from_elem(-1, if fills { n.max(x.len()) } else { x.len() })
             }
         }
     };
@@ -81,9 +81,9 @@ fn repeat(cx: &impl AttrInputs, sources: &[AttrSource], attrs: &Attrs, x: &[i64]
         x.insert_many(0, std::iter::repeat_n(1, rank - x.len()));
     }
     ensure!(
-        times.len() == x.len() && (1..=6).contains(&x.len()) && times.iter().all(|&t| t > 0 || t == -1 && !known),
+        times.len() == x.len() && !x.is_empty() && times.iter().all(|&t| t > 0 || t == -1 && !known),
         InvalidArgument,
-        "operator {op}: '{name}' must have a positive number for each of 1 to 6 dimensions of X {x:?}, got {times:?}"
+        "operator {op}: '{name}' must have a positive number for each dimension of X, one at least, {x:?}, got {times:?}"
     );
     let fits = x.iter().zip(&times).try_fold(1i64, |n, (d, t)| n.checked_mul(d.checked_mul(*t)?.max(1)));
     ensure!(fits.is_some(), ResourceExhausted, "operator {op}: X {x:?} is too large {times:?} times");
@@ -142,9 +142,9 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
 /// The repeat counts that give X the target's shape.
 fn to_target(op: &str, x: &[i64], target: &[i64]) -> Result<Repeat> {
     ensure!(
-        x.len() == target.len() && (1..=6).contains(&x.len()),
+        x.len() == target.len() && !x.is_empty(),
         InvalidArgument,
-        "operator {op}: X and target_tensor must have one rank of 1 to 6, got shapes {x:?} and {target:?}"
+        "operator {op}: X and target_tensor must have one rank of 1 at least, got shapes {x:?} and {target:?}"
     );
     let times = x.iter().zip(target).map(|(&d, &t)| match (d, t) {
         (-1, _) | (_, -1) => Ok(-1),

@@ -30,9 +30,9 @@ const GRAD_SOURCES: [AttrSource; 2] = [AttrSource::One(expand_grad::SHAPE), Attr
 
 fn expanded(op: &str, x: &[i64], shape: &[i64]) -> Result<Dims> {
     ensure!(
-        x.len() <= shape.len() && (1..=6).contains(&shape.len()),
+        x.len() <= shape.len() && !shape.is_empty(),
         InvalidArgument,
-        "operator {op}: 'shape' must have between {} and 6 sizes for X of shape {x:?}, got {shape:?}",
+        "operator {op}: 'shape' must have {} sizes at least for X of shape {x:?}, got {shape:?}",
         x.len().max(1)
     );
     let new = shape.len() - x.len();
@@ -61,7 +61,7 @@ fn infer_expand(cx: &mut ShapeContext) -> Result<()> {
         TensorAttr::Absent => expanded(cx.op.name, &x, &attr)?,
         TensorAttr::Known(shape) => expanded(cx.op.name, &x, &shape)?,
         // Sizes from tensors are -1 in the attribute, if it is set.
-        TensorAttr::Length(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len()).min(6)),
+        TensorAttr::Length(n) if attr.is_empty() => Dims::from_elem(-1, n.max(x.len())),
         TensorAttr::Length(_) => attr,
     };
     cx.set(expand::OUT, &out, dtype);

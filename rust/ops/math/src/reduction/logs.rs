@@ -51,20 +51,23 @@ fn with_group<T: Element + Reducible>(
 trait Logs: Element + Reducible + Number + formula::FormulaElement {
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
+    fn is_infinite(self) -> bool;
 }
 macro_rules! logs {
     ($($t:ty)*) => {$(impl Logs for $t {
         fn ln(self) -> $t { <$t>::ln(self) }
         fn sqrt(self) -> $t { <$t>::sqrt(self) }
+        fn is_infinite(self) -> bool { <$t>::is_infinite(self) }
     })*};
 }
 logs!(f32 f64);
 
-/// The maximum is subtracted first, so that nothing overflows.
+/// The maximum is subtracted first, so that nothing overflows; an infinite maximum is not (inf - inf is NaN).
 fn logsumexp_of<T: Logs>(x: &[T], shape: &[usize], axes: &[bool], out: &mut [T]) {
     let mut greatest = vec![T::ZERO; out.len()];
     reduce::reduce(Reduce::Max, x, shape, axes, &mut greatest);
     let mut powers = vec![T::ZERO; x.len()];
+    greatest.iter_mut().for_each(|m| *m = if m.is_infinite() { T::ZERO } else { *m });
     with_group((x, shape, axes), &greatest, &mut powers, Number::sub);
     rows::exp.run_inplace(&[None], &[], &mut powers);
     reduce::reduce(Reduce::Sum, &powers, shape, axes, out);
@@ -88,7 +91,8 @@ fn logsumexp_grad(cx: &mut KernelContext) -> Result<()> {
     let s = Spread::by(cx, &a, &[result, dout])?;
     dispatch!(dtype, T in [f32, f64], {
         let (y, d, dx) = (result.data::<T>(), dout.data::<T>(), cx.out_data::<T>(of_values::DX)?);
-        s.map(y, d, dx, |x, y, _| x - y);
+        // Of a group of -inf every element has the gradient 0; infinite elements share none of another's infinity.
+        s.map(y, d, dx, |x, y, _| if x == y && y.is_infinite() { x.min(0.0) } else { x - y });
         rows::exp.run_inplace(&[None], &[], dx);
         s.change(y, d, dx, |dx, _, _, d| *dx *= d);
         Ok(())

@@ -137,6 +137,13 @@ fn fast_path(name: &str, way: Reducer, attrs: &Attrs, ins: &[&Tensor]) -> Option
 fn reduce(cx: &mut KernelContext, op: Reduce) -> Result<()> {
     let to = cx.out(unary::OUT)?.dtype();
     let (x, shape, axes) = operand(cx, to)?;
+    ensure!(
+        !matches!(op, Reduce::Max | Reduce::Min) || x.numel() > 0 || cx.out(unary::OUT)?.numel() == 0,
+        InvalidArgument,
+        "operator {}: X of shape {:?} has no elements along the reduced axes: it has no extreme there",
+        cx.op.name,
+        x.dims()
+    );
     if to.is_complex() && op == Reduce::Sum {
         let out = cx.take_out(unary::OUT)?;
         cx.set(unary::OUT, oar_ops_common::complex::sum_over(&x, &axes, out.dims())?.with_lod(out.lod));

@@ -67,6 +67,17 @@ impl Pooling<'_> {
             ceil_mode: self.ceil_mode,
         };
         let mut g = Geometry::new(&windows, x)?;
+        for axis in g.axes.iter_mut().filter(|axis| axis.out > 0 && !whole) {
+            ensure!(
+                axis.pad.0 < axis.kernel && axis.pad.1 < axis.kernel,
+                InvalidArgument,
+                "operator {op}: paddings {:?} must be below ksize {:?}: a window of padding alone has no value",
+                self.paddings,
+                self.ksize
+            );
+            // With ceil_mode a last window that begins after the elements would be empty.
+            axis.out = axis.out.min((axis.size + axis.pad.0 - 1) / axis.stride + 1);
+        }
         if self.adaptive {
             g.axes.iter_mut().zip(kernel).for_each(|(axis, count)| (axis.kernel, axis.out) = (count, count));
         }
@@ -95,6 +106,7 @@ impl Pooling<'_> {
             kernel: g.each(1, |a| a.kernel),
             stride: g.each(1, Axis::step),
             pad: g.each(0, |a| a.pad.0),
+            pad_after: g.each(0, |a| a.pad.1),
             adaptive: self.adaptive,
             exclusive: self.exclusive,
             channels_last: g.channels_last,
