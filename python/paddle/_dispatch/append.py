@@ -152,12 +152,19 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
             dtype = dtype or _first_dtype(inputs)
             if slot.duplicable:
                 count = _output_count(proto, inputs, attrs) if given is None else given
-                given = [block.create_var(name=unique_name.generate(key), dtype=dtype) for _ in range(count)]
+                given = [_output(block, unique_name.generate(key), dtype) for _ in range(count)]
             else:
-                given = block.create_var(name=unique_name.generate(key), dtype=dtype)
+                given = _output(block, unique_name.generate(key), dtype)
         slots[slot.name] = given
     block.append_op(type=op_type, inputs=inputs, outputs=slots, attrs=attrs)
     return slots
+
+
+def _output(block, name: str, dtype):
+    """A variable for an output. Its data type is a guess until it is inferred; the variable of a Program that is built
+    again under `unique_name.guard` has it already.
+    """
+    return block.create_var(name=name, dtype=None if block.has_var(name) else dtype)
 
 
 _core.set_append_hook(append)

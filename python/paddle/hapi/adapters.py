@@ -57,7 +57,7 @@ class Adapter:
             return samples
         try:
             whole = len(loader.dataset)
-        except TypeError:
+        except (TypeError, RuntimeError):
             return samples
         total, batch = self.mode + "_total", self.mode + "_batch"
         kept = max(min(samples, whole - self._merge_count[total]), 0)

@@ -17,7 +17,7 @@ from paddle._persistence.atomic_files import where
 from paddle._persistence.saving import NAME_TABLE
 from paddle.distributed.parallel import ParallelEnv, prepare_context
 from paddle.framework.io import load as load_file
-from paddle.io import DataLoader, Dataset, DistributedBatchSampler
+from paddle.io import DataLoader, Dataset, DistributedBatchSampler, IterableDataset
 from paddle.metric import Metric
 from paddle.nn import Layer
 from paddle.static import InputSpec
@@ -333,6 +333,10 @@ class Model:
         """Batches of (this process's part of) a Dataset; other iterables are returned as they are."""
         if not isinstance(data, Dataset):
             return data
+        if isinstance(data, IterableDataset):
+            # it has no length to divide: every process reads all of it, in its own order
+            options: dict[str, Any] = {"drop_last": sampling.get("drop_last", False), "num_workers": num_workers}
+            return DataLoader(data, batch_size=batch_size, places=self._place, return_list=True, **options)
         sampler = DistributedBatchSampler(data, batch_size=batch_size, **sampling)
         return DataLoader(data, batch_sampler=sampler, places=self._place, num_workers=num_workers, return_list=True)
 
@@ -502,7 +506,7 @@ class Model:
     def _steps(loader: Any) -> int | None:
         try:
             return len(loader)
-        except TypeError:
+        except (TypeError, RuntimeError):  # the length of an IterableDataset is an error of both kinds
             return None
 
     def summary(self, input_size: Any = None, dtype: Any = None) -> dict[str, Any]:

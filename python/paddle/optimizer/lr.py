@@ -191,6 +191,8 @@ class LinearWarmup(LRScheduler):
         if not isinstance(learning_rate, (float, int, LRScheduler)):
             raise TypeError(f"learning_rate must be an int, a float or an LRScheduler, got {learning_rate!s:.200}")
         self.learning_rate = learning_rate
+        #: the epoch whose rate has been read from the inner scheduler, which is then one epoch ahead
+        self._read_epoch: int | None = None
         self.warmup_steps = warmup_steps
         self.start_lr = start_lr
         self.end_lr = end_lr
@@ -214,17 +216,27 @@ class LinearWarmup(LRScheduler):
             self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])
             state_dict = {key: value for key, value in state_dict.items() if key != "LinearWarmup_LR"}
         super().set_state_dict(state_dict)
+        if isinstance(self.learning_rate, LRScheduler):
+            self._read_epoch = None
+            if self.last_epoch >= self.warmup_steps:
+                self._read_epoch = self.last_epoch
+
+    def step(self, epoch: int | None = None) -> None:
+        """Advances to the next epoch, or to `epoch`; after the warmup the inner scheduler advances too."""
+        self._read_epoch = None
+        super().step(epoch)
+        if isinstance(self.learning_rate, LRScheduler) and self.last_epoch >= self.warmup_steps:
+            self.learning_rate.step()
+            self._read_epoch = self.last_epoch
 
     def get_lr(self) -> float:
-        """The rate of `self.last_epoch`; after the warmup this also steps the inner scheduler."""
+        """The rate of `self.last_epoch`; unlike 2.0.2's it does not advance the inner scheduler."""
         if self.last_epoch < self.warmup_steps:
             rise = (self.end_lr - self.start_lr) * float(self.last_epoch) / float(self.warmup_steps)
             return rise + self.start_lr
-        if isinstance(self.learning_rate, LRScheduler):
-            rate = self.learning_rate()
-            self.learning_rate.step()
-            return rate
-        return self.learning_rate
+        if self._read_epoch is not None and self._read_epoch == self.last_epoch:
+            return self.last_lr
+        return self.learning_rate() if isinstance(self.learning_rate, LRScheduler) else self.learning_rate
 
 
 class ExponentialDecay(_GammaDecay):
@@ -426,6 +438,7 @@ class CosineAnnealingDecay(LRScheduler):
     ) -> None:
         if not isinstance(T_max, int):
             raise TypeError(f"CosineAnnealingDecay: T_max must be an int, got {type(T_max)}")
+        check_positive("CosineAnnealingDecay", T_max=T_max)
         if not isinstance(eta_min, (float, int)):
             raise TypeError(f"CosineAnnealingDecay: eta_min must be a float or int, got {type(eta_min)}")
         self.T_max = T_max

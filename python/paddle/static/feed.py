@@ -172,20 +172,22 @@ def split_fetch_list(fetch_list) -> tuple[list, list]:
     """(Variables and names, operators of the optimizer) of a fetch list, whose items may be lists of these."""
     variables: list = []
     operators: list = []
-    for item in fetch_list:
-        # minimize() returns ([operators], [(parameter, gradient)]): the first item of a tuple is used
-        items = item if isinstance(item, list) else item[0] if isinstance(item, tuple) else [item]
-        for one in items:
-            if isinstance(one, Operator):
-                if not one._is_optimize_op():
-                    raise TypeError("run: fetch_list holds an Operator that is no update of an optimizer")
-                operators.append(one)
-            elif isinstance(one, str) or isinstance_of(one, Variable):
-                variables.append(one)
-            else:
-                raise TypeError(
-                    f"run: fetch_list must hold names, Variables or what minimize returned, got {type(one)}"
-                )
+    waiting = list(reversed(fetch_list))
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], list) and isinstance(one[1], list):
+            # minimize() returns ([operators], [(parameter, gradient)])
+            waiting.append(one[0])
+        elif isinstance(one, (list, tuple)):
+            waiting.extend(reversed(one))
+        elif isinstance(one, Operator):
+            if not one._is_optimize_op():
+                raise TypeError("run: fetch_list holds an Operator that is no update of an optimizer")
+            operators.append(one)
+        elif isinstance(one, str) or isinstance_of(one, Variable):
+            variables.append(one)
+        else:
+            raise TypeError(f"run: fetch_list must hold names, Variables or what minimize returned, got {type(one)}")
     return variables, operators
 
 
@@ -198,7 +200,8 @@ def explain_missing_value(error: Exception, program: Any, scope, fed: list) -> N
     found = {name: scope.find_var(name) for name in program.global_block().vars}
     empty = {name for name, var in found.items() if var is None or var._kind() == "an uninitialised variable"}
     variables = [v for v in program.list_vars() if v.name in empty and v.name not in fed]
-    unfed = [v.name for v in variables if v.is_data and v.desc.need_check_feed()]
+    written = {name for block in program.blocks for op in block.ops for name in op.output_arg_names}
+    unfed = [v.name for v in variables if v.is_data and v.name not in written]
     unmade = [v.name for v in variables if v.persistable and v.type == VarType.LOD_TENSOR]
     text = str(error)
     if unfed:

@@ -60,7 +60,11 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The standard deviation over `axis`, or over all; see `var`."""
-    return named(name, _ops.sqrt, var(x, axis, unbiased, keepdim))
+    square = var(x, axis, unbiased, keepdim)
+    # 0 is a subgradient of the square root at 0, where its derivative is infinite
+    zero = _ops.equal(square, _ops.scale(square, scale=0.0)).astype(square.dtype)
+    root = _ops.sqrt(_ops.elementwise_add(square, zero))
+    return named(name, _ops.elementwise_sub, root, zero)
 
 
 def numel(x, name=None) -> Tensor:

@@ -29,7 +29,8 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True) -> Tensor:
     """A Tensor with the values of `data`.
 
     Args:
-        data (scalar|list|tuple|numpy.ndarray|Tensor): the values; a Tensor is returned as it is if nothing changes.
+        data (scalar|list|tuple|numpy.ndarray|memoryview|Tensor): the values; a Tensor is returned as it is if nothing
+            changes.
         dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
         place (CPUPlace|CUDAPlace|str, optional): the device; by default that of `paddle.set_device`.
         stop_gradient (bool): whether the Tensor is excluded from gradients.
@@ -81,6 +82,8 @@ def _as_array(data, dtype) -> np.ndarray:
         array = regular_array(data)
         if array is None:
             raise ValueError("to_tensor: data does not make one array: it holds nested lists with different lengths")
+    elif isinstance(data, memoryview):
+        array = np.asarray(data)
     elif np.isscalar(data) and not isinstance(data, (str, bytes)):
         array = np.array([data])
     elif isinstance(data, _core.LoDTensor):
