@@ -10,6 +10,8 @@ __all__: list[str] = []
 EMPTY_VAR_NAME = "@EMPTY@"
 TEMP_VAR_NAME = "@TEMP@"
 GRAD_VAR_SUFFIX = "@GRAD"
+#: precedes block and number in the name of an earlier version of a variable
+VERSION_MARK = "@VERSION@"
 ZERO_VAR_SUFFIX = "@ZERO"
 CONTROL_DEP_VAR_PREFIX = "__control_var"
 

@@ -20,6 +20,7 @@ from .backward_path import (
 )
 from .recompute import _append_backward_ops_with_checkpoints_, seed_dropouts
 from .variable import Variable
+from .versions import Versions
 
 __all__ = ["append_backward", "gradients"]
 
@@ -134,7 +135,27 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
             forward_ops = block.desc.op_size() - 1  # the start of the loss's gradient follows them
             _append_backward_ops_with_checkpoints_(block, path, no_grad_dict, grad_to_var, checkpoints, callbacks)
             continue
-        _append_backward_ops_(block, path, target, no_grad_dict, grad_to_var, callbacks, start, paths)
+        versions = Versions(block, path)
+        seeds, roots = [], set()
+        if loss.name in versions.many and idx == current:
+            # the loss is the last version of its variable
+            roots.add(_append_grad_suffix_(loss.name))
+            last = versions.gradient(loss.name, versions.last(loss.name))
+            if last != _append_grad_suffix_(loss.name):
+                seeds = [_create_op_desc_("assign", {"X": [_append_grad_suffix_(loss.name)]}, {"Out": [last]}, {})]
+        forward_ops += _append_backward_ops_(
+            block,
+            path,
+            target,
+            no_grad_dict,
+            grad_to_var,
+            callbacks,
+            start,
+            paths,
+            seeds=seeds,
+            roots=roots,
+            versions=versions,
+        )
 
     info: dict = {}
     first = 0 if inside else forward_ops
@@ -172,9 +193,8 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     return params_and_grads
 
 
-def _start_gradient(target, grad) -> list:
-    """OpDescs that set the gradient of `target` to `grad`, or to ones of its shape at run time."""
-    name = _append_grad_suffix_(target.name)
+def _start_gradient(target, grad, name: str) -> list:
+    """OpDescs that set the gradient `name` of `target` to `grad`, or to ones of its shape at run time."""
     if grad is not None:
         return [_create_op_desc_("assign", {"X": [grad.name]}, {"Out": [name]}, {})]
     shape = target.name + "_shape"
@@ -232,21 +252,23 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     shared = collections.Counter(target.name for target in targets)
     shared.update(name for op in path for name in set(op.desc.input_arg_names()))
     wanted = {var.name for var in inputs}
+    versions = Versions(block, path)
     seeds: list = []
     started: set[str] = set()
     handed: dict[str, str] = {}
     grad_to_var: dict = {}
     info: dict = {}
     for target, grad in zip(targets, given, strict=False):
-        name = _append_grad_suffix_(target.name)
+        name = versions.gradient(target.name, versions.last(target.name))
         started.add(name)
-        if target.name in wanted:
+        if target.name in wanted and name == _append_grad_suffix_(target.name):
             grad_to_var[name] = target.name
-        if grad is not None and shared[target.name] == 1 and target.name not in wanted:
+        alone = shared[target.name] == 1 and target.name not in versions.many
+        if grad is not None and alone and target.name not in wanted:
             handed[name] = grad.name
         else:
-            seeds += _start_gradient(target, grad)
-    _append_backward_ops_(
+            seeds += _start_gradient(target, grad, name)
+    forward_ops += _append_backward_ops_(
         block,
         path,
         block,
@@ -256,6 +278,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         op_path_dict=paths,
         seeds=seeds,
         roots=started,
+        versions=versions,
     )
     _rename_grad_(block, forward_ops, grad_to_var, handed)
     _append_backward_vars_(block, forward_ops, grad_to_var, info)

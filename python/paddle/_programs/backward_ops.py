@@ -12,6 +12,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole
 
 from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
+from .versions import Versions, without_version
 
 __all__: list[str] = []
 
@@ -139,7 +140,8 @@ def _remove_no_grad_branch_(op_descs: list, no_grad_set: set[str], values: dict[
         own = values.get(id(desc), ())
         for name in desc.input_arg_names():
             if _is_grad_var_(name) and name in no_grad_set and name not in own:
-                out.append(_create_op_desc_("fill_zeros_like", {"X": [_strip_grad_suffix_(name)]}, {"Out": [name]}, {}))
+                like = without_version(_strip_grad_suffix_(name))
+                out.append(_create_op_desc_("fill_zeros_like", {"X": [like]}, {"Out": [name]}, {}))
         out.append(desc)
     return out
 
@@ -228,11 +230,15 @@ def _append_backward_ops_(
     *,
     seeds=(),
     roots=(),
-) -> None:
+    versions=None,
+) -> int:
     """Append the gradients of `ops` (of `block`, in reverse) to `target_block`; each sub-block gets a gradient block.
 
     `grad_to_var` receives gradient name -> forward name; each of `callbacks` is called after each operator. `seeds` are
-    OpDescs that write the first gradients, `roots` the names of these.
+    OpDescs that write the first gradients, `roots` the names of these, `versions` those of the block's variables.
+
+    Returns:
+        The number of operators that were inserted into `block`: copies of values that later operators replace.
     """
     if callbacks is not None:
         assert isinstance(callbacks, (list, tuple))
@@ -240,6 +246,8 @@ def _append_backward_ops_(
             if not callable(callback):
                 raise ValueError("append_backward: callbacks must be callable")
     program = block.program
+    versions = versions or Versions(block, ops)
+    no_grad = no_grad_dict[block.idx]
     descs: list = list(seeds)
     renamed: dict[str, str] = {}
     values: dict[int, set[str]] = {}
@@ -255,13 +263,22 @@ def _append_backward_ops_(
             grad_block = program._create_block()
             grad_block._set_forward_block_idx(number)
             path = op_path_dict[number]
+            inside = program.block(number)
             _append_backward_ops_(
-                program.block(number), path, grad_block, no_grad_dict, grad_to_var, callbacks, None, op_path_dict
+                inside,
+                path,
+                grad_block,
+                no_grad_dict,
+                grad_to_var,
+                callbacks,
+                None,
+                op_path_dict,
+                versions=Versions(inside, path, versions, op),
             )
             program._rollback()
             sub_blocks.append(grad_block.desc)
 
-        new, to_var = core.get_grad_op_desc(op.desc, no_grad_dict[block.idx], sub_blocks)
+        new, to_var = versions.grad_descs(op, no_grad, sub_blocks)
         to_var = dict(to_var)
         if op.desc.has_attr(OP_DEVICE):
             for desc in new:
@@ -290,7 +307,13 @@ def _append_backward_ops_(
             grad_to_var.update(to_var)
 
     roots.update(input_grad_names_set or ())
+    no_grad.update(g for name in versions.many if name + GRAD_VAR_SUFFIX in no_grad for g in versions.gradients(name))
+    descs = versions.without_cut(descs, _create_op_desc_, roots, no_grad)
+    if versions.op is not None:
+        descs = versions.with_arriving(descs, _create_op_desc_, no_grad)
+        roots.update(versions.arriving(name) for name in versions.op.desc.output_arg_names())
     _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values)
+    return versions.insert_copies()
 
 
 def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values) -> None:
@@ -313,6 +336,8 @@ def _infer_var_data_type_shape_(name: str, block) -> None:
     """Give a gradient the type and shape of its variable."""
     grad = block.desc.find_var(name)
     forward = _strip_grad_suffix_(name)
+    if not block.desc.has_var_recursive(forward):
+        forward = without_version(forward)
     var = block.desc.find_var_recursive(forward) if block.desc.has_var_recursive(forward) else None
     if var is None:
         grad.set_dtype(VarType.FP32)
@@ -333,13 +358,19 @@ def _find_parent_op_(sub_block):
     return None
 
 
+#: gradient operators with a block -> the slots of the forward variables whose gradients the block computes
+_BLOCK_INPUTS = {
+    "conditional_block_grad": ("Input",),
+    "while_grad": ("X",),
+    "recurrent_grad": ("inputs", "parameters"),
+}
+
+
 def _local_gradients(op) -> set[str]:
-    """Gradients that are local to the block of a conditional_block_grad: an earlier pass has taken their names, and the
-    operator returns them under other names.
+    """Gradients that are local to the block of a gradient operator: the operator reads them in the block's scope,
+    where outer blocks may have other variables of these names.
     """
-    if op.type() != "conditional_block_grad":
-        return set()
-    return {n + GRAD_VAR_SUFFIX for n in op.input("Input")} - set(op.output("Input@GRAD"))
+    return {n + GRAD_VAR_SUFFIX for slot in _BLOCK_INPUTS.get(op.type(), ()) for n in op.input(slot)}
 
 
 def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map, local=frozenset()) -> None:
@@ -353,6 +384,12 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map,
     carried = set()
     if parent is not None:
         carried = set(parent.input_arg_names()) & set(parent.output_arg_names())
+        if parent.has_attr("original_output_grad"):
+            for name in parent.attr("original_output_grad"):
+                carried.add(name)
+                if not block.desc.has_var(name):
+                    block.desc.var(name)
+                    _infer_var_data_type_shape_(name, block)
     unneeded = []
     for i in range(start_op_idx, block.desc.op_size()):
         op = block.desc.op(i)
@@ -371,7 +408,7 @@ def _append_backward_vars_(block, start_op_idx: int, grad_to_var, grad_info_map,
                 continue
             block.desc.var(name)
             new.append(name)
-            if name in grad_to_var:
+            if name in grad_to_var and name not in local:
                 grad_info_map[grad_to_var[name]] = (name, block)
         op.infer_var_type(block.desc)
         op.infer_shape(block.desc)

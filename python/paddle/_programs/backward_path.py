@@ -18,6 +18,8 @@ __all__: list[str] = []
 _EXACT = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
 #: kinds of variables that may have gradients
 _WITH_ELEMENTS = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
+#: kinds of variables that an operator replaces as a whole
+_REPLACED = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
 #: operators whose sub-block's path is found from the operator's outputs
 _WALKED = ("conditional_block", "while")
 
@@ -139,6 +141,11 @@ def _get_sub_block_path(sub_block, op, no_grad_set, op_path_dict, sub_block_targ
     assert op.has_attr("sub_block") and sub_block.idx == op._block_attr_id("sub_block")
     assert sub_block_target_names is None or isinstance(sub_block_target_names, set)
     if op.type not in _WALKED:
+        for inner in sub_block.ops:
+            if inner.has_attr("sub_block"):
+                number = inner._block_attr_id("sub_block")
+                below = sub_block.program.block(number)
+                op_path_dict[number] = _get_sub_block_path(below, inner, no_grad_set, op_path_dict)
         return sub_block.ops
     names = op.output_arg_names if sub_block_target_names is None else sub_block_target_names
     targets = [sub_block._var_recursive(n) for n in names]
@@ -189,6 +196,14 @@ def _refuse_lost_gradient(block, before: list, op, starts: set[str] | None, no_g
         )
 
 
+def _replaced(block, op) -> set[str]:
+    """The variables whose previous values the operator replaces: none of a block, which may not run."""
+    if op.has_attr("sub_block"):
+        return set()
+    names = op.desc.output_arg_names()
+    return {n for n in names if (var := block._find_var_recursive(n)) is not None and var.type in _REPLACED}
+
+
 def _find_op_path_(
     block, targets, inputs: Iterable, no_grad_set: set[str], op_path_dict: dict | None = None, is_while: bool = False
 ) -> list:
@@ -202,12 +217,16 @@ def _find_op_path_(
     needed = _get_output_names(block, targets)
     if op_path_dict is None:
         op_path_dict = {}
+    ever_needed: set[str] = set()
     relevant = [True] * len(ops)
     differentiable = has_non_empty_grad_op_maker
 
     if inputs:
         for i, op in enumerate(ops):
-            if _some_in_set_(op.desc.input_arg_names(), reached) and differentiable(op.type):
+            read = op.desc.input_arg_names()
+            if op.type in _WALKED:
+                read = read + op.desc.output_arg_names()  # what the block may leave as it is
+            if _some_in_set_(read, reached) and differentiable(op.type):
                 reached.update(n for n in op.desc.output_arg_names() if n not in no_grad_set)
             else:
                 relevant[i] = False
@@ -220,15 +239,19 @@ def _find_op_path_(
             names = needed & set(op.output_arg_names)
             op_path_dict[number] = _get_sub_block_path(inside, op, set(), op_path_dict, names)
         if _some_in_set_(op.desc.output_arg_names(), needed) and differentiable(op.type):
+            ever_needed |= needed
+            needed -= _replaced(block, op)
             needed.update(n for n in op.desc.input_arg_names() if n not in no_grad_set)
         else:
             if _some_in_set_(op.desc.output_arg_names(), needed):
                 _refuse_lost_gradient(block, ops[:i], op, starts, no_grad_set)
+                ever_needed |= needed
+                needed -= _replaced(block, op)
             relevant[i] = False
 
     # An iteration reads values that the previous one wrote later in the body: the search repeats until nothing changes.
     if is_while:
-        needed = {n for n in needed if _takes_gradient(block, n)}
+        needed = {n for n in needed | ever_needed if _takes_gradient(block, n)}
     changed = is_while
     while changed:
         changed = False

@@ -6,7 +6,14 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType
-from paddle._basics.structure import assert_same_structure, copy_mutable_vars, hold_mutable_vars, map_structure
+from paddle._basics.structure import (
+    assert_same_structure,
+    copy_mutable_vars,
+    flatten,
+    hold_mutable_vars,
+    map_structure,
+    pack_sequence_as,
+)
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle._programs.while_block import (  # noqa: F401 (users of loops take them from here)
     BlockGuard,
@@ -27,6 +34,19 @@ def assign_skip_lod_tensor_array(value, target) -> None:
         if parent._find_var_recursive(value.name) is not None:
             return
     _ops.assign(value, Out=target)
+
+
+def _replace_all(outputs, loop_vars) -> None:
+    """Replace the loop variables by the body's outputs at once: outputs that are other loop variables are copied."""
+    variables = [id(v) for v in flatten(list(loop_vars))]
+    at = iter(variables)
+
+    def copied(output):
+        own = next(at)
+        return _ops.assign(output) if id(output) != own and id(output) in variables else output
+
+    outputs = pack_sequence_as(list(outputs), [copied(v) for v in flatten(list(outputs))])
+    map_structure(assign_skip_lod_tensor_array, outputs, list(loop_vars))
 
 
 def while_loop(cond, body, loop_vars, is_test=False, name=None):
@@ -69,7 +89,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
             if len(outputs) != len(loop_vars):
                 raise ValueError("while_loop: body must return what loop_vars holds, in number, structure and types")
             going = bool(cond(*outputs).numpy().item())
-            map_structure(assign_skip_lod_tensor_array, outputs, list(loop_vars))
+            _replace_all(outputs, loop_vars)
         return loop_vars
 
     loop = While(pre_cond, is_test, helper.name)
@@ -82,7 +102,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
                 f"while_loop: body must return what loop_vars holds, in number and structure: {error}"
             ) from None
         now = cond(*outputs)
-        map_structure(assign_skip_lod_tensor_array, list(outputs), list(loop_vars))
+        _replace_all(outputs, loop_vars)
         _ops.assign(now, Out=pre_cond)
     return loop_vars
 

@@ -1,8 +1,8 @@
 //! while and conditional_block: operators that run sub-blocks, with their gradients.
 //!
 //! A training `while` keeps one scope per step. It holds the variables that the block declares, and the values before
-//! the step of inputs that no operator of the block changes in place. The gradient block runs in the same scopes in
-//! reverse order.
+//! the step of its inputs. The gradient block runs in the same scopes in reverse order; in it `v@GRAD` is at first the
+//! gradient of the value after the step, at last of the value before the step.
 
 use oar_core::attrs;
 use oar_core::base::{DType, Result};
@@ -70,14 +70,15 @@ fn condition(op: &str, v: &Value) -> Result<bool> {
     }
 }
 
-/// Names that one operator of the block both reads and writes. The gradient block undoes them step by step, so they are
-/// not saved.
-fn changed_in_place(frame: &Frame, block: i32) -> HashSet<String> {
-    let mut names = HashSet::new();
-    for op in frame.program.block(block).map(|b| b.all_ops()).unwrap_or_default() {
+/// Variables that an `increment` of the gradient block takes back by a step, as in Programs of Paddle 2.0.2: they change
+/// in the outer scope, and what the step scope holds is not read.
+fn taken_back(frame: &Frame, grad_block: i32) -> Vec<String> {
+    let mut names = Vec::new();
+    for op in frame.program.block(grad_block).map(|b| b.all_ops()).unwrap_or_default() {
         let op = op.read();
-        let outs: HashSet<&String> = op.outputs.iter().flat_map(|(_, v)| v).collect();
-        names.extend(op.inputs.iter().flat_map(|(_, v)| v).filter(|n| outs.contains(n)).cloned());
+        if op.op_type == "increment" && op.input("X") == op.output("Out") {
+            names.extend(op.input("X").unwrap_or(&[]).iter().cloned());
+        }
     }
     names
 }
@@ -100,14 +101,8 @@ fn run_while(cx: &mut KernelContext) -> Result<()> {
         frame.scope.drop_kid(&scope);
         result?;
     } else {
-        let in_place = changed_in_place(&frame, block);
-        let remembered: Vec<(String, Arc<VarStorage>)> = cx
-            .env
-            .names("X")
-            .into_iter()
-            .filter(|n| !in_place.contains(n))
-            .filter_map(|n| frame.scope.find(&n).map(|c| (n, c)))
-            .collect();
+        let remembered: Vec<(String, Arc<VarStorage>)> =
+            cx.env.names("X").into_iter().filter_map(|n| frame.scope.find(&n).map(|c| (n, c))).collect();
         while condition("while", &cell.get())? {
             cx.env.check_interrupt()?;
             let scope = frame.scope.child();
@@ -199,42 +194,47 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
         a.original_output_grad.len()
     );
     let (xs, x_grads) = (cx.env.names("X"), cx.env.names("X@GRAD"));
-    for (out, inside) in outside.iter().zip(&a.original_output_grad) {
-        start_from_zeros(&frame.scope, out, inside)?;
+    let mut carried = Vec::new();
+    for (k, (out, inside)) in outside.iter().zip(&a.original_output_grad).enumerate() {
+        carried.push(match cx.values(while_grad::DOUT).get(k) {
+            Some(value) if !value.is_none() => value.clone(),
+            _ => {
+                start_from_zeros(&frame.scope, out, inside)?;
+                frame.scope.find(out).map(|cell| cell.get()).unwrap_or_default()
+            }
+        });
     }
     let mut totals: Vec<Option<Value>> = vec![None; x_grads.len()];
+    let taken_back = taken_back(&frame, a.sub_block.0);
     for scope in scopes.iter().rev() {
         cx.env.check_interrupt()?;
-        for (out, inside) in outside.iter().zip(&a.original_output_grad) {
-            if let Some(cell) = frame.scope.find(out) {
-                let value = cell.get();
-                if !value.is_none() {
-                    scope.bind(inside, Arc::new(VarStorage::new(value)));
-                }
+        scope.erase(&taken_back);
+        for (value, inside) in carried.iter().zip(&a.original_output_grad) {
+            if !value.is_none() {
+                scope.bind(inside, Arc::new(VarStorage::new(value.clone())));
             }
         }
         cx.env.run_block(a.sub_block.0, scope)?;
-        // The block's result for an outside gradient is the input of the preceding step. (Paddle's step scopes share
-        // the outer variable's memory, so its block writes there.)
-        for (out, inside) in outside.iter().zip(&a.original_output_grad) {
-            let (Some(cell), Some(written)) = (frame.scope.find(out), scope.find_local(inside)) else { continue };
-            let written = written.get();
+        // The block's result for an outside gradient is the input of the preceding step.
+        for (value, inside) in carried.iter_mut().zip(&a.original_output_grad) {
+            let Some(written) = scope.find_local(inside).map(|cell| cell.get()) else { continue };
             let same = |t: &Tensor| written.as_dense().is_some_and(|w| w.dims() == t.dims() && w.dtype() == t.dtype());
-            if cell.get().as_dense().is_some_and(same) {
-                cell.set(written);
+            if value.as_dense().is_some_and(same) {
+                *value = written;
             }
         }
         for (i, (x, x_grad)) in xs.iter().zip(&x_grads).enumerate() {
             if x_grad == EMPTY {
                 continue;
             }
-            let inside = scope.find(&grad_name(x)).map(|c| c.get()).unwrap_or_default();
+            let name = grad_name(x);
+            let inside = scope.find(&name).map(|c| c.get()).unwrap_or_default();
             let is_array = matches!(inside, Value::Array(_));
             if inside.is_none() || is_array && array_is_empty(&inside) {
                 continue;
             }
             // Outside gradients were passed from step to step; the others are summed over the steps.
-            if !outside.contains(x_grad) {
+            if !a.original_output_grad.contains(&name) {
                 totals[i] = Some(match totals[i].take() {
                     None => inside,
                     Some(sum) => add_values(sum, &inside)?,
@@ -242,15 +242,36 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
             } else if is_array {
                 let cell = frame.scope.find(x_grad).unwrap_or_else(|| frame.scope.var(x_grad));
                 let sum = add_values(cell.get(), &inside)?;
+                for (value, _) in carried.iter_mut().zip(&a.original_output_grad).filter(|(_, n)| **n == name) {
+                    *value = sum.clone();
+                }
                 cell.set(sum);
             }
         }
         frame.scope.drop_kid(scope);
     }
-    for (i, total) in totals.into_iter().enumerate() {
-        if let Some(total) = total {
-            cx.set_nth(while_grad::DX, i, total);
+    for ((out, inside), value) in outside.iter().zip(&a.original_output_grad).zip(carried) {
+        if value.as_dense().is_none() {
+            continue;
         }
+        match xs.iter().zip(&x_grads).position(|(x, g)| g != EMPTY && grad_name(x) == *inside) {
+            Some(i) => cx.set_nth(while_grad::DX, i, value),
+            None => frame.scope.find(out).into_iter().for_each(|cell| cell.set(value.clone())),
+        }
+    }
+    for (i, total) in totals.into_iter().enumerate() {
+        let carries = a.original_output_grad.contains(&grad_name(&xs[i]));
+        let value = match (total, cx.values(while_grad::X).get(i)) {
+            (Some(total), _) => total,
+            // No step has run, or none has used it with a gradient.
+            (None, Some(x))
+                if x.as_dense().is_some_and(|t| t.dtype().is_float()) && x_grads[i] != EMPTY && !carries =>
+            {
+                zeros_like(Some(x))?
+            }
+            _ => continue,
+        };
+        cx.set_nth(while_grad::DX, i, value);
     }
     Ok(())
 }
@@ -375,28 +396,44 @@ fn run_conditional_grad(cx: &mut KernelContext) -> Result<()> {
         };
         cx.env.run_block(a.sub_block.0, scope)?;
         for (i, n) in inputs.iter().enumerate() {
-            if let Some(cell) = scope.find_local(&grad_name(n)) {
-                cx.set_nth(conditional_grad::DINPUT, i, cell.get());
+            let inside = scope.find_local(&grad_name(n)).map(|cell| cell.get()).unwrap_or_default();
+            // The block has used the input without a gradient, or has replaced it: zeros.
+            let value = if inside.is_none() { zeros_like(cx.values(conditional_grad::INPUT).get(i))? } else { inside };
+            if !value.is_none() {
+                cx.set_nth(conditional_grad::DINPUT, i, value);
             }
         }
         frame.scope.drop_kid(scope);
         return Ok(());
     }
-    for i in 0..inputs.len() {
-        let zero = match cx.values(conditional_grad::INPUT).get(i) {
-            Some(Value::Dense(t)) => Value::Dense(Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone())),
-            Some(Value::Array(items)) => {
-                let zeros = items.iter().map(|v| match v {
-                    Value::Dense(t) => Ok(Value::Dense(Tensor::zeros(t.dtype(), t.dims())?)),
-                    _ => Ok(Value::None),
-                });
-                Value::Array(Arc::new(zeros.collect::<Result<Vec<_>>>()?))
-            }
-            _ => continue,
+    // The block has not run: what it would have replaced is as before, and so is the gradient.
+    let outs = cx.env.names("Out");
+    for (i, n) in inputs.iter().enumerate() {
+        let arriving = outs.iter().position(|o| o == n).and_then(|k| cx.values(conditional_grad::DOUT).get(k)).cloned();
+        let value = match arriving {
+            Some(value) if !value.is_none() => value,
+            _ => zeros_like(cx.values(conditional_grad::INPUT).get(i))?,
         };
-        cx.set_nth(conditional_grad::DINPUT, i, zero);
+        if !value.is_none() {
+            cx.set_nth(conditional_grad::DINPUT, i, value);
+        }
     }
     Ok(())
+}
+
+/// Zeros in the form of a value; none for what has no elements.
+fn zeros_like(value: Option<&Value>) -> Result<Value> {
+    Ok(match value {
+        Some(Value::Dense(t)) => Value::Dense(Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone())),
+        Some(Value::Array(items)) => {
+            let zeros = items.iter().map(|v| match v {
+                Value::Dense(t) => Ok(Value::Dense(Tensor::zeros(t.dtype(), t.dims())?)),
+                _ => Ok(Value::None),
+            });
+            Value::Array(Arc::new(zeros.collect::<Result<Vec<_>>>()?))
+        }
+        _ => Value::None,
+    })
 }
 
 pub static CONDITIONAL_BLOCK_GRAD: Op = Op {

@@ -289,8 +289,9 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
     }
     if let (Some(first), true) = (after, a.has_states) {
         for (k, ex) in a.ex_states.iter().enumerate().take(initial.len()) {
-            if let Some(value) = gradient(cx, first, recurrent_grad::DSTATES, k, ex) {
-                cx.set_nth(recurrent_grad::DSTATES, k, value);
+            match gradient(cx, first, recurrent_grad::DSTATES, k, ex) {
+                Some(value) => cx.set_nth(recurrent_grad::DSTATES, k, value),
+                None => set_zeros(cx, recurrent_grad::STATES, recurrent_grad::DSTATES, k)?,
             }
         }
     }
@@ -298,15 +299,27 @@ fn run_grad(cx: &mut KernelContext) -> Result<()> {
         frame.scope.drop_kid(scope);
     }
     for (k, total) in totals.into_iter().enumerate() {
-        if let Some(total) = total {
-            cx.set_nth(recurrent_grad::DPARAMETERS, k, total);
+        match total {
+            Some(total) => cx.set_nth(recurrent_grad::DPARAMETERS, k, total),
+            None => set_zeros(cx, recurrent_grad::PARAMETERS, recurrent_grad::DPARAMETERS, k)?,
         }
     }
     for (k, whole) in whole.into_iter().enumerate() {
-        if let Some(t) = whole.0 {
-            cx.set_nth(recurrent_grad::DINPUTS, k, t);
+        match whole.0 {
+            Some(t) => cx.set_nth(recurrent_grad::DINPUTS, k, t),
+            None => set_zeros(cx, recurrent_grad::INPUTS, recurrent_grad::DINPUTS, k)?,
         }
     }
+    Ok(())
+}
+
+/// The gradient of a value that the steps use without a gradient: zeros.
+fn set_zeros(cx: &mut KernelContext, input: InSlot, grad: OutSlot, k: usize) -> Result<()> {
+    let zeros = match cx.values(input).get(k) {
+        Some(Value::Dense(t)) if cx.wants_nth(grad, k) => Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone()),
+        _ => return Ok(()),
+    };
+    cx.set_nth(grad, k, zeros);
     Ok(())
 }
 

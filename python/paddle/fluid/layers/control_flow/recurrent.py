@@ -127,6 +127,8 @@ class StaticRNN:
             if shape is None or batch_ref is None:
                 raise ValueError("if init is None, memory at least need shape and batch_ref")
             init = self._boot(shape, batch_ref, init_value, init_batch_dim_idx, ref_batch_dim_idx)
+        elif self.helper.main_program.current_block().has_var(init.name):
+            init = self._move_outside(init)
         name = unique_name.generate_with_ignorable_key(f"{self.helper.name}@mem")
         before = self.helper.create_variable(name=name, dtype=init.dtype, shape=init.shape)
         self.memories[before.name] = StaticRNNMemoryLink(init=init, pre_mem=before)
@@ -159,10 +161,39 @@ class StaticRNN:
             self.seq_len = x.shape[0]
         elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
             raise ValueError("Static RNN only take fix seq_len input")
+        if self.helper.main_program.current_block().has_var(x.name):
+            self._move_outside(x)
         # Inside of the block the name refers to the step.
         step = self.helper.create_variable(name=x.name, dtype=x.dtype, shape=list(x.shape[1:]), type=x.type)
         self.inputs.append(step)
         return step
+
+    def _move_outside(self, x):
+        """Move the operators that compute `x`, which was built within the step block, before the loop. Returns `x`."""
+        block, parent = self.helper.main_program.current_block(), _parent_block(self.helper)
+        needed, moved = {x.name}, []
+        for op in reversed(block.ops):
+            if needed.intersection(op.output_arg_names):
+                moved.append(op)
+                needed.update(op.input_arg_names)
+        made = {name for op in moved for name in op.output_arg_names}
+        steps = {var.name for var in self.inputs} | set(self.memories)
+        rest = {name for op in block.ops if op not in moved for name in op.input_arg_names}
+        if needed & steps or made & rest or any(op.has_attr("sub_block") for op in moved):
+            raise ValueError(
+                f"StaticRNN: {x.name} is computed in the step; inputs and first states are computed before it"
+            )
+        for name in made:
+            var = block.var(name)
+            parent._clone_variable(var, force_persistable=False).stop_gradient = var.stop_gradient
+        for op in reversed(moved):
+            parent.desc.append_op().copy_from(op.desc)
+        for op in moved:
+            block._remove_op(op.idx)
+        for name in made:
+            block._remove_var(name)
+        parent._sync_with_cpp()
+        return parent.var(x.name)
 
     def step_output(self, o) -> None:
         """Declares an output of every step."""
