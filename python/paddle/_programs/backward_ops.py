@@ -316,7 +316,7 @@ def _append_backward_ops_(
     return versions.insert_copies()
 
 
-def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values) -> None:
+def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var, callbacks, roots, values=None) -> None:
     """Append the OpDescs of the gradients of `ops`: sums are inserted, unneeded operators are dropped."""
     descs = _addup_repetitive_outputs_(descs, block.idx)
     descs = _remove_no_grad_branch_(descs, no_grad_dict[block.idx], values)
