@@ -239,3 +239,26 @@ def test_branches_and_loops_of_python(opset, tmp_path):
     made = exported(net, tmp_path, specs, opset_version=opset)
     for n in (0, 1, 4):
         same(net, made, np.random.default_rng(n).normal(size=(2, 3)).astype("float32"), np.int64([n]))
+
+
+class Translator(paddle.nn.Layer):
+    """An encoder and a decoder with beam search."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = paddle.nn.Embedding(10, 8), paddle.nn.Linear(8, 10)
+        self.encoder, self.cell = paddle.nn.GRU(8, 8), paddle.nn.GRUCell(8, 8)
+        self.decoder = paddle.nn.BeamSearchDecoder(self.cell, 0, 1, 3, self.words, self.head)
+
+    def forward(self, ids):
+        _, state = self.encoder(self.words(ids))
+        found, _ = paddle.nn.dynamic_decode(self.decoder, inits=state[0], max_step_num=6)
+        return found
+
+
+def test_beam_search(tmp_path):
+    paddle.seed(1)
+    net = Translator()
+    made = exported(net, tmp_path, [InputSpec([None, None], "int64", "ids")], opset_version=17)
+    for shape in ((2, 4), (1, 6), (3, 2)):
+        same(net, made, np.random.default_rng(7).integers(2, 10, shape))
