@@ -6,6 +6,7 @@ import numbers
 
 import numpy as np
 
+import paddle._core as core
 from paddle._basics import mode
 from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
@@ -147,7 +148,7 @@ class InputSpec:
     @classmethod
     def from_tensor(cls, tensor, name=None) -> InputSpec:
         """The spec of `tensor`; ValueError when it is no Tensor."""
-        if not isinstance(tensor, Variable):
+        if not issubclass(type(tensor), (Variable, core.Tensor)):
             raise ValueError(f"InputSpec.from_tensor: tensor must be a Tensor, got {type(tensor).__name__}")
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
 
