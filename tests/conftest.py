@@ -25,7 +25,7 @@ ALONE = [
     "inference/test_mutated_models.py",
     "static/test_shared_scope.py",
     "static/test_train_from_dataset.py",
-    "test_forks.py",
+    "test_forks_of_threads.py",
     "test_fuzz.py",
     "test_memory.py",
     "test_robust.py",

@@ -34,6 +34,14 @@ def fresh():
     paddle.disable_static()
 
 
+#: Modules whose examples need an optional package.
+OPTIONAL = {
+    "paddle.fluid.proto.framework_pb2": "google.protobuf",
+    "paddle.legacy.pillow_names": "PIL",
+    "paddle.legacy.yaml_names": "yaml",
+}
+
+
 @pytest.mark.filterwarnings(
     "ignore:DataParallel runs on this one process",
     "ignore:.* is deprecated and does nothing",
@@ -41,6 +49,8 @@ def fresh():
 )
 @pytest.mark.parametrize("name", modules())
 def test_examples(name, tmp_path, monkeypatch):
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
     module = importlib.import_module(name)
     monkeypatch.chdir(tmp_path)
     for example in doctest.DocTestFinder(exclude_empty=True).find(module):

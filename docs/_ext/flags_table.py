@@ -48,6 +48,7 @@ VARIABLES = {
         "OMP_NUM_THREADS": "threads of kernels (default: the cores of the affinity mask and the cgroup's quota)",
         "CPU_NUM": "places of `fluid.cpu_places()` (default: the cores)",
         "OAR_SIMD": "highest instruction set: `baseline`, `avx2`, `avx512`, `amx` (default: the processor's)",
+        "OAR_JIT_STRICT": "`1`: to_static raises for code that it cannot translate (default: a warning)",
         "OAR_PLAN_PASSES": "passes over compiled Programs: `none`, `all`, or names with commas (default: `all`)",
         "PADDLE_INF_NAN_SKIP_OP": "operator types that FLAGS_check_nan_inf passes over, with commas",
         "PADDLE_INF_NAN_SKIP_ROLE": "roles that it passes over: `forward`, `backward`, `optimize`, ...",

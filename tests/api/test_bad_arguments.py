@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import paddle
 import pytest
+from paddle._basics.mode import NoValueError
 
 STATIC = "paddle.enable_static(); st = paddle.static; main, startup = st.Program(), st.Program()\n"
 NET = STATIC + (
@@ -382,7 +383,7 @@ TABLE = {
         AssertionError,
         "minimize: loss must have one element",
     ),
-    "numpy_of_variable": (NET + "loss.numpy()", AssertionError, "'numpy' should be called by imperative Varia"),
+    "numpy_of_variable": (NET + "loss.numpy()", NoValueError, "'numpy' should be called by imperative Varia"),
     "unknown_op": (
         NET + "main.global_block().append_op(type='no_such_op', inputs={}, outputs={})",
         ValueError,

@@ -69,6 +69,8 @@ def test_gradient(name: str) -> None:
     want = theirs["grad_op"]
     assert ours["grad"] == want["type"]
     grad = OPS[ours["grad"]]
+    if name in ("lstm", "lstmp"):  # 2.0.2 has no gradient of Cell
+        want = {**want, "inputs": [*want["inputs"], "Cell@GRAD"]}
     if name in INCOMPLETE:
         want = {**want, "inputs": [*want["inputs"], "X", "Y"], "outputs": [*want["outputs"], "X@GRAD", "Y@GRAD"]}
     assert {s["name"] for s in visible(grad["inputs"])} <= set(want["inputs"])

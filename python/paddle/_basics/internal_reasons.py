@@ -23,7 +23,7 @@ fluid.contrib.decoder.beam_search_decoder: _DecoderType _MemoryState _ArrayState
 fluid.contrib.memory_usage_calc: dtype_to_size DEBUG
 fluid.contrib.mixed_precision.fp16_lists: unsupported_fp16_list
 fluid.contrib.mixed_precision.fp16_utils: _logger _valid_types _fp16_guard_pattern _rename_arg _rename_op_input
-  _dtype_to_str _insert_cast_op _insert_cast_post_op find_op_index _is_in_black_varnames _need_keep_fp32
+  _dtype_to_str _insert_cast_op _insert_cast_post_op _is_in_black_varnames _need_keep_fp32
 fluid.contrib.model_stat: _summary_model _format_summary _verify_dependent_package _print_summary
 fluid.contrib.quantize.quantize_transpiler: _QUANTIZABLE_OP_TYPES _quantized_var_name _dequantized_var_name
   _quantized_scale_name _is_float quant
@@ -32,7 +32,7 @@ fluid.contrib.utils.lookup_table_utils: _logger get_inference_model
 fluid.debugger: _vartype2str_ _dtype2str_ repr_data_type repr_tensor reprtpl repr_lodtensor repr_selected_rows
   repr_tensor_array type_handlers repr_var repr_attr _repr_op_fill_constant op_repr_handlers repr_op
   prepare_fast_nan_inf_debug run_fast_nan_inf_debug
-fluid.dygraph.amp.auto_cast: WHITE_LIST BLACK_LIST AMP_RELATED_FLAGS AMP_RELATED_FLAGS_SETTING _update_list
+fluid.dygraph.amp.auto_cast: AMP_RELATED_FLAGS AMP_RELATED_FLAGS_SETTING _update_list
 fluid.dygraph.base: _functional_dygraph_context_manager param_guard _switch_tracer_mode_guard_
 fluid.dygraph.checkpoint: _parse_load_config
 fluid.dygraph.io: _load_program_desc _is_persistable _is_parameter _get_persistable_vars _get_persistable_var_names
@@ -42,8 +42,8 @@ fluid.dygraph.io: _load_program_desc _is_persistable _is_parameter _get_persista
   _load_persistable_vars _remove_varname_suffix _construct_program_holders _construct_params_and_buffers _run_dygraph
   _run_static_graph _collect_current_and_parent_var _append_block _get_output_from_program
   append_op_from_block_desc_static append_op_from_desc_static append_var_from_block_desc_static
-fluid.dygraph.jit: create_program_from_desc _extract_vars _dygraph_to_static_func_ dygraph_to_static_func
-  copy_decorator_attrs not_to_static _SaveLoadConfig _parse_save_configs _parse_load_config _get_input_var_names
+fluid.dygraph.jit: create_program_from_desc _extract_vars _dygraph_to_static_func_
+  copy_decorator_attrs _SaveLoadConfig _parse_save_configs _parse_load_config _get_input_var_names
   _get_output_vars _build_load_path_and_config _trace
 fluid.dygraph.layers: _first_cap_re _all_cap_re _convert_camel_to_snake _addindent
 fluid.dygraph.math_op_patch: _supported_int_dtype_ _supported_promote_complex_types_ _complex_dtypes

@@ -149,7 +149,7 @@ paddle
   column_stack=concat concatenate=concat Generator=seed
 
 paddle.nn
-  Module=Layer ModuleList=LayerList Parameter=ParameterList ReflectionPad2d=Pad2D ConvTranspose2d=Conv2DTranspose
+  Module=Layer ModuleList=LayerList ReflectionPad2d=Pad2D ConvTranspose2d=Conv2DTranspose
   Conv1d=Conv1D Conv2d=Conv2D Conv3d=Conv3D BatchNorm1d=BatchNorm1D BatchNorm2d=BatchNorm2D
   BatchNorm3d=BatchNorm3D MaxPool2d=MaxPool2D AvgPool2d=AvgPool2D AdaptiveAvgPool2d=AdaptiveAvgPool2D
   Dropout2d=Dropout2D InstanceNorm2d=InstanceNorm2D ZeroPad2d=ZeroPad2D MultiheadAttention=MultiHeadAttention

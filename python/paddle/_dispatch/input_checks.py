@@ -161,7 +161,7 @@ def check_inputs(op_type: str, slots: Sequence[Any], inputs: dict[str, Any], row
             continue
         name = pair[0] if pair else slot.name
         items = isinstance(value, (list, tuple)) and slot.duplicable
-        for text, item in [(f"{name}[{i}]", v) for i, v in enumerate(value)] if items else [(name, value)]:
+        for text, item in [(f"{name}[{i}]", v) for i, v in enumerate(value or ())] if items else [(name, value)]:
             if pair is None:
                 check_type(item, text, Variable, row.function)
             else:

@@ -386,7 +386,7 @@ def finfo(dtype):
 
     Examples:
         >>> import paddle
-        >>> paddle.finfo("float32").max > 3e38
+        >>> float(paddle.finfo("float32").max) > 3e38
         True
     """
     return np.finfo(convert_dtype(dtype))

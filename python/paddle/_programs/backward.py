@@ -252,7 +252,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     shared = collections.Counter(target.name for target in targets)
     shared.update(name for op in path for name in set(op.desc.input_arg_names()))
     wanted = {var.name for var in inputs}
-    versions = Versions(block, path)
+    versions = Versions(block, path, targets={target.name for target in targets} - wanted)
     seeds: list = []
     started: set[str] = set()
     handed: dict[str, str] = {}

@@ -5,7 +5,7 @@ of a version is accumulated from the readers of that version only, and ends at t
 with one version keep their names; only the others are renamed.
 
 Gradients: the earliest version that the path reads has the name `v@GRAD` (of a value that the block starts with, always
-version 0), the others `v@VERSION@<block>@<version>@GRAD`.
+version 0; of a target of `gradients`, the last), the others `v@VERSION@<block>@<version>@GRAD`.
 
 Values: the last version is the variable itself. Earlier ones that a gradient operator reads are copied by an `assign`
 to `v@VERSION@<block>@<version>` before they are lost. In the body of a `while`, whose step scopes keep what the step
@@ -53,10 +53,19 @@ class Versions:
         path (list of Operator): the operators of the block that the gradient passes.
         outer (Versions, optional): of the block that holds `op`.
         op (Operator, optional): the operator that runs `block`.
+        targets (set of str): variables whose last version has the plain name of its gradient.
     """
 
-    def __init__(self, block: Any, path: list, outer: Versions | None = None, op: Any = None) -> None:
+    def __init__(
+        self,
+        block: Any,
+        path: list,
+        outer: Versions | None = None,
+        op: Any = None,
+        targets: Iterable[str] = (),
+    ) -> None:
         self.block, self.outer, self.op = block, outer, op
+        self.targets = frozenset(targets)
         self.kind = op.type if op is not None else ""
         self.at = {id(each): i for i, each in enumerate(block.ops)}
         self._is_local: dict[str, bool] = {}
@@ -130,7 +139,7 @@ class Versions:
         var = self.block._find_var_recursive(name)
         if self.has_entry(name) and not (var is not None and var.persistable):
             return 0
-        return min(used) if used else self.last(name)
+        return min(used) if used and name not in self.targets else self.last(name)
 
     def last(self, name: str) -> int:
         return len(self.writes.get(name, ()))
@@ -283,7 +292,9 @@ class Versions:
                     new = [self._renamed(n, op, self.before) for n in old]
                     renamed.update(zip(old, new, strict=True))
                     desc.set_output(key, new)
-        return descs, {renamed.get(g, g): self._owner(renamed.get(g, g), v, {}) for g, v in dict(owners).items()}
+        owned: dict[str, str] = dict(owners)
+        named = [(renamed[g] if g in renamed else g, v) for g, v in owned.items()]
+        return descs, {g: self._owner(g, v, {}) for g, v in named}
 
     def _renamed(self, gradient: str, op: Any, which: Any) -> str:
         name = gradient.removesuffix(GRAD_VAR_SUFFIX)

@@ -360,10 +360,7 @@ class AnalysisConfig:
         self._cache_dir = opt_cache_dir
 
     def enable_memory_optim(self) -> None:
-        """Keeps no memory between runs (without it, idle buffers stay with the process for the next run).
-
-        In a run, memory is reused with or without it.
-        """
+        """Accepted; a run reuses the memory of variables that are no longer read with or without it."""
         self._memory_optim = True
 
     def enable_mkldnn(self) -> None:

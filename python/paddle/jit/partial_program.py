@@ -8,7 +8,7 @@ import paddle._core as _core
 from paddle._basics import mode
 from paddle._basics import numpy as np
 from paddle._basics.dtypes import VarType, convert_dtype
-from paddle._basics.names import grad_var_name
+from paddle._basics.names import GRAD_VAR_SUFFIX, VERSION_MARK, grad_var_name
 from paddle._programs import backward
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
@@ -41,6 +41,7 @@ class PartialProgramLayer:
         self._names = [var.name for var in self._outs]
         self._places = {var.name: i for i, var in enumerate(self._outs)}
         self._n_forward = len(self._origin_main_program.global_block().ops)
+        self._n_train_forward = self._n_forward
         self._train: Program | None = None
         self._calls: dict[bool, Any] = {}
         builder = concrete_program.builder
@@ -75,8 +76,11 @@ class PartialProgramLayer:
                 given = [
                     block.create_var(name=grad_var_name(var.name), dtype=var.dtype, shape=var.shape) for var in targets
                 ]
+                before = _copies(block)
                 if targets:
                     backward.gradients(targets=targets, inputs=[], target_gradients=given)
+                # gradients inserts copies of values that the forward operators overwrite
+                self._n_train_forward = self._n_forward + _copies(block) - before
             self._train = program
         return self._train
 
@@ -123,10 +127,11 @@ class PartialProgramLayer:
             assert builder is not None
             program = self._train_program if recorded else self._infer_program
             flows = [recorded and _flows(var) for var in self._outs]
+            count = self._n_train_forward if recorded else self._n_forward
             found = self._calls[recorded] = _core.StaticCall(
                 program.desc,
-                self._n_forward,
-                self._n_forward if recorded else None,
+                count,
+                count if recorded else None,
                 [var.name for var in self._feeds],
                 builder.names,
                 [var.name for var in self._outs],
@@ -148,6 +153,12 @@ def _check_parameters(parameters: Any) -> None:
     for i, each in enumerate(parameters):
         if not isinstance(each, _core.Tensor):
             raise TypeError(f"PartialProgramLayer: parameters[{i}] must be a Tensor, got {type(each).__name__}")
+
+
+def _copies(block: Any) -> int:
+    """The number of operators that copy the value of a version of a variable."""
+    copied = [op.output("Out")[0] for op in block.ops if op.type == "assign"]
+    return sum(VERSION_MARK in name and GRAD_VAR_SUFFIX not in name for name in copied)
 
 
 def _flows(var: Variable) -> bool:

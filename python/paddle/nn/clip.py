@@ -14,6 +14,7 @@ from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.guards import default_main_program
 from paddle._programs.name_scope import name_scope
 from paddle._programs.variable import Parameter
+from paddle._programs.versions import without_version
 
 __all__ = ["ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue"]
 
@@ -64,7 +65,7 @@ def error_clip_callback(block: Any, context: dict[str, str]) -> None:
     for grad_name in desc.output_arg_names():
         if grad_name not in context:
             continue
-        error_clip = getattr(block._var_recursive(context[grad_name]), "error_clip", None)
+        error_clip = getattr(block._var_recursive(without_version(context[grad_name])), "error_clip", None)
         if error_clip is None:
             continue
         if not isinstance(error_clip, BaseErrorClipAttr):

@@ -32,7 +32,7 @@ pub fn raise(mut e: Error) -> PyErr {
         ErrorKind::Type => PyTypeError::new_err(text),
         ErrorKind::NotFinite => PyRuntimeError::new_err(text),
         ErrorKind::Interrupted => PyKeyboardInterrupt::new_err(text),
-        kind => crate::ops::eager::attached(|py| {
+        kind => crate::gil::attached(|py| {
             let made = EnforceNotMet::new_err(text);
             // For callers that dispatch on the kind. On failure the class's own value, no kind, remains.
             let _ = made.value(py).setattr("kind", format!("{kind:?}"));

@@ -4,6 +4,7 @@
 mod device;
 mod dist;
 mod error;
+mod gil;
 mod io;
 mod ops;
 mod profiler;

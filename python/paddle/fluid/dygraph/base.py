@@ -55,8 +55,7 @@ def to_variable(value, name=None, zero_copy=None, dtype=None):
     return _to_variable(value, name, zero_copy, dtype)
 
 
-@dygraph_only
-def _to_variable(value, name, zero_copy, dtype):
+def _convert(value, name, zero_copy, dtype):
     kinds = (list, tuple, np.ndarray, _core.Tensor, Variable, _core.LoDTensor, int, float, complex, np.generic)
     if not isinstance(value, kinds):
         raise TypeError(f"to_variable: value must be {kinds}, got {type(value)}")
@@ -72,6 +71,10 @@ def _to_variable(value, name, zero_copy, dtype):
     if name:
         tensor.name = name
     return tensor
+
+
+_convert.__name__ = "to_variable"  # the name in dygraph_only's error
+_to_variable = dygraph_only(_convert)
 
 
 def switch_to_static_graph(func):

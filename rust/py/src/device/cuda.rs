@@ -73,7 +73,7 @@ impl Memory for PyMemory {
         self.address
     }
     fn download(&self) -> Result<Buffer> {
-        crate::ops::eager::attached(|py| {
+        crate::gil::attached(|py| {
             let host = self.runtime.bind(py).call_method1("read", (&self.handle,)).map_err(wrap)?;
             Ok(from_array(&host).map_err(wrap)?.buffer().clone())
         })
@@ -106,7 +106,7 @@ impl PyBackend {
 
     /// Calls `f` with the GIL, after releasing what was dropped.
     fn attached<T>(&self, f: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
-        crate::ops::eager::attached(|py| {
+        crate::gil::attached(|py| {
             self.let_go();
             f(py, self.runtime.bind(py)).map_err(wrap)
         })
@@ -117,7 +117,7 @@ impl PyBackend {
         let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) else {
             bail!(Type, "a device kernel made elements of type {dtype}")
         };
-        let (runtime, freed) = crate::ops::eager::attached(|py| (self.runtime.clone_ref(py), self.freed.clone()));
+        let (runtime, freed) = crate::gil::attached(|py| (self.runtime.clone_ref(py), self.freed.clone()));
         let memory = PyMemory { runtime, handle: Some(handle), freed, bytes, device, address };
         Tensor::from_device(Box::new(memory), dtype, &dims)
     }
@@ -260,11 +260,11 @@ impl Backend for PyBackend {
     }
 
     fn enter(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        crate::ops::eager::attached(|_| f())
+        crate::gil::attached(|_| f())
     }
 
     fn drain(&self) -> usize {
-        crate::ops::eager::attached(|_| self.let_go())
+        crate::gil::attached(|_| self.let_go())
     }
 
     fn lacks(&self, op: &'static Op) -> Result<()> {

@@ -402,7 +402,7 @@ impl Drop for PyGroup {
         let (id, group) = (self.id, self.group.take());
         let all = std::mem::take(&mut *self.pending.lock());
         // Pending operations end first, and the last user closes connections: not with the GIL held.
-        crate::ops::eager::attached(|py| {
+        crate::gil::attached(|py| {
             py.detach(|| {
                 all.iter().for_each(|p| drop(p.wait(None)));
                 rings::release(id, &group);

@@ -69,7 +69,7 @@ impl PyReducer {
 /// Averages by a Python function.
 fn by_function(function: Py<PyAny>) -> Average {
     Box::new(move |grads| {
-        crate::ops::eager::attached(|py| {
+        crate::gil::attached(|py| {
             let given =
                 |(i, value): (usize, Option<Value>)| Ok((i, value.map(|v| PyTensor::given(py, v, true)).transpose()?));
             let given = grads.into_iter().map(given).collect::<PyResult<Vec<_>>>()?;

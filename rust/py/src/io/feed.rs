@@ -287,7 +287,7 @@ fn train(
         }
     };
     let tell = |batch: u64, values: Vec<Value>| {
-        crate::ops::eager::attached(|py| {
+        crate::gil::attached(|py| {
             let values = values.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect::<PyResult<Vec<_>>>()?;
             tell.call1(py, (batch, values)).map(drop)
         })

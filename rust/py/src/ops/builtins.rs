@@ -77,7 +77,10 @@ impl<'py> BuiltinCall<'py> {
             }
             let slot = i as usize;
             let positional = || (0..nargs).take_while(|&k| !object(k).is_instance_of::<PyString>()).count();
-            if generated::is_count(&arg) || slot >= op.inputs.len() || generated::ends(op, slot, positional) {
+            // A number in the place of an input that is required is refused as one.
+            let required = op.inputs.get(slot).is_some_and(|s| !s.has(SlotFlag::Dispensable));
+            let count = !required && generated::is_count(&arg);
+            if count || slot >= op.inputs.len() || generated::ends(op, slot, positional) {
                 i = call.generated_outputs(i, nargs, &object)?;
                 break;
             }
@@ -246,7 +249,7 @@ impl<'py> BuiltinCall<'py> {
         let outs = match self.in_block(&listed, &into)? {
             Some(env) => {
                 let op = self.op;
-                crate::ops::eager::detached(py, || call(op, &attrs, &ins, &targets, free, &env)).or_raise()?
+                crate::gil::detached(py, || call(op, &attrs, &ins, &targets, free, &env)).or_raise()?
             }
             None => run(py, self.op, &attrs, &ins, &targets, free).or_raise()?,
         };

@@ -1,6 +1,7 @@
 //! Eager mode: backward, recording, static mode, allocator statistics.
 
 use crate::error::{wrap, OrRaise};
+use crate::gil::{attached, detached};
 use crate::tensor::object::PyTensor;
 use oar_core::base::{fork, DType, Result};
 use oar_core::ir::Program;
@@ -19,19 +20,6 @@ use std::sync::{Arc, Mutex};
 #[inline]
 pub fn is_large(t: &Tensor) -> bool {
     t.nbytes() > LARGE
-}
-
-/// Runs work without the GIL, as a region that forks wait for. The region ends before the GIL is taken again.
-pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
-    py.detach(|| {
-        let _region = fork::compute();
-        work()
-    })
-}
-
-/// Calls Python from a thread that may be in a region: it is left while the thread waits for the GIL.
-pub fn attached<T>(call: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
-    fork::outside(|| Python::attach(call))
 }
 
 /// The environment of a call that starts with the GIL.

@@ -21,7 +21,7 @@ fn _append_python_callable_object_and_return_id(f: Py<PyAny>) -> usize {
 }
 
 fn call(id: i32, values: Vec<Value>) -> Result<Vec<Value>> {
-    crate::ops::eager::attached(|py| {
+    crate::gil::attached(|py| {
         let f = {
             let functions = FUNCTIONS.lock().unwrap_or_else(|e| e.into_inner());
             functions.get(id as usize).map(|f| f.clone_ref(py))

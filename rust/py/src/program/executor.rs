@@ -185,7 +185,7 @@ fn store(cell: &VarStorage, value: Value) -> oar_core::base::Result<()> {
 fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PyScope>) -> PyResult<()> {
     let desc = op_desc.get().node().read().clone();
     let scope = scope.get().0.clone();
-    crate::ops::eager::detached(py, || -> oar_core::base::Result<()> {
+    crate::gil::detached(py, || -> oar_core::base::Result<()> {
         let op = bind::find_op(&desc.op_type)?;
         let attrs = op.attrs.parse(op.name, &desc.attrs)?;
         let find = |n: &String| scope.find(n).unwrap_or_else(|| scope.var(n));
@@ -212,7 +212,7 @@ fn run_op(py: Python<'_>, op_desc: &Bound<'_, PyOpDesc>, scope: &Bound<'_, PySco
 
 /// Polls Python for a signal that interrupts the run.
 fn check_signals() -> oar_core::base::Result<()> {
-    crate::ops::eager::attached(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
+    crate::gil::attached(|py| py.check_signals().map_err(|e| interrupted().with_cause(Box::new(e))))
 }
 
 /// True if the operator has a gradient.

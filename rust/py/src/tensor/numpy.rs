@@ -100,7 +100,7 @@ unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
 /// the GIL may need.
 pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     if bytes > LARGE {
-        crate::ops::eager::detached(py, work)
+        crate::gil::detached(py, work)
     } else {
         work()
     }
