@@ -27,6 +27,7 @@ UNTOLD = {
     "dropout_grad": "rows rank dtype",
     "stack_grad": "rows rank dtype",
     "scatter_grad": "rows",
+    "cross_entropy_grad2": "rank",
     "unsqueeze_grad": "rank dtype",
     "softmax_with_cross_entropy_grad": "rank",
     "reshape2_grad": "rank dtype",

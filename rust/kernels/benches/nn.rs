@@ -76,7 +76,6 @@ fn convolutions(c: &mut Criterion) {
             stride: [1, s, s],
             dilation: [1; 3],
             pad: [0, p, p],
-            pad_after: [0, p, p],
             groups,
             channels_last: false,
         };

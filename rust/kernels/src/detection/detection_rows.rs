@@ -296,7 +296,7 @@ mod tests {
         let lod = all.select(&[0, 11, 11], &NmsRule { keep: -1, ..RULE });
         let count = rows.level[1].max(lod.level[1]);
         assert!(count > 0 && lod.level == [0, lod.level[1], lod.level[1]]);
-        assert!(lod.index.iter().all(|&i| (i as usize) < n * classes && i as usize % classes != 0));
+        assert!(lod.index.iter().all(|&i| (i as usize) < n * classes && !(i as usize).is_multiple_of(classes)));
         assert!(lod.index.is_sorted_by_key(|&i| (i as usize % classes, i)));
     }
 

@@ -250,7 +250,10 @@ fn is_grad_enabled() -> bool {
 #[pyo3(signature = (dtype, white=vec![], black=vec![]))]
 fn set_autocast(dtype: Option<&str>, white: Vec<String>, black: Vec<String>) -> PyResult<()> {
     let low = match dtype {
-        None => return Ok(autocast::set(None)),
+        None => {
+            autocast::set(None);
+            return Ok(());
+        }
         Some("float16") => DType::F16,
         Some("bfloat16") => DType::BF16,
         Some(other) => {
