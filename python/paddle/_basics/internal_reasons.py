@@ -17,7 +17,7 @@ device: _cudnn_version
 fluid: core_suffix legacy_core
 fluid.average: _is_number_ _is_number_or_matrix_
 fluid.communicator: HeterClient
-fluid.compiler: InferNativeConfig InferAnalysisConfig DeviceType _place_obj _is_pserver_mode _has_backward_op
+fluid.compiler: DeviceType _place_obj _is_pserver_mode _has_backward_op
   _prune_feed_ops _has_optimize_op _has_optimizer_in_control_flow
 fluid.contrib.decoder.beam_search_decoder: _DecoderType _MemoryState _ArrayState
 fluid.contrib.memory_usage_calc: dtype_to_size DEBUG
@@ -50,7 +50,7 @@ fluid.dygraph.math_op_patch: _supported_int_dtype_ _supported_promote_complex_ty
   _already_patch_varbase
 fluid.dygraph.parallel: _build_default_parallel_strategy scale_loss
 fluid.evaluator: _clone_var_
-fluid.executor: g_scope InferNativeConfig InferAnalysisConfig _get_strong_program_cache_key _get_program_cache_key
+fluid.executor: g_scope _get_strong_program_cache_key _get_program_cache_key
 fluid.framework: _xpu_ids _name_scope _debug_string_ _getitem_impl_
 fluid.incubate.checkpoint.auto_checkpoint: CONST_DACP_TYPE CONST_ACP_TYPE g_acp_type g_program_attr _get_logger
   _check_program_oprole _can_auto_checkpoint _get_running_key _normal_yield _get_valid_program _auto_checkpoint

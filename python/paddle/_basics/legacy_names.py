@@ -57,6 +57,8 @@ fluid.communicator
 fluid.compiler
   static.compiler: CompiledProgram
   static.strategies: ExecutionStrategy BuildStrategy
+  inference.config: | InferAnalysisConfig=AnalysisConfig
+  static.predictor: | InferNativeConfig=NativeConfig
 
 fluid.contrib.mixed_precision
   static.amp: decorate AutoMixedPrecisionLists CustomOpLists fp16_guard cast_model_to_fp16 cast_parameters_to_fp16
@@ -227,6 +229,8 @@ fluid.executor
   static.feed: as_numpy | _as_lodtensor _to_name_str check_feed_shape_type dimension_is_compatible_with
     dtype_is_compatible_with has_feed_operators has_fetch_operators
   static.datasets: FetchHandler FetchHandlerMonitor
+  inference.config: | InferAnalysisConfig=AnalysisConfig
+  static.predictor: | InferNativeConfig=NativeConfig
 
 fluid.framework
   static.ir_graph: IrGraph IrNode IrOpNode IrVarNode

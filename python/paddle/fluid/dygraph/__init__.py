@@ -24,6 +24,7 @@ from .nn import loss
 from .nn.loss import *  # noqa: F403
 from .parallel import DataParallel, ParallelEnv, prepare_context
 from .rnn import *  # noqa: F403
+from .static_runner import StaticModelRunner  # noqa: F401 (outside __all__)
 
 __all__ = [
     *base.__all__,
