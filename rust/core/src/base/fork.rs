@@ -251,7 +251,7 @@ mod tests {
                 // SAFETY: the child uses the lock, which the handlers have freed, and leaves by _exit.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
-                    let whole = LOCK.lock().len() % 2 == 0 && BUSY.load(SeqCst) == 0;
+                    let whole = LOCK.lock().len().is_multiple_of(2) && BUSY.load(SeqCst) == 0;
                     // SAFETY: _exit runs no destructors.
                     unsafe { libc::_exit(i32::from(!whole)) };
                 }
