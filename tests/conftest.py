@@ -10,6 +10,9 @@ import pytest
 # A background job of a shell starts with SIGINT ignored, and children inherit that; tests send SIGINT to children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup does so with SIGHUP.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 HERE = Path(__file__).resolve().parent
 
