@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import paddle
+from paddle._basics.dtypes import convert_dtype
 from paddle._later.elementwise import choose
 from paddle.nn import functional as F
 
@@ -258,7 +259,7 @@ def scaled_dot_product_attention(
         hidden = paddle.triu(paddle.full([q.shape[-2], k.shape[-2]], -1e9, scores.dtype), 1)
         scores = scores + hidden
     if attn_mask is not None:
-        if str(paddle.fluid.data_feeder.convert_dtype(attn_mask.dtype)) == "bool":
+        if convert_dtype(attn_mask.dtype) == "bool":
             attn_mask = (1.0 - paddle.cast(attn_mask, scores.dtype)) * -1e9
         scores = scores + attn_mask
     weights = F.dropout(F.softmax(scores), dropout_p, training=training)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import paddle
+from paddle._basics.dtypes import convert_dtype
 from paddle._later.elementwise import choose
 
 __all__: list[str] = []
@@ -206,6 +207,12 @@ def kthvalue(x, k, axis=None, keepdim=False, name=None):
     return picked[0], picked[1]
 
 
+def _neighbours(x: Any, axis: int) -> tuple[Any, Any]:
+    """All elements along `axis` but the first, and all but the last."""
+    size = x.shape[axis]
+    return paddle.slice(x, [axis], [1], [size]), paddle.slice(x, [axis], [0], [size - 1])
+
+
 def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     """Differences of neighbours along `axis`, `n` times.
 
@@ -221,20 +228,14 @@ def diff(x, n=1, axis=-1, prepend=None, append=None, name=None):
     x = paddle.concat(parts, axis) if len(parts) > 1 else x
     axis %= len(x.shape)
     for _ in range(n):
-        size = x.shape[axis]
-        upper, lower = (paddle.slice(x, [axis], [a], [b]) for a, b in ((1, size), (0, size - 1)))
-        x = (
-            paddle.logical_xor(upper, lower)
-            if str(paddle.fluid.data_feeder.convert_dtype(x.dtype)) == "bool"
-            else upper - lower
-        )
+        upper, lower = _neighbours(x, axis)
+        x = paddle.logical_xor(upper, lower) if convert_dtype(x.dtype) == "bool" else upper - lower
     return x
 
 
 def _trapezoids(y, x, dx, axis):
     axis %= len(y.shape)
-    size = y.shape[axis]
-    upper, lower = (paddle.slice(y, [axis], [a], [b]) for a, b in ((1, size), (0, size - 1)))
+    upper, lower = _neighbours(y, axis)
     if x is not None and dx is not None:
         raise ValueError("trapezoid: only one of x and dx may be given")
     if x is None:
@@ -243,7 +244,7 @@ def _trapezoids(y, x, dx, axis):
         width = diff(x)
         if len(x.shape) == 1:
             sizes = [1] * len(y.shape)
-            sizes[axis] = size - 1
+            sizes[axis] = y.shape[axis] - 1
             width = paddle.reshape(width, sizes)
     return (upper + lower) * 0.5 * width
 

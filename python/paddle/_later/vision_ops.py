@@ -73,8 +73,6 @@ def roi_pool(x, boxes, boxes_num, output_size, spatial_scale=1.0, name=None):
 class _OfBoxes(Layer):
     """Base of the layers of regions: output size and scale."""
 
-    _function: Any
-
     def __init__(self, output_size: Any, spatial_scale: float = 1.0) -> None:
         super().__init__()
         self._output_size, self._spatial_scale = output_size, spatial_scale

@@ -20,7 +20,7 @@ from paddle.static.vars_io import chosen_vars, is_persistable, write_vars
 from .config import AnalysisConfig
 from .handles import Tensor
 from .model import Model
-from .predictor import Session
+from .predictor import Names, Session
 
 __all__ = ["AnalysisPredictor", "PaddlePredictor", "create_paddle_predictor", "paddle_tensor_to_bytes"]
 
@@ -35,7 +35,7 @@ class PaddlePredictor:
             self.model_dir = ""
 
 
-class AnalysisPredictor(PaddlePredictor):
+class AnalysisPredictor(Names, PaddlePredictor):
     """A model that is ready to run on PaddleTensors (`run`) or ZeroCopyTensors (`zero_copy_run`).
 
     Args:
@@ -106,14 +106,6 @@ class AnalysisPredictor(PaddlePredictor):
         """
         self._session.run()
         return True
-
-    def get_input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(self._session.model.feed_names)
-
-    def get_output_names(self) -> list[str]:
-        """The names of the outputs, in order."""
-        return list(self._session.model.fetch_names)
 
     def get_input_tensor(self, name: str) -> Tensor:
         """The input `name`; ValueError for an unknown one.

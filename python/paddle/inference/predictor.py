@@ -78,7 +78,21 @@ class Session:
             handle._holder = None
 
 
-class Predictor:
+class Names:
+    """Base of both predictors: the names of the model's inputs and outputs."""
+
+    _session: Session
+
+    def get_input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(self._session.model.feed_names)
+
+    def get_output_names(self) -> list[str]:
+        """The names of the outputs, in order."""
+        return list(self._session.model.fetch_names)
+
+
+class Predictor(Names):
     """A model that is ready to run; `create_predictor` makes it.
 
     Args:
@@ -93,14 +107,6 @@ class Predictor:
         if not isinstance(config, AnalysisConfig):
             raise TypeError(f"Predictor: config must be a Config, got {type(config)}")
         self._session = Session(config, _model)
-
-    def get_input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(self._session.model.feed_names)
-
-    def get_output_names(self) -> list[str]:
-        """The names of the outputs, in order."""
-        return list(self._session.model.fetch_names)
 
     def get_input_handle(self, name: str) -> Tensor:
         """The input `name`.
