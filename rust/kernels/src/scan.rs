@@ -97,6 +97,7 @@ fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reve
 
 /// to[c * R + r] = x[r * n + c] for the first `width` columns, as far as they can be transposed in registers; returns
 /// their number.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn transpose_in<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {
@@ -113,6 +114,7 @@ fn transpose_in<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width:
 }
 
 /// The reverse: out[r * n + c] = from[c * R + r].
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn transpose_out<T: Copy, const R: usize>(from: &[T], out: &mut [T], n: usize, width: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {

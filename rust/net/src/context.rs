@@ -279,7 +279,7 @@ fn meet(rank: usize, world: usize, store: &Store, options: &Options, at: SocketA
     let deadline = Deadline::only(options.init_timeout);
     let key = match &options.host_key {
         // A rank that shares no memory gets a host key of its own.
-        _ if !options.shared_memory => format!("rank {rank}"),
+        _ if !(options.shared_memory && crate::os::SHARED_MEMORY) => format!("rank {rank}"),
         Some(key) => key.clone(),
         None => socket::host_key(),
     };

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Once;
 
+use crate::os;
+
 /// Descriptors from this number on are not tracked; peers detect the loss of such a process by missing heartbeats.
 const MOST: usize = 1 << 16;
 
@@ -111,23 +113,19 @@ extern "C" fn forked() {
     make_mappings_private();
     // Descriptors stay in use: they are replaced by a socket whose other end is closed. Objects that still refer to
     // them read an end of file, and cannot close a descriptor that was reused.
-    let mut ends = [0; 2];
-    // SAFETY: `ends` has room for the two.
-    let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
+    let ends = os::raw_socket_pair();
     for (fd, known) in SOCKETS.iter().enumerate().take(HIGHEST.swap(0, Ordering::AcqRel)) {
         let was = known.swap(0, Ordering::AcqRel);
         let fd = fd as RawFd;
         if was == 0 || inode(fd) != Some(was) {
             continue;
         }
-        // SAFETY: the descriptor is the parent's connection; this process does not use it.
-        unsafe {
-            if made != 0 || libc::dup3(ends[0], fd, libc::O_CLOEXEC) < 0 {
-                libc::close(fd);
-            }
+        if !ends.is_some_and(|ends| os::raw_replace(ends[0], fd)) {
+            // SAFETY: the descriptor is the parent's connection; this process does not use it.
+            unsafe { libc::close(fd) };
         }
     }
-    if made == 0 {
+    if let Some(ends) = ends {
         // SAFETY: both were created above and have no other user.
         unsafe {
             libc::close(ends[0]);

@@ -41,6 +41,7 @@ pub mod handshake;
 mod hosts;
 pub mod message_queue;
 mod monitor;
+pub mod os;
 mod reduce;
 mod report;
 pub mod rings;

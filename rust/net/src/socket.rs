@@ -3,14 +3,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{Error, Result};
-use crate::fork;
+use crate::{fork, os};
 
 /// Longest time that a wait goes without checking its deadline and interruption.
 pub const SLICE: Duration = Duration::from_millis(50);
@@ -81,27 +81,24 @@ fn poll_one(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> Result<()>
     poll(&mut [PollFd::from_borrowed_fd(fd, flags)], limit)
 }
 
-/// An eventfd by which another thread ends a poll.
-pub struct Waker(OwnedFd);
+/// A descriptor by which another thread ends a poll.
+pub struct Waker(os::WakeFd);
 
 impl Waker {
     pub fn new() -> Result<Waker> {
-        use rustix::event::{eventfd, EventfdFlags};
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::io("eventfd", e))?;
-        Ok(Waker(fd))
+        os::WakeFd::new().map(Waker).map_err(|e| Error::io("eventfd", e))
     }
 
     pub fn wake(&self) {
-        // A full counter means that a wake-up is pending already.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        self.0.wake();
     }
 
     pub fn drain(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+        self.0.drain();
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.fd()
     }
 }
 
@@ -165,7 +162,7 @@ pub fn unpace(stream: &TcpStream) {
     let host = |end: std::io::Result<SocketAddr>| end.ok().map(|a| a.ip());
     let (here, there) = (host(stream.local_addr()), host(stream.peer_addr()));
     if here.is_some() && here == there {
-        let _ = rustix::net::sockopt::set_tcp_congestion(stream, "reno");
+        os::set_congestion(stream, "reno");
     }
 }
 
@@ -175,6 +172,7 @@ pub fn watch(stream: &TcpStream, limit: Duration) {
     let alive = socket2::TcpKeepalive::new().with_time((limit / 2).max(second)).with_interval((limit / 6).max(second));
     let socket = socket2::SockRef::from(stream);
     let _ = socket.set_tcp_keepalive(&alive.with_retries(3));
+    #[cfg(target_os = "linux")]
     let _ = socket.set_tcp_user_timeout(Some(limit.max(second)));
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::{SendAncillaryBuffer, SendFlags};
+use rustix::net::SendAncillaryBuffer;
 
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
@@ -133,7 +133,7 @@ impl Link {
             }
             // sendmsg and not writev, which raises SIGPIPE unless the host program ignores it.
             let mut none = SendAncillaryBuffer::default();
-            let result = rustix::net::sendmsg(&self.stream, &parts[..n], &mut none, SendFlags::NOSIGNAL);
+            let result = rustix::net::sendmsg(&self.stream, &parts[..n], &mut none, crate::os::SEND_FLAGS);
             match moved(result.map_err(std::io::Error::from)) {
                 Moved::Some(n) => o.done += n,
                 Moved::Blocked => return Ok(false),

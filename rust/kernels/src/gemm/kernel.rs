@@ -289,6 +289,7 @@ pub fn kernel<T: Float>(r: usize, nv: usize, columns: bool) -> Kernel<T> {
 
 /// The kernel that reads rows of B in place and writes a packed copy of them: for the first panel of rows of a product,
 /// so that B is packed while that panel is computed.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub fn copying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
@@ -301,6 +302,7 @@ pub fn copying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>
 
 /// The kernel that also packs some rows of a later tile of B, one every few steps, and prefetches as many of another
 /// tile. None for vectors of 64 bytes (not measured).
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub fn carrying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]
@@ -310,6 +312,7 @@ pub fn carrying<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T
 }
 
 /// The kernel that also prefetches other memory, for the tile heights that `copying` has.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub fn prefetching<T: Float>(r: usize, nv: usize, columns: bool) -> Option<Kernel<T>> {
     match level() {
         #[cfg(target_arch = "x86_64")]

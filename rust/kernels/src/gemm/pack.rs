@@ -3,6 +3,7 @@
 use crate::gemm::kernel::{even_panels, A_STRIDE};
 use crate::gemm::operands::{copy_short, LeftSide, RightSide, Run, Target, MAX_WIDTH};
 use crate::simd::vector::{prefetch, prefetch_near};
+#[cfg(target_arch = "x86_64")]
 use crate::simd::{level, Level};
 use crate::types::{Float, Vector};
 
@@ -261,6 +262,7 @@ unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
 /// # Safety
 /// The source holds the rows, the panel kc * width elements.
 pub unsafe fn transpose<T: Float>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let (mut r0, mut q0) = (0, 0);
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 && rows.min(kc) >= 8 {

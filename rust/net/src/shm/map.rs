@@ -5,14 +5,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
-use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage};
 
 use crate::error::{Error, Result};
+use crate::os;
 use crate::socket::{self, Deadline};
 
 /// A shared mapping, unmapped on drop.
@@ -34,22 +31,18 @@ impl Drop for Map {
     }
 }
 
-fn os(what: &str) -> impl Fn(rustix::io::Errno) -> Error + '_ {
+fn failed(what: &str) -> impl Fn(rustix::io::Errno) -> Error + '_ {
     move |e| Error::io(format!("shared memory: {what} (set shared_memory to false to do without)"), e)
 }
 
 impl Map {
     pub fn create(len: usize) -> Result<(Map, OwnedFd)> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let fd = rustix::fs::memfd_create("oar", flags).map_err(os("memfd"))?;
-        rustix::fs::ftruncate(&fd, len as u64).map_err(os("ftruncate"))?;
-        // Sealed: no process can truncate it, which would make the others' accesses fault.
-        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(os("seal"))?;
+        let fd = os::anonymous_memory(len as u64).map_err(failed("memfd"))?;
         Ok((Map::from_fd(&fd, len)?, fd))
     }
 
     pub fn from_fd(fd: &OwnedFd, len: usize) -> Result<Map> {
-        let size = rustix::fs::fstat(fd).map_err(os("fstat"))?.st_size;
+        let size = rustix::fs::fstat(fd).map_err(failed("fstat"))?.st_size;
         if size != len as i64 {
             return Err(Error::invalid(format!("received shared memory of {size} bytes, expected {len}")));
         }
@@ -57,7 +50,7 @@ impl Map {
         let base = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)
         };
-        Ok(Map { base: base.map_err(os("mmap"))?.cast(), len })
+        Ok(Map { base: base.map_err(failed("mmap"))?.cast(), len })
     }
 
     pub fn at(&self, off: usize, len: usize) -> *mut u8 {
@@ -75,8 +68,7 @@ impl Map {
 }
 
 fn unix_socket() -> Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(os("socket"))
+    os::unix_socket().map_err(failed("socket"))
 }
 
 /// Passes memory to other processes through an abstract Unix socket; its random `name` is sent through the store.
@@ -91,9 +83,9 @@ impl MemorySender {
         let name: Vec<u8> =
             b"oar-".iter().copied().chain(random.iter().flat_map(|b| format!("{b:02x}").into_bytes())).collect();
         let socket = unix_socket()?;
-        let address = SocketAddrUnix::new_abstract_name(&name).map_err(os("name"))?;
-        rustix::net::bind(&socket, &address).map_err(os("bind"))?;
-        rustix::net::listen(&socket, 128).map_err(os("listen"))?;
+        let address = os::unix_address(&name).map_err(failed("name"))?;
+        rustix::net::bind(&socket, &address).map_err(failed("bind"))?;
+        rustix::net::listen(&socket, 128).map_err(failed("listen"))?;
         Ok(MemorySender { socket, name })
     }
 
@@ -101,11 +93,11 @@ impl MemorySender {
     pub fn send(&self, fd: &OwnedFd, count: usize, deadline: &Deadline<'_>) -> Result<()> {
         let mut given = 0;
         while given < count {
-            match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
+            match os::accept(&self.socket) {
                 Ok(to) => {
-                    let creds = rustix::net::sockopt::socket_peercred(&to).map_err(os("credentials"))?;
+                    let uid = os::peer_uid(&to).map_err(failed("credentials"))?;
                     // Other users can list the names of such sockets.
-                    if creds.uid == rustix::process::geteuid() && send_fd(&to, fd).is_ok() {
+                    if uid == rustix::process::geteuid() && send_fd(&to, fd).is_ok() {
                         given += 1;
                     }
                 }
@@ -114,7 +106,7 @@ impl MemorySender {
                     let flag = rustix::event::PollFlags::IN;
                     socket::poll(&mut [rustix::event::PollFd::from_borrowed_fd(self.socket.as_fd(), flag)], slice)?;
                 }
-                Err(e) => return Err(os("accept")(e)),
+                Err(e) => return Err(failed("accept")(e)),
             }
         }
         Ok(())
@@ -127,14 +119,14 @@ fn send_fd(to: &OwnedFd, fd: &OwnedFd) -> Result<()> {
     let fds = [fd.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&fds));
     let data = [std::io::IoSlice::new(b"m")];
-    rustix::net::sendmsg(to, &data, &mut control, SendFlags::NOSIGNAL).map_err(os("sendmsg"))?;
+    rustix::net::sendmsg(to, &data, &mut control, os::SEND_FLAGS).map_err(failed("sendmsg"))?;
     Ok(())
 }
 
 /// Receives the memory from the process that listens under `name`.
 pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
     let socket = unix_socket()?;
-    let address = SocketAddrUnix::new_abstract_name(name).map_err(os("name"))?;
+    let address = os::unix_address(name).map_err(failed("name"))?;
     loop {
         match rustix::net::connect(&socket, &address) {
             Ok(()) => break,
@@ -142,7 +134,7 @@ pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
                 std::thread::sleep(deadline.slice("sharing memory", "a rank of this host")?.min(socket::SLICE / 10));
             }
-            Err(e) => return Err(os("connect")(e)),
+            Err(e) => return Err(failed("connect")(e)),
         }
     }
     loop {
@@ -150,7 +142,7 @@ pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut byte = [0];
         let mut data = [std::io::IoSliceMut::new(&mut byte)];
-        match rustix::net::recvmsg(&socket, &mut data, &mut control, RecvFlags::CMSG_CLOEXEC) {
+        match rustix::net::recvmsg(&socket, &mut data, &mut control, os::RECV_FLAGS) {
             Ok(_) => {
                 for m in control.drain() {
                     if let RecvAncillaryMessage::ScmRights(mut fds) = m {
@@ -166,7 +158,7 @@ pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
                 let flag = rustix::event::PollFlags::IN;
                 socket::poll(&mut [rustix::event::PollFd::from_borrowed_fd(socket.as_fd(), flag)], slice)?;
             }
-            Err(e) => return Err(os("recvmsg")(e)),
+            Err(e) => return Err(failed("recvmsg")(e)),
         }
     }
 }

@@ -144,9 +144,12 @@ pub fn meet(store: &Store, key: &str, me: usize, world: usize, deadline: &Deadli
 }
 
 fn write_cores(map: &Map, layout: &Layout, me: usize) {
-    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return };
+    let cores = crate::os::processors(32 * CORE_WORDS);
+    if cores.is_empty() {
+        return;
+    }
     for w in 0..CORE_WORDS {
-        let bits = (0..32).filter(|b| set.is_set(32 * w + b)).fold(0u32, |bits, b| bits | 1 << b);
+        let bits = cores.iter().filter(|&c| c / 32 == w).fold(0u32, |bits, c| bits | 1 << (c % 32));
         map.word(layout.line(me) + CORES + 4 * w).store(bits, std::sync::atomic::Ordering::Release);
     }
 }

@@ -19,6 +19,7 @@ pub fn put(into: &mut [u8], bytes: &[u8]) {
 ///
 /// # Safety
 /// `src` is valid for reading and `dst` for writing `n` bytes, and they do not overlap.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub unsafe fn copy(dst: *mut u8, src: *const u8, n: usize, limit: usize) {
     #[cfg(target_arch = "x86_64")]
     if n >= limit.max(64) {

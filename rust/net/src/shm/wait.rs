@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::thread::futex;
-
-use crate::socket::timespec;
+use crate::os;
 
 /// How long a spin continues without yielding the processor.
 pub const ALONE: Duration = Duration::from_micros(50);
@@ -47,7 +45,7 @@ pub fn sleep(word: &AtomicU32, sleepers: &AtomicU32, seen: u32, limit: Duration)
     sleepers.fetch_add(1, Ordering::SeqCst);
     if word.load(Ordering::SeqCst) == seen {
         // Woken, timed out or interrupted: the caller checks again in any case.
-        let _ = futex::wait(word, futex::Flags::empty(), seen, Some(&timespec(limit)));
+        os::futex_wait(word, seen, limit);
     }
     sleepers.fetch_sub(1, Ordering::SeqCst);
 }
@@ -55,6 +53,6 @@ pub fn sleep(word: &AtomicU32, sleepers: &AtomicU32, seen: u32, limit: Duration)
 /// Wakes sleepers after a change of `word`.
 pub fn wake(word: &AtomicU32, sleepers: &AtomicU32) {
     if sleepers.load(Ordering::SeqCst) > 0 {
-        let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+        os::futex_wake(word);
     }
 }

@@ -239,7 +239,7 @@ impl Client {
         match decode_reply(&head) {
             Some(Reply::Opened { life, has, restored, lossy, keeps }) => {
                 self.same_server(link, life, has, (restored, lossy))?;
-                if s.shared_memory {
+                if s.shared_memory && oar_net::os::SHARED_MEMORY {
                     self.share(&mut channel, &deadline, during)?;
                 }
                 (link.channel, link.keeps) = (Some(channel), keeps);
