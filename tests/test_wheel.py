@@ -84,7 +84,11 @@ def test_symbols_of_wheels_are_checked(tmp_path):
     found = made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl", _core=library)
     assert len(found) == sum(n > (2, 17) for n in numbers) and all("_core.so needs GLIBC_2." in f for f in found)
     assert made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl") == []
-    assert made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_35_x86_64.whl") == ["its name does not say manylinux_2_17"]
+    assert made("oar_paddle-0.1.0-cp311-abi3-manylinux_2_35_x86_64.whl") == [
+        "its name says neither manylinux_2_17 nor musllinux_1_2"
+    ]
+    musl = made("oar_paddle-0.1.0-cp311-abi3-musllinux_1_2_x86_64.whl", _core=library)
+    assert any("needs the library libc.so.6" in problem for problem in musl)
     other = library.replace(b"libm.so.6\0", b"libz.so.6\0")
     assert "paddle/_core.so needs the library libz.so.6" in made("oar_paddle-manylinux_2_17_x86_64.whl", _core=other)
     with pytest.raises(ValueError, match="ELF"):
