@@ -15,6 +15,7 @@ from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
 from paddle._basics.op_proto import OpProto, OpProtoHolder
 from paddle._programs import building, guards
+from paddle._programs.operator import Operator
 
 from .input_checks import FUNCTIONS, check_inputs
 
@@ -77,28 +78,9 @@ def activated(out, act: str | None, name: str | None = None, layer: str = "activ
     return named(name or unique_name.generate(layer), getattr(_ops, act), out)
 
 
-def _output_count(proto: OpProto, inputs: dict, attrs: dict) -> int:
-    """The number of variables of a duplicable output, from the attributes and slots that the operator table lists."""
-    known = proto.attr_names
-    if "sections" in known and attrs.get("sections"):
-        return len(attrs["sections"])
-    if "num" in known and attrs.get("num"):
-        return int(attrs["num"])
-    for value in inputs.values():
-        if isinstance(value, (list, tuple)):
-            return len(value)
-    if "axis" in known:
-        return int(next(iter(inputs.values())).shape[attrs.get("axis", 0)])
-    return 1
-
-
-def _first_dtype(inputs: dict) -> VarType:
-    """The element type of the first operand: outputs keep it where the operator's shape rule sets none."""
-    for value in inputs.values():
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            if getattr(item, "dtype", None) is not None:
-                return item.dtype
-    return VarType.FP32
+def _output_counts(block, op_type: str, inputs: dict, attrs: dict) -> dict[str, int]:
+    """The number of variables of each duplicable output, by the operator's shape rule, as in an eager call."""
+    return Operator(block, _core.OpDesc(), op_type, inputs, None, attrs).desc._output_counts(block.desc)
 
 
 def _autocast(op_type: str, proto: OpProto, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -142,29 +124,21 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
             inputs = _autocast(op_type, proto, inputs)
     check_inputs(op_type, proto.inputs, inputs)
     key = (_layer_name or unique_name.generate(proto.layer)) + ".tmp"
-    dtype = None
+    counts: dict[str, int] = {}
     slots: dict[str, Any] = {}
     for slot in proto.outputs:
         given = outputs.get(slot.name)
         if given is None and slot.dispensable:
             continue
+        if given is None and slot.duplicable:
+            counts = counts or _output_counts(block, op_type, inputs, attrs)
+            given = counts[slot.name]
         if given is None or (isinstance(given, INTS) and not isinstance(given, bool)):
-            dtype = dtype or _first_dtype(inputs)
-            if slot.duplicable:
-                count = _output_count(proto, inputs, attrs) if given is None else given
-                given = [_output(block, unique_name.generate(key), dtype) for _ in range(count)]
-            else:
-                given = _output(block, unique_name.generate(key), dtype)
+            made = [block.create_var(name=unique_name.generate(key)) for _ in range(given if slot.duplicable else 1)]
+            given = made if slot.duplicable else made[0]
         slots[slot.name] = given
     block.append_op(type=op_type, inputs=inputs, outputs=slots, attrs=attrs)
     return slots
-
-
-def _output(block, name: str, dtype):
-    """A variable for an output. Its data type is a guess until it is inferred; the variable of a Program that is built
-    again under `unique_name.guard` has it already.
-    """
-    return block.create_var(name=name, dtype=None if block.has_var(name) else dtype)
 
 
 _core.set_append_hook(append)

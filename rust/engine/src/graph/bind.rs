@@ -6,7 +6,7 @@ use oar_core::ir::hooks::{self, Hooks};
 use oar_core::ir::{AttrType, BlockNode, OpNode};
 use oar_core::op::infer::{Meta, ShapeContext, ShapeInputs, VarKind};
 use oar_core::op::table;
-use oar_core::op::{Args, Op};
+use oar_core::op::{Args, Op, SlotFlag};
 
 /// Connects Programs to the operator table.
 pub fn connect() {
@@ -62,23 +62,43 @@ pub fn meta_of(block: &BlockNode, name: &str) -> Option<Meta> {
     })
 }
 
-/// The outputs of an operator by its shape rule, with the names of their variables.
-fn infer(desc: &OpDesc, block: &BlockNode) -> Result<(Args<Meta>, Args<String>)> {
+/// The outputs of an operator by its shape rule. `counts` has the number of variables of each output slot; without it
+/// the rule determines those of the duplicable slots.
+fn inferred(desc: &OpDesc, block: &BlockNode, counts: Option<&[usize]>) -> Result<Args<Meta>> {
     let op = find_op(&desc.op_type)?;
     let attrs = op.attrs.parse(op.name, &desc.attrs)?;
     let mut ins = Args::new();
     for s in op.inputs {
         ins.push_slot(desc.input(s.name).unwrap_or(&[]).iter().map(|n| meta_of(block, n)));
     }
-    let (mut metas, mut names) = (Args::new(), Args::new());
-    for s in op.outputs {
-        let slot = desc.output(s.name).unwrap_or(&[]);
-        metas.push_slot(slot.iter().map(|_| Meta::default()));
-        names.push_slot(slot.iter().cloned());
+    let mut metas = Args::new();
+    for (i, s) in op.outputs.iter().enumerate() {
+        let n = counts.map_or(usize::from(!s.has(SlotFlag::Duplicable)), |counts| counts[i]);
+        metas.push_slot((0..n).map(|_| Meta::default()));
     }
-    let mut cx = ShapeContext { op, ins: ShapeInputs::Metas(&ins), attrs: &attrs, outs: &mut metas, free_outs: false };
+    let free_outs = counts.is_none();
+    let mut cx = ShapeContext { op, ins: ShapeInputs::Metas(&ins), attrs: &attrs, outs: &mut metas, free_outs };
     (op.infer)(&mut cx).map_err(|e| e.context(format!("[operator < {} > while the Program is built]", op.name)))?;
-    Ok((metas, names))
+    Ok(metas)
+}
+
+/// The outputs of an operator by its shape rule, with the names of their variables.
+fn infer(desc: &OpDesc, block: &BlockNode) -> Result<(Args<Meta>, Args<String>)> {
+    let op = find_op(&desc.op_type)?;
+    let mut names = Args::new();
+    for s in op.outputs {
+        names.push_slot(desc.output(s.name).unwrap_or(&[]).iter().cloned());
+    }
+    let counts: Vec<usize> = (0..op.outputs.len()).map(|i| names.slot(i).len()).collect();
+    Ok((inferred(desc, block, Some(&counts))?, names))
+}
+
+/// The number of variables of each duplicable output, from inputs and attributes by the shape rule.
+pub fn output_counts(node: &OpNode, block: &BlockNode) -> Result<Vec<(&'static str, usize)>> {
+    let desc = node.read().clone();
+    let metas = inferred(&desc, block, None)?;
+    let outputs = find_op(&desc.op_type)?.outputs.iter().enumerate();
+    Ok(outputs.filter(|(_, s)| s.has(SlotFlag::Duplicable)).map(|(i, s)| (s.name, metas.slot(i).len())).collect())
 }
 
 fn infer_var_type(node: &OpNode, block: &BlockNode) -> Result<()> {

@@ -4,7 +4,7 @@ use oar_core::attrs;
 use oar_core::base::shape::axis;
 use oar_core::base::{Dims, Result};
 use oar_core::op::{Grad, Kernel, KernelContext, Op, ShapeContext, OP};
-use oar_core::{ensure, slots};
+use oar_core::{bail, ensure, slots};
 use oar_ops_common::concat::{concat_into, same_dtype, slice_axis};
 
 attrs! {
@@ -140,8 +140,14 @@ pub static UNBIND: Op = Op {
     infer: |cx| {
         let at = cx.attrs::<UnbindAttrs>().axis;
         let x = cx.dims(unbind::WHOLE)?;
-        if let Ok(n) = usize::try_from(x[axis(cx.op.name, at as i64, x.len())?]) {
-            cx.set_outs(unbind::PARTS, n)?;
+        match usize::try_from(x[axis(cx.op.name, at as i64, x.len())?]) {
+            Ok(n) => cx.set_outs(unbind::PARTS, n)?,
+            Err(_) if cx.free_outs => bail!(
+                InvalidArgument,
+                "operator unbind: the size of axis {at} of shape {x:?} is the number of outputs, and must be known while \
+                 the Program is built"
+            ),
+            Err(_) => {}
         }
         infer_unstack_all(cx, at, None)
     },

@@ -7,6 +7,7 @@ use crate::error::{raise, OrRaise};
 use crate::ops::attrs;
 use oar_core::err;
 use oar_core::ir::{hooks, Attr, BlockNode, Message, OpNode};
+use oar_engine::graph::bind;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -211,6 +212,15 @@ impl PyOpDesc {
 
     fn infer_shape(&self, block: &PyBlockDesc) -> PyResult<()> {
         hooks::infer_shape(&self.node, block.node()).or_raise()
+    }
+
+    /// The number of variables of each duplicable output, from inputs and attributes by the operator's shape rule.
+    fn _output_counts<'py>(&self, py: Python<'py>, block: &PyBlockDesc) -> PyResult<Bound<'py, PyDict>> {
+        let counts = PyDict::new(py);
+        for (name, n) in bind::output_counts(&self.node, block.node()).or_raise()? {
+            counts.set_item(name, n)?;
+        }
+        Ok(counts)
     }
 
     fn infer_var_type(&self, block: &PyBlockDesc) -> PyResult<()> {
