@@ -1,13 +1,18 @@
-"""Builtins check input types in static mode by the rows of _dispatch/input_checks.py."""
+"""Types in static mode: the rows of input_checks.py (operands) and argument_checks.py (arguments of functions)."""
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 import pytest
 from paddle import _ops
 from paddle._basics.element_types import takes
 from paddle._basics.op_proto import OpProtoHolder
+from paddle._dispatch import argument_checks
 from paddle._dispatch.input_checks import FUNCTIONS, ROWS
 
 
@@ -107,3 +112,52 @@ def test_tensors_of_dygraph_mode(static):
 
 def test_absent_inputs(static):
     assert _ops.layer_norm(paddle.static.data("x", [4, 3]))[0].shape == (4, 3)
+
+
+# A call with an argument of a wrong type, and the start of its message.
+ARGUMENTS = {
+    "eye": (lambda x, i: paddle.eye(2, dtype="bool"), "eye: dtype must have dtype"),
+    "arange": (lambda x, i: paddle.arange(3, dtype="float16"), "range/arange: dtype must have dtype"),
+    "rand": (lambda x, i: paddle.rand([2], "int32"), "uniform/rand: dtype must have dtype"),
+    "sum": (lambda x, i: paddle.sum(x, "0"), "The type of 'axis' in sum must be"),
+    "unsqueeze": (lambda x, i: paddle.unsqueeze(x, 0.5), "The type of 'axis/axes' in unsqueeze must be"),
+    "concat": (lambda x, i: paddle.concat([x, "x"]), r"The type of 'x\[1\]' in concat must be"),
+    "concat axis": (lambda x, i: paddle.concat([x, x], x), "concat: axis must have dtype"),
+    "add_n": (lambda x, i: paddle.add_n([x, None]), r"The type of 'inputs\[1\]' in add_n must be"),
+    "gather": (lambda x, i: paddle.gather(x, x), "gather: index must have dtype"),
+    "gather axis": (lambda x, i: paddle.gather(x, i, 0.5), "The type of 'axis' in gather must be"),
+    "linspace": (lambda x, i: paddle.linspace("0", 1, 2), "The type of 'start' in linspace must be"),
+    "linspace num": (lambda x, i: paddle.linspace(0, 1, i), "linspace: num must have dtype"),
+    "unique": (lambda x, i: paddle.unique(x, return_index=1), "The type of 'return_index' in unique must be"),
+    "where": (lambda x, i: paddle.where(x, x, x), "where: condition must have dtype"),
+    "max_pool2d": (
+        lambda x, i: F.max_pool2d(paddle.static.data("m", [1, 1, 4, 4]), 2, return_mask=1),
+        "The type of 'return_mask' in max_pool2d must be",
+    ),
+    "adaptive_avg_pool1d": (
+        lambda x, i: F.adaptive_avg_pool1d(paddle.static.data("m", [1, 1, 4]), 2.5),
+        "The type of 'pool_size' in adaptive_avg_pool1d must be",
+    ),
+    "softmax": (lambda x, i: F.softmax(x, dtype="int32"), "softmax: dtype must have dtype"),
+    "cross_entropy": (lambda x, i: F.cross_entropy(x, i, i), "softmax_cross_entropy: weight must have dtype"),
+    "mse_loss": (lambda x, i: F.mse_loss(x, i), "mse_loss: label must have dtype"),
+    "PairwiseDistance": (lambda x, i: paddle.nn.PairwiseDistance(p="2"), "The type of 'porder' in PairwiseDistance"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_of_functions(static, name):
+    call, message = ARGUMENTS[name]
+    x, i = paddle.static.data("x", [2, 2], "float32"), paddle.static.data("i", [2], "int64")
+    with pytest.raises(TypeError, match=f"^{message}"):
+        call(x, i)
+
+
+def test_every_row_of_a_function_is_used():
+    folder = pathlib.Path(paddle.__file__).parent
+    text = "".join(p.read_text() for name in ("tensor", "nn") for p in (folder / name).rglob("*.py"))
+    used = set(re.findall(r'check_arguments\(\s*"([^"]+)"', text))
+    assert used <= set(argument_checks.ROWS)
+    # names that functions for several operators pass on
+    patterns = re.compile(r"reduce_\w+|logical_\w+|arg_\w+|tril|triu|(adaptive_)?(max|avg)_pool\dd|(log_)?softmax")
+    assert not {name for name in argument_checks.ROWS if name not in used and not patterns.fullmatch(name)}

@@ -5,7 +5,8 @@ reports a type that it does not support.
 
 A row accepts all types of the operator's kernels (None) but bfloat16, which 2.0.2 refuses. An operator without a row
 refuses values that are no Variables. A function that accepts fewer types than its operator has a row of `FUNCTIONS` and
-calls `append.checked`; one whose row would be that of others checks its arguments by `check_variable_and_dtype`.
+calls `append.checked`; `argument_checks` has the rows of attributes and of functions that are made of several
+operators.
 """
 
 from __future__ import annotations
@@ -94,6 +95,9 @@ _functions("log2 log10 log1p", ("x", FLOATS))
 _functions("abs", ("x", HALF_NUMERIC))
 _functions("equal not_equal", ("x", BOOL_HALF_NUMERIC), ("y", BOOL_HALF_NUMERIC))
 _functions("less_than less_equal greater_than greater_equal", ("x", BOOL_HALF_NUMERIC), ("y", BOOL_HALF_NUMERIC))
+_functions("elementwise_add elementwise_sub elementwise_mul elementwise_div", ("x", HALF_NUMERIC), ("y", HALF_NUMERIC))
+_functions("elementwise_max elementwise_min elementwise_mod", ("x", NUMERIC), ("y", NUMERIC))
+_functions("elementwise_floordiv", ("x", INDICES), ("y", INDICES))
 _functions("reduce_max reduce_min", ("x", NUMERIC))
 _functions("reduce_prod", ("x/input", NUMERIC))
 _functions("logsumexp frobenius_norm", ("x", FLOATS))

@@ -9,12 +9,11 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import numpy as np
-from paddle._basics.checks import check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import flatten, map_structure
-from paddle._programs.variable import Variable
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.while_block import While
 from paddle.nn.functional.decode import gather_tree
 from paddle.nn.layer.rnn_loop import array_outside, shaped_like, swap
@@ -99,7 +98,7 @@ class BeamSearchDecoder(Decoder):
     def tile_beam_merge_with_batch(x: Any, beam_size: int) -> Any:
         """Repeats each batch element `beam_size` times: [batch, ...] to [batch * beam_size, ...], for tensors that the
         cell reads."""
-        check_type(x, "x", Variable, "BeamSearchDecoder.tile_beam_merge_with_batch")
+        check_arguments("BeamSearchDecoder.tile_beam_merge_with_batch", x)
         x = _tiled(x, beam_size)
         # The two merged sizes are moved to the end, because other sizes may be unknown.
         rank = len(x.shape)

@@ -6,13 +6,12 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import unique_name
-from paddle._basics.checks import check_type
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs import guards
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["create_array", "array_write", "array_read", "array_length"]
 
@@ -63,8 +62,7 @@ def array_write(x, i, array=None) -> Any:
         assert position <= len(array), "array_write: i must be at most the length of array"
         array[position : position + 1] = [x]
         return array
-    check_variable_and_dtype(i, "i", ["int64"], "array_write")
-    check_type(x, "x", Variable, "array_write")
+    check_arguments("array_write", i, x)
     if array is None:
         array = _new_array("array_write", x.dtype)
     elif not is_array(array):
@@ -83,7 +81,7 @@ def array_read(array, i) -> Any:
     if not in_static_mode():
         assert isinstance(array, list), "array_read: array must be a list"
         return array[_index(i, "array_read")]
-    check_variable_and_dtype(i, "i", ["int64"], "array_read")
+    check_arguments("array_read", i)
     if not is_array(array):
         raise TypeError("array should be tensor array variable")
     return named(unique_name.generate("array_read"), _ops.read_from_array, array, i)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC
 from paddle._core import Tensor
 from paddle._dispatch.append import named
-from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 
 __all__ = ["shape", "rank", "real", "imag"]
 
@@ -21,7 +18,7 @@ def shape(input) -> Tensor:  # noqa: A002
         >>> paddle.shape(paddle.ones([2, 3])).numpy().tolist()
         [2, 3]
     """
-    check_variable_and_dtype(input, "input", BOOL_HALF_NUMERIC, "shape")
+    check_arguments("shape", input)
     out = _ops.shape(input)
     out.stop_gradient = True
     return out
@@ -29,7 +26,7 @@ def shape(input) -> Tensor:  # noqa: A002
 
 def rank(input) -> Tensor:  # noqa: A002
     """The number of dimensions as an int32 Tensor of shape [1]."""
-    check_type(input, "input", Variable, "input")
+    check_arguments("rank", input)
     return _ops.fill_constant(shape=[1], dtype=2, value=float(len(input.shape)))
 
 

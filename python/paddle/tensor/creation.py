@@ -5,16 +5,15 @@ from __future__ import annotations
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics import numpy as np
-from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_shape, check_variable_and_dtype
+from paddle._programs.variable_checks import check_shape
 
 __all__ = [
     "zeros",
@@ -58,8 +57,7 @@ def full(shape, fill_value, dtype=None, name=None) -> Tensor:
     dtype = _dtype(dtype)
     if in_static_mode():
         check_shape(shape, "fill_constant")
-        check_dtype(convert_dtype(dtype), "dtype", BOOL_HALF_NUMERIC, "fill_constant")
-        check_type(shape, "shape", (Variable, list, tuple), "fill_constant")
+        check_arguments("fill_constant", dtype, shape)
     return fill(shape, fill_value, dtype, name)
 
 
@@ -108,8 +106,7 @@ def full_like(x, fill_value, dtype=None, name=None) -> Tensor:
         [2.0, 2.0]
     """
     dtype = x.dtype if dtype is None else _dtype(dtype)
-    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "full_like")
-    check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "full_like/zeros_like/ones_like")
+    check_arguments("full_like", x, dtype)
     out = named(name, _ops.fill_any_like, x, value=float(fill_value), dtype=dtype)
     out.stop_gradient = True
     return out
@@ -143,7 +140,7 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     if end is None:
         start, end = 0, start
     dtype = _dtype(dtype)
-    check_dtype(dtype, "dtype", NUMERIC, "range/arange")
+    check_arguments("range/arange", dtype)
 
     def bound(v):
         if isinstance(v, Variable):
@@ -199,9 +196,8 @@ def assign(x, output=None) -> Tensor:
         >>> paddle.assign([1.0, 2.0]).numpy().tolist()
         [1.0, 2.0]
     """
-    check_type(x, "input", (Variable, np.ndarray, list, tuple, float, int, bool), "assign")
+    check_arguments("assign", x)
     if isinstance(x, Variable):
-        check_dtype(x.dtype, "input", BOOL_HALF_NUMERIC, "assign", "(input is a Variable)")
         return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
     if in_static_mode():
         return assign_array(np.array(x), output)
@@ -229,17 +225,7 @@ def linspace(start, stop, num, dtype=None, name=None) -> Tensor:
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
     dtype = _dtype(dtype, "float32")
-    if not isinstance(num, Variable):
-        check_type(num, "num", int, "linspace")
-    if in_static_mode():
-        for value, what in ((start, "start"), (stop, "stop")):
-            if isinstance(value, Variable):
-                check_dtype(value.dtype, what, NUMERIC, "linspace")
-            else:
-                check_type(value, what, (int, float), "linspace")
-        if isinstance(num, Variable):
-            check_dtype(num.dtype, "num", ["int32"], "linspace")
-        check_dtype(convert_dtype(dtype), "dtype", NUMERIC, "linspace")
+    check_arguments("linspace", start, stop, num, dtype)
     ends = [v if isinstance(v, Variable) else full([1], v, dtype) for v in (start, stop)]
     out = convert_dtype(dtype)
     for end in ends if in_static_mode() else ():
@@ -271,7 +257,7 @@ def eye(num_rows, num_columns=None, dtype=None, name=None) -> Tensor:
     """
     dtype = _dtype(dtype, "float32")
     columns = num_rows if num_columns is None else num_columns
-    check_dtype(dtype, "dtype", HALF_NUMERIC, "eye")
+    check_arguments("eye", dtype)
     for size, what in ((num_rows, "num_rows"), (columns, "num_columns")):
         if not isinstance(size, int) or size < 0:
             raise TypeError(f"eye: {what} must be a non-negative int, got {size!s:.200}")
@@ -297,9 +283,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
         [[1, 0], [0, 2]]
     """
     if in_static_mode():
-        check_variable_and_dtype(x, "x", NUMERIC, "diag_v2")
-        check_type(offset, "offset", int, "diag_v2")
-        check_type(padding_value, "padding_value", (int, float), "diag_v2")
+        check_arguments("diag_v2", x, offset, padding_value)
         if len(x.shape) not in (1, 2):
             raise ValueError(f"diag: x must have 1 or 2 dimensions, got {len(x.shape)}")
     out = named(name, _ops.diag_v2, x, offset=offset, padding_value=padding_value)
@@ -310,7 +294,7 @@ def diag(x, offset=0, padding_value=0, name=None) -> Tensor:
 
 def _triangle(where: str, x, diagonal, name) -> Tensor:
     if in_static_mode():
-        check_variable_and_dtype(x, "x", HALF_NUMERIC, where)
+        check_arguments(where, x)
         if len(x.shape) < 2:
             raise ValueError(f"x shape in {where} must be at least 2-D, got {len(x.shape)}")
         if not isinstance(diagonal, int):
@@ -373,10 +357,7 @@ def empty(shape, dtype=None, name=None) -> Tensor:
         [2, 3]
     """
     dtype = _dtype(dtype)
-    check_dtype(dtype, "dtype", BOOL_HALF_NUMERIC, "empty")
-    check_type(shape, "shape", (Variable, list, tuple), "empty")
-    if isinstance(shape, Variable):
-        check_dtype(shape.dtype, "shape", INDICES, "empty")
+    check_arguments("empty", dtype, shape)
     out = named(name, _ops.empty, dtype=dtype, **shape_arguments(shape))
     out.stop_gradient = True
     return out
@@ -392,6 +373,6 @@ def empty_like(x, dtype=None, name=None) -> Tensor:
     """
     dtype = x.dtype if dtype is None else dtype
     if in_static_mode():
-        check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "empty_like")
+        check_arguments("empty_like", x)
         return empty(_ops.shape(x), dtype, name)
     return empty(x.shape, dtype, name)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_type
-from paddle._basics.element_types import NUMERIC
+from paddle._basics.checks import INTS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import split_list
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["crop"]
 
@@ -63,9 +62,7 @@ def crop(x: Any, shape: Any = None, offsets: Any = None, name: str | None = None
         >>> paddle.crop(x, [1, -1], [1, 1]).numpy().tolist()
         [[5, 6]]
     """
-    check_variable_and_dtype(x, "x", NUMERIC, "crop_tensor")
-    check_type(shape, "shape", (list, tuple, Variable), "crop_tensor")
-    check_type(offsets, "offsets", (list, tuple, Variable, type(None)), "crop_tensor")
+    check_arguments("crop_tensor", x, shape, offsets)
     offsets = [0] * len(x.shape) if offsets is None else offsets
     return named(
         name,

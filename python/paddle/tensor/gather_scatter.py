@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_dtype, check_type
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
-from paddle._basics.element_types import INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.in_place import in_place_in_dygraph
-from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 from .creation import zeros
 
@@ -43,13 +41,7 @@ def gather(x, index, axis=None, name=None) -> Tensor:
         [[1, 2], [5, 6]]
     """
     axis = 0 if axis is None else axis
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", ["float16", "float32", "float64", "int32", "int64", "uint8"], "gather")
-        check_variable_and_dtype(index, "index", INDICES, "gather")
-        if isinstance(axis, Variable):
-            check_variable_and_dtype(axis, "axis", INDICES, "gather")
-        else:
-            check_type(axis, "axis", int, "gather")
+    check_arguments("gather", x, index, axis)
     if isinstance(axis, INTS):
         if axis == 0:
             return named(name, _ops.gather, x, index, overwrite=False)
@@ -66,7 +58,7 @@ def scatter(x, index, updates, overwrite=True, name=None) -> Tensor:
         >>> paddle.scatter(x, paddle.to_tensor([2, 0]), paddle.to_tensor([[5.0], [6.0]])).numpy().ravel().tolist()
         [6.0, 1.0, 5.0]
     """
-    check_type(overwrite, "overwrite", bool, "scatter")
+    check_arguments("scatter", overwrite)
     return checked(name, _ops.scatter, x, index, updates, overwrite=overwrite)
 
 
@@ -147,7 +139,7 @@ def multiplex(inputs, index, name=None) -> Tensor:
         >>> paddle.multiplex([a, b], paddle.to_tensor([[1], [0]], dtype="int32")).numpy().tolist()
         [[5, 6], [3, 4]]
     """
-    check_type(inputs, "inputs", list, "multiplex")
+    check_arguments("multiplex", inputs)
     if len(inputs) < 2:
         raise ValueError("multiplex: inputs must be a list of at least 2 Tensors")
     return checked(name, _ops.multiplex, index, inputs)
@@ -211,13 +203,7 @@ def unique(
     """
     outputs: dict = {}
     if in_static_mode():
-        check_variable_and_dtype(x, "input", NUMERIC, "unique")
-        flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
-        for what, flag in flags.items():
-            check_type(flag, what, bool, "unique")
-        check_dtype(dtype, "dtype", INDICES, "unique")
-        if axis is not None:
-            check_type(axis, "axis", int, "unique")
+        check_arguments("unique", x, return_index, return_inverse, return_counts, dtype, axis)
         outputs = {"Indices": 1, "Counts": 1}
     out, inverse, first, counts = named(
         name,

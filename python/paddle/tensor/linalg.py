@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, HALF_FLOATS, HALF_NUMERIC
+from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_permutation
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 
 __all__ = [
     "addmm",
@@ -54,8 +53,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, name=None) -> Tensor:
 def mm(input, mat2, name=None) -> Tensor:  # noqa: A002
     """The matrix product of `input` and `mat2`; see `matmul`."""
     if in_static_mode():
-        for v, what in ((input, "input"), (mat2, "mat2")):
-            check_variable_and_dtype(v, what, HALF_FLOATS, "mm")
+        check_arguments("mm", input, mat2)
         a, b = list(input.shape), list(mat2.shape)
         if len(a) > 1 and len(b) > 1 and a[-1] != b[-2] and a[-1] != -1 and b[-2] != -1:
             raise ValueError(
@@ -74,8 +72,7 @@ def transpose(x, perm, name=None) -> Tensor:
     """
     if not in_static_mode():
         return _ops.transpose2(x, axis=perm)
-    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "transpose")
-    check_type(perm, "perm", (list, tuple), "transpose")
+    check_arguments("transpose", x, perm)
     check_permutation(perm, len(x.shape))
     return named(name, _ops.transpose2, x, axis=list(perm))
 
@@ -90,7 +87,7 @@ def t(input, name=None) -> Tensor:  # noqa: A002
         raise ValueError(
             f"t: input must have at most 2 dimensions, got {len(input.shape)}; paddle.transpose takes more"
         )
-    check_variable_and_dtype(input, "input", HALF_NUMERIC, "transpose")
+    check_arguments("t", input)
     return input if len(input.shape) <= 1 else _ops.transpose2(input, axis=[1, 0])
 
 
@@ -243,7 +240,7 @@ def trace(x, offset=0, axis1=0, axis2=1, name=None) -> Tensor:
         [5]
     """
     if in_static_mode():
-        check_dtype(x.dtype, "Input", HALF_NUMERIC, "trace")
+        check_arguments("trace", x)
         rank = len(x.shape)
         assert rank >= 2, f"trace: x must have 2 dimensions or more, got {rank}"
         for axis, what in ((axis1, "axis1"), (axis2, "axis2")):
@@ -267,7 +264,7 @@ def cholesky(x, upper=False, name=None) -> Tensor:
         >>> paddle.cholesky(paddle.to_tensor([[4.0, 2.0], [2.0, 5.0]])).numpy().tolist()
         [[2.0, 0.0], [1.0, 2.0]]
     """
-    check_type(upper, "upper", bool, "cholesky")
+    check_arguments("cholesky", upper)
     return named(name, _ops.cholesky, x, upper=upper)
 
 
@@ -323,7 +320,7 @@ def dist(x, y, p=2) -> Tensor:
         >>> paddle.dist(paddle.to_tensor([3.0, 4.0]), paddle.to_tensor([0.0, 0.0])).numpy().tolist()
         [5.0]
     """
-    check_type(p, "p", (float, int), "dist")
+    check_arguments("dist", p)
     return _ops.dist(x, y, p=float(p))
 
 

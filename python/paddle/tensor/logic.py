@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import check_type
 from paddle._basics.element_types import HALF_NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
 
 
@@ -39,7 +39,7 @@ def _logical(op_type: str, summary: str, binary: bool):
     builtin = getattr(_ops, op_type)
 
     def run(name, out, *inputs):
-        check_type(out, "out", (Variable, type(None)), op_type)
+        check_arguments(op_type, out)
         return named(name, builtin, *inputs) if out is None else named(name, builtin, *inputs, Out=out)
 
     if binary:
@@ -61,30 +61,16 @@ def _logical(op_type: str, summary: str, binary: bool):
     return function
 
 
-_COMPARISONS = {
-    op_type: _compare(op_type, sign)
-    for op_type, sign in (
-        ("equal", "=="),
-        ("not_equal", "!="),
-        ("less_than", "<"),
-        ("less_equal", "<="),
-        ("greater_than", ">"),
-        ("greater_equal", ">="),
-    )
-    if hasattr(_ops, op_type)
-}
-_LOGIC = {
-    op_type: _logical(op_type, summary, binary)
-    for op_type, summary, binary in (
-        ("logical_and", "x and y", True),
-        ("logical_or", "x or y", True),
-        ("logical_xor", "Either x or y", True),
-        ("logical_not", "Not x", False),
-    )
-    if hasattr(_ops, op_type)
-}
-globals().update(_COMPARISONS)
-globals().update(_LOGIC)
+equal = _compare("equal", "==")
+not_equal = _compare("not_equal", "!=")
+less_than = _compare("less_than", "<")
+less_equal = _compare("less_equal", "<=")
+greater_than = _compare("greater_than", ">")
+greater_equal = _compare("greater_equal", ">=")
+logical_and = _logical("logical_and", "x and y", binary=True)
+logical_or = _logical("logical_or", "x or y", binary=True)
+logical_xor = _logical("logical_xor", "Either x or y", binary=True)
+logical_not = _logical("logical_not", "Not x", binary=False)
 
 
 def is_tensor(x) -> bool:
@@ -116,11 +102,9 @@ def _predicate(name_: str, summary: str):
     return function
 
 
-_PREDICATES = {
-    name: _predicate(name, summary)
-    for name, summary in (("isfinite", "finite"), ("isinf", "infinite"), ("isnan", "NaN"))
-}
-globals().update(_PREDICATES)
+isfinite = _predicate("isfinite", "finite")
+isinf = _predicate("isinf", "infinite")
+isnan = _predicate("isnan", "NaN")
 
 
 def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor:
@@ -137,9 +121,7 @@ def allclose(x, y, rtol=1e-05, atol=1e-08, equal_nan=False, name=None) -> Tensor
         >>> paddle.allclose(x, x + 1e-9).numpy().tolist()
         [True]
     """
-    check_type(rtol, "rtol", float, "allclose")
-    check_type(atol, "atol", float, "allclose")
-    check_type(equal_nan, "equal_nan", bool, "allclose")
+    check_arguments("allclose", rtol, atol, equal_nan)
     return named(name, _ops.allclose, x, y, rtol=str(rtol), atol=str(atol), equal_nan=equal_nan)
 
 
@@ -168,10 +150,28 @@ def is_empty(x, name=None) -> Tensor:
         >>> paddle.is_empty(paddle.zeros([0, 2])).numpy().tolist()
         [True]
     """
-    check_type(name, "name", (str, type(None)), "is_empty")
+    check_arguments("is_empty", name)
     out = checked(name, _ops.is_empty, x)
     out.stop_gradient = True
     return out
 
 
-__all__ = [*_COMPARISONS, *_LOGIC, *_PREDICATES, "allclose", "equal_all", "is_empty", "is_tensor"]
+__all__ = [
+    "equal",
+    "not_equal",
+    "less_than",
+    "less_equal",
+    "greater_than",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "allclose",
+    "equal_all",
+    "is_empty",
+    "is_tensor",
+]

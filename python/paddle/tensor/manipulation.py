@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_dtype, check_type
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import BOOL_HALF_NUMERIC, BOOL_NUMERIC, HALF_NUMERIC, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import bounded, number, shape_arguments, split_list
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 from . import gather_scatter
 from .array import is_array
@@ -95,8 +94,7 @@ def _check_new_shape(x, sizes) -> None:
 
 def append_reshape(x, shape, name=None, **slots):
     """`reshape` in static mode; 1.x's function also passes `Shape` (known at run time) and `Out`."""
-    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "reshape")
-    check_type(shape, "shape", (list, tuple, Variable), "reshape")
+    check_arguments("reshape", x, shape)
     if isinstance(shape, (list, tuple)):
         _check_new_shape(x, shape)
     keywords = shape_arguments(shape, "Shape", "ShapeTensor")
@@ -127,9 +125,7 @@ def squeeze(x, axis=None, name=None) -> Tensor:
         >>> paddle.squeeze(paddle.ones([5, 1, 10]), axis=1).shape
         [5, 10]
     """
-    if in_static_mode():
-        check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "squeeze")
-        check_type(axis, "axis/axes", (int, list, tuple, type(None)), "squeeze")
+    check_arguments("squeeze", x, axis)
     return named(name, _ops.squeeze2, x, axes=_axes(axis))
 
 
@@ -149,8 +145,7 @@ def unsqueeze(x, axis, name=None) -> Tensor:
     """
     if not in_static_mode():
         return _ops.unsqueeze2(x, axes=[int(number(a)) for a in _axes(axis)])
-    check_type(axis, "axis/axes", (int, list, tuple, Variable), "unsqueeze")
-    check_variable_and_dtype(x, "input", [*BOOL_HALF_NUMERIC, "int8"], "unsqueeze")
+    check_arguments("unsqueeze", axis, x)
     keywords = shape_arguments(axis, "AxesTensor", "AxesTensorList")
     sizes = keywords.pop("shape")
     if "AxesTensorList" not in keywords:  # the operator reads the tensors only if the attribute is absent
@@ -177,7 +172,7 @@ def flatten(x, start_axis=0, stop_axis=-1, name=None) -> Tensor:
     """
     if not isinstance(x, Variable):
         raise ValueError("flatten: x must be a Tensor")
-    check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64", "uint8"], "flatten")
+    check_arguments("flatten", x)
     rank = len(x.shape)
     for axis, what in ((start_axis, "start_axis"), (stop_axis, "stop_axis")):
         if not isinstance(axis, INTS) or not -rank <= axis <= rank - 1:
@@ -204,18 +199,14 @@ def concat(x, axis=0, name=None) -> Tensor:
         if not isinstance(x, (list, tuple)):
             raise ValueError(f"concat: argument 'x' must be a list or tuple of Tensors, got {type(x).__name__}")
         return _ops.concat(list(x), axis=int(number(axis)))
-    check_type(x, "x", (list, tuple, Variable), "concat")
+    check_arguments("concat", x, axis)
     inputs = [x] if isinstance(x, Variable) else list(x)
-    for i, v in enumerate(inputs):
-        check_variable_and_dtype(v, f"x[{i}]", BOOL_HALF_NUMERIC, "concat")
-        if v.dtype != inputs[0].dtype:
-            raise TypeError("concat: the Tensors must share one dtype")
-    check_type(axis, "axis", (int, Variable), "concat")
+    if any(v.dtype != inputs[0].dtype for v in inputs):
+        raise TypeError("concat: the Tensors must share one dtype")
     if inputs and is_array(inputs[0]):
         assert len(inputs) == 1, f"the number of arrays in 'x' in concat must be 1, but received {len(inputs)}"
         return named(name, _ops.tensor_array_to_tensor, inputs[0], axis=axis, use_stack=False)[0]
     if isinstance(axis, Variable):
-        check_dtype(axis.dtype, "axis", INDICES, "concat")
         axis.stop_gradient = True
         return named(name, _ops.concat, inputs, axis)
     return named(name, _ops.concat, inputs, axis=axis)
@@ -243,7 +234,7 @@ def stack(x, axis=0, name=None) -> Tensor:
         raise TypeError(f"The type of 'x' in stack must be list[Tensor] or tuple[Tensor], but received {type(x)}")
     if x and is_array(x[0]):
         assert len(x) == 1, f"the number of arrays in 'x' in stack must be 1, but received {len(x)}"
-        check_variable_and_dtype(x[0], "x", HALF_NUMERIC, "stack")
+        check_arguments("stack", x[0])
         return named(name, _ops.tensor_array_to_tensor, x[0], axis=axis, use_stack=True)[0]
     return named(name, _ops.stack, list(x), axis=axis)
 
@@ -274,13 +265,10 @@ def split(x, num_or_sections, axis=0, name=None) -> list[Tensor]:
 
 
 def _append_split(x, num_or_sections, axis, name):
-    check_variable_and_dtype(x, "x", BOOL_HALF_NUMERIC, "split")
-    check_type(num_or_sections, "num_or_sections", (list, int, tuple), "split")
-    check_type(axis, "axis", (int, Variable), "split")
+    check_arguments("split", x, num_or_sections, axis)
     keywords: dict = {}
     size = -1
     if isinstance(axis, Variable):
-        check_dtype(axis.dtype, "axis", INDICES, "split")
         axis.stop_gradient = True
         keywords["AxisTensor"] = axis
     else:
@@ -303,7 +291,7 @@ def _append_split(x, num_or_sections, axis, name):
 
 def chunk(x, chunks, axis=0, name=None) -> list[Tensor]:
     """`x` split into `chunks` equal parts along `axis`; see `split`."""
-    check_type(chunks, "chunks", (int,), "chunk")
+    check_arguments("chunk", chunks)
     return split(x, num_or_sections=chunks, axis=axis, name=name)
 
 
@@ -330,9 +318,7 @@ def unbind(input, axis=0) -> list[Tensor]:  # noqa: A002
         >>> [p.numpy().tolist() for p in paddle.unbind(paddle.to_tensor([[1, 2], [3, 4]]), axis=1)]
         [[1, 3], [2, 4]]
     """
-    if in_static_mode():
-        check_type(input, "input", Variable, "unbind")
-        check_dtype(input.dtype, "unbind", NUMERIC, "unbind")
+    check_arguments("unbind", input)
     if not isinstance(axis, INTS):
         raise TypeError(f"unbind: axis must be an int, got {type(axis)}")
     return _ops.unbind(input, axis=check_axis("unbind", int(axis), len(input.shape)))
@@ -355,10 +341,7 @@ def slice(input, axes, starts, ends) -> Tensor:  # noqa: A001, A002
 
 def strided_slice(x, axes, starts, ends, strides, name=None) -> Tensor:
     """input[start:end:stride] along each of `axes`."""
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "strided_slice")
-        for what, value in (("starts", starts), ("ends", ends), ("strides", strides)):
-            check_type(value, what, (list, tuple, Variable), "strided_slice")
+    check_arguments("strided_slice", x, starts, ends, strides)
     return bounded(_ops.strided_slice, x, axes, starts=starts, ends=ends, strides=strides)
 
 
@@ -372,8 +355,7 @@ def expand(x, shape, name=None) -> Tensor:
     """
     if not in_static_mode():
         return _ops.expand_v2(x, shape=_sizes(shape))
-    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand")
-    check_type(shape, "shape", (list, tuple, Variable), "expand")
+    check_arguments("expand", x, shape)
     if isinstance(shape, Variable):
         return named(name, _ops.expand_v2, x, shape, shape=[])
     sizes, tensors = split_list(shape)
@@ -394,8 +376,7 @@ def expand_as(x, y, name=None) -> Tensor:
         [3, 2]
     """
     if in_static_mode():
-        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "expand_as")
-        check_type(y, "y", Variable, "expand_as")
+        check_arguments("expand_as", x, y)
         _no_gradient_of_bools(x, "expand_as")
     return named(name, _ops.expand_as_v2, x, target_shape=y.shape)
 
@@ -423,12 +404,11 @@ def tile(x, repeat_times, name=None) -> Tensor:
     """
     if not in_static_mode():
         return _ops.tile(x, repeat_times=_sizes(repeat_times))
-    check_type(repeat_times, "repeat_times", (list, tuple, Variable), "tile")
+    check_arguments("tile", repeat_times, x)
     for times in [repeat_times] if isinstance(repeat_times, Variable) else repeat_times:
         is_vector = isinstance(times, Variable) and len(times.shape) == 1
         assert is_vector or isinstance(times, INTS), "tile: repeat_times must be ints or Tensors of one dimension"
         assert isinstance(times, Variable) or times > 0, "tile: all numbers in repeat_times must be positive"
-    check_variable_and_dtype(x, "x", BOOL_NUMERIC, "tile")
     _no_gradient_of_bools(x, "tile")
     if isinstance(repeat_times, Variable):
         repeat_times.stop_gradient = True
@@ -456,11 +436,10 @@ def roll(x, shifts, axis=None, name=None) -> Tensor:
     shape, rank = x.shape, len(x.shape)
     shifts = [shifts] if isinstance(shifts, INTS) else shifts
     axis = [axis] if isinstance(axis, INTS) else axis
-    check_type(shifts, "shifts", (list, tuple), "roll")
+    check_arguments("roll", shifts, axis)
     if axis is None:
         flat = _ops.reshape2(x, shape=[-1])
         return reshape(named(name, _ops.roll, flat, axis=[0], shifts=list(shifts)), shape)
-    check_type(axis, "axis", (list, tuple), "roll")
     for a in axis:
         if not -rank <= a < rank:
             raise ValueError(f"roll: axis must be in [{-rank}, {rank}), got {axis}")
@@ -479,7 +458,7 @@ def flip(x, axis, name=None) -> Tensor:
         >>> paddle.flip(paddle.to_tensor([[1, 2], [3, 4]]), axis=[0]).numpy().tolist()
         [[3, 4], [1, 2]]
     """
-    check_type(axis, "axis", (list, tuple), "flip")
+    check_arguments("flip", axis)
     return checked(name, _ops.flip, x, axis=[axis] if isinstance(axis, INTS) else list(axis))
 
 

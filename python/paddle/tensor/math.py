@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from paddle import _ops
-from paddle._basics.checks import INTS, NUMBERS, check_dtype, check_type
+from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import BOOL_NUMERIC, HALF_FLOATS, HALF_NUMERIC, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import activated, checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle._dispatch.input_checks import FUNCTIONS, types_of
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 
 def _unary(op_type: str, summary: str):
@@ -46,52 +43,42 @@ def _unary(op_type: str, summary: str):
     return function
 
 
-_UNARY = {
-    name: _unary(name, summary)
-    for name, summary in (
-        ("abs", "The absolute value"),
-        ("exp", "e to the power x"),
-        ("log", "The natural logarithm"),
-        ("log2", "The logarithm to the base 2"),
-        ("log10", "The logarithm to the base 10"),
-        ("log1p", "The natural logarithm of 1 + x"),
-        ("sqrt", "The square root"),
-        ("rsqrt", "1 / sqrt(x)"),
-        ("square", "x * x"),
-        ("reciprocal", "1 / x"),
-        ("tanh", "The hyperbolic tangent"),
-        ("erf", "The error function"),
-        ("sin", "The sine"),
-        ("cos", "The cosine"),
-        ("sinh", "The hyperbolic sine"),
-        ("cosh", "The hyperbolic cosine"),
-        ("asin", "The arc sine"),
-        ("acos", "The arc cosine"),
-        ("atan", "The arc tangent"),
-        ("floor", "The greatest integer not above x"),
-        ("ceil", "The least integer not below x"),
-        ("round", "The nearest integer, halves away from zero"),
-        ("sign", "1, 0 or -1, as x is above, at or below zero"),
-    )
-}
-globals().update(_UNARY)
+abs = _unary("abs", "The absolute value")  # noqa: A001
+exp = _unary("exp", "e to the power x")
+log = _unary("log", "The natural logarithm")
+log2 = _unary("log2", "The logarithm to the base 2")
+log10 = _unary("log10", "The logarithm to the base 10")
+log1p = _unary("log1p", "The natural logarithm of 1 + x")
+sqrt = _unary("sqrt", "The square root")
+rsqrt = _unary("rsqrt", "1 / sqrt(x)")
+square = _unary("square", "x * x")
+reciprocal = _unary("reciprocal", "1 / x")
+tanh = _unary("tanh", "The hyperbolic tangent")
+erf = _unary("erf", "The error function")
+sin = _unary("sin", "The sine")
+cos = _unary("cos", "The cosine")
+sinh = _unary("sinh", "The hyperbolic sine")
+cosh = _unary("cosh", "The hyperbolic cosine")
+asin = _unary("asin", "The arc sine")
+acos = _unary("acos", "The arc cosine")
+atan = _unary("atan", "The arc tangent")
+floor = _unary("floor", "The greatest integer not above x")
+ceil = _unary("ceil", "The least integer not below x")
+round = _unary("round", "The nearest integer, halves away from zero")  # noqa: A001
+sign = _unary("sign", "1, 0 or -1, as x is above, at or below zero")
 
 
-def _binary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
+def _binary(name: str, op_type: str, summary: str):
     builtin = getattr(_ops, op_type)
 
     def function(x, y, name=None):
-        if in_static_mode():
-            check_variable_and_dtype(x, "x", dtypes, name or op_type)
-            check_variable_and_dtype(y, "y", dtypes, name or op_type)
-            return named(name, builtin, x, y)
-        return builtin(x, y)
+        return checked(name, builtin, x, y) if in_static_mode() else builtin(x, y)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}, element by element; the shapes are broadcast as numpy does.
 
     Args:
-        x, y (Tensor): of one type: {", ".join(dtypes)}.
+        x, y (Tensor): of one type: {", ".join(types_of(op_type))}.
         name (str, optional): a name for the output in static mode.
 
     Returns:
@@ -108,21 +95,15 @@ def _binary(name: str, op_type: str, summary: str, dtypes: Sequence[str]):
     return function
 
 
-_BINARY = {
-    name: _binary(name, op_type, summary, dtypes)
-    for name, op_type, summary, dtypes in (
-        ("add", "elementwise_add", "x + y", HALF_NUMERIC),
-        ("subtract", "elementwise_sub", "x - y", HALF_NUMERIC),
-        ("multiply", "elementwise_mul", "x * y", HALF_NUMERIC),
-        ("divide", "elementwise_div", "x / y", HALF_NUMERIC),
-        ("maximum", "elementwise_max", "The greater of x and y", NUMERIC),
-        ("minimum", "elementwise_min", "The lesser of x and y", NUMERIC),
-        ("floor_divide", "elementwise_floordiv", "x // y", ["int32", "int64"]),
-        ("remainder", "elementwise_mod", "The remainder of x / y with the sign of y", NUMERIC),
-    )
-}
-globals().update(_BINARY)
-mod = floor_mod = _BINARY["remainder"]
+add = _binary("add", "elementwise_add", "x + y")
+subtract = _binary("subtract", "elementwise_sub", "x - y")
+multiply = _binary("multiply", "elementwise_mul", "x * y")
+divide = _binary("divide", "elementwise_div", "x / y")
+maximum = _binary("maximum", "elementwise_max", "The greater of x and y")
+minimum = _binary("minimum", "elementwise_min", "The lesser of x and y")
+floor_divide = _binary("floor_divide", "elementwise_floordiv", "x // y")
+remainder = _binary("remainder", "elementwise_mod", "The remainder of x / y with the sign of y")
+mod = floor_mod = remainder
 
 
 def pow(x, y, name=None) -> Tensor:  # noqa: A001
@@ -140,7 +121,7 @@ def pow(x, y, name=None) -> Tensor:  # noqa: A001
         >>> paddle.pow(paddle.to_tensor([1.0, 2.0, 3.0]), 2).numpy().tolist()
         [1.0, 4.0, 9.0]
     """
-    check_variable_and_dtype(x, "x", HALF_NUMERIC, "pow")
+    check_arguments("pow", x)
     if isinstance(y, NUMBERS):
         return named(name, _ops.pow, x, factor=float(y))
     if isinstance(y, Variable):
@@ -148,7 +129,7 @@ def pow(x, y, name=None) -> Tensor:  # noqa: A001
     raise TypeError(f"y must be a number or a Tensor, got {type(y)}")
 
 
-@in_place_in_dygraph(globals()["tanh"])
+@in_place_in_dygraph(tanh)
 def tanh_(x, name=None) -> Tensor:
     """`tanh`, in place."""
     return _ops.tanh(x, Out=x)
@@ -186,7 +167,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None) ->
         >>> paddle.scale(paddle.to_tensor([1.0, 2.0]), 2.0, 1.0).numpy().tolist()
         [3.0, 5.0]
     """
-    check_variable_and_dtype(x, "x", (*HALF_FLOATS, "int8", "int16", "int32", "int64", "uint8"), "scale")
+    check_arguments("scale", x)
     tensor = scale if isinstance(scale, Variable) else None
     number = 1.0 if tensor is not None else float(scale)
     out = named(name, _ops.scale, x, tensor, scale=number, bias=float(bias), bias_after_scale=bias_after_scale)
@@ -204,10 +185,7 @@ def add_n(inputs, name=None) -> Tensor:
     """
     if isinstance(inputs, Variable):
         inputs = [inputs]
-    if in_static_mode():
-        check_type(inputs, "inputs", (list, tuple, Variable), "add_n")
-        for i in inputs:
-            check_variable_and_dtype(i, "inputs", NUMERIC, "add_n")
+    check_arguments("add_n", inputs)
     return named(name, _ops.sum, list(inputs))
 
 
@@ -231,7 +209,6 @@ def _axes(axis, rank: int):
 
 
 def _check_sum_dtype(have: str, wanted: str) -> None:
-    check_dtype(wanted, "dtype", NUMERIC, "sum")
     if (have == "float64" and wanted in ("float32", "int32")) or (have == "int64" and wanted == "int32"):
         raise ValueError(f"sum: dtype={wanted} is narrower than the {have} of x and may overflow")
 
@@ -255,10 +232,9 @@ def sum(x, axis=None, dtype=None, keepdim=False, name=None) -> Tensor:  # noqa: 
     """
     static = in_static_mode()
     if static:
-        check_variable_and_dtype(x, "x", BOOL_NUMERIC, "sum")
+        check_arguments("sum", x, axis, dtype)
         if dtype is not None:
             _check_sum_dtype(convert_dtype(x.dtype), convert_dtype(dtype))
-        check_type(axis, "axis", (int, list, tuple, type(None)), "sum")
     if axis is None and dtype is None and not static and getattr(x, "_dtype_name", "") != "bool":
         return _ops.reduce_sum(x, reduce_all=True, keep_dim=keepdim)
     dim, reduce_all = _axes(axis, _rank(x))
@@ -284,7 +260,7 @@ def _reduction(name: str, op_type: str, summary: str):
     builtin = getattr(_ops, op_type)
 
     def function(x, axis=None, keepdim=False, name=None):
-        check_type(axis, "axis", (int, list, tuple, type(None)), op_type)
+        check_arguments(op_type, axis)
         dim, reduce_all = _axes(axis, _rank(x))
         run = checked if op_type in FUNCTIONS else named
         return run(name, builtin, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
@@ -303,23 +279,16 @@ def _reduction(name: str, op_type: str, summary: str):
     return function
 
 
-_REDUCTIONS = {
-    name: _reduction(name, op_type, summary)
-    for name, op_type, summary in (
-        ("max", "reduce_max", "The maximum"),
-        ("min", "reduce_min", "The minimum"),
-        ("all", "reduce_all", "Whether all elements hold"),
-        ("any", "reduce_any", "Whether any element holds"),
-    )
-    if hasattr(_ops, op_type)
-}
-globals().update(_REDUCTIONS)
+max = _reduction("max", "reduce_max", "The maximum")  # noqa: A001
+min = _reduction("min", "reduce_min", "The minimum")  # noqa: A001
+all = _reduction("all", "reduce_all", "Whether all elements hold")  # noqa: A001
+any = _reduction("any", "reduce_any", "Whether any element holds")  # noqa: A001
 
 
 def prod(x, axis=None, keepdim=False, dtype=None, name=None) -> Tensor:
     """The product over `axis`, or over all elements; see `sum`."""
     if dtype is not None:
-        check_dtype(dtype, "dtype", NUMERIC, "prod")
+        check_arguments("prod", dtype)
         if convert_np_dtype_to_dtype_(dtype) != x.dtype:
             x = cast(x, dtype)
     dim, reduce_all = _axes(axis, _rank(x))
@@ -334,9 +303,7 @@ def cast(x, dtype) -> Tensor:
         >>> paddle.cast(paddle.to_tensor([1.7]), "int64").numpy().tolist()
         [1]
     """
-    if in_static_mode():
-        kinds = ["bool", *HALF_FLOATS, "int32", "int64", "uint8", "int8", "int16", "uint16"]
-        check_variable_and_dtype(x, "x", kinds, "cast")
+    check_arguments("cast", x)
     if not isinstance(dtype, VarType):
         dtype = convert_np_dtype_to_dtype_(dtype)
     return _ops.cast(x, in_dtype=x.dtype, out_dtype=dtype)
@@ -355,7 +322,7 @@ def cumsum(x, axis=None, dtype=None, name=None) -> Tensor:
         >>> paddle.cumsum(paddle.to_tensor([1, 2, 3])).numpy().tolist()
         [1, 3, 6]
     """
-    check_type(x, "x", Variable, "cumsum")
+    check_arguments("cumsum", x)
     if dtype is not None and convert_np_dtype_to_dtype_(dtype) != x.dtype:
         x = cast(x, dtype)
     if axis is None:
@@ -377,11 +344,7 @@ def clip(x, min=None, max=None, name=None) -> Tensor:  # noqa: A002
     """
     integers = convert_dtype(x.dtype) in ("int32", "int64")
     low, high = (-2147483648.0, 2147483647.0) if integers else (-3.4028234663852886e38, 3.4028234663852886e38)
-    if in_static_mode():
-        check_variable_and_dtype(x, "x", NUMERIC, "clip")
-        for bound, what in ((min, "min"), (max, "max")):
-            if bound is not None:
-                check_type(bound, what, (float, int, Variable), "clip")
+    check_arguments("clip", x, min, max)
     keywords = {}
     if isinstance(min, Variable):
         keywords["Min"], min = min, None
@@ -453,7 +416,7 @@ def tan(x, name=None) -> Tensor:
         >>> paddle.tan(paddle.zeros([1])).numpy().tolist()
         [0.0]
     """
-    return named(name, _ops.elementwise_div, _UNARY["sin"](x), _UNARY["cos"](x))
+    return named(name, _ops.elementwise_div, sin(x), cos(x))
 
 
 def broadcast_shape(x_shape, y_shape) -> list[int]:
@@ -481,9 +444,41 @@ def broadcast_shape(x_shape, y_shape) -> list[int]:
 
 
 __all__ = [
-    *_UNARY,
-    *_BINARY,
-    *_REDUCTIONS,
+    "abs",
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "square",
+    "reciprocal",
+    "tanh",
+    "erf",
+    "sin",
+    "cos",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "floor",
+    "ceil",
+    "round",
+    "sign",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "maximum",
+    "minimum",
+    "floor_divide",
+    "remainder",
+    "max",
+    "min",
+    "all",
+    "any",
     "mod",
     "floor_mod",
     "pow",

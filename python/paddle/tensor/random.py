@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import check_dtype, check_type
 from paddle._basics.default_dtype import get_default_dtype
-from paddle._basics.element_types import FLOATS, INDICES, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import shape_arguments
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_shape
@@ -39,8 +38,7 @@ def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None) -> Tensor: 
         [2, 3]
     """
     dtype = _drawn(dtype, "uniform/rand")
-    check_type(shape, "shape", (list, tuple, Variable), "uniform/rand")
-    check_dtype(dtype, "dtype", FLOATS, "uniform/rand")
+    check_arguments("uniform/rand", shape, dtype)
     return named(
         name, _ops.uniform_random, min=float(min), max=float(max), seed=seed, dtype=dtype, **shape_arguments(shape)
     )
@@ -55,7 +53,7 @@ def gaussian(shape, mean=0.0, std=1.0, dtype=None, name=None) -> Tensor:
     """Numbers drawn from the normal distribution."""
     dtype = _drawn(dtype, "gaussian/standard_normal/randn/normal")
     check_shape(shape, "gaussian")
-    check_dtype(dtype, "dtype", FLOATS, "gaussian/standard_normal/randn/normal")
+    check_arguments("gaussian/standard_normal/randn/normal", dtype)
     return named(
         name, _ops.gaussian_random, mean=float(mean), std=float(std), seed=0, dtype=dtype, **shape_arguments(shape)
     )
@@ -78,8 +76,7 @@ def normal(mean=0.0, std=1.0, shape=None, name=None) -> Tensor:
         mean, std (float|Tensor): a Tensor gives each element its own distribution.
         shape (list|tuple|Tensor, optional): sizes, if both are numbers.
     """
-    check_type(mean, "mean", (int, float, Variable), "normal")
-    check_type(std, "std", (int, float, Variable), "normal")
+    check_arguments("normal", mean, std)
     like = mean if isinstance(mean, Variable) else std if isinstance(std, Variable) else None
     if like is None:
         check_shape(shape, "normal")
@@ -110,7 +107,7 @@ def randint(low=0, high=None, shape=[1], dtype=None, name=None) -> Tensor:  # no
         low, high = 0, low
     dtype = _dtype(dtype, "int64")
     check_shape(shape, "randint")
-    check_dtype(dtype, "dtype", INDICES, "randint")
+    check_arguments("randint", dtype)
     if low >= high:
         raise ValueError(f"randint: low must be below high, got {low!s:.200} and {high!s:.200}")
     return named(name, _ops.randint, low=int(low), high=int(high), seed=0, dtype=dtype, **shape_arguments(shape))
@@ -127,7 +124,7 @@ def randperm(n, dtype="int64", name=None) -> Tensor:
     if n < 1:
         raise ValueError("randperm: n must be positive")
     dtype = _dtype(dtype)
-    check_dtype(dtype, "dtype", NUMERIC, "randperm")
+    check_arguments("randperm", dtype)
     out = named(name, _ops.randperm, n=n, seed=0, dtype=dtype)
     out.stop_gradient = True
     return out

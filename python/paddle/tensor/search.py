@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_dtype, check_type
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_np_dtype_to_dtype_
-from paddle._basics.element_types import INDICES, NUMERIC, ORDERED
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
     "argmax",
@@ -34,7 +33,7 @@ def _arg(op_type: str, x, axis, keepdim, dtype, name):
         raise ValueError(f"the value of 'dtype' in {op_type[:3]}{op_type[4:]} could not be None, but received None")
     if axis is not None and not isinstance(axis, INTS):
         raise TypeError(f"{op_type}: axis must be an int or None, got {type(axis)}")
-    check_dtype(dtype, "dtype", INDICES, op_type)
+    check_arguments(op_type, dtype)
     flatten = axis is None
     return checked(
         name,
@@ -71,13 +70,13 @@ def argsort(x, axis=-1, descending=False, name=None) -> Tensor:
         >>> paddle.argsort(paddle.to_tensor([3.0, 1.0, 2.0])).numpy().tolist()
         [1, 2, 0]
     """
-    check_variable_and_dtype(x, "x", ORDERED, "argsort")
+    check_arguments("argsort", x)
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[1]
 
 
 def sort(x, axis=-1, descending=False, name=None) -> Tensor:
     """The elements sorted along `axis`."""
-    check_variable_and_dtype(x, "x", ORDERED, "sort")
+    check_arguments("sort", x)
     return named(name, _ops.argsort, x, axis=axis, descending=descending)[0]
 
 
@@ -125,9 +124,7 @@ def where(condition, x, y, name=None) -> Tensor:
         >>> paddle.where(x > 2.0, x, paddle.zeros([2])).numpy().tolist()
         [0.0, 4.0]
     """
-    check_variable_and_dtype(condition, "condition", ["bool"], "where")
-    check_variable_and_dtype(x, "x", NUMERIC, "where")
-    check_variable_and_dtype(y, "y", NUMERIC, "where")
+    check_arguments("where", condition, x, y)
     if list(condition.shape) == list(x.shape) == list(y.shape):
         return named(name, _ops.where, condition, x, y)
     # Broadcasting by arithmetic, with the operators that 2.0.2 appends.
@@ -141,7 +138,7 @@ def where(condition, x, y, name=None) -> Tensor:
 
 def nonzero(x, as_tuple=False) -> Any:
     """The indices of nonzero elements: int64 of shape [n, rank], or a tuple of columns [n, 1]."""
-    check_type(x, "x", Variable, "nonzero")
+    check_arguments("nonzero", x)
     found = _ops.where_index(x)
     if not as_tuple:
         return found

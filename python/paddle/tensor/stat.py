@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_type
+from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS, HALF_FLOATS
-from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 from .manipulation import flatten, slice
 from .math import _axes, _rank
@@ -33,16 +31,14 @@ def mean(x, axis=None, keepdim=False, name=None) -> Tensor:
         >>> paddle.mean(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1).numpy().tolist()
         [1.5, 3.5]
     """
-    if in_static_mode():
-        check_variable_and_dtype(x, "x/input", ("uint16", *HALF_FLOATS), "mean/reduce_mean")
-        check_type(axis, "axis/dim", (int, list, tuple, type(None)), "mean/reduce_mean")
+    check_arguments("mean/reduce_mean", x, axis)
     dim, reduce_all = _axes(axis, _rank(x))
     return named(name, _ops.reduce_mean, x, dim=dim, keep_dim=keepdim, reduce_all=reduce_all)
 
 
 def var(x, axis=None, unbiased=True, keepdim=False, name=None) -> Tensor:
     """The variance over `axis`, or over all elements; the divisor is n - 1 if `unbiased` (0 for a single element)."""
-    check_variable_and_dtype(x, "x", FLOATS, "var")
+    check_arguments("var", x)
     u = mean(x, axis, True)
     d = _ops.elementwise_sub(x, u)
     out = _sum(_ops.elementwise_mul(d, d), axis, keepdim=keepdim)

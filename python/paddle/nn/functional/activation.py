@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_dtype
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
-from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.in_place import in_place_in_dygraph
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
@@ -362,7 +361,7 @@ def _of_type(x: Any, dtype: Any, op: str) -> Any:
     """`x`, cast to `dtype` unless that is None."""
     if dtype is None:
         return x
-    check_dtype(dtype, "dtype", FLOATS, op, f"{op}: dtype must be None, float32 or float64")
+    check_arguments(op, dtype)
     return _ops.cast(x, in_dtype=x.dtype, out_dtype=_vartype(dtype))
 
 

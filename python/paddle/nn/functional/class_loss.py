@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_type
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variables
 
 from .loss import _reduced, check_reduction
 
@@ -114,8 +112,7 @@ def nll_loss(
     shape = list(input.shape)
     if len(shape) < 2:
         raise ValueError(f"Expected 2 or more dimensions (got {len(shape)})")
-    check_variables("nll_loss", FLOATS, input=input)
-    check_variables("nll_loss", ["int64"], label=label)
+    check_arguments("nll_loss", input, label)
     folded = len(shape) not in (2, 4)
     if folded:
         input = _ops.reshape2(input, shape=[*shape[:2], 1, -1])  # noqa: A001
@@ -154,7 +151,7 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", name: str | None = N
         input = _ops.cast(input, in_dtype=input.dtype, out_dtype=label.dtype)  # noqa: A001
     elif kinds == ["float64", "float32"]:
         label = _ops.cast(label, in_dtype=label.dtype, out_dtype=input.dtype)
-    check_type(reduction, "reduction", str, "kl_div")
+    check_arguments("kl_div", reduction)
     return checked(name, _ops.kldiv_loss, input, label, reduction=reduction)
 
 

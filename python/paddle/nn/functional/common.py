@@ -9,13 +9,12 @@ from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.checks import INTS, NUMBERS
 from paddle._basics.dtypes import VarType
-from paddle._basics.element_types import FLOATS, HALF_FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.windows import channel_last
 from paddle._programs import guards
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 # 2.0.2 exports these from this module
 from .padding import pad as pad
@@ -58,7 +57,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Te
             return _ops.matmul(x, weight)
         out = _core.linear(x, weight, bias)
         return _ops.elementwise_add(_ops.matmul(x, weight), bias) if out is None else out
-    check_variable_and_dtype(x, "x", HALF_FLOATS, "linear")
+    check_arguments("linear", x)
     name = name or unique_name.generate("linear")
     out = named(name, _ops.matmul, x, weight, transpose_X=False, transpose_Y=False, alpha=1.0)
     if bias is None:
@@ -123,7 +122,7 @@ def dropout(
 def _dropout_slices(x: Any, p: float, axis: Any, training: bool, how: str, name: str | None) -> Any:
     if not isinstance(axis, (*INTS, list)):
         raise TypeError("dropout: axis must be an int or a list")
-    check_variable_and_dtype(x, "x", FLOATS, "dropout")
+    check_arguments("dropout", x)
     keep = 1 - p
     if not training:
         return _ops.scale(x, scale=keep) if how == "downscale_in_infer" else x
@@ -202,7 +201,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: str | Non
         raise TypeError("alpha_dropout: p must be a float or int")
     if p < 0 or p > 1:
         raise ValueError("alpha_dropout: p must be in [0, 1]")
-    check_variable_and_dtype(x, "x", FLOATS, "alpha_dropout")
+    check_arguments("alpha_dropout", x)
     if not training:
         return x
     if p == 1:
@@ -261,7 +260,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
     if epsilon > 1.0 or epsilon < 0.0:
         raise ValueError(f"label_smooth: epsilon must be between 0 and 1, got {epsilon}")
     if in_static_mode():
-        check_variable_and_dtype(label, "label", FLOATS, "label_smooth")
+        check_arguments("label_smooth", label)
         label.stop_gradient = True
     return named(name, _ops.label_smooth, label, prior_dist, epsilon=float(epsilon))
 
@@ -319,7 +318,7 @@ def unfold(
         >>> paddle.nn.functional.unfold(x, [1, 2]).numpy().tolist()
         [[[0.0, 2.0], [1.0, 3.0]]]
     """
-    check_variable_and_dtype(x, "x", FLOATS, "unfold")
+    check_arguments("unfold", x)
     assert len(x.shape) == 4, f"unfold: x must have the shape [N, C, H, W], got {x.shape}"
     if isinstance(paddings, INTS):
         pads = [paddings] * 4

@@ -7,7 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 
 __all__ = ["ctc_loss", "gather_tree"]
 
@@ -25,10 +25,7 @@ def warp_ctc(
         if not in_static_mode():
             raise ValueError("warpctc: input_length and label_length must not be None in dygraph mode")
         steps = label_length = None
-    check_variable_and_dtype(label, "label", ["int32"], "warpctc")
-    if steps is not None:
-        check_variable_and_dtype(steps, "LogitsLength", ["int64"], "warpctc")
-        check_variable_and_dtype(label_length, "LabelLength", ["int64"], "warpctc")
+    check_arguments("warpctc", label, steps, label_length)
     return _ops.warpctc(scores, label, steps, label_length, blank=blank, norm_by_times=norm_by_times)[1]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from paddle import _ops
-from paddle._basics.checks import check_dtype
-from paddle._basics.element_types import HALF_NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
 from paddle.tensor.creation import assign
 
@@ -36,7 +35,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1) -> Tensor:  # noqa: A002
     if not isinstance(input, Variable):
         input = assign(input)  # noqa: A001
     if in_static_mode():
-        check_dtype(input.dtype, "Input", HALF_NUMERIC, "diag_embed")
+        check_arguments("diag_embed", input)
         rank = len(input.shape)
         assert rank >= 1, "diag_embed: input must have at least one dimension"
         for dim, what in ((dim1, "dim1"), (dim2, "dim2")):

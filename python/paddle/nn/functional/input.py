@@ -6,13 +6,12 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics import unique_name
-from paddle._basics.element_types import INDICES
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import number
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["one_hot", "embedding"]
 
@@ -74,7 +73,7 @@ def embedding(
         padding_idx %= rows
     if not in_static_mode():
         return _ops.lookup_table_v2(weight, x, is_sparse=sparse, padding_idx=padding_idx)
-    check_variable_and_dtype(x, "input", INDICES, "embedding")
+    check_arguments("embedding", x)
     return named(
         name or unique_name.generate("embedding"),
         _ops.lookup_table_v2,

@@ -8,11 +8,10 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import unique_name
 from paddle._basics.dtypes import convert_dtype
-from paddle._basics.element_types import FLOATS, NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 
 __all__ = [
     "binary_cross_entropy_with_logits",
@@ -77,11 +76,7 @@ def binary_cross_entropy_with_logits(
     """
     if reduction not in ("sum", "mean", "none"):
         check_reduction("binary_cross_entropy_with_logits", reduction)
-    if in_static_mode():
-        where = "binary_cross_entropy_with_logits"
-        for text, value in (("logit", logit), ("label", label), ("pos_weight", pos_weight), ("weight", weight)):
-            if value is not None:
-                check_variable_and_dtype(value, text, FLOATS, where)
+    check_arguments("binary_cross_entropy_with_logits", logit, label, pos_weight, weight)
     out = _ops.sigmoid_cross_entropy_with_logits(logit, label)
     if pos_weight is not None:
         one = _constant(1.0, logit.dtype)
@@ -144,15 +139,12 @@ def cross_entropy(
         )
     if label_dims != dims:
         label = _ops.unsqueeze2(label, axes=[axis])
-    if in_static_mode():
-        check_variable_and_dtype(input, "input", FLOATS, "softmax_cross_entropy")
-        check_variable_and_dtype(label, "label", NUMERIC, "softmax_cross_entropy")
+    check_arguments("softmax_cross_entropy", input, label, weight)
     out = _ops.softmax_with_cross_entropy(
         input, label, soft_label=soft_label, ignore_index=ignore_index, axis=axis, use_softmax=use_softmax
     )[1]
     weights = None
     if weight is not None:
-        check_variable_and_dtype(weight, "weight", FLOATS, "softmax_cross_entropy")
         weights = _class_weights(label, weight, soft_label, axis, ignore_index)
         out = named(name if reduction == "none" else None, _ops.elementwise_mul, out, weights)
     if reduction != "mean":
@@ -252,8 +244,7 @@ def square_error_cost(input: Any, label: Any) -> Tensor:  # noqa: A002
     Args:
         input, label: float32 or float64 Tensors of one shape.
     """
-    check_variable_and_dtype(input, "input", FLOATS, "square_error_cost")
-    check_variable_and_dtype(label, "label", FLOATS, "square_error_cost")
+    check_arguments("square_error_cost", input, label)
     return _ops.square(_ops.elementwise_sub(input, label))
 
 
@@ -271,8 +262,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
         2.0
     """
     check_reduction("mse_loss", reduction)
-    check_variable_and_dtype(input, "input", FLOATS, "mse_loss")
-    check_variable_and_dtype(label, "label", FLOATS, "mse_loss")
+    check_arguments("mse_loss", input, label)
     out = _ops.elementwise_sub(input, label)
     out = named(name if reduction == "none" else None, _ops.square, out)
     if reduction == "mean":
@@ -294,8 +284,7 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = 
         1.0
     """
     check_reduction("L1Loss", reduction)
-    check_variable_and_dtype(input, "input", NUMERIC, "l1_loss")
-    check_variable_and_dtype(label, "label", NUMERIC, "l1_loss")
+    check_arguments("l1_loss", input, label)
     out = _ops.elementwise_sub(input, label)
     return _reduced(named(name if reduction == "none" else None, _ops.abs, out), reduction, name)
 
@@ -317,8 +306,7 @@ def margin_ranking_loss(
         name: a name for the output.
     """
     check_reduction("MarginRankingLoss", reduction)
-    for text, value in (("input", input), ("other", other), ("label", label)):
-        check_variable_and_dtype(value, text, FLOATS, "margin_rank_loss")
+    check_arguments("margin_rank_loss", input, other, label)
     if in_static_mode():
         name = name or unique_name.generate("margin_ranking_loss")
     out = _ops.elementwise_mul(_ops.elementwise_sub(other, input), label)
@@ -348,10 +336,9 @@ def sigmoid_focal_loss(
         name: a name for the output.
     """
     check_reduction("sigmoid_focal_loss", reduction)
-    if normalizer is not None:
-        check_variable_and_dtype(normalizer, "normalizer", FLOATS, "sigmoid_focal_loss")
-        if len(normalizer.shape) > 1:
-            raise ValueError(f"sigmoid_focal_loss: normalizer must have one dimension, got {len(normalizer.shape)}")
+    check_arguments("sigmoid_focal_loss", normalizer)
+    if normalizer is not None and len(normalizer.shape) > 1:
+        raise ValueError(f"sigmoid_focal_loss: normalizer must have one dimension, got {len(normalizer.shape)}")
     loss = binary_cross_entropy_with_logits(logit, label, reduction="none")
     chance = _ops.sigmoid(logit)
 
@@ -382,7 +369,7 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-05, name: str | None =
         Tensor of shape [1].
     """
     shape = list(input.shape)
-    check_variable_and_dtype(input, "input", FLOATS, "dice_loss")
+    check_arguments("dice_loss", input)
     assert len(shape) >= 2, "The rank of input should be greater than or equal to 2."
     assert len(label.shape) == len(shape), "The rank of input and label should be equal."
     assert label.shape[-1] == 1, "The last dimension of label should be 1."
@@ -407,9 +394,7 @@ def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -
     Returns:
         Tensor of shape [1].
     """
-    check_variable_and_dtype(anchor, "anchor", FLOATS, "npair_loss")
-    check_variable_and_dtype(positive, "positive", FLOATS, "positive")
-    check_variable_and_dtype(labels, "labels", [*FLOATS, "int64"], "labels")
+    check_arguments("npair_loss", anchor, positive, labels)
     column, row = _ops.reshape2(labels, shape=[-1, 1]), _ops.reshape2(labels, shape=[1, -1])
     same = _ops.equal(column, row)
     same = _ops.cast(same, in_dtype=same.dtype, out_dtype=anchor.dtype)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_type
-from paddle._basics.element_types import FLOATS
+from paddle._basics.checks import INTS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 
 __all__ = ["batch_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize"]
 
@@ -152,7 +151,7 @@ def instance_norm(
     """
     if not in_static_mode():
         return _ops.instance_norm(x, weight, bias, epsilon=eps)[0]
-    check_variable_and_dtype(x, "input", FLOATS, "InstanceNorm")
+    check_arguments("InstanceNorm", x)
     out, mean, variance = named(name, _ops.instance_norm, x, weight, bias, epsilon=eps)
     mean.stop_gradient = variance.stop_gradient = True
     return out
@@ -186,7 +185,7 @@ def local_response_norm(
         >>> y.numpy()[0, 1].tolist()
         [0.25, 0.25]
     """
-    check_variable_and_dtype(x, "x", ["float32"], "local_response_norm")
+    check_arguments("local_response_norm", x)
     if data_format not in ("NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"):
         raise ValueError(
             f"local_response_norm: data_format must be NCL, NCHW, NCDHW, NLC, NHWC or NDHWC, got {data_format!s:.200}"
@@ -252,9 +251,7 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
         >>> print(paddle.nn.functional.normalize(paddle.to_tensor([[3.0, 4.0]])).numpy())
         [[0.6 0.8]]
     """
-    check_type(p, "p", (float, int), "normalize")
-    check_type(axis, "axis", int, "normalize")
-    check_variable_and_dtype(x, "x", FLOATS, "normalize")
+    check_arguments("normalize", p, axis, x)
     if len(x.shape) == 1 and axis not in (0, -1):
         raise ValueError(f"normalize: axis of a 1-D x must be 0 or -1, got {axis}")
     return named(name, _ops.elementwise_div, x, p_norm(x, p, axis, True, epsilon))

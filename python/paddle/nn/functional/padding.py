@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.element_types import HALF_NUMERIC
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = ["pad"]
 
@@ -19,7 +18,7 @@ _FORMATS = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
 
 def pad_all(x: Any, paddings: Any, pad_value: float = 0.0, name: str | None = None) -> Tensor:
     """`x` padded with `pad_value`; `paddings` has two numbers per dimension, the first dimension first."""
-    check_variable_and_dtype(x, "x", HALF_NUMERIC, "pad")
+    check_arguments("pad", x)
     return named(name, _ops.pad, x, paddings=list(paddings), pad_value=float(pad_value))
 
 

@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, NUMBERS, check_type
-from paddle._basics.element_types import FLOATS, HALF_FLOATS
+from paddle._basics.checks import INTS, NUMBERS
 from paddle._core import Tensor
 from paddle._dispatch.append import named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.arguments import convert_to_list
 from paddle._dispatch.windows import channel_last, paddings
-from paddle._programs.variable_checks import check_variable_and_dtype
 
 __all__ = [
     "avg_pool1d",
@@ -78,7 +77,7 @@ def _pool(
     return_mask: bool = False,
 ) -> Any:
     """Max or average pooling in `dims` dimensions; with `return_mask` also the indices of the maxima."""
-    check_variable_and_dtype(x, "x", HALF_FLOATS if (kind, dims) == ("max", 2) else FLOATS, f"{kind}_pool{dims}d")
+    check_arguments(f"{kind}_pool{dims}d", x, return_mask)
     if dims == 1:
         _check_dims(x, 3)
     last = channel_last(data_format, dims)
@@ -103,15 +102,15 @@ def _divided(out: Any, dims: int, kernel_size: Any, divisor: Any) -> Any:
     return out * math.prod(convert_to_list(kernel_size, dims, "pool_size")) / divisor
 
 
-def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, name: str | None) -> Any:
+def _adaptive(
+    kind: str, dims: int, x: Any, output_size: Any, data_format: str, name: str | None, return_mask: bool = False
+) -> Any:
     """Pooling to `output_size` windows that cover `x`; maxima are returned with their indices."""
     where = f"adaptive_{kind}_pool{dims}d"
-    check_variable_and_dtype(x, "x", HALF_FLOATS, where)
+    check_arguments(where, x, output_size, return_mask)
     last = channel_last(data_format, dims)
     if kind == "max" or dims == 1:
         _check_dims(x, dims + 2)
-    if dims == 1:
-        check_type(output_size, "pool_size", int, where)
     if isinstance(output_size, INTS):
         size = [output_size] * dims
     else:
@@ -125,8 +124,7 @@ def _adaptive(kind: str, dims: int, x: Any, output_size: Any, data_format: str, 
 
 
 def _adaptive_max(dims: int, x: Any, output_size: Any, return_mask: bool, name: str | None) -> Any:
-    check_type(return_mask, "return_mask", bool, f"adaptive_max_pool{dims}d")
-    out, mask = _adaptive("max", dims, x, output_size, ["NCL", "NCHW", "NCDHW"][dims - 1], name)
+    out, mask = _adaptive("max", dims, x, output_size, ["NCL", "NCHW", "NCDHW"][dims - 1], name, return_mask)
     return (out, mask) if return_mask else out
 
 
@@ -247,7 +245,6 @@ def max_pool1d(
         >>> paddle.nn.functional.max_pool1d(paddle.to_tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2).numpy().tolist()
         [[[3.0, 7.0]]]
     """
-    check_type(return_mask, "return_mask", bool, "max_pool1d")
     return _pool("max", 1, x, kernel_size, stride, padding, ceil_mode, "NCL", name, return_mask=return_mask)
 
 
@@ -277,7 +274,6 @@ def max_pool2d(
         >>> paddle.nn.functional.max_pool2d(paddle.ones([1, 2, 5, 5]), 3, 2, 1).shape
         [1, 2, 3, 3]
     """
-    check_type(return_mask, "return_mask", bool, "max_pool2d")
     return _pool("max", 2, x, kernel_size, stride, padding, ceil_mode, data_format, name, return_mask=return_mask)
 
 
@@ -308,7 +304,6 @@ def max_pool3d(
         >>> y.shape, int(places[0, 0, 1, 0, 0])
         ([1, 2, 2, 2, 3], 48)
     """
-    check_type(return_mask, "return_mask", bool, "max_pool3d")
     return _pool("max", 3, x, kernel_size, stride, padding, ceil_mode, data_format, name, return_mask=return_mask)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import INTS, check_type
+from paddle._basics.checks import INTS
 from paddle._basics.mode import in_static_mode
 from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.variable import Variable
 
 __all__ = ["affine_grid", "grid_sample", "pixel_shuffle", "temporal_shift"]
@@ -148,7 +149,7 @@ def temporal_shift(x: Any, seg_num: int, shift_ratio: float = 0.25, name: str | 
         >>> paddle.nn.functional.temporal_shift(x, 2).numpy().reshape(2, 4).tolist()
         [[0.0, 6.0, 3.0, 4.0], [1.0, 0.0, 7.0, 8.0]]
     """
-    check_type(shift_ratio, "shift_ratio", float, "temporal_shift")
+    check_arguments("temporal_shift", shift_ratio)
     if not isinstance(seg_num, INTS):
         raise TypeError(f"temporal_shift: seg_num must be int type, got {type(seg_num)}")
     return checked(name, _ops.temporal_shift, x, seg_num=seg_num, shift_ratio=shift_ratio)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_type
-from paddle._basics.element_types import FLOATS
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 from paddle.nn.functional.norm import p_norm
 from paddle.nn.layer.layers import Layer
 
@@ -32,9 +30,7 @@ class PairwiseDistance(Layer):
 
     def __init__(self, p: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False, name: str | None = None) -> None:
         super().__init__()
-        check_type(p, "porder", (float, int), "PairwiseDistance")
-        check_type(epsilon, "epsilon", float, "PairwiseDistance")
-        check_type(keepdim, "keepdim", bool, "PairwiseDistance")
+        check_arguments("PairwiseDistance", p, epsilon, keepdim)
         self.p = p
         self.epsilon = epsilon
         self.keepdim = keepdim
@@ -42,8 +38,7 @@ class PairwiseDistance(Layer):
 
     def forward(self, x: Any, y: Any) -> Any:
         """`x` and `y` [N, D] (float32 or float64) to the distances [N]."""
-        check_variable_and_dtype(x, "x", FLOATS, "PairwiseDistance")
-        check_variable_and_dtype(y, "y", FLOATS, "PairwiseDistance")
+        check_arguments("PairwiseDistance.forward", x, y)
         return p_norm(_ops.elementwise_sub(x, y), self.p, 1, self.keepdim)
 
     def extra_repr(self) -> str:

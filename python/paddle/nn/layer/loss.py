@@ -6,8 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.default_dtype import get_default_dtype
-from paddle._basics.element_types import FLOATS
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 from paddle.nn import functional as F
 from paddle.nn.functional.loss import check_reduction
 from paddle.nn.layer.function_layer import FunctionLayer
@@ -116,8 +115,7 @@ class MSELoss(Layer):
 
     def forward(self, input: Any, label: Any) -> Any:  # noqa: A002
         """The loss."""
-        check_variable_and_dtype(input, "input", FLOATS, "MSELoss")
-        check_variable_and_dtype(label, "label", FLOATS, "MSELoss")
+        check_arguments("MSELoss", input, label)
         out = _ops.square(_ops.elementwise_sub(input, label))
         if self.reduction == "none":
             return out

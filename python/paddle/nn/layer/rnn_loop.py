@@ -6,12 +6,9 @@ from functools import partial
 from typing import Any
 
 from paddle import _ops
-from paddle._basics.checks import check_type
-from paddle._basics.element_types import FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._basics.structure import assert_same_structure, flatten, map_structure
-from paddle._programs.variable import Variable
-from paddle._programs.variable_checks import check_variable_and_dtype
+from paddle._dispatch.argument_checks import check_arguments
 from paddle._programs.while_block import While
 from paddle.tensor.array import array_read, array_write, create_array
 
@@ -145,13 +142,7 @@ def rnn(
         >>> y.shape, h.shape
         ([2, 5, 3], [2, 3])
     """
-    if in_static_mode():
-        check_type(inputs, "inputs", (Variable, list, tuple), "rnn")
-        if isinstance(inputs, (list, tuple)):
-            for i, x in enumerate(inputs):
-                check_variable_and_dtype(x, f"inputs[{i}]", FLOATS, "rnn")
-        check_type(initial_states, "initial_states", (Variable, list, tuple, type(None)), "rnn")
-        check_type(sequence_length, "sequence_length", (Variable, type(None)), "rnn")
+    check_arguments("rnn", inputs, initial_states, sequence_length)
     if initial_states is None:
         initial_states = cell.get_initial_states(batch_ref=inputs, batch_dim_idx=1 if time_major else 0)
     if not time_major:
