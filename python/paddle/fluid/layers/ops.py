@@ -33,37 +33,61 @@ def _make(op_type: str, summary: str, dtypes: Sequence[str]):
     return function
 
 
-_ROWS = [
-    ("exp", "e to the power x", HALF_FLOATS),
-    ("tanh", "The hyperbolic tangent", HALF_FLOATS),
-    ("sqrt", "The square root", HALF_FLOATS),
-    ("rsqrt", "1 / sqrt(x)", HALF_FLOATS),
-    ("abs", "The absolute value", HALF_NUMERIC),
-    ("floor", "The greatest integer not above x", HALF_FLOATS),
-    ("cos", "The cosine", HALF_FLOATS),
-    ("sin", "The sine", HALF_FLOATS),
-    ("sinh", "The hyperbolic sine", HALF_FLOATS),
-    ("cosh", "The hyperbolic cosine", HALF_FLOATS),
-    ("asin", "The arc sine", HALF_FLOATS),
-    ("acos", "The arc cosine", HALF_FLOATS),
-    ("atan", "The arc tangent", HALF_FLOATS),
-    ("ceil", "The least integer not below x", HALF_FLOATS),
-    ("round", "The nearest integer, halves away from zero", HALF_FLOATS),
-    ("softsign", "x / (1 + |x|)", HALF_FLOATS),
-    ("tanh_shrink", "x - tanh(x)", HALF_FLOATS),
-    ("reciprocal", "1 / x", HALF_FLOATS),
-    ("square", "x * x", HALF_NUMERIC),
-    ("sigmoid", "1 / (1 + exp(-x))", HALF_FLOATS),
-    ("logsigmoid", "log(sigmoid(x))", HALF_FLOATS),
-    ("softplus", "log(1 + exp(x))", HALF_FLOATS),
-    ("erf", "The error function", HALF_FLOATS),
-]
-
-_MADE = {name: _make(name, summary, dtypes) for name, summary, dtypes in _ROWS}
-globals().update(_MADE)
+exp = _make("exp", "e to the power x", HALF_FLOATS)
+tanh = _make("tanh", "The hyperbolic tangent", HALF_FLOATS)
+sqrt = _make("sqrt", "The square root", HALF_FLOATS)
+rsqrt = _make("rsqrt", "1 / sqrt(x)", HALF_FLOATS)
+abs = _make("abs", "The absolute value", HALF_NUMERIC)  # noqa: A001
+floor = _make("floor", "The greatest integer not above x", HALF_FLOATS)
+cos = _make("cos", "The cosine", HALF_FLOATS)
+sin = _make("sin", "The sine", HALF_FLOATS)
+sinh = _make("sinh", "The hyperbolic sine", HALF_FLOATS)
+cosh = _make("cosh", "The hyperbolic cosine", HALF_FLOATS)
+asin = _make("asin", "The arc sine", HALF_FLOATS)
+acos = _make("acos", "The arc cosine", HALF_FLOATS)
+atan = _make("atan", "The arc tangent", HALF_FLOATS)
+ceil = _make("ceil", "The least integer not below x", HALF_FLOATS)
+round = _make("round", "The nearest integer, halves away from zero", HALF_FLOATS)  # noqa: A001
+softsign = _make("softsign", "x / (1 + |x|)", HALF_FLOATS)
+tanh_shrink = _make("tanh_shrink", "x - tanh(x)", HALF_FLOATS)
+reciprocal = _make("reciprocal", "1 / x", HALF_FLOATS)
+square = _make("square", "x * x", HALF_NUMERIC)
+sigmoid = _make("sigmoid", "1 / (1 + exp(-x))", HALF_FLOATS)
+logsigmoid = _make("logsigmoid", "log(sigmoid(x))", HALF_FLOATS)
+softplus = _make("softplus", "log(1 + exp(x))", HALF_FLOATS)
+erf = _make("erf", "The error function", HALF_FLOATS)
 # 2.0.2 has these two here as well.
 _scale, _elementwise_div = map(generate_layer_fn, ("scale", "elementwise_div"))
-__all__ = [*_MADE, "cumsum", "gelu", "hard_shrink", "softshrink", "thresholded_relu"]
+__all__ = [
+    "exp",
+    "tanh",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "floor",
+    "cos",
+    "sin",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "ceil",
+    "round",
+    "softsign",
+    "tanh_shrink",
+    "reciprocal",
+    "square",
+    "sigmoid",
+    "logsigmoid",
+    "softplus",
+    "erf",
+    "cumsum",
+    "gelu",
+    "hard_shrink",
+    "softshrink",
+    "thresholded_relu",
+]
 
 
 def gelu(x, approximate=False):

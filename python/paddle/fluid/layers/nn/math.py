@@ -48,21 +48,15 @@ def _elementwise(op_type: str, what: str):
     return function
 
 
-_ELEMENTWISE = {
-    f"elementwise_{kind}": _elementwise(f"elementwise_{kind}", what)
-    for kind, what in (
-        ("add", "x + y"),
-        ("sub", "x - y"),
-        ("mul", "x * y"),
-        ("div", "x / y"),
-        ("max", "The greater of x and y"),
-        ("min", "The lesser of x and y"),
-        ("pow", "x to the power y"),
-        ("mod", "The remainder of x / y"),
-        ("floordiv", "x // y"),
-    )
-    if hasattr(_ops, f"elementwise_{kind}")
-}
+elementwise_add = _elementwise("elementwise_add", "x + y")
+elementwise_sub = _elementwise("elementwise_sub", "x - y")
+elementwise_mul = _elementwise("elementwise_mul", "x * y")
+elementwise_div = _elementwise("elementwise_div", "x / y")
+elementwise_max = _elementwise("elementwise_max", "The greater of x and y")
+elementwise_min = _elementwise("elementwise_min", "The lesser of x and y")
+elementwise_pow = _elementwise("elementwise_pow", "x to the power y")
+elementwise_mod = _elementwise("elementwise_mod", "The remainder of x / y")
+elementwise_floordiv = _elementwise("elementwise_floordiv", "x // y")
 
 
 def _reduction(op_type: str, what: str, kinds: Sequence[str]):
@@ -89,25 +83,31 @@ def _reduction(op_type: str, what: str, kinds: Sequence[str]):
     return function
 
 
-_REDUCTIONS = {
-    op_type: _reduction(op_type, what, kinds)
-    for op_type, what, kinds in (
-        ("reduce_sum", "The sum", NUMERIC),
-        ("reduce_mean", "The mean", ["float32", "float64", "int32", "int64"]),
-        ("reduce_max", "The maximum", NUMERIC),
-        ("reduce_min", "The minimum", NUMERIC),
-        ("reduce_prod", "The product", NUMERIC),
-        ("reduce_all", "Whether all hold", ["bool"]),
-        ("reduce_any", "Whether any holds", ["bool"]),
-    )
-    if hasattr(_ops, op_type)
-}
-globals().update(_ELEMENTWISE)
-globals().update(_REDUCTIONS)
+reduce_sum = _reduction("reduce_sum", "The sum", NUMERIC)
+reduce_mean = _reduction("reduce_mean", "The mean", ["float32", "float64", "int32", "int64"])
+reduce_max = _reduction("reduce_max", "The maximum", NUMERIC)
+reduce_min = _reduction("reduce_min", "The minimum", NUMERIC)
+reduce_prod = _reduction("reduce_prod", "The product", NUMERIC)
+reduce_all = _reduction("reduce_all", "Whether all hold", ["bool"])
+reduce_any = _reduction("reduce_any", "Whether any holds", ["bool"])
 
 __all__ = [
-    *_ELEMENTWISE,
-    *_REDUCTIONS,
+    "elementwise_add",
+    "elementwise_sub",
+    "elementwise_mul",
+    "elementwise_div",
+    "elementwise_max",
+    "elementwise_min",
+    "elementwise_pow",
+    "elementwise_mod",
+    "elementwise_floordiv",
+    "reduce_sum",
+    "reduce_mean",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_all",
+    "reduce_any",
     "mean",
     "mul",
     "matmul",
