@@ -22,6 +22,7 @@ pub mod order;
 pub mod pooling;
 pub mod quant;
 pub mod random;
+pub mod ranking;
 pub mod reduce;
 pub mod resample;
 pub mod rnn;

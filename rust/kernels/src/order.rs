@@ -104,7 +104,7 @@ fn before<T: Number>(largest: bool, a: T, b: T) -> bool {
 }
 
 /// The `k` largest (or smallest) elements of each row of x = [rows, n], best first, and their positions.
-pub fn topk<T: Number>(largest: bool, x: &[T], n: usize, k: usize, values: &mut [T], indices: &mut [i64]) {
+pub fn topk<T: Number + Sortable>(largest: bool, x: &[T], n: usize, k: usize, values: &mut [T], indices: &mut [i64]) {
     assert!(k <= n && values.len() == indices.len());
     if k == 0 || x.is_empty() {
         return;
@@ -126,23 +126,24 @@ pub fn topk<T: Number>(largest: bool, x: &[T], n: usize, k: usize, values: &mut 
                     scan_body(largest, row, k, &mut best);
                 }
             } else {
-                best = row.iter().copied().zip(0u32..).collect();
-                let order = |a: &(T, u32), b: &(T, u32)| match (before(largest, a.0, b.0), before(largest, b.0, a.0)) {
-                    (true, _) => std::cmp::Ordering::Less,
-                    (_, true) => std::cmp::Ordering::Greater,
-                    _ => a.1.cmp(&b.1),
-                };
+                let mut keys = keys(largest, row);
                 if k < n {
-                    best.select_nth_unstable_by(k - 1, order);
-                    best.truncate(k);
+                    keys.select_nth_unstable(k - 1);
+                    keys.truncate(k);
                 }
-                best.sort_unstable_by(order);
+                keys.sort_unstable();
+                best = keys.iter().map(|&(_, i)| (row[i as usize], i)).collect();
             }
             for (j, b) in best.iter().enumerate() {
                 (v[j], i[j]) = (b.0, b.1 as i64);
             }
         }
     });
+}
+
+/// Keys that ascend in the wanted order, with their positions.
+fn keys<T: Sortable>(descending: bool, row: &[T]) -> Vec<(u64, u32)> {
+    row.iter().map(|v| if descending { !v.key() } else { v.key() }).zip(0u32..).collect()
 }
 
 simd_fn! {
@@ -240,14 +241,12 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
     let (values, indices) = (pool::Shared::new(values), pool::Shared::new(indices));
     pool::ranges(x.len() / n, (GRAIN / 8 / n).max(1), |range| {
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        let mut wide: Vec<(u64, u32)> = Vec::new();
         for r in range {
             let row = &x[r * n..(r + 1) * n];
             // SAFETY: parts of different rows are disjoint.
             let (v, at) = unsafe { (values.part(r * n..(r + 1) * n), indices.part(r * n..(r + 1) * n)) };
             if T::BITS > 32 {
-                wide.clear();
-                wide.extend(row.iter().zip(0u32..).map(|(&v, i)| (if descending { !v.key() } else { v.key() }, i)));
+                let mut wide = keys(descending, row);
                 wide.sort_unstable();
                 at.iter_mut().zip(&wide).for_each(|(o, w)| *o = w.1 as i64);
             } else {

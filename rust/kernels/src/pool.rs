@@ -8,6 +8,7 @@
 use crate::simd::prefetch_at;
 use std::any::Any;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
@@ -64,9 +65,39 @@ struct Lane {
     end: usize,
 }
 
+/// A borrowed closure of one argument. A trait object would have a vtable with shims for FnMut and FnOnce, for each of
+/// some 1,500 closures.
+struct Task<'a, A> {
+    data: *const (),
+    call: unsafe fn(*const (), A),
+    life: PhantomData<&'a ()>,
+}
+
+// SAFETY: `Task::new` takes closures that threads may share.
+unsafe impl<A> Sync for Task<'_, A> {}
+
+impl<'a, A> Task<'a, A> {
+    #[inline(always)]
+    fn new<F: Fn(A) + Sync>(f: &'a F) -> Self {
+        /// # Safety
+        /// `data` points to a live `F`.
+        unsafe fn call<A, F: Fn(A)>(data: *const (), argument: A) {
+            // SAFETY: by the contract.
+            unsafe { (*data.cast::<F>())(argument) }
+        }
+        Task { data: (f as *const F).cast(), call: call::<A, F>, life: PhantomData }
+    }
+
+    #[inline(always)]
+    fn run(&self, argument: A) {
+        // SAFETY: `data` points to the closure that `call` was made for, which is borrowed for `'a`.
+        unsafe { (self.call)(self.data, argument) }
+    }
+}
+
 /// One parallel call, on the stack of its caller.
 struct Job {
-    f: *const (dyn Fn(usize) + Sync),
+    f: *const Task<'static, usize>,
     lanes: [Lane; LANES],
     used: usize,
     backward: bool,
@@ -74,7 +105,7 @@ struct Job {
 }
 
 impl Job {
-    fn new(f: *const (dyn Fn(usize) + Sync), chunks: usize, threads: usize, backward: bool) -> Self {
+    fn new(f: *const Task<'static, usize>, chunks: usize, threads: usize, backward: bool) -> Self {
         let used = threads.min(chunks).min(LANES);
         let first = |lane: usize| (lane as u128 * chunks as u128 / used as u128) as usize;
         let lanes = std::array::from_fn(|l| match l < used {
@@ -97,7 +128,7 @@ impl Job {
                     if i >= lane.end {
                         break;
                     }
-                    f(if self.backward { lane.first + (lane.end - 1 - i) } else { i });
+                    f.run(if self.backward { lane.first + (lane.end - 1 - i) } else { i });
                 }
             }
         }));
@@ -328,30 +359,30 @@ fn take_team(wanted: usize) -> Option<&'static Team> {
 /// Calls `f(i)` for every `i < chunks`, on the pool's threads and the caller's. A panic in `f` reaches the caller after
 /// every thread has left the call; chunks that have not begun are dropped.
 pub fn chunks(chunks: usize, f: impl Fn(usize) + Sync) {
-    run_chunks(threads(), chunks, &f)
+    run_chunks(threads(), chunks, &Task::new(&f))
 }
 
 /// As `chunks`, on `threads` threads: for work whose number of parts is a parameter.
 pub fn chunks_on(threads: usize, chunks: usize, f: impl Fn(usize) + Sync) {
-    run_chunks(threads, chunks, &f)
+    run_chunks(threads, chunks, &Task::new(&f))
 }
 
 /// Not generic, as `run_ranges`: a caller's loop is compiled once, not for each branch below.
 #[inline(never)]
-fn run_chunks(threads: usize, chunks: usize, f: &(dyn Fn(usize) + Sync)) {
+fn run_chunks(threads: usize, chunks: usize, f: &Task<usize>) {
     if chunks <= 1 || INSIDE.get() {
-        return (0..chunks).for_each(f);
+        return (0..chunks).for_each(|i| f.run(i));
     }
     let backward = alternate_direction();
     let team = if threads == 1 { None } else { take_team(threads) };
     let Some(team) = team else {
         return match backward {
-            false => (0..chunks).for_each(f),
-            true => (0..chunks).rev().for_each(f),
+            false => (0..chunks).for_each(|i| f.run(i)),
+            true => (0..chunks).rev().for_each(|i| f.run(i)),
         };
     };
     // SAFETY: only the lifetime is erased; `Team::run` returns after every worker has left the job.
-    let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
+    let f: &Task<'static, usize> = unsafe { std::mem::transmute(f) };
     let job = Job::new(f, chunks, team.limit.load(Relaxed) + 1, backward);
     team.run(&job);
     team.busy.store(false, Release);
@@ -374,17 +405,17 @@ pub fn serially<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` with consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.
 pub fn ranges(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
-    run_ranges(n, grain.max(1), &f)
+    run_ranges(n, grain.max(1), &Task::new(&f))
 }
 
 #[inline(never)]
-fn run_ranges(n: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+fn run_ranges(n: usize, grain: usize, f: &Task<Range<usize>>) {
     if n <= grain {
         return if n > 0 {
-            f(0..n)
+            f.run(0..n)
         };
     }
-    chunks(n.div_ceil(grain), |i| f(i * grain..((i + 1) * grain).min(n)));
+    chunks(n.div_ceil(grain), |i| f.run(i * grain..((i + 1) * grain).min(n)));
 }
 
 /// Elements per chunk for `n` elements that are read or written once each: at least `least` (one such chunk runs

@@ -1,6 +1,7 @@
 //! Mean average precision of detections.
 
 use super::boxes::{clipped, descending, least, most};
+use crate::ranking;
 use crate::types::Float;
 use std::collections::BTreeMap;
 
@@ -78,7 +79,7 @@ impl<T: Float> Tally<T> {
                 all.iter().for_each(|d| self.add(class, d.0, false));
                 continue;
             };
-            all.sort_by(|x, y| descending(x.0, y.0));
+            ranking::sort(all, |x, y| descending(x.0, y.0));
             let mut taken = vec![false; known.len()];
             for (score, place) in all.iter() {
                 let place = place.map(|v| clipped(v, T::ONE));
@@ -128,7 +129,7 @@ impl<T: Float> Tally<T> {
 /// Cumulative sums of the flags in descending order of scores.
 fn sums<T: Float>(marked: &[(T, bool)]) -> Vec<f64> {
     let mut order = marked.to_vec();
-    order.sort_by(|a, b| descending(a.0, b.0));
+    ranking::sort(&mut order, |a, b| descending(a.0, b.0));
     let mut sum = 0.0;
     order
         .iter()

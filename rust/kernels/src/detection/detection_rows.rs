@@ -4,6 +4,7 @@
 use super::boxes::{clipped, BoxMath, CenterSize};
 use super::nms::{best, best_by_class, decayed, merge_neighbors, ranked, suppress, Decay, Found};
 use crate::pool;
+use crate::ranking;
 use crate::types::Float;
 use std::ops::Range;
 
@@ -122,7 +123,7 @@ impl<T: Float> ClassBoxes<'_, T> {
                 .collect();
             best_by_class(&mut found, rule.keep);
             if self.per_image.is_none() {
-                found.sort_by_key(|f| (f.class, f.at));
+                ranking::sort(&mut found, |a, b| (a.class, a.at).cmp(&(b.class, b.at)));
             }
             for f in found {
                 rows.push(f.class, f.score, self.at(f.at, f.class), self.number(f.at, f.class));

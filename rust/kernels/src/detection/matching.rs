@@ -2,6 +2,7 @@
 
 use super::boxes::descending;
 use crate::pool;
+use crate::ranking;
 use crate::types::{Float, Plain};
 
 /// Lower similarities do not match.
@@ -22,7 +23,7 @@ pub fn bipartite<T: Float>(dist: &[T], columns: usize, row: &mut [i32], found: &
 /// Of equal pairs the first row comes first.
 fn bipartite_sorted<T: Float>(dist: &[T], columns: usize, row: &mut [i32], found: &mut [T]) {
     let mut pairs: Vec<usize> = (0..dist.len()).filter(|&k| dist[k] > T::ZERO).collect();
-    pairs.sort_by(|&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
+    ranking::sort(&mut pairs, |&a, &b| dist[b].partial_cmp(&dist[a]).unwrap_or(std::cmp::Ordering::Equal));
     let mut taken = vec![false; dist.len() / columns];
     for k in pairs {
         let (i, j) = (k / columns, k % columns);
@@ -170,7 +171,7 @@ pub fn mine<T: Float>(
         Mining::MaxNegative { ratio, .. } => (matched.iter().filter(|&&m| m != -1).count() as f32 * ratio) as usize,
         Mining::HardExample { count } => count,
     };
-    hard.sort_by(|a, b| descending(a.1, b.1));
+    ranking::sort(&mut hard, |a, b| descending(a.1, b.1));
     hard.truncate(most);
     let mut chosen = vec![false; matched.len()];
     hard.iter().for_each(|(k, _)| chosen[*k] = true);

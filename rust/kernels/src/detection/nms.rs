@@ -3,6 +3,7 @@
 
 use super::boxes::{descending, iou, least, most, pixel, BoxMath};
 use super::overlaps::KeptBoxes;
+use crate::ranking;
 use crate::types::Float;
 
 /// Number of boxes to keep; a negative limit means all.
@@ -15,11 +16,7 @@ pub fn ranked<T: Float>(scores: impl Iterator<Item = (usize, T)>, threshold: T, 
     let found = scores.filter(|s| s.1 > threshold).enumerate().map(|(order, (at, score))| (order, at, score));
     let mut found: Vec<(usize, usize, T)> = found.collect();
     let by = |a: &(usize, usize, T), b: &(usize, usize, T)| descending(a.2, b.2).then(a.0.cmp(&b.0));
-    if limit(top) < found.len() {
-        found.select_nth_unstable_by(limit(top), by);
-        found.truncate(limit(top));
-    }
-    found.sort_unstable_by(by);
+    ranking::keep_first(&mut found, limit(top), by);
     found.into_iter().map(|s| s.1).collect()
 }
 
@@ -66,7 +63,7 @@ pub struct Found<T> {
 
 /// Sorts by descending score, all classes together, and keeps at most `most` boxes.
 pub fn best<T: Float>(found: &mut Vec<Found<T>>, most: i32) {
-    found.sort_by(|a, b| descending(a.score, b.score));
+    ranking::sort(found, |a, b| descending(a.score, b.score));
     found.truncate(limit(most));
 }
 
@@ -74,7 +71,7 @@ pub fn best<T: Float>(found: &mut Vec<Found<T>>, most: i32) {
 pub fn best_by_class<T: Float>(found: &mut Vec<Found<T>>, most: i32) {
     if found.len() > limit(most) {
         best(found, most);
-        found.sort_by_key(|f| f.class);
+        ranking::sort(found, |a, b| a.class.cmp(&b.class));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The intersection over union of polygons [x1, y1, x2, y2, ...], with the even-odd rule.
 
 use crate::pool;
+use crate::ranking;
 use crate::types::Float;
 
 type Point = [f64; 2];
@@ -39,7 +40,7 @@ fn shared(a: &[Point], b: &[Point]) -> f64 {
     for (i, first) in all.iter().enumerate() {
         heights.extend(all[i + 1..].iter().filter_map(|second| crossing(first.0, second.0)));
     }
-    heights.sort_by(f64::total_cmp);
+    ranking::sort(&mut heights, f64::total_cmp);
     heights.dedup();
     let mut sum = 0.0;
     for strip in heights.windows(2) {
@@ -47,7 +48,7 @@ fn shared(a: &[Point], b: &[Point]) -> f64 {
         let middle = low + (high - low) / 2.0;
         let through = |e: &(Point, Point)| (e.0[1] <= middle) != (e.1[1] <= middle);
         let mut cuts: Vec<_> = all.iter().filter(|(e, _)| through(e)).map(|(e, own)| (at(*e, middle), *own)).collect();
-        cuts.sort_by(|x, y| x.0.total_cmp(&y.0));
+        ranking::sort(&mut cuts, |x, y| x.0.total_cmp(&y.0));
         let (mut inside, mut from) = ([false; 2], 0.0);
         for (x, own) in cuts {
             // A trapezoid: its width at half height times its height.

@@ -2,6 +2,7 @@
 
 use super::boxes::{clipped, least, pixel, BoxMath, Corners};
 use super::nms::suppress;
+use crate::ranking;
 use crate::types::Float;
 
 /// How proposals are chosen.
@@ -91,11 +92,8 @@ impl<R: Float> Proposals<'_, R> {
             b.partial_cmp(&a).unwrap_or_else(|| a.partial_cmp(&a).is_none().cmp(&b.partial_cmp(&b).is_none()))
         };
         let by = |a: &u32, b: &u32| falling(a, b).then(a.cmp(b));
-        if self.rule.before > 0 && (self.rule.before as usize) < order.len() {
-            order.select_nth_unstable_by(self.rule.before as usize, by);
-            order.truncate(self.rule.before as usize);
-        }
-        order.sort_unstable_by(by);
+        let most = usize::try_from(self.rule.before).ok().filter(|&n| n > 0).unwrap_or(usize::MAX);
+        ranking::keep_first(&mut order, most, by);
         let boxes = order.iter().map(|&i| (i, self.moved(image, i as usize, (info[0], info[1]))));
         let mut found: Vec<(u32, Corners<R>)> = boxes.filter(|(_, b)| self.counts(b, info)).collect();
         if found.is_empty() {
@@ -104,7 +102,7 @@ impl<R: Float> Proposals<'_, R> {
         if self.rule.threshold > 0.0 {
             // Among equal scores the last one comes first.
             found.reverse();
-            found.sort_by(|a, b| falling(&a.0, &b.0));
+            ranking::sort(&mut found, |a, b| falling(&a.0, &b.0));
             let (bound, eta) = (R::from_f64(self.rule.threshold as f64), R::from_f64(self.rule.eta as f64));
             let mut kept = suppress(0..found.len(), (bound, eta), !self.rule.pixels, |i| &found[i].1);
             kept.truncate(usize::try_from(self.rule.after).ok().filter(|&n| n > 0).unwrap_or(usize::MAX));

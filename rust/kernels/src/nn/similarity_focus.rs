@@ -1,15 +1,15 @@
 //! similarity_focus: marks the largest elements of matrices, at most one per row and column.
 
 use crate::pool;
+use crate::ranking;
 use crate::types::Float;
 use std::cmp::Ordering;
 
 /// Positions of the selected elements, in descending order: no two share a row or column.
 fn largest<T: PartialOrd + Copy>(matrix: &[T], columns: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..matrix.len()).collect();
     let nan = |x: &T| x.partial_cmp(x).is_none();
     // NaN sorts last.
-    order.sort_by(|&a, &b| {
+    let mut order = ranking::positions(matrix.len(), |a, b| {
         let (a, b) = (&matrix[a], &matrix[b]);
         b.partial_cmp(a).unwrap_or_else(|| match (nan(a), nan(b)) {
             (true, false) => Ordering::Greater,

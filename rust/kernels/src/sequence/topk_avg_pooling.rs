@@ -1,5 +1,6 @@
 //! Averages of the k largest elements of every row of every channel, for several k.
 
+use crate::ranking;
 use crate::types::Float;
 
 /// Entry of the saved positions for rows with fewer than k elements.
@@ -41,22 +42,14 @@ impl TopkAverages<'_> {
     /// elements the last one comes first.
     pub fn pool<T: Float>(&self, x: &[T], positions: &mut [i32], out: &mut [T]) {
         let (most, count) = (self.most(), self.topks.len());
-        let mut order: Vec<u32> = Vec::new();
         for (own, at) in self.rows() {
             let values = &x[own];
-            order.clear();
-            order.extend(0..values.len() as u32);
-            let by = |a: &u32, b: &u32| values[*b as usize].total_cmp(&values[*a as usize]).then(b.cmp(a));
-            if most < order.len() {
-                order.select_nth_unstable_by(most, by);
-                order.truncate(most);
-            }
-            order.sort_unstable_by(by);
+            let order = ranking::first(values.len(), most, |a, b| values[b].total_cmp(&values[a]).then(b.cmp(&a)));
             let kept = &mut positions[at * most..][..most];
             kept.fill(NONE);
             kept.iter_mut().zip(&order).for_each(|(to, &i)| *to = i as i32);
             for (to, &k) in out[at * count..][..count].iter_mut().zip(self.topks) {
-                let sum: T = order.iter().take(k).map(|&i| values[i as usize]).sum();
+                let sum: T = order.iter().take(k).map(|&i| values[i]).sum();
                 *to = sum / T::from_f64(k as f64);
             }
         }

@@ -1,5 +1,6 @@
 //! Groups of equal rows.
 
+use crate::ranking;
 use crate::types::Plain;
 use std::cmp::Ordering;
 
@@ -20,11 +21,10 @@ impl Groups {
     /// Groups in ascending order. `equal` compares neighbours.
     pub fn sorted<T: PartialOrd>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
         let row = |i: usize| &x[i * width..(i + 1) * width];
-        let compare = |&a: &usize, &b: &usize| {
+        let compare = |a: usize, b: usize| {
             row(a).iter().zip(row(b)).map(|(a, b)| order(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
         };
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(compare); // equal rows keep their order
+        let order = ranking::positions(n, compare); // equal rows keep their order
         let mut groups = Groups { first: vec![], of: vec![0; n], counts: vec![] };
         for (k, &i) in order.iter().enumerate() {
             let same = k > 0 && row(order[k - 1]).iter().zip(row(i)).all(|(a, b)| equal(a, b));
@@ -41,8 +41,7 @@ impl Groups {
 
     /// Reorders the groups by first occurrence.
     pub fn by_first(self) -> Groups {
-        let mut order: Vec<usize> = (0..self.first.len()).collect();
-        order.sort_by_key(|&g| self.first[g]);
+        let order = ranking::positions(self.first.len(), |a, b| self.first[a].cmp(&self.first[b]));
         let mut place = vec![0; order.len()];
         order.iter().enumerate().for_each(|(to, &from)| place[from] = to);
         Groups {

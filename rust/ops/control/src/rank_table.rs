@@ -8,6 +8,7 @@ use oar_core::op::infer::{grads_like_inputs, Meta, VarKind};
 use oar_core::op::{Dst, Fwd, Grad, GradOp, InSlot, Kernel, KernelContext, NoAttrs, Op, ShapeContext, Src, OP};
 use oar_core::tensor::{Lod, Tensor, Value};
 use oar_core::{bail, ensure, slots};
+use oar_kernels::ranking;
 use oar_kernels::shape::copy::concatenate;
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,7 +125,7 @@ fn rank(cx: &mut KernelContext) -> Result<()> {
     );
     let lengths = lod[level as usize].windows(2).map(|w| w[1].saturating_sub(w[0]));
     let mut items: Vec<(usize, usize)> = lengths.enumerate().collect();
-    items.sort_by_key(|&(_, length)| std::cmp::Reverse(length));
+    ranking::sort(&mut items, |a, b| b.1.cmp(&a.1));
     let table: RankTable = (items, lod[..level as usize].to_vec());
     cx.set(lod_rank_table::OUT, Value::Opaque(Arc::new(table)));
     Ok(())
@@ -245,8 +246,7 @@ fn steps<'a>(cx: &KernelContext<'a>) -> Result<Vec<&'a Tensor>> {
 fn to_tensor(cx: &mut KernelContext) -> Result<()> {
     let op = cx.op.name;
     let (steps, (items, above)) = (steps(cx)?, table(cx, by_table::TABLE)?);
-    let mut places: Vec<usize> = (0..items.len()).collect();
-    places.sort_by_key(|&at| items[at].0);
+    let places = ranking::positions(items.len(), |a, b| items[a].0.cmp(&items[b].0));
     let mut out = Gathered::new(steps[0]);
     let mut level = vec![0];
     for at in places {
@@ -325,8 +325,7 @@ fn reorder(cx: &mut KernelContext) -> Result<()> {
 
 fn reorder_back(cx: &mut KernelContext) -> Result<()> {
     let items = &table(cx, by_table::TABLE)?.0;
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|&at| items[at].0);
+    let order = ranking::positions(items.len(), |a, b| items[a].0.cmp(&items[b].0));
     reordered(cx, &order)
 }
 

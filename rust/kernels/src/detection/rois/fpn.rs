@@ -1,5 +1,6 @@
 //! Feature pyramid networks: RoIs assigned to levels by size, and the best RoIs of all levels.
 
+use crate::ranking;
 use crate::types::Float;
 use std::ops::Range;
 
@@ -80,9 +81,9 @@ pub fn add_level<R: Float>(all: &mut Vec<Region<R>>, level: usize, scores: &[R],
 /// among them, after a 0. Among equal scores the last region comes first, as in Paddle; NaN comes last.
 pub fn collect<R: Float>(all: &mut Vec<Region<R>>, most: usize, images: usize) -> Vec<usize> {
     all.reverse();
-    all.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(a.score.is_nan().cmp(&b.score.is_nan())));
+    ranking::sort(all, |a, b| b.score.partial_cmp(&a.score).unwrap_or(a.score.is_nan().cmp(&b.score.is_nan())));
     all.truncate(most);
-    all.sort_by_key(|r| r.image);
+    ranking::sort(all, |a, b| a.image.cmp(&b.image));
     (0..=images).map(|i| all.partition_point(|r| r.image < i)).collect()
 }
 
