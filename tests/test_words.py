@@ -1,4 +1,4 @@
-"""Retired words (docs/dev/style.md) do not occur in comments, docstrings, messages and documents."""
+"""Retired words (docs/dev/style.md) do not occur in comments, docstrings, messages, documents and names."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ WORD = words.RETIRED.split()[0].partition("|")[0]
 @pytest.mark.parametrize(
     "name, text, expected",
     [
-        ("a.rs", f'// {WORD}\nlet a = "{WORD} is here";\nlet {WORD} = "{WORD}";\n', [1, 2]),
-        ("a.py", f'"""One\n\nand {WORD}: {WORD}."""\n{WORD} = 1  # `{WORD}` {WORD}\n', [3, 3, 4]),
+        ("a.rs", f'// {WORD}\nlet a = "{WORD} is here";\nlet {WORD} = "{WORD}";\n', [1, 2, 3]),
+        ("a.rs", f"let of_{WORD} = {WORD}le;\n", [1]),
+        ("a.py", f'"""One\n\nand {WORD}: {WORD}."""\n{WORD} = 1  # `{WORD}` {WORD}\n', [3, 3, 4, 4]),
+        ("a.py", f"x = of_{WORD}({WORD}le, '{WORD}')\n", [1]),
         ("a.md", f"{WORD.title()}.\n\n```\n{WORD}\n```\n", [1]),
         ("a.txt", f"{WORD}\n", []),
     ],
 )
 def test_findings(tmp_path: Path, name: str, text: str, expected: list[int]) -> None:
-    """Comments, docstrings and messages count, code does not."""
+    """Comments, docstrings, messages and names count, other strings do not."""
     (tmp_path / name).write_text(text)
     assert sorted(line for line, _, _ in words.findings(tmp_path / name)) == expected

@@ -1,4 +1,4 @@
-"""Words that the style guide retires, found in comments, docstrings, messages and documents.
+"""Words that the style guide retires, found in comments, docstrings, messages, documents and names.
 
     python tools/words.py                  every tracked source and document
     python tools/words.py rust/core docs   these folders or files
@@ -45,6 +45,11 @@ seam|seams
 """
 PATTERN = re.compile(r"\b(?:%s)\b" % "|".join(line for line in RETIRED.split("\n") if line), re.I)
 
+# Words that are no part of a name in code (`told_by`). Other retired words occur in names of Python and Paddle.
+NAMES = set("who whoever nobody somebody anybody told beside twin twins stranger kin mailbox doorstep reckon".split())
+NAME = re.compile(r"[A-Za-z_]\w*")
+NAMED = re.compile(r"(?<![^\W_])(?:%s)(?![^\W_])" % "|".join(sorted(NAMES)), re.I)
+
 # Names of files, code and upstream's own texts, where a word stands for itself.
 CODE_SPAN = re.compile(r"`[^`\n]*`|https?://\S+|\$[^$\n]*\$")
 
@@ -83,12 +88,29 @@ def document_texts(source: str) -> Iterator[tuple[int, str]]:
 READERS = {".rs": rust_texts, ".py": python_texts, ".pyi": python_texts, ".md": document_texts}
 
 
+def names(path: Path, source: str) -> Iterator[tuple[int, str]]:
+    """(line, name) of each name in code, outside of comments and strings, that has a retired word as a part."""
+    if not NAMED.search(source):
+        return
+    if path.suffix == ".rs":
+        blank = RUST_TOKEN.sub(lambda found: "\n" * found[0].count("\n"), source)
+        for number, line in enumerate(blank.split("\n"), 1):
+            yield from ((number, name) for name in NAME.findall(line) if NAMED.search(name))
+    elif path.suffix in (".py", ".pyi"):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.NAME and NAMED.search(token.string):
+                yield token.start[0], token.string
+
+
 def findings(path: Path) -> Iterator[tuple[int, str, str]]:
     """(line, retired word, line of text) for each finding in one file."""
     reader = READERS.get(path.suffix)
     if reader is None:
         return
-    for start, text in reader(path.read_text()):
+    source = path.read_text()
+    for number, name in names(path, source):
+        yield number, name, "a name in code"
+    for start, text in reader(source):
         for offset, line in enumerate(text.split("\n")):
             for found in PATTERN.finditer(CODE_SPAN.sub("``", line)):
                 yield start + offset, found[0], line.strip()

@@ -271,10 +271,12 @@ def test_clear_gradients_and_deprecated():
 
 def test_copies():
     net = Net()
-    twin = copy.deepcopy(net)
-    assert twin.first.weight is not net.first.weight and names(twin.named_parameters()) == names(net.named_parameters())
+    copied = copy.deepcopy(net)
+    assert copied.first.weight is not net.first.weight and names(copied.named_parameters()) == names(
+        net.named_parameters()
+    )
     net.first.weight.set_value(np.float32([3, 4]))
-    np.testing.assert_array_equal(twin.first.weight.numpy(), [1, 1])
+    np.testing.assert_array_equal(copied.first.weight.numpy(), [1, 1])
     again = pickle.loads(pickle.dumps(net))
     np.testing.assert_array_equal(again.first.weight.numpy(), [3, 4])
     assert names(again.named_sublayers()) == names(net.named_sublayers())

@@ -48,9 +48,9 @@ class NcclCommunicator:
         self._folder.mkdir(exist_ok=True)
 
     def _put(self, name: str, data: bytes) -> None:
-        aside = self._folder / f"{name}.{self._rank}.part"
-        aside.write_bytes(data)
-        aside.rename(self._folder / name)
+        part = self._folder / f"{name}.{self._rank}.part"
+        part.write_bytes(data)
+        part.rename(self._folder / name)
 
     def _get(self, name: str) -> bytes:
         until = time.monotonic() + 20

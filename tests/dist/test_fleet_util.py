@@ -41,7 +41,7 @@ def test_rank0_prints(util, capsys, caplog):
         util.rank0_error("wrong")
     assert capsys.readouterr().out == "one line\n" and {"said", "wrong"} <= set(caplog.messages)
     fleet.init(UserDefinedRoleMaker(1, Role.WORKER, 2, ["127.0.0.1:6174"]))
-    util.rank0_print("nobody")
+    util.rank0_print("nothing")
     assert capsys.readouterr().out == ""
     with pytest.raises(ValueError, match="mode is one of pslib, transpiler"):
         FleetUtil("mine")

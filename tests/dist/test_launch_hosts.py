@@ -107,8 +107,8 @@ def test_a_task_a_core(hosts):
         assert code == 0 and out.endswith("total sums of 4 ranks on 2 hosts\n"), (i, code, out, err)
 
 
-@pytest.mark.parametrize("who", [0, 2])
-def test_a_host_is_disconnected(hosts, tmp_path, who):
+@pytest.mark.parametrize("host", [0, 2])
+def test_a_host_is_disconnected(hosts, tmp_path, host):
     """All ranks report the lost ranks and the operation, and end."""
     (tmp_path / "pids").mkdir()
     jobs = [
@@ -116,13 +116,13 @@ def test_a_host_is_disconnected(hosts, tmp_path, who):
         for i in range(3)
     ]
     numbers = pids(tmp_path / "pids", 6)
-    hosts.cut(who)
+    hosts.cut(host)
     found = ends(jobs)
     assert all(code not in (0, None) for code, _, _ in found), found
     said = {r: (tmp_path / "pids" / f"error.{r}").read_text() for r in range(6)}
     for rank, text in said.items():
         here = rank // 2
-        others = [r for r in range(6) if (r // 2 == who) != (here == who)]
+        others = [r for r in range(6) if (r // 2 == host) != (here == host)]
         named = re.search(r"rank (\d) on (node\d) has been silent for [\d.]+ s", text)
         assert named and int(named[1]) in others and named[2] == f"node{int(named[1]) // 2}", (rank, text)
         assert "this rank was in all_reduce(float32[100000], sum)" in text, (rank, text)

@@ -57,46 +57,46 @@ def test_the_store_stays(tmp_path):
         assert code == 0 and out == "total 3.0\n", err
 
 
-@pytest.mark.parametrize("who", ["0", "1"])
+@pytest.mark.parametrize("node", ["0", "1"])
 @pytest.mark.parametrize("how", ["7", "SIGKILL"])
-def test_a_failing_node_ends_the_others(tmp_path, who, how):
-    found = ends(two(tmp_path, "fail", how, who))
-    other = found[1 - int(who)]
-    assert found[int(who)][0] == (7 if how == "7" else 137) and other[0] == 1, found
+def test_a_failing_node_ends_the_others(tmp_path, node, how):
+    found = ends(two(tmp_path, "fail", how, node))
+    other = found[1 - int(node)]
+    assert found[int(node)][0] == (7 if how == "7" else 137) and other[0] == 1, found
     said = "exited with code 7" if how == "7" else "was ended by SIGKILL"
-    assert f"launch: the job has failed: node {who}: rank {who} {said}" in other[2], other[2]
+    assert f"launch: the job has failed: node {node}: rank {node} {said}" in other[2], other[2]
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_a_failing_node_ends_finished_nodes(tmp_path, who):
-    jobs = two(tmp_path, "await_file", str(tmp_path), str(who))
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_failing_node_ends_finished_nodes(tmp_path, node):
+    jobs = two(tmp_path, "await_file", str(tmp_path), str(node))
     numbers = pids(tmp_path, 2)
-    assert not gone([numbers[1 - who]], 60)
-    os.kill(numbers[who], signal.SIGSEGV)
+    assert not gone([numbers[1 - node]], 60)
+    os.kill(numbers[node], signal.SIGSEGV)
     found = ends(jobs)
-    assert found[who][0] == 139 and found[1 - who][0] == 1, found
-    assert f"node {who}: rank {who} was ended by SIGSEGV" in found[1 - who][2]
+    assert found[node][0] == 139 and found[1 - node][0] == 1, found
+    assert f"node {node}: rank {node} was ended by SIGSEGV" in found[1 - node][2]
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_ctrl_c_on_one_node_ends_all(tmp_path, who):
+@pytest.mark.parametrize("node", [0, 1])
+def test_ctrl_c_on_one_node_ends_all(tmp_path, node):
     jobs = two(tmp_path, "polite", str(tmp_path))
     pids(tmp_path, 2)
-    jobs[who].send_signal(signal.SIGINT)
+    jobs[node].send_signal(signal.SIGINT)
     found = ends(jobs)
-    assert found[who][0] == 130 and found[1 - who][0] == 1, found
-    assert f"node {who}: its launcher was ended by SIGINT" in found[1 - who][2], found
+    assert found[node][0] == 130 and found[1 - node][0] == 1, found
+    assert f"node {node}: its launcher was ended by SIGINT" in found[1 - node][2], found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", [0, 1])
-def test_a_killed_launcher_ends_the_other_node(tmp_path, who):
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_killed_launcher_ends_the_other_node(tmp_path, node):
     jobs = two(tmp_path, "polite", str(tmp_path), OAR_INIT_TIMEOUT="10")
     numbers = pids(tmp_path, 2)
-    jobs[who].kill()
+    jobs[node].kill()
     found = ends(jobs)
-    said = "the first launcher, at 127.0.0.1:" if who == 0 else "node 1: its launcher"  # lost, or not joined yet
-    assert found[1 - who][0] == 1 and said in found[1 - who][2], found
+    said = "the first launcher, at 127.0.0.1:" if node == 0 else "node 1: its launcher"  # lost, or not joined yet
+    assert found[1 - node][0] == 1 and said in found[1 - node][2], found
     assert not gone(numbers, 5)
 
 

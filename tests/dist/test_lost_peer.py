@@ -112,11 +112,11 @@ def kill_when_it_changes(seen: np.ndarray, peer: int, seconds: float) -> threadi
 
 def cut_eagerly(op: str, peer: int) -> bool:
     """An operator whose peer is killed during the transfer; false if it was killed too early or too late."""
-    aside = op == "c_reduce_sum" and os.environ["OAR_SHARED_MEMORY"] == "0"  # reduces into a buffer
+    buffered = op == "c_reduce_sum" and os.environ["OAR_SHARED_MEMORY"] == "0"  # reduces into a buffer
     ones = paddle.nn.initializer.Constant(1.0)
     parameter = paddle.create_parameter(SIZE, "float32", default_initializer=ones)
     failed = False
-    watcher = kill_when_it_changes(np.from_dlpack(parameter.detach()).reshape(-1), peer, 0.02 if aside else 30)
+    watcher = kill_when_it_changes(np.from_dlpack(parameter.detach()).reshape(-1), peer, 0.02 if buffered else 30)
     try:
         with paddle.no_grad():
             getattr(_core.ops, op)(parameter, Out=parameter, **RECEIVING[op])
@@ -126,13 +126,13 @@ def cut_eagerly(op: str, peer: int) -> bool:
     watcher.join()
     changed = parameter.numpy() == (2.0 if op == "c_broadcast" else 3.0)
     assert (changed | (parameter.numpy() == 1.0)).all(), "elements that are neither old nor new"
-    assert not (failed and aside and changed.any())
+    assert not (failed and buffered and changed.any())
     optimizer = paddle.optimizer.SGD(0.5, parameters=[parameter])
     before = parameter[:2].numpy()
     paddle.sum(parameter).backward()
     optimizer.step()
     np.testing.assert_array_equal(parameter[:2].numpy(), before - 0.5)
-    return failed if aside else bool(changed.any() and not changed.all())
+    return failed if buffered else bool(changed.any() and not changed.all())
 
 
 def cut(op: str) -> bool:

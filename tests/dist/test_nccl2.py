@@ -88,6 +88,6 @@ def test_other_numbers_than_those_it_has_joined_by(three):
 
 
 def joined_by_another_number() -> str:
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as raised:
         training.here(compiled, 2, 0)
-    return str(told.value)
+    return str(raised.value)

@@ -16,7 +16,7 @@ def test_the_next_start_removes_those_of_killed_servers():
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(60)
     gone, mine = map(port_file, (dead.pid, os.getpid()))
-    other = port_file("of-somebody")
+    other = port_file("of-another")
     try:
         for path in (gone, mine, other):
             path.write_text("1\n")

@@ -86,10 +86,10 @@ def look_up(endpoint: str):
 )
 def test_a_server_that_does_not_answer(dead_endpoint, wait, what) -> None:
     since = time.monotonic()
-    with pytest.raises(RuntimeError) as told:
+    with pytest.raises(RuntimeError) as raised:
         wait(dead_endpoint)
     assert time.monotonic() - since < 30
-    text = str(told.value)
+    text = str(raised.value)
     assert f"{what} {dead_endpoint} did not finish within" in text
     assert "FLAGS_rpc_deadline is 150 ms, FLAGS_rpc_retry_times 1" in text
     assert _core.dist.server_waits() == ""

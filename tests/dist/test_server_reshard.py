@@ -38,6 +38,6 @@ def test_errors(tmp_path) -> None:
     assert done.returncode == 1 and "nowhere" in done.stderr
     Kills(tmp_path / "first", "sgd+slice", 4).end()
     state = tmp_path / "first" / "state"
-    next(state.glob("server-*")).rename(tmp_path / "aside")
+    next(state.glob("server-*")).rename(tmp_path / "moved")
     done = reshard(str(state), str(tmp_path / "new"))
     assert done.returncode == 1 and "found 1 of 2 servers" in done.stderr and not (tmp_path / "new").exists()

@@ -25,9 +25,9 @@ def test_two_servers_and_two_trainers(tmp_path):
                 words = [sys.executable, str(SCRIPT), role, str(i), places, str(out), *NAMES]
                 jobs[role, i] = hosts.on(first + i, words, env)
         try:
-            for who, started in jobs.items():
+            for process, started in jobs.items():
                 _, err = started.communicate(timeout=240)
-                assert started.returncode == 0, (who, err[-2000:])
+                assert started.returncode == 0, (process, err[-2000:])
             came, lost = hosts.packets()
         finally:
             for started in jobs.values():

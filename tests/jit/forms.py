@@ -83,7 +83,7 @@ def while_of_a_number(x):
 
 
 @form
-def while_with_a_number_beside(x):
+def while_with_a_counter(x):
     n = 0
     while x.sum() < 40:
         x = x + 2.0

@@ -368,7 +368,7 @@ def test_descriptions(variables, tmp_path):
     native.set_data_feed_desc(desc.desc())
     assert core_dataset._desc.multi_slot_desc.slots[2].name == "label"
     with pytest.raises(KeyError):
-        desc.set_use_slots(["nobody"])
+        desc.set_use_slots(["absent"])
     (tmp_path / "bad.proto").write_text("name: 'x'\nslots {}\n")
     with pytest.raises(ValueError, match="line 2: DataFeedDesc has no field 'slots'"):
         fluid.DataFeedDesc(str(tmp_path / "bad.proto"))

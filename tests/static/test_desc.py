@@ -305,7 +305,7 @@ def test_prune(program: core.ProgramDesc) -> None:
     unused, inner = program.append_block(root), program.append_block(root)
     add_op(unused, "relu", ["x"], ["u"])
     add_op(inner, "tanh", ["h"], ["y"])
-    add_op(inner, "relu", ["h"], ["nobody"])
+    add_op(inner, "relu", ["h"], ["absent"])
     add_op(root, "scale", ["x"], ["h"])
     add_op(root, "conditional", ["x"], ["u"]).set_block_attr("sub_block", unused)
     add_op(root, "while", ["h"], ["y"]).set_block_attr("sub_block", inner)

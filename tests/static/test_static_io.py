@@ -83,8 +83,8 @@ def test_state(static, net, tmp_path):
     np.testing.assert_allclose(exe.run(feed={"x": ARRAY}, fetch_list=[y])[0], 0.5)
     with pytest.raises(AssertionError):
         static.set_program_state(static.default_main_program(), {"fc_0.w_0": np.zeros((3, 3), "float32")})
-    with pytest.warns(UserWarning, match="stranger"):
-        static.set_program_state(static.default_main_program(), {"stranger": np.zeros(1)})
+    with pytest.warns(UserWarning, match="unknown"):
+        static.set_program_state(static.default_main_program(), {"unknown": np.zeros(1)})
     with pytest.raises(AssertionError):
         static.load_program_state(str(tmp_path / "none"))
     with pytest.raises(ValueError):

@@ -229,19 +229,19 @@ class Graph:
         """A copy of nodes, links and descs, without attributes."""
         copy = Graph.__new__(Graph)
         copy._start(self._desc)
-        twins: dict[Node, Node] = {}
+        copies: dict[Node, Node] = {}
         for node in self._nodes.values():
             if node.op() is not None:
-                twins[node] = copy.create_op_node(node.op())
+                copies[node] = copy.create_op_node(node.op())
             elif node.var() is not None:
-                twins[node] = copy.create_var_node(node.var())
+                copies[node] = copy.create_var_node(node.var())
             elif node.is_ctrl_var():
-                twins[node] = copy.create_control_dep_var()
+                copies[node] = copy.create_control_dep_var()
             else:
-                twins[node] = copy.create_empty_node(node.name(), node.node_type())
-        for node, twin in twins.items():
-            twin._inputs = [twins[n] for n in node._inputs]
-            twin._outputs = [twins[n] for n in node._outputs]
+                copies[node] = copy.create_empty_node(node.name(), node.node_type())
+        for node, copied_node in copies.items():
+            copied_node._inputs = [copies[n] for n in node._inputs]
+            copied_node._outputs = [copies[n] for n in node._outputs]
         return copy
 
     # ------------------------------------------------------------------ attributes of passes

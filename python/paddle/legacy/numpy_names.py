@@ -1,4 +1,4 @@
-"""Functions that numpy had before, or that refuse what they accepted before."""
+"""numpy functions that newer versions removed, or whose arguments they refuse."""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ def append_regularization_ops(
             (param, _create_regularization_of_grad(param, grad, regularization)) for param, grad in parameters_and_grads
         ]
     pairs = []
-    told = False
+    warned = False
     with name_scope("regularization"):
         for param, grad in parameters_and_grads:
-            if not told and getattr(param, "regularizer", None) is not None and regularization is not None:
-                told = True
+            if not warned and getattr(param, "regularizer", None) is not None and regularization is not None:
+                warned = True
                 log_precedence(regularization)
             with param.block.program._optimized_guard([param, grad]):
                 pairs.append((param, _create_regularization_of_grad(param, grad, regularization)))

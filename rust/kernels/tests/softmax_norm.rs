@@ -368,14 +368,14 @@ fn norms_of_any_length_at_every_level() {
             layer_norm((rows, n), &x, Some(&s), None, 1e-2, &mut y, &mut m, &mut v);
             let mut dx = vec![0.0; count];
             layer_norm_grad((rows, n), &x, &dy, Some(&s), &m, &v, 1e-2, Some(&mut dx[..]), None, None);
-            let (clean, beside) = (run(&narrow(&x)), run(&dirty));
+            let (clean, got) = (run(&narrow(&x)), run(&dirty));
             for (got, want) in clean.iter().zip([&y, &m, &v, &dx]) {
                 close32(got, want, 1e-4);
             }
-            for (clean, beside) in clean.iter().zip(&beside) {
+            for (clean, got) in clean.iter().zip(&got) {
                 let row = clean.len() / rows;
-                assert_eq!(clean[..row], beside[..row], "{level:?} {n}");
-                assert_eq!(clean[2 * row..], beside[2 * row..], "{level:?} {n}");
+                assert_eq!(clean[..row], got[..row], "{level:?} {n}");
+                assert_eq!(clean[2 * row..], got[2 * row..], "{level:?} {n}");
             }
             // The same numbers as one image of three channels, and as three pixels of n channels.
             for (d, c) in [((1, rows, n, false), rows), ((1, n, rows, true), n)] {

@@ -11,7 +11,7 @@ def cut(x, start, length):
     return x[:, start : None if length < 0 else start + length]
 
 
-def beside(xs, start_index=0, length=-1):
+def concatenated(xs, start_index=0, length=-1):
     return np.concatenate([cut(x, start_index, length) for x in xs], 1)
 
 
@@ -21,10 +21,10 @@ def added(xs, start_index=0, length=-1):
 
 PAIR = [real(3, 5), real(3, 5, seed=1)]
 test_partial = table(
-    case("partial_concat", [PAIR], {}, beside, grad="X", dtypes="float32"),
-    case("partial_concat", [PAIR], {"start_index": 1, "length": 2}, beside, grad="X"),
-    case("partial_concat", [PAIR], {"start_index": -2, "length": -1}, beside, grad="X"),
-    case("partial_concat", [[ints(3, 5), ints(3, 5)]], {"start_index": 2}, beside, dtypes="int32"),
+    case("partial_concat", [PAIR], {}, concatenated, grad="X", dtypes="float32"),
+    case("partial_concat", [PAIR], {"start_index": 1, "length": 2}, concatenated, grad="X"),
+    case("partial_concat", [PAIR], {"start_index": -2, "length": -1}, concatenated, grad="X"),
+    case("partial_concat", [[ints(3, 5), ints(3, 5)]], {"start_index": 2}, concatenated, dtypes="int32"),
     case("partial_concat", [PAIR], {"start_index": 5}, raises=ValueError, match="start_index"),
     case("partial_concat", [PAIR], {"start_index": 3, "length": 3}, raises=ValueError, match="length"),
     case("partial_concat", [[real(3, 5), real(3, 4)]], raises=ValueError, match="one shape"),

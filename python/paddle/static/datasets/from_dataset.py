@@ -122,7 +122,7 @@ def run_from_dataset(
         threads = min(threads, dataset.thread_num)  # each thread reads its own files
     slots, batches = dataset.dataset.batches(threads)
     locals_ = [scope.new_scope() for _ in batches]
-    tell = _Reporter(infos, debug)
+    reporter = _Reporter(infos, debug)
     period = max(int(print_period), 1) if names or debug else 0
     monitor, watched = None, []
     if fetch_handler is not None:
@@ -134,7 +134,7 @@ def run_from_dataset(
         _core.profiler.start()
     native = executor._default_executor
     passes = "none" if debug else None if compiled is None else compiled._passes()
-    how = slots, batches, names, period, tell, watched, passes
+    how = slots, batches, names, period, reporter, watched, passes
     try:
         _core.feed.train(native, program.desc, scope, locals_, *how)
     except _core.EnforceNotMet as error:
@@ -144,7 +144,7 @@ def run_from_dataset(
         for one in batches:
             one.close()
         if debug:
-            tell.profile()
+            reporter.profile()
         if monitor is not None:
             monitor.stop()
         scope.drop_kids()

@@ -69,11 +69,11 @@ pub fn is_casting() -> bool {
     WATCHERS.load(Ordering::Relaxed) & CASTER != 0
 }
 
-fn watch(who: u8, on: bool) {
+fn watch(watcher: u8, on: bool) {
     if on {
-        WATCHERS.fetch_or(who, Ordering::Relaxed);
+        WATCHERS.fetch_or(watcher, Ordering::Relaxed);
     } else {
-        WATCHERS.fetch_and(!who, Ordering::Relaxed);
+        WATCHERS.fetch_and(!watcher, Ordering::Relaxed);
     }
 }
 

@@ -88,7 +88,7 @@ impl VarStorage {
     #[cold]
     fn move_away(&self) -> Result<()> {
         let _one = self.moving.lock();
-        let _kin = self.aliases.moving();
+        let _group = self.aliases.moving();
         let old = match self.value.lock().elements() {
             Some(t) if t.is_kept() => t.clone(),
             _ => return Ok(()),

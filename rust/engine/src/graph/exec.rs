@@ -155,7 +155,7 @@ impl Executor {
                 let start = trial.map(|_| Instant::now());
                 run.windows(windows, threads)?;
                 if let (Some(way), Some(start)) = (trial, start) {
-                    plan.schedule.tell(way, start.elapsed());
+                    plan.schedule.record(way, start.elapsed());
                 }
             }
         }

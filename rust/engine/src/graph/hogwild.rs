@@ -23,7 +23,7 @@ pub struct Work<'a> {
     /// function that receives their values.
     pub fetches: &'a [String],
     pub period: u64,
-    pub tell: &'a (dyn Fn(u64, Vec<Value>) -> Result<()> + Sync),
+    pub report: &'a (dyn Fn(u64, Vec<Value>) -> Result<()> + Sync),
     /// Variables that the first thread's scope shows after each batch, to observers outside.
     pub watched: &'a [String],
     /// Stops the sources of the batches.
@@ -98,14 +98,14 @@ fn one_thread(work: &Work, first: bool, local: &Arc<Scope>, mut next: Next, stop
     while !stop.load(Ordering::Relaxed) {
         let Some(values) = next()? else { break };
         batch += 1;
-        let told = first && work.period > 0 && batch % work.period == 0;
-        let mut fetched = (work.run)(local, values, if told { &with_fetches } else { watched })?;
+        let reported = first && work.period > 0 && batch % work.period == 0;
+        let mut fetched = (work.run)(local, values, if reported { &with_fetches } else { watched })?;
         let rest = fetched.split_off(watched.len());
         for (name, value) in watched.iter().zip(fetched) {
             local.var(name).set(value);
         }
-        if told {
-            (work.tell)(batch, rest)?;
+        if reported {
+            (work.report)(batch, rest)?;
         }
     }
     Ok(())

@@ -120,7 +120,7 @@ impl Schedule {
     }
 
     /// Records the time of a trial of a way.
-    pub fn tell(&self, way: usize, took: Duration) {
+    pub fn record(&self, way: usize, took: Duration) {
         self.tried[way].fetch_min(took.as_nanos() as u64, Relaxed);
     }
 

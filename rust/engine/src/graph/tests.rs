@@ -59,11 +59,11 @@ fn names_of_passes() {
 }
 
 #[test]
-fn what_nobody_sees_goes() {
+fn unused_operators_are_removed() {
     let ops = ["relu a = x", "tanh b = a", "softmax c = b", "exp d = a"];
     let p = plan(&ops, &["d"], "dead");
     assert_eq!((p.dropped.clone(), p.steps.len()), (vec!["tanh", "softmax"], 2));
-    assert!(p.needs.is_empty(), "what they read was made in the plan");
+    assert!(p.needs.is_empty(), "their operands are computed in the plan");
     assert_eq!(plan(&ops, &["c"], "dead").dropped, ["exp"]);
     assert!(plan(&ops, &["d"], "none").dropped.is_empty());
     let outside = plan(&["relu a = x", "tanh b = w"], &["a"], "dead");
@@ -73,12 +73,12 @@ fn what_nobody_sees_goes() {
 }
 
 #[test]
-fn neighbours_that_read_each_other_are_joined() {
+fn adjacent_elementwise_operators_are_fused() {
     let ops = ["relu a = x", "tanh b = a", "elementwise_add c = b, a", "softmax d = c", "exp e = d", "square f = e"];
     let p = plan(&ops, &["f"], "fuse");
     assert_eq!(groups(&p), [0..3, 4..6]);
     assert_eq!(p.tasks, [Task::Group(0), Task::Step(3), Task::Group(1)]);
-    // of the first group only `c` is read behind it
+    // of the first group only `c` is read after it
     assert_eq!(p.groups[0].stores.len(), 1);
     assert!(over(&p).is_empty());
     assert_eq!(plan(&ops, &["a", "f"], "fuse").groups[0].stores.len(), 2);
@@ -86,7 +86,7 @@ fn neighbours_that_read_each_other_are_joined() {
 }
 
 #[test]
-fn results_go_over_what_nobody_reads_any_more() {
+fn results_overwrite_dead_values() {
     let ops = ["softmax a = x", "tanh b = a", "softmax c = b", "relu d = c", "softmax e = d", "exp f = e"];
     let p = plan(&ops, &["c", "f"], "inplace");
     // `c` is fetched, `x` is not read by an elementwise operator

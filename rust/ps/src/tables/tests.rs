@@ -76,7 +76,7 @@ fn the_index_is_a_map() {
 }
 
 #[test]
-fn a_row_takes_16_bytes_at_most_beside_its_values() {
+fn a_row_takes_at_most_16_bytes_more_than_its_values() {
     for (entry, options, floats) in
         [("none", "", 32), ("count_filter&10", "", 32), ("none", "float16=1", 24), ("none", "rows=120000", 32)]
     {

@@ -257,9 +257,9 @@ impl PyBatches {
 }
 
 /// Trains block 0 of a Program over batches, a thread for each of `batches` with its scope of `scopes`. The first
-/// thread calls `tell(batch, values)` with the fetched values at every `period`th batch (0: never).
+/// thread calls `report(batch, values)` with the fetched values at every `period`th batch (0: never).
 #[pyfunction]
-#[pyo3(signature = (executor, program, root, scopes, names, batches, fetches, period, tell, watched, passes=None))]
+#[pyo3(signature = (executor, program, root, scopes, names, batches, fetches, period, report, watched, passes=None))]
 fn train(
     py: Python<'_>,
     executor: &Bound<'_, PyExecutor>,
@@ -270,7 +270,7 @@ fn train(
     batches: Vec<Bound<'_, PyBatches>>,
     fetches: Vec<String>,
     period: u64,
-    tell: Py<PyAny>,
+    report: Py<PyAny>,
     watched: Vec<String>,
     passes: Option<&str>,
 ) -> PyResult<()> {
@@ -286,10 +286,10 @@ fn train(
             false => run(),
         }
     };
-    let tell = |batch: u64, values: Vec<Value>| {
+    let report = |batch: u64, values: Vec<Value>| {
         crate::gil::attached(|py| {
             let values = values.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect::<PyResult<Vec<_>>>()?;
-            tell.call1(py, (batch, values)).map(drop)
+            report.call1(py, (batch, values)).map(drop)
         })
         .map_err(wrap)
     };
@@ -299,7 +299,7 @@ fn train(
         run: &run,
         fetches: &fetches,
         period,
-        tell: &tell,
+        report: &report,
         watched: &watched,
         call_off: &call_off,
     };

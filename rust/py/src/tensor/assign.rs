@@ -6,7 +6,7 @@ use crate::error::{raise, OrRaise};
 use crate::ops::eager::run;
 use crate::tensor::indexing::{int32, parse, Parsed};
 use crate::tensor::number::{attrs_with, call1, need};
-use crate::tensor::numpy::{aside, from_array, is_array, to_array};
+use crate::tensor::numpy::{from_array, is_array, to_array, without_gil};
 use crate::tensor::object::PyTensor;
 use oar_core::base::shape::numel;
 use oar_core::base::{DType, Dims, Result};
@@ -57,7 +57,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
             // Shared bytes are copied before the write.
             let whole = cell.lock().as_dense().is_some_and(|t| !t.buffer().is_writable());
             let bytes = numel(if whole { &dims } else { &part }) * dtype.size();
-            aside(slf.py(), bytes, work).or_raise()?;
+            without_gil(slf.py(), bytes, work).or_raise()?;
         }
         _ => by_numpy(slf, index, value)?,
     }
@@ -139,7 +139,7 @@ fn by_numpy(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'
         }
         _ => bail!(PreconditionNotMet, "the Tensor was changed while it was assigned to"),
     };
-    aside(py, new.nbytes(), copy).or_raise()
+    without_gil(py, new.nbytes(), copy).or_raise()
 }
 
 fn recorded(

@@ -1,7 +1,7 @@
 //! `LoDTensor` of `fluid.core`: a handle on variable storage.
 
 use crate::error::{raise, OrRaise};
-use crate::tensor::numpy::{aside, dtype_from_py, from_array, to_array, to_array_of};
+use crate::tensor::numpy::{dtype_from_py, from_array, to_array, to_array_of, without_gil};
 use crate::tensor::object::PyTensor;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
@@ -202,7 +202,7 @@ impl PyLoDTensor {
     #[pyo3(signature = (_place=None))]
     fn _copy(&self, py: Python<'_>, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
         let t = self.tensor().or_raise()?;
-        Ok(PyLoDTensor(Arc::new(VarStorage::new(aside(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
+        Ok(PyLoDTensor(Arc::new(VarStorage::new(without_gil(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
     }
 
     /// Sets these sizes and (with `_mutable`) allocates memory of that dtype.

@@ -2,7 +2,7 @@
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::tensor_of;
-use crate::tensor::numpy::{aside, dtype_from_py, from_array, is_array};
+use crate::tensor::numpy::{dtype_from_py, from_array, is_array, without_gil};
 use crate::tensor::object::{PyTensor, UNDECIDED, UNNAMED};
 use oar_engine::autograd::trace;
 use pyo3::exceptions::PyTypeError;
@@ -50,7 +50,7 @@ pub fn fill(this: &PyTensor, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_
         let t = match value.cast::<PyTensor>() {
             Ok(t) => {
                 let t = t.get().tensor().or_raise()?;
-                aside(value.py(), t.nbytes(), || t.deep_copy()).or_raise()?
+                without_gil(value.py(), t.nbytes(), || t.deep_copy()).or_raise()?
             }
             Err(_) => match tensor_of(&value) {
                 Some(t) => t.or_raise()?.share().or_raise()?,

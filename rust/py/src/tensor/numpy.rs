@@ -93,12 +93,12 @@ unsafe fn copy(py: Python<'_>, from: *const u8, to: *mut u8, n: usize) {
     }
     // SAFETY: by the contract; the array is new, or written through an index that the caller chose.
     let (from, to) = unsafe { (std::slice::from_raw_parts(from, n), std::slice::from_raw_parts_mut(to, n)) };
-    aside(py, n, || to.copy_from_slice(from));
+    without_gil(py, n, || to.copy_from_slice(from));
 }
 
 /// Runs work on this number of bytes, without the GIL if they are many. The caller holds no lock that a thread with
 /// the GIL may need.
-pub fn aside<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+pub fn without_gil<T: Send>(py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
     if bytes > LARGE {
         crate::gil::detached(py, work)
     } else {
@@ -228,7 +228,7 @@ fn copy_of(obj: &Bound<'_, PyAny>, facts: Facts) -> Result<Tensor> {
             // numpy allows a bool array to be a view of other bytes; here an element must be 0 or 1.
             let from = std::slice::from_raw_parts(facts.data, n);
             let to = t.bytes_mut()?;
-            aside(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
+            without_gil(obj.py(), n, || to.iter_mut().zip(from).for_each(|(to, &b)| *to = (b != 0) as u8));
         } else {
             copy(obj.py(), facts.data, t.bytes_mut()?.as_mut_ptr(), n);
         }

@@ -42,9 +42,9 @@ class Folder:
 
     def put(self, key: str, value: bytes) -> None:
         file = self._file(key)
-        aside = file.with_name(f"{file.name}.{os.getpid()}.part")
-        aside.write_bytes(value)
-        aside.replace(file)  # atomic: a reader sees the whole value or none
+        part = file.with_name(f"{file.name}.{os.getpid()}.part")
+        part.write_bytes(value)
+        part.replace(file)  # atomic: a reader sees the whole value or none
 
     def get(self, key: str) -> bytes | None:
         try:

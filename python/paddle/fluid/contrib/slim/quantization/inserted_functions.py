@@ -60,24 +60,24 @@ def insert_function(graph: Any, function: Any, var: Any, op: Any, optimizer: Any
 
 def _copy(graph: Any, other: Any) -> dict[str, list]:
     """Copies the nodes of another graph with their links; returns the copies of its variables by name."""
-    twins: dict[Any, Any] = {}
+    copies: dict[Any, Any] = {}
     copied: dict[str, list] = {}
     for node in sorted(other.graph.nodes(), key=lambda n: n.id()):
         if node.is_op():
-            twins[node] = graph.create_op_node_from_desc(node.op())
+            copies[node] = graph.create_op_node_from_desc(node.op())
         elif not node.inputs and not node.outputs:
             continue
         elif node.var() is not None:
-            twins[node] = graph.create_var_node_from_desc(node.var())
+            copies[node] = graph.create_var_node_from_desc(node.var())
         elif node.is_ctrl_var():
-            twins[node] = graph.create_control_dep_var()
+            copies[node] = graph.create_control_dep_var()
         else:
-            twins[node] = IrVarNode(graph.graph.create_empty_node(node.name(), node.node_type()))
+            copies[node] = IrVarNode(graph.graph.create_empty_node(node.name(), node.node_type()))
         if node.is_var():
-            copied.setdefault(node.name(), []).append(twins[node])
-    for node, twin in twins.items():
+            copied.setdefault(node.name(), []).append(copies[node])
+    for node, copied_node in copies.items():
         for after in node.outputs:
-            graph.link_to(twin, twins[after])
+            graph.link_to(copied_node, copies[after])
     return copied
 
 

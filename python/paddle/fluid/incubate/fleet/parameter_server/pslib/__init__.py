@@ -129,13 +129,13 @@ class PSLib(Fleet):
             TimeoutError: without worker 0.
         """
         desc, endpoints = self._servers("init_worker")
-        me, told = self.worker_index(), self._opt_info
+        me, info = self.worker_index(), self._opt_info
         programs = {} if self._connected else {id(program): program for program in self._main_programs}
         for program in programs.values():
-            trainer_programs.Trainer(program, told, endpoints, me).change()
+            trainer_programs.Trainer(program, info, endpoints, me).change()
         self._connected = True
         # The Programs themselves pull and push, instead of a DownpourSGD worker.
-        told["device_worker"] = "Hogwild"
+        info["device_worker"] = "Hogwild"
         if self.is_first_worker():
             trainer_programs.init_servers(desc, self._scopes, endpoints, me)
         else:
@@ -244,9 +244,9 @@ class PSLib(Fleet):
         Args:
             table_id (int): its id.
         """
-        told = self._ask("print_table_stat", do="stat", table=table_id)
-        if told is not None:
-            rows, whole = (sum(column) for column in zip(*told, strict=True))
+        counts = self._ask("print_table_stat", do="stat", table=table_id)
+        if counts is not None:
+            rows, whole = (sum(column) for column in zip(*counts, strict=True))
             print(f"tableid: {table_id}, feasign size: {rows}, mf size: {whole}", flush=True)
 
     def save_persistables(self, executor, dirname, main_program=None, **kwargs):
@@ -456,11 +456,11 @@ class DownpourOptimizer(DistributedOptimizer):
         scopes = [global_scope()] * len(losses) if scopes is None else scopes
         if len(scopes) != len(losses):
             raise ValueError(f"minimize: {len(losses)} losses need a scope each, got {len(scopes)}")
-        nothing, pairs, told = self._distributed_optimizer._minimize(
+        nothing, pairs, opt_info = self._distributed_optimizer._minimize(
             losses, startup_programs, parameter_list, no_grad_set, self._strategy
         )
-        told["mpi_rank"], told["mpi_size"] = fleet.worker_index(), fleet.worker_num()
-        fleet._set_opt_info(told)
+        opt_info["mpi_rank"], opt_info["mpi_size"] = fleet.worker_index(), fleet.worker_num()
+        fleet._set_opt_info(opt_info)
         fleet._main_programs, fleet._scopes = [loss.block.program for loss in losses], scopes
         fleet._connected = False
         return [nothing, pairs]

@@ -1,4 +1,4 @@
-"""The documented parts of Executor.run, and the members of ParallelExecutor."""
+"""Executor.run: each documented argument; the members of ParallelExecutor."""
 
 from __future__ import annotations
 
