@@ -1,5 +1,6 @@
 """Gradients of Programs that overwrite variables."""
 
+import numpy as np
 import overwriting
 import paddle
 import pytest
@@ -36,3 +37,21 @@ def test_gradients_of_random_programs_that_overwrite(first):
 def test_gradients_of_500_random_programs_that_overwrite(first):
     wrong = {seed: found for seed in range(first, min(first + 40, 500)) if (found := check(seed))}
     assert not wrong, "\n\n".join(f"{seed}: {found}" for seed, found in wrong.items())
+
+
+def test_a_transposed_variable_that_is_reshaped_in_place():
+    """Gradients have the shapes of their values, not that of the variable after the last reshape."""
+    fluid = paddle.fluid
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [None, 4, 6])
+        hidden = fluid.layers.fc(x, 8, num_flatten_dims=2, param_attr=fluid.initializer.Constant(0.1))
+        heads = fluid.layers.transpose(fluid.layers.reshape(hidden, [0, 0, 2, 4], inplace=True), [0, 2, 1, 3])
+        back = fluid.layers.transpose(heads, [0, 2, 1, 3])
+        merged = fluid.layers.reshape(back, [0, 0, 8], inplace=True)
+        loss = fluid.layers.mean(fluid.layers.square(merged))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        feed = {"x": np.ones((2, 4, 6), "float32")}
+        losses = [exe.run(feed=feed, fetch_list=[loss])[0].item() for _ in range(3)]
+    np.testing.assert_allclose(losses, [0.36, 0.245025, 0.16677016], rtol=1e-6)  # PaddlePaddle 1.8.5

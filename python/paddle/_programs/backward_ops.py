@@ -332,6 +332,16 @@ def _place_gradients(descs, ops, block, target_block, no_grad_dict, grad_to_var,
             callback(block=target_block, context=grad_to_var)
 
 
+def _contradict(inferred, last) -> bool:
+    """Whether the shape that an operator infers for a gradient is that of another value of its variable: `last` is the
+    shape after operators in place (``reshape(x, inplace=True)``).
+    """
+    if not inferred:
+        return False
+    known = [(a, b) for a, b in zip(inferred, last, strict=False) if a >= 0 and b >= 0]
+    return len(inferred) != len(last) or any(a != b for a, b in known)
+
+
 def _infer_var_data_type_shape_(name: str, block) -> None:
     """Give a gradient the type and shape of its variable."""
     grad = block.desc.find_var(name)
@@ -343,7 +353,8 @@ def _infer_var_data_type_shape_(name: str, block) -> None:
         grad.set_dtype(VarType.FP32)
     else:
         grad.set_dtype(var.dtype())
-        grad.set_shape(var.shape())
+        if not _contradict(grad.shape(), var.shape()):
+            grad.set_shape(var.shape())
 
 
 def _find_parent_op_(sub_block):
