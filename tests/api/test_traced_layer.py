@@ -139,3 +139,26 @@ def test_wrong_arguments(tmp_path):
         traced.save_inference_model([0])
     with pytest.raises(TypeError, match="each element of fetch"):
         traced.save_inference_model(str(tmp_path), [0], [None])
+
+
+def test_program_desc_tracer():
+    """The interface of Paddle's internal class, by which packages make Programs of layers."""
+    from paddle.fluid.dygraph.base import program_desc_tracing_guard
+    from paddle.fluid.framework import Block, Program, _dygraph_guard, _dygraph_tracer
+
+    layer = paddle.nn.Linear(3, 2)
+    tracer = _dygraph_tracer()._get_program_desc_tracer()
+    with program_desc_tracing_guard(True):
+        x = paddle.to_tensor(np.ones((4, 3), "float32"))
+        out = layer(x)
+        desc, feeds, fetches, parameters = tracer.create_program_desc([x], "in_", [out], "out_", "tmp_")
+        tracer.reset()
+    assert (feeds, fetches) == (["in_0"], ["out_0"])
+    assert {p.name for p in parameters} == {layer.weight.name, layer.bias.name}
+    with _dygraph_guard(None):
+        program = Program()
+        program.desc = desc
+        program.blocks = [Block(program, 0)]
+        program._sync_with_cpp()
+    assert layer.weight.name in program.global_block().ops[0].input_arg_names
+    paddle.jit.TracedLayer.trace(layer, [x])  # the record of the guard has ended

@@ -24,6 +24,9 @@ class Tracer:
     The flags that eager calls read are in the core; this object is their Python interface.
     """
 
+    #: the class of `_get_program_desc_tracer`, set by `paddle.jit`
+    program_desc_tracer: type | None = None
+
     def __init__(self) -> None:
         self._recording = _Recording()
         self._train_mode = True
@@ -62,6 +65,11 @@ class Tracer:
 
     def _set_amp_op_list(self, white_list, black_list) -> None:
         autocast.switch(autocast.current()._replace(white=frozenset(white_list), black=frozenset(black_list)))
+
+    def _get_program_desc_tracer(self):
+        """The object that makes a ProgramDesc of the calls within `program_desc_tracing_guard`."""
+        assert self.program_desc_tracer is not None, "paddle.jit is not imported"
+        return self.program_desc_tracer()
 
     def train_mode(self) -> None:
         self._train_mode = True

@@ -6,6 +6,7 @@ makes a Program of the record.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import paddle._core as _core
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.tracer import Tracer
 from paddle._programs.guards import program_guard
 from paddle._programs.program import Program
 from paddle._programs.scope import scope_guard
@@ -58,23 +60,24 @@ def _held(layer: Layer) -> list:
 class _Builder:
     """Makes a Program of the recorded calls."""
 
-    def __init__(self, feeds: list, fetches: list) -> None:
+    def __init__(self, feeds: list, fetches: list, prefixes: tuple[str, str, str] = ("feed_", "fetch_", "t_")) -> None:
+        feed, fetch, self.prefix = prefixes
         self.program = Program()
         self.block = self.program.global_block()
         self.parameters: list = []
         self.vars: dict[int, Variable] = {}
-        self.names = {id(t): f"fetch_{i}" for i, t in enumerate(fetches)}
+        self.names = {id(t): f"{fetch}{i}" for i, t in enumerate(fetches)}
         self.temporaries = 0
         #: tensors that no operator computed, by their id
         self.given: dict[int, Any] = {}
         for i, tensor in enumerate(feeds):
             self.vars[id(tensor)] = self.block.create_var(
-                name=f"feed_{i}", shape=[-1, *tensor.shape[1:]], dtype=tensor.dtype, is_data=True
+                name=f"{feed}{i}", shape=[-1, *tensor.shape[1:]], dtype=tensor.dtype, is_data=True
             )
 
     def temporary(self, dtype: Any) -> Variable:
         self.temporaries += 1
-        return self.block.create_var(name=f"t_{self.temporaries - 1}", dtype=dtype)
+        return self.block.create_var(name=f"{self.prefix}{self.temporaries - 1}", dtype=dtype)
 
     def read(self, op_type: str, tensor: Any) -> Variable:
         if id(tensor) in self.given and not tensor.persistable:
@@ -114,6 +117,59 @@ class _Builder:
             elif slot["not_returned"] or not slot["dispensable"]:
                 outs[name] = [self.temporary("float32")]
         self.block.append_op(type=op_type, inputs=ins, outputs=outs, attrs=attrs)
+
+
+def _build(calls: list, feeds: list, fetches: list, *prefixes: Any) -> tuple[_Builder, list[str], list[str]]:
+    """A Program of recorded calls, and the names of its feeds and fetches."""
+    with mode._dygraph_guard(None):
+        builder = _Builder(feeds, fetches, *prefixes)
+        with program_guard(builder.program, Program()):
+            for call in calls:
+                builder.append(*call)
+        names = [builder.read("fetch", t).name for t in fetches]
+    return builder, [builder.vars[id(t)].name for t in feeds], names
+
+
+class ProgramDescTracer:
+    """What `Tracer._get_program_desc_tracer` returns: records eager calls within `program_desc_tracing_guard`.
+
+    It is the interface of 2.0.2's internal class, which packages use to make Programs of layers.
+    """
+
+    def create_program_desc(
+        self, feeds: list, feed_prefix: str, fetches: list, fetch_prefix: str, tmp_prefix: str
+    ) -> tuple[Any, list[str], list[str], list]:
+        """Ends the record.
+
+        Args:
+            feeds, fetches (list of Tensor): the inputs and outputs of the calls.
+            feed_prefix, fetch_prefix, tmp_prefix (str): prefixes of the names of inputs, outputs and other variables.
+
+        Returns:
+            tuple: the ProgramDesc, the names of the inputs, those of the outputs, and the parameters.
+
+        Raises:
+            RuntimeError: outside of the guard, or when an operator reads a Tensor that was made from an array.
+        """
+        layers = [each for each in gc.get_objects() if isinstance(each, Layer)]
+        held = [t for each in layers for t in _held(each)]
+        known = [*feeds, *held, *fetches]
+        calls, stand_ins = _core.stop_trace(known)
+        feeds, fetches = stand_ins[: len(feeds)], stand_ins[len(feeds) + len(held) :]
+        made_here = {id(t): t for t in feeds}
+        for call in list(calls):
+            # a feed that was made from an array within the guard
+            if call[0] is None and made_here.pop(id(call[2]["Out"][0]), None) is not None:
+                calls.remove(call)
+        builder, names, results = _build(calls, feeds, fetches, (feed_prefix, fetch_prefix, tmp_prefix))
+        return builder.program.desc, names, results, builder.parameters
+
+    def reset(self) -> None:
+        """Drops the record."""
+        _core.stop_trace([])
+
+
+Tracer.program_desc_tracer = ProgramDescTracer
 
 
 class TracedLayer:
@@ -177,13 +233,7 @@ class TracedLayer:
             calls, stand_ins = _core.stop_trace(known + fetches)
         # tensors that share a variable (detach) are one variable in the record
         feeds, fetches = stand_ins[: len(feeds)], stand_ins[len(known) :]
-        with mode._dygraph_guard(None):
-            builder = _Builder(feeds, fetches)
-            with program_guard(builder.program, Program()):
-                for call in calls:
-                    builder.append(*call)
-            names = [builder.read("fetch", t).name for t in fetches]
-        feed_names = [builder.vars[id(t)].name for t in feeds]
+        builder, feed_names, names = _build(calls, feeds, fetches)
         return outputs, TracedLayer(builder.program, builder.parameters, feed_names, names)
 
     def set_strategy(

@@ -97,9 +97,14 @@ _switch_to_static_graph_ = switch_to_static_graph
 
 @contextlib.contextmanager
 def program_desc_tracing_guard(enable):
-    """Sets the attribute `_enable_program_desc_tracing` of the current Tracer in the ``with`` block.
+    """Records the eager calls of the ``with`` block, for `create_program_desc` of the object that the Tracer's
+    `_get_program_desc_tracer` returns.
 
-    Calls are recorded by `paddle.jit.TracedLayer.trace` alone, which does not read it.
+    Args:
+        enable (bool): whether to record. TracedLayer.trace records by itself.
+
+    Raises:
+        RuntimeError: if calls are recorded already.
     """
     tracer = _dygraph_tracer()
     if tracer is None:
@@ -107,10 +112,14 @@ def program_desc_tracing_guard(enable):
         return
     former = getattr(tracer, "_enable_program_desc_tracing", False)
     tracer._enable_program_desc_tracing = enable
+    if enable:
+        _core.start_trace()
     try:
         yield
     finally:
         tracer._enable_program_desc_tracing = former
+        if enable:
+            _core.stop_trace([])
 
 
 class BackwardStrategy:
