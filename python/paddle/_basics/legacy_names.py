@@ -264,9 +264,6 @@ fluid.incubate.fleet.utils.fs
 fluid.incubate.fleet.utils.http_server
   distributed.fleet.utils.http_server: KVServer | KVHandler KVHTTPServer
 
-fluid.incubate.fleet.utils.hdfs
-  distributed.fleet.utils.fs: HDFSClient
-
 fluid.inference
   inference: Config DataType PlaceType PrecisionType Tensor Predictor create_predictor get_version
     get_num_bytes_of_data_type PredictorPool

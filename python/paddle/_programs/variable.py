@@ -148,7 +148,7 @@ class Variable(metaclass=VariableMetaClass):
         """Only a dygraph tensor has it."""
 
     @fake_interface_only
-    def backward(self, retain_graph=False):
+    def backward(self, retain_graph=False, backward_strategy=None):
         """Only a dygraph tensor has it."""
 
     @fake_interface_only

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,19 @@ def _batches(num_samples: int, batch_size: int, drop_last: bool) -> int:
     return num_samples // batch_size if drop_last else -(-num_samples // batch_size)
 
 
+class _Shuffled:
+    """Indices in another random order at each pass, drawn by numpy's global generator."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = indices
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[i] for i in np.random.permutation(len(self.indices)))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
 class BatchSampler(Sampler):
     """Yields lists of `batch_size` indices of a map-style `dataset` or of a `sampler` (exactly one of them).
 
@@ -40,6 +53,8 @@ class BatchSampler(Sampler):
         shuffle: bool; only with `dataset`.
         batch_size: positive int.
         drop_last: whether to drop a last incomplete batch.
+        indices: a list or tuple of indices, in place of `dataset` and `sampler`, as in 1.8; read in order, or with
+            `shuffle` in random order.
 
     Invalid arguments raise AssertionError, as in 2.0.2.
 
@@ -56,8 +71,19 @@ class BatchSampler(Sampler):
         shuffle: bool = False,
         batch_size: int = 1,
         drop_last: bool = False,
+        indices: Sequence[int] | None = None,
     ) -> None:
-        if dataset is None:
+        self.sampler: Any
+        if indices is None and isinstance(sampler, (list, tuple)):
+            sampler, indices = None, sampler  # the place of 1.8
+        if indices is not None:
+            assert dataset is None and sampler is None, "BatchSampler: indices take the place of dataset and sampler"
+            assert isinstance(indices, (list, tuple)), (
+                f"BatchSampler: indices must be a list or a tuple, got {type(indices)}"
+            )
+            assert isinstance(shuffle, bool), f"BatchSampler: shuffle must be a bool, got {type(shuffle)}"
+            self.sampler = _Shuffled(indices) if shuffle else indices
+        elif dataset is None:
             assert sampler is not None, "BatchSampler: one of dataset and sampler must be given"
             assert isinstance(sampler, Sampler), (
                 f"BatchSampler: sampler must be a paddle.io.Sampler, got {type(sampler)}"

@@ -55,7 +55,23 @@ def to_static(function: Any = None, input_spec: Any = None) -> Any:
     return decorated if function is None else decorated(function)
 
 
-declarative = to_static
+def declarative(func: Any = None, input_spec: Any = None, function: Any = None) -> Any:
+    """`to_static` under its name of 1.8.
+
+    Args:
+        func (callable|Layer, optional): the function, 1.8's name of `function`.
+        input_spec (list|tuple, optional): see `to_static`.
+        function (callable|Layer, optional): the function, 2.0's name.
+
+    Examples:
+        >>> import paddle
+        >>> @paddle.fluid.dygraph.declarative
+        ... def double(x):
+        ...     return x * 2
+        >>> double(paddle.ones([2])).numpy().tolist()
+        [2.0, 2.0]
+    """
+    return to_static(function if func is None else func, input_spec)
 
 
 def not_to_static(func: Any = None) -> Any:

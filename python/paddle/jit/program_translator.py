@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from paddle._basics.checks import check_type
+from paddle._basics.old_arguments import takes_old_name
 from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn.layer.layers import Layer
@@ -59,8 +60,10 @@ class ProgramTranslator:
             cls._instance._initialized = False
             cls._instance.__init__()  # type: ignore[misc]
 
+    @takes_old_name("enable_to_static", "enable_declarative")
     def enable(self, enable_to_static: bool) -> None:
-        """Turn to_static on or off: functions run in dygraph mode while it is off.
+        """Turn to_static on or off: functions run in dygraph mode while it is off. 1.8's name of the argument is
+        `enable_declarative`.
 
         Raises:
             TypeError: when the argument is no bool.

@@ -90,13 +90,15 @@ def _shrink(norm: Any, clip_norm: float) -> Any:
     return _ops.elementwise_div(limit, _ops.elementwise_max(limit, norm))
 
 
-def _clip_each(params_grads: Pairs, clipped: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+def _clip_each(
+    params_grads: Pairs, wanted: Callable[[Any], bool], clipped: Callable[[Any], Any]
+) -> list[tuple[Any, Any]]:
     """The pairs with gradients `clipped(grad)`; the operators get the op_role of parameter updates."""
     pairs = []
     for p, g in params_grads:
         if g is None:
             continue
-        if _wanted(p):
+        if wanted(p):
             with p.block.program._optimized_guard([p, g]):
                 g = clipped(g)
         pairs.append((p, g))
@@ -107,7 +109,25 @@ class ClipGradBase:
     """Base of gradient clips: `clip(params_grads)` returns the pairs (parameter, clipped gradient).
 
     Pairs without a gradient are dropped; gradients of parameters with need_clip=False are unchanged.
+
+    Args:
+        need_clip (callable, optional): of a parameter; False leaves its gradient unchanged, as in 1.8. A ParamAttr's
+            `need_clip` has taken its place.
+
+    Raises:
+        TypeError: if `need_clip` cannot be called.
     """
+
+    def __init__(self, need_clip: Callable[[Any], bool] | None = None) -> None:
+        if need_clip is not None and not callable(need_clip):
+            raise TypeError(
+                f"{type(self).__name__}: need_clip must be a function of a parameter, got {type(need_clip).__name__}"
+            )
+        self._need_clip_func = need_clip
+
+    def _wanted(self, param: Any) -> bool:
+        chosen = getattr(self, "_need_clip_func", None)
+        return _wanted(param) and (chosen is None or bool(chosen(param)))
 
     def __str__(self) -> str:
         raise NotImplementedError(f"'__str__' not implement in class {type(self).__name__}")
@@ -133,10 +153,10 @@ class ClipGradBase:
         raise NotImplementedError(f"'_one' not implement in class {type(self).__name__}")
 
     def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        return [(p, self._one(g) if _wanted(p) else g) for p, g in params_grads if g is not None]
+        return [(p, self._one(g) if self._wanted(p) else g) for p, g in params_grads if g is not None]
 
     def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        return _clip_each(params_grads, self._one)
+        return _clip_each(params_grads, self._wanted, self._one)
 
     # The two passes of the deprecated set_gradient_clip: collect all gradients, then clip each.
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
@@ -160,8 +180,8 @@ class ClipGradByValue(ClipGradBase):
         Clip Gradient By Value, min = -0.500000, max=0.500000
     """
 
-    def __init__(self, max: float, min: float | None = None) -> None:
-        super().__init__()
+    def __init__(self, max: float, min: float | None = None, need_clip: Callable[[Any], bool] | None = None) -> None:
+        super().__init__(need_clip)
         if min is None:
             assert max > 0.0
             min = -max
@@ -184,8 +204,8 @@ class ClipGradByNorm(ClipGradBase):
         Gradient Clip By Norm, clip_norm=1.000000
     """
 
-    def __init__(self, clip_norm: float) -> None:
-        super().__init__()
+    def __init__(self, clip_norm: float, need_clip: Callable[[Any], bool] | None = None) -> None:
+        super().__init__(need_clip)
         self.clip_norm = float(clip_norm)
 
     def __str__(self) -> str:
@@ -206,8 +226,13 @@ class ClipGradByGlobalNorm(ClipGradBase):
         Gradient Clip By GlobalNorm, global_norm=1.000000
     """
 
-    def __init__(self, clip_norm: float, group_name: str = "default_group") -> None:
-        super().__init__()
+    def __init__(
+        self,
+        clip_norm: float,
+        group_name: str = "default_group",
+        need_clip: Callable[[Any], bool] | None = None,
+    ) -> None:
+        super().__init__(need_clip)
         self.clip_norm = float(clip_norm)
         self.group_name = group_name
 
@@ -215,15 +240,17 @@ class ClipGradByGlobalNorm(ClipGradBase):
         return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
 
     def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        squares = [_square_sum(g) for p, g in params_grads if g is not None and _wanted(p)]
+        squares = [_square_sum(g) for p, g in params_grads if g is not None and self._wanted(p)]
         if not squares:
             return params_grads
         norm = _ops.sqrt(_ops.reduce_sum(_ops.concat(squares, axis=0), reduce_all=True))
         factor = _shrink(norm, self.clip_norm)
-        return [(p, _ops.elementwise_mul(g, factor) if _wanted(p) else g) for p, g in params_grads if g is not None]
+        return [
+            (p, _ops.elementwise_mul(g, factor) if self._wanted(p) else g) for p, g in params_grads if g is not None
+        ]
 
     def _static_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        wanted = [(p, g) for p, g in params_grads if g is not None and _wanted(p)]
+        wanted = [(p, g) for p, g in params_grads if g is not None and self._wanted(p)]
         if not wanted:
             return params_grads
         squares = []
@@ -233,7 +260,7 @@ class ClipGradByGlobalNorm(ClipGradBase):
         p, g = wanted[-1]
         with p.block.program._optimized_guard([p, g]):
             factor = _shrink(_ops.sqrt(_ops.sum(squares)), self.clip_norm)
-        return _clip_each(params_grads, lambda g: _ops.elementwise_mul(g, factor))
+        return _clip_each(params_grads, self._wanted, lambda g: _ops.elementwise_mul(g, factor))
 
     def _process_context(self, context: dict[str, Any], param: Any, grad: Any) -> None:
         group = context.setdefault(self.group_name, {"clip_norm": self.clip_norm, "squares": []})

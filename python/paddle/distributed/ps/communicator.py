@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -63,6 +64,24 @@ def _of(context: CommContext, adds: bool) -> _Variable:
     )
 
 
+def _takes_a_program(init: Any) -> Any:
+    """A Program that is the first argument is the argument `program`; the others follow it, as in 1.x."""
+
+    @functools.wraps(init)
+    def wrapper(self, *args, **named):
+        if args and isinstance(args[0], Program):
+            named["program"], args = args[0], args[1:]
+        if "program" in named and not isinstance(named["program"], Program):
+            raise TypeError(f"Communicator: program must be a Program, got {type(named['program']).__name__}")
+        if "program" in named and args and isinstance(args[0], dict):
+            args = (None, *args)
+        if "program" in named and not args:
+            named.setdefault("mode", None)
+        return init(self, *args, **named)
+
+    return wrapper
+
+
 class Communicator:
     """Sends gradients and receives parameters for a trainer, on threads of its own.
 
@@ -85,6 +104,8 @@ class Communicator:
             GeoSgdTranspiler, from which all else is read (as in 1.x).
         kwargs (dict, optional): ``trainers``, ``trainer_id``, and for GEO ``push_nums``, the steps between exchanges.
         envs (dict, optional): flags by their names without ``FLAGS_``.
+        program (Program, optional): as a Program that is given first; 1.8's arguments are program, mode, kwargs and
+            envs.
 
     Raises:
         ValueError: for an unknown mode, or a Program without sends by a communicator.
@@ -105,12 +126,13 @@ class Communicator:
         False
     """
 
-    def __init__(self, mode, kwargs=None, envs=None):
+    @_takes_a_program
+    def __init__(self, mode, kwargs=None, envs=None, program=None):
         self.communicator_: Any = None
         self.send_ctx_: dict[str, CommContext] | None = None
         self.recv_ctx_: dict[str, CommContext] | None = None
         self.envs = dict(envs or {})
-        described = mode if isinstance(mode, Program) else None
+        described = program
         if described is not None:
             found = described._communication
             if described._async_communication is not None:
@@ -118,9 +140,8 @@ class Communicator:
                 described._async_communication.attach(self, global_scope())
             if not isinstance(found, Communication) or not found.send:
                 raise ValueError("this Program sends nothing by a communicator (see runtime_split_send_recv)")
-            mode = kwargs if isinstance(kwargs, int) else found.mode
-            more = kwargs if isinstance(kwargs, dict) else {}
-            kwargs = {"trainers": found.trainers, "push_nums": found.push_nums, **more}
+            mode = found.mode if mode is None else mode
+            kwargs = {"trainers": found.trainers, "push_nums": found.push_nums, **(kwargs or {})}
         if mode not in _MODES:
             raise ValueError(f"mode must be one of DistributedMode, got {mode!r}")
         self.mode = _MODES[mode]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from paddle._basics import unique_name
@@ -50,16 +51,41 @@ class PipelineOptimizer:
         optimizer: the optimizer of the update (ValueError for another type).
         num_microbatches: the number of parts of a batch, 1 or more (AssertionError).
         start_cpu_core_id: of the first section's thread, 0 or more (AssertionError).
+        cut_list: lists of Variables where 1.8 cut the Program. The sections run one after the other in this process, on
+            the Executor's place; an update follows each batch. It may take the place of `num_microbatches`.
+        place_list, concurrency_list: of 1.8, an element for each of the ``2 * len(cut_list) - 1`` sections
+            (ValueError).
+        queue_size, sync_steps: of 1.8; without effect, because sections do not overlap.
 
     Raises:
         Exception: in dygraph mode.
     """
 
-    def __init__(self, optimizer: Any, num_microbatches: int = 1, start_cpu_core_id: int = 0) -> None:
+    def __init__(
+        self,
+        optimizer: Any,
+        num_microbatches: int = 1,
+        start_cpu_core_id: int = 0,
+        cut_list: Sequence[Any] | None = None,
+        place_list: Sequence[Any] | None = None,
+        concurrency_list: Sequence[int] | None = None,
+        queue_size: int = 30,
+        sync_steps: int = 1,
+    ) -> None:
         if not in_static_mode():
             raise Exception("In dygraph, don't support PipelineOptimizer.")
         if not isinstance(optimizer, (OptimizerBase, OptimizerWithMixedPrecision)):
             raise ValueError(f"PipelineOptimizer: optimizer must be an Optimizer, got {type(optimizer)}")
+        if isinstance(num_microbatches, (list, tuple)):  # the place of 1.8
+            num_microbatches, cut_list = 1, num_microbatches
+        self._cut_list = cut_list
+        if cut_list is not None and (place_list is not None or concurrency_list is not None):
+            for name, given in (("place_list", place_list), ("concurrency_list", concurrency_list)):
+                if given is not None and len(given) != 2 * len(cut_list) - 1:
+                    raise ValueError(
+                        f"PipelineOptimizer: {name} must have {2 * len(cut_list) - 1} elements for a cut_list of "
+                        f"{len(cut_list)}, got {len(given)}"
+                    )
         assert num_microbatches >= 1, f"num_microbatches must be 1 or more, got {num_microbatches}"
         assert start_cpu_core_id >= 0, f"start_cpu_core_id must not be negative, got {start_cpu_core_id}"
         self._optimizer: Any = optimizer
@@ -256,7 +282,12 @@ class PipelineOptimizer:
         Raises:
             ValueError: for operators outside of device_guard, or devices that are not numbered consecutively.
             AssertionError: without fleet, which sets the section of this process.
+
+        With `cut_list` the Program is left whole, and the list of sections is empty.
         """
+        if self._cut_list is not None:
+            ops, pairs = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+            return ops, pairs, []
         main, startup = loss.block.program, startup_program or default_startup_program()
         assert isinstance(main._pipeline_opt, dict) and "local_rank" in main._pipeline_opt, (
             "PipelineOptimizer is used by fleet, with strategy.pipeline: which sets the section of this process"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics.mode import in_static_mode
+from paddle._basics.old_arguments import takes_old_name
 from paddle._programs.guards import program_guard
 from paddle._programs.variable import Variable
 from paddle.optimizer.base import OptimizerBase, Pairs
@@ -59,6 +60,7 @@ class RecomputeOptimizer(OptimizerBase):
         """Enables offloading of all checkpoints but the last, of shape `checkpoint_shape`, to pinned memory."""
         self.enable_offload = True
 
+    @takes_old_name("state_dict", "stat_dict")
     def load(self, state_dict: dict) -> None:
         """Not supported, as in Paddle.
 

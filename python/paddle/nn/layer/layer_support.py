@@ -1,16 +1,14 @@
-"""Helpers of Layer: hook handles, name checks, the deprecated argument `stat_dict`."""
+"""Helpers of Layer: hook handles, name checks, the old argument `stat_dict`."""
 
 from __future__ import annotations
 
 import collections
-import functools
 import re
-import warnings
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import paddle._core as core
+from paddle._basics.old_arguments import takes_old_name
 from paddle.tensor.creation import assign
 
 NOT_INITIALISED = "super(YourLayer, self).__init__() should be called first"
@@ -51,21 +49,7 @@ def check_name(layer: Any, what: str, name: Any, store: str, missing: type[Excep
         raise KeyError(f"The name of {what} can not be empty.")
 
 
-def _takes_stat_dict(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Accepts `stat_dict`, the name of the argument before 2.0."""
-
-    @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if "stat_dict" in kwargs:
-            warnings.warn(
-                "`stat_dict` is the old name of the argument `state_dict`",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            kwargs["state_dict"] = kwargs.pop("stat_dict")
-        return func(*args, **kwargs)
-
-    return wrapper
+_takes_stat_dict = takes_old_name("state_dict", "stat_dict")
 
 
 def _assign(value: Any, buffer: Any) -> Any:

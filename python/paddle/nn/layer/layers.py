@@ -11,7 +11,7 @@ from typing import Any
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
-from paddle._basics.dtypes import convert_dtype, dtype_is_floating
+from paddle._basics.dtypes import VarType, convert_dtype, dtype_is_floating
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs import building
@@ -194,8 +194,16 @@ class Layer:
             attr = None
         return self._helper.create_parameter(attr, shape, dtype, is_bias, default_initializer)
 
-    def create_variable(self, name: str | None = None, persistable: bool | None = None, dtype: Any = None) -> Any:
-        """Deprecated since 2.0.0: the same as `create_tensor`."""
+    def create_variable(
+        self,
+        name: str | None = None,
+        persistable: bool | None = None,
+        dtype: Any = None,
+        type: Any = VarType.LOD_TENSOR,  # noqa: A002 (Paddle's name)
+    ) -> Any:
+        """Deprecated since 2.0.0: the same as `create_tensor`; `type` is an argument of 1.8."""
+        if type != VarType.LOD_TENSOR:
+            raise ValueError(f"Layer.create_variable: type must be VarType.LOD_TENSOR, got {type}")
         warnings.warn(
             "paddle.nn.Layer.create_variable is deprecated since 2.0.0, and will be removed in future versions: use "
             "paddle.nn.Layer.create_tensor",

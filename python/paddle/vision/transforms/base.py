@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from paddle._basics.old_arguments import takes_old_name
+
 __all__ = ["BaseTransform", "Compose"]
 
 
@@ -77,6 +79,7 @@ class BaseTransform:
     def _get_params(self, inputs: Any) -> Any:
         return None
 
+    @takes_old_name("inputs", "img")
     def __call__(self, inputs: Any) -> Any:
         fields = inputs if isinstance(inputs, tuple) else (inputs,)
         self.params = self._get_params(fields)

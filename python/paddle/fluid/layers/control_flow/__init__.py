@@ -10,7 +10,6 @@ from paddle.static.loops import (
 )
 from paddle.static.pyfunc import Print
 from paddle.tensor.array import array_length, array_read, array_write
-from paddle.tensor.logic import is_empty
 
 from .common import (
     Assert,
@@ -19,6 +18,7 @@ from .common import (
     greater_equal,
     greater_than,
     increment,
+    is_empty,
     less_equal,
     less_than,
     not_equal,

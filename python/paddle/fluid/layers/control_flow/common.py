@@ -9,9 +9,10 @@ from paddle._basics.element_types import BOOL_NUMERIC, NUMERIC, takes
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
 from paddle._programs import guards
-from paddle._programs.variable import Variable
+from paddle._programs.variable import Variable, isinstance_of
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.tensor import array as arrays
+from paddle.tensor import logic
 
 __all__ = [
     "Assert",
@@ -20,6 +21,7 @@ __all__ = [
     "greater_equal",
     "greater_than",
     "increment",
+    "is_empty",
     "less_equal",
     "less_than",
     "not_equal",
@@ -59,6 +61,36 @@ def _compare(op_type, x, y, cond, name, dtypes=NUMERIC, **attrs):  # noqa: A002
     if cond is not None:
         check_type(cond, "cond", Variable, op_type)
     out = named(name, getattr(_ops, op_type), x, y, Out=cond, **attrs)
+    out.stop_gradient = True
+    return out
+
+
+def is_empty(x, name=None, cond=None):
+    """Whether a Variable has no elements, as one bool; written to `cond` if given.
+
+    Args:
+        x (Variable): float32, float64, int32 or int64.
+        name (str, optional): a name for the output; a Variable is `cond`, as in 1.8.
+        cond (Variable, optional): bool; receives the result.
+
+    Returns:
+        Variable: bool, [1].
+
+    Raises:
+        TypeError: for an `x` or a `cond` of another type.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.fluid.layers.is_empty(paddle.zeros([0, 2])).numpy().tolist()
+        [True]
+    """
+    if isinstance_of(name, Variable):
+        name, cond = None, name
+    if cond is None:
+        return logic.is_empty(x, name)
+    check_variable_and_dtype(x, "x", takes("is_empty"), "is_empty")
+    check_variable_and_dtype(cond, "cond", ["bool"], "is_empty")
+    out = named(name, _ops.is_empty, x, Out=cond)
     out.stop_gradient = True
     return out
 

@@ -7,6 +7,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
+from paddle._basics.dtypes import VarType
 from paddle._basics.element_types import FLOATS
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.append import named
@@ -36,6 +37,18 @@ def _counted(where: str, rois_num: Any) -> None:
         assert rois_num is not None, f"{where}: rois_num (the number of RoIs per image) is required in dygraph mode"
 
 
+def _numbers(where: str, rois_num: Any, rois_lod: Any) -> Any:
+    """The number of RoIs of each image, from either argument."""
+    if rois_lod is None:
+        _counted(where, rois_num)
+        return rois_num
+    assert rois_num is None, f"{where}: rois_num and rois_lod are mutually exclusive"
+    check_variables(where, ["int32", "int64"], rois_lod=rois_lod)
+    first = _ops.slice(rois_lod, axes=[0], starts=[0], ends=[-1])
+    last = _ops.slice(rois_lod, axes=[0], starts=[1], ends=[2**31 - 1])
+    return _ops.cast(_ops.elementwise_sub(last, first), in_dtype=rois_lod.dtype, out_dtype=VarType.INT32)
+
+
 def roi_pool(
     input: Any,  # noqa: A002
     rois: Any,
@@ -44,6 +57,7 @@ def roi_pool(
     spatial_scale: float = 1.0,
     rois_num: Any = None,
     name: str | None = None,
+    rois_lod: Any = None,
 ) -> Any:
     """RoI max pooling: the maximum of each of pooled_height x pooled_width bins of every RoI.
 
@@ -56,9 +70,11 @@ def roi_pool(
         spatial_scale (float): factor of the corners: size of the map / size of the image.
         rois_num (Variable): int32 [N], the number of RoIs of each image; required in dygraph mode.
         name (str): a name for the output.
+        rois_lod (Variable): int64 [N + 1], the first RoI of each image, in place of rois_num, as in 1.8.
 
     Returns:
-        Variable: [R, C, pooled_height, pooled_width]; in dygraph mode also the indices of the maxima, int64.
+        Variable: [R, C, pooled_height, pooled_width]; in dygraph mode also the indices of the maxima, int64, unless
+        rois_lod is given.
 
     Raises:
         TypeError: for maps or RoIs of another type.
@@ -72,7 +88,7 @@ def roi_pool(
         >>> paddle.fluid.layers.roi_pool(maps, rois, 2, 2, rois_num=count)[0].numpy().tolist()
         [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
-    _counted("roi_pool", rois_num)
+    rois_num = _numbers("roi_pool", rois_num, rois_lod)
     check_variables("roi_pool", ["float32"], input=input, rois=rois)
     out, argmax = named(
         name,
@@ -84,7 +100,7 @@ def roi_pool(
         pooled_width=pooled_width,
         spatial_scale=spatial_scale,
     )
-    return out if in_static_mode() else (out, argmax)
+    return out if in_static_mode() or rois_lod is not None else (out, argmax)
 
 
 def roi_align(
@@ -96,6 +112,7 @@ def roi_align(
     sampling_ratio: int = -1,
     rois_num: Any = None,
     name: str | None = None,
+    rois_lod: Any = None,
 ) -> Any:
     """RoI align: the mean of bilinear samples in each of pooled_height x pooled_width bins, without rounding.
 
@@ -107,6 +124,7 @@ def roi_align(
         sampling_ratio (int): samples along each side of a bin; -1: about one per element.
         rois_num (Variable): int32 [N], the number of RoIs of each image; required in dygraph mode.
         name (str): a name for the output.
+        rois_lod (Variable): int64 [N + 1], the first RoI of each image, in place of rois_num, as in 1.8.
 
     Returns:
         Variable: [R, C, pooled_height, pooled_width].
@@ -122,7 +140,7 @@ def roi_align(
         >>> paddle.fluid.layers.roi_align(maps, rois, 2, 2, rois_num=count).numpy().tolist()
         [[[[2.5, 3.5], [6.5, 7.5]]]]
     """
-    _counted("roi_align", rois_num)
+    rois_num = _numbers("roi_align", rois_num, rois_lod)
     check_variables("roi_align", FLOATS, input=input, rois=rois)
     return named(
         name,
