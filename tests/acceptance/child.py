@@ -8,7 +8,8 @@ Runs under Python 3.7 and Paddle 1.8.5, too. The script is not touched. Before i
 - environments of gym get a seed;
 - dropout drops nothing (its generators are not the same in 1.8.5 and 2.0.2);
 - 1.8.5 gets the names of 2.0 that switch modes.
-Each run's loss goes to OUT, as a line of JSON; after STOP of them the process ends.
+Each run's loss goes to OUT, as a line of JSON; after STOP of them the process ends. LEGACY=1 in the environment starts
+the script by paddle.legacy.
 """
 
 import json
@@ -222,6 +223,10 @@ def main():
     watch_dropout(fluid)
     watch_environments()
     seed()
+    if os.environ.get("LEGACY"):
+        from paddle.legacy import command
+
+        command.main(sys.argv[3:])
     if sys.argv[3] == "-m":
         sys.argv[:] = sys.argv[4:]
         sys.path[0] = os.getcwd()

@@ -72,7 +72,7 @@ PROGRAMS = [
     former("06.understand_sentiment", "train_stacked_lstm.py", "--num_epochs", "1"),
     former("07.label_semantic_roles", "train.py", "--num_epochs", "1"),
     former("08.machine_translation", "seq2seq.py"),
-    former("09.gan", "dc_gan.py", "--use_gpu", ""),
+    former("09.gan", "dc_gan.py", "--use_gpu", "False"),
     *(
         rec(folder)
         for folder in (

@@ -1,6 +1,7 @@
-"""Runs public fluid programs, unmodified, on two Pythons, and prints how far their losses are apart.
+"""Runs public fluid programs, unmodified, here and on PaddlePaddle 1.8.5, and prints how far their losses are apart.
 
-    python tests/acceptance/run.py SOURCES --theirs PYTHON_WITH_1.8.5 [--ours PYTHON] [--only TEXT] [--work DIR]
+    python tests/acceptance/run.py SOURCES --theirs PYTHON_WITH_1.8.5 [--ours PYTHON ...] [--legacy] [--as 1.8]
+        [--only TEXT] [--work DIR] [--json FILE]
 
 SOURCES has the folders that programs.py names, fetched beforehand; DIR keeps what the programs wrote and printed. A row
 compares losses pair by pair (relative to the larger): of the first run of each Program, which has seen no training
@@ -29,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 class Side:
     """One of the two Pythons, and its copy of the sources."""
 
-    def __init__(self, name, python, work, more_path):
+    def __init__(self, name, python, work, more_path, **environment):
         self.name, self.python, self.folder = name, python, work / name
         paths = [str(self.folder), *more_path]
         self.environment = {
@@ -43,6 +44,7 @@ class Side:
             "GLOG_v": "0",
             "GLOG_minloglevel": "2",
             "PYTHONWARNINGS": "ignore",
+            **environment,
         }
 
     def start(self, program, sources, change=0.0):
@@ -142,24 +144,52 @@ def exchange(sides, work):
             print(f"  {os.path.relpath(folder, saver.folder):75} {verdict}")
 
 
+def numpy_of(python, environment):
+    """The release of numpy that a Python has."""
+    command = [python, "-c", "import numpy; print(numpy.__version__)"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def judged(row, records, statuses):
+    """Whether a row is good, and what is to be said of it."""
+    note = row["note"] or ("" if records[0] == records[1] else f"{records[0]} records here, {records[1]} there")
+    note += "" if statuses == [0, 0] else f" ended with {statuses[0]} here, {statuses[1]} there"
+    return row["first"] <= 1e-5 and row["all"] <= 1e-3 and not row["note"] and min(records) > 0, note
+
+
+def shown(records):
+    """The last of the first twenty losses, or the mean magnitude of the parameters."""
+    losses = [values for kind, values in records if kind.startswith("loss")][:20]
+    others = [values for kind, values in records if kind.startswith("parameter")]
+    if losses:
+        return losses[-1][0]
+    return sum(values[1] for values in others) / len(others) if others else None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", type=Path)
-    parser.add_argument("--ours", default=sys.executable)
+    parser.add_argument("--ours", action="append", help="a Python that has this package; several give a row each")
     parser.add_argument("--theirs", required=True)
+    parser.add_argument("--legacy", action="store_true", help="start programs here by paddle.legacy")
+    parser.add_argument("--as", dest="release", choices=["1.8", "2.0"], default="2.0", help="the arithmetic here")
     parser.add_argument("--only", default="", help="programs whose name has this text; several separated by commas")
     parser.add_argument("--work", type=Path, default=Path("acceptance-work"))
     parser.add_argument("--path", action="append", default=[], help="a folder of modules for our Python")
     parser.add_argument("--theirs-path", action="append", default=[], help="the same for theirs")
+    parser.add_argument("--json", type=Path, help="a file that gets a line of JSON for each row")
     parser.add_argument("--no-models", action="store_true")
     given = parser.parse_args()
     work = given.work.absolute()
     data.make(str(work / "home"))
     theirs = Side("theirs", os.path.expanduser(given.theirs), work, given.theirs_path)
-    sides = [Side("ours", given.ours, work, given.path), theirs]
-    for side in sides:
+    chosen = {"FLAGS_compat": given.release, **({"LEGACY": "1"} if given.legacy else {})}
+    pythons = given.ours or [sys.executable]
+    ours = [Side(f"ours{i or ''}", python, work, given.path, **chosen) for i, python in enumerate(pythons)]
+    for side in (*ours, theirs):
         side.folder.mkdir(parents=True, exist_ok=True)
-    print(f"{'program':38} {'losses':>6} {'first':>8} {'all':>8} {'outputs':>8}")
+        side.numpy = numpy_of(side.python, side.environment)
+    print(f"{'program':38} {'numpy':>7} {'losses':>6} {'first':>8} {'all':>8} {'outputs':>8}")
     missed = 0
     for program in PROGRAMS:
         if not any(text in program.name for text in given.only.split(",")):
@@ -167,27 +197,35 @@ def main():
         if not (given.sources / program.source / program.folder).is_dir():
             print(f"{program.name:38} not fetched")
             continue
+        started = [side.start(program, given.sources.absolute()) for side in (theirs, *ours)]
         deadline = time.time() + program.seconds
-        started = [side.start(program, given.sources.absolute()) for side in sides]
         statuses = [finish(child, deadline) for child, _ in started]
-        row = compared(*(read(losses) for _, losses in started))
-        counts = [len(read(losses)) for _, losses in started]
-        note = row["note"] or ("" if counts[0] == counts[1] else f"{counts[0]} records here, {counts[1]} there")
-        note += "" if statuses == [0, 0] else f" ended with {statuses[0]} here, {statuses[1]} there"
-        good = row["first"] <= 1e-5 and row["all"] <= 1e-3 and not row["note"] and min(counts) > 0
-        missed += not good
-        if not good and min(counts) and not row["note"]:
-            child, changed = sides[1].start(program, given.sources.absolute(), 1e-7)
-            finish(child, time.time() + program.seconds)
-            own = compared(read(changed), read(started[1][1]))["all"]
-            note += f" (1.8.5, initial values changed by 1e-7: {own:.1e})"
-        print(
-            f"{program.name:38} {row['losses']:>6} {row['first']:8.1e} {row['all']:8.1e} {row['outputs']:8.1e} "
-            f"{'' if good else 'NO '}{note}",
-            flush=True,
-        )
+        expected, *found = (read(losses) for _, losses in started)
+        own = None
+        for side, records, status in zip(ours, found, statuses[1:], strict=True):
+            row = compared(records, expected)
+            counts = [len(records), len(expected)]
+            good, note = judged(row, counts, [status, statuses[0]])
+            missed += not good
+            if not good and min(counts) and not row["note"]:
+                if own is None:
+                    child, changed = theirs.start(program, given.sources.absolute(), 1e-7)
+                    finish(child, time.time() + program.seconds)
+                    own = compared(read(changed), expected)["all"]
+                note += f" (1.8.5, initial values changed by 1e-7: {own:.1e})"
+            print(
+                f"{program.name:38} {side.numpy:>7} {row['losses']:>6} {row['first']:8.1e} {row['all']:8.1e} "
+                f"{row['outputs']:8.1e} {'' if good else 'NO '}{note}",
+                flush=True,
+            )
+            if given.json:
+                last = {"ours": shown(records), "theirs": shown(expected)}
+                with given.json.open("a") as file:
+                    name = {"program": program.name, "numpy": side.numpy, "good": good, "note": note, "own": own}
+                    file.write(json.dumps({**name, **row, "note": note, **last}) + "\n")
     if not given.no_models:
-        exchange(sides, work)
+        for side in ours:
+            exchange((side, theirs), work)
     return missed > 0
 
 
