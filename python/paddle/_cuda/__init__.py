@@ -4,54 +4,19 @@ is used."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import formula
-from .call import Call
-from .comm import rings
-from .loss import elements
+from .families import LAUNCHERS, units
 from .machine import CupyMachine, missing
-from .math import elementwise, matmul, products, reduction
-from .nn import embedding, instance_norm, layer_norm, softmax
-from .optim import optimizer, states
 from .runtime import Runtime
-from .shape import joins, layout
-from .units import Unit
 
-_FAMILIES = (
-    formula,
-    elementwise,
-    matmul,
-    products,
-    reduction,
-    layout,
-    joins,
-    elements,
-    softmax,
-    layer_norm,
-    instance_norm,
-    embedding,
-    optimizer,
-    states,
-    rings,
-)
-
-# Operator type -> its launcher.
-LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    op: launch for family in _FAMILIES for op, launch in family.LAUNCHERS.items()
-}
+__all__ = ["LAUNCHERS", "device_count", "reason", "require", "runtime", "units", "use"]
 
 _lock = threading.RLock()
 _runtime: Runtime | None = None
 _UNKNOWN = "not determined yet"
 _reason: str | None = _UNKNOWN
-
-
-def units() -> list[Unit]:
-    """All units of CUDA source that launchers may compile."""
-    return [formula.all_rows(), *{f.UNIT.name: f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")}.values()]
 
 
 def use(machine) -> None:

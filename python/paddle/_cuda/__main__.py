@@ -1,17 +1,49 @@
 """Lists the operators with and without a CUDA launcher: ``python -m paddle._cuda``."""
 
 import textwrap
+from collections import defaultdict
 
 import paddle._core as _core
 from paddle import _cuda
+from paddle._cuda.families import FAMILY, takes
+from paddle._cuda.host import HOST_BY_NATURE
+
+_SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+_ALSO = ("sync_batch_norm", "sync_batch_norm_grad", "inplace_abn", "inplace_abn_grad")
+
+
+def operators() -> dict[str, dict]:
+    """The operators whose operands may lie on a device, by type."""
+    return {op["type"]: op for op in _core.op_table() if op["kernel"] in ("kernel", "random") or op["type"] in _ALSO}
+
+
+def lacking() -> list[str]:
+    """Operators of a device that run on the CPU."""
+    return sorted(set(operators()) - set(_cuda.LAUNCHERS) - set(HOST_BY_NATURE))
+
+
+def _listed(names: list[str]) -> str:
+    return textwrap.fill(" ".join(names), 116, initial_indent="  ", subsequent_indent="  ")
 
 
 def main() -> None:
-    lacking = _cuda.without_launcher()
-    kernels = sum(op["kernel"] == "kernel" for op in _core.op_table())
-    print(f"operators with a CUDA launcher: {kernels - len(lacking)} of {kernels}")
+    table, without = operators(), lacking()
+    device = [name for name in table if name not in HOST_BY_NATURE]
+    print(f"operators with a CUDA launcher: {len(device) - len(without)} of {len(device)}")
+    families: dict[str, list[str]] = defaultdict(list)
+    for name in device:
+        if name in FAMILY:
+            families[FAMILY[name]].append(name)
+    print("by family (forward + gradient, data types):")
+    for family, names in sorted(families.items()):
+        gradients = sum(table[name]["is_gradient"] for name in names)
+        types = sorted({t for name in names for t in takes(name)}, key=list(_SHORT).index)
+        print(f"  {family:28} {len(names) - gradients:3} + {gradients:3}  {' '.join(_SHORT[t] for t in types)}")
+    print(f"on the host by nature ({len(HOST_BY_NATURE)}):")
+    for name, reason in HOST_BY_NATURE.items():
+        print(f"  {name}: {reason}")
     print("without one:")
-    print(textwrap.fill(" ".join(lacking), 116, initial_indent="  ", subsequent_indent="  "))
+    print(_listed(without))
 
 
 if __name__ == "__main__":

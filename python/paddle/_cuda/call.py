@@ -70,8 +70,14 @@ class Call:
 
     def alone(self, *slots: str) -> None:
         """Declined if an input of another slot is given, such as a size or an axis that is a tensor."""
-        if any(value is not None and value != [] for slot, value in self.ins.items() if slot not in slots):
+        given = (value for slot, value in self.ins.items() if slot not in slots)
+        if any(value is not None and not (isinstance(value, list) and not value) for value in given):
             raise Declined
+
+    def numbers(self, slot: str) -> list:
+        """The elements of a small tensor of sizes or axes, read from the device; [] if it is not given."""
+        value = self.ins.get(slot)
+        return [] if value is None else np.asarray(self.machine.download(self.array(slot))).reshape(-1).tolist()
 
     def shape(self, slot: str) -> tuple[int, ...]:
         """The inferred shape of an output; Declined if a size is unknown."""

@@ -7,24 +7,25 @@ import math
 
 import numpy as np
 
+from . import sticky
 from .call import Call, Rows, ctype, same_dtype
 from .units import FLOATS, INTEGERS, Unit, block_of, instances
 
 SOURCE = r"""
-// Reports an id out of range; one of them if there are several.
-__device__ __forceinline__ void report(i64* bad, i64 id) {
-    if (threadIdx.x == 0) {
-        bad[0] = 1;
+// Reports an id out of range (see sticky.py); one of them if there are several.
+__device__ __forceinline__ void report(i64* bad, i64 code, i64 id) {
+    if (threadIdx.x == 0 && bad[0] == 0) {
         bad[1] = id;
+        bad[0] = code;
     }
 }
 
-template <typename T, typename I> __global__ void gather(const T* table, const I* ids, T* out, i64* bad, i64 count,
-                                                         i64 height, i64 width, i64 padding) {
+template <typename T, typename I> __global__ void gather(const T* table, const I* ids, T* out, i64* bad, i64 code,
+                                                         i64 count, i64 height, i64 width, i64 padding) {
     for (i64 b = blockIdx.x; b < count; b += gridDim.x) {
         i64 id = (i64)ids[b];
         bool pad = padding != -1 && id == padding, there = id >= 0 && id < height;
-        if (!pad && !there) report(bad, id);
+        if (!pad && !there) report(bad, code, id);
         for (i64 c = threadIdx.x; c < width; c += blockDim.x) {
             T zero = narrow_to<T>::of(typename acc<T>::type(0));
             out[b * width + c] = pad || !there ? zero : table[id * width + c];
@@ -35,13 +36,14 @@ template <typename T, typename I> __global__ void gather(const T* table, const I
 // `ids` are sorted, `order` holds their original positions: the block at the head of a run of equal ids adds its rows
 // (times `factor`) to the table's row.
 template <typename T> __global__ void add_rows(const i64* ids, const i64* order, const T* rows, T* table, i64* bad,
-                                               i64 count, i64 height, i64 width, i64 padding, const T* factor) {
+                                               i64 code, i64 count, i64 height, i64 width, i64 padding,
+                                               const T* factor) {
     typedef typename acc<T>::type A;
     for (i64 b = blockIdx.x; b < count; b += gridDim.x) {
         i64 id = ids[b];
         if ((b > 0 && ids[b - 1] == id) || (padding != -1 && id == padding)) continue;
         if (id < 0 || id >= height) {
-            report(bad, id);
+            report(bad, code, id);
             continue;
         }
         A f = factor ? A(wide(factor[0])) : A(1);
@@ -56,22 +58,12 @@ template <typename T> __global__ void add_rows(const i64* ids, const i64* order,
 UNIT = Unit("rows", SOURCE, instances("gather", FLOATS, INTEGERS) + instances("add_rows", FLOATS))
 
 
-def check(call: Call, bad, height: int) -> None:
-    # Waits for the kernel, because an id out of range must be reported.
-    found, index = call.machine.download(bad).tolist()
-    if found:
-        raise IndexError(
-            f"(OutOfRange) operator {call.op}: an id is out of range: expected 0 <= id < {height}, got {index}"
-        )
-
-
 def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> None:
     """table[ids[i]] += factor * rows[i], in place; `ids` flat int64, `rows` one row each."""
     height, width = table.shape[0], math.prod(table.shape[1:])
     if ids.size == 0 or width == 0:
         return
     order = call.xp.argsort(ids, kind="stable").astype("int64")
-    bad = call.xp.zeros(2, "int64")
     call.launch(
         UNIT,
         f"add_rows<{ctype(table, FLOATS)}>",
@@ -81,14 +73,13 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
         order,
         rows,
         table,
-        bad,
+        *sticky.word(call, 0, height),
         np.int64(ids.size),
         np.int64(height),
         np.int64(width),
         padding,
         np.uint64(0) if factor is None else factor,
     )
-    check(call, bad, height)
 
 
 def dense(call: Call, rows: Rows):

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from . import sticky
 from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
 
 # numpy has no bfloat16; its bits are stored as uint16, which launchers decline.
@@ -31,7 +32,8 @@ class Runtime:
             self.machine.upload(handle, host)
 
     def read(self, handle) -> np.ndarray:
-        """The bytes of the memory on the host."""
+        """The bytes of the memory on the host; raises an error that a kernel has found since the last call."""
+        sticky.raise_if_set(self.machine)
         return self.machine.download(handle)
 
     def lacks(self, op: str) -> None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 # Element types of kernels by numpy's names.
-FLOATS = {"float32": "float", "float64": "double", "float16": "half_t"}
+# numpy has no bfloat16: its bits are stored as uint16.
+FLOATS = {"float32": "float", "float64": "double", "float16": "half_t", "uint16": "bf16_t"}
 REALS = {"float32": "float", "float64": "double"}
 INTEGERS = {"int32": "int", "int64": "i64"}
 TYPES = {**FLOATS, **INTEGERS}
 
-# Prefix of every unit: half precision by its bits (no header is needed), accumulator types, and reductions over the
+# Prefix of every unit: 16-bit types by their bits (no header is needed), accumulator types, and reductions over the
 # threads of a block in a fixed order.
 PRELUDE = r"""
 typedef long long i64;
@@ -30,15 +31,32 @@ __device__ __forceinline__ unsigned short float_to_half(float f) {
 #endif
 
 struct half_t { unsigned short bits; };
+struct bf16_t { unsigned short bits; };
 
 template <typename T> struct acc { typedef T type; };
 template <> struct acc<half_t> { typedef float type; };
+template <> struct acc<bf16_t> { typedef float type; };
 
 template <typename T> __device__ __forceinline__ T wide(T v) { return v; }
 __device__ __forceinline__ float wide(half_t v) { return half_to_float(v.bits); }
+__device__ __forceinline__ float wide(bf16_t v) {
+    union { unsigned u; float f; } bits;
+    bits.u = (unsigned)v.bits << 16;
+    return bits.f;
+}
 template <typename T> struct narrow_to { static __device__ __forceinline__ T of(T v) { return v; } };
 template <> struct narrow_to<half_t> {
     static __device__ __forceinline__ half_t of(float v) { half_t h; h.bits = float_to_half(v); return h; }
+};
+// bfloat16 is rounded to the nearest, ties to even.
+template <> struct narrow_to<bf16_t> {
+    static __device__ __forceinline__ bf16_t of(float v) {
+        union { float f; unsigned u; } bits;
+        bits.f = v;
+        bf16_t h;
+        h.bits = v != v ? 0x7fc0 : (unsigned short)((bits.u + 0x7fffu + (bits.u >> 16 & 1u)) >> 16);
+        return h;
+    }
 };
 
 struct Sum {

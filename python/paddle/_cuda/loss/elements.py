@@ -47,7 +47,7 @@ def _log_slope(xp, x, y, d, e):
 
 def _rank(xp, label, left, right):
     o = left - right
-    return xp.log(1 + xp.exp(o)) - label * o
+    return xp.maximum(o, o.dtype.type(0)) + xp.log1p(xp.exp(-abs(o))) - label * o
 
 
 def _rank_slope(xp, label, left, right, d):

@@ -123,8 +123,19 @@ def _extreme_grad(call: Call) -> dict:
 
 
 def _prod_grad(call: Call) -> dict:
-    x, out, d = _kept(call, "dim")
-    return {"X@GRAD": d * out / x}
+    """The product of the other elements: of those before and those after, so that zeros need no case."""
+    x, _, d = _kept(call, "dim")
+    xp, axes = call.xp, _axes(call, x.ndim, "dim")
+    if x.size == 0 or x.ndim == 0:
+        raise Declined
+    kept = [i for i in range(x.ndim) if i not in axes]
+    rows = x.transpose([*kept, *axes]).reshape(*(x.shape[i] for i in kept), -1)
+    one = xp.ones((*rows.shape[:-1], 1), x.dtype)
+    before = xp.cumprod(xp.concatenate([one, rows[..., :-1]], -1), axis=-1)
+    after = xp.flip(xp.cumprod(xp.concatenate([one, xp.flip(rows[..., 1:], -1)], -1), axis=-1), -1)
+    others = (before * after).reshape([x.shape[i] for i in (*kept, *axes)])
+    back = sorted(range(x.ndim), key=[*kept, *axes].__getitem__)
+    return {"X@GRAD": d * others.transpose(back)}
 
 
 def _l1(call: Call) -> dict:

@@ -53,9 +53,9 @@ def _divisor(t: str, value: float):
 
 
 def _last(call: Call, x, runs: int, n: int, join: str, divisor: float):
-    """`x` as [runs, n] reduced to [runs]; half precision is not chunked, so that it is rounded once."""
+    """`x` as [runs, n] reduced to [runs]; a 16-bit type is not chunked, so that it is rounded once."""
     t = ctype(x)
-    chunks = 1 if t == "half_t" else -(-n // CHUNK)
+    chunks = 1 if t in ("half_t", "bf16_t") else -(-n // CHUNK)
     last = chunks == 1
     out = call.empty((runs * chunks,), x.dtype)
     size = n if last else CHUNK

@@ -178,7 +178,8 @@ def _masked_select_grad(call: Call) -> dict:
 
 def _pad(call: Call) -> dict:
     x, p = call.array("X"), call.attrs["paddings"]
-    if len(p) != 2 * x.ndim or min(p, default=0) < 0:
+    # bfloat16 is stored as uint16, to which pad_value cannot be converted.
+    if len(p) != 2 * x.ndim or min(p, default=0) < 0 or x.dtype.name == "uint16":
         raise Declined
     pairs = list(zip(p[::2], p[1::2], strict=True))
     return {"Out": call.xp.pad(x, pairs, mode="constant", constant_values=x.dtype.type(call.attrs["pad_value"]))}
@@ -209,7 +210,7 @@ LAUNCHERS = {
     **dict.fromkeys(("slice_grad", "strided_slice_grad"), _slice_grad),
     **dict.fromkeys(("expand_v2", "expand_as_v2"), _broadcast),
     **dict.fromkeys(("tile", "expand"), _tile),
-    **dict.fromkeys(("tile_grad", "expand_grad", "expand_v2_grad", "expand_as_v2_grad"), _sum_back),
+    **dict.fromkeys(("tile_grad", "expand_grad", "expand_as_grad", "expand_v2_grad", "expand_as_v2_grad"), _sum_back),
     **dict.fromkeys(("fill_zeros_like", "fill_zeros_like2"), _filled(lambda a: 0)),
     **dict.fromkeys(("fill_constant", "fill_any_like", "fill_constant_batch_size_like"), _filled(_constant)),
     "where": _where,

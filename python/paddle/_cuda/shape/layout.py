@@ -8,8 +8,8 @@ from ..call import Call, Declined
 
 
 def _also(call: Call, result: dict) -> dict:
-    """`result`, plus XShape (which has no elements) if the operator has it."""
-    return {**result, "XShape": call.out("XShape")} if "XShape" in call.wanted else result
+    """`result`, plus XShape (which has no elements) if it is wanted."""
+    return {**result, "XShape": call.out("XShape")} if call.wanted.get("XShape") else result
 
 
 def _reshaped(source: str, to: str) -> Callable[[Call], dict]:
@@ -80,7 +80,7 @@ def _transposed(xp, x, attrs):
 
 
 def _flipped(xp, x, attrs):
-    return xp.flip(x, tuple(attrs["axis"]))
+    return xp.flip(x, tuple({axis % x.ndim for axis in attrs["axis"]}))
 
 
 def _cast(call: Call) -> dict:

@@ -1,0 +1,48 @@
+"""Operators that run on the host whatever device their operands are on, with the reason of each."""
+
+from __future__ import annotations
+
+_ARRAY = "passes elements of a tensor array on; their memory stays on its device"
+_LOD = "its result is made of LoD, which is host memory"
+_RANKS = "reads a table of sequence lengths, which is host memory"
+_METRIC = "a metric over variable-length lists, 2.0.2 has a CPU kernel only"
+_TARGETS = "assigns targets of variable count by sequential sampling, 2.0.2 has a CPU kernel only"
+_SERVER = "splits or merges ids for parameter servers, which are addressed from the host"
+
+HOST_BY_NATURE: dict[str, str] = {
+    "write_to_array": _ARRAY,
+    "read_from_array": _ARRAY,
+    "lod_array_length": "its result is a count held by the host",
+    "lod_tensor_to_array": _RANKS,
+    "array_to_lod_tensor": _RANKS,
+    "split_lod_tensor": _RANKS,
+    "merge_lod_tensor": _RANKS,
+    "merge_lod_tensor_infer": _RANKS,
+    "lod_rank_table": _LOD,
+    "max_sequence_len": _LOD,
+    "reorder_lod_tensor_by_rank": _RANKS,
+    "reorder_lod_tensor_by_rank_grad": _RANKS,
+    "shrink_rnn_memory": _RANKS,
+    "shrink_rnn_memory_grad": _RANKS,
+    "select_input": "the branch is chosen by the host, which passes a variable on",
+    "select_output": "the branch is chosen by the host, which passes a variable on",
+    "shape": "its result is a shape, which the host knows; 2.0.2 keeps it on the CPU",
+    "memcpy": "a copy between places",
+    "chunk_eval": _METRIC,
+    "detection_map": _METRIC,
+    "precision_recall": _METRIC,
+    "positive_negative_pair": _METRIC,
+    "rpn_target_assign": _TARGETS,
+    "retinanet_target_assign": _TARGETS,
+    "generate_proposal_labels": _TARGETS,
+    "generate_mask_labels": "rasterises polygons of variable count, 2.0.2 has a CPU kernel only",
+    "beam_search_decode": "walks LoD of tensor arrays, which is host memory",
+    "split_ids": _SERVER,
+    "merge_ids": _SERVER,
+    "split_selected_rows": _SERVER,
+    "ref_by_trainer_id": _SERVER,
+    "lookup_sparse_table_merge": _SERVER,
+    "fake_init": "declares a tensor that a parameter server holds",
+    "filter_by_instag": "selects LoD sequences by tag sets, 2.0.2 has a CPU kernel only",
+    "pyramid_hash": "hashes n-grams of LoD sequences against filters in host memory, 2.0.2 has a CPU kernel only",
+}

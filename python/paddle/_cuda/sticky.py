@@ -1,0 +1,80 @@
+"""Errors found by kernels: a word in device memory that keeps the first error until the next read of device memory,
+which raises it. Kernels do not wait for it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .call import Call
+from .units import INTEGERS, Unit, grid_of, instances
+
+SOURCE = r"""
+// Writes the number `code` of a check and the offending id to the word.
+template <typename I> __global__ void check_ids(const I* ids, i64 n, i64 low, i64 high, i64 also, i64 code, i64* word) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        i64 id = (i64)ids[i];
+        if ((id < low || id >= high) && id != also && word[0] == 0) {
+            word[1] = id;
+            word[0] = code;
+        }
+    }
+}
+"""
+UNIT = Unit("check_ids", SOURCE, instances("check_ids", INTEGERS))
+
+
+class Words:
+    """The words of a machine by device, and the checks that have been launched: code - 1 is an index of `checks`."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, Any] = {}
+        self.checks: list[tuple[str, int, int]] = []
+        self.codes: dict[tuple[str, int, int], int] = {}
+
+    def code(self, op: str, low: int, high: int) -> int:
+        key = (op, low, high)
+        if key not in self.codes:
+            self.checks.append(key)
+            self.codes[key] = len(self.checks)
+        return self.codes[key]
+
+
+_words: weakref.WeakKeyDictionary[Any, Words] = weakref.WeakKeyDictionary()
+
+
+def word(call: Call, low: int, high: int) -> tuple[Any, np.int64]:
+    """The word of the current device and the code of a check of ids for low <= id < high."""
+    words = _words.setdefault(call.machine, Words())
+    if 0 not in words.arrays:
+        words.arrays[0] = call.xp.zeros(2, "int64")
+    return words.arrays[0], np.int64(words.code(call.op, low, high))
+
+
+def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> None:
+    """Sets the word if an element of `ids` is neither of [low, high) nor `also`."""
+    if ids.size == 0:
+        return
+    array, code = word(call, low, high)
+    ids = call.xp.ascontiguousarray(ids)
+    kernel = f"check_ids<{INTEGERS[ids.dtype.name]}>"
+    also = low if also is None and low < high else also if also is not None else high
+    bounds = map(np.int64, (ids.size, low, high, also))
+    call.launch(UNIT, kernel, grid_of(ids.size), 256, ids, *bounds, code, array)
+
+
+def raise_if_set(machine) -> None:
+    """IndexError if a kernel found an id out of range; clears the word."""
+    words = _words.get(machine)
+    if words is None:
+        return
+    for array in words.arrays.values():
+        code, found = machine.download(array).tolist()
+        if code:
+            array[...] = 0
+            op, low, high = words.checks[code - 1]
+            raise IndexError(
+                f"(OutOfRange) operator {op}: an id is out of range: expected {low} <= id < {high}, got {found}"
+            )

@@ -1,0 +1,27 @@
+"""The operators' own case rows on the stand-in against the CPU (see agreement.py)."""
+
+from collections import defaultdict
+
+import pytest
+from agreement import names, report
+from paddle import _cuda
+from paddle._cuda.comm import rings
+
+# Launchers without case rows whose data types they take: covered by test_kernels.py, test_route.py, test_nccl.py.
+ELSEWHERE = {"fill_constant", "unbind", *rings.LAUNCHERS}
+
+
+@pytest.mark.parametrize("op", names())
+def test_cases_agree_with_the_cpu(op, shim):
+    wrong = report(op, shim).wrong
+    assert not wrong, f"{len(wrong)} results differ:\n" + "\n".join(wrong[:5])
+
+
+def test_every_launcher_runs(shim):
+    """A launcher that declines all cases is none."""
+    ran = defaultdict(set)
+    for op in names():
+        _cuda.use(shim)
+        for name, dtypes in report(op, shim).ran.items():
+            ran[name] |= dtypes
+    assert set(_cuda.LAUNCHERS) - set(ran) - ELSEWHERE == set()
