@@ -11,7 +11,7 @@ from .call import Call
 from .comm import rings
 from .loss import cross_entropy, elements, metrics, regression
 from .math import elementwise, matmul, norms, order, products, reduction, second
-from .nn import embedding, instance_norm, layer_norm, softmax
+from .nn import conv, embedding, instance_norm, layer_norm, pooling, softmax
 from .optim import optimizer, states
 from .shape import creation, indexing, joins, layout
 from .units import Unit
@@ -23,12 +23,14 @@ _FAMILIES = (
     elementwise,
     matmul,
     products,
+    conv,
     creation,
     cross_entropy,
     elements,
     metrics,
     norms,
     order,
+    pooling,
     second,
     regression,
     layer_norm,
