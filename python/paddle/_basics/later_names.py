@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-__all__ = ["IN_PLACE", "ONLY_METHODS", "TABLE", "TENSOR_METHODS"]
+__all__ = ["IN_PLACE", "MATRIX_METHODS", "ONLY_METHODS", "TABLE", "TENSOR_METHODS"]
 
 TABLE = """
 paddle
@@ -18,6 +18,7 @@ paddle
   _later.in_place: abs_ acos_ acosh_ addmm_ asin_ asinh_ atan_ atanh_ cos_ cosh_ cumprod_ cumsum_ divide_ erf_
     expm1_ floor_divide_ floor_mod_ frac_ hypot_ index_add_ index_fill_ ldexp_ log10_ log1p_ log2_ log_ logit_
     masked_fill_ mod_ multiply_ nan_to_num_ neg_ pow_ remainder_ sin_ sinh_ square_ tan_ tril_ triu_ trunc_
+  _later.matrices: eigvalsh
   _later.gradients: enable_grad is_grad_enabled set_grad_enabled
   nn.functional: diag_embed
   fluid: get_flags set_flags
@@ -25,6 +26,11 @@ paddle
 
 autograd
   _later.gradients: backward
+  _later.py_layer: PyLayer PyLayerContext
+
+fft
+  _later.fft: fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft
+    irfft2 irfftn rfft rfft2 rfftfreq rfftn
 
 io
   _later.data: ConcatDataset SubsetRandomSampler
@@ -32,6 +38,8 @@ io
 linalg
   tensor: cholesky norm inv=inverse
   _later.linear_algebra: corrcoef cov matrix_power multi_dot
+  _later.matrices: cholesky_solve cond det eig eigh eigvals eigvalsh householder_product lstsq lu lu_unpack matrix_rank
+    pca_lowrank pinv qr slogdet solve svd triangular_solve
 
 nn
   _later.layers: CELU ChannelShuffle CosineEmbeddingLoss Fold GLU GaussianNLLLoss HingeEmbeddingLoss Identity LayerDict
@@ -77,9 +85,16 @@ logit_ masked_fill_ mod_ multiply_ nan_to_num_ neg_ pow_ put_along_axis_ recipro
 sigmoid_ sin_ sinh_ sqrt_ square_ subtract_ tan_ tril_ triu_ trunc_
 """
 
+#: Functions of `paddle.linalg` that are also methods of Tensor and Variable.
+MATRIX_METHODS = """
+cholesky_solve cond eig eigvals eigvalsh householder_product lstsq lu lu_unpack pca_lowrank pinv qr solve
+"""
+
 #: Methods of Tensor that are no functions of `paddle`: name to "module:name".
 ONLY_METHODS = {
     "T": "paddle._later.tensor_methods:transposed",
+    **{name: f"paddle._later.matrices:{name}" for name in MATRIX_METHODS.split()},
+    **{name: f"paddle._later.linear_algebra:{name}" for name in ("corrcoef", "cov", "matrix_power")},
     "element_size": "paddle._later.tensor_methods:element_size",
     "fill_": "paddle._later.tensor_methods:fill_",
     "to": "paddle._later.tensor_methods:to",

@@ -32,6 +32,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     program::executor::register(m)?;
     io::feed::register(m)?;
     ops::py_func::register(m)?;
+    ops::recorded::register(m)?;
     tensor::random::register(m)?;
     device::cuda::register(m)?;
     dist::group::register(

@@ -5,5 +5,6 @@ pub mod builtins;
 pub mod eager;
 pub mod generated;
 pub mod py_func;
+pub mod recorded;
 pub mod table;
 pub mod trace;
