@@ -92,6 +92,7 @@ cholesky_solve cond eig eigvals eigvalsh householder_product lstsq lu lu_unpack 
 
 #: Methods of Tensor that are no functions of `paddle`: name to "module:name".
 ONLY_METHODS = {
+    "__array_namespace__": "paddle._later.array_api:array_namespace",
     "T": "paddle._later.tensor_methods:transposed",
     **{name: f"paddle._later.matrices:{name}" for name in MATRIX_METHODS.split()},
     **{name: f"paddle._later.linear_algebra:{name}" for name in ("corrcoef", "cov", "matrix_power")},

@@ -103,7 +103,8 @@ def to_string(tensor, prefix: str = "Tensor") -> str:
     """The text that `print` shows for a Tensor."""
     if not tensor._is_initialized():
         return "Tensor(Not initialized)"
-    array = tensor.numpy()
+    # numpy has no bfloat16: its arrays are bits.
+    array = (tensor.astype("float32") if tensor._dtype_name == "bfloat16" else tensor).numpy()
     short = array.size > _options.threshold
     layout = _Layout(_edges(array) if short else array)
     indent = len(prefix) + 1

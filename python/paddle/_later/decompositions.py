@@ -24,7 +24,7 @@ def _diagonal(d: np.ndarray) -> np.ndarray:
 
 
 def _inverse_gaps(values: np.ndarray) -> np.ndarray:
-    """1 / (v_j - v_i), 0 where they are equal: no gradient tells the vectors of equal values apart."""
+    """1 / (v_j - v_i), 0 where they are equal: vectors of equal values have no gradient."""
     gaps = values[..., None, :] - values[..., :, None]
     return np.divide(1.0, gaps, out=np.zeros_like(gaps), where=gaps != 0)
 

@@ -10,6 +10,8 @@ import numpy as np
 import paddle
 from paddle._basics.dtypes import convert_dtype, dtype_is_floating
 
+from .named_errors import name_errors
+
 __all__: list[str] = []
 
 
@@ -43,7 +45,7 @@ def atan2(x, y, name=None):
     """The angle of the points (y, x), in (-pi, pi]: arctan(x / y) with the quadrant of the signs.
 
     Args:
-        x, y (Tensor): float32 or float64, broadcast to one shape.
+        x, y (Tensor): float32 or float64, broadcast to one shape; integers count as float64, as in 2.6.
         name (str, optional): ignored.
 
     Examples:
@@ -51,6 +53,7 @@ def atan2(x, y, name=None):
         >>> round(paddle.atan2(paddle.to_tensor([1.0]), paddle.to_tensor([-1.0])).item(), 4)
         2.3562
     """
+    x, y = (v if dtype_is_floating(v.dtype) else paddle.cast(v, "float64") for v in (x, y))
     zero = paddle.zeros_like(x) * paddle.zeros_like(y)
     x, y = x + zero, y + zero
     steep = paddle.abs(x) > paddle.abs(y)
@@ -139,13 +142,20 @@ def lerp(x, y, weight, name=None):
     """Linear interpolation: x + weight * (y - x).
 
     Args:
+        x, y (Tensor): float32 or float64.
         weight (Tensor|float): broadcast with `x` and `y`.
+
+    Raises:
+        TypeError: for other element types. ValueError: for shapes that cannot be broadcast.
 
     Examples:
         >>> import paddle
         >>> paddle.lerp(paddle.to_tensor([1.0]), paddle.to_tensor([3.0]), 0.5).item()
         2.0
     """
+    for label, value in (("x", x), ("y", y)):
+        if not dtype_is_floating(value.dtype):
+            raise TypeError(f"lerp: {label} must be float32 or float64, got {convert_dtype(value.dtype)}")
     return x + weight * (y - x)
 
 
@@ -439,3 +449,6 @@ def outer(x, y, name=None):
         [2, 3]
     """
     return paddle.reshape(x, [-1, 1]) * paddle.reshape(y, [1, -1])
+
+
+name_errors(globals())

@@ -12,6 +12,8 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._later.elementwise import choose
 from paddle.nn import functional as F
 
+from .named_errors import name_errors
+
 __all__: list[str] = []
 
 
@@ -437,3 +439,6 @@ def gaussian_nll_loss(input, label, variance, full=False, epsilon=1e-6, reductio
 def _constant(x: Any) -> Any:
     x.stop_gradient = True
     return x
+
+
+name_errors(globals())

@@ -6,6 +6,8 @@ from typing import Any
 
 import paddle
 
+from .named_errors import name_errors
+
 __all__: list[str] = []
 
 
@@ -95,3 +97,6 @@ def corrcoef(x, rowvar=True, name=None):
     c = cov(x, rowvar)
     deviation = paddle.sqrt(paddle.diagonal(c))
     return paddle.clip(c / paddle.outer(deviation, deviation), -1.0, 1.0)
+
+
+name_errors(globals())

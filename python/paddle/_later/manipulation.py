@@ -12,6 +12,8 @@ from paddle._basics.dtypes import convert_dtype
 from paddle._basics.mode import in_static_mode
 from paddle._later.elementwise import choose
 
+from .named_errors import name_errors
+
 __all__: list[str] = []
 
 
@@ -417,7 +419,7 @@ def tolist(x):
         >>> paddle.tolist(paddle.to_tensor([1, 2]))
         [1, 2]
     """
-    return x.numpy().tolist()
+    return (x.astype("float32") if x.dtype == "bfloat16" else x).numpy().tolist()
 
 
 def view(x, shape_or_dtype, name=None):
@@ -660,3 +662,6 @@ def unfold(x, axis, size, step, name=None):
     starts = range(0, x.shape[axis] - size + 1, step)
     windows = [paddle.slice(x, [axis], [start], [start + size]) for start in starts]
     return moveaxis(paddle.stack(windows, axis), axis + 1, -1)
+
+
+name_errors(globals())

@@ -8,6 +8,8 @@ import paddle
 from paddle._basics.dtypes import convert_dtype
 from paddle._later.elementwise import choose
 
+from .named_errors import name_errors
+
 __all__: list[str] = []
 
 
@@ -368,3 +370,6 @@ def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
         1
     """
     return searchsorted(sorted_sequence, x, out_int32, right)
+
+
+name_errors(globals())

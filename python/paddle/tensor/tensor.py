@@ -18,6 +18,8 @@ from paddle._programs.guards import default_main_program
 from paddle._programs.parameter import ParamBase
 from paddle._programs.variable import Parameter, Variable
 
+from .foreign import foreign_array
+
 Tensor = _core.Tensor
 
 __all__: list[str] = []
@@ -29,8 +31,9 @@ def to_tensor(data, dtype=None, place=None, stop_gradient=True) -> Tensor:
     """A Tensor with the values of `data`.
 
     Args:
-        data (scalar|list|tuple|numpy.ndarray|memoryview|Tensor): the values; a Tensor is returned as it is if nothing
-            changes.
+        data (scalar|list|tuple|numpy.ndarray|memoryview|Tensor|object): the values; a Tensor is returned as it is if
+            nothing changes. Of other libraries (torch, jax, pandas, Arrow, polars, Pillow) what has `__dlpack__`,
+            `__array__` or `__array_interface__` is copied, with its element type.
         dtype (str|numpy.dtype, optional): element type; by default that of `data`, for floats `get_default_dtype()`.
         place (CPUPlace|CUDAPlace|str, optional): the device; by default that of `paddle.set_device`.
         stop_gradient (bool): whether the Tensor is excluded from gradients.
@@ -68,6 +71,9 @@ def _on_cpu(data, dtype, stop_gradient):
                 return data.astype(dtype)
             return data
         data = _as_array(data, dtype)
+        if isinstance(data, Tensor):
+            data.stop_gradient = stop_gradient
+            return data if dtype is None or convert_dtype(dtype) == data._dtype_name else data.astype(dtype)
     if dtype is not None:
         name = convert_dtype(dtype)
         if name == "bfloat16":
@@ -77,7 +83,7 @@ def _on_cpu(data, dtype, stop_gradient):
     return _core.tensor_from_array(data, stop_gradient)
 
 
-def _as_array(data, dtype) -> np.ndarray:
+def _as_array(data, dtype) -> Any:
     if isinstance(data, (list, tuple)):
         array = regular_array(data)
         if array is None:
@@ -89,9 +95,12 @@ def _as_array(data, dtype) -> np.ndarray:
     elif isinstance(data, _core.LoDTensor):
         return np.array(data)
     else:
-        raise TypeError(
-            f"to_tensor: data must be a scalar, list, tuple, numpy.ndarray or paddle.Tensor, got {type(data)}"
-        )
+        array = foreign_array(data)
+        if array is None:
+            raise TypeError(
+                f"to_tensor: data must be a scalar, list, tuple, numpy.ndarray or paddle.Tensor, got {type(data)}"
+            )
+        return array
     if dtype is None and array.dtype.kind in _FLOATS:
         default = get_default_dtype()
         if array.dtype.kind == "c":
@@ -294,6 +303,17 @@ def __array_function__(self, func, types, args, kwargs):
     return func(*_with_arrays(args), **{k: _with_arrays(v) for k, v in kwargs.items()})
 
 
+def __format__(self, spec):
+    """The text of an f-string: with a format, that of the only element."""
+    if not spec:
+        return str(self)
+    if self.size != 1:
+        raise TypeError(
+            f"the format {spec!r} is for a Tensor of one element, got shape {self.shape}; format its tolist()"
+        )
+    return format(self.item(), spec)
+
+
 def __iter__(self):
     for i in range(len(self)):
         yield self[i]
@@ -330,6 +350,7 @@ _METHODS = (
     __reduce__,
     __array__,
     __array_function__,
+    __format__,
     __iter__,
     __reversed__,
     _to_static_var,
