@@ -26,7 +26,7 @@ BINARY = {
     "add": lambda a, b: L.scale(a + b, 0.6),
     "mul": lambda a, b: L.tanh(a * b),
     "sub": lambda a, b: a - b * 0.5,
-    "max": lambda a, b: L.log(L.exp(a) + L.exp(b)),
+    "max": lambda a, b: L.log(L.exp(L.tanh(a)) + L.exp(L.tanh(b))),
 }
 
 

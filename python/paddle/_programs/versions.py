@@ -71,6 +71,8 @@ class Versions:
         self._is_local: dict[str, bool] = {}
         self._kept: dict[str, bool] = {}
         self.writes: dict[str, list[int]] = {}
+        #: (variable, version) -> the last operator that writes it: the second branch of a cond
+        self.ends: dict[tuple[str, int], int] = {}
         self.first_read: dict[str, int] = {}
         owner_of: dict[str, Any] = {}
         for i, each in enumerate(block.ops):
@@ -82,6 +84,7 @@ class Versions:
                     result = len(self.writes.get(name, ())) == 1 and not self.has_entry(name)
                     if not (result and self._is_other_branch(owner_of.get(name), each)):
                         self.writes.setdefault(name, []).append(i)
+                    self.ends[name, len(self.writes[name])] = i
                     owner_of[name] = each
         self.many = {n for n, where in self.writes.items() if len(where) + self.has_entry(n) > 1}
         used: dict[str, set[int]] = {}
@@ -320,7 +323,9 @@ class Versions:
             for name in {n for desc in descs for n in desc.input_arg_names() if n.endswith(GRAD_VAR_SUFFIX)}:
                 if not writers[name] and name not in present and self.is_local(name.removesuffix(GRAD_VAR_SUFFIX)):
                     absent.add(name)
-            absent -= {self.gradient(name, self.last(name)) for name in self.carried()}
+            arriving = {self.gradient(name, self.last(name)) for name in self.carried()}
+            present = present | arriving
+            absent -= arriving
         if self.kind == "recurrent":
             states = [*self.op.desc.output("outputs"), *self.op.attr("states")]
             absent -= {name + GRAD_VAR_SUFFIX for name in states}
@@ -347,6 +352,7 @@ class Versions:
         """
         before: list = []
         after: list = []
+        below = self._named_below(descs)
         reads: dict[str, list[int]] = {}
         writes: dict[str, list[int]] = {}
         for i, desc in enumerate(descs):
@@ -374,13 +380,24 @@ class Versions:
             if name in self.many and self.kind == "while" and first not in writes:
                 # the value that the step started with has no gradient: zeros
                 after.append(create("fill_zeros_like", {"X": [name]}, {"Out": [first]}, {}))
-            if last not in writes and last in reads:
+            if last not in writes and last in reads and last not in below:
                 begin, end = min(writes.get(source, [len(descs)])), max(reads[last])
                 if source != first or end < begin or (end == begin and len(writes[source]) == 1):
                     self._rename(descs, last, source)
                     continue
             before.append(create("assign", {"X": [source]}, {"Out": [last]}, {}))
         return [*before, *descs, *after]
+
+    def _named_below(self, descs: Iterable) -> set[str]:
+        """Names in the branches below `descs`, which may write the variable that the arriving gradient is in."""
+        names: set[str] = set()
+        for desc in descs:
+            if desc.type() == "conditional_block_grad":
+                inside = self.block.program.block(desc._block_attr_id("sub_block")).desc
+                ops = [inside.op(i) for i in range(inside.op_size())]
+                names.update(n for op in ops for n in [*op.input_arg_names(), *op.output_arg_names()])
+                names |= self._named_below(ops)
+        return names
 
     def _rename(self, descs: Iterable, old: str, new: str) -> None:
         """Rename a gradient in operators, and in branches below them, which find it by its name."""
@@ -397,7 +414,7 @@ class Versions:
         for (name, version), copy in self.copies.items():
             if self.block.desc.find_var(copy) is not None:
                 continue  # of an earlier pass
-            where = self.writes[name][version - 1] + 1 if version else self.writes[name][0]
+            where = self.ends[name, version] + 1 if version else self.writes[name][0]
             places.append((where, name, copy))
         for where, name, copy in sorted(places, reverse=True):
             var = self.block._var_recursive(name)
