@@ -186,6 +186,31 @@ def test_fewer_specs_prune(tmp_path):
         paddle.jit.save(net, path, output_spec=[x])
 
 
+def test_output_spec_of_a_call(tmp_path):
+    net, x, path = Pruned(), paddle.randn([4, 3]), str(tmp_path / "net")
+    second = net(x, x)[1]
+    net.eval()
+    net(x, x)
+    paddle.jit.save(net, path, [InputSpec([None, 3], "float32", "y")], output_spec=[second])
+    np.testing.assert_array_equal(paddle.jit.load(path)(x).numpy(), net.two(x).numpy())
+
+
+@pytest.mark.parametrize("other", [lambda x: None, lambda x: [x, x]], ids=["nothing", "another structure"])
+def test_results_that_depend_on_a_tensor(tmp_path, other):
+    class Choice(nn.Layer):
+        @paddle.jit.to_static(input_spec=[InputSpec([None, 3], "float32", "x")])
+        def forward(self, x):
+            if x.sum() > 0:
+                return x
+            return other(x)
+
+    net, path = Choice(), tmp_path / "net"
+    assert net(paddle.ones([1, 3])).shape == [1, 3]
+    with pytest.raises(ValueError, match=r"jit.save: .*forward\(\) returns another structure .*test_save_load.py:\d+"):
+        paddle.jit.save(net, str(path))
+    assert not path.with_suffix(".pdmodel").exists()
+
+
 def test_the_files_are_read_by_other_functions(trained, prefix):
     trained.eval()
     state = paddle.load(prefix)

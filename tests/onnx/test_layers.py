@@ -169,7 +169,14 @@ def test_output_spec_chooses(tmp_path):
     made = exported(net, tmp_path, None, output_spec=net.forward.outputs[1:])
     (got,) = made.run(None, {made.get_inputs()[0].name: np.float32([3, 4])})
     assert got.tolist() == [6, 8]
-    with pytest.raises(ValueError, match="no result of the layer's latest call"):
+    # a Tensor that a call returned, also after the function was built for other arguments
+    second = net(paddle.ones([2]))[1]
+    with paddle.no_grad():
+        net(paddle.ones([3]))
+    spec = [InputSpec([2], "float32", "x")]
+    (got,) = exported(net, tmp_path, spec, output_spec=[second]).run(None, {"x": np.float32([3, 4])})
+    assert got.tolist() == [6, 8]
+    with pytest.raises(ValueError, match="no result of a call of the layer"):
         exported(net, tmp_path, None, output_spec=[paddle.ones([1])])
 
 

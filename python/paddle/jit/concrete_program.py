@@ -130,6 +130,33 @@ class ConcreteProgram:
         made_program.builder, made_program.assigned = builder, assigned
         return made_program
 
+    def variables(self) -> list[Variable]:
+        """The Variables among the results, in order."""
+        return [leaf for leaf in leaves([self.outputs]) if isinstance_of(leaf, Variable)]
+
+    def output_variables(self, caller: str) -> list[Variable]:
+        """The Variables of the results, each once.
+
+        Args:
+            caller (str): named by errors.
+
+        Raises:
+            ValueError: for a result that is absent, or of another structure, in some branches: a model has the same
+                outputs in every run.
+        """
+        found: dict[str, Variable] = {}
+        for leaf in leaves([self.outputs]):
+            if isinstance(leaf, Presence):
+                name = getattr(self.function, "__qualname__", self.function)
+                raise ValueError(
+                    f"{caller}: {name}() returns another structure (or nothing) by the {leaf.where or 'loop'}, whose "
+                    "condition is a Tensor: a saved Program has the same outputs in every run; return as many Tensors "
+                    "in each branch"
+                )
+            if isinstance_of(leaf, Variable):
+                found.setdefault(leaf.name, leaf)
+        return list(found.values())
+
     def feeds(self) -> list[Variable]:
         """The Variables of the arguments, in order."""
         found = leaves([self.inputs, self.kwargs])
@@ -164,10 +191,11 @@ class Presence:
     Attributes:
         present (Variable): a bool of shape [1].
         value, other: the results, in their structures.
+        where (str): the statement that chooses.
     """
 
-    def __init__(self, present: Any, value: Any, other: Any) -> None:
-        self.present, self.value, self.other = present, value, other
+    def __init__(self, present: Any, value: Any, other: Any, where: str) -> None:
+        self.present, self.value, self.other, self.where = present, value, other, where
 
 
 def _split(leaf: Any, out: Any, flags: list) -> Any:
@@ -178,7 +206,7 @@ def _split(leaf: Any, out: Any, flags: list) -> Any:
     if isinstance(present, bool):
         return value if present else other
     flags.append(present)
-    return Presence(out(present), value, other)
+    return Presence(out(present), value, other, leaf.where)
 
 
 def _members(layer: Any) -> list:

@@ -141,6 +141,11 @@ class ProgramCache:
     def __len__(self) -> int:
         return len(self._caches)
 
+    def output_places(self) -> dict[str, int]:
+        """The positions of the results of all Programs, by their names; Tensors that a call returned have these."""
+        each = (dict.fromkeys(var.name for var in made.variables()) for made in self.concrete_programs())
+        return {name: i for names in each for i, name in enumerate(names)}
+
     def concrete_programs(self) -> list[ConcreteProgram]:
         """All ConcretePrograms."""
         return [concrete for concrete, _ in self._caches.values()]

@@ -31,13 +31,17 @@ __all__ = ["save"]
 
 
 class _Method(NamedTuple):
-    """A method as a Program: its inputs and outputs, and the Tensors of its persistable variables."""
+    """A method as a Program: its inputs and outputs, and the Tensors of its persistable variables.
+
+    `places`: the positions of outputs, by the names that they have in this and other Programs of the method.
+    """
 
     name: str
     program: Program
     inputs: list[Variable]
     outputs: list[Variable]
     tensors: dict[str, Any]
+    places: dict[str, int]
 
 
 def save(layer: Layer, path: str, input_spec: list | None = None, **configs: Any) -> None:
@@ -57,8 +61,8 @@ def save(layer: Layer, path: str, input_spec: list | None = None, **configs: Any
 
     Raises:
         TypeError: when `layer` is no Layer, or a spec of another type.
-        ValueError: for a path without a name, specs that do not fit, other keywords, or a method without Program and
-            specs.
+        ValueError: for a path without a name, specs that do not fit, other keywords, a method without Program and
+            specs, or one whose results depend on a Tensor in number or structure.
         RuntimeError: while `ProgramTranslator` is disabled.
 
     Examples:
@@ -156,7 +160,8 @@ def _methods(layer: Any, specs: list | None) -> Iterator[_Method]:
     if isinstance(layer, TranslatedLayer):
         for name, loaded in layer._methods.items():
             tensors = dict(zip(loaded.names, layer._tensors(loaded), strict=True))
-            yield _Method(name, loaded.program, loaded.inputs, loaded.outputs, tensors)
+            places = {var.name: i for i, var in enumerate(loaded.outputs)}
+            yield _Method(name, loaded.program, loaded.inputs, loaded.outputs, tensors, places)
         return
     found = dict(_static_methods(layer))
     if "forward" not in found:
@@ -166,15 +171,15 @@ def _methods(layer: Any, specs: list | None) -> Iterator[_Method]:
         if wanted is not None and own is not None and len(wanted) < len(leaves(own)):
             wanted = None  # they choose inputs of the decorator's specs
         concrete = function.concrete_program_specify_input_spec(wanted)
-        outputs = [leaf for leaf in leaves([concrete.outputs]) if isinstance_of(leaf, Variable)]
-        outputs = list({var.name: var for var in outputs}.values())
+        outputs = concrete.output_variables("jit.save")
         builder = concrete.builder
         tensors = {} if builder is None else dict(zip(builder.names, builder.tensors, strict=True))
         for var_name, (tensor, source) in zip(
             tensors, [] if builder is None else zip(builder.tensors, builder.sources, strict=True), strict=True
         ):
             tensors[var_name] = tensor if source is None else source[0].get(source[1], tensor)
-        yield _Method(name, concrete.main_program, concrete.feeds(), outputs, tensors)
+        places = function.program_cache.output_places()
+        yield _Method(name, concrete.main_program, concrete.feeds(), outputs, tensors, places)
 
 
 def _chosen_inputs(method: _Method, specs: list | None) -> list[str]:
@@ -197,15 +202,18 @@ def _chosen_inputs(method: _Method, specs: list | None) -> list[str]:
 
 def _chosen_outputs(method: _Method, output_spec: list | None) -> list[Variable]:
     """The outputs: all, or with fewer of them in `output_spec` those of its names."""
-    named = {var.name: var for var in method.outputs}
+    named = {name: method.outputs[i] for name, i in method.places.items() if i < len(method.outputs)}
     if output_spec is None:
-        return list(named.values())
+        return method.outputs
     for var in output_spec:
         if not isinstance(var, _core.Tensor) and not isinstance_of(var, Variable):
             raise TypeError(f"jit.save: output_spec must hold Tensors or Variables, but one is {type(var)}")
         if var.name not in named:
-            problem = f"jit.save: there is no output '{var.name}' of {method.name}(): its outputs are {list(named)}"
-            if len(output_spec) != len(named):
+            problem = f"jit.save: there is no output '{var.name}' of {method.name}(): its outputs are "
+            problem += str([out.name for out in method.outputs])
+            if len(output_spec) != len(method.outputs):
                 raise ValueError(problem)
             warnings.warn(problem, stacklevel=4)
-    return list(named.values()) if len(output_spec) == len(named) else [named[var.name] for var in output_spec]
+    if len(output_spec) == len(method.outputs):
+        return method.outputs
+    return [named[var.name] for var in output_spec]

@@ -10,9 +10,8 @@ import numpy as np
 
 import paddle._core as _core
 from paddle._basics import mode
-from paddle._programs.variable import Variable, isinstance_of
+from paddle._programs.variable import Variable
 from paddle.jit.static_function import StaticFunction
-from paddle.jit.structure import leaves
 from paddle.jit.translated_layer import TranslatedLayer
 from paddle.jit.wrapped import unwrap_decorators
 from paddle.nn.layer.layers import Layer
@@ -61,18 +60,18 @@ def _arguments(former: StaticFunction | None, input_spec: Any) -> tuple[list, di
 
 
 def _chosen(former: StaticFunction | None, outputs: list[Variable], output_spec: Any) -> list[Variable]:
-    """The outputs that `output_spec` names: results of a call of the function that to_static made."""
+    """The outputs that `output_spec` names: results of calls of the function that to_static made."""
     if output_spec is None:
         return outputs
     known = {var.name: i for i, var in enumerate(outputs)}
-    if former is not None and len(former.program_cache):
-        known |= {var.name: i for i, var in enumerate(former.outputs)}
+    if former is not None:
+        known |= former.program_cache.output_places()
     found = []
     for each in output_spec if isinstance(output_spec, (list, tuple)) else [output_spec]:
         name = getattr(each, "name", each)
         if name not in known:
             raise ValueError(
-                f"paddle.onnx.export: output_spec holds {name!r}, which is no result of the layer's latest call: "
+                f"paddle.onnx.export: output_spec holds {name!r}, which is no result of a call of the layer: "
                 f"the layer has to be converted by paddle.jit.to_static and called; its results are {sorted(known)}"
             )
         found.append(outputs[known[name]])
@@ -104,7 +103,7 @@ def program_of_layer(layer: Any, input_spec: Any, output_spec: Any) -> _Interfac
     Args:
         layer (Layer|StaticFunction|callable): what is called.
         input_spec (list, optional): InputSpecs or Tensors.
-        output_spec (list, optional): results of the latest call.
+        output_spec (list, optional): results of calls, or Variables.
 
     Raises:
         TypeError: for another layer or spec. ValueError: for unknown outputs.
@@ -124,7 +123,7 @@ def program_of_layer(layer: Any, input_spec: Any, output_spec: Any) -> _Interfac
     args, kwargs = _arguments(former, input_spec)
     with _in_eval_mode(owner), _without_gradients():
         concrete = StaticFunction(inner).get_concrete_program(*args, **kwargs)[0]
-    outputs = [leaf for leaf in leaves(concrete.outputs) if isinstance_of(leaf, Variable)]
+    outputs = concrete.output_variables("paddle.onnx.export")
     if not outputs:
         raise ValueError("paddle.onnx.export: the layer returns no Tensor")
     builder = concrete.builder

@@ -105,7 +105,7 @@ class Merge:
             and _shape_of_nest(one) != _shape_of_nest(other)
         ):
             kept = self._either("_jst_first", one, UNBOUND), self._either("_jst_second", UNBOUND, other)
-            return Maybe(self(name + ".present", True, False), *kept)
+            return Maybe(self(name + ".present", True, False), *kept, where=self._where())
         if one is UNBOUND or other is UNBOUND:
             if name.startswith("_jst_"):
                 return self._either(name, one, other)
@@ -197,7 +197,7 @@ class Merge:
             else:
                 parts.append((True, value))
         (p, a), (q, b) = parts
-        return Maybe(self(name + ".present", p, q), self(name, a, b))
+        return Maybe(self(name + ".present", p, q), self(name, a, b), where=self._where())
 
 
 def _shape_of_nest(value: Any) -> Any:

@@ -192,11 +192,11 @@ class _Loop:
         if name in self.arrays and type(value) is list:
             return array_of(value)
         if name in self.maybe and value is None:
-            value = Maybe(False, UNBOUND)
+            value = Maybe(False, UNBOUND, where=self._where())
         if isinstance(value, Maybe):
             held = placeholder(self.late[name]) if value.value is UNBOUND else value.value
             present, inner = self._start(name + ".present", value.present), self._start(name + ".value", held)
-            return Maybe(present, inner)
+            return Maybe(present, inner, where=self._where())
         if value is UNBOUND:
             if name not in self.late:
                 return value

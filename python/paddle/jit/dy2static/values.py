@@ -144,10 +144,11 @@ class Maybe:
         present (Variable): a bool of shape [1].
         value: the result where it is True.
         other: the result where it is False.
+        where (str): the statement that chooses, for messages.
     """
 
-    def __init__(self, present: Any, value: Any, other: Any = None) -> None:
-        self.present, self.value, self.other = present, value, other
+    def __init__(self, present: Any, value: Any, other: Any = None, where: str = "") -> None:
+        self.present, self.value, self.other, self.where = present, value, other, where
 
 
 class Contents:
