@@ -1,8 +1,11 @@
 """What the translation keeps of Python, what it refuses, and the errors of translated code."""
 
+import copy
 import functools
+import gc
 import threading
 import traceback
+import weakref
 
 import numpy as np
 import paddle
@@ -373,3 +376,41 @@ def test_an_error_of_a_run_names_the_line():
     with pytest.raises(ValueError, match="In transformed code") as raised:
         f(paddle.ones([2, 3]))
     assert "return paddle.matmul(x, x)" in str(raised.value)
+
+
+class Other(paddle.nn.Layer):
+    """Methods whose first parameter has another name."""
+
+    def __init__(this):
+        super().__init__()
+        this.inner = paddle.nn.Linear(3, 3)
+
+    @to_static(input_spec=[InputSpec([None, 3], "float32", "x")])
+    def forward(this, x, scale=2.0):
+        return this.inner(x) * scale
+
+
+def test_a_method_is_known_by_its_binding():
+    net = Other()
+    np.testing.assert_allclose(net(tensor([X]), scale=3.0).numpy(), (net.inner(tensor([X])) * 3).numpy(), rtol=1e-6)
+    assert net.forward.function_spec.args_name == ["x", "scale"]
+    with pytest.raises(ValueError, match=r"forward\(\) takes 2 arguments \(x, scale\), but received 3"):
+        net(tensor([X]), 1.0, 2.0)
+
+    @to_static
+    def plain(this, x):
+        return this.inner(x)
+
+    assert plain(net, tensor([X])).shape == [1, 3]
+
+
+def test_layers_with_static_methods_are_freed():
+    net = Other()
+    net(tensor([X]))
+    copied = copy.deepcopy(net)
+    assert copied.forward is not net.forward and net.forward is net.forward
+    np.testing.assert_array_equal(copied(tensor([X])).numpy(), net(tensor([X])).numpy())
+    alive = weakref.ref(net)
+    del net
+    gc.collect()
+    assert alive() is None

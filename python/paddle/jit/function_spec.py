@@ -31,12 +31,13 @@ class FunctionSpec:
     Args:
         function (callable): a function or a bound method.
         input_spec (list|tuple, optional): InputSpecs (or nests of these) of the first arguments.
+        bound (bool): whether the first parameter is the instance of a method that is given as a plain function.
 
     Raises:
         TypeError: when `input_spec` is no list or tuple. ValueError: when a leaf of it is no InputSpec.
     """
 
-    def __init__(self, function: Any, input_spec: Any = None) -> None:
+    def __init__(self, function: Any, input_spec: Any = None, bound: bool = False) -> None:
         self._dygraph_function = function
         self._input_spec = None if input_spec is None else self._verified(input_spec)
         self._flat_input_spec = None if input_spec is None else leaves(self._input_spec)
@@ -59,10 +60,10 @@ class FunctionSpec:
                 self._arg_names.append(name)
             if parameter.default is not parameter.empty:
                 self._default_kwargs[name] = parameter.default
-        #: a plain function in a class body is a method: its first parameter is the instance
-        self.takes_self = bool(self._arg_names) and self._arg_names[0] == "self" and not inspect.ismethod(function)
-        if self.takes_self:
-            del self._arg_names[0]
+        # a function in a class body is not bound yet when it is decorated: its parameter is known by its name only
+        unbound = not inspect.ismethod(function) and self._arg_names[:1] == ["self"]
+        if self._arg_names and (bound or unbound):
+            self._default_kwargs.pop(self._arg_names.pop(0), None)
 
     @staticmethod
     def _verified(input_spec: Any) -> tuple:

@@ -10,7 +10,7 @@ from typing import Any
 import paddle._core as _core
 from paddle._basics import autocast, mode
 from paddle._programs.program import Program
-from paddle._programs.variable import Variable, isinstance_of
+from paddle._programs.variable import Variable
 
 from .concrete_program import ConcreteProgram
 from .dy2static.cache import code_of
@@ -24,9 +24,22 @@ from .wrapped import Wrapped
 
 __all__: list[str] = []
 
+#: the attribute of an object that holds its bound StaticFunctions
+_BOUND = "_jit_bound_methods"
+_WITHOUT_DICT: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 #: bound of the Programs that are found by their arguments' types
 _QUICK = 512
+
+
+class _BoundMethods(dict):
+    """The bound StaticFunctions of an object by those of its class. A copy of the object begins without any."""
+
+    def __deepcopy__(self, memo: dict) -> _BoundMethods:
+        return _BoundMethods()
+
+    def __reduce__(self) -> Any:
+        return _BoundMethods, ()
 
 
 class StaticFunction(Wrapped):
@@ -45,7 +58,6 @@ class StaticFunction(Wrapped):
         self._input_spec = input_spec
         self._function_spec = FunctionSpec(function, input_spec)
         self._program_cache = ProgramCache()
-        self._descriptor_cache: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._program_trans = ProgramTranslator()
         self._warned: set[str] = set()
         self._quick: dict[tuple | None, PartialProgramLayer] = {}
@@ -57,14 +69,23 @@ class StaticFunction(Wrapped):
         """The StaticFunction of a method bound to `instance`, one for each instance."""
         if instance is None:
             return self
-        bound = self._descriptor_cache.get(instance)
-        if bound is None:
-            bound = self._descriptor_cache[instance] = self._clone()
-            bound._class_instance = instance
+        members = getattr(instance, "__dict__", None)
+        if members is None:
+            table = _WITHOUT_DICT.setdefault(instance, _BoundMethods())
+        else:
+            table = members.get(_BOUND)
+        if table is None:
+            table = members[_BOUND] = _BoundMethods()
+        bound = table.get(self)
+        if bound is None or bound._class_instance is not instance:
+            bound = table[self] = self._bound_to(instance)
         return bound
 
-    def _clone(self) -> StaticFunction:
-        return type(self)(self._dygraph_function, self._input_spec)
+    def _bound_to(self, instance: Any) -> StaticFunction:
+        bound = type(self)(self._dygraph_function, self._input_spec)
+        bound._class_instance = instance
+        bound._function_spec = FunctionSpec(self._dygraph_function, self._input_spec, bound=True)
+        return bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._program_trans.enable_to_static:
@@ -189,7 +210,7 @@ class StaticFunction(Wrapped):
     @property
     def outputs(self) -> list[Variable]:
         """The output Variables of the latest Program."""
-        return [leaf for leaf in leaves(self.concrete_program.outputs) if isinstance_of(leaf, Variable)]
+        return self.concrete_program.variables()
 
     @property
     def main_program(self) -> Program:
