@@ -335,7 +335,7 @@ class Skeleton:
         text = text[:at] + f"pub mod {self.module};\n" + text[at:]
         start = text.index("pub static TABLES")
         end = text.index("\n];", start)
-        text = text[:end] + f"\n    {self.module}::TABLE, // {self.name}" + text[end:]
+        text = text[:end] + f"\n    {self.module}::TABLE," + text[end:]
         return rustfmt(text, self.root)
 
     def case(self) -> str:

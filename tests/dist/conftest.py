@@ -1,3 +1,5 @@
+"""Fixtures of the tests with several processes."""
+
 from __future__ import annotations
 
 import pytest

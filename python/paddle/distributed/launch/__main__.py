@@ -1,3 +1,5 @@
+"""`python -m paddle.distributed.launch`."""
+
 from paddle.distributed.launch import launch
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def translated_at_run(error: BaseException) -> BaseException:
 
 
 def refuse_truth(what: str, advice: str) -> TypeError:
-    """The error for a Variable whose value Python asks for while a Program is built."""
+    """The error for a Variable whose value Python reads while a Program is built."""
     return TypeError(
         f"{what} at {user_place()}: the Tensor is a Variable of the Program that to_static builds, and has no value "
         f"yet. {advice}"

@@ -51,7 +51,7 @@ def _window(c: Call, sizes: list[int], window: list[int], ceil: bool) -> dict:
     given = [0] * n if algorithm == "VALID" else [int(p) for p in c.attr("paddings")]
     pads = both_ends(given, n)
     if ceil and -1 not in sizes:
-        # the last window ends behind the input: as many more columns of padding
+        # the last window ends after the input: as many more columns of padding
         for i, size in enumerate(sizes):
             whole = size + pads[i] + pads[n + i] - window[i]
             pads[n + i] += -(-whole // strides[i]) * strides[i] - whole

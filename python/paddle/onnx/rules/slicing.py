@@ -23,7 +23,7 @@ def _strided_slice(c: Call) -> None:
 
 
 def _ends_of_one(c: Call, axes: list[int], gone: list[int], starts: list[int] | str, ends: list[int] | str) -> Any:
-    """The ends, where dimensions of which one element is taken end behind their start: -1 is the last element."""
+    """The ends; of a dimension of which one element is taken, the end after its start: -1 is the last element."""
     if isinstance(starts, list) and isinstance(ends, list):
         pairs = zip(axes, starts, ends, strict=True)
         return [_FAR if a in gone and s == -1 and e == 0 else e for a, s, e in pairs]

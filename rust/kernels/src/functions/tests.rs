@@ -1,3 +1,5 @@
+//! The functions against those of the standard library.
+
 use crate::formula::rows;
 use crate::functions::trigonometric::LIMIT;
 use crate::functions::*;

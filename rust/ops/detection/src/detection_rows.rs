@@ -1,3 +1,5 @@
+//! Rows of detected boxes as output tensors.
+
 use super::boxes::BoxFloat;
 use oar_core::base::Result;
 use oar_core::ensure;

@@ -133,7 +133,7 @@ fn expand_and_fc(cx: &mut KernelContext) -> Result<()> {
         ensure!(
             x.dims()[0] == count as i64,
             InvalidArgument,
-            "operator {op}: the tensors of X behind the first must have a row for each of its {count} sequences, got {x:?}"
+            "operator {op}: the tensors of X after the first must have a row for each of its {count} sequences, got {x:?}"
         );
     }
     let rows = parts[0].dims()[0] as usize;

@@ -297,7 +297,7 @@ def from_model(held: dict[str, np.ndarray], saved: Any, path: str, names: Any, o
 
 
 def _ready(endpoints: list[str], me: int) -> Callable[[], bool]:
-    """A function that asks all servers whether they are initialized."""
+    """A function that returns whether all servers are initialized."""
     program, exe = Program(), Executor(CPUPlace())
     block = program.global_block()
     outs = [block.create_var(name=f"{READY}.{i}", shape=[1], dtype="float32") for i in range(len(endpoints))]

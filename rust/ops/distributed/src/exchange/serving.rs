@@ -261,7 +261,7 @@ impl Service for Serving<'_> {
                     ));
                 }
             }
-            None => return Err(format!("the server does not know the variable {}", meta.name)),
+            None => return Err(format!("the server has no variable {}", meta.name)),
         }
         allocate(meta)
     }

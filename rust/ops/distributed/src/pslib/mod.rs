@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 const PSLIB: &str =
-    "servers of PSLib's tables: fleet.init_worker of fluid.incubate.fleet.parameter_server.pslib puts what talks to the servers \
-     that are here in its place";
+    "servers of PSLib's tables: fleet.init_worker of fluid.incubate.fleet.parameter_server.pslib replaces the operator by \
+     those for this package's servers";
 const BOX: &str =
     "Baidu's BoxPS and its GPUs, which are not public; fluid.layers.embedding looks up tables that are here";
 
