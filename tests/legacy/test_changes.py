@@ -105,6 +105,77 @@ def lars_without_decay():
     return trained(lambda: fluid.optimizer.LarsMomentum(0.1, momentum=0.9, lars_weight_decay=0.0))
 
 
+def lookahead():
+    return trained(lambda: fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), 0.5, 2))
+
+
+def linear_warmup():
+    with fluid.dygraph.guard():
+        rate = fluid.dygraph.LinearLrWarmup(0.5, 4, 0.1, 0.9)
+        return [[np.array(rate().numpy()).item() for _ in range(5)]]
+
+
+class Ones(fluid.dataloader.Dataset):
+    def __getitem__(self, i):
+        return (np.ones(2, "float32"),)
+
+    def __len__(self):
+        return 2
+
+
+def loader_fields():
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        loader = fluid.io.DataLoader(Ones(), [fluid.data("x", [None, 2])], fluid.cpu_places(1), batch_size=2)
+        (batch,) = list(loader)
+    return [[isinstance(batch[0], dict)]]
+
+
+def dygraph_bias():
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Conv3DTranspose(1, 2, 1, param_attr=fluid.initializer.Constant(2.0))
+        layer.bias.set_value(np.float32([1, -1]))
+        out = layer(fluid.dygraph.to_variable(np.ones((1, 1, 1, 1, 1), "float32"))).numpy()
+        return [out.ravel(), [len(fluid.dygraph.NCE(3, 2).parameters())]]
+
+
+def quantized(kind, freeze):
+    """What a quantized fc gives after two steps; and, frozen, its weight."""
+    from paddle.fluid.contrib.slim import quantization
+    from paddle.fluid.framework import IrGraph
+
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        start = fluid.initializer.NumpyArrayInitializer(np.float32([[0.1, 1.0], [0.7, -3.0], [-0.2, 0.5]]))
+        out = layers.fc(fluid.data("x", [2, 3]), 2, param_attr=fluid.ParamAttr("w", initializer=start), bias_attr=False)
+        test = main.clone(for_test=True)
+        fluid.optimizer.SGD(0.1).minimize(layers.reduce_sum(layers.square(out)))
+    place = fluid.CPUPlace()
+    exe, feed = fluid.Executor(place), {"x": np.float32([[1, 0.5, 0.2], [0.3, -1, 0.1]])}
+    how = {"weight_quantize_type": kind, "activation_quantize_type": "moving_average_abs_max"}
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        graphs = []
+        for program, for_test in ((main, False), (test, True)):
+            graph = IrGraph(fluid.core.Graph(program.desc), for_test=for_test)
+            quantization.QuantizationTransformPass(scope, place, quantizable_op_type=["mul"], **how).apply(graph)
+            graphs.append(graph)
+        training = graphs[0].to_program()
+        found = [exe.run(training, feed=feed, fetch_list=[out.name])[0] for _ in range(2)]
+        if not freeze:
+            return found
+        frozen = quantization.QuantizationFreezePass(scope, place, weight_quantize_type=kind)
+        program = frozen.apply(graphs[1]).to_program()
+        return [np.array(scope.find_var("w").get_tensor()), exe.run(program, feed=feed, fetch_list=[])]
+
+
+def quantized_mul():
+    return quantized("channel_wise_abs_max", freeze=False)
+
+
+def frozen_scale():
+    return quantized("abs_max", freeze=True)[:1]
+
+
 @pytest.mark.parametrize("key", NUMBERS)
 def test_numbers(key, release):
     for got, expected in zip(globals()[key](), NUMBERS[key][release], strict=True):

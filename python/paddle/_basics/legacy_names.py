@@ -273,6 +273,11 @@ fluid.initializer = nn.initializer.base
 fluid.install_check
   static.install_check: run_check
 
+fluid.io
+  io: | Dataset IterableDataset TensorDataset ComposeDataset ChainDataset Subset random_split BatchSampler
+    DistributedBatchSampler Sampler SequenceSampler RandomSampler WeightedRandomSampler
+  io.collate: | default_collate_fn
+
 fluid.layer_helper
   nn.layer_helper: LayerHelper
 

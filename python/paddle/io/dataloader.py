@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from paddle._basics.flags import is_18
 from paddle._basics.mode import in_static_mode
 from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
 from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
@@ -32,7 +33,8 @@ class DataLoader:
         feed_list: the Variables fed by the fields, in order; required in static mode with return_list=False.
         places: a place or a list of places (default: the current one). With several places an iteration yields one
             batch for each; an incomplete set of batches at the end is dropped.
-        return_list: static mode only: yield lists of fields instead of dicts from variable names to fields.
+        return_list: static mode only: yield lists of fields (the default) instead of dicts from variable names to
+            fields (the default with FLAGS_compat=1.8).
         batch_sampler: yields lists of indices; replaces `batch_size`, `shuffle` and `drop_last`.
         batch_size: samples per batch; None if the dataset's items are batches.
         shuffle: whether to read in random order, drawn by numpy's global generator.
@@ -67,7 +69,7 @@ class DataLoader:
         dataset: Dataset,
         feed_list: list[Any] | tuple[Any, ...] | None = None,
         places: Any = None,
-        return_list: bool = True,
+        return_list: bool | None = None,
         batch_sampler: Any = None,
         batch_size: int | None = 1,
         shuffle: bool = False,
@@ -79,7 +81,7 @@ class DataLoader:
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
     ) -> None:
-        self.return_list = return_list
+        self.return_list = return_list = not is_18() if return_list is None else return_list
         self.collate_fn = collate_fn
         self.use_buffer_reader = use_buffer_reader
         self.worker_init_fn = worker_init_fn

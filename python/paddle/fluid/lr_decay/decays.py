@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddle import _ops
+from paddle._basics.flags import is_18
 from paddle._programs.variable import Variable
 from paddle.optimizer.lr_scheduler import Plateau
 
@@ -315,7 +316,7 @@ class LinearLrWarmup(LearningRateDecay):
         if isinstance(after, LearningRateDecay):
             after = after()
         if self.step_num < self.warmup_steps:
-            return self.lr_ratio_before_warmup * self.step_num + self.start_lr
+            return self.lr_ratio_before_warmup * self.step_num + (0.0 if is_18() else self.start_lr)
         return after
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import mode
+from paddle._basics.flags import is_18
 from paddle._basics.mode import in_static_mode
 from paddle._programs.guards import default_startup_program, program_guard
 from paddle.incubate.optimizer.gradient_merge import like
@@ -59,5 +60,5 @@ class LookaheadOptimizer:
                 type="assign", inputs={"X": startup.var(param.name)}, outputs={"Out": like(name, param, startup)}
             )
         with program_guard(block.program, startup_program):
-            append_moves(pairs, self.alpha, self.k)
+            append_moves(pairs, self.alpha, self.k, from_start=is_18())
         return result

@@ -32,8 +32,11 @@ def _move(param: Any, slow: Any, alpha: Any) -> None:
     _ops.assign(between, Out=param)
 
 
-def append_moves(pairs: Pairs, alpha: float, k: int) -> None:
-    """Appends to the main program the update of the slow weights of (parameter, slow weights) every k runs."""
+def append_moves(pairs: Pairs, alpha: float, k: int, from_start: bool = False) -> None:
+    """Appends to the main program the update of the slow weights of (parameter, slow weights) every k runs.
+
+    The slow weights begin as the parameters after the first step; with `from_start` as those before it.
+    """
     every = global_var(unique_name.generate("lookahead_k"), [1], k, "int32")
     step = global_var(unique_name.generate("lookahead_step"), [1], 0, "int32")
     _ops.increment(step, step=1.0, Out=step)
@@ -47,6 +50,10 @@ def append_moves(pairs: Pairs, alpha: float, k: int) -> None:
         for param, slow in pairs:
             _move(param, slow, alpha)
 
+    if from_start:
+        due = _ops.equal(_ops.elementwise_mod(step, every), zero)
+        cond(due, move, None)
+        return
     # the first step initializes the slow weights
     first = _ops.equal(step, one)
     cond(first, start, None)

@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.element_types import FLOATS
+from paddle._basics.flags import is_18
 from paddle._dispatch.arguments import convert_to_list
 from paddle._programs.variable_checks import check_variable_and_dtype
 from paddle.nn.functional.conv import filters_of, run_conv
@@ -74,6 +75,9 @@ class _ConvNd(Layer):
         if dims == 2 and num_channels == groups and depthwise and not use_cudnn:
             self._l_type = f"depthwise_{self._l_type}"
 
+    def _keeps_bias_out(self) -> bool:
+        return False
+
     def forward(self, input: Any) -> Any:  # noqa: A002
         """act(the convolution of `input` + bias); the channels are the second dimension."""
         more: dict[str, Any] = {"output_size": self._output_size} if self._transposed else {}
@@ -81,7 +85,7 @@ class _ConvNd(Layer):
             self._l_type,
             input,
             self.weight,
-            self.bias,
+            None if self._keeps_bias_out() else self.bias,
             False,
             strides=self._stride,
             paddings=self._padding,
@@ -251,6 +255,8 @@ class Conv2DTranspose(_ConvNd):
 class Conv3DTranspose(_ConvNd):
     """act(3-D transposed convolution of [N, C, D, H, W] + bias) (Paddle 2.0: paddle.fluid.dygraph.Conv3DTranspose).
 
+    With FLAGS_compat=1.8 the bias is added only if `bias_attr` is given, as in 1.8.5 and 2.0.2.
+
     Args:
         num_channels, num_filters: channels of input and output.
         filter_size, padding, stride, dilation: an int, or [depth, height, width].
@@ -298,6 +304,9 @@ class Conv3DTranspose(_ConvNd):
             act,
             dtype,
         )
+
+    def _keeps_bias_out(self) -> bool:
+        return is_18() and not self._bias_attr
 
 
 class BilinearTensorProduct(Layer):

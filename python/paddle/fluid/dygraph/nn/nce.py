@@ -8,6 +8,7 @@ from paddle import _ops
 from paddle._basics import mode
 from paddle._basics.checks import check_type
 from paddle._basics.element_types import FLOATS
+from paddle._basics.flags import is_18
 from paddle._basics.mode import in_static_mode
 from paddle._programs.variable import Variable
 from paddle._programs.variable_checks import check_variable_and_dtype
@@ -72,7 +73,7 @@ class NCE(Layer):
             attr=ParamAttr._to_attr(param_attr), shape=[num_total_classes, dim], is_bias=False, dtype=dtype
         )
         self.bias = None
-        if bias_attr is not False:
+        if bias_attr or bias_attr is None and not is_18():
             self.bias = self.create_parameter(attr=bias_attr, shape=[num_total_classes, 1], is_bias=True, dtype=dtype)
 
     def forward(self, input: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: A002

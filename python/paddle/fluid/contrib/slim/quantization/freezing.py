@@ -8,6 +8,7 @@ import numpy as np
 
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
+from paddle._basics.flags import is_18
 from paddle._basics.mode import _get_paddle_place
 from paddle.static.ir_graph import IrNode
 
@@ -22,7 +23,7 @@ from .inserting import (
     remove_unused,
     store,
 )
-from .op_slots import _channelwise_quant_axis1_ops, _fake_dequant_op_list, _fake_quant_op_list
+from .op_slots import _channelwise_quant_axis1_ops, _fake_dequant_op_list, _fake_quant_op_list, has_channels
 
 __all__ = ["ConvertToInt8Pass", "QuantizationFreezePass", "TransformForMobilePass"]
 
@@ -81,7 +82,7 @@ class QuantizationFreezePass:
                 read, scale = op.input("X")[0], op.output("OutScale")[0]
                 name = made_of.get(read, read)
                 if name in persistable:
-                    scales[name] = self._freeze_weight(op, name, load(self._scope, scale))
+                    scales[name] = self._freeze_weight(op, name, self._scale_of_weight(name, scale))
                     _bypass(graph, op, sources)
                 else:
                     scales[name] = graph._find_node_by_name(op.outputs, scale)
@@ -101,6 +102,14 @@ class QuantizationFreezePass:
         remove_unused(graph)
         graph.resolve_hazard()
         return graph
+
+    def _scale_of_weight(self, name: str, scale: str) -> np.ndarray:
+        """The scale of the last run, [1] or [channels]; with FLAGS_compat=1.8 that of the weight as it is."""
+        found = load(self._scope, scale)
+        if not is_18() or self._weight_quantize_type not in ("abs_max", "channel_wise_abs_max"):
+            return found
+        weight = np.abs(load(self._scope, name))
+        return weight.max().reshape(1) if found.size == 1 else weight.reshape(len(weight), -1).max(1)
 
     def _freeze_weight(self, op: Any, name: str, scale: np.ndarray) -> float | np.ndarray:
         """Quantizes a weight in the scope; returns its scale, or the scales of its channels."""
@@ -122,7 +131,8 @@ class QuantizationFreezePass:
 
     def _scale_result(self, inserter: Inserter, op: Any, scales: dict, sources: dict, persistable: set[str]) -> tuple:
         """Inserts dequantization after an operator; returns its output and the variable that replaces it."""
-        graph, by_channel = inserter.graph, self._weight_quantize_type == "channel_wise_abs_max"
+        graph = inserter.graph
+        by_channel = self._weight_quantize_type == "channel_wise_abs_max" and has_channels(op.name())
         most, of_channels, of_activation = 1.0, None, None
         for var in op.inputs:
             name = var.name()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle._basics.flags import is_18
+
 __all__: list[str] = []
 
 # input slots -> output slots: operators
@@ -41,6 +43,14 @@ _out_scale_op_list = (
 
 #: operators whose filters have the output channels on axis 1
 _channelwise_quant_axis1_ops = ["conv2d_transpose", "mul"]
+#: the operators of 1.8 whose weights can have a scale for each channel
+_CHANNELS_18 = ("conv2d", "depthwise_conv2d")
+
+
+def has_channels(op_type: str) -> bool:
+    """Whether channel_wise_abs_max gives the weight of an operator a scale for each channel; one scale otherwise."""
+    return op_type in _CHANNELS_18 or not is_18()
+
 
 _fake_quant_op_list = [
     "fake_quantize_abs_max",

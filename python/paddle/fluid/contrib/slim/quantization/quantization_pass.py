@@ -32,6 +32,7 @@ from .op_slots import (
     _get_output_name_index,
     _op_real_in_out_name,
     _out_scale_op_list,
+    has_channels,
 )
 
 __all__ = [
@@ -194,6 +195,7 @@ class QuantizationTransformPass:
         quantized = inserter.like(f"{name}.quantized", var)
         back = inserter.like(f"{name}.quantized.dequantized", var)
         scale_name, dtype, attrs = f"{name}.scale", var.dtype(), {"bit_length": bits}
+        kind = "abs_max" if kind == "channel_wise_abs_max" and not has_channels(reader) else kind
         if kind == "channel_wise_abs_max":
             axis = int(reader in _channelwise_quant_axis1_ops)
             scale = inserter.persistable(scale_name, dtype, [0] * var.shape()[axis])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .op_slots import _channelwise_quant_axis1_ops
+from .op_slots import _channelwise_quant_axis1_ops, has_channels
 
 __all__: list[str] = []
 
@@ -60,6 +60,6 @@ def by_channel(op_type: str, weight: np.ndarray) -> np.ndarray:
 
 def of_weight(function: Any, kind: str, op_type: str, weight: np.ndarray) -> Any:
     """`function` (np.max, np.min) of a weight, or a list with its value for each channel."""
-    if kind == "abs_max":
+    if kind == "abs_max" or not has_channels(op_type):
         return float(function(weight))
     return [float(function(row)) for row in by_channel(op_type, weight)]
