@@ -156,6 +156,13 @@ template <typename T> T atomicExch(T* at, T v) { T old = *at; *at = v; return ol
 template <typename T> T atomicMax(T* at, T v) { T old = *at; *at = v > old ? v : old; return old; }
 template <typename T> T atomicCAS(T* at, T was, T v) { T old = *at; if (old == was) *at = v; return old; }
 
+// The inverse of erf by Newton's steps.
+static inline double erfinv(double y) {
+    double x = 0;
+    for (int i = 0; i < 60; i++) x -= (std::erf(x) - y) * 0.88622692545275801 * std::exp(x * x);
+    return x;
+}
+
 static inline float half_to_float(unsigned short h) {
     int sign = h >> 15, exponent = h >> 10 & 31, fraction = h & 1023;
     float magnitude = exponent == 0    ? std::ldexp((float)fraction, -24)

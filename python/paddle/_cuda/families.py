@@ -11,18 +11,20 @@ from .call import Call
 from .comm import rings
 from .loss import cross_entropy, elements, metrics, regression
 from .math import elementwise, matmul, norms, order, products, reduction, second
-from .nn import conv, embedding, instance_norm, layer_norm, pooling, softmax
+from .nn import batch_norm, conv, embedding, instance_norm, layer_norm, pooling, softmax
 from .optim import optimizer, states
+from .random import philox
 from .shape import creation, indexing, joins, layout
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
-_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, rings)
+_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings)
 _FAMILIES = (
     *_NATIVE,
     elementwise,
     matmul,
     products,
+    batch_norm,
     conv,
     creation,
     cross_entropy,

@@ -1,5 +1,5 @@
-"""Convolutions of two and three axes, depthwise and transposed, with first and second gradients: patches times filters by
-cuBLAS, a part of the batch at a time."""
+"""Convolutions of two and three axes, depthwise and transposed, with first and second gradients: patches times filters
+by cuBLAS, a part of the batch at a time."""
 
 from __future__ import annotations
 

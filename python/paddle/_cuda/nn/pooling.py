@@ -41,8 +41,8 @@ struct Axis {
         if (last > out) last = out;
     }
 };
-#define AXES i64 D, i64 H, i64 W, i64 od, i64 oh, i64 ow, i64 kd, i64 kh, i64 kw, i64 sd, i64 sh, i64 sw, i64 pd, i64 ph, \
-             i64 pw, i64 ad, i64 ah, i64 aw, i64 adaptive
+#define AXES i64 D, i64 H, i64 W, i64 od, i64 oh, i64 ow, i64 kd, i64 kh, i64 kw, i64 sd, i64 sh, i64 sw, i64 pd, \
+             i64 ph, i64 pw, i64 ad, i64 ah, i64 aw, i64 adaptive
 #define MAKE_AXES Axis z = {D, od, kd, sd, pd, ad, adaptive}, y = {H, oh, kh, sh, ph, ah, adaptive}, \
                        v = {W, ow, kw, sw, pw, aw, adaptive}
 
