@@ -11,7 +11,17 @@ from .call import Call
 from .comm import rings
 from .loss import cross_entropy, elements, metrics, regression
 from .math import elementwise, matmul, norms, order, products, reduction, second
-from .nn import batch_norm, conv, embedding, instance_norm, layer_norm, pooling, softmax
+from .nn import (
+    batch_norm,
+    conv,
+    embedding,
+    features,
+    instance_norm,
+    layer_norm,
+    pooling,
+    resize,
+    softmax,
+)
 from .optim import optimizer, states
 from .random import philox
 from .shape import creation, indexing, joins, layout
@@ -29,12 +39,14 @@ _FAMILIES = (
     creation,
     cross_entropy,
     elements,
+    features,
     metrics,
     norms,
     order,
     pooling,
     second,
     regression,
+    resize,
     layer_norm,
     instance_norm,
     optimizer,
