@@ -23,6 +23,7 @@ from .nn import (
     softmax,
 )
 from .optim import optimizer, states
+from .quant import fake_quantize
 from .random import philox
 from .shape import creation, indexing, joins, layout
 from .units import Unit
@@ -39,6 +40,7 @@ _FAMILIES = (
     creation,
     cross_entropy,
     elements,
+    fake_quantize,
     features,
     metrics,
     norms,
