@@ -9,6 +9,8 @@ import paddle._core as _core
 from . import formula, halves, rows, sticky
 from .call import Call
 from .comm import rings
+from .detection import boxes, rois
+from .fused import compositions
 from .loss import cross_entropy, elements, metrics, regression
 from .math import elementwise, matmul, norms, order, products, reduction, second
 from .nn import (
@@ -25,7 +27,7 @@ from .nn import (
 from .optim import optimizer, states
 from .quant import fake_quantize
 from .random import philox
-from .shape import creation, indexing, joins, layout
+from .shape import creation, indexing, joins, layout, ranges
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
@@ -36,6 +38,8 @@ _FAMILIES = (
     matmul,
     products,
     batch_norm,
+    boxes,
+    compositions,
     conv,
     creation,
     cross_entropy,
@@ -46,9 +50,11 @@ _FAMILIES = (
     norms,
     order,
     pooling,
+    ranges,
     second,
     regression,
     resize,
+    rois,
     layer_norm,
     instance_norm,
     optimizer,
