@@ -91,8 +91,11 @@ class BatchSampler(Sampler):
             assert not shuffle, "BatchSampler: shuffle=True cannot be combined with a sampler"
             self.sampler = sampler
         else:
-            assert isinstance(dataset, Dataset), "BatchSampler: dataset must be a paddle.io.Dataset"
             assert not isinstance(dataset, IterableDataset), "BatchSampler: an IterableDataset has no indices to sample"
+            assert isinstance(dataset, Dataset) or hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"), (
+                "BatchSampler: dataset must be a paddle.io.Dataset or have __getitem__ and __len__, got "
+                f"{type(dataset)}"
+            )
             assert sampler is None, "BatchSampler: dataset and sampler are mutually exclusive"
             assert isinstance(shuffle, bool), f"BatchSampler: shuffle must be a bool, got {type(shuffle)}"
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
@@ -115,7 +118,7 @@ class _InfiniteIterableSampler:
     """Yields lists of `batch_size` times None forever: an IterableDataset has no indices and no known end."""
 
     def __init__(self, dataset: IterableDataset, batch_size: int = 1) -> None:
-        assert isinstance(dataset, IterableDataset), "BatchSampler: dataset must be a paddle.io.IterableDataset"
+        assert isinstance(dataset, Iterable), "BatchSampler: dataset must be a paddle.io.IterableDataset"
         self.dataset = dataset
         self.batch_size = batch_size
 

@@ -7,21 +7,47 @@ Arrays are passed in a memfd, whose descriptor is sent over the socket: both pro
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import mmap
 import os
 import pickle
 import select
 import socket
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
-# length of the pickle, number of out-of-band buffers, 1 if they are in a memfd
-_HEADER = struct.Struct("<QII")
+import numpy as np
+
+from paddle.io.collate import Stacked
+
+# length of the pickle, number of buffers, 1 if they are in a memfd, number of those that the pickle reads out of band
+_HEADER = struct.Struct("<QIII")
 _SIZE = struct.Struct("<Q")
 _ALIGN = 64
 # Below this many bytes, copying through the socket is cheaper than a memfd and two mappings.
 _INLINE = 32 * 1024
+# Views in one write: IOV_MAX of Linux.
+_VECTOR = 1024
+
+
+#: The memory of the object that this thread sends or receives: for each `Stacked` the views of its items, or its bytes.
+_moving = threading.local()
+
+
+def _reduce_stacked(value: Stacked) -> tuple:
+    first = value.items[0]
+    _moving.parts.append([memoryview(item).cast("B") if item.size else memoryview(b"") for item in value.items])
+    return _stacked, (len(_moving.parts) - 1, (len(value.items), *first.shape), first.dtype.str)
+
+
+def _stacked(index: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A `Stacked` that has arrived: one array."""
+    return np.frombuffer(_moving.parts[index], dtype).reshape(shape)
+
+
+copyreg.pickle(Stacked, _reduce_stacked)  # type: ignore[type-var]
 
 
 class Channel:
@@ -57,7 +83,7 @@ class Channel:
         With plain `send`, both ends could block until the other reads.
         """
         data = pickle.dumps(value, protocol=5)
-        rest = memoryview(_HEADER.pack(len(data), 0, 0) + data)
+        rest = memoryview(_HEADER.pack(len(data), 0, 0, 0) + data)
         while rest:
             try:
                 rest = rest[self._sock.send(rest, socket.MSG_DONTWAIT) :]
@@ -68,21 +94,25 @@ class Channel:
 
     def send(self, value: Any) -> None:
         """Sends `value`; blocks while the socket buffer is full."""
-        buffers: list[memoryview] = []
+        buffers: list[list[memoryview]] = []
 
         def keep(buffer: pickle.PickleBuffer) -> None:
-            buffers.append(buffer.raw())
+            buffers.append([buffer.raw()])
 
+        _moving.parts = []
         data = pickle.dumps(value, protocol=5, buffer_callback=keep)
-        sizes = [buffer.nbytes for buffer in buffers]
+        count = len(buffers)
+        buffers += _moving.parts
+        sizes = [sum(view.nbytes for view in views) for views in buffers]
         shared = self._shared and sum(sizes) >= _INLINE
-        head = _HEADER.pack(len(data), len(buffers), shared) + b"".join(map(_SIZE.pack, sizes)) + data
+        head = _HEADER.pack(len(data), len(buffers), shared, count) + b"".join(map(_SIZE.pack, sizes)) + data
         if not shared:
             self._sock.sendall(head)
-            for buffer in buffers:
-                self._sock.sendall(buffer)
+            for views in buffers:
+                for view in views:
+                    self._sock.sendall(view)
             return
-        fd = _fill_memfd(buffers)
+        fd = _fill_memfd(buffers, sizes)
         try:
             sent = socket.send_fds(self._sock, [head], [fd])
         finally:
@@ -94,8 +124,8 @@ class Channel:
         head, fds, _, _ = socket.recv_fds(self._sock, _HEADER.size, 1)
         try:
             head += self._exactly(_HEADER.size - len(head))
-            length, count, shared = _HEADER.unpack(head)
-            sizes = [size for (size,) in _SIZE.iter_unpack(self._exactly(count * _SIZE.size))]
+            length, total, shared, count = _HEADER.unpack(head)
+            sizes = [size for (size,) in _SIZE.iter_unpack(self._exactly(total * _SIZE.size))]
             data = self._exactly(length)
             if shared:
                 if not fds:
@@ -106,7 +136,8 @@ class Channel:
         finally:
             for fd in fds:
                 os.close(fd)
-        return pickle.loads(data, buffers=buffers)
+        _moving.parts = buffers[count:]
+        return pickle.loads(data, buffers=buffers[:count])
 
     def _exactly(self, size: int) -> bytearray:
         data = bytearray(size)
@@ -128,19 +159,31 @@ def _offsets(sizes: list[int]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _fill_memfd(buffers: list[memoryview]) -> int:
-    offsets, total = _offsets([buffer.nbytes for buffer in buffers])
+def _fill_memfd(buffers: list[list[memoryview]], sizes: list[int]) -> int:
+    offsets, total = _offsets(sizes)
     fd = os.memfd_create("paddle-batch", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, total)
-        for buffer, offset in zip(buffers, offsets, strict=True):
-            done = 0
-            while done < buffer.nbytes:  # one write transfers at most 2 GiB
-                done += os.pwrite(fd, buffer[done:], offset + done)
+        for views, offset in zip(buffers, offsets, strict=True):
+            for start in range(0, len(views), _VECTOR):
+                offset = _write_all(fd, views[start : start + _VECTOR], offset)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def _write_all(fd: int, views: list[memoryview], offset: int) -> int:
+    """Writes the views one after the other; the offset behind them. One write transfers at most 2 GiB."""
+    while views:
+        done = os.pwritev(fd, views, offset)
+        offset += done
+        while views and done >= views[0].nbytes:
+            done -= views[0].nbytes
+            views = views[1:]
+        if views:
+            views = [views[0][done:], *views[1:]]
+    return offset
 
 
 def _map_memfd(fd: int, sizes: list[int]) -> list[Any]:

@@ -15,27 +15,65 @@ from paddle.tensor.tensor import to_tensor
 __all__ = ["default_collate_fn"]
 
 
-def _stack(items: Sequence[Any]) -> Any:
+class Stacked:
+    """Arrays of one shape and type that are to be stacked: a worker writes them into shared memory one by one."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[np.ndarray]) -> None:
+        self.items = items
+
+
+def _later(items: Sequence[Any]) -> Any:
+    """Stacks at once only what `Stacked` cannot represent."""
+    first = items[0]
+    if not isinstance(first, np.ndarray) or first.dtype.hasobject or first.ndim == 0:
+        return np.stack(items, axis=0)
+    shape, dtype = first.shape, first.dtype
+    for item in items:
+        fits = type(item) is np.ndarray and item.shape == shape and item.dtype == dtype and item.flags.c_contiguous
+        if not fits:
+            return np.stack(items, axis=0)
+    return Stacked(items)
+
+
+def _stack(items: Sequence[Any], arrays: Callable[[Any], Any]) -> Any:
     first = items[0]
     if isinstance(first, (np.ndarray, np.generic, bool, numbers.Number)):
-        return np.stack(items, axis=0)
+        return arrays(items)
     if _is_tensor(first):
         return stack(list(items), axis=0)
     if isinstance(first, (str, bytes)):
         return list(items)
     if isinstance(first, Mapping):
-        return {key: _stack([item[key] for item in items]) for key in first}
+        return {key: _stack([item[key] for item in items], arrays) for key in first}
     if isinstance(first, Sequence):
-        return _fields(items)
+        return _fields(items, arrays)
+    if any(hasattr(type(first), name) for name in ("__dlpack__", "__array__")):
+        return stack([to_tensor(item) for item in items], axis=0)
     raise RuntimeError(f"Unknown data type {type(first)}")
 
 
-def _fields(items: Sequence[Sequence[Any]]) -> list[Any]:
+def _fields(items: Sequence[Sequence[Any]], arrays: Callable[[Any], Any]) -> list[Any]:
     width = len(items[0])
     if any(len(item) != width for item in items):
         lengths = sorted({len(item) for item in items})
         raise RuntimeError(f"the samples of a batch have different numbers of fields: {lengths}")
-    return [_stack(field) for field in zip(*items, strict=True)]
+    return [_stack(field, arrays) for field in zip(*items, strict=True)]
+
+
+def _collate(batch: Sequence[Any], arrays: Callable[[Any], Any]) -> Any:
+    sample = batch[0]
+    if isinstance(sample, Mapping):
+        return _stack(batch, arrays)
+    if isinstance(sample, Sequence) and not isinstance(sample, (str, bytes)):
+        return _fields(batch, arrays)
+    return [_stack(batch, arrays)]
+
+
+def collate_later(batch: Sequence[Any]) -> Any:
+    """`default_collate_fn` with `Stacked` in place of the large arrays."""
+    return _collate(batch, _later)
 
 
 def default_collate_fn(batch: Sequence[Any]) -> Any:
@@ -58,12 +96,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
         >>> [field.shape for field in default_collate_fn([(np.ones(3), 1), (np.ones(3), 2)])]
         [(2, 3), (2,)]
     """
-    sample = batch[0]
-    if isinstance(sample, Mapping):
-        return _stack(batch)
-    if isinstance(sample, Sequence) and not isinstance(sample, (str, bytes)):
-        return _fields(batch)
-    return [_stack(batch)]
+    return _collate(batch, np.stack)
 
 
 def _is_tensor(value: object) -> bool:

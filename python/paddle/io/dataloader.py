@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from paddle._basics.flags import is_18
 from paddle._basics.mode import in_static_mode
 from paddle.io.batch_sampler import BatchSampler, _InfiniteIterableSampler
 from paddle.io.collate import by_name, default_collate_fn, to_eager, to_lod_tensors
-from paddle.io.dataset import Dataset, IterableDataset
+from paddle.io.dataset import Dataset
 from paddle.io.fetcher import _DatasetKind
 from paddle.io.generator import DatasetLoader, DygraphGeneratorLoader, GeneratorLoader, loader_of_mode
 from paddle.io.places import place_list
+from paddle.io.rows import as_dataset
 from paddle.io.workers import WorkerPool
 
 __all__ = ["DataLoader"]
@@ -29,7 +33,9 @@ class DataLoader:
     """Iterates over the mini-batches of a dataset.
 
     Args:
-        dataset: a paddle.io.Dataset (read by index) or IterableDataset (read in its own order).
+        dataset: a paddle.io.Dataset or anything with ``__getitem__`` and ``__len__`` (read by index: a list, a Hugging
+            Face dataset; rows of Arrow, pandas and polars tables are dicts), or an IterableDataset or other iterable
+            that can start again (read in its own order).
         feed_list: the Variables fed by the fields, in order; required in static mode with return_list=False.
         places: a place or a list of places (default: the current one). With several places an iteration yields one
             batch for each; an incomplete set of batches at the end is dropped.
@@ -40,11 +46,16 @@ class DataLoader:
         shuffle: whether to read in random order, drawn by numpy's global generator.
         drop_last: whether to drop a last incomplete batch.
         collate_fn: converts a list of samples to a batch (default: stacks each field along a new axis 0).
-        num_workers: number of reader processes (0: this process reads). They are forked for each pass.
-        use_buffer_reader: ignored; each worker always reads two batches ahead.
+        num_workers: number of reader processes (0: this process reads). They are forked for each pass, or with
+            `persistent_workers` for the first one.
+        use_buffer_reader: ignored; each worker always reads `prefetch_factor` batches ahead.
         use_shared_memory: whether workers pass arrays in shared memory or through a socket.
         timeout: seconds without a batch after which a warning names the worker; 0: no warning.
-        worker_init_fn: called with the worker's id in each worker before it reads.
+        worker_init_fn: called with the worker's id in each worker before it reads. The generators of Python, numpy and
+            paddle are seeded before, with a number that differs between workers and passes (`get_worker_info().seed`)
+            and follows from numpy's global generator, which is not advanced.
+        persistent_workers: whether the workers live as long as the loader; one pass runs at a time.
+        prefetch_factor: batches that each worker reads ahead.
 
     In dygraph mode an iteration yields a list of Tensors, one per field (dicts and nested lists keep their structure).
     An exception in a worker is re-raised here with its type and the worker's traceback; a worker that dies raises
@@ -80,13 +91,15 @@ class DataLoader:
         use_shared_memory: bool = True,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
+        persistent_workers: bool = False,
+        prefetch_factor: int = 2,
     ) -> None:
         self.return_list = return_list = not is_18() if return_list is None else return_list
         self.collate_fn = collate_fn
         self.use_buffer_reader = use_buffer_reader
         self.worker_init_fn = worker_init_fn
 
-        assert isinstance(dataset, Dataset), "DataLoader: dataset must be a paddle.io.Dataset"
+        dataset, iterable = as_dataset(dataset, "DataLoader")
         self.dataset = dataset
         if not return_list and in_static_mode():
             assert feed_list is not None, "DataLoader: return_list=False needs a feed_list"
@@ -105,7 +118,13 @@ class DataLoader:
         assert timeout >= 0, "DataLoader: timeout must not be negative"
         self.timeout = timeout
 
-        iterable = isinstance(dataset, IterableDataset)
+        if not isinstance(prefetch_factor, int) or prefetch_factor < 1:
+            raise ValueError(f"DataLoader: prefetch_factor must be a positive int, got {prefetch_factor!s:.200}")
+        self.prefetch_factor = prefetch_factor
+        self.persistent_workers = bool(persistent_workers) and num_workers > 0
+        self._pool: Any = None
+        self._passes = 0
+
         self.dataset_kind = _DatasetKind.ITER if iterable else _DatasetKind.MAP
         if iterable and shuffle:
             raise ValueError(f"IterableDataset not support shuffle, but got shuffle={shuffle}")
@@ -123,7 +142,7 @@ class DataLoader:
         elif batch_size is not None:
             assert batch_size > 0, "DataLoader: batch_size must be positive, or None without a batch_sampler"
             self.batch_size = batch_size
-            if isinstance(dataset, IterableDataset):
+            if iterable:
                 self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)
             else:
                 self.batch_sampler = BatchSampler(
@@ -203,7 +222,7 @@ class _DataLoaderIterBase:
             self._sampler_iter = iter(loader.batch_sampler)
         else:
             self._collate_fn = loader.collate_fn
-            if isinstance(loader.dataset, IterableDataset):
+            if loader.dataset_kind == _DatasetKind.ITER:
                 self._sampler_iter = iter(_InfiniteIterableSampler(loader.dataset, 1))
             else:
                 self._sampler_iter = iter(range(len(loader.dataset)))
@@ -262,24 +281,45 @@ class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
 
 
 class _DataLoaderIterMultiProcess(_DataLoaderIterBase):
-    """Reads by worker processes, which end with the pass."""
+    """Reads by worker processes, which end with the pass or (persistent ones) with the loader."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         self._pool: WorkerPool | None = None
         assert loader.num_workers > 0, f"DataLoader: num_workers must be positive here, got {loader.num_workers}"
-        self._pool = WorkerPool(loader, self._collate_fn, self._sampler_iter)
+        self._persistent = loader.persistent_workers
+        seed = _pass_seed(loader._passes)
+        loader._passes += 1
+        if self._persistent and loader._pool is not None and loader._pool.usable:
+            self._pool = loader._pool
+            self._pool.begin(self._sampler_iter, seed)
+        else:
+            self._pool = WorkerPool(loader, self._collate_fn, self._sampler_iter, seed)
+            if self._persistent:
+                loader._pool = self._pool
+                weakref.finalize(loader, self._pool.close)
 
     def _fetch(self) -> Any:
         assert self._pool is not None
+        if self._pool._indices is not self._sampler_iter:
+            raise RuntimeError(
+                "DataLoader: another pass has begun; with persistent_workers=True one pass runs at a time"
+            )
         return self._pool.get()
 
     def _close(self) -> None:
         super()._close()
-        if self._pool is not None:
+        if self._pool is not None and not self._persistent:
             self._pool.close()
 
     def __del__(self) -> None:
         # If the constructor failed, there is no pool.
         if getattr(self, "_pool", None) is not None:
             self._close()
+
+
+def _pass_seed(number: int) -> int:
+    """A seed that follows from the state of numpy's global generator and the number of the pass."""
+    copy = np.random.RandomState()
+    copy.set_state(np.random.get_state())
+    return (int(copy.randint(2**31)) + 1000003 * number) % 2**31

@@ -71,6 +71,7 @@ class _MapDatasetFetcher(_DatasetFetcher):
     """Reads the samples at the given indices (or, without automatic collation, the batch at one index)."""
 
     def fetch(self, batch_indices: Any) -> Any:
-        if self.auto_collate_batch:
-            return self._collate([self.dataset[idx] for idx in batch_indices])
-        return self._collate(self.dataset[batch_indices])
+        if not self.auto_collate_batch:
+            return self._collate(self.dataset[batch_indices])
+        read = getattr(self.dataset, "__getitems__", None)  # several samples at once
+        return self._collate([self.dataset[idx] for idx in batch_indices] if read is None else read(batch_indices))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import select
 import signal
 import sys
@@ -12,8 +13,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from paddle._basics.random import seed as paddle_seed
 from paddle.io.channel import Channel
-from paddle.io.collate import as_numpy, map_arrays
+from paddle.io.collate import as_numpy, collate_later, default_collate_fn, map_arrays
 from paddle.io.fetcher import _DatasetKind
 
 __all__ = ["get_worker_info"]
@@ -22,7 +26,8 @@ _worker_info: WorkerInfo | None = None
 
 
 class WorkerInfo:
-    """The result of `get_worker_info`: `id`, `num_workers` and this worker's copy of the `dataset`; read-only."""
+    """The result of `get_worker_info`: `id`, `num_workers`, this worker's copy of the `dataset`, and its `seed`, which
+    differs between workers and passes; read-only."""
 
     __initialized = False
 
@@ -125,6 +130,12 @@ def _plain(batch: Any) -> Any:
     return map_arrays(batch, as_numpy)
 
 
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    paddle_seed(seed)
+
+
 def _worker_loop(
     channel: Channel,
     dataset: Any,
@@ -135,9 +146,13 @@ def _worker_loop(
     init_fn: Callable[[int], Any] | None,
     worker_id: int,
     num_workers: int,
+    seed: int,
 ) -> None:
-    """Replies to each (number, indices) with (number, batch) or (number, error), until the channel is closed."""
-    global _worker_info
+    """Replies to each (number, indices) with (number, batch) or (number, error), until the channel is closed.
+
+    (None, seed) begins another pass. The generators of Python, numpy and paddle start with the seed plus the worker's
+    number.
+    """
     # Ctrl-C is sent to the whole process group; the parent handles it and closes the channel.
     # A handler, not SIG_IGN, which child processes started by a dataset would inherit.
     signal.signal(signal.SIGINT, lambda signum, frame: None)
@@ -145,19 +160,31 @@ def _worker_loop(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
 
-    _worker_info = WorkerInfo(id=worker_id, num_workers=num_workers, dataset=dataset)
+    if collate_fn is default_collate_fn:
+        collate_fn = collate_later
     failure: _WorkerError | None = None
-    fetcher = None
-    try:
-        if init_fn is not None:
-            init_fn(worker_id)
-        fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collate_batch, collate_fn, drop_last)
-    except Exception as error:  # reported with the first batch
-        failure = _WorkerError(worker_id, error)
+    fetcher: Any = None
 
+    def begin(seed: int) -> None:
+        nonlocal failure, fetcher
+        global _worker_info
+        first = fetcher is None
+        _worker_info = WorkerInfo(id=worker_id, num_workers=num_workers, dataset=dataset, seed=seed + worker_id)
+        _seed(seed + worker_id)
+        try:
+            if init_fn is not None and first:
+                init_fn(worker_id)
+            fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, auto_collate_batch, collate_fn, drop_last)
+        except Exception as error:  # reported with the first batch
+            failure = _WorkerError(worker_id, error)
+
+    begin(seed)
     try:
         while True:
             number, indices = channel.receive()
+            if number is None:
+                begin(indices)
+                continue
             if fetcher is None:
                 channel.send((number, failure))
                 continue

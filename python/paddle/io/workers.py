@@ -1,4 +1,4 @@
-"""WorkerPool: the worker processes of one pass over a DataLoader."""
+"""WorkerPool: the worker processes of a DataLoader, for one pass or several."""
 
 from __future__ import annotations
 
@@ -41,13 +41,18 @@ os.register_at_fork(after_in_child=_disown)
 class WorkerPool:
     """Distributes the sampler's batches to the workers in turn and returns the results in order.
 
-    Each worker has at most two batches waiting or ready, which bounds memory while reading ahead.
+    Each worker has at most `prefetch_factor` batches waiting or ready, which bounds memory while reading ahead. A pool
+    of persistent workers runs further passes; `begin` starts each after the first.
     """
 
-    def __init__(self, loader: Any, collate_fn: Any, indices: Iterator[Any]) -> None:
+    def __init__(self, loader: Any, collate_fn: Any, indices: Iterator[Any], seed: int = 0) -> None:
         self._kind = loader.dataset_kind
         self._timeout = loader.timeout
+        self._persistent = loader.persistent_workers
+        self._ahead = loader.prefetch_factor * max(loader.num_workers, len(loader.places))
         self._indices = indices
+        self._drained: set[int] = set()  # workers without samples, of persistent ones
+        self._stale: set[int] = set()  # numbers of batches that no pass waits for
         self._channels: list[Channel | None] = []
         self._processes: list[Any] = []
         self._selector = selectors.DefaultSelector()
@@ -60,14 +65,37 @@ class WorkerPool:
         self._pid = os.getpid()
         _pools.add(self)
         try:
-            self._start(loader, collate_fn)
-            for _ in range(2 * max(loader.num_workers, len(loader.places))):
-                self._ask()
+            self._start(loader, collate_fn, seed)
+            self._ask_ahead()
         except BaseException:
             self.close()
             raise
 
-    def _start(self, loader: Any, collate_fn: Any) -> None:
+    @property
+    def usable(self) -> bool:
+        """Whether another pass can begin: all workers live, in the process that started them."""
+        return not self._closed and os.getpid() == self._pid and all(p.is_alive() for p in self._processes)
+
+    def begin(self, indices: Iterator[Any], seed: int) -> None:
+        """Starts another pass; batches of an earlier one that was not finished are dropped as they arrive."""
+        self._stale.update(number for number in self._pending if number not in self._ready)
+        self._pending.clear()
+        self._ready.clear()
+        self._drained.clear()
+        self._indices = indices
+        for worker_id, channel in enumerate(self._channels):
+            assert channel is not None
+            try:
+                channel.send_while_reading((None, seed), lambda worker_id=worker_id: self._read(worker_id))
+            except (OSError, ValueError):
+                self._died(worker_id)
+        self._ask_ahead()
+
+    def _ask_ahead(self) -> None:
+        for _ in range(self._ahead):
+            self._ask()
+
+    def _start(self, loader: Any, collate_fn: Any, seed: int) -> None:
         # By fork, as in 2.0.2: the dataset need not be picklable, and a worker starts within milliseconds.
         context = multiprocessing.get_context("fork")
         for worker_id in range(loader.num_workers):
@@ -85,6 +113,7 @@ class WorkerPool:
                     loader.worker_init_fn,
                     worker_id,
                     loader.num_workers,
+                    seed,
                 ),
                 name=f"paddle-DataLoader-{worker_id}",
                 daemon=True,
@@ -102,7 +131,12 @@ class WorkerPool:
     def _ask(self) -> None:
         """Sends the next batch's indices to the next worker that still has samples."""
         worker_id = next(
-            (w for w in itertools.islice(self._turn, len(self._channels)) if self._channels[w] is not None), None
+            (
+                w
+                for w in itertools.islice(self._turn, len(self._channels))
+                if self._channels[w] is not None and w not in self._drained
+            ),
+            None,
         )
         if worker_id is None:
             return
@@ -168,12 +202,19 @@ class WorkerPool:
             number, result = channel.receive()
         except (EOFError, ConnectionResetError):
             self._died(worker_id)
+        if number in self._stale:
+            self._stale.discard(number)
+            self._owner.pop(number, None)
+            return
         if isinstance(result, _Drained) and self._kind == _DatasetKind.ITER:
             self._retire(worker_id)
         self._ready[number] = result
 
     def _retire(self, worker_id: int) -> None:
         """Stops requests to a worker without samples; its outstanding requests are already empty."""
+        if self._persistent:
+            self._drained.add(worker_id)
+            return
         channel, self._channels[worker_id] = self._channels[worker_id], None
         if channel is not None:
             self._selector.unregister(channel)
