@@ -115,3 +115,26 @@ def dtype_is_floating(dtype) -> bool:
 
 #: numpy converts an object with this attribute: `np.zeros(2, x.dtype)`.
 VarType.dtype = property(to_numpy_dtype)
+
+
+class _TypeText(str):
+    """The text of a VarType ("VarType.FP32"), of which packages take the last part for the type's name, which it is in
+    later versions ("paddle.float32")."""
+
+    __slots__ = ()
+
+    def split(self, sep: Any = None, maxsplit: Any = -1) -> list[str]:
+        parts = super().split(sep, maxsplit)
+        name = _FROM_PROTO_NAME.get(parts[-1]) if sep == "." and len(parts) > 1 else None
+        return parts if name is None else [*parts[:-1], name]
+
+
+_FROM_PROTO_NAME = {v.name: name for v, name in _NAMES.items()}
+_TEXTS = {v: _TypeText(repr(v)) for v in _NAMES}
+
+
+def _text(self: Any) -> str:
+    return _TEXTS.get(self) or repr(self)
+
+
+VarType.__str__ = _text

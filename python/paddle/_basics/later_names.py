@@ -22,7 +22,8 @@ paddle
   _later.gradients: enable_grad is_grad_enabled set_grad_enabled
   nn.functional: diag_embed
   fluid: get_flags set_flags
-  _later.dtypes: bfloat16 bool complex128 complex64 dtype float16 float32 float64 int16 int32 int64 int8 uint8
+  _later.dtypes: bfloat16 bool complex128 complex64 dtype float16 float32 float64 float8_e4m3fn float8_e5m2
+    int16 int32 int64 int8 uint8
 
 autograd
   _later.gradients: backward
@@ -96,6 +97,8 @@ ONLY_METHODS = {
     "T": "paddle._later.tensor_methods:transposed",
     **{name: f"paddle._later.matrices:{name}" for name in MATRIX_METHODS.split()},
     **{name: f"paddle._later.linear_algebra:{name}" for name in ("corrcoef", "cov", "matrix_power")},
+    "contiguous": "paddle._later.tensor_methods:contiguous",
+    "is_contiguous": "paddle._later.tensor_methods:is_contiguous",
     "element_size": "paddle._later.tensor_methods:element_size",
     "fill_": "paddle._later.tensor_methods:fill_",
     "to": "paddle._later.tensor_methods:to",

@@ -100,3 +100,26 @@ def element_size(x):
         4
     """
     return to_numpy_dtype(x.dtype).itemsize
+
+
+def is_contiguous(x):
+    """True: the elements of every Tensor lie in C order.
+
+    Examples:
+        >>> import paddle
+        >>> paddle.ones([2, 3]).T.is_contiguous()
+        True
+    """
+    return True
+
+
+def contiguous(x):
+    """The Tensor itself: its elements lie in C order.
+
+    Examples:
+        >>> import paddle
+        >>> x = paddle.ones([2])
+        >>> x.contiguous() is x
+        True
+    """
+    return x

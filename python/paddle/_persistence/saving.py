@@ -9,7 +9,7 @@ import numpy as np
 
 import paddle._core as _core
 
-from . import array_pickler, atomic_files, safe_pickle
+from . import array_pickler, atomic_files, safe_pickle, safetensors_file
 from .atomic_files import atomic_file
 from .pieces import join_arrays, split_arrays
 
@@ -54,7 +54,8 @@ def save(obj, path, pickle_protocol=2) -> None:
 
     Args:
         obj (dict): the result of `state_dict()`.
-        path (str): the file; missing folders are created.
+        path (str): the file; missing folders are created. With the suffix ".safetensors" the format is that of
+            safetensors, which holds Tensors and arrays only.
         pickle_protocol (int): 2 to 4.
 
     Raises:
@@ -75,6 +76,8 @@ def save(obj, path, pickle_protocol=2) -> None:
         )
     if not obj:
         warnings.warn("save: the state dict has no entry to write")
+    if safetensors_file.is_path(path):
+        return safetensors_file.save(obj, path)
     if os.path.basename(path) == "":
         raise ValueError("save: path must end in a file name (dirname/filename), but the filename is empty")
     if not isinstance(pickle_protocol, int):

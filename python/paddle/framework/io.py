@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from paddle._persistence import safetensors_file
 from paddle._persistence.atomic_files import where
 from paddle._persistence.saving import load_state, save
 from paddle.jit.saved_files import read_info
@@ -30,7 +31,7 @@ def load(path, **configs) -> Any:
     """Read what `save` wrote; also parameters saved with an inference model or by `fluid.io.save_params`.
 
     Args:
-        path (str): a file; the prefix or folder of an inference model.
+        path (str): a file (of `paddle.save`, or ".safetensors"); the prefix or folder of an inference model.
         keep_name_table (bool, optional): keep the table of parameter names in the result.
         model_filename, params_filename (str, optional): names within a folder.
 
@@ -51,6 +52,8 @@ def load(path, **configs) -> Any:
     }
     if unknown:
         raise ValueError(f"load: unknown configuration {sorted(unknown)[0]}")
+    if safetensors_file.is_path(path) and os.path.isfile(where(os.fspath(path))):
+        return safetensors_file.load(path)
     if os.path.isfile(where(path)):
         return load_state(path, bool(configs.get("keep_name_table")))
     if os.path.isdir(path) or any(os.path.exists(where(path + suffix)) for suffix in (".pdmodel", ".pdiparams")):
