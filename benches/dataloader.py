@@ -1,4 +1,4 @@
-"""Images per second that a DataLoader gives, with 0, 2 and 4 workers, beside another library's.
+"""Images per second of a DataLoader with 0, 2 and 4 workers, and of another library's.
 
     python benches/dataloader.py [--theirs PYTHON_WITH_TORCH] [--rounds 3] [--images 512] [--batch 64]
 
