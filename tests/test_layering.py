@@ -70,6 +70,7 @@ INSIDE = {
     ("onnx.proto", "onnx"): "an optional package",
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("_later.vision_ops", "PIL"): "an optional package",
+    ("hapi.visualdl", "visualdl"): "an optional package",
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("utils.plot", "matplotlib.pyplot"): "an optional package",
     ("utils.plot", "IPython"): "an optional package",

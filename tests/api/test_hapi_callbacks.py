@@ -191,8 +191,7 @@ def fields(data):
 
 def scalars(folder):
     """[(tag, step, value)] of the one event file in a folder."""
-    (name,) = os.listdir(folder)
-    assert name.startswith("events.out.tfevents.")
+    (name,) = [name for name in os.listdir(folder) if name.startswith("events.out.tfevents.")]
     with open(os.path.join(folder, name), "rb") as file:
         events = [dict(fields(r)) for r in records(file.read())]
     assert events[0][3] == b"brain.Event:2" and all(e[1] > 1.6e9 for e in events)
@@ -243,3 +242,98 @@ def test_logger(tmp_path):
     assert " - hapi_test - INFO - it works\n" in (tmp_path / "folder" / "log.txt").read_text()
     for handler in logger.handlers:
         handler.close()
+
+
+def test_checksums_of_event_files():
+    from paddle.hapi.event_file import crc32c
+
+    def by_bits(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        return crc ^ 0xFFFFFFFF
+
+    assert crc32c(b"") == 0 and crc32c(b"123456789") == 0xE3069283
+    for n in (1, 3, 4, 5, 1023, 1024, 1025, 1026, 1030, 2500):
+        data = np.random.RandomState(n).bytes(n)
+        assert crc32c(data) == by_bits(data), n
+
+
+class Fake:
+    """A LogWriter that notes what it gets."""
+
+    notes: list = []
+
+    def __init__(self, logdir):
+        self.notes.append(("open", logdir))
+
+    def __getattr__(self, name):
+        return lambda **given: self.notes.append((name, given))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_visualdl_writes_histograms_images_and_graphs(tmp_path, monkeypatch, static):
+    import sys
+    import types
+
+    Fake.notes = []
+    monkeypatch.setitem(sys.modules, "visualdl", types.SimpleNamespace(LogWriter=Fake))
+    if static:
+        paddle.enable_static()
+    try:
+        net = paddle.nn.Linear(2, 1)
+        model = paddle.Model(
+            net, paddle.static.InputSpec([None, 2], "float32", "x"), paddle.static.InputSpec([None, 1], "float32", "y")
+        )
+        model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.nn.MSELoss())
+        log = paddle.callbacks.VisualDL(str(tmp_path), histograms=True, graph=True)
+
+        class Picture(paddle.callbacks.Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                log.add_image("picture", np.eye(4, dtype="float32"), epoch)
+
+        model.fit(Pairs(), batch_size=2, epochs=2, verbose=0, callbacks=[Picture(), log])
+    finally:
+        paddle.disable_static()
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    content = path.read_bytes()
+    for text in (b"train/loss", b"picture", b"\x89PNG", net.weight.name.encode(), b"Placeholder", b"Parameter"):
+        assert text in content
+    assert b"matmul" in content or b"mul" in content
+    assert {name for name, _ in Fake.notes} == {"open", "add_scalar", "add_histogram", "add_image", "close"}
+    assert [g["step"] for name, g in Fake.notes if name == "add_image"] == [0, 1]
+
+
+class Pairs(paddle.io.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return np.float32([i, 1]), np.float32([i])
+
+
+def test_tensorboard_reads_the_files(tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    from paddle.hapi.event_file import EventFile
+
+    file = EventFile(str(tmp_path))
+    file.add_scalar("loss", 0.5, 3)
+    file.add_histogram("weights", np.arange(10.0), 1)
+    file.add_image("image", np.zeros((2, 3, 3), "uint8"), 1)
+    paddle.enable_static()
+    try:
+        program = paddle.static.Program()
+        with paddle.static.program_guard(program):
+            paddle.tanh(paddle.static.data("x", [1], "float32"))
+    finally:
+        paddle.disable_static()
+    file.add_graph(program)
+    file.close()
+    events = reader.EventAccumulator(str(tmp_path), size_guidance={"histograms": 0, "images": 0})
+    events.Reload()
+    tags = events.Tags()
+    assert tags["scalars"] == ["loss"] and tags["histograms"] == ["weights"] and tags["images"] == ["image"]
+    assert events.Histograms("weights")[0].histogram_value.num == 10
+    assert [(n.name, list(n.input)) for n in events.Graph().node] == [("x", []), ("tanh_0", ["x"])]

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
+import numpy as np
+
+from paddle.distributed.parallel import ParallelEnv
+
 __all__: list[str] = []
+
+
+def _first_rank() -> bool:
+    return ParallelEnv().local_rank == 0
+
+
+def _scalar(value: Any) -> Any:
+    """A logged value as a number (of a list the first one); None for other types."""
+    if isinstance(value, (list, tuple)):
+        value = value[0]
+    return value if isinstance(value, (numbers.Number, np.generic)) else None
 
 
 class Callback:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import warnings
 from collections.abc import Iterator
@@ -10,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from paddle.distributed.parallel import ParallelEnv
 from paddle.optimizer.lr_scheduler import LRScheduler as Schedule
 
-from .callback import Callback
-from .event_file import EventFile
+from .callback import Callback, _first_rank, _scalar
 from .progress import ProgBarLogger
+from .visualdl import VisualDL
 
 __all__ = [
     "Callback",
@@ -26,17 +24,6 @@ __all__ = [
     "EarlyStopping",
     "ReduceLROnPlateau",
 ]
-
-
-def _first_rank() -> bool:
-    return ParallelEnv().local_rank == 0
-
-
-def _scalar(value: Any) -> Any:
-    """A logged value as a number (of a list the first one); None for other types."""
-    if isinstance(value, (list, tuple)):
-        value = value[0]
-    return value if isinstance(value, (numbers.Number, np.generic)) else None
 
 
 def config_callbacks(
@@ -319,81 +306,6 @@ class EarlyStopping(_Monitor):
                 if path:
                     print(f"Best checkpoint has been saved at {os.path.abspath(path)}")
         self.stopped_epoch += 1
-
-
-class VisualDL(Callback):
-    """Writes loss and metrics to an event file for ``tensorboard --logdir``: training values at each step as
-    ``train/<name>``, evaluation values at each epoch as ``eval/<name>``.
-
-    Args:
-        log_dir (str): the folder of the file; it is created.
-
-    Examples:
-        >>> import paddle
-        >>> log = paddle.callbacks.VisualDL(log_dir="logs")
-    """
-
-    def __init__(self, log_dir: str) -> None:
-        super().__init__()
-        self.log_dir = log_dir
-        self.epochs: int | None = None
-        self.steps: int | None = None
-        self.epoch = 0
-        self.train_step = 0
-        self._training = False
-        self._file: EventFile | None = None
-        self._eval_metrics: list[str] = []
-
-    def _write(self, mode: str, names: list[str], step: int, logs: Any) -> None:
-        if not _first_rank():
-            return
-        if self._file is None:
-            self._file = EventFile(self.log_dir)
-        for name in names:
-            value = _scalar((logs or {}).get(name))
-            if value is not None:
-                self._file.add_scalar(f"{mode}/{name}", float(value), step)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Counts steps from 0."""
-        self.epochs = self.params["epochs"]
-        self._training = True
-        self.train_step = 0
-
-    def on_epoch_begin(self, epoch: Any = None, logs: Any = None) -> None:
-        """Stores the index of the epoch."""
-        self.steps = self.params["steps"]
-        self.epoch = epoch
-
-    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
-        """Writes the values of a step."""
-        self.train_step += 1
-        self._write("train", self.params["metrics"], self.train_step, logs)
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Flushes the file."""
-        if self._file is not None:
-            self._file.flush()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        """Closes the file."""
-        self._training = False
-        self._close()
-
-    def on_eval_begin(self, logs: Any = None) -> None:
-        """Stores the names of the metrics."""
-        self._eval_metrics = (logs or {}).get("metrics", [])
-
-    def on_eval_end(self, logs: Any = None) -> None:
-        """Writes the values of an evaluation."""
-        self._write("eval", self._eval_metrics, self.epoch, logs)
-        if not self._training:
-            self._close()
 
 
 class ReduceLROnPlateau(_Monitor):

@@ -1,20 +1,24 @@
-"""Event files of scalars in TensorBoard's format.
+"""Event files in TensorBoard's format: scalars, histograms, images, Programs as graphs.
 
 A file is a sequence of records: length (8 bytes, little endian), its checksum, the bytes, their checksum. A checksum is
 a CRC-32C, rotated and offset so that checksums of checksums do not degenerate. Each record is an Event in protobuf
 encoding: field 1 is the time (double), 2 the step (varint), 3 the version (string, in the first record), 5 a Summary,
-whose field 1 are values with a tag (1) and a number (2, float).
+whose field 1 are values with a tag (1) and a number (2, float), an image (4) or a histogram (5); or 4, a graph.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import struct
 import threading
 import time
+from typing import Any
 
 import numpy as np
+
+from paddle._basics import png
 
 __all__: list[str] = []
 
@@ -22,24 +26,41 @@ _LOCK = threading.Lock()
 _made = 0
 
 
-def _table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
+#: Bytes of which the checksum is computed at once.
+_CHUNK = 1024
 
 
-_TABLE = _table()
+@functools.cache
+def _tables() -> np.ndarray:
+    """For each place (from the end) in a chunk and each byte its part of the remainder."""
+    table = np.arange(256, dtype="uint32")
+    for _ in range(8):
+        table = np.where(table & 1, table >> np.uint32(1) ^ np.uint32(0x82F63B78), table >> np.uint32(1))
+    tables = np.empty((_CHUNK, 256), "uint32")
+    tables[0] = table
+    for k in range(1, _CHUNK):
+        tables[k] = tables[k - 1] >> np.uint32(8) ^ table[tables[k - 1] & np.uint32(0xFF)]
+    return tables
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C (Castagnoli) checksum."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
+    """The CRC-32C (Castagnoli) checksum.
+
+    Examples:
+        >>> from paddle.hapi.event_file import crc32c
+        >>> hex(crc32c(b"123456789"))
+        '0xe3069283'
+    """
+    tables = _tables()
+    state = 0xFFFFFFFF
+    for start in range(0, len(data), _CHUNK):
+        chunk = np.frombuffer(data[start : start + _CHUNK], "uint8").copy()
+        n = len(chunk)
+        # The state is added to the first four bytes; what a shorter chunk does not take is shifted.
+        first = min(n, 4)
+        chunk[:first] ^= np.frombuffer(state.to_bytes(4, "little"), "uint8")[:first]
+        state = int(np.bitwise_xor.reduce(tables[np.arange(n - 1, -1, -1), chunk])) ^ state >> 8 * first
+    return state ^ 0xFFFFFFFF
 
 
 def _masked(data: bytes) -> bytes:
@@ -65,6 +86,29 @@ def _varint(value: int) -> bytes:
 
 def _bytes_field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _nodes(block: Any) -> list[bytes]:
+    """Nodes (name, type, inputs) of a block: its operators, and the variables that none of them computes."""
+    producers: dict[str, str] = {}
+    nodes = []
+
+    def node(name: str, kind: str, inputs: list[str]) -> None:
+        parts = [name, kind, *dict.fromkeys(inputs)]
+        nodes.append(b"".join(_bytes_field(min(k, 3), part.encode()) for k, part in enumerate(parts, 1)))
+
+    def source(variable: str) -> str:
+        if variable not in producers:
+            producers[variable] = variable.replace("@", ".")
+            found = block.vars.get(variable)
+            node(producers[variable], "Parameter" if found is not None and found.persistable else "Placeholder", [])
+        return producers[variable]
+
+    for i, op in enumerate(block.ops):
+        name = f"{op.type}_{i}"
+        node(name, op.type, [source(variable) for variable in op.input_arg_names])
+        producers.update(dict.fromkeys(op.output_arg_names, name))
+    return nodes
 
 
 class EventFile:
@@ -103,6 +147,40 @@ class EventFile:
             number = bytes([2 << 3 | 5]) + np.array(value, "<f4").tobytes()
         summary = _bytes_field(1, _bytes_field(1, tag.encode()) + number)
         self._write(b"\x10" + _varint(int(step)) + _bytes_field(5, summary))
+
+    def _add(self, tag: str, field: bytes, step: int) -> None:
+        summary = _bytes_field(1, _bytes_field(1, tag.encode()) + field)
+        self._write(b"\x10" + _varint(int(step)) + _bytes_field(5, summary))
+
+    def add_histogram(self, tag: str, values: np.ndarray, step: int, buckets: int = 30) -> None:
+        """Writes the distribution of values; NaN and infinity are left out."""
+        values = np.asarray(values, "float64").ravel()
+        values = values[np.isfinite(values)]
+        if not values.size:
+            return
+        counts, edges = np.histogram(values, buckets)
+        numbers = (values.min(), values.max(), values.size, values.sum(), (values * values).sum())
+        field = b"".join(struct.pack("<Bd", k << 3 | 1, number) for k, number in enumerate(numbers, 1))
+        field += _bytes_field(6, edges[1:].astype("<f8").tobytes()) + _bytes_field(7, counts.astype("<f8").tobytes())
+        self._add(tag, _bytes_field(5, field), step)
+
+    def add_image(self, tag: str, image: np.ndarray, step: int) -> None:
+        """Writes an image: [height, width] or [height, width, channels] of bytes, or of floats in [0, 1].
+
+        Raises:
+            ValueError: for another shape.
+        """
+        image = png.as_bytes(np.asarray(image))
+        encoded = png.encode(image)
+        channels = image.shape[2] if image.ndim == 3 else 1
+        sizes = zip((1, 2, 3), (*image.shape[:2], channels), strict=True)
+        field = b"".join(bytes([k << 3]) + _varint(n) for k, n in sizes) + _bytes_field(4, encoded)
+        self._add(tag, _bytes_field(4, field), step)
+
+    def add_graph(self, program: Any) -> None:
+        """Writes the operators of a Program's first block as a graph."""
+        nodes = b"".join(_bytes_field(1, node) for node in _nodes(program.global_block()))
+        self._write(_bytes_field(4, nodes + _bytes_field(4, b"\x08\x16")))
 
     def flush(self) -> None:
         """Flushes the file, so that a running TensorBoard reads it."""

@@ -49,14 +49,15 @@ def _variables_for_tensors(layers: list[Layer], block: Any, scope: Any) -> Itera
             store.update(found)
 
 
-def save_for_inference(network: Layer, path: str, specs: list[Any]) -> None:
-    """Writes ``path.pdmodel`` and ``path.pdiparams``.
+@contextlib.contextmanager
+def inference_program(network: Layer, specs: list[Any]) -> Iterator[tuple[Program, list[Any], list[Any]]]:
+    """Context with the Program of a network's `forward` in evaluation, its inputs and outputs; the current scope has
+    the parameters' values.
 
     `forward` runs in static mode, so it must not read values of tensors.
 
     Args:
         network (Layer): a dygraph network.
-        path (str): folder and name without suffix.
         specs (list of InputSpec): the inputs.
     """
     layers = [network, *network.sublayers()]
@@ -68,7 +69,30 @@ def save_for_inference(network: Layer, path: str, specs: list[Any]) -> None:
             feeds = [spec._create_feed_layer() for spec in specs]
             with _variables_for_tensors(layers, program.global_block(), scope):
                 outputs = to_list(network.forward(*feeds))
-            save_inference_model(path, feeds, outputs, Executor(CPUPlace()), program=program)
+            yield program, feeds, outputs
     finally:
         for layer, was in zip(layers, training, strict=True):
             layer.training = was
+
+
+def save_for_inference(network: Layer, path: str, specs: list[Any]) -> None:
+    """Writes ``path.pdmodel`` and ``path.pdiparams``.
+
+    Args:
+        network (Layer): a dygraph network.
+        path (str): folder and name without suffix.
+        specs (list of InputSpec): the inputs.
+    """
+    with inference_program(network, specs) as (program, feeds, outputs):
+        save_inference_model(path, feeds, outputs, Executor(CPUPlace()), program=program)
+
+
+def model_program(model: Any) -> Program | None:
+    """The Program of a `paddle.Model` in evaluation: in static mode its own, after `prepare`, else that of its network;
+    None without known inputs."""
+    if mode.in_static_mode():
+        return model._adapter._progs.get("eval")
+    if not model._inputs:
+        return None
+    with inference_program(model.network, model._inputs) as (program, _, _):
+        return program
