@@ -66,6 +66,7 @@ INSIDE = {
     ("distributed.nccl", "paddle._cuda"): "only to use NCCL: " + QUICK,
     ("distributed.nccl", "paddle._cuda.comm.rings"): "only to use NCCL: " + QUICK,
     ("check_import_scipy", "scipy.io"): "an optional package",
+    ("_basics.fetch", "urllib.error"): "only to download: " + QUICK,
     ("_basics.fetch", "urllib.request"): "only to download: " + QUICK,
     ("onnx.proto", "onnx"): "an optional package",
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,

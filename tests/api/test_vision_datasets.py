@@ -43,6 +43,7 @@ def offline(tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", urlopen)
     monkeypatch.setattr(common, "DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("paddle._basics.fetch.PAUSES", (0, 0))
     return tmp_path / "home"
 
 

@@ -98,6 +98,7 @@ def test_pretrained(tmp_path, monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("urllib.request.urlopen", offline)
+    monkeypatch.setattr("paddle._basics.fetch.PAUSES", (0, 0))
     place = str(tmp_path / "resnet18.pdparams")
     with pytest.raises(RuntimeError, match="resnet18.pdparams could not be fetched .* belongs at " + place):
         models.resnet18(pretrained=True)

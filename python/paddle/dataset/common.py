@@ -8,12 +8,12 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddle._basics.fetch import fetch
+from paddle._basics.fetch import cache_home, fetch
 from paddle._basics.fetch import md5 as md5file
 
 __all__ = ["DATA_HOME", "download", "md5file", "split", "cluster_files_reader"]
 
-DATA_HOME = os.path.join(os.path.expanduser("~"), ".cache", "paddle", "dataset")
+DATA_HOME = cache_home("dataset")
 
 
 def download(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Download of files, cached in ~/.cache/paddle/hapi/weights."""
+"""Download of files, cached in ~/.cache/paddle/hapi/weights (or below OAR_CACHE, PADDLE_HOME)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import tarfile
 import time
 import zipfile
 
-from paddle._basics.fetch import fetch, is_whole
+from paddle._basics.fetch import cache_home, fetch, is_whole
 
 __all__ = ["get_weights_path_from_url"]
 
-WEIGHTS_HOME = os.path.join(os.path.expanduser("~"), ".cache", "paddle", "hapi", "weights")
+WEIGHTS_HOME = cache_home("hapi", "weights")
 
 
 def is_url(path: str) -> bool:
