@@ -31,6 +31,7 @@ ALONE = [
     "test_forks_of_threads.py",
     "test_fuzz.py",
     "test_memory.py",
+    "test_pickle_fuzz.py",
     "test_robust.py",
 ]
 

@@ -12,6 +12,7 @@ import codecs
 import io
 import os
 import pickle
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
@@ -37,6 +38,14 @@ class _NdarrayType:
     """Placeholder of numpy.ndarray, the first argument of `_reconstruct`."""
 
 
+def _check_text(array: Any) -> Any:
+    """`array`, a numpy value; UnpicklingError for texts of numbers that are no characters, which Python cannot read."""
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        codes = np.frombuffer(array.tobytes(), array.dtype.byteorder.replace("|", "=") + "u4")
+        _need(not codes.size or int(codes.max()) <= sys.maxunicode, "a text with numbers of no character")
+    return array
+
+
 def _dtype(spec: Any = None, align: Any = False, copy: Any = True) -> np.dtype:
     _need(isinstance(spec, str), f"a dtype of {spec!r:.80}")
     dtype = np.dtype(spec, copy=True)
@@ -53,12 +62,12 @@ def _scalar(dtype: Any, data: Any = b"") -> Any:
     _need(isinstance(dtype, np.dtype) and dtype.kind in _KINDS, "a number of no numeric type")
     raw = data.encode("latin1") if isinstance(data, str) else data
     _need(isinstance(raw, bytes) and len(raw) == dtype.itemsize, "a number with bytes too few or too many")
-    return np.frombuffer(raw, dtype)[0] if raw else dtype.type()
+    return _check_text(np.frombuffer(raw, dtype))[0] if raw else dtype.type()
 
 
 def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     _need(isinstance(dtype, np.dtype) and dtype.kind in _KINDS, "an array of no numeric type")
-    return np.frombuffer(data, dtype).reshape(shape, order=order)
+    return _check_text(np.frombuffer(data, dtype)).reshape(shape, order=order)
 
 
 class _Latin1:
@@ -191,6 +200,7 @@ class _ArrayUnpickler(_Unpickler):
         if type(made) is np.ndarray:
             _check_array_state(state)
             made.__setstate__(state)
+            _check_text(made)
         elif isinstance(made, np.dtype):
             _set_dtype_state(made, state)
         else:

@@ -133,8 +133,6 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         if checkpoints and not inside:
             path = seed_dropouts(block, path)
             forward_ops = block.desc.op_size() - 1  # the start of the loss's gradient follows them
-            _append_backward_ops_with_checkpoints_(block, path, no_grad_dict, grad_to_var, checkpoints, callbacks)
-            continue
         versions = Versions(block, path)
         seeds, roots = [], set()
         if loss.name in versions.many and idx == current:
@@ -143,18 +141,14 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
             last = versions.gradient(loss.name, versions.last(loss.name))
             if last != _append_grad_suffix_(loss.name):
                 seeds = [_create_op_desc_("assign", {"X": [_append_grad_suffix_(loss.name)]}, {"Out": [last]}, {})]
+        known = {"seeds": seeds, "roots": roots, "versions": versions}
+        if checkpoints and not inside:
+            forward_ops += _append_backward_ops_with_checkpoints_(
+                block, path, no_grad_dict, grad_to_var, checkpoints, callbacks, **known
+            )
+            continue
         forward_ops += _append_backward_ops_(
-            block,
-            path,
-            target,
-            no_grad_dict,
-            grad_to_var,
-            callbacks,
-            start,
-            paths,
-            seeds=seeds,
-            roots=roots,
-            versions=versions,
+            block, path, target, no_grad_dict, grad_to_var, callbacks, start, paths, **known
         )
 
     info: dict = {}

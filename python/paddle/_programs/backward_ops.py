@@ -12,6 +12,7 @@ from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, OpRole
 
 from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
+from .outer_writes import refuse_outer_writes
 from .versions import Versions, without_version
 
 __all__: list[str] = []
@@ -259,6 +260,8 @@ def _append_backward_ops_(
     for op in reversed(ops):
         sub_blocks = []
         if op.has_attr("sub_block"):
+            if op.type == "recurrent":
+                refuse_outer_writes(op)
             number = op._block_attr_id("sub_block")
             grad_block = program._create_block()
             grad_block._set_forward_block_idx(number)
@@ -307,7 +310,7 @@ def _append_backward_ops_(
             grad_to_var.update(to_var)
 
     roots.update(input_grad_names_set or ())
-    no_grad.update(g for name in versions.many if name + GRAD_VAR_SUFFIX in no_grad for g in versions.gradients(name))
+    no_grad.update(versions.stopped(no_grad))
     descs = versions.without_cut(descs, _create_op_desc_, roots, no_grad)
     if versions.op is not None:
         descs = versions.with_arriving(descs, _create_op_desc_, no_grad)

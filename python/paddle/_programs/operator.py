@@ -55,6 +55,15 @@ def _callstack() -> list[str]:
     return out
 
 
+def created_at(op: Any) -> str:
+    """The user's line that has made an operator, as the end of a text for errors; empty if it is unknown."""
+    stack = op.attr(OP_CALLSTACK) if op.has_attr(OP_CALLSTACK) else []
+    for frame, line in zip(stack[-2::-2], stack[::-2], strict=False):
+        if f'"{_PACKAGE}{os.sep}' not in frame and "<frozen" not in frame:
+            return f"; created at {frame.strip()}: {line.strip()}"
+    return ""
+
+
 def _argument_name(arg: Any, slot: str, op_type: str) -> str:
     if isinstance(arg, str):
         return arg

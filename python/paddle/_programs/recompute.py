@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 from typing import Any
 
-import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.names import EMPTY_VAR_NAME, OP_DEVICE, OP_ROLE, OpRole
 
 from .backward_ops import _create_op_desc_, _place_gradients
+from .versions import Versions
 
 __all__: list[str] = []
 
@@ -48,8 +48,8 @@ def seed_dropouts(block: Any, ops: list) -> list:
 class _Path:
     """The variables of a path that are kept, and those that are recomputed."""
 
-    def __init__(self, block: Any, ops: list, names: set[str]) -> None:
-        self.ops = ops
+    def __init__(self, block: Any, ops: list, names: set[str], versions: Versions) -> None:
+        self.ops, self.versions = ops, versions
         writers: dict[str, list[int]] = {}
         for i, op in enumerate(ops):
             if op.has_attr("sub_block"):
@@ -60,7 +60,7 @@ class _Path:
                 writers.setdefault(name, []).append(i)
         #: ends of the segments; outputs after the last one are kept
         self.ends = sorted({writers[name][-1] + 1 for name in names if name in writers})
-        self.held = set(names)
+        self.held = {*names, *versions.many}
         for name, places in writers.items():
             var = block.desc.find_var_recursive(name) if block.desc.has_var_recursive(name) else None
             if len(places) > 1 or (var is not None and var.persistable()):
@@ -93,28 +93,45 @@ class _Path:
             desc._set_attr(OP_ROLE, int(OpRole.Backward))
             for name in set(op.desc.output_arg_names()) - {EMPTY_VAR_NAME}:
                 desc._rename_output(name, name + suffix)  # also running statistics, which must not be updated twice
-            for name in set(op.desc.input_arg_names()) & self.again:
-                desc._rename_input(name, name + suffix)
+            for name in set(op.desc.input_arg_names()):
+                if name in self.again:
+                    desc._rename_input(name, name + suffix)
+                elif name in self.versions.many:
+                    desc._rename_input(name, self.versions.value(name, self.versions.before(op, name)))
             out.append(desc)
         return out[::-1]
 
 
 def _append_backward_ops_with_checkpoints_(
-    block: Any, ops: list, no_grad_dict: dict, grad_to_var: dict, checkpoints: list, callbacks: Any = None
-) -> None:
-    """As `_append_backward_ops_` for the global block, recomputing the segments that end in `checkpoints`.
+    block: Any,
+    ops: list,
+    no_grad_dict: dict,
+    grad_to_var: dict,
+    checkpoints: list,
+    callbacks: Any = None,
+    *,
+    seeds: Any = (),
+    roots: Any = (),
+    versions: Versions,
+) -> int:
+    """As `_append_backward_ops_` for the global block, recomputing the segments that end in `checkpoints`. Variables
+    that several operators write are kept.
+
+    Returns:
+        The number of operators that were inserted into `block`: copies of values that later operators replace.
 
     Raises:
         NotImplementedError: for operators with sub-blocks, and in a second pass over one program.
     """
     if block.program._appending_grad_times > 1:
         raise NotImplementedError("checkpoints: a program that has gradients already cannot be recomputed")
-    path = _Path(block, ops, {c if isinstance(c, str) else c.name for c in checkpoints})
+    path = _Path(block, ops, {c if isinstance(c, str) else c.name for c in checkpoints}, versions)
+    no_grad = no_grad_dict[block.idx]
 
     def gradients(start: int, end: int) -> list:
         out = []
         for op in reversed(ops[start:end]):
-            new, to_var = core.get_grad_op_desc(op.desc, no_grad_dict[block.idx], [])
+            new, to_var = versions.grad_descs(op, no_grad, [])
             for desc in new:
                 if op.desc.has_attr(OP_DEVICE):
                     desc._set_attr(OP_DEVICE, op.desc.attr(OP_DEVICE))
@@ -123,7 +140,7 @@ def _append_backward_ops_with_checkpoints_(
         return out
 
     last = path.ends[-1] if path.ends else 0
-    descs = gradients(last, len(ops))
+    descs = [*seeds, *gradients(last, len(ops))]
     for k in reversed(range(len(path.ends))):
         start, end = path.ends[k - 1] if k else 0, path.ends[k]
         suffix = f".subprog_{len(path.ends) - 1 - k}"
@@ -133,4 +150,8 @@ def _append_backward_ops_with_checkpoints_(
                 desc._rename_input(name, name + suffix)
         descs.extend(path.forward(start, end, suffix))
         descs.extend(grads)
-    _place_gradients(descs, ops, block, block, no_grad_dict, grad_to_var, callbacks, None)
+    roots = {*roots, *(name for seed in seeds for name in seed.input_arg_names())}
+    no_grad.update(versions.stopped(no_grad))
+    descs = versions.without_cut(descs, _create_op_desc_, roots, no_grad)
+    _place_gradients(descs, ops, block, block, no_grad_dict, grad_to_var, callbacks, roots)
+    return versions.insert_copies()

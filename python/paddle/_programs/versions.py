@@ -177,6 +177,10 @@ class Versions:
         """The names of the gradients of all versions."""
         return [self.gradient(name, k) for k in range(self.last(name) + 1)]
 
+    def stopped(self, no_grad: set[str]) -> set[str]:
+        """The gradients of all versions of the variables whose gradients are in `no_grad`."""
+        return {g for name in self.many if name + GRAD_VAR_SUFFIX in no_grad for g in self.gradients(name)}
+
     def arriving(self, name: str) -> str:
         """The name, in this block's gradient block, of the gradient that arrives for the last version of an outer
         variable.

@@ -50,7 +50,7 @@ class DataLoader:
             `persistent_workers` for the first one.
         use_buffer_reader: ignored; each worker always reads `prefetch_factor` batches ahead.
         use_shared_memory: whether workers pass arrays in shared memory or through a socket.
-        timeout: seconds without a batch after which a warning names the worker; 0: no warning.
+        timeout: seconds without a batch after which RuntimeError names the worker; 0: no limit.
         worker_init_fn: called with the worker's id in each worker before it reads. The generators of Python, numpy and
             paddle are seeded before, with a number that differs between workers and passes (`get_worker_info().seed`)
             and follows from numpy's global generator, which is not advanced.

@@ -175,7 +175,6 @@ class WorkerPool:
 
     def _wait(self, number: int) -> None:
         started = time.monotonic()
-        warned = False
         while number not in self._ready:
             events = self._selector.select(_POLL)
             for key, _ in events:
@@ -186,13 +185,12 @@ class WorkerPool:
             if not self._processes[worker_id].is_alive():
                 self._died(worker_id)
             waited = time.monotonic() - started
-            if self._timeout and waited > self._timeout and not warned:
-                warned = True
-                warnings.warn(
-                    f"DataLoader worker {worker_id} (pid {self._processes[worker_id].pid}) has not delivered a "
-                    f"batch for {waited:.0f} s (timeout={self._timeout}); still waiting",
-                    RuntimeWarning,
-                    stacklevel=4,
+            if self._timeout and waited > self._timeout:
+                pid = self._processes[worker_id].pid
+                self.close()
+                raise RuntimeError(
+                    f"DataLoader worker {worker_id} (pid {pid}) has not delivered a batch for {waited:.0f} s "
+                    f"(timeout={self._timeout})"
                 )
 
     def _read(self, worker_id: int) -> None:

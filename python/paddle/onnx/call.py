@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
@@ -11,13 +10,11 @@ import numpy as np
 
 import paddle._core as _core
 from paddle._basics.dtypes import VarType
+from paddle._programs.operator import created_at
 
 from .graph import ELEMENT_TYPES, Graph, onnx_type
 
 __all__ = ["Call", "where_created"]
-
-#: the folder of the package, whose lines are not the user's
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @cache
@@ -30,13 +27,7 @@ def where_created(op: Any) -> str:
     text = ""
     if op.has_attr("op_namescope") and op.attr("op_namescope").strip("/"):
         text += f", in the layer {op.attr('op_namescope').strip('/')}"
-    if op.has_attr("op_callstack"):
-        stack = op.attr("op_callstack")
-        for frame, line in zip(stack[-2::-2], stack[::-2], strict=False):
-            if f'"{_PACKAGE}' not in frame and "<frozen" not in frame:
-                text += f"; created at {frame.strip()}: {line.strip()}"
-                break
-    return text
+    return text + created_at(op)
 
 
 class Call:
