@@ -166,3 +166,31 @@ def test_ctrl_c_ends_a_long_backward() -> None:
         (w * 2).sum().backward()
         assert (np.asarray(w.grad) == 2).all()
     """)
+
+
+def test_cycles_of_tensors_are_collected_and_their_memory_returned() -> None:
+    run("""
+        import weakref
+
+        class Owned(paddle.nn.Layer):
+            def __init__(self):
+                super().__init__()
+                self.inner = paddle.nn.Linear(500, 500)
+                for parameter in self.parameters():
+                    parameter.owner = self
+
+        def cycle():
+            x = paddle.ones([250_000])
+            x.me = x
+            return weakref.ref(x)
+
+        for make in (cycle, lambda: weakref.ref(Owned())):
+            first = make()
+            gc.collect()
+            assert first() is None
+            before = resident()
+            made = [make() for _ in range(100)]
+            gc.collect()
+            assert not any(ref() for ref in made)
+            assert resident() < before + 40, (before, resident())
+    """)

@@ -16,6 +16,7 @@ from paddle._basics import legacy_hint as _legacy_hint
 from paddle import _dispatch
 from paddle import version as version
 from paddle._basics import flags as _flags  # noqa: F401 -- passes flags of the environment to the engine
+from paddle._basics import idle_memory as _idle_memory  # noqa: F401 -- a callback of the garbage collector
 from paddle._basics import missing as _missing
 from paddle._basics.flags import get_flags as get_flags
 from paddle._basics.flags import set_flags as set_flags

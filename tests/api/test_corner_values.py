@@ -159,6 +159,22 @@ def test_nested_fetch_lists_are_flattened(static):
     np.testing.assert_array_equal(np.stack(got)[:, 0], [2, 3, 2, 3, 1])
 
 
+def test_batches_below_the_number_of_places(static):
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(main, startup):
+        x = paddle.static.data("x", [None, 4], "float32")
+        loss = paddle.mean(paddle.static.nn.fc(x, 3))
+        paddle.optimizer.SGD(0.1).minimize(loss)
+    exe = paddle.static.Executor(paddle.CPUPlace())
+    exe.run(startup)
+    program = paddle.static.CompiledProgram(main)
+    program.with_data_parallel(loss_name=loss.name, places=[paddle.CPUPlace()] * 2)
+    with np.errstate(all="ignore"):
+        assert np.isnan(exe.run(program, feed={"x": np.ones((0, 4), "float32")}, fetch_list=[loss])[0]).all()
+    with pytest.raises(paddle.fluid.core.EnforceNotMet, match="batch of 'x' makes 1 parts, but there are 2 CPU places"):
+        exe.run(program, feed={"x": np.ones((1, 4), "float32")}, fetch_list=[loss])
+
+
 def test_a_program_is_built_twice_under_one_guard_of_names(static):
     main = paddle.static.Program()
     for _ in range(2):
