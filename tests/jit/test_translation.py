@@ -414,3 +414,39 @@ def test_layers_with_static_methods_are_freed():
     del net
     gc.collect()
     assert alive() is None
+
+
+def test_items_of_a_list_may_differ_between_branches():
+    @to_static
+    def first(x):
+        items = []
+        if x.sum() > 0:
+            items.append(x)
+        else:
+            items.append(paddle.full([1, 2], 9, "int64"))
+        if x.sum() > 0:
+            items[0] = x + 1
+        return items[0]
+
+    np.testing.assert_array_equal(first(tensor()).numpy(), X + 1)
+    np.testing.assert_array_equal(first(-tensor()).numpy(), [[9, 9]])
+
+
+def test_dygraph_to_static_func_appends_constants():
+    from paddle.fluid import dygraph
+
+    @dygraph.dygraph_to_static_func
+    def rate_and_sum(x):
+        decay = dygraph.CosineDecay(0.1, 10, 120)
+        return decay(), dygraph.to_variable(x) + paddle.to_tensor(X)
+
+    main = paddle.static.Program()
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(main):
+            results = rate_and_sum(X)
+        rate, total = paddle.static.Executor().run(main, fetch_list=list(results))
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(rate, [0.1], rtol=1e-6)
+    np.testing.assert_array_equal(total, 2 * X)

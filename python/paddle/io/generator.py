@@ -230,6 +230,10 @@ class _ThreadedLoader(DataLoaderBase):
         self._stop()
         self._reader = _Reader(source, self._capacity)
 
+    def _reset(self) -> None:
+        """Ends the pass."""
+        self._stop()
+
     def _stop(self) -> None:
         reader, self._reader = self._reader, None
         if reader is not None:
@@ -420,6 +424,7 @@ class GeneratorLoader(_ThreadedLoader):
         self._queue.reset()
 
     def _reset(self) -> None:
+        """Ends the pass."""
         if self._queue is not None:
             self._queue.reset()
         self._stop()

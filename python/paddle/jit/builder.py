@@ -169,6 +169,24 @@ def building_in(main: Program, startup: Program) -> Iterator[Builder]:
             building.switch(former)
 
 
+class _Constants(Builder):
+    """Appends to a Program of static mode: eager Tensors become constants of it."""
+
+    def variable(self, tensor: Any, source: tuple[dict, str] | None = None) -> Variable:
+        return assign(tensor.numpy())
+
+
+@contextlib.contextmanager
+def appending_to(program: Program) -> Iterator[None]:
+    """Translated code appends to a Program of static mode."""
+    with LOCK:
+        former = building.switch(building.current or _Constants(program))
+        try:
+            yield
+        finally:
+            building.switch(former)
+
+
 @contextlib.contextmanager
 def _own_mode() -> Iterator[None]:
     """A mode of this thread: other threads go on in dygraph mode."""

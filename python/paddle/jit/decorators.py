@@ -7,8 +7,10 @@ import warnings
 from typing import Any
 
 from paddle._basics import mode
+from paddle._programs.guards import default_main_program
 from paddle.nn.layer.layers import Layer
 
+from .builder import appending_to
 from .dy2static.convert_call_func import CONVERSION_OPTIONS, ConversionOptions
 from .program_translator import ProgramTranslator
 from .static_function import StaticFunction
@@ -125,6 +127,7 @@ def dygraph_to_static_func(func: Any) -> Any:
                 stacklevel=2,
             )
             return func(*args, **kwargs)
-        return translator.get_func(func)(*args, **kwargs)
+        with appending_to(default_main_program()):
+            return translator.get_func(func)(*args, **kwargs)
 
     return call

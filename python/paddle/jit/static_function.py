@@ -70,12 +70,10 @@ class StaticFunction(Wrapped):
         if instance is None:
             return self
         members = getattr(instance, "__dict__", None)
-        if members is None:
+        if isinstance(members, dict):
+            table = members.setdefault(_BOUND, _BoundMethods())
+        else:  # a class, or an object with slots
             table = _WITHOUT_DICT.setdefault(instance, _BoundMethods())
-        else:
-            table = members.get(_BOUND)
-        if table is None:
-            table = members[_BOUND] = _BoundMethods()
         bound = table.get(self)
         if bound is None or bound._class_instance is not instance:
             bound = table[self] = self._bound_to(instance)

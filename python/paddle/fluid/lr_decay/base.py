@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from paddle._basics import unique_name
+from paddle._basics.mode import in_static_mode
 from paddle.optimizer.lr_scheduler import SavedState
 from paddle.static.creation import create_global_var
+from paddle.tensor.creation import full
 
 __all__ = ["LearningRateDecay"]
 
@@ -46,7 +48,9 @@ class LearningRateDecay(SavedState):
         return rate
 
     def create_lr_var(self, lr: float) -> Any:
-        """A Tensor of the shape [1] that holds the number `lr`."""
+        """A Tensor of the shape [1] that holds the number `lr`; in static mode a constant of the Program."""
+        if in_static_mode():
+            return full([1], float(lr), self.dtype)
         return create_global_var(
             name=unique_name.generate("learning_rate"),
             shape=[1],

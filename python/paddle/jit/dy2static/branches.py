@@ -71,10 +71,17 @@ class _Branch:
             emptied(block)
 
 
-def _grows(before: Any, one: Any, other: Any) -> bool:
-    """Whether a list of Tensors has different lengths after two branches."""
-    lists = type(before) is list and type(one) is list and type(other) is list
-    return lists and len(one) != len(other) and all(is_var(variable(v)) or is_number(v) for v in (*one, *other))
+def _needs_array(before: Any, one: Any, other: Any) -> bool:
+    """Whether a list of Tensors has different lengths, or items of different types or ranks, after two branches."""
+    if not all(type(each) is list for each in (before, one, other)):
+        return False
+    one, other = [variable(v) for v in one], [variable(v) for v in other]
+    if not all(is_var(v) or is_number(v) for v in (*one, *other)):
+        return False
+    return len(one) != len(other) or any(
+        is_var(a) and is_var(b) and (a.dtype != b.dtype or len(a.shape) != len(b.shape))
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 class Merge:
@@ -260,10 +267,10 @@ def run_if(
             after.append([contents.frozen(value) for value in found])
             contents.restore()
             put(before)
-        arrays = [i for i, lists in enumerate(zip(before, *after, strict=True)) if live[i] and _grows(*lists)]
+        arrays = [i for i, lists in enumerate(zip(before, *after, strict=True)) if live[i] and _needs_array(*lists)]
         if not arrays:
             break
-        # A list whose length depends on the condition is a TensorArray, and the branches are appended again.
+        # A list whose length or items depend on the condition is a TensorArray; the branches are appended again.
         for branch in branches:
             branch.clear()
         for i in arrays:
