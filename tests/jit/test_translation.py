@@ -1,8 +1,11 @@
 """What the translation keeps of Python, what it refuses, and the errors of translated code."""
 
+import ast
 import copy
 import functools
 import gc
+import inspect
+import textwrap
 import threading
 import traceback
 import weakref
@@ -450,3 +453,26 @@ def test_dygraph_to_static_func_appends_constants():
         paddle.disable_static()
     np.testing.assert_allclose(rate, [0.1], rtol=1e-6)
     np.testing.assert_array_equal(total, 2 * X)
+
+
+def test_queries_about_trees():
+    from paddle.fluid.dygraph.dygraph_to_static import ifelse_transformer, loop_transformer, utils
+
+    def summed(n, data):
+        a = 1
+        for i in range(n):
+            s = data + a + i
+        while s < n:
+            s = s + 1
+        return s
+
+    root = ast.parse(textwrap.dedent(inspect.getsource(summed)))
+    names = loop_transformer.NameVisitor(root)
+    found = [names.get_loop_var_names(n) for n in ast.walk(root) if isinstance(n, (ast.For, ast.While))]
+    assert found == [({"i", "n", "data", "s"}, {"s"}), ({"s", "n"}, set())]
+    contexts = ifelse_transformer.get_name_ids([root])
+    assert [type(c).__name__ for c in contexts["s"]] == ["Store", "Load", "Load", "Store", "Load"]
+    for condition, want in (("x.numpy() > 1", True), ("x is None or y", False), ("paddle.mean(x) > n", True)):
+        assert utils.is_control_flow_to_transform(ast.parse(condition, mode="eval").body) is want
+    with pytest.raises(TypeError, match="must be gast.AST"):
+        utils.is_control_flow_to_transform("x")

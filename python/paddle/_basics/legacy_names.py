@@ -174,6 +174,18 @@ fluid.dygraph.dygraph_to_static.variable_trans_func
 fluid.dygraph.dygraph_to_static.function_spec
   jit.function_spec: | FunctionSpec
 
+fluid.dygraph.dygraph_to_static.ifelse_transformer
+  jit.dy2static.tree_queries: | get_name_ids
+
+fluid.dygraph.dygraph_to_static.logical_transformer
+  jit.dy2static.tree_queries: | cmpop_node_to_str
+
+fluid.dygraph.dygraph_to_static.loop_transformer
+  jit.dy2static.tree_queries: | NameVisitor
+
+fluid.dygraph.dygraph_to_static.static_analysis
+  jit.dy2static.tree_queries: | NodeVarType StaticAnalysisVisitor
+
 fluid.dygraph.dygraph_to_static.origin_info
   jit.dy2static.utils: | unwrap
 

@@ -13,12 +13,14 @@ from typing import Any
 
 from ..wrapped import Wrapped
 from .convert_call_func import is_paddle_func
+from .tree_queries import is_control_flow_to_transform
 
 __all__ = [
     "ast_to_func",
     "ast_to_source_code",
     "func_to_source_code",
     "index_in_list",
+    "is_control_flow_to_transform",
     "is_dygraph_api",
     "is_paddle_func",
     "type_name",
