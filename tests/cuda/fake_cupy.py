@@ -15,25 +15,70 @@ class Array(np.ndarray):
 
     @property
     def data(self) -> Any:
-        return SimpleNamespace(ptr=self.ctypes.data)
+        return Pointer(self)
 
     @property
     def device(self) -> Any:
         return SimpleNamespace(id=0)
 
-    def set(self, host: np.ndarray) -> None:
+    def set(self, host: np.ndarray, stream: Any = None) -> None:
         assert type(host) is np.ndarray and host.shape == self.shape and host.dtype == self.dtype
+        assert stream is not None, "an upload on no stream"
         self[...] = host
 
 
+class Pointer:
+    """A place in the memory of an array."""
+
+    def __init__(self, array: np.ndarray, offset: int = 0) -> None:
+        self.array, self.offset = array, offset
+
+    @property
+    def ptr(self) -> int:
+        return self.array.ctypes.data + self.offset
+
+    @property
+    def mem(self) -> Any:
+        root = self.array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        return root
+
+    def __add__(self, offset: int) -> Pointer:
+        return Pointer(self.array, self.offset + offset)
+
+
 class Stream(contextlib.AbstractContextManager):
-    ptr = 0
+    ptr = 7
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        assert non_blocking, "the legacy stream waits for all others"
 
     def __exit__(self, *error: Any) -> None:
         pass
 
     def synchronize(self) -> None:
         pass
+
+
+class Event:
+    """An event of a device that has not reached it before it is asked twice."""
+
+    def __init__(self, disable_timing: bool) -> None:
+        self.asked = 0
+
+    def record(self, stream: Stream) -> None:
+        assert isinstance(stream, Stream)
+
+    @property
+    def done(self) -> bool:
+        self.asked += 1
+        return self.asked > 2
+
+
+class AsyncPool:
+    def malloc(self, size: int) -> None:
+        raise AssertionError("the stand-in allocates by numpy")
 
 
 class Cupy:
@@ -43,12 +88,24 @@ class Cupy:
         self._shim, self.asked = shim, []
         self.cuda = SimpleNamespace(
             Device=self._device,
-            Stream=SimpleNamespace(null=Stream()),
-            runtime=SimpleNamespace(getDeviceCount=lambda: 1),
+            Stream=Stream,
+            Event=Event,
+            MemoryAsyncPool=AsyncPool,
+            alloc_pinned_memory=bytearray,
+            using_allocator=lambda allocator: contextlib.nullcontext(),
+            runtime=SimpleNamespace(
+                getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetAttribute=lambda attribute, device: 1
+            ),
         )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
+
+    def ndarray(self, shape: tuple, dtype: Any, memptr: Pointer) -> Array:
+        assert isinstance(shape, tuple)
+        if 0 in shape:
+            return np.empty(shape, dtype).view(Array)
+        return np.ndarray(shape, dtype, memptr.array, memptr.offset).view(Array)
 
     def empty(self, shape: Any, dtype: Any) -> Array:
         return np.empty(shape, dtype).view(Array)
@@ -59,7 +116,8 @@ class Cupy:
     def ascontiguousarray(self, array: Any) -> Array:
         return np.ascontiguousarray(array).view(Array)
 
-    def asnumpy(self, array: Array) -> np.ndarray:
+    def asnumpy(self, array: Array, stream: Any = None) -> np.ndarray:
+        assert isinstance(stream, Stream)
         return np.array(array)
 
     def _device(self, number: int) -> Any:

@@ -187,8 +187,8 @@ def main() -> None:
         units = Path(os.environ["FAKE_NCCL"]) / f"units{RANK}"
         units.mkdir()
         cupy = Cupy(ShimMachine(units))
-        cupy.cuda.nccl = fake_nccl
-        sys.modules["cupy"] = cupy  # type: ignore[assignment]
+        # Only an import binds cupy.cuda.nccl.
+        sys.modules |= {"cupy": cupy, "cupy.cuda.nccl": fake_nccl}  # type: ignore[dict-item]
         _cuda.use(_cuda.CupyMachine())
         PLACE = paddle.CUDAPlace(0)
     else:

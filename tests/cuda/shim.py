@@ -6,9 +6,12 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import math
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from paddle._cuda import formula
@@ -36,14 +39,38 @@ extern "C" int start(int kernel, const unsigned* grid, unsigned threads, void** 
 """
 
 
-class ShimMachine:
-    """A machine for `paddle._cuda.use`, on the CPU. Records the kernels it has started."""
+class HostMachine:
+    """A machine whose device memory is numpy's."""
 
-    xp = np
+    xp: Any = np
+
+    def address(self, array) -> int:
+        return array.ctypes.data
+
+    def view(self, handle, offset: int, dtype, shape):
+        """The elements of a tensor in the memory of `handle`, from byte `offset` on."""
+        if not math.prod(shape):
+            return np.empty(shape, dtype)
+        return np.ndarray(shape, dtype, handle, offset)
+
+    def wait(self) -> None:
+        """Wait for all operations: there are none."""
+
+    def root(self, array):
+        """The identity of the memory of an array."""
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        return array
+
+
+class ShimMachine(HostMachine):
+    """A machine for `paddle._cuda.use`, on the CPU. Records the kernels it has started, and the sizes of transfers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.started: list[str] = []
+        self.uploads: list[int] = []
+        self.downloads: list[int] = []
         self.kernel = functools.cache(self._kernel)
 
     def device_count(self) -> int:
@@ -53,14 +80,18 @@ class ShimMachine:
         assert device == 0
         return contextlib.nullcontext()
 
-    def address(self, array) -> int:
-        return array.ctypes.data
-
     def upload(self, array, host) -> None:
+        self.uploads.append(host.nbytes)
         array[:] = host.reshape(-1).view(np.uint8)
 
     def download(self, array):
+        self.downloads.append(array.nbytes)
         return array.copy()
+
+    def forget(self) -> None:
+        """Clears the records."""
+        for record in (self.started, self.uploads, self.downloads):
+            record.clear()
 
     def build(self, unit) -> ctypes.CDLL:
         """The unit as a shared library."""
@@ -106,3 +137,12 @@ class ShimMachine:
 
 def have_compiler() -> bool:
     return shutil.which("g++") is not None
+
+
+def use() -> ShimMachine:
+    """Makes the stand-in CUDAPlace(0) of this process, for programs that are no test."""
+    from paddle import _cuda
+
+    machine = ShimMachine(Path(tempfile.mkdtemp(prefix="units")))
+    _cuda.use(machine)
+    return machine

@@ -157,9 +157,7 @@ def cuda_synchronize(place) -> None:
         raise TypeError(f"_cuda_synchronize: a CUDAPlace is expected, got {place!r}")
     cuda, device = _cuda(), place.get_device_id()
     cuda.require(device)
-    machine = cuda.runtime().machine
-    with machine.on(device):
-        machine.wait()
+    cuda.runtime().wait(device)
 
 
 def device_number(place) -> int:

@@ -9,8 +9,12 @@ import numpy as np
 
 from .units import TYPES, Unit
 
-# Data types with another name in numpy.
+# Data types with another name in numpy, which has no bfloat16: its bits are stored as uint16.
 NUMPY_NAMES = {"bfloat16": "uint16"}
+_TYPES = "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+#: numpy's type by Paddle's name, and back
+DTYPES = {name: np.dtype(NUMPY_NAMES.get(name, name)) for name in _TYPES}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Declined(Exception):

@@ -1,14 +1,20 @@
-"""The CUDA device as launchers use it: CuPy arrays from its memory pool, and kernels compiled by NVRTC."""
+"""The CUDA device as launchers use it: CuPy arrays from a stream-ordered pool, a stream of its own, and kernels
+compiled by NVRTC."""
 
 from __future__ import annotations
 
-import contextlib
+import collections
 import functools
+import importlib
 import importlib.util
+from typing import Any
 
 import numpy as np
 
 from .units import Unit
+
+#: cudaDevAttrMemoryPoolsSupported
+_MEMORY_POOLS = 115
 
 
 def missing() -> str | None:
@@ -26,8 +32,45 @@ def missing() -> str | None:
     return None if count else "no NVIDIA GPU was found"
 
 
+class _Entry:
+    """A context for allocations and kernels on one device: its stream and its allocator. May be entered again."""
+
+    def __init__(self, cupy: Any, device: int) -> None:
+        self.device = cupy.cuda.Device(device)
+        with self.device:
+            # The legacy default stream cannot be captured, and waits for all others.
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+            self._pool = _stream_ordered_pool(cupy, device)
+        self._using = cupy.cuda.using_allocator
+
+        self._opened: list = []
+
+    def __enter__(self) -> _Entry:
+        self.device.__enter__()
+        self.stream.__enter__()
+        if self._pool is not None:
+            using = self._using(self._pool.malloc)
+            using.__enter__()
+            self._opened.append(using)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._pool is not None:
+            self._opened.pop().__exit__(*error)
+        self.stream.__exit__(*error)
+        self.device.__exit__(*error)
+
+
+def _stream_ordered_pool(cupy: Any, device: int) -> Any:
+    """CuPy's stream-ordered allocator of the current device; None (CuPy's default pool) where CUDA has none."""
+    if not cupy.cuda.runtime.deviceGetAttribute(_MEMORY_POOLS, device):
+        return None
+    return cupy.cuda.MemoryAsyncPool()
+
+
 class CupyMachine:
-    """The GPUs of this host."""
+    """The GPUs of this host. Operations of several threads are ordered by the device's stream, which is independent of
+    the caller's current CuPy stream."""
 
     def __init__(self) -> None:
         import cupy
@@ -35,45 +78,66 @@ class CupyMachine:
         self.xp = cupy
         # A CuPy kernel is compiled once per device.
         self.kernel = functools.cache(self._compiled)
+        self.on = functools.cache(functools.partial(_Entry, cupy))
+        #: uploads whose pinned memory the device may still read
+        self._staged: collections.deque = collections.deque()
 
     def device_count(self) -> int:
         return self.xp.cuda.runtime.getDeviceCount()
 
-    @contextlib.contextmanager
-    def on(self, device: int):
-        """A context for allocations and kernels on `device`, always on its default stream: operations of several
-        threads are ordered, independent of the caller's current CuPy stream."""
-        with self.xp.cuda.Device(device), self.xp.cuda.Stream.null:
-            yield
-
     def address(self, array) -> int:
         return array.data.ptr
 
+    def view(self, handle, offset: int, dtype, shape):
+        """The elements of a tensor in the memory of `handle`, from byte `offset` on."""
+        return self.xp.ndarray(tuple(shape), dtype, handle.data + offset)
+
+    def root(self, array):
+        """The identity of the memory of an array."""
+        return array.data.mem
+
     def upload(self, array, host: np.ndarray) -> None:
-        """Copy the bytes of `host` into the flat `array`; `host` may be modified afterwards."""
-        with self.on(array.device.id):
-            array.set(np.asarray(host).reshape(-1).view(np.uint8))
-            # A device that reads host memory directly may still be copying.
-            self.xp.cuda.Stream.null.synchronize()
+        """Copy the bytes of `host` into the flat `array`; `host` may be modified afterwards. Does not wait for the
+        stream: the bytes are copied to pinned memory, which is released when the device has read it."""
+        flat = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+        cuda = self.xp.cuda
+        with self.on(array.device.id) as entry:
+            memory = cuda.alloc_pinned_memory(flat.nbytes)
+            pinned = np.frombuffer(memory, np.uint8, flat.nbytes)
+            pinned[:] = flat
+            array.set(pinned, stream=entry.stream)
+            read = cuda.Event(disable_timing=True)
+            read.record(entry.stream)
+        self._staged.append((read, memory))
+        while self._staged and self._staged[0][0].done:
+            self._staged.popleft()
 
     def download(self, array) -> np.ndarray:
-        with self.on(array.device.id):
-            return self.xp.asnumpy(array)
+        with self.on(array.device.id) as entry:
+            return self.xp.asnumpy(array, stream=entry.stream)
 
     def nccl(self):
         """CuPy's NCCL binding; RuntimeError if it has none."""
-        found = getattr(self.xp.cuda, "nccl", None)
+        try:
+            found = importlib.import_module("cupy.cuda.nccl")
+        except ImportError as e:
+            found, why = None, f": {e}"
+        else:
+            why = ""
         if found is None or not getattr(found, "available", True):
-            raise RuntimeError("CuPy finds no NCCL here (python -m cupyx.tools.install_library --library nccl)")
+            raise RuntimeError(f"CuPy finds no NCCL here (python -m cupyx.tools.install_library --library nccl){why}")
         return found
 
     def stream(self) -> int:
-        """The stream of all operations."""
-        return self.xp.cuda.Stream.null.ptr
+        """The stream of the current device's operations."""
+        return self._entry().stream.ptr
 
     def wait(self) -> None:
         """Wait for all operations on the current device."""
-        self.xp.cuda.Stream.null.synchronize()
+        self._entry().stream.synchronize()
+
+    def _entry(self) -> _Entry:
+        return self.on(self.xp.cuda.runtime.getDevice())
 
     def _compiled(self, unit: Unit, kernel: str):
         module = self.xp.RawModule(code=unit.text, options=("--std=c++14",), name_expressions=[kernel])

@@ -1,16 +1,17 @@
-"""Runtime: the interface that the engine calls; memory is a handle (a flat byte array), tensors a handle and offset."""
+"""Runtime: the interface that the engine calls; memory is a handle (a contiguous array), a tensor a handle and an
+offset."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import warnings
+from typing import Any
 
 import numpy as np
 
 from . import sticky
-from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
-
-# numpy has no bfloat16; its bits are stored as uint16, which launchers decline.
-_PADDLE = {"uint16": "bfloat16"}
+from .call import DTYPES, NAMES, Call, Declined, Rows, Shape
 
 
 class Runtime:
@@ -19,6 +20,7 @@ class Runtime:
     def __init__(self, machine, launchers: dict) -> None:
         self.machine, self._launchers = machine, launchers
         self.launchers = set(launchers)  # read by rust/py/src/device/cuda.rs
+        self._view, self._root = machine.view, machine.root
 
     def alloc(self, device: int, nbytes: int):
         """A handle of new memory and its address."""
@@ -34,7 +36,13 @@ class Runtime:
     def read(self, handle) -> np.ndarray:
         """The bytes of the memory on the host; raises an error that a kernel has found since the last call."""
         sticky.raise_if_set(self.machine)
-        return self.machine.download(handle)
+        return self.machine.download(handle.reshape(-1).view(np.uint8))
+
+    def wait(self, device: int) -> None:
+        """Wait for all operations on the device; raises an error that a kernel has found since the last call."""
+        with self.machine.on(device):
+            self.machine.wait()
+        sticky.raise_if_set(self.machine)
 
     def lacks(self, op: str) -> None:
         """Warn that `op` runs on the CPU."""
@@ -48,65 +56,63 @@ class Runtime:
     def run(self, segment: list) -> list:
         """Results of the calls, each a list over the output slots; None for the first call that is declined."""
         results: list = []
-        for op, device, ins, attrs, wanted, writable, rule in segment:
-            with self.machine.on(device):
+        entered, context = -1, contextlib.ExitStack()
+        with context:
+            for op, device, ins, attrs, wanted, writable, rule in segment:
+                if device != entered:
+                    context.close()
+                    context.enter_context(self.machine.on(device))
+                    entered = device
                 result = self._run(op, ins, attrs, wanted, writable, rule)
-            results.append(result)
-            if result is None:
-                break
+                results.append(result)
+                if result is None:
+                    break
         return results
 
     def _run(self, op: str, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict):
-        arrays = {slot: self._argument(value) for slot, value in ins.items()}
-        old = {}
+        roots: list = []
+        arrays = {slot: self._argument(value, roots, slot) for slot, value in ins.items()}
+        old, written = {}, set()
         for slot, (source, may_write) in writable.items():
             value = arrays[source]
             old[slot] = value if may_write else value.copy()
+            if may_write:
+                written.add(source)
         try:
             made = self._launchers[op](Call(self.machine, op, arrays, attrs, wanted, old, rule))
         except Declined:
             return None
-        kept = self._kept(ins, {source for source, may_write in writable.values() if may_write})
+        # An output in the memory of an input that is not written is copied.
+        kept = [root for slot, root in roots if slot not in written]
         return [self._result(made.get(slot), kept) for slot in wanted]
 
-    def _kept(self, ins: dict, written: set[str]) -> list[tuple[int, int]]:
-        """Address ranges of inputs that are not written: an output within one of them is copied."""
-        found = []
-        for slot, value in ins.items():
-            for v in value if isinstance(value, list) else [value]:
-                handle = None if v is None else v[2][0] if len(v) == 3 else v[0]
-                if handle is not None and slot not in written:
-                    start = self.machine.address(handle)
-                    found.append((start, start + handle.size))
-        return found
-
-    def _argument(self, value):
+    def _argument(self, value, roots: list, slot: str) -> Any:
         if value is None:
             return None
         if isinstance(value, list):
-            return [self._argument(v) for v in value]
+            return [self._argument(v, roots, slot) for v in value]
         if len(value) == 3:
             rows, height, of = value
-            return Rows(rows, height, self._argument(of))
+            return Rows(rows, height, self._argument(of, roots, slot))
         handle, offset, dtype, shape = value
-        dtype = np.dtype(NUMPY_NAMES.get(dtype, dtype))
         if handle is None:
-            return Shape(tuple(shape), dtype)
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return handle[offset : offset + nbytes].view(dtype).reshape(shape)
+            return Shape(tuple(shape), DTYPES[dtype])
+        roots.append((slot, self._root(handle)))
+        return self._view(handle, offset, DTYPES[dtype], shape)
 
-    def _result(self, value, kept):
+    def _result(self, value, kept: list) -> Any:
         if value is None:
             return None
         if isinstance(value, list):
             return [self._result(v, kept) for v in value]
         if isinstance(value, Rows):
             return value.rows, value.height, self._result(value.value, kept)
-        array = self.machine.xp.ascontiguousarray(value)
-        name = array.dtype.name
-        flat = array.reshape(-1).view(np.uint8)
-        address = self.machine.address(flat)
-        if any(start <= address < end for start, end in kept):
-            flat = flat.copy()
-            address = self.machine.address(flat)
-        return flat, address, flat.size, _PADDLE.get(name, name), list(value.shape)
+        array = value
+        if not array.flags.c_contiguous:
+            array = self.machine.xp.ascontiguousarray(array)
+        if kept:
+            root = self._root(array)
+            if any(root is other for other in kept):
+                array = array.copy()
+        shape = list(array.shape)
+        return array, self.machine.address(array), math.prod(shape) * array.itemsize, NAMES[array.dtype], shape
