@@ -28,6 +28,14 @@ def use(machine) -> None:
         _core.register_backend(_runtime)
 
 
+def leave(why: str) -> None:
+    """Use no CUDA device in this process; `why` is the reason that later uses of one get."""
+    global _runtime, _reason
+    with _lock:
+        _runtime, _reason = None, why
+        _core.register_backend(None)
+
+
 def runtime() -> Runtime | None:
     """The backend in use, created by the first call; None if CUDA cannot be used."""
     global _reason

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from paddle._basics import mode
+from paddle._basics.place import CPUPlace
 from paddle._basics.random import seed as paddle_seed
 from paddle.io.channel import Channel
 from paddle.io.collate import as_numpy, collate_later, default_collate_fn, map_arrays
@@ -125,6 +127,14 @@ def _die_with_parent() -> None:
 _stop_watch = threading.Event()
 
 
+def _leave_devices() -> None:
+    """Makes the CPU the only device of this process: a forked process cannot use its parent's CUDA context."""
+    cuda = sys.modules.get("paddle._cuda")
+    if cuda is not None:
+        cuda.leave("a worker process of a DataLoader computes on the CPU")
+    mode._set_expected_place(CPUPlace())
+
+
 def _plain(batch: Any) -> Any:
     """The batch with arrays for Tensors, whose memory is private to this process."""
     return map_arrays(batch, as_numpy)
@@ -159,6 +169,7 @@ def _worker_loop(
     # The parent's handlers do not apply to this process.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
+    _leave_devices()
 
     if collate_fn is default_collate_fn:
         collate_fn = collate_later
