@@ -17,14 +17,10 @@ _LEVELS = ("O0", "O1", "O2")
 
 
 def low_precision_of(what: str, dtype: str = "float16") -> str | None:
-    """The element type of mixed precision on the current device; None, with 2.0.2's warning, where there is none.
-
-    Raises:
-        NotImplementedError: on a CUDA device.
-    """
+    """The element type of mixed precision on the current device; None, with 2.0.2's warning, where there is none."""
     place = mode._current_expected_place()
     if place.is_gpu_place():
-        raise NotImplementedError(f"{what}: mixed precision on CUDA devices is not implemented; pass enable=False")
+        return dtype
     found = "bfloat16" if dtype == "bfloat16" else flags.cpu_amp()
     if found is None:
         warnings.warn(
@@ -73,8 +69,8 @@ def auto_cast(
     float32; other operators compute in float32 if one of their inputs is float32. Parameters and their gradients stay
     float32.
 
-    On the CPU ``dtype="bfloat16"`` takes effect. The default has none and warns, as in Paddle 2.0.2, unless
-    ``FLAGS_cpu_amp`` is "float16" or "bfloat16", which is then the type.
+    On a CUDA device both types take effect. On the CPU ``dtype="bfloat16"`` does; the default has none and warns, as in
+    Paddle 2.0.2, unless ``FLAGS_cpu_amp`` is "float16" or "bfloat16", which is then the type.
 
     Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/amp/auto_cast_en.html
 
@@ -87,7 +83,7 @@ def auto_cast(
 
     Raises:
         ValueError: in static mode, for an operator in both lists, for another level or type.
-        NotImplementedError: on a CUDA device, or for level "O2".
+        NotImplementedError: for level "O2".
 
     Examples:
         >>> import paddle

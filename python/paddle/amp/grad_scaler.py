@@ -7,11 +7,18 @@ from typing import Any
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics import numpy as np
-from paddle._basics.mode import in_static_mode
+from paddle._basics.mode import _current_expected_place, in_static_mode
+from paddle._basics.place import device_number
 
 from .auto_cast import low_precision_of
 
 __all__ = ["AmpScaler", "GradScaler"]
+
+
+def _on_current_device(array: Any) -> Any:
+    made = _core.tensor_from_array(array, True)
+    device = device_number(_current_expected_place())
+    return made if device < 0 else _core.copy_to_device(made, device)
 
 
 class AmpScaler:
@@ -29,7 +36,6 @@ class AmpScaler:
 
     Raises:
         ValueError: in static mode. AssertionError: for a ratio on the other side of 1.
-        NotImplementedError: on a CUDA device.
     """
 
     def __init__(
@@ -58,8 +64,8 @@ class AmpScaler:
         self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
         #: consecutive steps with finite gradients, and with others
         self._incr_count = self._decr_count = 0
-        self._found_inf = _core.tensor_from_array(np.array([False]), True)
-        self._scale = _core.tensor_from_array(np.array([init_loss_scaling], "float32"), True)
+        self._found_inf = _on_current_device(np.array([False]))
+        self._scale = _on_current_device(np.array([init_loss_scaling], "float32"))
         self._cache_founf_inf: bool | None = None
 
     def scale(self, var: Any) -> Any:
