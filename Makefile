@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml pyproject.toml
 
-.PHONY: help demo test test-all check check-rust check-python check-targets bench build wheel status docs clean tools miri tsan
+.PHONY: help demo test test-all check check-rust check-python check-targets bench build wheel gpu-kit status docs clean tools miri tsan
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +82,12 @@ wheel: $(VENV)/.wheel ## A wheel for Linux since 2014, in dist/; ARCH=aarch64, L
 check-targets: ## Type-check for Linux on aarch64, musl and macOS
 	@for t in aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-apple-darwin; do \
 		RUSTFLAGS="-D warnings" cargo check -q --target $$t --no-default-features --workspace || exit 1; done
+
+# What tools/gpu_day.sh needs on a machine with a GPU and no network, and a dry run of it on the stand-in.
+gpu-kit: wheel ## A wheel in .gpu/, for tools/gpu_day.sh on a machine with a GPU
+	@rm -rf .gpu && mkdir .gpu && cp dist/*.whl .gpu/
+	@for command in check speed profile; do \
+		OAR_KIT_DEVICE=shim PYTHON=$(PY) OUT=$(abspath .gpu)/dry-run bash tools/gpu_day.sh $$command || exit 1; done
 
 # Rust's own tests under Miri and ThreadSanitizer: `rustup toolchain install nightly --component miri rust-src`. Slow.
 miri: ## Rust's tests of core under Miri
