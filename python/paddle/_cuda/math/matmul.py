@@ -1,4 +1,8 @@
-"""Matrix products and their gradients, by cuBLAS through CuPy."""
+"""Matrix products and their gradients, by cuBLAS through CuPy.
+
+A stack of matrices times one matrix is one product of all rows, and so are its two gradients. Transposed operands are
+views: cuBLAS takes those of two dimensions by its flags.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,9 @@ class _Product:
         if not v2 and self.x.ndim != self.y.ndim and min(self.x.ndim, self.y.ndim) != 2:
             raise Declined
         self.mx, self.my, self.shape = self.x, self.y, None
+        if self.y.ndim == 2 and not self.tx:
+            columns = self.y.shape[0] if self.ty else self.y.shape[1]
+            self.mx, self.shape = self.x.reshape(-1, self.x.shape[-1]), (*self.x.shape[:-1], columns)
 
     def of(self, x, y):
         return self.call.xp.matmul(x, y)
@@ -64,12 +71,14 @@ class _Product:
         if self.alpha != 1.0:
             dout = dout * dout.dtype.type(self.alpha)
 
+        turned = dout.swapaxes(-1, -2)
+
         def dx():
-            grad = _turned(self.of(dout, y.swapaxes(-1, -2)), self.tx)
+            grad = self.of(y, turned) if self.tx else self.of(dout, y.swapaxes(-1, -2))
             return _sum_to(xp, grad, self.mx.shape).reshape(self.x.shape)
 
         def dy():
-            grad = _turned(self.of(x.swapaxes(-1, -2), dout), self.ty)
+            grad = self.of(turned, x) if self.ty else self.of(x.swapaxes(-1, -2), dout)
             return _sum_to(xp, grad, self.my.shape).reshape(self.y.shape)
 
         return {"X@GRAD": dx, "Y@GRAD": dy}
