@@ -49,7 +49,11 @@ class Interface:
     __array_interface__ = None
 
 
-@pytest.mark.parametrize("make", [ByDlpack, lambda v: ByDlpack(v, True), ByArray, Both, Interface, memoryview], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [ByDlpack, lambda v: ByDlpack(v, True), ByArray, Both, Interface, memoryview],
+    ids=["dlpack", "dlpack of later versions", "array", "both", "interface", "memoryview"],
+)
 def test_protocols(make):
     values = VALUES.copy()
     x = paddle.to_tensor(make(values), stop_gradient=False)
