@@ -1,5 +1,7 @@
 """Gradients of Programs that overwrite variables."""
 
+import os
+
 import numpy as np
 import overwriting
 import paddle
@@ -22,10 +24,14 @@ def test_gradients_of_random_programs_that_overwrite(first):
     assert wrong(range(first, first + 10)) == {}
 
 
+#: Programs of the slow test
+COUNT = int(os.environ.get("OAR_PROGRAMS", "500"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(60, 500, 40))
+@pytest.mark.parametrize("first", range(60, COUNT, 40))
 def test_gradients_of_500_random_programs_that_overwrite(first):
-    assert wrong(range(first, min(first + 40, 500))) == {}
+    assert wrong(range(first, min(first + 40, COUNT))) == {}
 
 
 def test_a_transposed_variable_that_is_reshaped_in_place():
