@@ -82,6 +82,8 @@ def ast_to_func(ast_root: ast.AST, dyfunc: Callable, delete_on_exit: bool = True
     Raises:
         TypeError: when `ast_root` is no tree, or `dyfunc` no function.
     """
+    if not isinstance(ast_root, ast.AST):
+        raise TypeError(f"ast_to_func: Type of ast_root should be gast.AST or ast.AST, but received {type(ast_root)}")
     if not isinstance(dyfunc, FunctionType):
         raise TypeError(f"ast_to_func: a function is expected, got {type_name(dyfunc)}")
     text = ast_to_source_code(ast_root)
