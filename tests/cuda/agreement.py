@@ -170,8 +170,7 @@ def in_place(c: Any, inputs: dict[str, Any], device: bool) -> dict[str, Any] | N
         for s in TABLE[c.op]["outputs"]
         if s["alias"] in ins and not s["duplicable"] and not s["not_returned"]
     }
-    # With SelectedRows 2.0.2's CPU kernel of adam reads the updated powers, its GPU kernel the given ones.
-    if not outs or c.op == "adam" and any(isinstance(v, Rows) for v in inputs.values()):
+    if not outs:
         return None
     getattr(_core.ops, c.op)(**ins, **c.attrs, **outs)
     return {f"in place {k}": on_cpu(v) for k, v in ins.items()}
@@ -221,6 +220,9 @@ def types_of(c: Any, inputs: dict[str, Any]) -> list[str]:
 
 def compare(c: Any, watch: Watch) -> None:
     """Runs a case in all types on both and records differences in the report."""
+    # With SelectedRows 2.0.2's CPU kernel of adam reads the next powers, its GPU kernel the given ones (test_route.py).
+    if c.op == "adam" and any(isinstance(v, Rows) for v in c.inputs.values()):
+        return
     shapes_only = c.op in random_operators()
     for dtype in types_of(c, c.inputs):
         inputs = {k: cast(v, dtype) for k, v in c.inputs.items()}

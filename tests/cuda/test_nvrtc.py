@@ -1,15 +1,16 @@
-"""All kernels compile for a GPU; NVRTC requires none. Each kernel for one architecture and type, and (marked slow) for
-all types and several architectures: OAR_CUDA_ARCH lists them, separated by spaces."""
+"""All kernels compile for a GPU with CuPy's options and without spilled registers; NVRTC requires no GPU. Each kernel
+for one architecture and type, and (marked slow) for all types and several architectures: OAR_CUDA_ARCH lists them,
+separated by spaces. OAR_NVRTC is the path of another libnvrtc."""
 
 import os
 import re
 
 import pytest
-from nvrtc import compile_unit, library
+from nvrtc import compile_unit, library, spilled
 from paddle import _cuda
 from paddle._cuda import formula
 
-ARCHITECTURES = os.environ.get("OAR_CUDA_ARCH", "sm_70 sm_80 sm_90").split()
+ARCHITECTURES = os.environ.get("OAR_CUDA_ARCH", "sm_80 sm_90").split()
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,10 @@ def test_every_kernel_compiles(unit, arch, nvrtc):
 def test_a_mistake_is_found(nvrtc):
     with pytest.raises(AssertionError, match="undefined"):
         compile_unit(nvrtc, "wrong", "__global__ void k(float* x) { x[0] = nothing; }", ("k",), "sm_80")
+
+
+def test_spills_are_found():
+    log = """ptxas info : Function properties for _Z1kPf
+    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads"""
+    assert spilled(log) == ["_Z1kPf: 8 bytes"]
+    assert spilled(log.replace("8 bytes spill", "0 bytes spill").replace("4 bytes spill", "0 bytes spill")) == []

@@ -20,6 +20,7 @@ from .nn import (
     features,
     instance_norm,
     layer_norm,
+    patches,
     pooling,
     resize,
     softmax,
@@ -88,6 +89,7 @@ def units() -> list[Unit]:
         halves.UNIT,
         rows.UNIT,
         sticky.UNIT,
+        patches.UNIT,
         *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")),
     ]
     return list({unit.name: unit for unit in found}.values())
