@@ -15,6 +15,7 @@ _TYPES = "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64 com
 #: numpy's type by Paddle's name, and back
 DTYPES = {name: np.dtype(NUMPY_NAMES.get(name, name)) for name in _TYPES}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_NUMPY = {dtype: dtype.name for dtype in NAMES}
 
 
 class Declined(Exception):
@@ -112,7 +113,7 @@ class Call:
 def ctype(array, allowed: dict[str, str] = TYPES) -> str:
     """The C type of an array's elements; Declined if the kernel has no instance for it."""
     try:
-        return allowed[array.dtype.name]
+        return allowed[_NUMPY[array.dtype]]
     except KeyError:
         raise Declined from None
 

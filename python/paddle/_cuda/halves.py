@@ -24,6 +24,7 @@ UNIT = Unit(
     ("convert<half_t, float>", "convert<bf16_t, float>", "convert<float, half_t>", "convert<float, bf16_t>"),
 )
 HALVES = ("float16", "uint16")
+_HALF_TYPES = frozenset(map(np.dtype, HALVES))
 
 
 def convert(call: Call, array, dtype: str):
@@ -45,7 +46,7 @@ def is_half(value: Any) -> bool:
     if isinstance(value, list):
         return any(is_half(v) for v in value)
     dtype = value.value.dtype if isinstance(value, Rows) else getattr(value, "dtype", None)
-    return dtype is not None and dtype.name in HALVES
+    return dtype in _HALF_TYPES
 
 
 class WideCall(Call):

@@ -3,7 +3,6 @@ offset."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from typing import Any
@@ -56,17 +55,15 @@ class Runtime:
     def run(self, segment: list) -> list:
         """Results of the calls, each a list over the output slots; None for the first call that is declined."""
         results: list = []
-        entered, context = -1, contextlib.ExitStack()
-        with context:
-            for op, device, ins, attrs, wanted, writable, rule in segment:
-                if device != entered:
-                    context.close()
-                    context.enter_context(self.machine.on(device))
-                    entered = device
-                result = self._run(op, ins, attrs, wanted, writable, rule)
-                results.append(result)
-                if result is None:
-                    break
+        while len(results) < len(segment):
+            entered = segment[len(results)][1]
+            with self.machine.on(entered):
+                for op, device, *call in segment[len(results) :]:
+                    if device != entered:
+                        break
+                    results.append(self._run(op, *call))
+                    if results[-1] is None:
+                        return results
         return results
 
     def _run(self, op: str, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict):
