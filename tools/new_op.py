@@ -14,7 +14,7 @@ Written are:
   `mod.rs`);
 - `--kernel FOLDER`: `rust/kernels/src/<folder>/<name>.rs`, a loop over slices with its test, and its line in `mod.rs`;
 - `tests/ops/<group>/test_<name>.py`: a case, which fails until the kernel is written;
-- `--cuda`: `python/paddle/_cuda/<group>/<name>.py`, a launcher that declines, and its lines in `_cuda/__init__.py`;
+- `--cuda`: `python/paddle/_cuda/<group>/<name>.py`, a launcher that declines, and its lines in `_cuda/families.py`;
 - `--function MODULE`: a function at the end of the module, with the signature of `spec/api.json`, and its name in
   `__all__`;
 - `--layer MODULE`: a Layer that keeps the attributes and calls the function (give both).
@@ -445,12 +445,12 @@ class Skeleton:
         return ruff(text.rstrip("\n") + "\n" + body, self.root)
 
     def families(self, text: str) -> str:
-        """`_cuda/__init__.py` with the launcher's module."""
-        line = re.search(rf"^from \.{self.group} import (.+)$", text, re.M)
+        """`_cuda/families.py` with the launcher's module."""
+        line = re.search(rf"^from \.{self.group} import \(?", text, re.M)
         if line:
-            text = text[: line.end()] + f", {self.module}" + text[line.end() :]
+            text = text[: line.end()] + f"{self.module}, " + text[line.end() :]
         else:
-            at = text.index("from .runtime import")
+            at = text.index("from .units import")
             text = text[:at] + f"from .{self.group} import {self.module}\n" + text[at:]
         end = text.index("\n)", text.index("_FAMILIES = ("))
         return ruff(text[:end] + f"\n    {self.module}," + text[end:], self.root)
@@ -559,7 +559,7 @@ def files(
         if not (root / launchers / chosen / "__init__.py").exists():
             new[launchers / chosen / "__init__.py"] = f'"""CUDA launchers of the group {chosen}."""\n'
         new[launchers / chosen / f"{skeleton.module}.py"] = skeleton.launcher()
-        changed[launchers / "__init__.py"] = skeleton.families((root / launchers / "__init__.py").read_text())
+        changed[launchers / "families.py"] = skeleton.families((root / launchers / "families.py").read_text())
     if kernel:
         folder = Path("rust/kernels/src") / kernel
         if not (root / folder / "mod.rs").is_file():

@@ -1,6 +1,5 @@
 """Helpers of fluid.core and fluid.framework used by 1.x scripts."""
 
-import contextlib
 import copy
 import types
 
@@ -147,8 +146,8 @@ def test_waiting_for_a_device(monkeypatch):
     with pytest.raises(TypeError, match="CUDAPlace"):
         fluid._cuda_synchronize(fluid.CPUPlace())
     done = []
-    machine = types.SimpleNamespace(on=contextlib.nullcontext, wait=lambda: done.append("waited"))
-    cuda = types.SimpleNamespace(require=done.append, runtime=lambda: types.SimpleNamespace(machine=machine))
+    runtime = types.SimpleNamespace(wait=lambda device: done.append("waited"))
+    cuda = types.SimpleNamespace(require=done.append, runtime=lambda: runtime)
     monkeypatch.setattr(place, "_cuda", lambda: cuda)
     fluid._cuda_synchronize(fluid.CUDAPlace(1))
     assert done[-2:] == [1, "waited"]

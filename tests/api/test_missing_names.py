@@ -69,8 +69,8 @@ def test_missing_modules():
     [
         ("paddle.cat", "this is PyTorch's name: in Paddle it is paddle.concat"),
         ("paddle.nn.Module", "this is PyTorch's name: in Paddle it is paddle.nn.Layer"),
-        ("paddle.fft", "it is new in Paddle 2.1 to 2.6, this package follows 2.0.2"),
-        ("paddle.linalg.svd", "it is new in Paddle 2.1 to 2.6"),
+        ("paddle.sparse", "it is new in Paddle 2.1 to 2.6, this package follows 2.0.2"),
+        ("paddle.autograd.jacobian", "it is new in Paddle 2.1 to 2.6"),
         ("paddle.vision.ops.psroi_pool", "it is new in Paddle 2.1 to 2.6"),
         ("paddle.conact", "did you mean 'concat'"),
         ("paddle.fluid.contrib.Compressor", "Paddle 2.0.2 has it, this package does not"),

@@ -23,13 +23,15 @@ def web(monkeypatch):
     pages: dict = {}
     asked: list = []
 
-    def urlopen(url, timeout):
+    def urlopen(request, timeout):
+        url = request.full_url
         asked.append(url)
         if url not in pages:
             raise OSError(f"no route to {url}")
         return Answer(pages[url])
 
     monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    monkeypatch.setattr("paddle._basics.fetch.PAUSES", (0, 0))
     return pages, asked
 
 

@@ -19,13 +19,12 @@ LATER = """
 paddle
   CustomPlace IPUPlace LazyGuard as_complex as_real async_save audio bitwise_and bitwise_and_ bitwise_not
   bitwise_not_ bitwise_or bitwise_or_ bitwise_xor bitwise_xor_ cast_ cauchy_ cdist clear_async_save_task_queue
-  combinations complex cummax cummin diagonal_scatter digamma digamma_ disable_signal_handler eigvalsh equal_
-  erfinv fft frexp gcd gcd_ geometric geometric_ get_rng_state greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e
-  index_put index_put_ is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute
-  is_compiled_with_ipu is_compiled_with_rocm lcm lcm_ less_equal_ less_than_ lgamma lgamma_ logical_and_
-  logical_not_ logical_or_ logical_xor_ mode multigammaln multigammaln_ nextafter normal_ not_equal_ poisson polar
-  polygamma polygamma_ profiler quantization renorm renorm_ select_scatter set_rng_state signal sparse t_
-  transpose_ where_
+  combinations complex cummax cummin diagonal_scatter digamma digamma_ disable_signal_handler equal_ erfinv frexp
+  gcd gcd_ geometric geometric_ get_rng_state greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put
+  index_put_ is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu
+  is_compiled_with_rocm lcm lcm_ less_equal_ less_than_ lgamma lgamma_ logical_and_ logical_not_ logical_or_
+  logical_xor_ mode multigammaln multigammaln_ nextafter normal_ not_equal_ poisson polar polygamma polygamma_
+  profiler quantization renorm renorm_ select_scatter set_rng_state signal sparse t_ transpose_ where_
 
 paddle.amp
   decorate is_bfloat16_supported is_float16_supported
@@ -34,7 +33,7 @@ paddle.audio
   backends datasets features functional info load save
 
 paddle.autograd
-  PyLayer PyLayerContext hessian jacobian saved_tensors_hooks
+  hessian jacobian saved_tensors_hooks
 
 paddle.callbacks
   WandbCallback
@@ -63,10 +62,6 @@ paddle.distribution
   SigmoidTransform SoftmaxTransform StackTransform StickBreakingTransform TanhTransform Transform
   TransformedDistribution kl_divergence register_kl
 
-paddle.fft
-  fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2
-  irfftn rfft rfft2 rfftfreq rfftn
-
 paddle.geometric
   reindex_graph reindex_heter_graph sample_neighbors segment_max segment_mean segment_min segment_sum send_u_recv
   send_ue_recv send_uv weighted_sample_neighbors
@@ -81,10 +76,6 @@ paddle.incubate
 paddle.incubate.nn
   FusedBiasDropoutResidualLayerNorm FusedDropoutAdd FusedEcMoe FusedFeedForward FusedLinear
   FusedMultiHeadAttention FusedMultiTransformer FusedTransformerEncoderLayer
-
-paddle.linalg
-  cholesky_solve cond det eig eigh eigvals eigvalsh householder_product lstsq lu lu_unpack matrix_rank pca_lowrank
-  pinv qr slogdet solve svd triangular_solve
 
 paddle.nn
   MaxUnPool1D MaxUnPool2D MaxUnPool3D RNNTLoss

@@ -7,6 +7,7 @@ it does not cover: attributes, types of elements to create, operands of function
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from paddle._basics import mode
@@ -31,7 +32,8 @@ __all__: list[str] = []
 class Kind(NamedTuple):
     """The types of one argument; None accepts all.
 
-    `python` are the accepted Python types, `elements` the element types of a Variable. An argument without Python types
+    `python` are the accepted Python types (or a function that returns them: numpy is imported at its first use),
+    `elements` the element types of a Variable. An argument without Python types
     names an element type itself.
     """
 
@@ -96,7 +98,13 @@ _rows("where", ("condition", _tensor("bool")), ("x", _tensor(*NUMERIC)), ("y", _
 _rows("fill_constant", ("dtype", _dtype(*BOOL_HALF_NUMERIC)), ("shape", SIZES))
 _rows("full_like", ("x", _tensor(*BOOL_HALF_NUMERIC)), ("dtype", _dtype(*BOOL_HALF_NUMERIC)))
 _rows("range/arange randperm", ("dtype", _dtype(*NUMERIC)))
-_rows("assign", ("input", Kind((Variable, np.ndarray, list, tuple, float, int, bool), BOOL_HALF_NUMERIC)))
+
+
+def _assigned() -> tuple[type, ...]:
+    return Variable, np.ndarray, list, tuple, float, int, bool
+
+
+_rows("assign", ("input", Kind(_assigned, BOOL_HALF_NUMERIC)))
 _end = Kind((int, float, Variable), NUMERIC)
 _count = Kind((int, Variable), ("int32",))
 _rows("linspace", ("start", _end), ("stop", _end), ("num", _count), ("dtype", _dtype(*NUMERIC)))
@@ -207,7 +215,8 @@ def check_arguments(function: str, *values: Any) -> None:
             if kind.elements is not None and value is not None:  # None is the default
                 check_dtype(value, name, kind.elements, function)
             continue
-        check_type(value, name, kind.python, function)
+        types = kind.python() if isinstance(kind.python, FunctionType) else kind.python
+        check_type(value, name, types, function)
         if kind.elements is None:
             continue
         if isinstance(value, Variable):

@@ -36,7 +36,7 @@ class TableRows(Dataset):
 
 
 def _is_table(data: Any) -> bool:
-    module = type(data).__module__.partition(".")[0]
+    module = getattr(type(data), "__module__", "").partition(".")[0]
     names = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "polars": ("DataFrame",)}
     return type(data).__name__ in names.get(module, ())
 

@@ -2,10 +2,11 @@
 //! processes of a host communicate over loopback TCP.
 
 #[cfg(target_os = "linux")]
-#[path = "linux.rs"]
-mod system;
+mod linux;
 #[cfg(not(target_os = "linux"))]
-#[path = "unix.rs"]
-mod system;
+mod unix;
 
-pub use system::*;
+#[cfg(target_os = "linux")]
+pub use linux::*;
+#[cfg(not(target_os = "linux"))]
+pub use unix::*;
