@@ -91,7 +91,11 @@ impl Memory {
                 "slots_shuffle: slot '{name}' has floating-point values; only slots of integers are shuffled"
             );
         }
-        ensure!(candidates > 0, InvalidArgument, "slots_shuffle: the number of candidates in set_fea_eval must be positive, got {candidates}");
+        ensure!(
+            candidates > 0,
+            InvalidArgument,
+            "slots_shuffle: the number of candidates in set_fea_eval must be positive, got {candidates}"
+        );
         let swapped: Vec<bool> = desc.used().map(|s| slots.contains(&s.name)).collect();
         let (mut chance, mut made) = (SplitMix::new(), Made::default());
         let mut kept: Vec<Instance> = Vec::new();

@@ -3,6 +3,7 @@
 //! Equal values keep the order of their positions everywhere. NaN counts as the greatest value.
 
 use crate::pool;
+use crate::ranking::sort_keys;
 use crate::simd_fn;
 use crate::types::{Number, Plain};
 use half::{bf16, f16};
@@ -127,11 +128,7 @@ pub fn topk<T: Number + Sortable>(largest: bool, x: &[T], n: usize, k: usize, va
                 }
             } else {
                 let mut keys = keys(largest, row);
-                if k < n {
-                    keys.select_nth_unstable(k - 1);
-                    keys.truncate(k);
-                }
-                keys.sort_unstable();
+                sort_keys(&mut keys, k);
                 best = keys.iter().map(|&(_, i)| (row[i as usize], i)).collect();
             }
             for (j, b) in best.iter().enumerate() {
@@ -247,7 +244,7 @@ pub fn sort<T: Sortable>(descending: bool, x: &[T], n: usize, values: &mut [T], 
             let (v, at) = unsafe { (values.part(r * n..(r + 1) * n), indices.part(r * n..(r + 1) * n)) };
             if T::BITS > 32 {
                 let mut wide = keys(descending, row);
-                wide.sort_unstable();
+                sort_keys(&mut wide, n);
                 at.iter_mut().zip(&wide).for_each(|(o, w)| *o = w.1 as i64);
             } else {
                 let order = if descending { u32::MAX } else { 0 };

@@ -21,6 +21,16 @@ fn first_positions(positions: &mut Vec<usize>, count: usize, compare: Compare) {
     sort_positions(positions, compare);
 }
 
+/// Keeps the first `count` pairs in ascending order, of keys ([`crate::order::Sortable`]) and distinct positions.
+#[inline(never)]
+pub fn sort_keys(keys: &mut Vec<(u64, u32)>, count: usize) {
+    if count < keys.len() {
+        keys.select_nth_unstable(count);
+        keys.truncate(count);
+    }
+    keys.sort_unstable();
+}
+
 /// The positions 0..n, sorted.
 pub fn positions(n: usize, compare: impl Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
@@ -63,6 +73,9 @@ mod tests {
             assert_eq!(got, want, "equal items keep their order");
             assert_eq!(positions(n, |a, b| items[b].0.cmp(&items[a].0)), want.iter().map(|i| i.1).collect::<Vec<_>>());
             for count in [0, 1, 7, n, n + 3] {
+                let mut keys: Vec<(u64, u32)> = items.iter().map(|i| (u64::from(99 - i.0), i.1 as u32)).collect();
+                sort_keys(&mut keys, count);
+                assert!(keys.iter().map(|k| k.1 as usize).eq(want[..count.min(n)].iter().map(|i| i.1)));
                 let mut got = items.clone();
                 keep_first(&mut got, count, |a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
                 assert_eq!(got, want[..count.min(n)]);

@@ -3,6 +3,7 @@
 
 use super::boxes::{descending, iou, least, most, pixel, BoxMath};
 use super::overlaps::KeptBoxes;
+use crate::order::Sortable;
 use crate::ranking;
 use crate::types::Float;
 
@@ -13,11 +14,11 @@ pub fn limit(n: i32) -> usize {
 
 /// The items with scores above `threshold` (NaN is not), by descending score, at most `top`. Equal scores keep their order.
 pub fn ranked<T: Float>(scores: impl Iterator<Item = (usize, T)>, threshold: T, top: i32) -> Vec<usize> {
-    let found = scores.filter(|s| s.1 > threshold).enumerate().map(|(order, (at, score))| (order, at, score));
-    let mut found: Vec<(usize, usize, T)> = found.collect();
-    let by = |a: &(usize, usize, T), b: &(usize, usize, T)| descending(a.2, b.2).then(a.0.cmp(&b.0));
-    ranking::keep_first(&mut found, limit(top), by);
-    found.into_iter().map(|s| s.1).collect()
+    let (places, scores): (Vec<usize>, Vec<T>) = scores.filter(|s| s.1 > threshold).unzip();
+    // Compared in float32, as by `descending`.
+    let mut keys: Vec<(u64, u32)> = scores.iter().map(|s| !(s.to_f64() as f32).key()).zip(0..).collect();
+    ranking::sort_keys(&mut keys, limit(top));
+    keys.iter().map(|k| places[k.1 as usize]).collect()
 }
 
 /// Of ranked boxes those whose overlap with every kept box before is at most the threshold. `bounds` are the threshold and

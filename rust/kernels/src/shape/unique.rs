@@ -1,5 +1,6 @@
 //! Groups of equal rows.
 
+use crate::order::Sortable;
 use crate::ranking;
 use crate::types::Plain;
 use std::cmp::Ordering;
@@ -19,12 +20,19 @@ pub fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
 
 impl Groups {
     /// Groups in ascending order. `equal` compares neighbours.
-    pub fn sorted<T: PartialOrd>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
+    pub fn sorted<T: PartialOrd + Sortable>(x: &[T], n: usize, width: usize, equal: impl Fn(&T, &T) -> bool) -> Groups {
         let row = |i: usize| &x[i * width..(i + 1) * width];
         let compare = |a: usize, b: usize| {
             row(a).iter().zip(row(b)).map(|(a, b)| order(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
         };
-        let order = ranking::positions(n, compare); // equal rows keep their order
+        // Equal rows keep their order.
+        let order = if width == 1 && n < u32::MAX as usize {
+            let mut keys: Vec<(u64, u32)> = x[..n].iter().map(|v| v.key()).zip(0..).collect();
+            ranking::sort_keys(&mut keys, n);
+            keys.iter().map(|k| k.1 as usize).collect()
+        } else {
+            ranking::positions(n, compare)
+        };
         let mut groups = Groups { first: vec![], of: vec![0; n], counts: vec![] };
         for (k, &i) in order.iter().enumerate() {
             let same = k > 0 && row(order[k - 1]).iter().zip(row(i)).all(|(a, b)| equal(a, b));
@@ -79,6 +87,9 @@ mod tests {
             assert_eq!((sorted.first[g], sorted.counts[g]), (all[0], all.len()));
             assert!(all.iter().all(|&i| sorted.of[i] == g));
         }
+        let numbers = [0.5, f64::NAN, -0.0, 2.0, 0.0, f64::NAN, -3.0];
+        let groups = Groups::sorted(&numbers, 7, 1, |a, b| order(a, b).is_eq());
+        assert_eq!((groups.first, groups.of), (vec![6, 2, 0, 3, 1], vec![2, 4, 1, 3, 1, 4, 0]));
         let by_first = sorted.by_first();
         assert!(by_first.first.is_sorted());
         assert!((0..30).all(|i| row(by_first.first[by_first.of[i]]) == row(i)));
