@@ -72,6 +72,7 @@ INSIDE = {
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("_later.vision_ops", "PIL"): "an optional package",
     ("hapi.visualdl", "visualdl"): "an optional package",
+    ("hapi.history", "matplotlib.figure"): "an optional package",
     ("dataset.uci_housing", "matplotlib"): "an optional package",
     ("utils.plot", "matplotlib.pyplot"): "an optional package",
     ("utils.plot", "IPython"): "an optional package",

@@ -230,7 +230,6 @@ _MODULES = [
     ("fluid.distributed.ps_instance", "processes of MPI are described by paddle.fluid.incubate.fleet"),
     ("fluid.dygraph.profiler", "the sampling profiler gperftools is a part of Paddle's C++ build"),
     ("fluid.graphviz", "fluid.debugger.draw_block_graphviz draws a Program"),
-    ("fluid.net_drawer", "fluid.debugger.draw_block_graphviz draws a Program"),
     ("fluid.multiprocess_utils", "workers of a DataLoader are watched by paddle.io"),
     ("fluid.contrib.slim.*", "slim of 1.x moved to the package paddleslim; quantization is here"),
     ("dataset.mq2007", "2.0 has removed this data set"),

@@ -10,6 +10,7 @@ import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import VarType
+from paddle._basics.missing import load
 from paddle._basics.names import OpRole
 
 from .block import Block
@@ -122,6 +123,10 @@ class Program(Runnable):
             f"to_string: skip_op_callstack must be a bool, got {type(skip_op_callstack)}"
         )
         return "".join(b._to_readable_code(skip_op_callstack) + "\n" for b in self.blocks)
+
+    def _repr_html_(self) -> str:
+        """The graph of the forward operators, for notebooks."""
+        return load("paddle.utils.drawing:program_svg")(self)
 
     def to_string(self, throw_on_error, with_details=False) -> str:
         """The program as protobuf text.

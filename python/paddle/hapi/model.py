@@ -27,6 +27,7 @@ from .adapters import NOT_READY, Adapter, to_list
 from .callbacks import CallbackList, EarlyStopping, config_callbacks
 from .dynamic_adapter import DynamicGraphAdapter
 from .export import save_for_inference
+from .history import History
 from .model_summary import summary
 from .static_adapter import StaticGraphAdapter
 
@@ -355,7 +356,7 @@ class Model:
         shuffle: bool = True,
         num_workers: int = 0,
         callbacks: Any = None,
-    ) -> None:
+    ) -> History:
         """Trains the network.
 
         Args:
@@ -372,6 +373,9 @@ class Model:
             shuffle (bool): read a Dataset in random order.
             num_workers (int): number of reader processes (0: this process reads).
             callbacks (Callback|list, optional): see paddle.callbacks.
+
+        Returns:
+            History: the losses and metrics of the epochs and evaluations (`history`, `plot`).
         """
         assert train_data is not None, "train_data must be given!"
         train_loader = self._loader(train_data, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last)
@@ -394,6 +398,8 @@ class Model:
             warnings.warn("EarlyStopping needs validation data.", stacklevel=2)
         self.stop_training = False
         logs: dict[str, Any] = {}
+        history = History()
+        calls.append(history)
         calls.on_begin("train")
         for epoch in range(epochs):
             calls.on_epoch_begin(epoch)
@@ -407,6 +413,7 @@ class Model:
                 break
         calls.on_end("train", logs)
         self._test_dataloader = None
+        return history
 
     def evaluate(
         self,

@@ -19,6 +19,7 @@ from paddle._programs.parameter import ParamBase
 from paddle._programs.variable import Parameter, Variable
 
 from .foreign import foreign_array
+from .html import tensor_html
 
 Tensor = _core.Tensor
 
@@ -367,6 +368,7 @@ def monkey_patch_math_varbase() -> None:
     cls._place_str = property(lambda self: str(self.place))
     cls.block = property(_block, doc="The first block of the default main Program, as Variables have one.")
     cls.__str__ = cls.__repr__ = to_string
+    cls._repr_html_ = tensor_html
     cls.__nonzero__ = cls.__bool__
     cls.__long__ = cls.__int__
     cls.__div__, cls.__rdiv__ = cls.__truediv__, cls.__rtruediv__

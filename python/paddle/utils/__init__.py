@@ -13,6 +13,7 @@ __all__ = [
     "deprecated",
     "dlpack",
     "download",  # noqa: F822 (imported on first access)
+    "draw",  # noqa: F822 (imported on first access)
     "load_op_library",
     "profiler",
     "require_version",
@@ -27,8 +28,10 @@ __all__ = [
 __getattr__ = _getter(
     __name__,
     later={
+        "confusion_matrix": "paddle.hapi.history:confusion_matrix",
         "cpp_extension": "paddle.utils.cpp_extension",
         "download": "paddle.utils.download",
+        "draw": "paddle.utils.drawing:draw",
         "OpLastCheckpointChecker": "paddle.utils.op_version",
         "run_check": "paddle.static.install_check",
     },

@@ -185,7 +185,7 @@ class Supervisor:
             return
         self._over = True
         count = sum(c.spec.role == SERVER for c in running)
-        self.terminal.say(f"launch: the workers have finished; the processes that are server are killed ({count})")
+        self.terminal.say(f"launch: the workers have finished; stopping {count} server{'s' if count != 1 else ''}")
         self._stop(running, signal.SIGTERM)
         self._after(REPORT_SECONDS, lambda: self._kill())
 

@@ -12,6 +12,7 @@ import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._basics.dtypes import VarType, convert_dtype, dtype_is_floating
+from paddle._basics.missing import load
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs import building
@@ -467,6 +468,10 @@ class Layer:
     def extra_repr(self) -> str:
         """The text that `repr` shows in parentheses; overridden by subclasses."""
         return ""
+
+    def _repr_html_(self) -> str:
+        """The tree of sublayers with numbers of parameters, for notebooks."""
+        return load("paddle.utils.drawing:layer_html")(self)
 
     def __repr__(self) -> str:
         extra = self.extra_repr().split("\n")
