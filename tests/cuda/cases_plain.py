@@ -187,8 +187,22 @@ def optimizers() -> list[Case]:
     return cases
 
 
+def gradients() -> list[Case]:
+    """Operators whose case rows have no table: gradients that 2.0.2 computes with other inputs, and helpers."""
+    triangle = np.tril(real(2, 3, 3, low=0.5))
+    cases = [case("cholesky_grad", {"Out": triangle, "Out@GRAD": real(2, 3, 3)}, {"upper": u}) for u in (False, True)]
+    cases.append(case("meshgrid_grad", {"X": [real(2), real(3)], "Out@GRAD": [real(2, 3), real(2, 3, high=1.0)]}))
+    cvm = {"CVM": real(4, 2), "X": real(4, 5), "Y@GRAD": real(4, 5)}
+    cases.append(case("cvm_grad", cvm, {"use_cvm": True}))
+    cases.append(case("fake_quantize_dequantize_abs_max", {"X": X}, {"bit_length": 6}, ("float32",)))
+    cases.append(case("fake_quantize_dequantize_grad", {"Out@GRAD": X}, {}, ("float32",)))
+    cases.append(case("rnn_memory_helper", {"X": X}))
+    cases.append(case("rnn_memory_helper_grad", {"Out@GRAD": X, "X": X, "Out": X}))
+    return cases
+
+
 def plain() -> list[Case]:
-    found = layouts() + joins() + numbers() + losses() + optimizers()
+    found = layouts() + joins() + numbers() + losses() + optimizers() + gradients()
     for c in found:
         # Only the operator's own slots; inputs whose shape alone is read may be absent.
         c.ins = {s["name"]: c.ins[s["name"]] for s in TABLE[c.op]["inputs"] if s["name"] in c.ins}

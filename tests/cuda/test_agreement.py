@@ -4,11 +4,13 @@ from collections import defaultdict
 
 import pytest
 from agreement import names, report
+from cases import ALL
 from paddle import _cuda
 from paddle._cuda.comm import rings
+from paddle._cuda.random import philox
 
-# Launchers without case rows whose data types they take: covered by test_kernels.py, test_route.py, test_nccl.py.
-ELSEWHERE = {"fill_constant", "unbind", *rings.LAUNCHERS}
+# Launchers that no case row reaches: covered by test_kernels.py and test_random.py, and collectives by test_nccl.py.
+ELSEWHERE = {c.op for c in ALL} | set(philox.LAUNCHERS) | {"empty"} | set(rings.LAUNCHERS)
 
 
 @pytest.mark.parametrize("op", names())
