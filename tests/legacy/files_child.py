@@ -129,7 +129,7 @@ def inference(folder):
     return in_program(read)
 
 
-#: kind -> (Paddles that have it, write, read)
+#: kind -> (possible, write, read)
 KINDS = {
     "save": (
         not FIRST,

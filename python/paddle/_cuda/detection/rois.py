@@ -87,7 +87,7 @@ def _images(call: Call, images: int, count: int):
     """The image of each RoI."""
     xp, given = call.xp, call.ins.get("RoisNum")
     if given is None:
-        if images != 1:  # the LoD has the numbers
+        if images != 1:  # RoIs are assigned to images by the LoD
             raise Declined
         return xp.zeros(count, "int64")
     ends = xp.cumsum(given.astype("int64"))
