@@ -81,7 +81,7 @@ def dygraph_states():
 
 
 def dygraph_optimizer():
-    """The state of an Adam after a step, and that of its Layer."""
+    """The states of a Layer and of its Adam after a step."""
     layer = fluid.dygraph.Linear(2, 3)
     layer.weight.set_value(VALUES["w"])
     adam = fluid.optimizer.Adam(0.1, parameter_list=layer.parameters())
@@ -129,7 +129,7 @@ def inference(folder):
     return in_program(read)
 
 
-#: kind -> (possible, write, read)
+#: kind -> (whether the release has it, write, read)
 KINDS = {
     "save": (
         not FIRST,

@@ -252,3 +252,39 @@ def test_internal_names_are_those_that_are_missing():
     """The table has no name that is here: such a row would be stale."""
     here = [f"{module}.{name}" for module, name in INTERNAL if hasattr(importlib.import_module(module), name)]
     assert not here
+
+
+def test_functions_of_complex_variables():
+    import paddle.complex as cpx
+
+    draw = np.random.RandomState(0)
+    a, b = (draw.rand(2, 2) + 1j * draw.rand(2, 2) for _ in range(2))
+    real = draw.rand(2, 2)
+
+    def variable(value):
+        return fluid.ComplexVariable(paddle.to_tensor(value.real), paddle.to_tensor(value.imag))
+
+    x, y, r = variable(a), variable(b), paddle.to_tensor(real)
+    for name, expected in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)):
+        function = getattr(cpx, f"elementwise_{name}")
+        for left, right, values in ((x, y, (a, b)), (x, r, (a, real)), (r, y, (real, b))):
+            np.testing.assert_allclose(function(left, right).numpy(), expected(*values), rtol=1e-6)
+        np.testing.assert_allclose(function(paddle.to_tensor(a), y).numpy(), expected(a, b), rtol=1e-6)
+    np.testing.assert_allclose(cpx.elementwise_sub(r, variable(b[0])).numpy(), real - b[0], rtol=1e-6)
+    np.testing.assert_allclose(cpx.matmul(x, y, transpose_y=True, alpha=2.0).numpy(), 2 * a @ b.T, rtol=1e-6)
+    np.testing.assert_allclose(cpx.kron(x, r).numpy(), np.kron(a, real), rtol=1e-6)
+    np.testing.assert_allclose(cpx.tensor.math.trace(x, 1).numpy().ravel(), [np.trace(a, 1)], rtol=1e-6)
+    np.testing.assert_allclose(cpx.sum(x, 1, True).numpy(), a.sum(1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(
+        cpx.tensor.manipulation.transpose(cpx.reshape(x, [4, 1]), [1, 0]).numpy(), a.reshape(1, 4)
+    )
+    with pytest.raises(TypeError, match=r"paddle.complex.matmul: y must be a ComplexVariable or a Tensor, got float"):
+        cpx.matmul(x, 2.0)
+
+
+def test_names_that_star_imports_have():
+    from paddle.fluid.contrib.slim.quantization import QatInt8MkldnnPass, QuantInt8MkldnnPass
+    from paddle.incubate.hapi.distributed import DistributedBatchSampler
+
+    assert fluid.io.Dataset is paddle.io.Dataset and fluid.io.BatchSampler is paddle.io.BatchSampler
+    assert QatInt8MkldnnPass is QuantInt8MkldnnPass and DistributedBatchSampler is paddle.io.DistributedBatchSampler

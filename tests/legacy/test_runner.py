@@ -235,3 +235,26 @@ def test_launch(folder):
     line = ("-m", "paddle.distributed.launch", "--legacy", "--nproc_per_node", "1", "--print_config", "false")
     done = run(folder, script, by=line)
     assert done.returncode == 0 and "<class 'float'> 0" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_program_of_18_begins_in_static_mode(folder):
+    script = """
+        import paddle.fluid as fluid
+        drawn = fluid.layers.randint(low=-5, high=5, shape=[3, 4], dtype="int64")
+        with fluid.name_scope("s"):
+            one = fluid.layers.stack(fluid.data("x", [2], "float32"))
+        assert one.op.desc.attr("op_namescope") == "/s/" and one.shape == (1, 2)
+        print(type(drawn).__name__)
+    """
+    done = run(folder, script, by=("-m", "paddle.legacy", "--as", "1.8"))
+    assert (done.returncode, done.stdout) == (0, "Variable\n"), done.stderr
+
+
+def test_a_name_scope_before_the_first_operator(folder):
+    script = """
+        import paddle.fluid as fluid
+        with fluid.name_scope("s"):
+            x = fluid.data("x", [2], "float32") + 1
+        print(x.op.desc.attr("op_namescope"))
+    """
+    assert run(folder, script).stdout == "/s/\n"

@@ -21,6 +21,23 @@ common_ops_import
   nn.layer_helper: | LayerHelper
   nn.param_attr: | ParamAttr
 
+complex
+  fluid.complex_functions: elementwise_add elementwise_div elementwise_mul elementwise_sub kron matmul reshape sum trace
+    transpose
+
+complex.tensor
+  fluid.complex_functions: elementwise_add elementwise_div elementwise_mul elementwise_sub kron matmul reshape sum trace
+    transpose
+
+complex.tensor.linalg
+  fluid.complex_functions: matmul
+
+complex.tensor.manipulation
+  fluid.complex_functions: reshape transpose
+
+complex.tensor.math
+  fluid.complex_functions: elementwise_add elementwise_div elementwise_mul elementwise_sub kron sum trace
+
 distributed.collective
   distributed: split
 
@@ -285,6 +302,10 @@ fluid.initializer = nn.initializer.base
 fluid.install_check
   static.install_check: run_check
 
+fluid.contrib.slim.quantization
+  fluid.contrib.slim.quantization.mkldnn: | QatInt8MkldnnPass=QuantInt8MkldnnPass
+    Qat2Int8MkldnnPass=Quant2Int8MkldnnPass
+
 fluid.io
   io: | Dataset IterableDataset TensorDataset ComposeDataset ChainDataset Subset random_split BatchSampler
     DistributedBatchSampler Sampler SequenceSampler RandomSampler WeightedRandomSampler
@@ -383,6 +404,9 @@ incubate.hapi
 incubate.hapi.callbacks = callbacks
 
 incubate.hapi.datasets = vision.datasets
+
+incubate.hapi.distributed
+  io: DistributedBatchSampler
 
 incubate.hapi.download = utils.download
 

@@ -19,7 +19,7 @@ LATER = """
 paddle
   CustomPlace IPUPlace LazyGuard as_complex as_real async_save audio bitwise_and bitwise_and_ bitwise_not
   bitwise_not_ bitwise_or bitwise_or_ bitwise_xor bitwise_xor_ cast_ cauchy_ cdist clear_async_save_task_queue
-  combinations complex cummax cummin diagonal_scatter digamma digamma_ disable_signal_handler equal_ erfinv frexp
+  combinations cummax cummin diagonal_scatter digamma digamma_ disable_signal_handler equal_ erfinv frexp
   gcd gcd_ geometric geometric_ get_rng_state greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put
   index_put_ is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu
   is_compiled_with_rocm lcm lcm_ less_equal_ less_than_ lgamma lgamma_ logical_and_ logical_not_ logical_or_

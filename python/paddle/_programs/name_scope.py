@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import paddle._core as core
 from paddle._basics import mode
 
 __all__: list[str] = []
@@ -48,7 +49,7 @@ def name_scope(prefix: str | None = None):
         '/s1/'
     """
     global _name_scope
-    if not mode.in_static_mode():
+    if not mode.in_static_mode() and not core.is_undecided():
         yield
         return
     assert prefix, "name_scope: prefix must have a character"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from paddle._basics import flags
+from paddle._basics import flags, mode
 
 from . import runner
 
@@ -30,9 +30,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def choose_release(release: str) -> None:
-    """Sets FLAGS_compat, in this process and in those that it starts."""
+    """Sets FLAGS_compat, in this process and in those that it starts. A program of 1.8 begins in static mode."""
     os.environ["FLAGS_compat"] = release
     flags.set_flags({"FLAGS_compat": release})
+    if release == "1.8":
+        mode.choose_static()
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from paddle import _ops
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_dtype
+from paddle._basics.flags import is_18
 from paddle._basics.mode import in_static_mode
 from paddle._basics.shapes import check_axis
 from paddle._core import Tensor
@@ -220,7 +221,7 @@ def stack(x, axis=0, name=None) -> Tensor:
         axis (int): position of the new dimension.
 
     Raises:
-        TypeError: for a single Tensor.
+        TypeError: for a single Tensor (a Variable is a list of one with FLAGS_compat=1.8).
 
     Examples:
         >>> import paddle
@@ -228,7 +229,7 @@ def stack(x, axis=0, name=None) -> Tensor:
         [2, 2]
     """
     axis = 0 if axis is None else axis
-    if is_array(x):
+    if is_array(x) or is_18() and isinstance(x, Variable):
         x = [x]
     if not isinstance(x, (list, tuple)):
         raise TypeError(f"The type of 'x' in stack must be list[Tensor] or tuple[Tensor], but received {type(x)}")
