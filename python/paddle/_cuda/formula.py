@@ -75,9 +75,24 @@ def _name(op: str, attrs: dict) -> str:
     return op
 
 
+def _scaled(xp, x, a):
+    scale, bias = x.dtype.type(int(a["scale"])), x.dtype.type(int(a["bias"]))
+    return x * scale + bias if a["bias_after_scale"] else scale * (x + bias)
+
+
+# Operators on integers, whose rows are of floating-point numbers.
+_INTEGERS = {
+    "abs": lambda xp, x, a: abs(x),
+    "square": lambda xp, x, a: x * x,
+    "scale": _scaled,
+}
+
+
 def _launch(call: Call) -> dict:
     if any(call.ins.get(slot) is not None for slot in _OPTIONAL.get(call.op, "").split()):
         raise Declined
+    if call.op in _INTEGERS and (x := call.array("X")).dtype.name in ("int32", "int64"):
+        return {"Out": _INTEGERS[call.op](call.xp, x, call.attrs)}
     name = _name(call.op, call.attrs)
     row = rows()[name]
     inputs = [call.array(_SLOTS[x]) for x in row["inputs"]]
