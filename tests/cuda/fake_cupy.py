@@ -13,6 +13,9 @@ from paddle._cuda.units import PRELUDE, Unit
 class Array(np.ndarray):
     """An array with an address and a device."""
 
+    #: results of numpy's functions are Arrays, too
+    __array_priority__ = 1.0
+
     @property
     def data(self) -> Any:
         return Pointer(self)
@@ -81,6 +84,13 @@ class AsyncPool:
         raise AssertionError("the stand-in allocates by numpy")
 
 
+def _arrays(result: Any) -> Any:
+    """Results of numpy's functions, as Arrays."""
+    if isinstance(result, (list, tuple)):
+        return type(result)(_arrays(r) for r in result)
+    return result.view(Array) if type(result) is np.ndarray else result
+
+
 class Cupy:
     """`asked` records the kernels that were compiled and the devices that were entered."""
 
@@ -99,7 +109,10 @@ class Cupy:
         )
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        found = getattr(np, name)
+        if isinstance(found, (type, np.ufunc)) or not callable(found):
+            return found
+        return lambda *args, **keywords: _arrays(found(*args, **keywords))
 
     def ndarray(self, shape: tuple, dtype: Any, memptr: Pointer) -> Array:
         assert isinstance(shape, tuple)

@@ -10,6 +10,7 @@ import paddle
 import pytest
 from fake_cupy import Cupy
 from paddle import _core, _cuda
+from paddle._cuda.call import Declined
 from paddle._cuda.host import HOST_BY_NATURE
 
 rng = np.random.default_rng(7)
@@ -68,7 +69,12 @@ def test_an_operator_without_a_launcher_warns_once(shim):
     assert values.place == place() and values.numpy().tolist() == again.numpy().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_declined_call_runs_on_the_cpu(shim):
+def test_a_declined_call_runs_on_the_cpu(shim, monkeypatch):
+    def decline(call):
+        raise Declined
+
+    monkeypatch.setitem(_cuda.LAUNCHERS, "abs", decline)
+    _cuda.use(shim)
     x = on_device(np.array([-2, 3]))
     with pytest.warns(RuntimeWarning, match="operator abs"):
         y = paddle.abs(x)
@@ -197,6 +203,8 @@ def test_training_agrees_with_the_cpu(shim):
         try:
             paddle.seed(11)
             layer = paddle.nn.Sequential(paddle.nn.Linear(4, 8), paddle.nn.ReLU(), paddle.nn.Linear(8, 1))
+            for i, parameter in enumerate(layer.parameters()):  # a device has random numbers of its own
+                parameter.set_value(np.random.default_rng(i).normal(size=parameter.shape).astype("float32"))
             adam = paddle.optimizer.Adam(learning_rate=0.05, parameters=layer.parameters())
             x = paddle.to_tensor(np.random.default_rng(1).normal(size=(16, 4)).astype("float32"))
             seen = []
