@@ -1,0 +1,131 @@
+"""LoDTensorArrays whose gradients are refused: those of which an element may be written twice, or that a loop passes
+from step to step and of which operators outside of the loop read other elements than the last. The elements of other
+arrays are written once.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import paddle._core as core
+
+from .operator import created_at
+
+__all__: list[str] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class _Use:
+    """A use of a variable: position in the Program, the loops around it (outermost first), the operator."""
+
+    at: int
+    loops: tuple[int, ...]
+    op: Any
+
+
+def _walk(program: Any, block: Any, loops: tuple[int, ...]) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    for op in block.ops:
+        if op.has_attr("sub_block"):
+            inside = op._block_attr_id("sub_block")
+            below = loops if op.type == "conditional_block" else (*loops, inside)
+            yield from _walk(program, program.block(inside), below)
+        else:
+            yield op, loops
+
+
+class _Uses:
+    def __init__(self, program: Any) -> None:
+        self.reads: dict[str, list[_Use]] = collections.defaultdict(list)
+        self.writes: dict[str, list[_Use]] = collections.defaultdict(list)
+        for at, (op, loops) in enumerate(_walk(program, program.global_block(), ())):
+            use = _Use(at, loops, op)
+            for name in dict.fromkeys(op.desc.input_arg_names() if op.type != "lod_array_length" else ()):
+                self.reads[name].append(use)
+            for name in dict.fromkeys(op.desc.output_arg_names()):
+                self.writes[name].append(use)
+
+    def counter(self, name: str) -> tuple[float, list[_Use]] | None:
+        """(first value, increments) of a variable that a fill_constant starts and that only `increment` changes."""
+        steps = [use for use in self.writes[name] if use.op.type == "increment"]
+        others = [use for use in self.writes[name] if use.op.type != "increment"]
+        if len(others) != 1 or others[0].op.type != "fill_constant" or others[0].loops:
+            return None
+        if any(use.op.attr("step") <= 0 for use in steps):
+            return None
+        return float(others[0].op.attr("value")), steps
+
+    def index(self, use: _Use) -> float | None:
+        """The index of a write outside of all loops, if increments outside of all loops alone have changed it."""
+        counter = None if use.loops else self.counter(use.op.desc.input("I")[0])
+        if counter is None:
+            return None
+        start, steps = counter
+        before = [step for step in steps if step.at < use.at]
+        return None if any(step.loops for step in before) else start + sum(step.op.attr("step") for step in before)
+
+    def is_written_once(self, array: str) -> bool:
+        """Whether it is certain that no element of the array is written twice."""
+        writes = self.writes[array]
+        if any(use.op.type != "write_to_array" for use in writes):
+            return len(writes) == 1 and not writes[0].loops
+        fixed = [(use, self.index(use)) for use in writes]
+        constants = [value for _, value in fixed if value is not None]
+        if len(set(constants)) < len(constants):
+            return False
+        counted = [use for use, value in fixed if value is None]
+        if not counted:
+            return True
+        names = {use.op.desc.input("I")[0] for use in counted}
+        counter = self.counter(names.pop()) if len(names) == 1 else None
+        if counter is None:
+            return False
+        start, steps = counter
+        lowest = start + sum(use.op.attr("step") for use in steps if use.at < counted[0].at and not use.loops)
+        for use in counted:
+            if use.loops and not any(step.loops == use.loops for step in steps):
+                return False
+        if counted[0].loops and any(s.loops == counted[0].loops and s.at < counted[0].at for s in steps):
+            lowest += 1
+        for first, second in zip(counted, counted[1:], strict=False):
+            if not any(first.at < step.at < second.at for step in steps):
+                return False
+        return not constants or max(constants) < lowest
+
+    def is_read_after_its_loop(self, array: str) -> bool:
+        """Whether a loop reads and writes the array, and an operator outside of that loop reads an element that is not
+        the last one, which the loop's counter is the index of.
+        """
+        for use in self.writes[array]:
+            index = use.op.desc.input("I") if use.op.type == "write_to_array" else []
+            for depth in range(1, len(use.loops) + 1):
+                inside = [read.loops[:depth] == use.loops[:depth] for read in self.reads[array]]
+                outside = [read for read, is_inside in zip(self.reads[array], inside, strict=True) if not is_inside]
+                others = [r for r in outside if r.op.type != "read_from_array" or r.op.desc.input("I") != index]
+                if any(inside) and others:
+                    return True
+        return False
+
+
+def refuse_overwritten_arrays(program: Any, path: list) -> None:
+    """Raise EnforceNotMet if an operator of `path` writes an array of `program` whose gradient would be wrong."""
+    names = {op.desc.output("Out")[0] for op in path if op.type == "write_to_array"}
+    if not names:
+        return
+    uses = _Uses(program)
+    for name in sorted(names):
+        written_once = uses.is_written_once(name)
+        if written_once and not uses.is_read_after_its_loop(name):
+            continue
+        readers = [use.op for use in uses.reads[name]]
+        if not readers:
+            continue
+        writer = uses.writes[name][-1].op
+        what = "a loop passes it on" if written_once else "an element may be written twice"
+        raise core.EnforceNotMet(
+            f"(Unimplemented) append_backward: the gradient of array '{name}' would be wrong, because {what}: operator "
+            f"{writer.type} writes it{created_at(writer)}, and operator {readers[-1].type} reads it"
+            f"{created_at(readers[-1])}. Write each element once, with an index that `increment` counts up"
+        )
