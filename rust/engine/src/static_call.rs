@@ -4,12 +4,13 @@
 use crate::autograd::eager::is_recording;
 use crate::autograd::tape::{next_number, GradEdge, OutInfo, Saved, SavedVar};
 use crate::autograd::{EagerVar, Node};
-use crate::graph::Executor;
+use crate::graph::{Executor, Prepared};
 use oar_core::base::Result;
 use oar_core::ensure;
 use oar_core::ir::names::grad_name;
 use oar_core::ir::Program;
-use oar_core::op::{Args, Op, OP};
+use oar_core::op::table::lookup;
+use oar_core::op::{Args, Op, SlotFlag, OP};
 use oar_core::tensor::{Scope, Value, VarStorage};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -32,25 +33,52 @@ fn cut(program: &Program, ops: Range<usize>) -> Result<Arc<Program>> {
 }
 
 /// The names that operators of block 0 read and write.
-fn names_of(program: &Program) -> (HashSet<String>, HashSet<String>) {
-    let (mut read, mut written) = (HashSet::new(), HashSet::new());
-    if let Some(block) = program.block(0) {
-        for op in block.all_ops() {
+#[derive(Default)]
+struct Uses {
+    reads: HashSet<String>,
+    /// Those of `reads` whose elements are read, not only their shape.
+    elements: HashSet<String>,
+    writes: HashSet<String>,
+}
+
+impl Uses {
+    fn of(program: &Program) -> Uses {
+        let mut uses = Uses::default();
+        for op in program.block(0).iter().flat_map(|block| block.all_ops()) {
             let op = op.read();
-            read.extend(op.inputs.iter().flat_map(|(_, v)| v).cloned());
-            written.extend(op.outputs.iter().flat_map(|(_, v)| v).cloned());
+            let row = lookup(&op.op_type);
+            for (slot, names) in &op.inputs {
+                let found = row.and_then(|row| row.inputs.iter().find(|s| s.name == slot));
+                uses.reads.extend(names.iter().cloned());
+                if !found.is_some_and(|s| s.has(SlotFlag::MetaOnly)) {
+                    uses.elements.extend(names.iter().cloned());
+                }
+            }
+            uses.writes.extend(op.outputs.iter().flat_map(|(_, v)| v).cloned());
         }
+        uses
     }
-    (read, written)
 }
 
 /// The gradient operators.
 struct Gradient {
     program: Arc<Program>,
-    /// Names that the gradient operators read: of inputs, parameters, and forward variables.
-    reads: HashSet<String>,
-    writes: HashSet<String>,
+    uses: Uses,
+    /// The runs for sets of wanted gradients.
+    pulls: Mutex<Vec<Arc<Pull>>>,
 }
+
+/// A run of the gradient operators.
+struct Pull {
+    /// For each input and parameter whether its gradient is wanted.
+    wanted: Vec<bool>,
+    /// The inputs and parameters of the fetches.
+    at: Vec<usize>,
+    run: Prepared,
+}
+
+/// Bound of the runs kept for sets of wanted gradients.
+const KEPT: usize = 16;
 
 /// The names of a Program's variables in a call.
 pub struct Names {
@@ -62,12 +90,13 @@ pub struct Names {
 }
 
 pub struct StaticCall {
-    forward: Arc<Program>,
+    /// The forward operators for a call without gradient, and for one that is recorded.
+    alone: Prepared,
+    recorded: Prepared,
     gradient: Option<Gradient>,
     names: Names,
     /// Names that are fetched for the gradient.
     saved: Vec<String>,
-    fetches: Vec<String>,
     /// For each parameter whether a forward operator writes it.
     state: Vec<bool>,
 }
@@ -89,25 +118,29 @@ impl StaticCall {
             names.outs.len()
         );
         let first = cut(program, 0..forward)?;
-        let (_, written) = names_of(&first);
+        let written = Uses::of(&first).writes;
         let state: Vec<bool> = names.params.iter().map(|n| written.contains(n)).collect();
         let gradient = match gradient {
             None => None,
             Some(start) => {
                 let program = cut(program, start..all)?;
-                let (reads, writes) = names_of(&program);
-                Some(Gradient { program, reads, writes })
+                let uses = Uses::of(&program);
+                Some(Gradient { program, uses, pulls: Mutex::default() })
             }
         };
-        let mut saved = Vec::new();
-        if let Some(gradient) = &gradient {
+        let (mut saved, mut shapes) = (Vec::new(), HashSet::new());
+        if let Some(Gradient { uses, .. }) = &gradient {
             let unchanged = names.xs.iter().filter(|n| !written.contains(*n));
             let known: HashSet<&String> = names.params.iter().chain(&names.outs).chain(unchanged).collect();
-            saved.extend(written.iter().filter(|n| gradient.reads.contains(*n) && !known.contains(n)).cloned());
+            saved.extend(written.iter().filter(|n| uses.reads.contains(*n) && !known.contains(n)).cloned());
             saved.sort();
+            shapes.extend(saved.iter().filter(|n| !uses.elements.contains(*n)).cloned());
         }
         let fetches = names.outs.clone();
-        Ok(StaticCall { forward: first, gradient, names, saved, fetches, state })
+        let both = fetches.iter().chain(&saved).cloned().collect();
+        let alone = Prepared::new(first.clone(), names.xs.clone(), fetches, HashSet::new());
+        let recorded = Prepared::new(first, names.xs.clone(), both, shapes);
+        Ok(StaticCall { alone, recorded, gradient, names, saved, state })
     }
 
     /// Runs the forward operators; the results are recorded as one call if a gradient is needed.
@@ -129,15 +162,8 @@ impl StaticCall {
         let needs = xs.iter().chain(params).any(|v| !v.stop_gradient());
         let gradient = self.gradient.as_ref().filter(|_| needs && is_recording());
         let values = xs.iter().map(|v| v.cell.get()).collect();
-        let both: Vec<String>;
-        let fetches = match gradient {
-            Some(_) if !self.saved.is_empty() => {
-                both = self.fetches.iter().chain(&self.saved).cloned().collect();
-                &both
-            }
-            _ => &self.fetches,
-        };
-        let mut values = EXECUTOR.run_in(&self.forward, 0, &scope, &names.xs, values, fetches)?;
+        let run = if gradient.is_some() { &self.recorded } else { &self.alone };
+        let mut values = EXECUTOR.run_prepared(run, &scope, values)?;
         let kept = values.split_off(names.outs.len());
         let flows = |i: usize| gradient.is_some() && names.flows[i];
         let mut outs: Vec<EagerVar> =
@@ -163,11 +189,11 @@ impl StaticCall {
             false => SavedVar::Absent,
         };
         let mut saved = Saved::default();
-        let read = |n: &String| gradient.reads.contains(n) && !self.saved.contains(n);
+        let read = |n: &String| gradient.uses.reads.contains(n) && !self.saved.contains(n);
         saved.ins.extend(names.xs.iter().zip(xs).map(|(n, v)| hold(v, read(n))));
-        let reads = |(n, state): (&String, &bool)| gradient.reads.contains(n) && !state;
+        let reads = |(n, state): (&String, &bool)| gradient.uses.reads.contains(n) && !state;
         saved.ins.extend(names.params.iter().zip(&self.state).zip(params).map(|(at, v)| hold(v, reads(at))));
-        saved.outs.extend(names.outs.iter().zip(outs.iter()).map(|(n, v)| hold(v, gradient.reads.contains(n))));
+        saved.outs.extend(names.outs.iter().zip(outs.iter()).map(|(n, v)| hold(v, gradient.uses.reads.contains(n))));
         saved.outs.extend(kept.into_iter().map(|value| {
             let cell = Arc::new(VarStorage::new(value));
             let version = cell.version();
@@ -224,35 +250,53 @@ impl StaticCall {
             // Checks the version. Parameters are read from the scope.
             let var = var.load(&STATIC_CALL, None, true)?;
             let (Some(name), Some(EagerVar { cell, .. })) = (name, var) else { continue };
-            feeds.push(name.clone());
+            feeds.push(name);
             values.push(match Arc::try_unwrap(cell) {
                 Ok(cell) => std::mem::take(&mut *cell.lock()),
                 Err(cell) => cell.get(),
             });
         }
-        for (i, name) in names.outs.iter().enumerate().filter(|(i, _)| names.flows[*i]) {
-            feeds.push(grad_name(name));
+        for (i, _) in names.outs.iter().enumerate().filter(|(i, _)| names.flows[*i]) {
             values.push(match &grads[i] {
                 Some(grad) => grad.cell.get(),
                 None => infos[i].zeros()?,
             });
         }
-        let mut at = Vec::new();
-        let mut fetches = Vec::new();
-        for (i, (name, edge)) in names.xs.iter().chain(&names.params).zip(wanted).enumerate() {
-            let name = grad_name(name);
-            if edge.is_some() && gradient.writes.contains(&name) {
-                at.push(i);
-                fetches.push(name);
-            }
-        }
-        let found = EXECUTOR.run_in(&gradient.program, 0, scope, &feeds, values, &fetches)?;
+        let pull = self.pull(gradient, &feeds, wanted);
+        let found = EXECUTOR.run_prepared(&pull.run, scope, values)?;
         let mut made: Vec<Option<EagerVar>> = wanted.iter().map(|_| None).collect();
-        for (i, value) in at.into_iter().zip(found) {
+        for (&i, value) in pull.at.iter().zip(found) {
             if !value.is_none() {
                 made[i] = Some(EagerVar::new(value, true));
             }
         }
         Ok(made)
+    }
+
+    /// The run for the wanted gradients. `held`: the saved variables that are fed, the same ones in every run.
+    fn pull(&self, gradient: &Gradient, held: &[&String], wanted: &[Option<Arc<GradEdge>>]) -> Arc<Pull> {
+        let same = |pull: &&Arc<Pull>| pull.wanted.iter().zip(wanted).all(|(&a, b)| a == b.is_some());
+        let mut pulls = gradient.pulls.lock();
+        if let Some(pull) = pulls.iter().find(same) {
+            return pull.clone();
+        }
+        let names = &self.names;
+        let flowing = names.outs.iter().zip(&names.flows).filter(|(_, &flows)| flows);
+        let feeds = held.iter().map(|n| n.to_string()).chain(flowing.map(|(n, _)| grad_name(n))).collect();
+        let (at, fetches) = names
+            .xs
+            .iter()
+            .chain(&names.params)
+            .map(|n| grad_name(n))
+            .enumerate()
+            .filter(|(i, name)| wanted[*i].is_some() && gradient.uses.writes.contains(name))
+            .unzip();
+        let run = Prepared::new(gradient.program.clone(), feeds, fetches, HashSet::new());
+        let pull = Arc::new(Pull { wanted: wanted.iter().map(Option::is_some).collect(), at, run });
+        if pulls.len() >= KEPT {
+            pulls.clear();
+        }
+        pulls.push(pull.clone());
+        pull
     }
 }

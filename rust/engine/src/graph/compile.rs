@@ -53,12 +53,13 @@ impl Builder<'_> {
     }
 }
 
-/// Compiles a block.
+/// Compiles a block. Of the fetches in `shapes` only the shape is needed.
 pub fn compile(
     program: &Program,
     block: i32,
     feeds: &[String],
     fetches: &[String],
+    shapes: &HashSet<String>,
     passes: Passes,
 ) -> Result<ExecutionPlan> {
     let node =
@@ -109,6 +110,7 @@ pub fn compile(
     }
     let known = |b: &Builder, n: &String| b.numbers.contains_key(n) || node.find_var_recursive(n).is_some();
     let feeds = feeds.iter().map(|n| known(&b, n).then(|| b.var(n))).collect();
+    let of_shapes = fetches.iter().filter(|n| shapes.contains(*n)).map(|n| b.var(n)).collect();
     let fetches: Vec<Var> = fetches.iter().map(|n| b.var(n)).collect();
     let vars = b.vars;
     let mut plan = ExecutionPlan {
@@ -116,6 +118,7 @@ pub fn compile(
         steps,
         feeds,
         fetches,
+        shapes: of_shapes,
         block,
         groups: Vec::new(),
         tasks: Vec::new(),

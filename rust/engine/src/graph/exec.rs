@@ -20,7 +20,7 @@ use oar_core::op::Args;
 use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,11 +41,40 @@ impl How {
     }
 }
 
-type Key = (u64, u64, i32, Passes, Vec<String>, Vec<String>);
+/// Program, revision, block, passes.
+type Key = (u64, u64, i32, Passes);
+
+/// The plans of one key, by feeds and fetches.
+type Plans = Vec<(Vec<String>, Vec<String>, Arc<ExecutionPlan>)>;
 
 #[derive(Default)]
 pub struct Executor {
-    plans: Mutex<HashMap<Key, Arc<ExecutionPlan>>>,
+    plans: Mutex<HashMap<Key, Plans>>,
+}
+
+/// Block 0 of a Program with fixed feeds and fetches. It keeps its plans, so that a run looks up no name.
+pub struct Prepared {
+    program: Arc<Program>,
+    feeds: Vec<String>,
+    fetches: Vec<String>,
+    /// Fetches of which only the shape is needed: their bytes are freed after the last operator that reads them.
+    shapes: HashSet<String>,
+    plans: Mutex<SmallVec<[(Passes, Arc<ExecutionPlan>); 2]>>,
+}
+
+impl Prepared {
+    pub fn new(program: Arc<Program>, feeds: Vec<String>, fetches: Vec<String>, shapes: HashSet<String>) -> Prepared {
+        Prepared { program, feeds, fetches, shapes, plans: Mutex::default() }
+    }
+
+    fn plan(&self, passes: Passes) -> Result<Arc<ExecutionPlan>> {
+        if let Some((_, plan)) = self.plans.lock().iter().find(|(p, _)| *p == passes) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(compile(&self.program, 0, &self.feeds, &self.fetches, &self.shapes, passes)?);
+        self.plans.lock().push((passes, plan.clone()));
+        Ok(plan)
+    }
 }
 
 impl Executor {
@@ -61,16 +90,18 @@ impl Executor {
         fetches: &[String],
         passes: Passes,
     ) -> Result<Arc<ExecutionPlan>> {
-        let key = (program.uid(), program.revision(), block, passes, feeds.to_vec(), fetches.to_vec());
-        if let Some(plan) = self.plans.lock().get(&key) {
-            return Ok(plan.clone());
+        let key = (program.uid(), program.revision(), block, passes);
+        if let Some(plans) = self.plans.lock().get(&key) {
+            if let Some((_, _, plan)) = plans.iter().find(|(fed, fetched, _)| fed == feeds && fetched == fetches) {
+                return Ok(plan.clone());
+            }
         }
-        let plan = Arc::new(compile(program, block, feeds, fetches, passes)?);
-        let mut plans = self.plans.lock();
-        if plans.len() >= KEPT {
-            plans.clear();
+        let plan = Arc::new(compile(program, block, feeds, fetches, &HashSet::new(), passes)?);
+        let mut all = self.plans.lock();
+        if all.len() >= KEPT || all.get(&key).is_some_and(|plans| plans.len() >= KEPT) {
+            all.clear();
         }
-        plans.insert(key, plan.clone());
+        all.entry(key).or_default().push((feeds.to_vec(), fetches.to_vec(), plan.clone()));
         Ok(plan)
     }
 
@@ -117,6 +148,16 @@ impl Executor {
         let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
         let plan = self.plan(program, block, feeds, fetches, passes)?;
         self.run_plan(program, &plan, scope, Some(scope), values, How::with_passes(passes))
+    }
+
+    /// Runs a prepared Program; variables that sub-blocks read stay in `scope`.
+    pub fn run_prepared(&self, prepared: &Prepared, scope: &Arc<Scope>, values: Vec<Value>) -> Result<Vec<Value>> {
+        let passes = if backend::is_active() { Passes::NONE } else { passes::current()? };
+        let mut plan = prepared.plan(passes)?;
+        if !plan.needs.is_empty() && !as_declared(&plan, scope, &values) {
+            plan = prepared.plan(passes.without(Passes::DEAD))?;
+        }
+        self.run_plan(&prepared.program, &plan, scope, Some(scope), values, How::with_passes(passes))
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).

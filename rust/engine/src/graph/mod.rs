@@ -16,4 +16,4 @@ mod tests;
 pub mod var;
 pub mod window;
 
-pub use exec::{Executor, How};
+pub use exec::{Executor, How, Prepared};

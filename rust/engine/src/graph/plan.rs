@@ -56,6 +56,8 @@ pub struct ExecutionPlan {
     /// The variable of each feed; `None`: the Program has no such variable.
     pub feeds: Vec<Option<Var>>,
     pub fetches: Vec<Var>,
+    /// The fetches of which only the shape is needed.
+    pub shapes: Vec<Var>,
     pub block: i32,
     /// The execution order: groups, and the steps outside of groups.
     pub groups: Vec<Group>,
@@ -154,6 +156,13 @@ impl Step {
         let mut pointwise = PointwiseCall::new(self.op, &self.attrs, ins, outs);
         rule(&mut pointwise)?;
         Some(pointwise)
+    }
+}
+
+impl ExecutionPlan {
+    /// The fetches whose elements are needed.
+    pub fn fetched_elements(&self) -> impl Iterator<Item = Var> + '_ {
+        self.fetches.iter().copied().filter(|v| !self.shapes.contains(v))
     }
 }
 

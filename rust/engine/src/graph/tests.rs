@@ -9,6 +9,7 @@ use oar_core::ir::desc::{OpDesc, VarKind};
 use oar_core::ir::Program;
 use oar_kernels::pool;
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A Program of float32 variables [4, 8] and operators `type out = a, b`.
@@ -38,7 +39,7 @@ fn program(ops: &[&str]) -> Arc<Program> {
 
 fn plan(ops: &[&str], fetches: &[&str], passes: &str) -> ExecutionPlan {
     let fetches: Vec<String> = fetches.iter().map(|f| f.to_string()).collect();
-    compile(&program(ops), 0, &["x".to_string()], &fetches, Passes::parse(passes).unwrap()).unwrap()
+    compile(&program(ops), 0, &["x".to_string()], &fetches, &HashSet::new(), Passes::parse(passes).unwrap()).unwrap()
 }
 
 fn groups(plan: &ExecutionPlan) -> Vec<std::ops::Range<usize>> {

@@ -14,8 +14,8 @@ pub fn reads(step: &Step) -> impl Iterator<Item = (Var, bool)> + '_ {
 }
 
 pub fn run(plan: &mut ExecutionPlan) {
-    let mut read: HashSet<Var> = plan.fetches.iter().copied().collect();
-    let mut shape_read: HashSet<Var> = HashSet::new();
+    let mut read: HashSet<Var> = plan.fetched_elements().collect();
+    let mut shape_read: HashSet<Var> = plan.shapes.iter().copied().collect();
     for step in plan.steps.iter_mut().rev() {
         let elements = reads(step).filter(|r| r.1).map(|r| r.0).chain(step.outs.flat.iter().copied());
         let elements: Vec<Var> = elements.filter(|&v| v != ABSENT).collect();

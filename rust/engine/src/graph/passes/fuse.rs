@@ -69,10 +69,8 @@ impl LastReads {
                 }
             }
         }
-        for &v in &plan.fetches {
-            last.any.insert(v, usize::MAX);
-            last.elements.insert(v, usize::MAX);
-        }
+        last.any.extend(plan.fetches.iter().map(|&v| (v, usize::MAX)));
+        last.elements.extend(plan.fetched_elements().map(|v| (v, usize::MAX)));
         last
     }
 }
