@@ -153,6 +153,15 @@ def test_a_wrong_type_or_shape(prefix, array, text):
     assert outputs_of(predictor, np.ones((2, 6), "float32"))[0].shape == (2, 4)
 
 
+def test_other_sizes_than_declared_that_the_operators_take(tmp_path):
+    path = str(tmp_path / "linear")
+    with paddle.fluid.dygraph.guard():
+        net, x = paddle.nn.Linear(3, 2), np.arange(6, dtype="float32").reshape(2, 3)
+        want = net(paddle.to_tensor(x)).numpy()
+        paddle.jit.save(net, path, [paddle.static.InputSpec([4, 3], "float32", "x")])
+    np.testing.assert_allclose(outputs_of(predictor_of(path), x)[0], want, rtol=1e-6)
+
+
 def test_wrong_calls_of_tensors(prefix):
     predictor = predictor_of(prefix)
     handle = predictor.get_input_handle("x0")

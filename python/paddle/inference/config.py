@@ -414,7 +414,7 @@ class AnalysisConfig:
     # ------------------------------------------------------------------ runs
 
     def set_cpu_math_library_num_threads(self, cpu_math_library_num_threads: int) -> None:
-        """Accepted: operators use the threads of the process (OMP_NUM_THREADS).
+        """Sets the number of threads of an operator of this predictor; 1 by default.
 
         Args:
             cpu_math_library_num_threads (int): positive.
@@ -430,7 +430,7 @@ class AnalysisConfig:
         self._threads = threads
 
     def cpu_math_library_num_threads(self) -> int:
-        """What was set; 1 by default."""
+        """The number of threads of an operator."""
         return self._threads
 
     def switch_use_feed_fetch_ops(self, x: bool = True) -> None:

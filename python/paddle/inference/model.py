@@ -35,10 +35,14 @@ class Input:
         self.dtype = dtype
         self.checked = checked
 
-    def check(self, shape: list[int], dtype: Any, has_lod: bool, reader: str) -> None:
-        """ValueError where a tensor of that shape and type cannot be this input."""
+    def check(self, shape: list[int], dtype: Any, has_lod: bool, reader: str) -> str | None:
+        """What is wrong with the sizes of a tensor, if the run fails: operators may take other sizes than declared.
+
+        Raises:
+            ValueError: for another type or rank.
+        """
         if not self.checked:
-            return
+            return None
         if dtype != self.dtype:
             raise ValueError(
                 f"Predictor: input '{self.name}', which {reader} reads, must be {convert_dtype(self.dtype)}, got "
@@ -47,11 +51,15 @@ class Input:
         declared = list(self.shape)
         fits = len(shape) == len(declared) or (has_lod and len(shape) >= 1 and len(declared) >= 1)
         pairs = list(zip(shape, declared, strict=False))[1 if has_lod else 0 :]
-        if not fits or any(want >= 0 and want != got for got, want in pairs):
-            raise ValueError(
-                f"Predictor: input '{self.name}', which {reader} reads, must have shape {declared} (-1: any size), got "
-                f"{list(shape)}"
-            )
+        if fits and not any(want >= 0 and want != got for got, want in pairs):
+            return None
+        problem = (
+            f"Predictor: input '{self.name}', which {reader} reads, must have shape {declared} (-1: any size), got "
+            f"{list(shape)}"
+        )
+        if not fits:
+            raise ValueError(problem)
+        return problem
 
 
 class Model:

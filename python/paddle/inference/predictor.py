@@ -63,10 +63,19 @@ class Session:
     def compute(self, tensors: list) -> list:
         """The outputs as LoDTensors, from LoDTensors in the order of the inputs."""
         model = self.model
+        problem = None
         for name, tensor in zip(model.feed_names, tensors, strict=True):
             reader = model.readers.get(name, "nothing")
-            model.inputs[name].check(tensor.shape(), tensor._dtype(), bool(tensor.lod()), reader)
-        return self.native.run(model.desc, self.scope, model.feed_names, tensors, model.fetch_names)
+            found = model.inputs[name].check(tensor.shape(), tensor._dtype(), bool(tensor.lod()), reader)
+            problem = problem or found
+        try:
+            return self.native.run(
+                model.desc, self.scope, model.feed_names, tensors, model.fetch_names, None, 0, self.config._threads
+            )
+        except Exception as error:
+            if problem is None:
+                raise
+            raise ValueError(problem) from error
 
     def _store(self, values: list) -> None:
         for name, value in zip(self.model.fetch_names, values, strict=True):

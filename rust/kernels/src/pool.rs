@@ -39,6 +39,25 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// This thread's last call processed its chunks from the end.
     static BACKWARD: Cell<bool> = const { Cell::new(false) };
+    /// The number of threads of this thread's calls (0: that of the process).
+    static LIMIT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Sets a thread-local cell while `f` runs.
+fn with_cell<C: Copy, R>(key: &'static std::thread::LocalKey<Cell<C>>, value: C, f: impl FnOnce() -> R) -> R {
+    struct Back<C: Copy + 'static>(&'static std::thread::LocalKey<Cell<C>>, C);
+    impl<C: Copy> Drop for Back<C> {
+        fn drop(&mut self) {
+            self.0.set(self.1);
+        }
+    }
+    let _back = Back(key, key.replace(value));
+    f()
+}
+
+/// Runs `f` with `n` threads in the parallel calls of this thread (0: as many as the process uses).
+pub fn with_threads<R>(n: usize, f: impl FnOnce() -> R) -> R {
+    with_cell(&LIMIT, n.min(MOST), f)
 }
 
 /// Whether this call processes its chunks from the end; every second call does. The data that the call before accessed
@@ -310,8 +329,12 @@ pub fn calls() -> usize {
     CALLS.load(Relaxed)
 }
 
-/// Number of threads that take part in a parallel call, the caller included.
+/// Number of threads that take part in a parallel call of this thread, the caller included.
 pub fn threads() -> usize {
+    let limit = LIMIT.get();
+    if limit > 0 {
+        return limit;
+    }
     match WANTED.load(Relaxed) {
         0 => {
             let n = from_environment();
@@ -393,14 +416,7 @@ fn run_chunks(threads: usize, chunks: usize, f: &Task<usize>) {
 
 /// Runs `f` with all parallel calls of this thread serial: for callers that run one such thread per processor.
 pub fn serially<R>(f: impl FnOnce() -> R) -> R {
-    struct Back(bool);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            INSIDE.set(self.0);
-        }
-    }
-    let _back = Back(INSIDE.replace(true));
-    f()
+    with_cell(&INSIDE, true, f)
 }
 
 /// Calls `f` with consecutive ranges of `grain` indices (the last may be shorter) that cover `0..n`.

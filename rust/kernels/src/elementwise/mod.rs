@@ -149,6 +149,31 @@ pub fn zip<T: Plain, S: Plain, U: Plain>(x: &[T], y: &[S], out: &mut [U], f: imp
     });
 }
 
+simd_fn! {
+    fn update_run[T: Plain, F: Fn(T) -> T](y: &mut [T], f: &F) {
+        y.iter_mut().for_each(|y| *y = f(*y));
+    }
+}
+
+simd_fn! {
+    fn update_by_run[T: Plain, F: Fn(T, T) -> T](y: &mut [T], x: &[T], f: &F) {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(*y, x));
+    }
+}
+
+/// y[i] = f(y[i]); as `map`.
+pub fn update<T: Plain>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
+    let grain = pool::grain(y.len(), GRAIN);
+    pool::parts(y, grain, |_, part| update_run(part, &f));
+}
+
+/// y[i] = f(y[i], x[i]); as `map`.
+pub fn update_by<T: Plain>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
+    assert_eq!(x.len(), y.len());
+    let grain = pool::grain(y.len(), GRAIN);
+    pool::parts(y, grain, |start, part| update_by_run(part, &x[start..start + part.len()], &f));
+}
+
 /// Elements per chunk of [`zip3`], whose functions cost some exponentials per element.
 const GRAIN3: usize = 1 << 13;
 

@@ -223,8 +223,13 @@ impl ConvPlan {
 
     /// Computes `y` from `x`, the filters and an optional bias per channel.
     pub fn forward<T: Convolve>(&self, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) {
+        self.forward_relu(x, w, bias, false, y)
+    }
+
+    /// As `forward`; with `relu`, which a transposed convolution ignores, negative results and NaN become 0.
+    pub fn forward_relu<T: Convolve>(&self, x: &[T], w: &[T], bias: Option<&[T]>, relu: bool, y: &mut [T]) {
         if !self.transposed {
-            return kernel::convolve(&self.conv, x, w, bias, false, y);
+            return kernel::convolve(&self.conv, x, w, bias, relu, y);
         }
         kernel::input_grad(&self.conv, x, w, y);
         if let Some(bias) = bias {

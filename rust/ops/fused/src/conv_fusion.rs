@@ -9,7 +9,9 @@ use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
 use oar_core::{bail, dispatch, ensure, slots};
 use oar_kernels::conv::Convolve;
+use oar_kernels::elementwise::{update, update_by};
 use oar_kernels::pooling::{avg_pool, max_pool, Pool};
+use oar_kernels::types::Number;
 use oar_ops_common::conv::{ConvPlan, Convolution};
 use oar_ops_common::elements::{same_types, strided, strides_of};
 use oar_ops_common::half::in_f32;
@@ -44,24 +46,20 @@ slots! {
 
 /// Applies the named activation in place.
 fn activate<T: Convolve>(op: &str, name: &str, y: &mut [T]) -> Result<()> {
-    let (zero, one) = (T::ZERO, T::ONE);
+    let (zero, one, six) = (T::ZERO, T::ONE, T::from_f64(6.0));
     match name {
         "identity" => {}
-        "relu" | "relux" => y.iter_mut().for_each(|v| *v = if *v > zero { *v } else { zero }),
-        "relu6" => {
-            let six = T::from_f64(6.0);
-            y.iter_mut().for_each(|v| {
-                *v = if *v > six {
-                    six
-                } else if *v > zero {
-                    *v
-                } else {
-                    zero
-                }
-            })
-        }
-        "sigmoid" => y.iter_mut().for_each(|v| *v = one / (one + (zero - *v).exp_::<false>())),
-        "tanh" => y.iter_mut().for_each(|v| *v = v.tanh_::<false>()),
+        "relu" | "relux" => update(y, |v| if v > zero { v } else { zero }),
+        "relu6" => update(y, |v| {
+            let v = if v > zero { v } else { zero };
+            if v > six {
+                six
+            } else {
+                v
+            }
+        }),
+        "sigmoid" => update(y, |v| one / (one + (zero - v).exp_::<false>())),
+        "tanh" => update(y, |v| v.tanh_::<false>()),
         _ => bail!(
             InvalidArgument,
             "operator {op}: activation must be identity, relu, relux, relu6, sigmoid or tanh, got '{name}'"
@@ -137,13 +135,23 @@ fn run_fusion(cx: &mut KernelContext) -> Result<()> {
         );
     }
     let mut out = cx.take_out(fusion::OUTPUT)?;
+    let relu = a.activation == "relu";
     dispatch!(x.dtype(), T in [f32, f64], {
         let y = out.data_mut::<T>()?;
-        p.forward(x.data::<T>(), w.data::<T>(), Some(bias.data::<T>()), y);
-        if let Some(z) = residual {
-            y.iter_mut().zip(z.data::<T>()).for_each(|(y, &z)| *y += z);
+        let fused = relu && residual.is_none();
+        p.forward_relu(x.data::<T>(), w.data::<T>(), Some(bias.data::<T>()), fused, y);
+        match residual {
+            Some(z) if relu => {
+                let relu = |y: T, z: T| if y + z > T::ZERO { y + z } else { T::ZERO };
+                update_by(y, z.data::<T>(), relu);
+            }
+            Some(z) => {
+                update_by(y, z.data::<T>(), |y, z| y + z);
+                activate(op, &a.activation, y)?;
+            }
+            None if relu => {}
+            None => activate(op, &a.activation, y)?,
         }
-        activate(op, &a.activation, y)?;
     }, other => return cx.unsupported(other));
     let (strides, mut first) = (strides_of(&dims), 0);
     for (i, &channels) in a.split_channels.iter().enumerate() {

@@ -8,7 +8,9 @@ use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::Tensor;
-use oar_core::{ensure, slots};
+use oar_core::{dispatch, ensure, slots};
+use oar_kernels::gemm::{batched, gemm, Epilogue, View};
+use oar_kernels::softmax::softmax;
 use oar_ops_common::elements::same_types;
 
 attrs! {
@@ -24,7 +26,8 @@ attrs! {
 }
 
 slots! {
-    /// Input [batch, length, hidden], W [hidden, 3, width], Bias [3, width], BiasQK [batch, heads, length, length].
+    /// Input [batch, length, hidden], W [hidden, 3, width], Bias [3, width], BiasQK [batch, heads, length, length] or of
+    /// a shape that broadcasts to it.
     mod attention { INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK" => OUT "Out".kernel_allocated() }
     mod skip { X "X", Y "Y", SCALE "Scale", BIAS "Bias" => OUT "Out".kernel_allocated() }
     mod embedding { IDS "Ids".duplicable(), EMBS "Embs".duplicable(), BIAS "Bias", SCALE "Scale" => OUT "Out".kernel_allocated() }
@@ -76,25 +79,55 @@ fn infer_attention(cx: &mut ShapeContext) -> Result<()> {
 fn run_attention(cx: &mut KernelContext) -> Result<()> {
     use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
     let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
-    let (x, w, b, bias_qk) = (cx.input(INPUT)?, cx.input(W)?, cx.input(BIAS)?, cx.input(BIAS_QK)?);
-    same_types(op, x, &[w, b, bias_qk])?;
-    let (batch, length, hidden, width) = (x.dims()[0], x.dims()[1], x.dims()[2], w.dims()[2]);
-    let heads = a.head_number as i64;
-    let size = width / heads;
-    let product = |x: &Tensor, y: &Tensor, alpha: f32, transposed: bool| {
-        let attrs = [("alpha", Attr::Float(alpha)), ("transpose_Y", Attr::Boolean(transposed))];
-        out("matmul", &[("X", x), ("Y", y)], &attrs)
-    };
-    let rows = reshaped(op, x, &[batch * length, hidden])?;
-    let all = product(&rows, &reshaped(op, w, &[hidden, 3 * width])?, 1.0, false)?;
-    let all = add(&all, &reshaped(op, b, &[3 * width])?)?.reshaped(&[batch, length, 3, heads, size]);
-    let all = out("transpose2", &[("X", &all)], &[("axis", Attr::Ints(vec![2, 0, 3, 1, 4]))])?;
-    let part = |i: i64| all.view((i * batch * width * length) as usize, &[batch, heads, length, size]);
-    let scores = add(&product(&part(0), &part(1), a.alpha, true)?, bias_qk)?;
-    let weights = out("softmax", &[("X", &scores)], &[("axis", Attr::Int(-1))])?;
-    let mixed = product(&weights, &part(2), 1.0, false)?;
-    let mixed = out("transpose2", &[("X", &mixed)], &[("axis", Attr::Ints(vec![0, 2, 1, 3]))])?;
-    cx.set(OUT, mixed.reshaped(&[batch, length, width]).with_lod(x.lod.clone()));
+    let (x, w, b, mask) = (cx.input(INPUT)?, cx.input(W)?, cx.input(BIAS)?, cx.input(BIAS_QK)?);
+    same_types(op, x, &[w, b, mask])?;
+    let [batch, length, hidden, width] =
+        [x.dims()[0], x.dims()[1], x.dims()[2], w.dims()[2]].map(|d| usize::try_from(d).unwrap_or(0));
+    let heads = a.head_number as usize;
+    let (size, rows, row) = (width / heads, batch * length, 3 * width);
+    let dtype = x.dtype();
+    let mut all = Tensor::empty(dtype, &[rows as i64, row as i64])?;
+    let mut scores = Tensor::empty(dtype, &[batch, heads, length, length].map(|d| d as i64))?;
+    let mut mixed = Tensor::empty(dtype, &[batch, length, width].map(|d| d as i64))?;
+    // The start of a head's queries in `all` (its keys and values follow at distances of `width`), of its scores, and of
+    // its part of the result. No operand is transposed or copied: the products read rows at a distance.
+    let starts = |i: usize| (i / heads * length, i % heads * size);
+    let squares = length * length;
+    let to_scores: Vec<_> = (0..batch * heads)
+        .map(|i| {
+            let (first, column) = starts(i);
+            (first * row + column, first * row + column + width, i * squares)
+        })
+        .collect();
+    let to_mixed: Vec<_> = (0..batch * heads)
+        .map(|i| {
+            let (first, column) = starts(i);
+            (i * squares, first * row + column + 2 * width, first * width + column)
+        })
+        .collect();
+    dispatch!(dtype, T in [f32, f64], {
+        let (weights, bias) = (View::rows(w.data::<T>(), row, false), b.data::<T>());
+        let epilogue = Epilogue { col_bias: Some(bias), ..Epilogue::NONE };
+        let input = View::rows(x.data::<T>(), hidden, false);
+        gemm((rows, row, hidden), 1.0, input, weights, 0.0, all.data_mut::<T>()?, row, epilogue);
+        let (parts, none) = (all.data::<T>(), Epilogue::NONE);
+        let (queries, keys) = (View::new(parts, row, 1), View::new(parts, 1, row));
+        let (alpha, square) = (a.alpha as T, (length, length, size));
+        batched(square, alpha, queries, keys, 0.0, scores.data_mut::<T>()?, length, none, &to_scores);
+        scores = add(&scores, mask)?;
+        ensure!(
+            scores.numel() == batch * heads * squares,
+            InvalidArgument,
+            "operator {op}: BiasQK of shape {:?} must broadcast to the scores [{batch}, {heads}, {length}, {length}]",
+            mask.dims()
+        );
+        let mut weights = Tensor::empty(dtype, scores.dims())?;
+        softmax((batch * heads * length, length, 1), scores.data::<T>(), weights.data_mut::<T>()?);
+        let (values, weights) = (View::new(all.data::<T>(), row, 1), View::new(weights.data::<T>(), length, 1));
+        let narrow = (length, size, length);
+        batched(narrow, 1.0, weights, values, 0.0, mixed.data_mut::<T>()?, width, Epilogue::NONE, &to_mixed);
+    }, other => return cx.unsupported(other));
+    cx.set(OUT, mixed.with_lod(x.lod.clone()));
     Ok(())
 }
 

@@ -17,6 +17,7 @@ use oar_core::tensor::{Value, VarStorage};
 use oar_engine::graph::passes::{self, Passes};
 use oar_engine::graph::plan::Task;
 use oar_engine::graph::{bind, grad_desc, op_range, Executor, How};
+use oar_kernels::pool;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::{BTreeMap, HashSet};
@@ -77,8 +78,11 @@ impl PyExecutor {
 
     /// Runs block 0 of a Program; returns LoDTensors (SelectedRows, LoDTensorArrays) for the fetched names. `passes`
     /// (names separated by commas) restricts the passes over the plan; operators may run on `threads` threads in
-    /// parallel, even where one of them uses fewer.
-    #[pyo3(signature = (program, scope, feed_names, feed_tensors, fetch_names, passes=None, threads=0))]
+    /// parallel, even where one of them uses fewer. `kernel_threads` is the number of threads of one operator (0: that
+    /// of the process).
+    #[pyo3(signature = (
+        program, scope, feed_names, feed_tensors, fetch_names, passes=None, threads=0, kernel_threads=0
+    ))]
     #[allow(clippy::too_many_arguments)] // Paddle's five, and options of the plan
     fn run(
         &self,
@@ -90,6 +94,7 @@ impl PyExecutor {
         fetch_names: Vec<String>,
         passes: Option<&str>,
         threads: usize,
+        kernel_threads: usize,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let how = How { passes: passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?, threads };
         if feed_names.len() != feed_tensors.len() {
@@ -98,7 +103,11 @@ impl PyExecutor {
         let values = feed_tensors.iter().map(|f| value_of(f)?.share().or_raise()).collect::<PyResult<Vec<_>>>()?;
         let program = program.get().program().clone();
         let scope = scope.get().0.clone();
-        let run = || self.inner.run(&program, &scope, &feed_names, values, &fetch_names, how);
+        let run = || {
+            pool::with_threads(kernel_threads, || {
+                self.inner.run(&program, &scope, &feed_names, values, &fetch_names, how)
+            })
+        };
         let fetched =
             py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() }).or_raise()?;
         fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
