@@ -12,7 +12,9 @@ from paddle._programs.variable import Variable
 from paddle.fluid.complex_variable import ComplexVariable
 from paddle.tensor import linalg
 
-from . import layers
+from . import layers as _layers
+
+layers: Any = _layers  # some functions are made from tables
 
 __all__ = [
     "elementwise_add",
