@@ -9,6 +9,7 @@ from paddle._basics.dtypes import VarType
 from paddle.static.datasets import BoxPS, Dataset
 from paddle.static.datasets.messages import data_feed_desc
 
+from . import columns
 from .exchange import Trainers
 
 __all__ = ["DatasetBase", "InMemoryDataset", "QueueDataset", "FileInstantDataset", "BoxPSDataset"]
@@ -20,6 +21,9 @@ class DatasetBase:
     A line of a file is an instance: for each variable of `use_var` the number of its values and the values
     (``<n> v1 .. vn``), separated by spaces. int64 variables take integers, float32 ones numbers. A variable with
     ``lod_level`` 0 becomes a tensor of its shape, another one a LoDTensor of a column.
+
+    Files ending in .parquet, .arrow, .feather or .ipc have a column for each variable, by its name: of numbers or of
+    lists (with pyarrow, the extra "arrow").
 
     Examples:
         >>> import paddle
@@ -115,8 +119,20 @@ class DatasetBase:
         """The number of reading threads: at most one for each file."""
         self.thread_num = min(self.thread_num, len(self.filelist))
 
+    def _read_columns(self) -> None:
+        """Converts files with columns by a pipe command, unless the user has one."""
+        found = [str(path).endswith(columns.SUFFIXES) for path in self.filelist]
+        if not any(found) or self.proto_desc.pipe_command.strip() not in ("", "cat"):
+            return
+        if not all(found):
+            raise ValueError("a data set has either text or files with columns (Parquet, Arrow), got both in filelist")
+        self.proto_desc.pipe_command = columns.pipe_command(
+            [slot.name for slot in self.proto_desc.multi_slot_desc.slots]
+        )
+
     def _prepare_to_run(self) -> None:
         self._readers()
+        self._read_columns()
         self.dataset.set_thread_num(self.thread_num)
         self.dataset.set_data_feed_desc(self.proto_desc)
 
