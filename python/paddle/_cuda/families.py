@@ -25,14 +25,14 @@ from .nn import (
     resize,
     softmax,
 )
-from .optim import optimizer, states
+from .optim import optimizer, scaling, states
 from .quant import fake_quantize
 from .random import philox
 from .shape import creation, indexing, joins, layout, ranges
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
-_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings)
+_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings, scaling)
 _FAMILIES = (
     *_NATIVE,
     elementwise,
