@@ -14,7 +14,7 @@ static BUSY: AtomicUsize = AtomicUsize::new(0);
 /// Forks in progress.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 /// The longest that a fork waits for other threads.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// Nested regions of this thread.
@@ -188,7 +188,7 @@ extern "C" fn before() {
     }
     let mut holds = 0u64;
     // A lock is held for a few instructions, except by this thread itself: all or again, so that orders do not matter.
-    let end = Instant::now() + LIMIT / 20;
+    let end = Instant::now() + LIMIT / 50;
     loop {
         let mut all = true;
         for (i, lock) in locks().enumerate() {

@@ -16,6 +16,14 @@ const LIVE: u64 = (1 << REFS) + 1;
 const EXPORT: u64 = (1 << (REFS + LIVES)) + 1;
 /// More shared-mutable references or exports than this are refused, so that no field overflows.
 const MOST: u64 = 1 << (LIVES - 1);
+/// More references than this end the process, as with `Arc`: the field would overflow, and bytes in use would be freed.
+const MOST_REFS: u64 = 1 << (REFS - 1);
+
+#[cold]
+fn too_many() -> ! {
+    eprintln!("paddle: more than {MOST_REFS} references to the bytes of one Tensor");
+    std::process::abort()
+}
 
 #[inline]
 fn refs(count: u64) -> u64 {
@@ -282,7 +290,9 @@ impl Clone for Buffer {
     /// A copy-on-write reference, whatever kind this one is.
     #[inline]
     fn clone(&self) -> Buffer {
-        self.header().count.fetch_add(1, Ordering::Relaxed);
+        if refs(self.header().count.fetch_add(1, Ordering::Relaxed)) >= MOST_REFS {
+            too_many();
+        }
         Buffer(self.at())
     }
 }

@@ -103,7 +103,7 @@ impl<T: Float> Taps<T> {
             });
             start.push(index.len());
         }
-        Some(Taps { input: axis.input, start, index, weight, each: Some(each) })
+        Some(Taps { input: axis.input, start, index, weight, each: Some(each) }.checked())
     }
 
     /// Taps of results that are each one element of the axis (of `input` elements) or zero.
@@ -120,7 +120,19 @@ impl<T: Float> Taps<T> {
             start.push(index.len());
         }
         let each = (index.len() == n).then_some(1);
-        Some(Taps { input, start, index, weight, each })
+        Some(Taps { input, start, index, weight, each }.checked())
+    }
+
+    /// The same taps; asserts what the kernels rely on: every index is less than `input`, every result has its taps.
+    fn checked(self) -> Taps<T> {
+        assert!(self.index.iter().all(|&at| at < self.input), "a tap outside of the axis");
+        assert!(
+            self.start.is_sorted() && self.start.last() == Some(&self.index.len()),
+            "taps that belong to no result"
+        );
+        assert!(self.weight.len() == self.index.len(), "a weight a tap");
+        assert!(self.each.is_none_or(|n| n * self.output() == self.index.len()), "unequal numbers of taps");
+        self
     }
 
     /// The identity on an axis of one element.
@@ -158,7 +170,7 @@ impl<T: Float> Taps<T> {
             }
         }
         let each = self.each.zip(inner.each).map(|(a, b)| a * b);
-        Some(Taps { input: self.input * inner.input, start, index, weight, each })
+        Some(Taps { input: self.input * inner.input, start, index, weight, each }.checked())
     }
 
     /// The transposed taps, of the gradient: for every element, the results that it contributes to.
@@ -182,7 +194,7 @@ impl<T: Float> Taps<T> {
                 next[k] += 1;
             }
         }
-        Some(Taps { input: self.output(), start, index, weight, each: None })
+        Some(Taps { input: self.output(), start, index, weight, each: None }.checked())
     }
 }
 
@@ -211,7 +223,7 @@ simd_fn! {
     fn gather_two[T: Float](row: &[T], taps: &Taps<T>, out: &mut [T]) {
         assert!(row.len() == taps.input && taps.each == Some(2));
         for ((o, at), w) in out.iter_mut().zip(taps.index.chunks_exact(2)).zip(taps.weight.chunks_exact(2)) {
-            // SAFETY: every index is less than `input`, which is the row's length.
+            // SAFETY: every index is less than `input` (see `checked`), which is the row's length.
             let (a, b) = unsafe { (*row.get_unchecked(at[0]), *row.get_unchecked(at[1])) };
             *o = b.fma::<FMA>(w[1], w[0] * a);
         }

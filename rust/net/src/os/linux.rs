@@ -18,13 +18,21 @@ pub const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 /// Received descriptors are closed on exec.
 pub const RECV_FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 
+/// The seals of [`anonymous_memory`].
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
 /// Memory of `len` bytes without a name. Sealed: no process can change its size, which would make the others' accesses
 /// fault.
 pub fn anonymous_memory(len: u64) -> Result<OwnedFd> {
     let fd = rustix::fs::memfd_create("oar", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&fd, len)?;
-    rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW)?;
+    rustix::fs::fcntl_add_seals(&fd, SEALS)?;
     Ok(fd)
+}
+
+/// Whether no process can change the size of this memory.
+pub fn is_sealed(memory: &OwnedFd) -> bool {
+    rustix::fs::fcntl_get_seals(memory).is_ok_and(|seals| seals.contains(SEALS))
 }
 
 /// A non-blocking Unix stream socket.

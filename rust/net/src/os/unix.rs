@@ -16,6 +16,10 @@ pub fn anonymous_memory(_len: u64) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
 }
 
+pub fn is_sealed(_memory: &OwnedFd) -> bool {
+    false
+}
+
 pub fn unix_socket() -> Result<OwnedFd> {
     Err(Errno::NOSYS)
 }

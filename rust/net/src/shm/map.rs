@@ -41,7 +41,12 @@ impl Map {
         Ok((Map::from_fd(&fd, len)?, fd))
     }
 
+    /// Maps memory of another process, which must be sealed and have `len` bytes.
     pub fn from_fd(fd: &OwnedFd, len: usize) -> Result<Map> {
+        // Seals before the size: without a seal the size may change after it was read.
+        if !os::is_sealed(fd) {
+            return Err(Error::invalid("received shared memory whose size is not sealed"));
+        }
         let size = rustix::fs::fstat(fd).map_err(failed("fstat"))?.st_size;
         if size != len as i64 {
             return Err(Error::invalid(format!("received shared memory of {size} bytes, expected {len}")));
@@ -160,5 +165,27 @@ pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
             }
             Err(e) => return Err(failed("recvmsg")(e)),
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, SealFlags};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "memfd")]
+    fn memory_that_can_be_truncated_is_not_mapped() {
+        let fd = rustix::fs::memfd_create("oar-test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&fd, 4096).unwrap();
+        let refused = |fd: &OwnedFd, len| Map::from_fd(fd, len).err().unwrap().to_string();
+        assert!(refused(&fd, 4096).contains("not sealed"));
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::GROW).unwrap();
+        assert!(refused(&fd, 4096).contains("not sealed"));
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK).unwrap();
+        assert!(Map::from_fd(&fd, 4096).is_ok());
+        assert!(refused(&fd, 8192).contains("expected 8192"));
+        let file = OwnedFd::from(std::fs::File::open("/proc/self/exe").unwrap());
+        assert!(refused(&file, 4096).contains("not sealed"));
     }
 }

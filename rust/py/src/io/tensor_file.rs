@@ -33,7 +33,7 @@ enum Source {
 /// The element type and shape of each tensor in a file of `save` or `save_combine`, given by its path or as bytes.
 #[pyfunction]
 fn tensor_file_entries(py: Python<'_>, source: Source) -> PyResult<Vec<(Py<PyAny>, Vec<i64>)>> {
-    let found = py.detach(|| match source {
+    let found = crate::gil::detached(py, || match source {
         Source::Bytes(bytes) => entries(&mut Cursor::new(&bytes[..]), bytes.len() as u64),
         Source::Path(path) => {
             let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));

@@ -108,8 +108,8 @@ impl PyExecutor {
                 self.inner.run(&program, &scope, &feed_names, values, &fetch_names, how)
             })
         };
-        let fetched =
-            py.detach(|| if backend::is_active() { backend::on(self.device, run) } else { run() }).or_raise()?;
+        let run = || if backend::is_active() { backend::on(self.device, run) } else { run() };
+        let fetched = crate::gil::detached(py, run).or_raise()?;
         fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
     }
 

@@ -38,7 +38,7 @@ impl PyStaticCall {
         params: Vec<Bound<'py, PyTensor>>,
     ) -> PyResult<Vec<Bound<'py, PyTensor>>> {
         let [ins, held] = [&xs, &params].map(|list| list.iter().map(|t| &t.get().var).collect::<Vec<_>>());
-        let outs = py.detach(|| self.0.call(&ins, &held)).or_raise()?;
+        let outs = crate::gil::detached(py, || self.0.call(&ins, &held)).or_raise()?;
         outs.into_iter().map(|v| PyTensor::wrap(py, v)).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{raise, OrRaise};
 use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
+use oar_core::base::fork::ForkMutex;
 use oar_core::base::{DType, Result};
 use oar_core::op::run::LARGE;
 use oar_core::tensor::Tensor;
@@ -187,6 +188,61 @@ impl Facts {
     }
 }
 
+/// Arrays whose elements are being read without the GIL, with the number of readers.
+static READ: ForkMutex<Vec<(usize, u32)>> = ForkMutex::new(Vec::new());
+
+/// While it lives, numpy refuses `resize` of the array that owns an array's elements: it has a flag less. Otherwise another
+/// thread could free the elements while they are read without the GIL (`resize(refcheck=False)`).
+struct Reading<'py>(Option<Bound<'py, PyAny>>);
+
+fn flags_of(array: &Bound<'_, PyAny>) -> *mut i32 {
+    // SAFETY: of an ndarray, as checked by the callers; the GIL is held.
+    unsafe { &raw mut (*array.as_ptr().cast::<npyffi::PyArrayObject>()).fields.flags }
+}
+
+impl<'py> Reading<'py> {
+    fn of(array: &Bound<'py, PyAny>) -> Reading<'py> {
+        let mut owner = array.clone();
+        loop {
+            // SAFETY: `owner` is an ndarray, and the GIL is held.
+            let (flags, base) = unsafe {
+                let fields = &(*owner.as_ptr().cast::<npyffi::PyArrayObject>()).fields;
+                (fields.flags, Bound::from_borrowed_ptr_or_opt(owner.py(), fields.base))
+            };
+            let at = owner.as_ptr() as usize;
+            let mut read = READ.lock();
+            if let Some((_, readers)) = read.iter_mut().find(|(array, _)| *array == at) {
+                *readers += 1;
+                return Reading(Some(owner));
+            }
+            if flags & npyffi::NPY_ARRAY_OWNDATA != 0 {
+                read.push((at, 1));
+                // SAFETY: as above.
+                unsafe { *flags_of(&owner) &= !npyffi::NPY_ARRAY_OWNDATA };
+                return Reading(Some(owner));
+            }
+            match base.filter(is_array) {
+                Some(base) => owner = base,
+                None => return Reading(None),
+            }
+        }
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let Some(owner) = &self.0 else { return };
+        let mut read = READ.lock();
+        let Some(i) = read.iter().position(|(array, _)| *array == owner.as_ptr() as usize) else { return };
+        read[i].1 -= 1;
+        if read[i].1 == 0 {
+            read.swap_remove(i);
+            // SAFETY: `Reading::of` has cleared the flag of this array.
+            unsafe { *flags_of(owner) |= npyffi::NPY_ARRAY_OWNDATA };
+        }
+    }
+}
+
 /// A tensor with a copy of the array's elements. A 0-d array gives a tensor of shape [] (the caller decides).
 pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let no_array = || {
@@ -221,8 +277,9 @@ fn copy_of(obj: &Bound<'_, PyAny>, facts: Facts) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, &facts.dims)?;
     let n = t.nbytes();
     ensure!(n == 0 || !facts.data.is_null(), Fatal, "a numpy array without data");
+    let _reading = (n > LARGE).then(|| Reading::of(obj));
     // SAFETY: the array is C-contiguous with these dimensions and element size, and `obj` keeps it; Python has not run
-    // since the facts were taken.
+    // since the facts were taken, and what runs while the GIL is released does not free the elements.
     unsafe {
         if dtype == DType::Bool && n > 0 {
             // numpy allows a bool array to be a view of other bytes; here an element must be 0 or 1.

@@ -72,7 +72,7 @@ impl PyProgramDesc {
     }
 
     fn serialize_to_string<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.program.to_bytes()))
+        PyBytes::new(py, &crate::gil::detached(py, || self.program.to_bytes()))
     }
 
     /// Replaces the contents by those of the bytes; handles to the old ones no longer belong to this Program.
