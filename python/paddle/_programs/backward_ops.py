@@ -13,7 +13,6 @@ from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_
 
 from .backward_path import _all_in_set_, _is_grad_var_, _some_in_set_, _strip_grad_suffix_
 from .outer_writes import refuse_outer_writes
-from .overwritten_arrays import refuse_overwritten_arrays
 from .versions import Versions, without_version
 
 __all__: list[str] = []
@@ -249,7 +248,6 @@ def _append_backward_ops_(
                 raise ValueError("append_backward: callbacks must be callable")
     program = block.program
     versions = versions or Versions(block, ops)
-    refuse_overwritten_arrays(program, ops)
     no_grad = no_grad_dict[block.idx]
     descs: list = list(seeds)
     renamed: dict[str, str] = {}
@@ -301,6 +299,9 @@ def _append_backward_ops_(
         useful = False
         for desc in new:
             grads = [n for n in desc.input_arg_names() if _is_grad_var_(n)]
+            if not grads and desc.type() == "fill_zeros_like":
+                descs.append(desc)  # an operand of the next one
+                continue
             if not grads:
                 useful = True
                 break

@@ -1,6 +1,7 @@
-"""LoDTensorArrays whose gradients are refused: those of which an element may be written twice, or that a loop passes
-from step to step and of which operators outside of the loop read other elements than the last. The elements of other
-arrays are written once.
+"""Which LoDTensorArrays have versions: those of which an element may be written twice, or that a loop passes from step
+to step and that operators outside of the loop read.
+
+The elements of other arrays are written once. Their gradients need no versions, and have the operators of 2.0.2.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import paddle._core as core
-
-from .operator import created_at
+from paddle._basics.dtypes import VarType
 
 __all__: list[str] = []
 
@@ -95,37 +94,21 @@ class _Uses:
         return not constants or max(constants) < lowest
 
     def is_read_after_its_loop(self, array: str) -> bool:
-        """Whether a loop reads and writes the array, and an operator outside of that loop reads an element that is not
-        the last one, which the loop's counter is the index of.
-        """
+        """Whether a loop reads and writes the array, and an operator outside of that loop reads it."""
+        read = [use.loops for use in self.reads[array]]
         for use in self.writes[array]:
-            index = use.op.desc.input("I") if use.op.type == "write_to_array" else []
             for depth in range(1, len(use.loops) + 1):
-                inside = [read.loops[:depth] == use.loops[:depth] for read in self.reads[array]]
-                outside = [read for read, is_inside in zip(self.reads[array], inside, strict=True) if not is_inside]
-                others = [r for r in outside if r.op.type != "read_from_array" or r.op.desc.input("I") != index]
-                if any(inside) and others:
+                inside = [loops[:depth] == use.loops[:depth] for loops in read]
+                if any(inside) and not all(inside):
                     return True
         return False
 
 
-def refuse_overwritten_arrays(program: Any, path: list) -> None:
-    """Raise EnforceNotMet if an operator of `path` writes an array of `program` whose gradient would be wrong."""
-    names = {op.desc.output("Out")[0] for op in path if op.type == "write_to_array"}
-    if not names:
-        return
+def versioned_arrays(program: Any) -> frozenset[str]:
+    """The names of the arrays of `program` whose gradients need versions."""
+    arrays = {v.name for block in program.blocks for v in block.vars.values() if v.type == VarType.LOD_TENSOR_ARRAY}
+    if not arrays:
+        return frozenset()
     uses = _Uses(program)
-    for name in sorted(names):
-        written_once = uses.is_written_once(name)
-        if written_once and not uses.is_read_after_its_loop(name):
-            continue
-        readers = [use.op for use in uses.reads[name]]
-        if not readers:
-            continue
-        writer = uses.writes[name][-1].op
-        what = "a loop passes it on" if written_once else "an element may be written twice"
-        raise core.EnforceNotMet(
-            f"(Unimplemented) append_backward: the gradient of array '{name}' would be wrong, because {what}: operator "
-            f"{writer.type} writes it{created_at(writer)}, and operator {readers[-1].type} reads it"
-            f"{created_at(readers[-1])}. Write each element once, with an index that `increment` counts up"
-        )
+    written = (name for name in arrays if uses.writes[name])
+    return frozenset(n for n in written if not uses.is_written_once(n) or uses.is_read_after_its_loop(n))

@@ -7,6 +7,8 @@ with one version keep their names; only the others are renamed.
 Gradients: the earliest version that the path reads has the name `v@GRAD` (of a value that the block starts with, always
 version 0; of a target of `gradients`, the last), the others `v@VERSION@<block>@<version>@GRAD`.
 
+An array has versions if `versioned_arrays` has its name: writing an element starts a version.
+
 Values: the last version is the variable itself. Earlier ones that a gradient operator reads are copied by an `assign`
 to `v@VERSION@<block>@<version>` before they are lost. In the body of a `while`, whose step scopes keep what the step
 started with, the variable itself is version 0 and later versions are copied.
@@ -21,10 +23,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import paddle._core as core
+from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.names import EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, OP_DEVICE, OP_ROLE, VERSION_MARK, OpRole
 
 from .backward_path import _takes_gradient
+from .overwritten_arrays import versioned_arrays
 
 __all__: list[str] = []
 
@@ -67,6 +71,7 @@ class Versions:
         self.block, self.outer, self.op = block, outer, op
         self.targets = frozenset(targets)
         self.kind = op.type if op is not None else ""
+        self.arrays: frozenset[str] = versioned_arrays(block.program) if outer is None else outer.arrays
         self.at = {id(each): i for i, each in enumerate(block.ops)}
         self._is_local: dict[str, bool] = {}
         self._kept: dict[str, bool] = {}
@@ -103,7 +108,7 @@ class Versions:
         if name not in self._kept:
             desc = self.block.desc
             var = desc.find_var_recursive(name) if desc.has_var_recursive(name) else None
-            self._kept[name] = var is not None and var.type() in _DENSE
+            self._kept[name] = var is not None and (var.type() in _DENSE or name in self.arrays)
         return self._kept[name]
 
     def is_local(self, name: str) -> bool:
@@ -245,6 +250,8 @@ class Versions:
             descs, owners = self._of_increment(forward, stopped) if inexact else ([], {})
         else:
             descs, owners = core.get_grad_op_desc(forward, stopped, [])
+            if op.type == "write_to_array" and outs:
+                descs, owners = [*descs, *self._of_other_elements(op, no_grad)], dict(owners)
 
         def real(name: str, shape_only: bool) -> str:
             if name in marks:
@@ -279,6 +286,26 @@ class Versions:
         desc._set_attr(OP_ROLE, int(OpRole.Backward))
         return [desc], {x + GRAD_VAR_SUFFIX: x}
 
+    def _of_other_elements(self, op: Any, no_grad: set[str]) -> list:
+        """The gradient of the array before `op`, which replaces an element: the one after it, with zeros there."""
+        (array,), (index,), (x,) = op.desc.output("Out"), op.desc.input("I"), op.desc.input("X")
+        before = self.before(op, array)
+        if array + GRAD_VAR_SUFFIX in no_grad or not (before or self.has_entry(array)):
+            return []
+        zeros, set_zeros = core.OpDesc(), core.OpDesc()
+        name = unique_name.generate(without_version(x) + ".zeros")
+        zeros.set_type("fill_zeros_like")
+        zeros.set_input("X", [x])
+        zeros.set_output("Out", [name])
+        set_zeros.set_type("write_to_array")
+        set_zeros.set_input("X", [name])
+        set_zeros.set_input("I", [self.value(index, self.before(op, index))])
+        set_zeros.set_input("Array", [self.gradient(array, self.after(op, array))])
+        set_zeros.set_output("Out", [self.gradient(array, before)])
+        for desc in (zeros, set_zeros):
+            desc._set_attr(OP_ROLE, int(OpRole.Backward))
+        return [zeros, set_zeros]
+
     def _of_control_flow(self, op: Any, no_grad: set[str], sub_blocks: list) -> tuple[list, dict[str, str]]:
         """As `grad_descs`, of an operator with a block: only the names of gradients differ from 2.0.2's."""
         forward = core.OpDesc()
@@ -289,7 +316,10 @@ class Versions:
             forward.set_input(slot, [*names, *(n for n in self.passed_through(op) if n not in names)])
         descs, owners = core.get_grad_op_desc(forward, no_grad, sub_blocks)
         renamed: dict[str, str] = {}
+        arrays = [n for n in op.desc.output_arg_names() if n in self.arrays] if op.type == "while" else []
         for desc in descs:
+            if arrays:
+                desc._set_attr("versioned_arrays", arrays)
             for key in desc.input_names():
                 if key.endswith(GRAD_VAR_SUFFIX):
                     desc.set_input(key, [self._renamed(n, op, self.after) for n in desc.input(key)])

@@ -25,6 +25,8 @@ attrs! {
     pub struct WhileGradAttrs {
         sub_block: BlockRef, is_test: bool = false, skip_eager_deletion_vars: Vec<String> = vec![],
         original_output_grad: Vec<String> = vec![],
+        // Arrays with versions: as with tensors, what a step leaves in the gradient is all of it.
+        versioned_arrays: Vec<String> = vec![],
     }
     pub struct ConditionalAttrs {
         sub_block: BlockRef, is_scalar_condition: bool = false, skip_eager_deletion_vars: Vec<String> = vec![],
@@ -199,11 +201,15 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
         carried.push(match cx.values(while_grad::DOUT).get(k) {
             Some(value) if !value.is_none() => value.clone(),
             _ => {
-                start_from_zeros(&frame.scope, out, inside)?;
+                start_from_zeros(&frame.scope, out, inside, &a.versioned_arrays)?;
                 frame.scope.find(out).map(|cell| cell.get()).unwrap_or_default()
             }
         });
     }
+    let is_versioned = |value: &Value, grad: &String| {
+        matches!(value, Value::Array(_))
+            && grad.strip_suffix(SUFFIX).is_some_and(|x| a.versioned_arrays.iter().any(|n| n == x))
+    };
     let mut totals: Vec<Option<Value>> = vec![None; x_grads.len()];
     let taken_back = taken_back(&frame, a.sub_block.0);
     for scope in scopes.iter().rev() {
@@ -219,7 +225,7 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
         for (value, inside) in carried.iter_mut().zip(&a.original_output_grad) {
             let Some(written) = scope.find_local(inside).map(|cell| cell.get()) else { continue };
             let same = |t: &Tensor| written.as_dense().is_some_and(|w| w.dims() == t.dims() && w.dtype() == t.dtype());
-            if value.as_dense().is_some_and(same) {
+            if value.as_dense().is_some_and(same) || is_versioned(&written, inside) {
                 *value = written;
             }
         }
@@ -230,6 +236,9 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
             let name = grad_name(x);
             let inside = scope.find(&name).map(|c| c.get()).unwrap_or_default();
             let is_array = matches!(inside, Value::Array(_));
+            if is_versioned(&inside, &name) && a.original_output_grad.contains(&name) {
+                continue;
+            }
             if inside.is_none() || is_array && array_is_empty(&inside) {
                 continue;
             }
@@ -251,7 +260,7 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
         frame.scope.drop_kid(scope);
     }
     for ((out, inside), value) in outside.iter().zip(&a.original_output_grad).zip(carried) {
-        if value.as_dense().is_none() {
+        if value.as_dense().is_none() && !is_versioned(&value, inside) {
             continue;
         }
         match xs.iter().zip(&x_grads).position(|(x, g)| g != EMPTY && grad_name(x) == *inside) {
@@ -277,11 +286,16 @@ fn run_while_grad(cx: &mut KernelContext) -> Result<()> {
 }
 
 /// An outside gradient that has no value is zeros: nothing after the loop reads that variable.
-fn start_from_zeros(scope: &Arc<Scope>, out: &str, inside: &str) -> Result<()> {
+fn start_from_zeros(scope: &Arc<Scope>, out: &str, inside: &str, arrays: &[String]) -> Result<()> {
     if scope.find(out).is_some_and(|cell| !cell.get().is_none()) {
         return Ok(());
     }
-    let forward = inside.split(SUFFIX).next().and_then(|name| scope.find(name));
+    let name = inside.split(SUFFIX).next().unwrap_or_default();
+    if arrays.iter().any(|n| n == name) {
+        scope.var(out).set(Value::Array(Arc::default()));
+        return Ok(());
+    }
+    let forward = scope.find(name);
     if let Some(Value::Dense(t)) = forward.map(|cell| cell.get()) {
         if t.dtype().is_float() {
             scope.var(out).set(Tensor::zeros(t.dtype(), t.dims())?.with_lod(t.lod.clone()));

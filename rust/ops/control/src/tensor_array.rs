@@ -8,7 +8,8 @@ use oar_core::{bail, ensure, slots};
 use std::sync::Arc;
 
 slots! {
-    mod write_to_array { X "X", I "I" => OUT "Out".in_place().kernel_allocated() }
+    /// With ARRAY the output is a copy of that array in which the element is replaced.
+    mod write_to_array { X "X", I "I", ARRAY "Array".dispensable().extra() => OUT "Out".in_place().kernel_allocated() }
     /// X_W is the written tensor: if the array lacks it, its gradient is zeros of that shape.
     mod read_from_array { X "X", I "I", X_W "X_W".dispensable().meta_only() => OUT "Out".kernel_allocated() }
     mod lod_array_length { X "X" => OUT "Out" }
@@ -43,7 +44,11 @@ fn infer_write(cx: &mut ShapeContext) -> Result<()> {
 fn write(cx: &mut KernelContext) -> Result<()> {
     let i = index(cx, write_to_array::I)?;
     let item = cx.opt(write_to_array::X).map(Tensor::share).transpose()?;
+    let copied = cx.values(write_to_array::ARRAY).first().map(Value::share).transpose()?;
     let value = &mut cx.outs.slot_mut(write_to_array::OUT.0)[0].value;
+    if let Some(array) = copied {
+        *value = array;
+    }
     if value.is_none() {
         *value = Value::Array(Arc::default());
     }

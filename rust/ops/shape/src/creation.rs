@@ -6,6 +6,7 @@ use oar_core::base::dtype::Element;
 use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::{Attr, BlockNode};
+use oar_core::op::infer::{kind_of_first, like_first, VarKind};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, NoAttrs, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err, slots};
@@ -201,8 +202,18 @@ pub static FILL_ZEROS_LIKE: Op = Op {
     outputs: filled_like::OUTS,
     attrs: NoAttrs::FIELDS,
     sparse_kernel: SparseKernel::Same,
-    infer: oar_core::op::infer::like_first,
-    cpu: Kernel::Pure(|cx| set_zero(cx.out(filled_like::OUT)?)),
+    infer: |cx| match cx.meta(filled_like::X, 0)?.kind {
+        VarKind::Array => kind_of_first(cx),
+        _ => like_first(cx),
+    },
+    cpu: Kernel::Pure(|cx| {
+        if matches!(cx.value(filled_like::X)?, Value::Array(_)) {
+            // As a gradient, an element that is absent is zeros.
+            cx.set(filled_like::OUT, Value::Array(Default::default()));
+            return Ok(());
+        }
+        set_zero(cx.out(filled_like::OUT)?)
+    }),
     ..OP
 };
 
