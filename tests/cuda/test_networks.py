@@ -74,13 +74,13 @@ def bert():
     """A small encoder; its dropouts are off."""
     layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu"), 2)
     parts = nn.Embedding(30, 8), layers, nn.Linear(8, 2)
-    return Net(lambda e, t, o, x: o(paddle.mean(t(e(x)), 1)), *parts), ids(30, 2, 5), 2
+    return Net(lambda e, t, o, x: o(t(e(x))[:, 0]), *parts), ids(30, 2, 5), 2
 
 
 def transformer():
     """A small encoder and decoder; their dropouts are off."""
     parts = nn.Embedding(30, 8), nn.Transformer(8, 2, 1, 1, 16, dropout=0.0), nn.Linear(8, 2)
-    return Net(lambda e, t, o, x: o(paddle.mean(t(e(x), e(x)), 1)), *parts), ids(30, 2, 5), 2
+    return Net(lambda e, t, o, x: o(t(e(x), e(x))[:, 0]), *parts), ids(30, 2, 5), 2
 
 
 NETWORKS = (lenet, ctr, word2vec, deepfm, bert, transformer)
@@ -118,9 +118,7 @@ def test_a_training_step_stays_on_the_device(make, optimizer, shim):
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
             found = losses(make, optimizer, shim.forget)
-        # Two steps; a step may upload the gradient of the loss, one float.
-        assert set(shim.uploads) <= {4} and len(shim.uploads) <= 2
-        assert not shim.downloads
+        assert not shim.uploads and not shim.downloads
     finally:
         paddle.set_device("cpu")
     np.testing.assert_allclose([float(loss) for loss in found], want, rtol=1e-4)

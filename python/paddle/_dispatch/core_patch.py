@@ -6,7 +6,7 @@ import weakref
 
 import paddle._core as core
 from paddle._basics.dtypes import VarType
-from paddle._basics.place import CPUPlace
+from paddle._basics.place import CPUPlace, CUDAPlace
 
 __all__: list[str] = []
 
@@ -18,7 +18,8 @@ def _dtype(tensor):
 
 def _place(tensor):
     """The place of a LoDTensor."""
-    return CPUPlace()
+    device = tensor._device()
+    return CPUPlace() if device < 0 else CUDAPlace(device)
 
 
 _dropped_scopes: weakref.WeakSet = weakref.WeakSet()

@@ -105,9 +105,7 @@ def _as_lodtensor(data: Any, place, dtype=None):
             data = data.astype(dtype)
         elif np.isscalar(data):
             data = np.array([data]).astype(dtype)
-        elif hasattr(data, "numpy") and isinstance(data, core.Tensor):
-            data = data.numpy()
-        else:
+        elif not isinstance(data, core.Tensor):
             raise TypeError(f"feed: data of {type(data)} cannot be converted to a Tensor")
     tensor = core.LoDTensor()
     tensor.set(data, place)

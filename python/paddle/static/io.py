@@ -90,7 +90,7 @@ def _set(name: str, array, create: bool) -> None:
     scope = global_scope()
     var = scope.var(name) if create else scope.find_var(name)
     assert var is not None, f"variable '{name}' is not in the scope: has the startup program run?"
-    var.get_tensor().set(np.asarray(array), CPUPlace())
+    var.get_tensor().set(np.asarray(array))  # where its elements are
 
 
 @static_only

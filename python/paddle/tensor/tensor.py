@@ -161,13 +161,15 @@ def gradient(self) -> Any:
 def set_value(self, value) -> None:
     """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype."""
     assert isinstance(value, (np.ndarray, Tensor, dict, str)), "set_value: value must be a Tensor or an ndarray"
-    array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
-    shape = tuple(self.shape)
-    assert shape == array.shape, f"set_value: '{self.name}' has shape {shape}, but the value has {array.shape}"
-    dtype = convert_dtype(self.dtype)
-    got = "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+    shape, dtype = tuple(self.shape), convert_dtype(self.dtype)
+    if isinstance(value, Tensor):
+        given, got = tuple(value.shape), convert_dtype(value.dtype)
+    else:
+        value = np.asarray(value)
+        given, got = value.shape, "bfloat16" if value.dtype == np.uint16 else value.dtype.name
+    assert shape == given, f"set_value: '{self.name}' has shape {shape}, but the value has {given}"
     assert dtype == got, f"set_value: '{self.name}' has dtype {dtype}, but the value has {got}"
-    self._assign(value if isinstance(value, Tensor) else array)
+    self._assign(value)
 
 
 def copy_(self, src, blocking=True) -> None:

@@ -1,4 +1,4 @@
-"""Reshapes and permutations of elements, cast, and their gradients, by CuPy functions."""
+"""Permutations of elements, cast, and their gradients, by CuPy functions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ from ..call import Call, Declined
 def _also(call: Call, result: dict) -> dict:
     """`result`, plus XShape (which has no elements) if it is wanted."""
     return {**result, "XShape": call.out("XShape")} if call.wanted.get("XShape") else result
-
-
-def _reshaped(source: str, to: str) -> Callable[[Call], dict]:
-    """A launcher: the elements of `source` in the inferred shape of `to`."""
-
-    def launch(call: Call) -> dict:
-        call.alone("X", source, "XShape")
-        return _also(call, {to: call.array(source).reshape(call.shape(to))})
-
-    return launch
 
 
 def _moved(source: str, to: str, move: Callable) -> Callable[[Call], dict]:
@@ -90,20 +80,7 @@ def _cast(call: Call) -> dict:
     return {"Out": x.astype(call.dtype("Out"))}
 
 
-_SHAPES = (
-    "reshape",
-    "reshape2",
-    "squeeze",
-    "squeeze2",
-    "unsqueeze",
-    "unsqueeze2",
-    "flatten",
-    "flatten2",
-    "flatten_contiguous_range",
-)
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    **dict.fromkeys((*_SHAPES, "assign"), _reshaped("X", "Out")),
-    **dict.fromkeys([f"{op}_grad" for op in _SHAPES], _reshaped("Out@GRAD", "X@GRAD")),
     **dict.fromkeys(("transpose", "transpose2"), _moved("X", "Out", _transposed)),
     **dict.fromkeys(("transpose_grad", "transpose2_grad"), _moved("Out@GRAD", "X@GRAD", _back)),
     **dict.fromkeys(("flip", "reverse"), _moved("X", "Out", _flipped)),

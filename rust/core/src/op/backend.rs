@@ -1,9 +1,11 @@
 //! Devices other than the CPU. A backend owns memory and runs the operators for which it has a kernel; the others run
-//! on the CPU, with their operands copied there and back. Without a backend a call pays one relaxed load.
+//! on the CPU, with their operands copied there and back. Without a backend a call pays one relaxed load; with one, a
+//! call whose operands are on the host while the CPU is the current device runs as without it.
 
 use super::run::{self, Env, Out};
 use super::{Args, Attrs, Kernel, Meta, Op};
 use crate::base::{DType, Result};
+use crate::ir::Attr;
 use crate::tensor::{SelectedRows, Tensor, Value};
 use parking_lot::RwLock;
 use std::cell::Cell;
@@ -95,8 +97,57 @@ pub fn on<T>(device: Option<i32>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-fn device_of<'a>(values: impl Iterator<Item = &'a Value>) -> Option<i32> {
-    values.filter_map(|v| v.elements()?.on_device()).map(|(memory, _)| memory.device()).next()
+/// The device of the first value that is on one.
+pub fn device_of<'a>(mut values: impl Iterator<Item = &'a Value>) -> Option<i32> {
+    values.find_map(|v| v.elements()?.on_device().map(|(memory, _)| memory.device()))
+}
+
+/// True if an operator on these tensors does not run on the CPU: one of them is on a device, or a device is current.
+#[inline]
+pub fn serves<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> bool {
+    is_active() && (current().is_some() || tensors.any(|t| t.on_device().is_some()))
+}
+
+/// Operators whose CPU kernel reads no elements of X and shares its bytes: they run on values of any device, without
+/// its backend. An index, or a shape that is a tensor, is read on the host.
+pub fn passes_on(op: &Op) -> bool {
+    matches!(
+        op.name,
+        "assign"
+            | "c_sync_calc_stream"
+            | "c_sync_comm_stream"
+            | "flatten"
+            | "flatten2"
+            | "flatten2_grad"
+            | "flatten_contiguous_range"
+            | "flatten_contiguous_range_grad"
+            | "flatten_grad"
+            | "lod_array_length"
+            | "lod_reset"
+            | "read_from_array"
+            | "reshape"
+            | "reshape2"
+            | "reshape2_grad"
+            | "reshape2_grad_grad"
+            | "reshape_grad"
+            | "shape"
+            | "squeeze"
+            | "squeeze2"
+            | "squeeze2_grad"
+            | "squeeze_grad"
+            | "unsqueeze"
+            | "unsqueeze2"
+            | "unsqueeze2_grad"
+            | "unsqueeze_grad"
+            | "write_to_array"
+    )
+}
+
+/// True if the attributes place the result in host memory.
+fn is_forced_to_host(op: &Op, attrs: &Attrs) -> bool {
+    let value = |name| op.attrs.field(name).map(|at| attrs.get(at));
+    matches!(value("force_cpu"), Some(Attr::Boolean(true)))
+        || op.name == "fill_constant" && matches!(value("place_type"), Some(Attr::Int(0 | 2)))
 }
 
 /// The value with its elements copied by `copy`.
@@ -133,10 +184,19 @@ pub fn call(
     env: &dyn Env,
 ) -> Result<()> {
     let here = device_of(ins.flat.iter().chain(outs.flat.iter().map(|o| &o.value)));
-    let (Some(backend), Some(device), false) =
-        (registered(), here.or_else(current), matches!(op.cpu, Kernel::Control(_)))
-    else {
+    let Some(device) = here.or_else(current) else { return run::call_cpu(op, attrs, ins, outs, free, env) };
+    if matches!(op.cpu, Kernel::Control(_)) || passes_on(op) {
         return run::call_cpu(op, attrs, ins, outs, free, env);
+    }
+    let forced = is_forced_to_host(op, attrs);
+    // What is on the host during the run of a plan belongs there: feeds are on the device.
+    let stays = forced || here.is_none() && RUN.get() != NOT_SAID && ins.flat.iter().any(|v| v.elements().is_some());
+    let backend = match registered() {
+        Some(backend) if !stays => backend,
+        _ => {
+            move_to_host(ins, outs)?;
+            return run::call_cpu(op, attrs, ins, outs, free, env);
+        }
     };
     if backend.has(op.name) && run_launcher(&*backend, op, attrs, ins, outs, free, device)? {
         return Ok(());
@@ -145,17 +205,31 @@ pub fn call(
     if here.is_some() {
         backend.lacks(op)?;
     }
+    move_to_host(ins, outs)?;
+    run::call_cpu(op, attrs, ins, outs, free, env)?;
+    for out in outs.flat.iter_mut() {
+        out.value = to_device(&*backend, &out.value, device)?;
+    }
+    Ok(())
+}
+
+fn move_to_host(ins: &mut Args, outs: &mut Args<Out>) -> Result<()> {
     for v in ins.flat.iter_mut().chain(outs.flat.iter_mut().map(|o| &mut o.value)) {
         // A value that is there already stays the same reference: it may be preallocated memory.
         if v.elements().is_some_and(|t| t.on_device().is_some()) {
             *v = to_host(v)?;
         }
     }
-    run::call_cpu(op, attrs, ins, outs, free, env)?;
-    for out in outs.flat.iter_mut() {
-        out.value = to_device(&*backend, &out.value, device)?;
-    }
     Ok(())
+}
+
+/// The value `new` of a variable that holds `old`: in the memory that holds the old elements, if there are any.
+pub fn placed_like(old: &Value, new: &Value) -> Result<Value> {
+    let Some(t) = old.elements().filter(|t| t.has_bytes()) else { return Ok(new.clone()) };
+    match (t.on_device(), registered()) {
+        (Some((memory, _)), Some(backend)) => to_device(&*backend, new, memory.device()),
+        _ => to_host(new),
+    }
 }
 
 fn run_launcher(

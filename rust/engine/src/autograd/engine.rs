@@ -10,9 +10,11 @@ use super::EagerVar;
 use oar_core::base::fork;
 use oar_core::base::interrupt::check_interrupt_now_and_then;
 use oar_core::base::{DType, Result};
+use oar_core::ir::{Attr, AttrMap};
+use oar_core::op::call::call_simple;
 use oar_core::op::run::NoEnv;
-use oar_core::op::{Args, Dst, Grad, GradOp, Op, Src};
-use oar_core::tensor::Tensor;
+use oar_core::op::{table, Args, Dst, Grad, GradOp, Op, Src};
+use oar_core::tensor::{Tensor, Value};
 use oar_core::{bail, dispatch, ensure, err};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -160,9 +162,24 @@ pub fn run(request: &Request) -> Result<Vec<Option<EagerVar>>> {
 }
 
 fn ones_like(t: &Tensor) -> Result<Tensor> {
+    if t.on_device().is_some() {
+        return ones_on_device(t);
+    }
     let mut ones = Tensor::empty(t.dtype(), t.dims())?;
     fill_one(&mut ones)?;
     Ok(ones)
+}
+
+/// Written by a kernel of the device: nothing is uploaded.
+#[cold]
+fn ones_on_device(t: &Tensor) -> Result<Tensor> {
+    let op = table::lookup("fill_any_like").ok_or_else(|| err!(Fatal, "the table has no operator fill_any_like"))?;
+    let attrs = AttrMap::from_iter([("value".to_string(), Attr::Float(1.0))]);
+    let made = call_simple(op, &attrs, vec![vec![Value::Dense(t.clone())]])?;
+    match made.into_iter().flatten().next() {
+        Some(Value::Dense(ones)) => Ok(ones),
+        _ => bail!(Fatal, "operator fill_any_like gave nothing"),
+    }
 }
 
 fn fill_one(t: &mut Tensor) -> Result<()> {

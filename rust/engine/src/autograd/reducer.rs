@@ -262,10 +262,10 @@ impl Pass {
         let i = *self.reducer.by_track.get(&(Arc::as_ptr(track) as usize))?;
         let (b, s) = self.reducer.home[i]?;
         let free = self.left[i] == 1 && !self.ready[i] && track.grad.lock().is_none() && track.hooks.lock().is_empty();
-        if !free || backend::is_active() {
+        let dims = self.reducer.params[i].var.tensor().ok().filter(|t| !backend::serves(std::iter::once(t)))?;
+        if !free {
             return None;
         }
-        let dims = self.reducer.params[i].var.tensor().ok()?;
         self.filling[b].memory.lend(&self.reducer.buckets[b], s, dims.dims())
     }
 

@@ -116,13 +116,15 @@ impl Executor {
         fetches: &[String],
         how: How,
     ) -> Result<Vec<Value>> {
+        let device = RunDevice::of(&values);
         // On a device operators run one by one: the passes assume operands on the host.
-        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.within(how.passes) };
+        let passes = if device.is_some() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
         let _region = fork::compute();
         let run = |plan: &ExecutionPlan, values| {
             let local = if plan.vars.iter().any(|v| v.place == Storage::Local) { Some(scope.child()) } else { None };
-            let result = self.run_plan(program, plan, scope, local.as_ref(), values, How { passes, ..how });
+            let how = How { passes, ..how };
+            let result = self.run_plan(program, plan, scope, local.as_ref(), values, how, device.as_ref());
             if let Some(local) = local {
                 local.drop_kids();
                 scope.drop_kid(&local);
@@ -145,9 +147,15 @@ impl Executor {
         values: Vec<Value>,
         fetches: &[String],
     ) -> Result<Vec<Value>> {
-        let passes = if backend::is_active() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
+        let device = RunDevice::of(&values);
+        let passes = if device.is_some() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
         let plan = self.plan(program, block, feeds, fetches, passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), values, How::with_passes(passes))
+        let run =
+            || self.run_plan(program, &plan, scope, Some(scope), values, How::with_passes(passes), device.as_ref());
+        match &device {
+            Some(device) => backend::on(Some(device.number), run),
+            None => run(),
+        }
     }
 
     /// Runs a prepared Program; variables that sub-blocks read stay in `scope`.
@@ -161,11 +169,19 @@ impl Executor {
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
-    pub fn run_block(&self, program: &Arc<Program>, block: i32, scope: &Arc<Scope>, passes: Passes) -> Result<()> {
+    fn run_block(
+        &self,
+        program: &Arc<Program>,
+        block: i32,
+        scope: &Arc<Scope>,
+        passes: Passes,
+        device: Option<&RunDevice>,
+    ) -> Result<()> {
         let plan = self.plan(program, block, &[], &[], passes)?;
-        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), How::with_passes(passes)).map(drop)
+        self.run_plan(program, &plan, scope, Some(scope), Vec::new(), How::with_passes(passes), device).map(drop)
     }
 
+    #[allow(clippy::too_many_arguments)] // the state of one run
     fn run_plan(
         &self,
         program: &Arc<Program>,
@@ -174,20 +190,20 @@ impl Executor {
         local: Option<&Arc<Scope>>,
         values: Vec<Value>,
         how: How,
+        device: Option<&RunDevice>,
     ) -> Result<Vec<Value>> {
         let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
         let mode = plan.schedule.mode(fed, how.threads);
         let state = State::new(plan, scope, local);
         for (var, value) in plan.feeds.iter().zip(values) {
             if let Some(var) = var {
-                state.set(*var, value);
+                state.set(*var, device.map_or(Ok(value.clone()), |device| device.fed(&value))?);
             }
         }
         let scope = local.unwrap_or(scope);
-        let run = Running { executor: self, program, plan, scope, state, passes: how.passes };
-        let device = if backend::is_active() { backend::registered() } else { None };
+        let run = Running { executor: self, program, plan, scope, state, passes: how.passes, device };
         match (device, mode) {
-            (Some(device), _) => run_segments(&*device, plan, &mut |i| run.unit_checked(i))?,
+            (Some(device), _) => run_segments(&*device.backend, plan, &mut |u| run.unit_checked(u))?,
             (None, RunMode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
             (None, RunMode::Timed) => {
                 (0..plan.tasks.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
@@ -218,6 +234,49 @@ impl Executor {
     }
 }
 
+/// The device of a run. It is determined once: registering a backend meanwhile changes neither the plan nor the way in
+/// which it runs.
+struct RunDevice {
+    backend: Arc<dyn Backend>,
+    number: i32,
+}
+
+impl RunDevice {
+    /// The current device, else the one that holds a fed value; `None`: a run on the CPU.
+    fn of(values: &[Value]) -> Option<RunDevice> {
+        if !backend::is_active() {
+            return None;
+        }
+        let number = backend::current().or_else(|| backend::device_of(values.iter()))?;
+        Some(RunDevice { backend: backend::registered()?, number })
+    }
+
+    /// A fed value in the device's memory: it is copied there once, not by every operator that reads it.
+    fn fed(&self, value: &Value) -> Result<Value> {
+        backend::to_device(&*self.backend, value, self.number)
+    }
+
+    /// Moves floating-point operands of a step that are on the host, next to operands on the device, and their
+    /// variables with them: later steps, and for variables of the scope later runs, find them there.
+    fn move_operands(&self, step: &Step, state: &State, ins: &mut Args) -> Result<()> {
+        if backend::passes_on(step.op) || !self.backend.has(step.op.name) {
+            return Ok(());
+        }
+        if backend::device_of(ins.flat.iter()).is_none() {
+            return Ok(());
+        }
+        for (&v, value) in step.ins.flat.iter().zip(ins.flat.iter_mut()) {
+            let on_host =
+                |t: &Tensor| t.on_device().is_none() && t.has_bytes() && t.numel() > 0 && t.dtype().is_float();
+            if v != ABSENT && value.as_dense().is_some_and(on_host) {
+                *value = self.fed(value)?;
+                state.set(v, value.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// True if the outside variables that removed operators would read are as the Program declares them.
 fn as_declared(plan: &ExecutionPlan, scope: &Arc<Scope>, values: &[Value]) -> bool {
     plan.needs.iter().all(|need| {
@@ -244,6 +303,7 @@ struct Running<'a> {
     scope: &'a Arc<Scope>,
     state: State,
     passes: Passes,
+    device: Option<&'a RunDevice>,
 }
 
 impl Running<'_> {
@@ -269,8 +329,14 @@ impl Running<'_> {
 
     fn step(&self, i: usize) -> Result<()> {
         let step = &self.plan.steps[i];
-        let env =
-            PlanEnv { executor: self.executor, program: self.program, scope: self.scope, step, passes: self.passes };
+        let env = PlanEnv {
+            executor: self.executor,
+            program: self.program,
+            scope: self.scope,
+            step,
+            passes: self.passes,
+            device: self.device,
+        };
         run_step(step, &self.state, &env).map_err(|e| at_line(e, &step.desc))
     }
 
@@ -321,11 +387,15 @@ impl Running<'_> {
     }
 }
 
-/// Runs the steps. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
+/// Runs the tasks. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
 fn run_segments(device: &dyn Backend, plan: &ExecutionPlan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
-    let (mut i, n) = (0, plan.steps.len());
+    let is_launched = |task: &Task| match *task {
+        Task::Step(i) => backend::passes_on(plan.steps[i].op) || device.has(plan.steps[i].op.name),
+        Task::Group(_) => false,
+    };
+    let (mut i, n) = (0, plan.tasks.len());
     while i < n {
-        let launched = plan.steps[i..].iter().take_while(|s| device.has(s.op.name)).count();
+        let launched = plan.tasks[i..].iter().take_while(|task| is_launched(task)).count();
         if launched > 1 {
             device.enter(&mut || (i..i + launched).try_for_each(&mut *run))?;
         } else {
@@ -341,6 +411,9 @@ fn run_step(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
         return run_changing(step, state, env);
     }
     let mut ins = step.ins.map(|&v| state.read(v));
+    if let Some(device) = env.device {
+        device.move_operands(step, state, &mut ins)?;
+    }
     let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
     call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env)?;
     drop(ins);
@@ -360,6 +433,9 @@ fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
         Some(Read::Value) => state.get(v),
         Some(Read::Storage) | None => state.read(v),
     });
+    if let Some(device) = env.device {
+        device.move_operands(step, state, &mut ins)?;
+    }
     let mut outs = step.outs.map(|&v| Out::wanted(v != ABSENT));
     for &(i, o) in &step.in_place {
         ins.flat[i as usize] = state.write(step.ins.flat[i as usize])?;
@@ -381,8 +457,16 @@ fn run_changing(step: &Step, state: &State, env: &PlanEnv) -> Result<()> {
 }
 
 /// A step with outputs that start from their variables' values. It extends a list, which therefore moves into the step
-/// and back; readers of the variable wait meanwhile.
+/// and back; readers of the variable wait meanwhile. On a device they do not: a kernel takes the GIL, which a reader may
+/// hold. The step then works on a copy-on-write reference.
 fn run_keeping(step: &Step, state: &State, env: &PlanEnv, mut ins: Args, mut outs: Args<Out>) -> Result<()> {
+    if env.device.is_some() || backend::device_of(ins.flat.iter()).is_some() {
+        for &o in &step.keeps {
+            outs.flat[o as usize].value = state.get(step.outs.flat[o as usize]);
+        }
+        call_checked(step.op, &step.attrs, &mut ins, &mut outs, false, env)?;
+        return set_outputs(step, state, &mut outs);
+    }
     let mut held: SmallVec<[_; 1]> = step.keeps.iter().map(|&o| state.lock(step.outs.flat[o as usize])).collect();
     for (&o, held) in step.keeps.iter().zip(&mut held) {
         outs.flat[o as usize].value = std::mem::take(&mut **held);
@@ -393,6 +477,10 @@ fn run_keeping(step: &Step, state: &State, env: &PlanEnv, mut ins: Args, mut out
     }
     drop(held);
     result?;
+    set_outputs(step, state, &mut outs)
+}
+
+fn set_outputs(step: &Step, state: &State, outs: &mut Args<Out>) -> Result<()> {
     for (&v, out) in step.outs.flat.iter().zip(outs.flat.iter_mut()) {
         if !out.value.is_none() {
             state.set(v, std::mem::take(&mut out.value));
@@ -409,6 +497,7 @@ pub struct PlanEnv<'a> {
     pub scope: &'a Arc<Scope>,
     pub step: &'a Step,
     pub passes: Passes,
+    device: Option<&'a RunDevice>,
 }
 
 impl Env for PlanEnv<'_> {
@@ -417,7 +506,7 @@ impl Env for PlanEnv<'_> {
     }
 
     fn run_block(&self, block: i32, scope: &Arc<Scope>) -> Result<()> {
-        self.executor.run_block(self.program, block, scope, self.passes)
+        self.executor.run_block(self.program, block, scope, self.passes, self.device)
     }
 
     fn desc_attr(&self, name: &str) -> Option<Attr> {

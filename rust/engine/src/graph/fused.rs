@@ -102,7 +102,7 @@ fn shapes(group: &Group, plan: &ExecutionPlan, state: &State, dtype: DType) -> O
 /// How often each element of an operand is repeated along the result; `None` if the operand does not fit the group.
 fn place(e: &External, value: &Value, dtype: DType, dims: &[i64]) -> Option<usize> {
     let t = value.as_dense()?;
-    if t.dtype() != dtype || !t.has_bytes() {
+    if t.dtype() != dtype || !t.has_bytes() || t.on_device().is_some() {
         return None;
     }
     if t.dims() == dims {

@@ -30,6 +30,14 @@ pub struct PyExecutor {
     pub device: Option<i32>,
 }
 
+/// The number of the device of a Place; `None` is the CPU.
+pub fn device_number(place: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+    if place.hasattr("gpu_device_id")? && place.call_method0("is_gpu_place")?.is_truthy()? {
+        return place.call_method0("gpu_device_id")?.extract().map(Some);
+    }
+    Ok(None)
+}
+
 /// The value of a handle, a Tensor or a numpy array.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Ok(t) = obj.cast::<PyLoDTensor>() {
@@ -67,12 +75,7 @@ impl PyExecutor {
     #[new]
     #[pyo3(signature = (place=None))]
     fn new(place: Option<&Bound<'_, PyAny>>) -> PyResult<PyExecutor> {
-        let device = match place {
-            Some(place) if place.hasattr("gpu_device_id")? && place.call_method0("is_gpu_place")?.is_truthy()? => {
-                Some(place.call_method0("gpu_device_id")?.extract()?)
-            }
-            _ => None,
-        };
+        let device = place.map(device_number).transpose()?.flatten();
         Ok(PyExecutor { inner: Executor::new(), device })
     }
 

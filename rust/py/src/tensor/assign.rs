@@ -25,10 +25,9 @@ use std::sync::Arc;
 
 /// `x[index] = value`, in place. Recorded where a gradient flows to `x` or from the value.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let (dims, dtype) = {
-        let x = slf.get().tensor().or_raise()?;
-        (Dims::from_slice(x.dims()), x.dtype())
-    };
+    let x = slf.get().unfetched().or_raise()?;
+    let (dims, dtype, on_device) = (Dims::from_slice(x.dims()), x.dtype(), x.on_device().is_some());
+    drop(x);
     if is_recording() && (dtype.is_float() || dtype.is_complex()) {
         let var = &slf.get().var;
         let flows = |t: &Bound<'_, PyTensor>| !t.get().var.stop_gradient();
@@ -42,6 +41,10 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         if !var.stop_gradient() || value.cast::<PyTensor>().is_ok_and(flows) {
             return recorded(slf, index, value, &dims, dtype);
         }
+    }
+    if on_device {
+        // By operators: they run where the elements are.
+        return recorded(slf, index, value, &dims, dtype);
     }
     let cell = &slf.get().var.cell;
     match (parse(index, &dims, true)?, tensor_of(value, dtype)?) {
@@ -166,9 +169,10 @@ fn operand(value: &Bound<'_, PyAny>, dtype: DType, x: &EagerVar) -> PyResult<Eag
     let py = value.py();
     if let Ok(t) = value.cast::<PyTensor>() {
         let var = &t.get().var;
-        if t.get().tensor().or_raise()?.dtype() != dtype {
+        let own = t.get().unfetched().or_raise()?.dtype();
+        if own != dtype {
             let cast = need("cast").or_raise()?;
-            let from = Attr::Int(t.get().tensor().or_raise()?.dtype().proto());
+            let from = Attr::Int(own.proto());
             return call1(
                 py,
                 cast,

@@ -10,6 +10,7 @@ use crate::tensor::object::{PyTensor, UNNAMED};
 use oar_core::base::{DType, Result};
 use oar_core::err;
 use oar_core::ir::VarKind;
+use oar_core::op::backend;
 use oar_core::tensor::{Tensor, Value};
 use oar_engine::autograd::leaf::{clear_grad, grad_of};
 use oar_engine::autograd::{trace, EagerVar};
@@ -20,9 +21,16 @@ use pyo3::types::{PyComplex, PyDict, PyList, PyTuple};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl PyTensor {
+    /// The tensor, with its elements readable on the host.
     pub fn tensor(&self) -> Result<Tensor> {
+        let t = self.unfetched()?;
+        t.fetch().map(|()| t)
+    }
+
+    /// The tensor, with its elements where they are.
+    pub fn unfetched(&self) -> Result<Tensor> {
         match self.var.cell.get() {
-            Value::Dense(t) => t.fetch().map(|()| t),
+            Value::Dense(t) => Ok(t),
             Value::Rows(_) => Err(err!(InvalidArgument, "expected a dense Tensor, got SelectedRows")),
             _ => Err(err!(PreconditionNotMet, "the Tensor holds no memory: it has not been initialised")),
         }
@@ -394,7 +402,7 @@ impl PyTensor {
 
     /// A tensor that shares the memory and is not on the tape.
     fn detach<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
-        self.tensor().or_raise()?;
+        self.unfetched().or_raise()?;
         let var = EagerVar::from_parts(self.var.cell.clone(), None, true);
         var.persistable.store(self.persistable(), Relaxed);
         let new = PyTensor::wrap(py, var)?;
@@ -409,9 +417,10 @@ impl PyTensor {
         Ok(())
     }
 
-    /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor.
+    /// Copies `src` (a Tensor, LoDTensor or numpy array) into this tensor, which stays on its device.
     fn _assign(&self, src: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.var.cell.set(crate::tensor::lod_tensor::value_of(src)?);
+        let value = crate::tensor::lod_tensor::value_of(src)?.into();
+        self.var.cell.set(backend::placed_like(&self.held(), &value).or_raise()?);
         trace::given(&self.var);
         Ok(())
     }

@@ -218,12 +218,12 @@ fn operator(p: &Parsed) -> Result<(&'static Op, Attrs)> {
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let py = slf.py();
     let var = &slf.get().var;
-    let x = slf.get().tensor().or_raise()?;
+    let x = slf.get().unfetched().or_raise()?;
     let Some(p) = parse(index, x.dims(), false)? else { return Err(not_an_index(index)) };
     if p.spans.is_empty() && p.new_axes.is_empty() {
         return Ok(slf.clone());
     }
-    if (var.stop_gradient() || !is_recording()) && !trace::is_on() {
+    if (var.stop_gradient() || !is_recording()) && !trace::is_on() && x.on_device().is_none() {
         let mut out = p.region.read(&x, &p.dims(false)).or_raise()?;
         out.lod = x.lod.clone().filter(|_| p.new_axes.is_empty() && p.spans.first().is_some_and(|s| s.0 != 0));
         return PyTensor::wrap(py, EagerVar::new(out, true));
@@ -249,7 +249,7 @@ fn call(py: Python<'_>, p: &Parsed, var: &EagerVar, x: Tensor) -> PyResult<Eager
     for _ in 1..op.inputs.len() {
         ins.push_slot([]);
     }
-    if !is_large(&x) && !backend::is_active() {
+    if !is_large(&x) && !backend::serves(std::iter::once(&x)) {
         let mut dims = p.kept();
         if dims.is_empty() {
             dims.push(1);

@@ -1,10 +1,12 @@
 //! `LoDTensor` of `fluid.core`: a handle on variable storage.
 
 use crate::error::{raise, OrRaise};
+use crate::program::executor::device_number;
 use crate::tensor::numpy::{dtype_from_py, from_array, to_array, to_array_of, without_gil};
 use crate::tensor::object::PyTensor;
 use oar_core::bail;
 use oar_core::base::{DType, Result};
+use oar_core::op::backend;
 use oar_core::tensor::{Lod, Tensor, Value, VarStorage};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -79,6 +81,18 @@ impl PyLoDTensor {
     }
 }
 
+/// The value in the memory of a device (`Some(None)`: the host), or where `old` is.
+fn placed(old: &Value, value: Value, to: Option<Option<i32>>) -> Result<Value> {
+    match to {
+        None => backend::placed_like(old, &value),
+        Some(None) => backend::to_host(&value),
+        Some(Some(device)) => match backend::registered() {
+            Some(backend) => backend::to_device(&*backend, &value, device),
+            None => bail!(Unavailable, "CUDAPlace({device}) cannot be used: no device has been registered"),
+        },
+    }
+}
+
 /// An array from a list of numbers, or of arrays of one shape.
 fn array_of_list<'py>(list: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let array = list.py().import("numpy")?.call_method1("array", (list,))?;
@@ -93,7 +107,7 @@ fn array_of_list<'py>(list: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// The value of a Tensor, a LoDTensor or an array.
 pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        return t.get().tensor().or_raise()?.share().or_raise();
+        return t.get().unfetched().or_raise()?.share().or_raise();
     }
     match tensor_of(obj) {
         Some(t) => Ok(t.or_raise()?.share().or_raise()?),
@@ -113,17 +127,19 @@ impl PyLoDTensor {
         Ok(t)
     }
 
-    /// Copies a numpy array (or a Tensor) into this tensor; the LoD stays.
+    /// Copies a numpy array (or a Tensor) into this tensor, at a place; None: where its elements are. The LoD stays.
     #[pyo3(signature = (array, place=None, zero_copy=false))]
     fn set(&self, array: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>, zero_copy: bool) -> PyResult<()> {
-        let _ = (place, zero_copy);
+        let _ = zero_copy;
         let t = if array.is_instance_of::<PyList>() || array.is_instance_of::<PyTuple>() {
             from_array(&array_of_list(array)?)?
         } else {
             value_of(array)?
         };
         let lod = self.0.lock().as_dense().and_then(|t| t.lod.clone());
-        self.0.set(t.with_lod(lod));
+        let value = Value::Dense(t.with_lod(lod));
+        let to = place.map(device_number).transpose()?;
+        self.0.set(placed(&self.0.get(), value, to).or_raise()?);
         Ok(())
     }
 
@@ -164,6 +180,11 @@ impl PyLoDTensor {
         self.0.lock().as_dense().map(|t| t.dims().to_vec()).unwrap_or_default()
     }
 
+    /// The number of the device that holds the elements, -1 for the CPU.
+    fn _device(&self) -> i32 {
+        backend::device_of(std::iter::once(&*self.0.lock())).unwrap_or(-1)
+    }
+
     fn _get_dims(&self) -> Vec<i64> {
         self.shape()
     }
@@ -199,9 +220,15 @@ impl PyLoDTensor {
         Ok(())
     }
 
-    #[pyo3(signature = (_place=None))]
-    fn _copy(&self, py: Python<'_>, _place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
+    /// A copy at a place; None: where the elements are.
+    #[pyo3(signature = (place=None))]
+    fn _copy(&self, py: Python<'_>, place: Option<&Bound<'_, PyAny>>) -> PyResult<PyLoDTensor> {
         let t = self.tensor().or_raise()?;
+        let to = place.map(device_number).transpose()?;
+        if t.on_device().is_some() || to.flatten().is_some() {
+            let value = placed(&self.0.get(), Value::Dense(t.share().or_raise()?), to).or_raise()?;
+            return Ok(PyLoDTensor(Arc::new(VarStorage::new(value))));
+        }
         Ok(PyLoDTensor(Arc::new(VarStorage::new(without_gil(py, t.nbytes(), || t.deep_copy()).or_raise()?))))
     }
 
@@ -307,7 +334,8 @@ impl PyLoDTensor {
         };
         let lod = t.lod.as_ref().map(|l| format!("  - lod: {l:?}\n")).unwrap_or_default();
         let data = to_array(py, &t)?.call_method0("flatten")?.str()?.to_string();
-        Ok(format!("{lod}  - place: CPUPlace\n  - shape: {:?}\n  - dtype: {}\n  - data: {data}", t.dims(), t.dtype()))
+        let place = t.on_device().map_or("CPUPlace".into(), |(memory, _)| format!("CUDAPlace({})", memory.device()));
+        Ok(format!("{lod}  - place: {place}\n  - shape: {:?}\n  - dtype: {}\n  - data: {data}", t.dims(), t.dtype()))
     }
 }
 
