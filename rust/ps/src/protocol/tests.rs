@@ -204,6 +204,22 @@ fn a_log_may_end_anywhere() {
 }
 
 #[test]
+fn a_log_without_its_snapshot_is_refused_at_start() {
+    let folder = Folder::new("no-snapshot");
+    let (ledger, _, service) = begin(SyncMode::Sync, folder.how(4, true)).unwrap();
+    ledger.open(0, 7).unwrap();
+    train(&ledger, &service, 0, 6).unwrap();
+    drop(ledger);
+    let snapshot = std::fs::read_dir(&folder.0).unwrap().map(|e| e.unwrap().path());
+    let snapshot = snapshot.filter(|p| p.file_name().unwrap().to_string_lossy().starts_with("snapshot-"));
+    snapshot.for_each(|p| std::fs::remove_file(p).unwrap());
+    for _ in 0..2 {
+        let why = begin(SyncMode::Sync, folder.how(4, true)).err().unwrap().to_string();
+        assert!(why.contains("it continues a snapshot that is not there"), "{why}");
+    }
+}
+
+#[test]
 fn damaged_state_is_refused() {
     let (folder, other) = (Folder::new("damaged"), Folder::new("damaged-copy"));
     let (ledger, _, service) = begin(SyncMode::Sync, folder.how(4, true)).unwrap();
