@@ -80,10 +80,11 @@ def test_recv_save(servers, tmp_path) -> None:
 
 
 @pytest.mark.operators("checkpoint_notify")
-def test_checkpoint_notify(servers, tmp_path) -> None:
+def test_checkpoint_notify(servers, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FLAGS_ps_checkpoint_folder", str(tmp_path))
     attrs = {
         "endpoints": [s.endpoint for s in servers],
-        "dirname": str(tmp_path),
+        "dirname": "./",
         "varname": "w",
         "slice_varnames": ["w.0", "w.1"],
         "remote_varnames": ["part", "part"],
@@ -95,6 +96,19 @@ def test_checkpoint_notify(servers, tmp_path) -> None:
     notify()
     for i in range(2):
         np.testing.assert_array_equal(load(tmp_path / "w" / f"w.{i}"), VALUES[i])
+    # an earlier checkpoint is replaced, nothing else
+    notify(dirname=str(tmp_path))
+    (tmp_path / "w" / "mine").write_text("precious")
+    with pytest.raises(RuntimeError, match="mine exists and is no checkpoint"):
+        notify(slice_varnames=["mine", "w.1"])
+    assert (tmp_path / "w" / "mine").read_text() == "precious"
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    for dirname in ("..", f"{tmp_path}/..", "/nowhere", "a/../.."):
+        with pytest.raises(RuntimeError, match="is not within .*FLAGS_ps_checkpoint_folder"):
+            notify(dirname=dirname)
+    with pytest.raises(RuntimeError, match="link is a symbolic link"):
+        notify(dirname="link")
+    assert sorted(p.name for p in (tmp_path / "w").iterdir()) == ["mine", "w.0", "w.1"]
     with pytest.raises(RuntimeError, match="no variable 'other'"):
         notify(remote_varnames=["part", "other"])
     with pytest.raises(ValueError, match="mode"):

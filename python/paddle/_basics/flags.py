@@ -67,6 +67,8 @@ _DEFAULTS: dict[str, Any] = {
     "FLAGS_ps_snapshot_steps": 1000,
     "FLAGS_ps_log_megabytes": 1024,
     "FLAGS_ps_log_fsync": False,
+    # Oar's own: the folder of a server in which checkpoint_notify writes (empty: the server's working folder)
+    "FLAGS_ps_checkpoint_folder": "",
     # Oar's own: the release of Paddle whose arithmetic is computed where 2.0 changed it, "1.8" or "2.0"
     "FLAGS_compat": "2.0",
 }

@@ -139,6 +139,11 @@ fn incarnation() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
+/// The trainer that this process is for the server at `endpoint`, if it has a session with it.
+pub fn trainer_of(endpoint: &str) -> Option<u32> {
+    SESSIONS.get().lock().by_place.keys().find(|(place, _)| place == endpoint).map(|(_, trainer)| *trainer)
+}
+
 /// The session of this process, as that trainer, with the server at `endpoint`.
 pub fn session(endpoint: &str, trainer: u32) -> Result<Arc<Session>> {
     let mut all = SESSIONS.get().lock();

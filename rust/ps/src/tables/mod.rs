@@ -11,6 +11,7 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
+use crate::files::replace;
 use description::{mix, unit, Description, Entry};
 use oar_core::base::{DType, Error, Result};
 use oar_core::ir::tensor_file;
@@ -20,7 +21,7 @@ pub use row_store::TableRows;
 use shard::{SavedRow, Shard, ShardSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -227,6 +228,11 @@ impl Table {
         gone.sum::<std::io::Result<usize>>().map_err(|e| self.spill_failed(&e))
     }
 
+    /// Names of the columns, which are those of the files of [`Table::save`].
+    pub fn columns(&self) -> Vec<&str> {
+        self.description.values.iter().map(|v| &*v.name).collect()
+    }
+
     /// Writes a file of SelectedRows per column into `folder`; rows are sorted by id.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.save_rows(folder, &self.ids())
@@ -242,12 +248,10 @@ impl Table {
                 let row = self.saved(id)?.values;
                 bytes.extend(row[v.at..v.at + v.dim].iter().flat_map(|x| x.to_le_bytes()));
             }
-            let path = folder.join(&v.name);
-            let file = File::create(&path).map_err(|e| io_error("write", &path, &e))?;
-            let mut file = BufWriter::new(file);
             let dims = [ids.len() as i64, v.dim as i64];
-            tensor_file::write_selected_rows(ids, height, DType::F32, &dims, &bytes, &mut file)?;
-            file.flush().map_err(|e| io_error("write", &path, &e))?;
+            replace(&folder.join(&v.name), |file| {
+                tensor_file::write_selected_rows(ids, height, DType::F32, &dims, &bytes, file)
+            })?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod changes;
+mod checkpoint;
 mod listen_and_serv;
 mod recv;
 mod recv_save;

@@ -6,12 +6,12 @@ use oar_core::ir::tensor_file::write_lod_tensor;
 use oar_core::op::{Kernel, KernelContext, Op, SparseKernel, OP};
 use oar_core::tensor::{Tensor, Value};
 use oar_core::{attrs, bail, ensure, err, slots};
+use oar_ps::files::replace;
 use oar_ps::parts::concat;
+use oar_ps::protocol::session::trainer_of;
 use oar_ps::trainer::communicator::all_sent;
 use oar_ps::trainer::remote::{distinct, fetch, one_each, open, trainer, with_all};
 use oar_ps::values::{allocate, into_value, outgoing};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 attrs! {
@@ -44,15 +44,8 @@ pub fn write_tensor(t: &Tensor, path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| failed("create the folder", folder, &e))?;
     }
-    let mut part = path.as_os_str().to_os_string();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = Path::new(&part);
-    let file = File::create(part).map_err(|e| failed("write", part, &e))?;
-    let mut file = BufWriter::new(file);
     let none: &[Vec<u64>] = &[];
-    write_lod_tensor(t.dtype(), t.dims(), none, t.bytes(), &mut file)?;
-    file.flush().map_err(|e| failed("write", part, &e))?;
-    std::fs::rename(part, path).map_err(|e| failed("write", path, &e))
+    replace(path, |file| write_lod_tensor(t.dtype(), t.dims(), none, t.bytes(), file))
 }
 
 // recv_save
@@ -73,7 +66,9 @@ fn run_save(cx: &mut KernelContext) -> Result<()> {
     one_each(cx, &a.endpoints, n)?;
     let wanted: Vec<_> = a.endpoints.iter().cloned().zip(a.remote_varnames.iter().cloned()).collect();
     all_sent()?;
-    let parts = fetch(op, trainer(cx, a.trainer_id)?, &wanted)?;
+    // 2.0.2's Programs do not set trainer_id: the process keeps the number that its servers know.
+    let me = a.endpoints.first().and_then(|e| trainer_of(e)).map_or_else(|| trainer(cx, a.trainer_id), Ok)?;
+    let parts = fetch(op, me, &wanted)?;
     let tensors = parts.iter().map(Value::dense).collect::<Result<Vec<_>>>()?;
     let whole = concat(op, &tensors)?;
     let dtype = DType::from_proto(a.dtype);
@@ -106,7 +101,8 @@ fn run_notify(cx: &mut KernelContext) -> Result<()> {
     );
     all_sent()?;
     let servers = distinct(&a.endpoints);
-    let sessions = servers.iter().map(|e| open(e, 0)).collect::<Result<Vec<_>>>()?;
+    // The operator does not say which trainer this is.
+    let sessions = servers.iter().map(|e| open(e, trainer_of(e).unwrap_or(0))).collect::<Result<Vec<_>>>()?;
     with_all(op, &sessions, |i, session, stop| {
         for k in (0..n).filter(|&k| a.endpoints[k] == servers[i]) {
             let path = format!("{}/{}/{}", a.dirname, a.varname, a.slice_varnames[k]);

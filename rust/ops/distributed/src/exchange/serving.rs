@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::changes::{Changes, Query};
+use super::checkpoint;
 use super::recv_save::write_tensor;
 use oar_core::base::{DType, Result};
 use oar_core::ir::desc::VarKind;
@@ -15,7 +16,6 @@ use oar_ps::tables::table;
 use oar_ps::values::{allocate, declared_type, into_value, outgoing};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Limit of the bytes of ids in one request.
@@ -185,10 +185,18 @@ impl Serving<'_> {
     }
 
     /// Saves a sparse table to a folder, any other variable to a file.
-    fn checkpoint(&self, path: &Path, name: &str) -> Result<Vec<String>> {
+    fn checkpoint(&self, path: &str, name: &str) -> Result<Vec<String>> {
+        let place = checkpoint::place(path)?;
         match table("checkpoint_notify", name) {
-            Ok(found) => found.save(path)?,
-            Err(_) => write_tensor(self.held(name)?.dense()?, path)?,
+            Ok(found) => {
+                checkpoint::replaceable_table(&place, &found.columns())?;
+                found.save(&place)?;
+            }
+            Err(_) => {
+                let value = self.held(name)?;
+                checkpoint::replaceable(&place)?;
+                write_tensor(value.dense()?, &place)?;
+            }
         }
         Ok(Vec::new())
     }
@@ -313,7 +321,7 @@ impl Service for Serving<'_> {
 
     fn notify(&self, _trainer: u32, what: &[String]) -> Answer<Vec<String>> {
         match what {
-            [word, path, name] if word == "checkpoint" => words(self.checkpoint(Path::new(path), name)),
+            [word, path, name] if word == "checkpoint" => words(self.checkpoint(path, name)),
             _ => Err(format!("unknown command {what:?}")),
         }
     }
