@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
+use crate::acceptor::Acceptor;
 use crate::codec::{Put, Take};
 use crate::costs::Costs;
 use crate::error::{Error, Result};
 use crate::failure;
 use crate::fork::ForkGeneration;
 use crate::frame::Type;
-use crate::handshake::{self, Acceptor, Identity, Purpose};
+use crate::handshake::{self, Identity, Purpose};
 use crate::monitor::{Monitor, Reports, Timing};
 use crate::socket::{self, Deadline};
 use crate::state::{PeerInfo, Route, Shared};
@@ -25,7 +26,7 @@ use crate::transport::MakeTransport;
 /// Options of a context. The defaults suit one machine.
 #[derive(Clone)]
 pub struct Options {
-    /// The address to listen at; any address but the loopback requires a job token.
+    /// The address to listen at.
     pub bind: IpAddr,
     /// The address advertised to other ranks, if not the bound one.
     pub advertise: Option<IpAddr>,
@@ -104,7 +105,7 @@ impl Context {
         let stop = || store.check_interrupt("joining the job");
         let job = store.job().clone();
         let id = Arc::new(Identity::new(&job.name, &job.token, world as u32, rank as u32));
-        let listener = socket::listen(SocketAddr::new(options.bind, 0), !job.token.is_empty())?;
+        let listener = socket::listen(SocketAddr::new(options.bind, 0))?;
         let mut address = socket::advertised(&listener, store.local_ip()?)?;
         if let Some(ip) = options.advertise {
             address.set_ip(ip);
@@ -119,7 +120,7 @@ impl Context {
         };
         let (reports, stop) = (Arc::new(Reports::default()), Arc::new(AtomicBool::new(false)));
         let timing = Timing { beat: options.beat, limit: options.heartbeat_limit };
-        let acceptor = Acceptor::new(listener, id);
+        let acceptor = Acceptor::new(listener, id)?;
         let monitor =
             Monitor::new(shared.clone(), acceptor, hub, timing, reports.clone(), stop.clone(), options.linger);
         let thread = std::thread::Builder::new()

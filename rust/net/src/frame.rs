@@ -1,6 +1,9 @@
 //! Frames of a TCP stream: length, type, sequence number, CRC32C of the header and of the payload.
 //!
-//! A header is checked before its length is used, so a corrupted length can neither allocate nor stall.
+//! A header is checked before its length is used, so a corrupted length can neither allocate nor stall. After a handshake
+//! a frame carries a message authentication code between header and payload, instead of the payload's checksum.
+
+use crate::mac::{Mac, TAG};
 
 /// Bytes of a frame's header.
 pub const HEADER: usize = 24;
@@ -58,6 +61,8 @@ pub enum Bad {
     Sequence { found: u64, expected: u64 },
     #[error("the payload of frame {0} does not match its checksum")]
     Payload(u64),
+    #[error("frame {0} does not match its authentication code")]
+    Tag(u64),
     #[error("an unexpected {0:?} frame")]
     Unexpected(Type),
     #[error("received a frame of {found} bytes, expected {expected}")]
@@ -129,12 +134,25 @@ pub struct Frame {
 #[derive(Debug, Default)]
 pub struct Writer {
     seq: u64,
+    mac: Option<Mac>,
 }
 
 impl Writer {
+    /// Frames carry codes of this key.
+    pub fn sealed(mac: Mac) -> Writer {
+        Writer { seq: 0, mac: Some(mac) }
+    }
+
     pub fn encode(&mut self, kind: Type, payload: &[u8], out: &mut Vec<u8>) {
         debug_assert!(payload.len() <= MAX_CONTROL);
-        out.extend_from_slice(&Header::for_payload(kind, self.seq, payload).encode());
+        match &self.mac {
+            None => out.extend_from_slice(&Header::for_payload(kind, self.seq, payload).encode()),
+            Some(mac) => {
+                let header = Header::with_crc(kind, self.seq, payload, 0).encode();
+                out.extend_from_slice(&header);
+                out.extend_from_slice(&mac.tag(self.seq, &header, payload));
+            }
+        }
         out.extend_from_slice(payload);
         self.seq += 1;
     }
@@ -147,11 +165,17 @@ pub struct Parser {
     seq: u64,
     buf: Vec<u8>,
     bad: Option<Bad>,
+    mac: Option<Mac>,
 }
 
 impl Parser {
     pub fn new(bound: usize) -> Parser {
-        Parser { bound, seq: 0, buf: Vec::new(), bad: None }
+        Parser { bound, seq: 0, buf: Vec::new(), bad: None, mac: None }
+    }
+
+    /// Frames must carry codes of this key.
+    pub fn sealed(bound: usize, mac: Mac) -> Parser {
+        Parser { mac: Some(mac), ..Parser::new(bound) }
     }
 
     pub fn feed(&mut self, bytes: &[u8]) {
@@ -182,16 +206,27 @@ impl Parser {
     }
 
     fn take(&mut self) -> Result<Option<Frame>, Bad> {
-        let Some(head) = self.buf.first_chunk::<HEADER>() else {
+        let Some((head, rest)) = self.buf.split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
         let header = Header::decode(head, self.bound, self.seq)?;
-        let end = HEADER + header.len as usize;
-        if self.buf.len() < end {
+        let (tag, rest) = match &self.mac {
+            None => (None, rest),
+            Some(mac) => match rest.split_first_chunk::<TAG>() {
+                None => return Ok(None),
+                Some((tag, rest)) => (Some((mac, tag)), rest),
+            },
+        };
+        let Some(payload) = rest.get(..header.len as usize) else {
             return Ok(None);
+        };
+        match tag {
+            None => header.check(payload)?,
+            Some((mac, tag)) if mac.verify(self.seq, head, payload, tag) => {}
+            Some(_) => return Err(Bad::Tag(self.seq)),
         }
-        header.check(&self.buf[HEADER..end])?;
-        let payload = self.buf[HEADER..end].to_vec();
+        let payload = payload.to_vec();
+        let end = self.buf.len() - rest.len() + payload.len();
         self.buf.drain(..end);
         self.seq += 1;
         Ok(Some(Frame { kind: header.kind, payload }))

@@ -1,33 +1,29 @@
 //! The handshake at the start of every connection.
 //!
 //! The acceptor sends a challenge; the connector answers with its identity and an HMAC-SHA256 over both, keyed with the
-//! job's token; the acceptor proves the token in turn. All three messages have a fixed size. An unauthenticated
-//! connection uses a few hundred bytes, is served without blocking, and is dropped after `GRACE`.
+//! job's token; the acceptor proves the token in turn. All three messages have a fixed size. Both ends derive the keys of
+//! later frames from the token and the three messages, two of which carry random numbers.
+//!
+//! A job without a token has one for each listener (see `token_file`): the challenge carries the listener's number.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpStream};
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac as _};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::fork;
-use crate::socket::{self, moved, Deadline, Moved};
+use crate::mac::{keyed, Mac, Seal};
+use crate::socket::{self, Deadline};
+use crate::token_file;
 
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Features of this side; a connection uses the intersection. None is defined yet.
 pub const FEATURES: u32 = 0;
-const MAGIC: [u8; 4] = *b"OARH";
-const CHALLENGE: usize = 32;
-const HELLO: usize = 128;
-const ANSWER: usize = 40;
+pub(crate) const MAGIC: [u8; 4] = *b"OARH";
+pub(crate) const CHALLENGE: usize = 32;
+pub(crate) const HELLO: usize = 128;
+pub(crate) const ANSWER: usize = 40;
 const MAC_AT: usize = HELLO - 32;
-const GRACE: Duration = Duration::from_secs(5);
-const MAX_PENDING: usize = 256;
-const BETWEEN_REFUSALS: Duration = Duration::from_secs(10);
 
 /// Rank of a client without a rank, such as a launcher.
 pub const NO_RANK: u32 = u32::MAX;
@@ -36,6 +32,7 @@ pub const NO_RANK: u32 = u32::MAX;
 #[derive(Clone)]
 pub struct Identity {
     pub job: [u8; 16],
+    /// Empty: that of the listener, for processes of its user on its host.
     pub token: Vec<u8>,
     /// 0 if the number of ranks is unknown (a store's host or client).
     pub world: u32,
@@ -50,10 +47,25 @@ impl Identity {
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        #[allow(clippy::expect_used)] // HMAC takes keys of every length.
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.token).expect("HMAC takes any key");
-        parts.iter().for_each(|p| mac.update(p));
-        mac
+        keyed(&self.token, parts)
+    }
+
+    /// The acceptor's proof that it has the token.
+    pub(crate) fn proof(&self, challenge: &[u8], hello: &[u8], answer: &[u8]) -> Hmac<Sha256> {
+        self.mac(&[b"oar accept", challenge, hello, &answer[..8]])
+    }
+
+    /// The keys of the frames after the handshake.
+    pub(crate) fn seal(&self, accepts: bool, challenge: &[u8], hello: &[u8], answer: &[u8]) -> Seal {
+        let key = |direction: &[u8]| {
+            let key = self.mac(&[b"oar frames of the ", direction, challenge, hello, answer]);
+            Mac::new(&key.finalize().into_bytes())
+        };
+        let (connector, acceptor) = (key(b"connector"), key(b"acceptor"));
+        match accepts {
+            true => Seal { out: acceptor, incoming: connector },
+            false => Seal { out: connector, incoming: acceptor },
+        }
     }
 }
 
@@ -79,12 +91,13 @@ pub struct ClientHello {
     pub features: u32,
 }
 
-const REASONS: [&str; 5] = [
+pub(crate) const REASONS: [&str; 6] = [
     "accepted",
-    "the token or the job differs",
+    "the token differs (OAR_JOB_TOKEN must have the same value in all processes of the job)",
     "the protocol version differs",
     "the number of ranks differs",
     "no such rank or purpose",
+    "it belongs to another job (OAR_JOB_NAME differs)",
 ];
 
 fn encode(id: &Identity, purpose: Purpose, group: u64, challenge: &[u8; CHALLENGE]) -> Result<[u8; HELLO]> {
@@ -103,7 +116,11 @@ fn encode(id: &Identity, purpose: Purpose, group: u64, challenge: &[u8; CHALLENG
     Ok(b)
 }
 
-fn check(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::result::Result<ClientHello, u8> {
+pub(crate) fn check(
+    id: &Identity,
+    b: &[u8; HELLO],
+    challenge: &[u8; CHALLENGE],
+) -> std::result::Result<ClientHello, u8> {
     let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
     if b[0..4] != MAGIC {
         return Err(1);
@@ -111,8 +128,11 @@ fn check(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::re
     if u16::from_le_bytes([b[4], b[5]]) != VERSION {
         return Err(2);
     }
-    if id.mac(&[b"oar connect", challenge, &b[..MAC_AT]]).verify_slice(&b[MAC_AT..]).is_err() || b[32..48] != id.job {
+    if id.mac(&[b"oar connect", challenge, &b[..MAC_AT]]).verify_slice(&b[MAC_AT..]).is_err() {
         return Err(1);
+    }
+    if b[32..48] != id.job {
+        return Err(5);
     }
     let (world, rank) = (word(12), word(16));
     if id.world != 0 && world != 0 && id.world != world {
@@ -127,6 +147,14 @@ fn check(id: &Identity, b: &[u8; HELLO], challenge: &[u8; CHALLENGE]) -> std::re
     Ok(ClientHello { purpose, rank, group, features: word(8) & FEATURES })
 }
 
+/// An authenticated connection.
+pub struct Connected {
+    pub stream: TcpStream,
+    pub seal: Seal,
+    /// The token that was used.
+    pub token: Vec<u8>,
+}
+
 /// Connects and authenticates. Lost connections are retried; a refusal is final.
 pub fn connect(
     to: SocketAddr,
@@ -134,12 +162,12 @@ pub fn connect(
     purpose: Purpose,
     group: u64,
     deadline: &Deadline<'_>,
-) -> Result<TcpStream> {
+) -> Result<Connected> {
     let mut backoff = socket::Backoff::default();
     loop {
         let stream = socket::connect(to, deadline)?;
         match authenticate(&stream, to, id, purpose, group, deadline)? {
-            Ok(()) => return Ok(stream),
+            Ok((seal, token)) => return Ok(Connected { stream, seal, token }),
             Err(why) => socket::pause(backoff.pause(), deadline, "connecting", &format!("{to} (last attempt: {why})"))?,
         }
     }
@@ -152,7 +180,7 @@ fn authenticate(
     purpose: Purpose,
     group: u64,
     deadline: &Deadline<'_>,
-) -> Result<std::result::Result<(), String>> {
+) -> Result<std::result::Result<(Seal, Vec<u8>), String>> {
     let during = format!("the handshake with {to}");
     let refused = |reason: &str| Error::Refused { address: to.to_string(), reason: reason.to_string() };
     let mut challenge = [0; CHALLENGE];
@@ -165,7 +193,17 @@ fn authenticate(
     if u16::from_le_bytes([challenge[4], challenge[5]]) != VERSION {
         return Err(refused(REASONS[2]));
     }
-    let hello = encode(id, purpose, group, &challenge)?;
+    let mut id = id.clone();
+    let listener = challenge[8..16].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    if id.token.is_empty() {
+        id.token = match listener {
+            0 => {
+                return Err(refused(&format!("it has an OAR_JOB_TOKEN and this process has none: {}", token_file::HOW)))
+            }
+            number => token_file::read(to.port(), number).map_err(|why| refused(&why))?,
+        };
+    }
+    let hello = encode(&id, purpose, group, &challenge)?;
     let mut answer = [0; ANSWER];
     if let Err(why) = socket::write_all(s, &hello, deadline, &during)? {
         return Ok(Err(why));
@@ -177,143 +215,8 @@ fn authenticate(
     if code != 0 {
         return Err(refused(REASONS.get(code as usize).copied().unwrap_or("for an unknown reason")));
     }
-    let proof = id.mac(&[b"oar accept", &challenge, &hello, &answer[..8]]);
-    if answer[0..4] != MAGIC || proof.verify_slice(&answer[8..]).is_err() {
+    if answer[0..4] != MAGIC || id.proof(&challenge, &hello, &answer).verify_slice(&answer[8..]).is_err() {
         return Err(refused("it could not prove that it knows the job's token"));
     }
-    Ok(Ok(()))
-}
-
-struct Pending {
-    stream: TcpStream,
-    since: Instant,
-    challenge: [u8; CHALLENGE],
-    hello: [u8; HELLO],
-    got: usize,
-}
-
-enum Turn {
-    Wait,
-    Drop,
-    /// The client identified itself and was refused.
-    Refused(u8),
-    In(ClientHello),
-}
-
-impl Pending {
-    fn new(stream: TcpStream) -> Result<Pending> {
-        socket::tune(&stream).map_err(|e| Error::io("accept", e))?;
-        let mut challenge = [0; CHALLENGE];
-        challenge[0..4].copy_from_slice(&MAGIC);
-        challenge[4..6].copy_from_slice(&VERSION.to_le_bytes());
-        challenge[16..].copy_from_slice(&socket::random_bytes::<16>()?);
-        // An empty socket buffer accepts 32 bytes; otherwise the peer is not valid.
-        match (&stream).write(&challenge) {
-            Ok(CHALLENGE) => Ok(Pending { stream, since: Instant::now(), challenge, hello: [0; HELLO], got: 0 }),
-            _ => Err(Error::io("accept", "the challenge could not be sent")),
-        }
-    }
-
-    fn turn(&mut self, id: &Identity) -> Turn {
-        while self.got < HELLO {
-            match moved((&self.stream).read(&mut self.hello[self.got..])) {
-                Moved::Some(n) => self.got += n,
-                Moved::Ended(_) => return Turn::Drop,
-                Moved::Blocked if self.since.elapsed() > GRACE => return Turn::Drop,
-                Moved::Blocked => return Turn::Wait,
-            }
-        }
-        let checked = check(id, &self.hello, &self.challenge);
-        let mut answer = [0; ANSWER];
-        answer[0..4].copy_from_slice(&MAGIC);
-        answer[4] = *checked.as_ref().err().unwrap_or(&0);
-        if checked.is_ok() {
-            let proof = id.mac(&[b"oar accept", &self.challenge, &self.hello, &answer[..8]]).finalize().into_bytes();
-            answer[8..].copy_from_slice(&proof);
-        }
-        match ((&self.stream).write(&answer), checked) {
-            (Ok(ANSWER), Ok(hello)) => Turn::In(hello),
-            (_, Err(code)) => Turn::Refused(code),
-            _ => Turn::Drop,
-        }
-    }
-}
-
-fn out_of_descriptors(e: &std::io::Error) -> bool {
-    let known = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
-    rustix::io::Errno::from_io_error(e).is_some_and(|e| known.contains(&e))
-}
-
-/// A listener, with the handshakes in progress.
-pub struct Acceptor {
-    listener: TcpListener,
-    id: Arc<Identity>,
-    pending: Vec<Pending>,
-    /// Time of the last reported refusal.
-    last_reported: Option<Instant>,
-}
-
-impl Acceptor {
-    pub fn new(listener: TcpListener, id: Arc<Identity>) -> Acceptor {
-        Acceptor { listener, id, pending: Vec::new(), last_reported: None }
-    }
-
-    /// Descriptors to poll for reading before `turn`.
-    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.listener.as_fd()).chain(self.pending.iter().map(|p| p.stream.as_fd()))
-    }
-
-    /// Memory in bytes that unauthenticated connections use.
-    pub fn cost(&self) -> usize {
-        self.pending.capacity() * std::mem::size_of::<Pending>()
-    }
-
-    /// Reports a refused connection on stderr, for a user whose processes belong to two jobs (the other process gets an
-    /// error). Rate-limited, so that unknown clients cannot fill logs.
-    fn report_refusal(&mut self, stream: &TcpStream, code: u8) {
-        if self.last_reported.is_some_and(|last| last.elapsed() < BETWEEN_REFUSALS) {
-            return;
-        }
-        self.last_reported = Some(Instant::now());
-        let from = stream.peer_addr().map_or_else(|_| "a process".to_string(), |a| a.to_string());
-        let at = self.listener.local_addr().map_or_else(|_| "this process".to_string(), |a| a.to_string());
-        let reason = REASONS.get(code as usize).copied().unwrap_or("for an unknown reason");
-        let _ = writeln!(std::io::stderr(), "oar: {at} has refused a connection from {from}: {reason}");
-    }
-
-    /// Advances every handshake without blocking; returns the connections that passed.
-    pub fn turn(&mut self) -> Vec<(TcpStream, ClientHello)> {
-        // A bounded number per turn: unknown clients must not delay others.
-        for _ in 0..64 {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                // Out of descriptors: the oldest unauthenticated connection is dropped.
-                Err(e) if out_of_descriptors(&e) && !self.pending.is_empty() => {
-                    self.pending.remove(0);
-                    continue;
-                }
-                Err(_) => break,
-            };
-            fork::close_on_fork(&stream);
-            // The oldest silent connection is dropped; an honest peer needs one round trip only.
-            if self.pending.len() >= MAX_PENDING {
-                self.pending.remove(0);
-            }
-            self.pending.extend(Pending::new(stream));
-        }
-        let mut passed = Vec::new();
-        let mut at = 0;
-        while at < self.pending.len() {
-            match self.pending[at].turn(&self.id) {
-                Turn::Wait => at += 1,
-                Turn::Drop => drop(self.pending.remove(at)),
-                Turn::Refused(code) => {
-                    let stream = self.pending.remove(at).stream;
-                    self.report_refusal(&stream, code);
-                }
-                Turn::In(hello) => passed.push((self.pending.remove(at).stream, hello)),
-            }
-        }
-        passed
-    }
+    Ok(Ok((id.seal(false, &challenge, &hello, &answer), id.token)))
 }

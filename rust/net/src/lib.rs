@@ -22,6 +22,7 @@
 //! ranks.into_iter().for_each(|r| r.join().unwrap());
 //! ```
 
+pub mod acceptor;
 mod call;
 pub mod codec;
 mod collective;
@@ -39,6 +40,7 @@ pub mod frame;
 mod group;
 pub mod handshake;
 mod hosts;
+pub mod mac;
 pub mod message_queue;
 mod monitor;
 pub mod os;
@@ -50,6 +52,7 @@ pub mod socket;
 mod state;
 pub mod store;
 mod tcp;
+pub mod token_file;
 mod topology;
 mod transport;
 mod work;

@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags};
 
+use crate::acceptor::{Accepted, Acceptor};
 use crate::codec::{Put, Take};
 use crate::error::{Error, Last};
 use crate::failure;
 use crate::frame::{Frame, Parser, Type, Writer, MAX_CONTROL};
-use crate::handshake::{Acceptor, Purpose};
+use crate::handshake::{Connected, Purpose};
+use crate::mac::Seal;
 use crate::report;
 use crate::socket::{self, moved, Moved};
 use crate::state::{Shared, Status};
@@ -41,12 +43,12 @@ struct Link {
 }
 
 impl Link {
-    fn new(rank: usize, stream: TcpStream) -> Link {
+    fn new(rank: usize, stream: TcpStream, seal: Seal) -> Link {
         Link {
             rank,
             stream,
-            parser: Parser::new(MAX_CONTROL),
-            writer: Writer::default(),
+            parser: Parser::sealed(MAX_CONTROL, seal.incoming),
+            writer: Writer::sealed(seal.out),
             out: Vec::new(),
             sent: 0,
             last_received: Instant::now(),
@@ -106,7 +108,7 @@ impl Monitor {
     pub fn new(
         shared: Arc<Shared>,
         acceptor: Acceptor,
-        hub: Option<TcpStream>,
+        hub: Option<Connected>,
         timing: Timing,
         reports: Arc<Reports>,
         stop: Arc<AtomicBool>,
@@ -115,7 +117,7 @@ impl Monitor {
         Monitor {
             shared,
             acceptor,
-            links: hub.into_iter().map(|s| Link::new(HUB, s)).collect(),
+            links: hub.into_iter().map(|c| Link::new(HUB, c.stream, c.seal)).collect(),
             statuses: HashMap::new(),
             last_beat: Instant::now(),
             last_turn: Instant::now(),
@@ -192,7 +194,7 @@ impl Monitor {
     }
 
     fn accept(&mut self) {
-        for (stream, hello) in self.acceptor.turn() {
+        for Accepted { stream, hello, seal } in self.acceptor.turn() {
             let rank = hello.rank as usize;
             match hello.purpose {
                 Purpose::Data => {
@@ -203,7 +205,7 @@ impl Monitor {
                     }
                 }
                 Purpose::Control if self.is_hub() && self.links.iter().all(|l| l.rank != rank) => {
-                    self.links.push(Link::new(rank, stream));
+                    self.links.push(Link::new(rank, stream, seal));
                 }
                 _ => {}
             }

@@ -302,8 +302,8 @@ impl TcpTransport {
                     },
                     e => e,
                 })?;
-                socket::unpace(&s);
-                Some(s)
+                socket::unpace(&s.stream);
+                Some(s.stream)
             } else {
                 self.shared.arrivals.lock().remove(&(self.group.id, rank))
             };

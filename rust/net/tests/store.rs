@@ -115,11 +115,23 @@ fn unauthenticated_connections_are_refused_and_delay_no_client() {
 }
 
 #[test]
-fn binding_wide_needs_a_token() {
-    let e = Store::host(([0, 0, 0, 0], 0).into(), &Job::new("open", b"")).err().unwrap();
-    assert!(e.to_string().contains("token"), "{e}");
-    let s = Store::host(([0, 0, 0, 0], 0).into(), &job()).unwrap();
-    s.set("a", b"1", LIMIT).unwrap();
+fn without_a_token_the_listener_has_one_of_its_own() {
+    for bind in [[0, 0, 0, 0], [127, 0, 0, 1]] {
+        let open = Job::new("open", b"");
+        let host = Store::host((bind, 0).into(), &open).unwrap();
+        host.set("a", b"1", LIMIT).unwrap();
+        // Another process of this user has the token from its file.
+        let other = Store::connect(host.address(), &open, LIMIT).unwrap();
+        assert_eq!(other.get("a", LIMIT).unwrap(), b"1");
+        assert!(other.job().token.len() == 32 && other.job().token == host.job().token);
+        for (job, why) in [(job(), "the token differs"), (Job::new("other", b""), "another job")] {
+            let e = Store::connect(host.address(), &job, LIMIT).err().unwrap();
+            assert!(matches!(&e, Error::Refused { reason, .. } if reason.contains(why)), "{e}");
+        }
+    }
+    let host = Store::host(any(), &job()).unwrap();
+    let e = Store::connect(host.address(), &Job::default(), LIMIT).err().unwrap();
+    assert!(e.to_string().contains("set OAR_JOB_TOKEN to the same value"), "{e}");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::faults::{proxy, runs, Random};
-use oar_net::frame::{Frame, Parser, Type, Writer};
+use oar_net::frame::{crc32c, Frame, Parser, Type, Writer, HEADER};
+use oar_net::mac::{Mac, TAG};
 use oar_net::store::{decode_reply, decode_request};
 use oar_net::{Context, Dtype, Error, Job, Options, ReduceOp, Store};
 
@@ -72,6 +73,96 @@ fn mutated_frames_are_never_accepted() {
         let _ = decode_request(&bytes);
         let _ = decode_reply(&bytes);
     }
+}
+
+/// Makes every header's checksum right again, and with `order` its number, as an attacker who knows the format does.
+fn forge(bytes: &mut [u8], order: bool) {
+    let (mut at, mut seq) = (0, 0u64);
+    while let Some(head) = bytes.get_mut(at..at + HEADER) {
+        if order {
+            head[8..16].copy_from_slice(&seq.to_le_bytes());
+        }
+        let crc = crc32c(&head[..20]);
+        head[20..24].copy_from_slice(&crc.to_le_bytes());
+        let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        (at, seq) = (at + HEADER + TAG + len, seq + 1);
+    }
+}
+
+/// All frames that a parser accepts, fed in pieces.
+fn accepted(parser: &mut Parser, bytes: &[u8], r: &mut Random) -> Vec<Frame> {
+    let (mut got, mut rest) = (Vec::new(), bytes);
+    while !rest.is_empty() {
+        let (head, tail) = rest.split_at(1 + r.below(rest.len()));
+        parser.feed(head);
+        rest = tail;
+        loop {
+            match parser.next() {
+                Ok(Some(f)) => got.push(f),
+                Ok(None) => break,
+                Err(_) => return got,
+            }
+        }
+    }
+    got
+}
+
+/// OAR_FUZZ_RUNS=1000000 for the long run.
+#[test]
+fn frames_with_codes_are_neither_changed_nor_moved() {
+    let mut r = Random(2);
+    let kinds = [Type::Data, Type::Begin, Type::Request, Type::Reply];
+    let (ours, theirs) = (Mac::new(b"connector"), Mac::new(b"acceptor"));
+    let (mut changed, mut whole) = (0, 0);
+    for _ in 0..runs("OAR_FUZZ_RUNS", 20_000) {
+        let frames: Vec<Frame> = (0..2 + r.below(4))
+            .map(|_| {
+                let payload = (0..r.below(60)).map(|_| r.next() as u8).collect::<Vec<_>>();
+                Frame { kind: kinds[r.below(kinds.len())], payload }
+            })
+            .collect();
+        let mut writer = Writer::sealed(ours.clone());
+        let mut each: Vec<Vec<u8>> = frames
+            .iter()
+            .map(|f| {
+                let mut bytes = Vec::new();
+                writer.encode(f.kind, &f.payload, &mut bytes);
+                bytes
+            })
+            .collect();
+        let sent = each.concat();
+        let (a, b) = (r.below(each.len()), r.below(each.len()));
+        match r.below(6) {
+            // Another order, a repetition, a gap, a frame of the other direction.
+            0 => each.swap(a, b),
+            1 => each.insert(a, each[b].clone()),
+            2 => drop(each.remove(a)),
+            3 => {
+                let mut reflected = Writer::sealed(theirs.clone());
+                for (at, f) in frames.iter().enumerate().take(a + 1) {
+                    let mut bytes = Vec::new();
+                    reflected.encode(f.kind, &f.payload, &mut bytes);
+                    if at == a {
+                        each[a] = bytes;
+                    }
+                }
+            }
+            _ => {
+                let mut bytes = each.concat();
+                (0..1 + r.below(3)).for_each(|_| mutate(&mut bytes, &mut r));
+                each = vec![bytes];
+            }
+        }
+        let mut bytes = each.concat();
+        let order = r.below(2) == 0;
+        forge(&mut bytes, order);
+        let got = accepted(&mut Parser::sealed(1 << 10, ours.clone()), &bytes, &mut r);
+        assert!(got.len() <= frames.len() && got == frames[..got.len()]);
+        changed += usize::from(bytes != sent);
+        whole += usize::from(bytes != sent && got == frames && bytes.len() == sent.len());
+    }
+    assert_eq!(whole, 0, "of {changed} changed streams were accepted as they were");
+    println!("{changed} changed streams, none accepted");
 }
 
 const OP: Duration = Duration::from_millis(1200);

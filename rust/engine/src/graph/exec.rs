@@ -160,12 +160,18 @@ impl Executor {
 
     /// Runs a prepared Program; variables that sub-blocks read stay in `scope`.
     pub fn run_prepared(&self, prepared: &Prepared, scope: &Arc<Scope>, values: Vec<Value>) -> Result<Vec<Value>> {
-        let passes = if backend::is_active() { Passes::NONE } else { passes::current()? };
+        let device = RunDevice::of(&values);
+        let passes = if device.is_some() { Passes::NONE } else { passes::current()? };
         let mut plan = prepared.plan(passes)?;
         if !plan.needs.is_empty() && !as_declared(&plan, scope, &values) {
             plan = prepared.plan(passes.without(Passes::DEAD))?;
         }
-        self.run_plan(&prepared.program, &plan, scope, Some(scope), values, How::with_passes(passes))
+        let how = How::with_passes(passes);
+        let run = || self.run_plan(&prepared.program, &plan, scope, Some(scope), values, how, device.as_ref());
+        match &device {
+            Some(device) => backend::on(Some(device.number), run),
+            None => run(),
+        }
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).

@@ -47,9 +47,17 @@ impl Map {
         if !os::is_sealed(fd) {
             return Err(Error::invalid("received shared memory whose size is not sealed"));
         }
-        let size = rustix::fs::fstat(fd).map_err(failed("fstat"))?.st_size;
-        if size != len as i64 {
-            return Err(Error::invalid(format!("received shared memory of {size} bytes, expected {len}")));
+        let found = rustix::fs::fstat(fd).map_err(failed("fstat"))?;
+        if found.st_size != len as i64 {
+            return Err(Error::invalid(format!("received shared memory of {} bytes, expected {len}", found.st_size)));
+        }
+        let user = rustix::process::geteuid();
+        if found.st_uid != user.as_raw() {
+            return Err(Error::invalid(format!(
+                "received shared memory of user {}, expected user {}",
+                found.st_uid,
+                user.as_raw()
+            )));
         }
         // SAFETY: a new mapping at an address chosen by the kernel touches no existing memory.
         let base = unsafe {
@@ -141,6 +149,10 @@ pub fn receive(name: &[u8], deadline: &Deadline<'_>) -> Result<OwnedFd> {
             }
             Err(e) => return Err(failed("connect")(e)),
         }
+    }
+    let owner = os::peer_uid(&socket).map_err(failed("credentials"))?;
+    if owner != rustix::process::geteuid() {
+        return Err(Error::invalid(format!("shared memory was offered by user {}", owner.as_raw())));
     }
     loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -24,7 +24,7 @@ use server::Server;
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     pub name: String,
-    /// Created by the launcher; may be empty only on the loopback.
+    /// Created by the launcher. Empty: each listener has a token of its own, for processes of its user on its host.
     pub token: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ pub struct Store {
 impl Store {
     /// Hosts a store at `bind` (port 0: any free port, see `address`) and connects to it. It ends with the last clone.
     pub fn host(bind: SocketAddr, job: &Job) -> Result<Store> {
-        let listener = socket::listen(bind, !job.token.is_empty())?;
+        let listener = socket::listen(bind)?;
         let server = Server::start(listener, Identity::new(&job.name, &job.token, 0, NO_RANK))?;
         let mut address = server.address();
         if address.ip().is_unspecified() {
@@ -80,13 +80,13 @@ impl Store {
 
     pub fn connect_until(address: SocketAddr, job: &Job, deadline: &Deadline<'_>) -> Result<Store> {
         let id = Identity::new(&job.name, &job.token, 0, NO_RANK);
-        let stream = handshake::connect(address, &id, Purpose::Store, 0, deadline)?;
-        let link =
-            Link { stream, writer: Writer::default(), parser: Parser::new(MAX_CONTROL), next_id: 1, broken: None };
+        let made = handshake::connect(address, &id, Purpose::Store, 0, deadline)?;
+        let (writer, parser) = (Writer::sealed(made.seal.out), Parser::sealed(MAX_CONTROL, made.seal.incoming));
+        let link = Link { stream: made.stream, writer, parser, next_id: 1, broken: None };
         Ok(Store {
             link: Arc::new(Mutex::new(link)),
             address,
-            job: job.clone(),
+            job: Job::new(&job.name, &made.token),
             server: None,
             interrupted: Arc::default(),
         })
@@ -105,6 +105,7 @@ impl Store {
         self.address
     }
 
+    /// The job, with the token that the store has accepted.
     pub fn job(&self) -> &Job {
         &self.job
     }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use super::protocol::{decode_request, encode_reply, Reply, Request};
+use crate::acceptor::Acceptor;
 use crate::error::{Error, Result};
 use crate::fork::ForkGeneration;
 use crate::frame::{Parser, Type, Writer, MAX_CONTROL};
-use crate::handshake::{Acceptor, Identity, Purpose};
+use crate::handshake::{Identity, Purpose};
 use crate::socket::{self, moved, Moved, Waker};
 
 /// Limit of all values together; a store holds addresses and names, not tensors.
@@ -36,9 +37,10 @@ impl Server {
         let waker = Arc::new(Waker::new()?);
         let stop = Arc::new(AtomicBool::new(false));
         let (bell2, stop2) = (waker.clone(), stop.clone());
+        let acceptor = Acceptor::new(listener, Arc::new(id))?;
         let thread = std::thread::Builder::new()
             .name("oar-store".into())
-            .spawn(move || Keeper::new(Acceptor::new(listener, Arc::new(id))).run(&bell2, &stop2))
+            .spawn(move || Keeper::new(acceptor).run(&bell2, &stop2))
             .map_err(|e| Error::io("store thread", e))?;
         Ok(Server { address, waker, stop, thread: Some(thread), generation: ForkGeneration::now() })
     }
@@ -142,14 +144,14 @@ impl Keeper {
                 return;
             }
             waker.drain();
-            for (stream, hello) in self.acceptor.turn() {
-                if hello.purpose == Purpose::Store {
+            for new in self.acceptor.turn() {
+                if new.hello.purpose == Purpose::Store {
                     self.next_number += 1;
                     self.clients.push(Client {
                         number: self.next_number,
-                        stream,
-                        parser: Parser::new(MAX_CONTROL),
-                        writer: Writer::default(),
+                        stream: new.stream,
+                        parser: Parser::sealed(MAX_CONTROL, new.seal.incoming),
+                        writer: Writer::sealed(new.seal.out),
                         out: Vec::new(),
                         sent: 0,
                         gone: false,

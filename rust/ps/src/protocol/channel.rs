@@ -1,5 +1,5 @@
-//! Messages over a byte stream: a head and the bytes of its variables, in checksummed frames. Files use the same
-//! format.
+//! Messages over a byte stream: a head and the bytes of its variables, in frames. Over a socket frames carry
+//! authentication codes, in files checksums.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
@@ -12,6 +12,7 @@ use super::wire::Meta;
 use super::{Allocate, Incoming};
 use oar_net::error::{Error, Result};
 use oar_net::frame::{crc32c, Header, Type, HEADER, MAX_CONTROL};
+use oar_net::mac::{Seal, TAG};
 use oar_net::shm::map::Map;
 use oar_net::socket::{self, moved, Deadline, Moved};
 
@@ -49,6 +50,11 @@ pub struct Channel<S: Stream = Connection> {
     to: usize,
     in_seq: u64,
     taken: u64,
+    /// The keys of the frames' authentication codes, over sockets.
+    seal: Option<Box<Seal>>,
+    /// The header of the frame being read, and its code.
+    head: [u8; HEADER],
+    tag: [u8; TAG],
     /// Longest silence of the other end within a message.
     stall_limit: Duration,
 }
@@ -65,13 +71,19 @@ impl Channel {
             return Err(ChannelError::Refused("bytes were buffered when shared memory was offered".into()));
         }
         self.stream.share(map, server);
+        self.seal = None;
         Ok(())
+    }
+
+    /// Frames carry authentication codes of these keys, as long as they pass through the socket.
+    pub fn sealed(self, seal: Seal) -> Channel {
+        Channel { seal: Some(Box::new(seal)), ..self }
     }
 }
 
 impl<S: Stream> Channel<S> {
     pub fn over(stream: S) -> Channel<S> {
-        let input = vec![0; PIECE + HEADER];
+        let input = vec![0; PIECE + HEADER + TAG];
         Channel {
             stream,
             out: Vec::new(),
@@ -81,6 +93,9 @@ impl<S: Stream> Channel<S> {
             to: 0,
             in_seq: 0,
             taken: 0,
+            seal: None,
+            head: [0; HEADER],
+            tag: [0; TAG],
             stall_limit: Duration::MAX,
         }
     }
@@ -145,8 +160,12 @@ impl<S: Stream> Channel<S> {
     }
 
     fn frame(&mut self, kind: Type, payload: &[u8], deadline: &Deadline<'_>, during: &str) -> Got<()> {
-        let crc = if self.stream.needs_checksums() { crc32c(payload) } else { 0 };
-        self.out.extend_from_slice(&Header::with_crc(kind, self.out_seq, payload, crc).encode());
+        let crc = if self.seal.is_none() && self.stream.needs_checksums() { crc32c(payload) } else { 0 };
+        let header = Header::with_crc(kind, self.out_seq, payload, crc).encode();
+        self.out.extend_from_slice(&header);
+        if let Some(seal) = &self.seal {
+            self.out.extend_from_slice(&seal.out.tag(self.out_seq, &header, payload));
+        }
         self.out_seq += 1;
         if payload.len() >= LARGE {
             return self.flush(payload, deadline, during);
@@ -214,14 +233,21 @@ impl<S: Stream> Channel<S> {
     }
 
     fn header(&mut self, bound: usize, deadline: &Deadline<'_>, during: &str, of: &str) -> Got<Header> {
-        self.need(HEADER, deadline, during, of)?;
-        let mut bytes = [0; HEADER];
-        bytes.copy_from_slice(&self.input[self.from..self.from + HEADER]);
-        self.from += HEADER;
+        let n = self.header_bytes();
+        self.need(n, deadline, during, of)?;
+        let (head, tag) = self.input[self.from..self.from + n].split_at(HEADER);
+        self.head.copy_from_slice(head);
+        self.tag[..tag.len()].copy_from_slice(tag);
+        self.from += n;
         let header =
-            Header::decode(&bytes, bound, self.in_seq).map_err(|bad| ChannelError::Refused(bad.to_string()))?;
+            Header::decode(&self.head, bound, self.in_seq).map_err(|bad| ChannelError::Refused(bad.to_string()))?;
         self.in_seq += 1;
         Ok(header)
+    }
+
+    /// Bytes before a payload.
+    fn header_bytes(&self) -> usize {
+        HEADER + if self.seal.is_some() { TAG } else { 0 }
     }
 
     /// Fills `to` with the payload of a frame: buffered bytes first, the rest directly, together with the next header.
@@ -229,9 +255,9 @@ impl<S: Stream> Channel<S> {
         let mut done = to.len().min(self.to - self.from);
         to[..done].copy_from_slice(&self.input[self.from..self.from + done]);
         self.from += done;
-        let mut since = None;
+        let (mut since, n) = (None, self.header_bytes());
         while done < to.len() {
-            let (left, next) = (&mut to[done..], &mut self.input[..HEADER]);
+            let (left, next) = (&mut to[done..], &mut self.input[..n]);
             let due = left.len();
             match moved(self.stream.try_read(&mut [IoSliceMut::new(left), IoSliceMut::new(next)])) {
                 Moved::Some(n) => {
@@ -242,11 +268,14 @@ impl<S: Stream> Channel<S> {
                 Moved::Blocked => self.wait(PollFlags::IN, &mut since, deadline.slice(during, of)?)?,
             }
         }
-        match !self.stream.needs_checksums() || crc32c(to) == header.crc {
+        let right = match &self.seal {
+            Some(seal) => seal.incoming.verify(header.seq, &self.head, to, &self.tag),
+            None => !self.stream.needs_checksums() || crc32c(to) == header.crc,
+        };
+        let kind = if self.seal.is_some() { "authentication code" } else { "checksum" };
+        match right {
             true => Ok(()),
-            false => {
-                Err(ChannelError::Refused(format!("the payload of frame {} does not match its checksum", header.seq)))
-            }
+            false => Err(ChannelError::Refused(format!("frame {} does not match its {kind}", header.seq))),
         }
     }
 

@@ -223,20 +223,26 @@ impl Client {
         let once = if Self::dies_with_its_state(link) { s.silence } else { s.reconnect };
         let deadline = whole.within(limits.once().min(once));
         let attempt = || {
-            let stream = handshake::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
-            let mut channel = Channel::new(stream).with_stall_limit(s.silence);
+            let made = handshake::connect(self.at, &id, Purpose::Server, 0, &deadline)?;
+            let mut channel = Channel::new(made.stream).sealed(made.seal).with_stall_limit(s.silence);
             let open = Request::Open { trainer: s.trainer, incarnation: s.incarnation };
             channel.send(Type::Request, &open.encode(), &[], &deadline, during)?;
-            let head = channel.head(Type::Reply, &deadline, during, "the server")?;
-            Ok((channel, head))
+            let mut of = "the server".to_string();
+            loop {
+                let reply = decode_reply(&channel.head(Type::Reply, &deadline, during, &of)?);
+                match reply {
+                    Some(Reply::Waiting { what }) => of = format!("the server, which is {what}"),
+                    reply => return Ok((channel, reply)),
+                }
+            }
         };
-        let (mut channel, head) = attempt().map_err(|lost| match lost {
+        let (mut channel, reply) = attempt().map_err(|lost| match lost {
             ChannelError::Wait(Error::Timeout { waiting_for, .. }) if !whole.left().is_zero() => {
                 ChannelError::Gone(format!("nothing was received from {waiting_for}"))
             }
             other => other,
         })?;
-        match decode_reply(&head) {
+        match reply {
             Some(Reply::Opened { life, has, restored, lossy, keeps }) => {
                 self.same_server(link, life, has, (restored, lossy))?;
                 if s.shared_memory && oar_net::os::SHARED_MEMORY {
@@ -245,7 +251,9 @@ impl Client {
                 (link.channel, link.keeps) = (Some(channel), keeps);
                 Ok(())
             }
-            Some(Reply::Failed { why }) => Err(ChannelError::Wait(Error::Server(why))),
+            Some(Reply::Failed { why }) => {
+                Err(ChannelError::Wait(Error::Server(format!("the server at {}: {why}", self.at))))
+            }
             _ => Err(ChannelError::Refused("a reply that does not parse".into())),
         }
     }

@@ -207,6 +207,10 @@ impl Connection {
         Connection { socket, rings: None }
     }
 
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// Switches to this memory; exactly one of the two ends passes `server`.
     pub fn share(&mut self, map: Map, server: bool) {
         let (up, down) = (Ring { at: 0 }, Ring { at: RING });

@@ -1,7 +1,11 @@
 //! The server's side of one connection: reads requests, executes them, sends replies.
 
+use std::collections::HashMap;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::event::PollFlags;
 
 use super::channel::{parts, Channel, ChannelError};
 use super::connection;
@@ -18,6 +22,45 @@ pub const SHARE: &str = "shared memory";
 /// Time limit for passing the memory; both ends do it at the same time.
 pub const TO_SHARE: Duration = Duration::from_secs(2);
 
+/// The sockets of the trainers' connections, by trainer and incarnation: a second process with the number of a trainer
+/// that is alive belongs to another job, and does not replace it.
+#[derive(Default)]
+pub struct Connections(Mutex<HashMap<(u32, u64), Vec<TcpStream>>>);
+
+impl Connections {
+    fn add(&self, client: (u32, u64), socket: &TcpStream) {
+        if let Ok(socket) = socket.try_clone() {
+            oar_net::fork::close_on_fork(&socket);
+            self.0.lock().entry(client).or_default().push(socket);
+        }
+    }
+
+    /// Forgets the connections of this client that have ended.
+    fn sweep(&self, client: (u32, u64)) {
+        let mut all = self.0.lock();
+        if let Some(sockets) = all.get_mut(&client) {
+            sockets.retain(is_open);
+            if sockets.is_empty() {
+                all.remove(&client);
+            }
+        }
+    }
+
+    /// The address of an open connection of another incarnation of the trainer.
+    fn other(&self, (trainer, incarnation): (u32, u64)) -> Option<String> {
+        let all = self.0.lock();
+        let others = all.iter().filter(|((t, i), _)| *t == trainer && *i != incarnation);
+        let open = others.flat_map(|(_, sockets)| sockets).find(|s| is_open(s))?;
+        Some(open.peer_addr().map_or_else(|_| "an unknown address".to_string(), |a| a.to_string()))
+    }
+}
+
+/// Whether neither end has closed the connection. Unread bytes do not matter.
+fn is_open(socket: &TcpStream) -> bool {
+    let mut fds = [rustix::event::PollFd::new(socket, PollFlags::RDHUP)];
+    socket::poll(&mut fds, Duration::ZERO).is_ok() && fds[0].revents().is_empty()
+}
+
 pub struct Handler<'a> {
     pub ledger: &'a Ledger,
     pub service: &'a dyn Service,
@@ -32,21 +75,53 @@ pub struct Handler<'a> {
     pub keeps: bool,
     /// Shared memory is offered to trainers of this host.
     pub shares: bool,
+    pub connections: Connections,
 }
 
 type Answer<T> = std::result::Result<T, String>;
 
 impl Handler<'_> {
     /// Serves the connection until it ends.
-    pub fn run(&self, stream: TcpStream, trainer: u32) {
-        let mut channel = Channel::new(stream).with_stall_limit(self.stall_limit);
+    pub fn run(&self, channel: Channel, trainer: u32) {
+        let mut channel = channel.with_stall_limit(self.stall_limit);
         let Ok((mut client, opened)) = self.open(&mut channel, trainer) else { return };
         if !opened {
             return;
         }
+        self.connections.add(client, channel.stream().socket());
         let mut offered = None;
         while let Ok(true) = self.turn(&mut channel, &mut client, &mut offered) {}
+        let _ = channel.stream().socket().shutdown(std::net::Shutdown::Both);
+        self.connections.sweep(client);
         self.ledger.close(client.0, client.1);
+    }
+
+    /// Waits until the trainer's earlier process has ended. The inner error is the refusal of a process that presents
+    /// itself as a trainer that is alive.
+    fn await_earlier(
+        &self,
+        channel: &mut Channel,
+        client: (u32, u64),
+    ) -> std::result::Result<Answer<()>, ChannelError> {
+        let (since, mut last_report) = (Instant::now(), Instant::now());
+        while let Some(at) = self.connections.other(client) {
+            // A host that has died is detected within the stall limit.
+            if since.elapsed() > self.stall_limit + Duration::from_secs(1) {
+                return Ok(Err(format!(
+                    "trainer {} of this server's job is alive and connected from {at}: a second process with its number \
+                     must wait for its end, or belongs to another job, which needs servers at other ports",
+                    client.0
+                )));
+            }
+            if last_report.elapsed() > Duration::from_millis(500) {
+                last_report = Instant::now();
+                let what = format!("waiting for the end of the earlier process of trainer {} at {at}", client.0);
+                self.answer(channel, &Reply::Waiting { what }, &[])?;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            (self.stop)()?;
+        }
+        Ok(Ok(()))
     }
 
     fn deadline(&self) -> Deadline<'_> {
@@ -72,7 +147,9 @@ impl Handler<'_> {
             return Err(ChannelError::Refused("the first request does not open the connection".into()));
         };
         let opened = match named == trainer {
-            true => self.ledger.open(trainer, incarnation),
+            true => self
+                .await_earlier(channel, (trainer, incarnation))?
+                .and_then(|()| self.ledger.open(trainer, incarnation)),
             false => Err(format!("trainer {trainer} identifies itself as {named}")),
         };
         let reply = match &opened {

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::handler::Handler;
+use super::channel::Channel;
+use super::handler::{Connections, Handler};
 use super::journal::Durability;
 use super::ledger::{Ledger, LostTrainer, Recovery, SyncMode};
 use super::limits::Waiting;
 use super::Service;
+use oar_net::acceptor::{Accepted, Acceptor};
 use oar_net::error::{Error, Result};
-use oar_net::handshake::{Acceptor, Identity, Purpose, NO_RANK};
+use oar_net::handshake::{Identity, Purpose, NO_RANK};
 use oar_net::socket::{self, random_bytes, SLICE};
 use oar_net::store::Job;
 
@@ -45,10 +47,10 @@ pub struct Server {
 
 impl Server {
     pub fn listen(at: SocketAddr, job: &Job, options: ServerOptions) -> Result<Server> {
-        let listener = socket::listen(at, !job.token.is_empty())?;
+        let listener = socket::listen(at)?;
         let address = listener.local_addr().map_err(|e| Error::io("a server's address", e))?;
         let id = Identity::new(&job.name, &job.token, 0, NO_RANK);
-        Ok(Server { acceptor: Acceptor::new(listener, Arc::new(id)), address, options })
+        Ok(Server { acceptor: Acceptor::new(listener, Arc::new(id))?, address, options })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -69,8 +71,9 @@ impl Server {
             false => Ok(()),
         };
         let keeps = o.durability.is_some();
-        let (stall_limit, shares) = (o.limit, o.shared_memory);
-        let handler = Handler { ledger: &ledger, service, stop: &stop, life, recovery, stall_limit, keeps, shares };
+        let (stall_limit, shares, connections) = (o.limit, o.shared_memory, Connections::default());
+        let handler =
+            Handler { ledger: &ledger, service, stop: &stop, life, recovery, stall_limit, keeps, shares, connections };
         let named = Waiting::enter(&format!("the server {}", self.address));
         std::thread::scope(|scope| {
             let mut threads: Vec<std::thread::ScopedJoinHandle<'_, ()>> = Vec::new();
@@ -78,7 +81,7 @@ impl Server {
                 if let Err(e) = self.wait() {
                     break Err(e);
                 }
-                for (stream, hello) in self.acceptor.turn() {
+                for Accepted { stream, hello, seal } in self.acceptor.turn() {
                     socket::watch(&stream, o.limit);
                     threads.retain(|t| !t.is_finished());
                     if hello.purpose != Purpose::Server || threads.len() >= MAX_CONNECTIONS {
@@ -86,7 +89,7 @@ impl Server {
                     }
                     let handler = &handler;
                     let name = format!("oar-ps-{}", hello.rank);
-                    let run = move || handler.run(stream, hello.rank);
+                    let run = move || handler.run(Channel::new(stream).sealed(seal), hello.rank);
                     match std::thread::Builder::new().name(name).spawn_scoped(scope, run) {
                         Ok(thread) => threads.push(thread),
                         Err(e) => eprintln!("oar: no thread for trainer {}: {e}", hello.rank),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::channel::{Channel, ChannelError};
 use super::connection;
-use super::handler::Handler;
+use super::handler::{Connections, Handler};
 use super::ledger::{Ledger, Recovery, SyncMode};
 use super::tests::faults::{proxy, runs, Random};
 use super::tests::{floats, meta, var, Sum};
@@ -70,20 +70,55 @@ fn a_former_process_that_ends_late_hides_no_death() {
     assert!(ledger.check(Duration::ZERO, LostTrainer::End, &service).unwrap().unwrap_err().contains("trainer 0 died"));
 }
 
+#[test]
+fn a_second_process_does_not_replace_a_trainer_that_is_alive() {
+    let (service, job) = (Sum::default(), Job::default());
+    let options = ServerOptions { trainers: 1, ..serving(Duration::from_millis(300), LostTrainer::Wait) };
+    let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
+    let at = server.address();
+    std::thread::scope(|scope| {
+        let served = scope.spawn(|| server.serve(&service, &mut || false));
+        let process =
+            |incarnation| Client::new(at, ClientSettings { incarnation, ..settings(0, &job, Duration::from_secs(30)) });
+        let push = |client: &Client| {
+            let one = var("w", &[1.0]);
+            let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
+            let found = client.push(&one, true, vec!["w".into()], &|m: &Meta| service.allocate(m), &|| Ok(()));
+            found.map(|vars| floats(vars[0].data.bytes())[0])
+        };
+        let first = process(1);
+        assert_eq!(push(&first).unwrap(), 1.0);
+        let why = push(&process(2)).unwrap_err().to_string();
+        assert!(why.contains("trainer 0 of this server's job is alive and connected from 127.0.0.1:"), "{why}");
+        assert_eq!(push(&first).unwrap(), 2.0);
+        // Its end makes room for a process that has been waiting.
+        let second = scope.spawn(|| {
+            let second = process(3);
+            let found = push(&second);
+            second.complete(&|| Ok(())).unwrap();
+            found
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        drop(first);
+        assert_eq!(second.join().unwrap().unwrap(), 3.0);
+        served.join().unwrap().unwrap();
+    });
+}
+
 /// The trainer's error after `server` has replied to its request for `w`.
-fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
+fn receives(server: impl FnOnce(Channel) + Send) -> Error {
     let job = Job::new("cut", b"secret");
-    let listener = oar_net::socket::listen(([127, 0, 0, 1], 0).into(), true).unwrap();
+    let listener = oar_net::socket::listen(([127, 0, 0, 1], 0).into()).unwrap();
     let at = listener.local_addr().unwrap();
     let mut acceptor =
-        oar_net::handshake::Acceptor::new(listener, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK)));
+        oar_net::acceptor::Acceptor::new(listener, Arc::new(Identity::new(&job.name, &job.token, 0, NO_RANK))).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let end = Instant::now() + Duration::from_secs(60);
             while Instant::now() < end {
-                if let Some((stream, _)) = acceptor.turn().into_iter().next() {
+                if let Some(made) = acceptor.turn().into_iter().next() {
                     drop(acceptor);
-                    return server(stream);
+                    return server(Channel::new(made.stream).sealed(made.seal));
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -99,8 +134,7 @@ fn receives(server: impl FnOnce(TcpStream) + Send) -> Error {
 fn a_server_that_dies_within_an_answer_ends_the_wait() {
     for stays in [false, true] {
         let start = Instant::now();
-        let why = receives(move |stream| {
-            let mut channel = Channel::new(stream);
+        let why = receives(move |mut channel| {
             let deadline = Deadline::only(Duration::from_secs(60));
             let mut send = |reply: &Reply| {
                 channel.head(Type::Request, &deadline, "a test", "a trainer").ok().unwrap();
@@ -319,6 +353,7 @@ fn a_trainer_may_be_slow_but_not_silent() {
             stall_limit,
             keeps: false,
             shares: false,
+            connections: Connections::default(),
         };
         let mut bytes = Vec::new();
         let words = vec!["x".repeat(900)];
@@ -329,7 +364,7 @@ fn a_trainer_may_be_slow_but_not_silent() {
             bytes.extend_from_slice(&head);
         }
         std::thread::scope(|scope| {
-            let server = scope.spawn(|| handler.run(there, 0));
+            let server = scope.spawn(|| handler.run(Channel::new(there), 0));
             let start = Instant::now();
             let pieces = bytes.chunks(bytes.len() / 12);
             for piece in pieces.take(if stops { 6 } else { 99 }) {
