@@ -220,6 +220,9 @@ def types_of(c: Any, inputs: dict[str, Any]) -> list[str]:
 
 def compare(c: Any, watch: Watch) -> None:
     """Runs a case in all types on both and records differences in the report."""
+    # Gradients that are not finite are not used: 2.0.2's CPU kernel multiplies them by 0, its GPU kernel does not.
+    if c.op == "check_finite_and_unscale" and not all(np.isfinite(x).all() for x in c.inputs["X"]):
+        return
     # With SelectedRows 2.0.2's CPU kernel of adam reads the next powers, its GPU kernel the given ones (test_route.py).
     if c.op == "adam" and any(isinstance(v, Rows) for v in c.inputs.values()):
         return

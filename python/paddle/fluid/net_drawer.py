@@ -94,7 +94,9 @@ def draw_graph(startup_program: Any, main_program: Any, **kwargs: Any) -> Graph:
 
     Examples:
         >>> import os, tempfile
+        >>> import paddle
         >>> import paddle.fluid as fluid
+        >>> paddle.enable_static()
         >>> main, startup = fluid.Program(), fluid.Program()
         >>> with fluid.program_guard(main, startup):
         ...     y = fluid.layers.relu(fluid.data("x", [2, 3]))

@@ -71,7 +71,7 @@ class Model:
         >>> net = paddle.nn.Linear(1, 1)
         >>> model = paddle.Model(net)
         >>> model.prepare(paddle.optimizer.SGD(0.3, parameters=net.parameters()), paddle.nn.MSELoss())
-        >>> model.fit(Line(), batch_size=8, epochs=300, verbose=0)
+        >>> history = model.fit(Line(), batch_size=8, epochs=300, verbose=0)
         >>> print(model.evaluate(Line(), batch_size=8, verbose=0)["loss"][0] < 1e-3)
         True
     """

@@ -149,37 +149,6 @@ def _lamb(call: Call) -> dict:
     return made
 
 
-def _unscale(call: Call) -> dict:
-    xp, scale = call.xp, call.array("Scale").reshape(())
-    bad, made = xp.zeros((), "bool"), []
-    for x in call.ins["X"]:
-        inverse = 1 / scale.astype(x.dtype)
-        bad = bad | ~xp.isfinite(x * inverse).all()
-        # From the tensor with the first value that is not finite on, values are multiplied by 0.
-        made.append(x * xp.where(bad, x.dtype.type(0), inverse))
-    return {"Out": made, "FoundInfinite": bad.reshape(1)}
-
-
-def _scaling(call: Call) -> dict:
-    a, xp = call.attrs, call.xp
-    found = call.array("FoundInfinite").reshape(())
-    made: dict = {"Out": [xp.where(found, x.dtype.type(0), x) for x in call.ins["X"]]}
-    slots = ("LossScaling", "OutGoodSteps", "OutBadSteps")
-    scale, good, bad = (call.old(slot) for slot in slots)
-    made.update(zip(slots, (scale, good, bad), strict=True))
-    if a["stop_update"]:
-        return made
-    good[...] = xp.where(found, 0, good + 1)
-    bad[...] = xp.where(found, bad + 1, 0)
-    up, down = good == a["incr_every_n_steps"], bad == a["decr_every_n_nan_or_inf"]
-    of = scale.dtype.type
-    larger, smaller = scale * of(a["incr_ratio"]), xp.maximum(scale * of(a["decr_ratio"]), of(1))
-    scale[...] = xp.where(found & down, smaller, xp.where(~found & up & xp.isfinite(larger), larger, scale))
-    good[...] = xp.where(up & ~found, 0, good)
-    bad[...] = xp.where(down & found, 0, bad)
-    return made
-
-
 def _average(call: Call) -> dict:
     """average_accumulates: sums of parameters over a window whose length grows with the number of updates."""
     a, xp, param = call.attrs, call.xp, call.array("param")
@@ -225,8 +194,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "proximal_adagrad": _rule("ParamOut MomentOut", "LearningRate", _proximal_adagrad),
     "lars_momentum": _rule("ParamOut VelocityOut", "LearningRate", _lars),
     "lamb": _lamb,
-    "check_finite_and_unscale": _unscale,
-    "update_loss_scaling": _scaling,
     "average_accumulates": _average,
     "get_tensor_from_selected_rows": _dense_of,
 }
