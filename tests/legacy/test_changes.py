@@ -105,21 +105,6 @@ def lars_without_decay():
     return trained(lambda: fluid.optimizer.LarsMomentum(0.1, momentum=0.9, lars_weight_decay=0.0))
 
 
-def sparse_adam():
-    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
-    with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        start = fluid.initializer.NumpyArrayInitializer(np.arange(6, dtype="float32").reshape(3, 2))
-        table = fluid.ParamAttr("w", initializer=start)
-        row = layers.embedding(fluid.data("i", [2, 1], "int64"), [3, 2], is_sparse=True, param_attr=table)
-        fluid.optimizer.Adam(0.1, epsilon=1e-3).minimize(layers.reduce_sum(layers.square(row)))
-    exe = fluid.Executor(fluid.CPUPlace())
-    with fluid.scope_guard(scope):
-        exe.run(startup)
-        for step in range(4):
-            exe.run(main, feed={"i": np.int64([[step % 3], [2]])})
-        return [np.array(scope.find_var("w").get_tensor())]
-
-
 def lookahead():
     return trained(lambda: fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), 0.5, 2))
 

@@ -71,13 +71,6 @@ CHANGES = [
         "oar_ops_optim::lars_momentum",
     ),
     Change(
-        "sparse_adam",
-        "Adam of a sparse gradient",
-        "the powers of beta of this step",
-        "those of the next step",
-        "oar_ops_optim::optimizer",
-    ),
-    Change(
         "lookahead",
         "`fluid.optimizer.LookaheadOptimizer`",
         "slow weights begin as the initial parameters",

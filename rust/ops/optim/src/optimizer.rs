@@ -237,10 +237,9 @@ fn adam_rows(cx: &mut KernelContext) -> Result<()> {
     ensure!(!cx.has(adam::DECAY), InvalidArgument, "operator adam: Decay requires a dense Grad");
     let Some(grad) = Gradient::of_rows(cx, adam::GRAD)? else { return Ok(()) };
     let (powers, betas) = (powers(cx)?, betas(cx)?);
-    // Paddle's CPU kernel writes the next powers first, and then reads them if input and output are one variable;
-    // in 1.8 another operator writes them afterwards.
+    // Paddle's CPU kernel writes the next powers first, and then reads them if input and output are one variable.
     let next = |cx: &mut KernelContext, slot: OutSlot, power: f64, beta: f64| -> Result<f64> {
-        let in_place = !release::is_18() && cx.outs.slot(slot.0).first().is_some_and(|o| o.in_place);
+        let in_place = cx.outs.slot(slot.0).first().is_some_and(|o| o.in_place);
         let wide = cx.out(slot)?.dtype() == DType::F64;
         let product = if wide { power * beta } else { (power as f32 * beta as f32) as f64 };
         Ok(if in_place { product } else { power })
