@@ -287,7 +287,8 @@ def test_visualdl_writes_histograms_images_and_graphs(tmp_path, monkeypatch, sta
         model = paddle.Model(
             net, paddle.static.InputSpec([None, 2], "float32", "x"), paddle.static.InputSpec([None, 1], "float32", "y")
         )
-        model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.nn.MSELoss())
+        with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+            model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.nn.MSELoss())
         log = paddle.callbacks.VisualDL(str(tmp_path), histograms=True, graph=True)
 
         class Picture(paddle.callbacks.Callback):

@@ -31,6 +31,8 @@ class Words:
 
     def __init__(self) -> None:
         self.arrays: dict[int, Any] = {}
+        #: whether a check was launched since the last read
+        self.pending = False
         self.checks: list[tuple[str, int, int]] = []
         self.codes: dict[tuple[str, int, int], int] = {}
 
@@ -50,6 +52,7 @@ def word(call: Call, low: int, high: int) -> tuple[Any, np.int64]:
     words = _words.setdefault(call.machine, Words())
     if 0 not in words.arrays:
         words.arrays[0] = call.xp.zeros(2, "int64")
+    words.pending = True
     return words.arrays[0], np.int64(words.code(call.op, low, high))
 
 
@@ -68,8 +71,9 @@ def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> 
 def raise_if_set(machine) -> None:
     """IndexError if a kernel found an id out of range; clears the word."""
     words = _words.get(machine)
-    if words is None:
+    if words is None or not words.pending:
         return
+    words.pending = False
     for array in words.arrays.values():
         code, found = machine.download(array).tolist()
         if code:

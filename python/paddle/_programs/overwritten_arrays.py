@@ -7,17 +7,15 @@ The elements of other arrays are written once. Their gradients need no versions,
 from __future__ import annotations
 
 import collections
-import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from paddle._basics.dtypes import VarType
 
 __all__: list[str] = []
 
 
-@dataclasses.dataclass(frozen=True)
-class _Use:
+class _Use(NamedTuple):
     """A use of a variable: position in the Program, the loops around it (outermost first), the operator."""
 
     at: int

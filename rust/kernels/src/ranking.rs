@@ -67,7 +67,7 @@ mod tests {
         for n in [0usize, 1, 2, 19, 100] {
             let items: Vec<(u32, usize)> = (0..n).map(|i| ((i * 7919 % 13) as u32, i)).collect();
             let mut want = items.clone();
-            want.sort_by(|a, b| b.0.cmp(&a.0));
+            want.sort_by_key(|item| std::cmp::Reverse(item.0));
             let mut got = items.clone();
             sort(&mut got, |a, b| b.0.cmp(&a.0));
             assert_eq!(got, want, "equal items keep their order");

@@ -1,5 +1,21 @@
 //! Little-endian fields of a byte string: a writer, and a reader that returns `None` past the end.
 
+use crate::error::{Error, Result};
+
+/// Bytes of a frame's header.
+pub const HEADER: usize = 24;
+
+/// Decodes hexadecimal text.
+pub fn from_hex(text: &str) -> Result<Vec<u8>> {
+    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+    let pair = |p: &[u8]| match p {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
+    bytes.ok_or_else(|| Error::invalid("a job token is an even number of hexadecimal digits"))
+}
+
 #[derive(Default)]
 pub struct Put(pub Vec<u8>);
 

@@ -3,10 +3,9 @@
 //! A header is checked before its length is used, so a corrupted length can neither allocate nor stall. After a handshake
 //! a frame carries a message authentication code between header and payload, instead of the payload's checksum.
 
+pub use crate::codec::HEADER;
 use crate::mac::{Mac, TAG};
 
-/// Bytes of a frame's header.
-pub const HEADER: usize = 24;
 const MAGIC: u16 = 0x4F52;
 
 /// Largest payload of a data frame.

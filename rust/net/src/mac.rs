@@ -11,7 +11,7 @@ use polyval::universal_hash::UniversalHash;
 use polyval::Polyval;
 use sha2::Sha256;
 
-use crate::frame::HEADER;
+use crate::codec::HEADER;
 
 /// Bytes of a code.
 pub const TAG: usize = 16;
@@ -207,7 +207,7 @@ mod tests {
     /// RFC 8452, appendix A.
     #[test]
     fn polyval_of_the_standard() {
-        let hex = |text: &str| -> Vec<u8> { crate::rings::from_hex(text).unwrap() };
+        let hex = |text: &str| -> Vec<u8> { crate::codec::from_hex(text).unwrap() };
         let key = padded(&hex("25629347589242761d31f826ba4b757b"));
         let text = hex("4f4f95668c83dfb6401762bb2d01a262d1a24ddd2721d006bbe45f20d3c9f362");
         assert_eq!(portable(key, [0; 16], &text)[..], hex("f7a3b47b846119fae5b7866cf5e5b77e")[..]);

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::codec::from_hex;
 use crate::context::{Context, Options};
 use crate::error::{Error, Result};
 use crate::fork::PerProcess;
@@ -80,17 +81,6 @@ fn seconds(name: &str, default: Duration) -> Result<Duration> {
     let s: f64 = number(name, default.as_secs_f64())?;
     let given = Duration::try_from_secs_f64(s).ok().filter(|d| !d.is_zero());
     given.ok_or_else(|| Error::invalid(format!("{name} is {s}, not a number of seconds above 0")))
-}
-
-/// Decodes hexadecimal text.
-pub fn from_hex(text: &str) -> Result<Vec<u8>> {
-    let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
-    let pair = |p: &[u8]| match p {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
-    bytes.ok_or_else(|| Error::invalid("a job token is an even number of hexadecimal digits"))
 }
 
 impl JobEnvironment {

@@ -10,9 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::codec::from_hex;
 use crate::error::{Error, Result};
 use crate::fork::ForkGeneration;
-use crate::rings::from_hex;
 use crate::socket;
 
 /// How several hosts or users share a token, as errors say it.

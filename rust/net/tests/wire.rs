@@ -75,7 +75,7 @@ fn mutated_frames_are_never_accepted() {
     }
 }
 
-/// Makes every header's checksum right again, and with `order` its number, as an attacker who knows the format does.
+/// Makes every header's checksum right again, and with `order` its number, as an attacker with knowledge of the format does.
 fn forge(bytes: &mut [u8], order: bool) {
     let (mut at, mut seq) = (0, 0u64);
     while let Some(head) = bytes.get_mut(at..at + HEADER) {

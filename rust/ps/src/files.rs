@@ -10,7 +10,7 @@ fn failed(path: &Path, e: &std::io::Error) -> Error {
     err!(External, "cannot write {}: {e}", path.display())
 }
 
-/// Writes a file beside `path` and renames it. Other files and links are neither overwritten nor followed.
+/// Writes a file in the folder of `path` and renames it. Other files and links are neither overwritten nor followed.
 pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<std::fs::File>) -> Result<()>) -> Result<()> {
     let mut part = path.as_os_str().to_os_string();
     part.push(format!(".{}.part", std::process::id()));

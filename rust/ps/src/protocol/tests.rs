@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::channel::Channel;
-use super::handler::Handler;
+use super::handler::{Connections, Handler};
 use super::journal::Durability;
 use super::ledger::{Ledger, Recovery, SyncMode};
 use super::wire::{decode_request, Meta, Request, ValueKind};
@@ -400,9 +400,10 @@ fn a_conversation_survives_mutated_messages() {
             keeps: false,
             stall_limit: Duration::from_secs(60),
             shares: false,
+            connections: Connections::default(),
         };
         std::thread::scope(|scope| {
-            let server = scope.spawn(|| handler.run(there, 0));
+            let server = scope.spawn(|| handler.run(Channel::new(there), 0));
             let mut channel = Channel::new(here);
             let deadline = Deadline::only(Duration::from_secs(5));
             let data = [0u8; 24];

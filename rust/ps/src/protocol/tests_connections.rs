@@ -76,16 +76,16 @@ fn a_second_process_does_not_replace_a_trainer_that_is_alive() {
     let options = ServerOptions { trainers: 1, ..serving(Duration::from_millis(300), LostTrainer::Wait) };
     let server = Server::listen(([127, 0, 0, 1], 0).into(), &job, options).unwrap();
     let at = server.address();
+    let process =
+        |incarnation| Client::new(at, ClientSettings { incarnation, ..settings(0, &job, Duration::from_secs(30)) });
+    let push = |client: &Client| {
+        let one = var("w", &[1.0]);
+        let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
+        let found = client.push(&one, true, vec!["w".into()], &|m: &Meta| service.allocate(m), &|| Ok(()));
+        found.map(|vars| floats(vars[0].data.bytes())[0])
+    };
     std::thread::scope(|scope| {
         let served = scope.spawn(|| server.serve(&service, &mut || false));
-        let process =
-            |incarnation| Client::new(at, ClientSettings { incarnation, ..settings(0, &job, Duration::from_secs(30)) });
-        let push = |client: &Client| {
-            let one = var("w", &[1.0]);
-            let one = [Outgoing { meta: one.meta, rows: one.rows, data: one.data }];
-            let found = client.push(&one, true, vec!["w".into()], &|m: &Meta| service.allocate(m), &|| Ok(()));
-            found.map(|vars| floats(vars[0].data.bytes())[0])
-        };
         let first = process(1);
         assert_eq!(push(&first).unwrap(), 1.0);
         let why = push(&process(2)).unwrap_err().to_string();

@@ -1,3 +1,4 @@
 //! Devices other than the CPU.
 
 pub mod cuda;
+pub mod place;

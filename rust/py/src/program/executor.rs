@@ -1,5 +1,6 @@
 //! `core.Executor` and the gradient descs of Programs.
 
+use crate::device::place::device_number;
 use crate::error::OrRaise;
 use crate::program::desc::{PyBlockDesc, PyOpDesc, PyProgramDesc};
 use crate::program::scope::{PyScope, PyTensorArray};
@@ -28,14 +29,6 @@ pub struct PyExecutor {
     pub inner: Executor,
     /// The device of its place; `None` is the CPU.
     pub device: Option<i32>,
-}
-
-/// The number of the device of a Place; `None` is the CPU.
-pub fn device_number(place: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
-    if place.hasattr("gpu_device_id")? && place.call_method0("is_gpu_place")?.is_truthy()? {
-        return place.call_method0("gpu_device_id")?.extract().map(Some);
-    }
-    Ok(None)
 }
 
 /// The value of a handle, a Tensor or a numpy array.

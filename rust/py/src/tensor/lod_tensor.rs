@@ -1,7 +1,7 @@
 //! `LoDTensor` of `fluid.core`: a handle on variable storage.
 
+use crate::device::place::device_number;
 use crate::error::{raise, OrRaise};
-use crate::program::executor::device_number;
 use crate::tensor::numpy::{dtype_from_py, from_array, to_array, to_array_of, without_gil};
 use crate::tensor::object::PyTensor;
 use oar_core::bail;
