@@ -17,8 +17,8 @@ def client(home):  # noqa: F811
     return fluid.contrib.HDFSClient(str(home), {"fs.default.name": "hdfs://x:1"})
 
 
-def test_the_other_client_is_fleets():
-    assert hdfs.HDFSClient is HDFSClient and fs.LocalFS is LocalFS
+def test_the_other_client_is_fleets_own():
+    assert issubclass(hdfs.HDFSClient, HDFSClient) and fs.LocalFS is LocalFS
 
 
 def test_files_there_and_back(client, tmp_path):

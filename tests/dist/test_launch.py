@@ -320,7 +320,7 @@ def test_jobs_side_by_side(tmp_path):
 
 def test_parameter_server_mode(tmp_path):
     run = launch(["--server_num=2", "--worker_num=2"], "server", str(tmp_path), cwd=tmp_path)
-    assert run.returncode == 0 and "server are killed" in run.stderr, run.stderr
+    assert run.returncode == 0 and "the workers have finished; stopping 2 servers" in run.stderr, run.stderr
     found = known(tmp_path)
     assert sorted(f.split(".")[0] for f in found) == ["PSERVER", "PSERVER", "TRAINER", "TRAINER"]
     assert sorted(os.listdir(tmp_path / "log")) == [

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use rustix::event::PollFlags;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Result;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -13,6 +14,8 @@ use crate::socket::timespec;
 
 /// Whether processes of a host can share memory.
 pub const SHARED_MEMORY: bool = true;
+/// The event of a peer that has closed its end.
+pub const HANGUP: PollFlags = PollFlags::RDHUP;
 /// A send to a closed connection is an error, not SIGPIPE.
 pub const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 /// Received descriptors are closed on exec.

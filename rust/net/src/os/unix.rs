@@ -4,11 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use rustix::event::PollFlags;
 use rustix::io::{Errno, FdFlags, Result};
 use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix};
 
 /// Whether processes of a host can share memory.
 pub const SHARED_MEMORY: bool = false;
+/// The event of a peer that has closed its end.
+pub const HANGUP: PollFlags = PollFlags::HUP;
 pub const SEND_FLAGS: SendFlags = SendFlags::empty();
 pub const RECV_FLAGS: RecvFlags = RecvFlags::empty();
 

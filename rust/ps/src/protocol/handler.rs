@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::event::PollFlags;
 
 use super::channel::{parts, Channel, ChannelError};
 use super::connection;
@@ -57,7 +56,7 @@ impl Connections {
 
 /// Whether neither end has closed the connection. Unread bytes do not matter.
 fn is_open(socket: &TcpStream) -> bool {
-    let mut fds = [rustix::event::PollFd::new(socket, PollFlags::RDHUP)];
+    let mut fds = [rustix::event::PollFd::new(socket, oar_net::os::HANGUP)];
     socket::poll(&mut fds, Duration::ZERO).is_ok() && fds[0].revents().is_empty()
 }
 
