@@ -273,8 +273,15 @@ class Fake:
         return lambda **given: self.notes.append((name, given))
 
 
+@pytest.fixture
+def own_programs():
+    """Default Programs without variables of other tests."""
+    with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+        yield
+
+
 @pytest.mark.parametrize("static", [False, True])
-def test_visualdl_writes_histograms_images_and_graphs(tmp_path, monkeypatch, static):
+def test_visualdl_writes_histograms_images_and_graphs(tmp_path, monkeypatch, static, own_programs):
     import sys
     import types
 
@@ -287,8 +294,7 @@ def test_visualdl_writes_histograms_images_and_graphs(tmp_path, monkeypatch, sta
         model = paddle.Model(
             net, paddle.static.InputSpec([None, 2], "float32", "x"), paddle.static.InputSpec([None, 1], "float32", "y")
         )
-        with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
-            model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.nn.MSELoss())
+        model.prepare(paddle.optimizer.SGD(0.1, parameters=net.parameters()), paddle.nn.MSELoss())
         log = paddle.callbacks.VisualDL(str(tmp_path), histograms=True, graph=True)
 
         class Picture(paddle.callbacks.Callback):

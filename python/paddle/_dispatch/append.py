@@ -134,7 +134,7 @@ def append(op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], outputs:
             counts = counts or _output_counts(block, op_type, inputs, attrs)
             given = counts[slot.name]
         if given is None or (isinstance(given, INTS) and not isinstance(given, bool)):
-            made = [block.create_var(name=unique_name.generate(key)) for _ in range(given if slot.duplicable else 1)]
+            made = [block.create_var(name=unique_name.generate(key)) for _ in range(given if slot.duplicable else 1)]  # type: ignore[arg-type]
             given = made if slot.duplicable else made[0]
         slots[slot.name] = given
     block.append_op(type=op_type, inputs=inputs, outputs=slots, attrs=attrs)

@@ -56,7 +56,7 @@ def _svd_grad(inputs: Any, outputs: Any, grads: Any, *, full: bool) -> list:
 def _qr(x: np.ndarray, *, mode: str) -> list:
     if mode == "r":
         return [np.linalg.qr(x, "r")]
-    return list(np.linalg.qr(x, mode))
+    return list(np.linalg.qr(x, mode))  # type: ignore[call-overload]
 
 
 def _tall_qr_grad(q: np.ndarray, r: np.ndarray, gq: np.ndarray, gr: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ def _qr_grad(inputs: Any, outputs: Any, grads: Any, *, mode: str) -> list:
 
 
 def _eigh(x: np.ndarray, *, uplo: str) -> list:
-    return list(np.linalg.eigh(x, uplo))
+    return list(np.linalg.eigh(x, uplo))  # type: ignore[call-overload]
 
 
 def _eigh_grad(inputs: Any, outputs: Any, grads: Any, *, uplo: str) -> list:

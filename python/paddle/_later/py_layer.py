@@ -153,7 +153,7 @@ class PyLayer:
 
 
 def _has_gradient(tensor: Any) -> bool:
-    return paddle.is_floating_point(tensor) or paddle.is_complex(tensor)
+    return paddle.is_floating_point(tensor) or paddle.is_complex(tensor)  # type: ignore[operator]
 
 
 class _Backward:

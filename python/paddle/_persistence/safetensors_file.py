@@ -84,7 +84,7 @@ def save(obj: dict, path: Any, metadata: dict[str, str] | None = None) -> None:
     with atomic_file(os.fspath(path)) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
-            file.write(memoryview(arrays[name]).cast("B") if arrays[name].size else b"")
+            file.write(memoryview(arrays[name]).cast("B") if arrays[name].size else b"")  # type: ignore[arg-type]
 
 
 def _refuse(path: str, why: str) -> ValueError:
@@ -138,7 +138,7 @@ def load(path: Any) -> dict[str, np.ndarray]:
         for name, (dtype, shape, start, end) in entries.items():
             array = np.empty(shape, dtype.newbyteorder("<"))
             file.seek(base + start)
-            if array.size and file.readinto(memoryview(array).cast("B")) != end - start:
+            if array.size and file.readinto(memoryview(array).cast("B")) != end - start:  # type: ignore[arg-type]
                 raise _refuse(path, f"it ends within {name!r}")
             arrays[name] = array.astype(dtype, copy=False)
         return arrays

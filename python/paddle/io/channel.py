@@ -38,7 +38,7 @@ _moving = threading.local()
 
 def _reduce_stacked(value: Stacked) -> tuple:
     first = value.items[0]
-    _moving.parts.append([memoryview(item).cast("B") if item.size else memoryview(b"") for item in value.items])
+    _moving.parts.append([memoryview(item).cast("B") if item.size else memoryview(b"") for item in value.items])  # type: ignore[arg-type]
     return _stacked, (len(_moving.parts) - 1, (len(value.items), *first.shape), first.dtype.str)
 
 

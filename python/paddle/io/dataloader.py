@@ -143,7 +143,7 @@ class DataLoader:
             assert batch_size > 0, "DataLoader: batch_size must be positive, or None without a batch_sampler"
             self.batch_size = batch_size
             if iterable:
-                self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)
+                self.batch_sampler = _InfiniteIterableSampler(dataset, batch_size)  # type: ignore[arg-type]
             else:
                 self.batch_sampler = BatchSampler(
                     dataset=dataset, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last
@@ -223,7 +223,7 @@ class _DataLoaderIterBase:
         else:
             self._collate_fn = loader.collate_fn
             if loader.dataset_kind == _DatasetKind.ITER:
-                self._sampler_iter = iter(_InfiniteIterableSampler(loader.dataset, 1))
+                self._sampler_iter = iter(_InfiniteIterableSampler(loader.dataset, 1))  # type: ignore[arg-type]
             else:
                 self._sampler_iter = iter(range(len(loader.dataset)))
 

@@ -86,7 +86,7 @@ class WorkerPool:
         for worker_id, channel in enumerate(self._channels):
             assert channel is not None
             try:
-                channel.send_while_reading((None, seed), lambda worker_id=worker_id: self._read(worker_id))
+                channel.send_while_reading((None, seed), lambda worker_id=worker_id: self._read(worker_id))  # type: ignore[misc]
             except (OSError, ValueError):
                 self._died(worker_id)
         self._ask_ahead()

@@ -173,7 +173,7 @@ class _Constants(Builder):
     """Appends to a Program of static mode: eager Tensors become constants of it."""
 
     def variable(self, tensor: Any, source: tuple[dict, str] | None = None) -> Variable:
-        return assign(tensor.numpy())
+        return assign(tensor.numpy())  # type: ignore[return-value]
 
 
 @contextlib.contextmanager

@@ -65,7 +65,7 @@ def _nodes(block: Any, ops: list) -> list[_Node]:
 
 
 def _edges(nodes: list[_Node], ops: list, feeds: dict[str, int]) -> set[tuple[int, int]]:
-    producer, edges = dict(feeds), set()
+    producer, edges = dict(feeds), set()  # type: ignore[var-annotated]
     for k, node in enumerate(nodes):
         for i in node.ops:
             edges.update((producer[n], k) for n in ops[i].input_arg_names if producer.get(n, k) != k)

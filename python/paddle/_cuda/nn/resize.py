@@ -220,7 +220,7 @@ def _grid_sample(call: Call) -> dict:
     total = 0
     for flat, inside, weight, _, _ in s.corners():
         total = total + xp.take(pixels, flat, axis=0) * inside * weight
-    return {"Output": xp.ascontiguousarray(total.transpose(0, 3, 1, 2))}
+    return {"Output": xp.ascontiguousarray(total.transpose(0, 3, 1, 2))}  # type: ignore[attr-defined]
 
 
 def _grid_sample_grad(call: Call) -> dict:

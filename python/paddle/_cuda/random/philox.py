@@ -156,7 +156,7 @@ def _dropout(call: Call) -> dict:
     seed = np.uint64(given[0]) if given else np.uint64(a["seed"]) if a["fix_seed"] else np.uint64(_core.random_u64())
     out, mask = call.empty(x.shape, x.dtype), call.empty(x.shape, "uint8")
     factor = (0.0 if p == 1 else 1 / (1 - p)) if up else 1.0
-    factor = np.float64(factor) if t == "double" else np.float32(factor)
+    factor = np.float64(factor) if t == "double" else np.float32(factor)  # type: ignore[assignment]
     if x.size:
         numbers = (np.int64(x.size), seed, np.float32(p), factor)
         call.launch(UNIT, f"dropout<{t}>", grid_of(x.size), 256, x, out, mask, *numbers)
