@@ -37,8 +37,9 @@ def _value(parameter: Any) -> np.ndarray:
 
 
 class VisualDL(Callback):
-    """Writes loss and metrics for ``visualdl --logdir`` (where the package visualdl is installed) and for ``tensorboard
-    --logdir``: training values at each step as ``train/<name>``, evaluation values at each epoch as ``eval/<name>``.
+    """Writes loss and metrics for ``visualdl`` (where that package is installed) and for ``tensorboard``.
+
+    The tags are training values at each step as ``train/<name>``, evaluation values at each epoch as ``eval/<name>``.
 
     Args:
         log_dir (str): the folder of the files; it is created.
