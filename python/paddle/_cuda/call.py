@@ -73,6 +73,13 @@ class Call:
             raise Declined
         return arrays
 
+    def filled(self, *slots: str) -> list:
+        """As `floats`; Declined if one has no elements."""
+        arrays = self.floats(*slots)
+        if any(v.size == 0 for v in arrays):
+            raise Declined
+        return arrays
+
     def alone(self, *slots: str) -> None:
         """Declined if an input of another slot is given, such as a size or an axis that is a tensor."""
         given = (value for slot, value in self.ins.items() if slot not in slots)

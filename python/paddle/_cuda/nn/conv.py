@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..call import Call, Declined, same_dtype
+from ..call import Call, Declined
 from .patches import Windows, columns, images, lead, paddings
 
 # Elements of patches that are held at once.
@@ -16,7 +16,7 @@ class Conv:
     """The convolution whose input has `size` and whose filter is [out channels, in channels / groups, ..]."""
 
     def __init__(self, call: Call, x_shape, filter_shape, out_shape, transposed: bool) -> None:
-        a, self.call, self.xp = call.attrs, call, call.xp
+        a, self.call, self.xp, self.transposed = call.attrs, call, call.xp, transposed
         n = len(filter_shape) - 2
         self.last = a["data_format"] in ("NHWC", "NDHWC")
         # 2.0.2's conv3d_transpose has the default NCHW.
@@ -90,6 +90,17 @@ class Conv:
             total = g if total is None else total + g
         return total.reshape(shape)
 
+    # The operator's own output and gradients: a transposed convolution is the gradient of the image of a convolution.
+
+    def output_of(self, x, w):
+        return self.input_grad(w, x) if self.transposed else self.forward(x, w)
+
+    def input_of(self, w, d):
+        return self.forward(d, w) if self.transposed else self.input_grad(w, d)
+
+    def filter_of(self, x, d, shape):
+        return self.filter_grad(d, x, shape) if self.transposed else self.filter_grad(x, d, shape)
+
 
 def _bias(conv: Conv, y, bias):
     return y if bias is None else y + bias.reshape(1, -1, *(1,) * (y.ndim - 2))
@@ -100,88 +111,52 @@ def _plain(call: Call) -> None:
         raise Declined
 
 
-def _operands(call: Call, *slots: str):
-    arrays = [call.array(slot) for slot in slots]
-    same_dtype(*arrays)
-    if arrays[0].dtype.kind != "f" or any(v.size == 0 for v in arrays):
-        raise Declined
-    return arrays
+def _output(transposed: bool) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        _plain(call)
+        x, w = call.filled("Input", "Filter")
+        conv = Conv(call, x.shape, w.shape, call.shape("Output"), transposed)
+        y = _bias(conv, conv.output_of(conv.first(x), w), call.ins.get("Bias"))
+        return {"Output": conv.back(y)}
+
+    return launch
 
 
-def _conv(call: Call) -> dict:
-    _plain(call)
-    x, w = _operands(call, "Input", "Filter")
-    conv = Conv(call, x.shape, w.shape, call.shape("Output"), False)
-    y = _bias(conv, conv.forward(conv.first(x), w), call.ins.get("Bias"))
-    return {"Output": conv.back(y)}
+def _grad(transposed: bool) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        _plain(call)
+        x, w, d = call.filled("Input", "Filter", "Output@GRAD")
+        conv, made = Conv(call, x.shape, w.shape, d.shape, transposed), {}
+        first, dy = conv.first(x), conv.first(d)
+        if call.wanted["Input@GRAD"]:
+            made["Input@GRAD"] = conv.back(conv.input_of(w, dy))
+        if call.wanted["Filter@GRAD"]:
+            made["Filter@GRAD"] = conv.filter_of(first, dy, w.shape)
+        if call.wanted.get("Bias@GRAD"):
+            made["Bias@GRAD"] = dy.sum(axis=(0, *range(2, dy.ndim)))
+        return made
+
+    return launch
 
 
-def _conv_grad(call: Call) -> dict:
-    _plain(call)
-    x, w, d = _operands(call, "Input", "Filter", "Output@GRAD")
-    conv, made = Conv(call, x.shape, w.shape, d.shape, False), {}
-    first, dy = conv.first(x), conv.first(d)
-    if call.wanted["Input@GRAD"]:
-        made["Input@GRAD"] = conv.back(conv.input_grad(w, dy))
-    if call.wanted["Filter@GRAD"]:
-        made["Filter@GRAD"] = conv.filter_grad(first, dy, w.shape)
-    if call.wanted.get("Bias@GRAD"):
-        made["Bias@GRAD"] = dy.sum(axis=(0, *range(2, dy.ndim)))
-    return made
+def _second(transposed: bool) -> Callable[[Call], dict]:
+    def launch(call: Call) -> dict:
+        x, w, d = call.filled("Input", "Filter", "DOutput")
+        conv, made, xp = Conv(call, x.shape, w.shape, d.shape, transposed), {}, call.xp
+        first, dy = conv.first(x), conv.first(d)
+        ddx, ddw = call.ins.get("DDInput"), call.ins.get("DDFilter")
+        ddx = None if ddx is None else conv.first(ddx)
+        if call.wanted["DDOutput"]:
+            parts = [] if ddx is None else [conv.output_of(ddx, w)]
+            parts += [] if ddw is None else [conv.output_of(first, ddw)]
+            made["DDOutput"] = conv.back(sum(parts[1:], parts[0]))
+        if call.wanted["DFilter"]:
+            made["DFilter"] = xp.zeros(w.shape, w.dtype) if ddx is None else conv.filter_of(ddx, dy, w.shape)
+        if call.wanted["DInput"]:
+            made["DInput"] = xp.zeros(x.shape, x.dtype) if ddw is None else conv.back(conv.input_of(ddw, dy))
+        return made
 
-
-def _conv_second(call: Call) -> dict:
-    x, w, d = _operands(call, "Input", "Filter", "DOutput")
-    conv, made, xp = Conv(call, x.shape, w.shape, d.shape, False), {}, call.xp
-    first, dy = conv.first(x), conv.first(d)
-    ddx, ddw = call.ins.get("DDInput"), call.ins.get("DDFilter")
-    ddx = None if ddx is None else conv.first(ddx)
-    if call.wanted["DDOutput"]:
-        parts = [] if ddx is None else [conv.forward(ddx, w)]
-        parts += [] if ddw is None else [conv.forward(first, ddw)]
-        made["DDOutput"] = conv.back(sum(parts[1:], parts[0]))
-    if call.wanted["DFilter"]:
-        made["DFilter"] = xp.zeros(w.shape, w.dtype) if ddx is None else conv.filter_grad(ddx, dy, w.shape)
-    if call.wanted["DInput"]:
-        made["DInput"] = xp.zeros(x.shape, x.dtype) if ddw is None else conv.back(conv.input_grad(ddw, dy))
-    return made
-
-
-def _transpose(call: Call) -> dict:
-    x, w = _operands(call, "Input", "Filter")
-    conv = Conv(call, x.shape, w.shape, call.shape("Output"), True)
-    y = _bias(conv, conv.input_grad(w, conv.first(x)), call.ins.get("Bias"))
-    return {"Output": conv.back(y)}
-
-
-def _transpose_grad(call: Call) -> dict:
-    x, w, d = _operands(call, "Input", "Filter", "Output@GRAD")
-    conv, made = Conv(call, x.shape, w.shape, d.shape, True), {}
-    first, dy = conv.first(x), conv.first(d)
-    if call.wanted["Input@GRAD"]:
-        made["Input@GRAD"] = conv.back(conv.forward(dy, w))
-    if call.wanted["Filter@GRAD"]:
-        made["Filter@GRAD"] = conv.filter_grad(dy, first, w.shape)
-    if call.wanted.get("Bias@GRAD"):
-        made["Bias@GRAD"] = dy.sum(axis=(0, *range(2, dy.ndim)))
-    return made
-
-
-def _transpose_second(call: Call) -> dict:
-    x, w, d = _operands(call, "Input", "Filter", "DOutput")
-    conv, made, xp = Conv(call, x.shape, w.shape, d.shape, True), {}, call.xp
-    first, dy = conv.first(x), conv.first(d)
-    ddx, ddw = call.ins.get("DDInput"), call.ins.get("DDFilter")
-    ddx = None if ddx is None else conv.first(ddx)
-    if call.wanted["DDOutput"]:
-        parts = [] if ddx is None else [conv.input_grad(w, ddx)]
-        parts += [] if ddw is None else [conv.input_grad(ddw, first)]
-        made["DDOutput"] = conv.back(sum(parts[1:], parts[0]))
-    if call.wanted["DFilter"]:
-        made["DFilter"] = xp.zeros(w.shape, w.dtype) if ddx is None else conv.filter_grad(dy, ddx, w.shape)
-    if call.wanted["DInput"]:
-        made["DInput"] = xp.zeros(x.shape, x.dtype) if ddw is None else conv.back(conv.forward(dy, ddw))
-    return made
+    return launch
 
 
 def _list(values, n: int) -> list[int]:
@@ -198,13 +173,13 @@ def _unfold_windows(call: Call, shape) -> tuple[Windows, list[int]]:
 
 
 def _unfold(call: Call) -> dict:
-    (x,) = _operands(call, "X")
+    (x,) = call.filled("X")
     w, _ = _unfold_windows(call, x.shape)
     return {"Y": columns(call, x.reshape(-1, *w.size), w).reshape(call.shape("Y"))}
 
 
 def _unfold_grad(call: Call) -> dict:
-    (d,) = _operands(call, "Y@GRAD")
+    (d,) = call.filled("Y@GRAD")
     shape = tuple(call.ins["X"].shape)
     w, _ = _unfold_windows(call, shape)
     col = d.reshape(shape[0] * shape[1], w.taps, w.count)
@@ -213,7 +188,7 @@ def _unfold_grad(call: Call) -> dict:
 
 def _fused(call: Call) -> dict:
     """conv2d_fusion: bias, residual and activation after the convolution."""
-    x, w = _operands(call, "Input", "Filter")
+    x, w = call.filled("Input", "Filter")
     a, xp = call.attrs, call.xp
     if a["split_channels"] or a["activation"] not in ("identity", "relu", "relu6", "sigmoid", "tanh", ""):
         raise Declined
@@ -235,12 +210,12 @@ def _fused(call: Call) -> dict:
 _FORWARD = ("conv2d", "depthwise_conv2d", "conv3d")
 _TRANSPOSED = ("conv2d_transpose", "depthwise_conv2d_transpose", "conv3d_transpose")
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    **dict.fromkeys(_FORWARD, _conv),
-    **dict.fromkeys([f"{op}_grad" for op in _FORWARD], _conv_grad),
-    **dict.fromkeys([f"{op}_grad_grad" for op in _FORWARD], _conv_second),
-    **dict.fromkeys(_TRANSPOSED, _transpose),
-    **dict.fromkeys([f"{op}_grad" for op in _TRANSPOSED], _transpose_grad),
-    "conv2d_transpose_grad_grad": _transpose_second,
+    **dict.fromkeys(_FORWARD, _output(False)),
+    **dict.fromkeys([f"{op}_grad" for op in _FORWARD], _grad(False)),
+    **dict.fromkeys([f"{op}_grad_grad" for op in _FORWARD], _second(False)),
+    **dict.fromkeys(_TRANSPOSED, _output(True)),
+    **dict.fromkeys([f"{op}_grad" for op in _TRANSPOSED], _grad(True)),
+    "conv2d_transpose_grad_grad": _second(True),
     "conv2d_fusion": _fused,
     "unfold": _unfold,
     "unfold_grad": _unfold_grad,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..call import Call, Declined, ctype, same_dtype
+from ..call import Call, ctype
 from ..units import REALS, Unit, grid_of, instances
 from .patches import lead, paddings
 
@@ -174,16 +174,8 @@ class Pool:
         return dx
 
 
-def _operands(call: Call, *slots: str):
-    arrays = [call.array(slot) for slot in slots]
-    same_dtype(*arrays)
-    if arrays[0].dtype.kind != "f" or any(v.size == 0 for v in arrays):
-        raise Declined
-    return arrays
-
-
 def _pool(call: Call) -> dict:
-    (x,) = _operands(call, "X")
+    (x,) = call.filled("X")
     pool = Pool(call, x.shape, call.shape("Out"))
     x = pool.first(x)
     out = pool.maxima(x)[0] if call.attrs["pooling_type"] == "max" else pool.averages(x)
@@ -191,20 +183,20 @@ def _pool(call: Call) -> dict:
 
 
 def _pool_grad(call: Call) -> dict:
-    x, d = _operands(call, "X", "Out@GRAD")
+    x, d = call.filled("X", "Out@GRAD")
     pool = Pool(call, x.shape, d.shape)
     at = pool.maxima(pool.first(x))[1] if call.attrs["pooling_type"] == "max" else None
     return {"X@GRAD": pool.back(pool.grad(pool.first(d), at))}
 
 
 def _indexed(call: Call) -> dict:
-    (x,) = _operands(call, "X")
+    (x,) = call.filled("X")
     out, at = Pool(call, x.shape, call.shape("Out")).maxima(x)
     return {"Out": out, "Mask": at.astype(call.dtype("Mask"))}
 
 
 def _indexed_grad(call: Call) -> dict:
-    (d,), shape = _operands(call, "Out@GRAD"), tuple(call.ins["X"].shape)
+    (d,), shape = call.filled("Out@GRAD"), tuple(call.ins["X"].shape)
     at = call.xp.ascontiguousarray(call.array("Mask").astype("int64"))
     return {"X@GRAD": Pool(call, shape, d.shape).grad(d, at)}
 
@@ -223,13 +215,13 @@ def _places(call: Call, shape, indices):
 
 
 def _unpool(call: Call) -> dict:
-    (x,), xp, shape = _operands(call, "X"), call.xp, call.shape("Out")
+    (x,), xp, shape = call.filled("X"), call.xp, call.shape("Out")
     _, source, hit = _places(call, shape, call.array("Indices"))
     return {"Out": xp.where(hit, x.reshape(-1)[source], x.dtype.type(0)).reshape(shape)}
 
 
 def _unpool_grad(call: Call) -> dict:
-    (d,), xp, indices = _operands(call, "Out@GRAD"), call.xp, call.array("Indices")
+    (d,), xp, indices = call.filled("Out@GRAD"), call.xp, call.array("Indices")
     flat, source, _ = _places(call, d.shape, indices)
     last = source[flat] == xp.arange(flat.size)
     return {"X@GRAD": xp.where(last, d.reshape(-1)[flat], d.dtype.type(0)).reshape(call.ins["X"].shape)}
@@ -249,7 +241,7 @@ def _levels(call: Call, shape):
 
 
 def _spp(call: Call) -> dict:
-    (x,) = _operands(call, "X")
+    (x,) = call.filled("X")
     most, parts = call.attrs["pooling_type"] == "max", []
     for pool, _, _ in _levels(call, x.shape):
         parts.append((pool.maxima(x)[0] if most else pool.averages(x)).reshape(x.shape[0], -1))
@@ -257,7 +249,7 @@ def _spp(call: Call) -> dict:
 
 
 def _spp_grad(call: Call) -> dict:
-    x, d = _operands(call, "X", "Out@GRAD")
+    x, d = call.filled("X", "Out@GRAD")
     most, total = call.attrs["pooling_type"] == "max", None
     for pool, bins, columns in _levels(call, x.shape):
         part = call.xp.ascontiguousarray(d[:, columns]).reshape(*x.shape[:2], bins, bins)
