@@ -152,10 +152,7 @@ impl Executor {
         let plan = self.plan(program, block, feeds, fetches, passes)?;
         let run =
             || self.run_plan(program, &plan, scope, Some(scope), values, How::with_passes(passes), device.as_ref());
-        match &device {
-            Some(device) => backend::on(Some(device.number), run),
-            None => run(),
-        }
+        RunDevice::within(device.as_ref(), run)
     }
 
     /// Runs a prepared Program; variables that sub-blocks read stay in `scope`.
@@ -168,10 +165,7 @@ impl Executor {
         }
         let how = How::with_passes(passes);
         let run = || self.run_plan(&prepared.program, &plan, scope, Some(scope), values, how, device.as_ref());
-        match &device {
-            Some(device) => backend::on(Some(device.number), run),
-            None => run(),
-        }
+        RunDevice::within(device.as_ref(), run)
     }
 
     /// Runs a sub-block once in `scope` (a step scope, whose parents hold what the block does not declare).
@@ -255,6 +249,14 @@ impl RunDevice {
         }
         let number = backend::current().or_else(|| backend::device_of(values.iter()))?;
         Some(RunDevice { backend: backend::registered()?, number })
+    }
+
+    /// Calls `run` with the device, if there is one, as the current one of this thread.
+    fn within<R>(device: Option<&RunDevice>, run: impl FnOnce() -> R) -> R {
+        match device {
+            Some(device) => backend::on(Some(device.number), run),
+            None => run(),
+        }
     }
 
     /// A fed value in the device's memory: it is copied there once, not by every operator that reads it.
