@@ -114,7 +114,7 @@ $(VENV)/.base: | tools
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
-	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark pytest-xdist scipy
+	$(VENV)/bin/pip install -q "pytest>=9" pytest-benchmark pytest-xdist scipy pillow matplotlib
 	@$(VENV)/bin/pip install -q nvidia-cuda-nvrtc-cu12 || echo "make: without NVRTC the CUDA kernels are not compiled for a GPU"
 	@touch $@
 
