@@ -311,6 +311,25 @@ def list_in_a_loop(x):
 
 
 @form
+def pop_of_the_only_item(x):
+    out = []
+    for i in range(paddle.to_tensor([1])):
+        out.append(x + i)
+    return out.pop() * (len(out) + 1)
+
+
+@form
+def pop_of_every_item(x):
+    out = [x]
+    for i in range(paddle.to_tensor([3])):
+        out.append(x * i)
+    total = out.pop(1)
+    while len(out) > 0:
+        total = total * 0.5 + out.pop()
+    return total
+
+
+@form
 def list_of_numbers(x):
     out = []
     for i in range(3):

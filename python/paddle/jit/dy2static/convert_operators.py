@@ -303,6 +303,8 @@ def convert_pop(target: Any, *args: Any) -> Any:
     item = read_array(target, place)
     # Later items move to the front by one.
     rest = target.block.program.current_block().create_var(type=VarType.LOD_TENSOR_ARRAY, dtype=target.dtype)
+    # Of an array the zeros are an array without items: the loop may have no pass.
+    _ops.fill_zeros_like(target, Out=rest)
     counter = constant([1], "int64", 0)
 
     def body(i: Any) -> Any:
