@@ -48,14 +48,18 @@ def numbers(fetched):
     return [float(array.mean()), float(np.abs(array).mean())]
 
 
+def changed(value, draw):
+    """Initial values, or with CHANGE others that differ from them in the last digits."""
+    return value * (1 + CHANGE * draw.standard_normal(value.shape)) if CHANGE else value
+
+
 def drawn(name, shape, kind, attrs):
     draw = np.random.RandomState(zlib.crc32(name.encode()))
     if kind == "uniform_random":
         value = draw.uniform(attrs["min"], attrs["max"], shape)
     else:
         value = attrs["mean"] + attrs["std"] * np.clip(draw.standard_normal(shape), -2, 2)
-    # What the program itself makes of a change in the last digits.
-    return value * (1 + CHANGE * draw.standard_normal(shape)) if CHANGE else value
+    return changed(value, draw)
 
 
 def loss_of(program):
@@ -147,7 +151,7 @@ def watch_layers(fluid):
             if fluid.in_dygraph_mode():
                 draw = np.random.RandomState(zlib.crc32(var.name.encode()))
                 scale = (min(var.shape) / float(np.prod(var.shape))) ** 0.5
-                value = scale * np.clip(draw.standard_normal(var.shape), -2, 2)
+                value = changed(scale * np.clip(draw.standard_normal(var.shape), -2, 2), draw)
                 var.set_value(value.astype(var.numpy().dtype))
             return result
 

@@ -97,6 +97,26 @@ def adamw_epsilon():
     return trained(lambda: kind(learning_rate=0.1, epsilon=1e-3, weight_decay=0.01))
 
 
+def of_rows(optimizer):
+    """The table after four steps; a step has a gradient of two rows or of one."""
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        start = fluid.initializer.NumpyArrayInitializer(np.arange(6, dtype="float32").reshape(3, 2))
+        table = fluid.ParamAttr("w", initializer=start)
+        row = layers.embedding(fluid.data("i", [2, 1], "int64"), [3, 2], is_sparse=True, param_attr=table)
+        optimizer.minimize(layers.reduce_sum(layers.square(row)))
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        for step in range(4):
+            exe.run(main, feed={"i": np.int64([[step % 3], [2]])})
+        return np.array(scope.find_var("w").get_tensor())
+
+
+def sparse_adam():
+    return [of_rows(fluid.optimizer.Adam(0.1, epsilon=1e-3, lazy_mode=lazy)) for lazy in (False, True)]
+
+
 def lamb_bias():
     return trained(lambda: fluid.optimizer.Lamb(0.1, lamb_weight_decay=0.01))
 

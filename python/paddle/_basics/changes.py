@@ -57,6 +57,13 @@ CHANGES = [
         "oar_ops_optim::optimizer",
     ),
     Change(
+        "sparse_adam",
+        "Adam of a sparse gradient, rows that it lacks",
+        "as its other rows, with `epsilon` as it is",
+        "with `epsilon` as it is, other rows with `epsilon * sqrt(1 - beta2 ** t)`",
+        "oar_ops_optim::optimizer",
+    ),
+    Change(
         "lamb_bias",
         "Lamb",
         "the moments as they are",

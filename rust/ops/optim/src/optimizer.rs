@@ -275,13 +275,13 @@ fn adam_by(cx: &mut KernelContext, grad: &Gradient, powers: (f64, f64), betas: (
         InvalidArgument,
         "operator adam: Decay requires a Param of float32 or float64, got {dtype}"
     );
-    // The rule scales epsilon by this root; in 1.8 it is not scaled.
-    let scale = if release::is_18() { (1.0 - powers.1).sqrt() } else { 1.0 };
-    let epsilon = a.epsilon as f64 / scale;
     by_types!(cx, dtype, master.is_some(), |T, M, G| {
         let param = master.filter(|_| is_half(dtype)).unwrap_or(PARAM_OUT);
         let at = Places { param_and_states: [param, MOMENT1_OUT, MOMENT2_OUT], lazy: a.lazy_mode };
-        let rule = Adam::<T>::new(rate, betas, epsilon, powers).keeping(keep as T);
+        let mut rule = Adam::<T>::new(rate, betas, a.epsilon as f64, powers).keeping(keep as T);
+        if release::is_18() {
+            rule.epsilon = rule.idle_epsilon;
+        }
         update::<T, M, G, _, 3>(cx, &at, grad, rule)?;
     });
     next_power(cx, BETA1_POW_OUT, betas.0)?;
