@@ -27,6 +27,8 @@ DTYPES = tuple(TOL)
 SHAPES_ONLY = {"empty", "fake_init"}
 # Their CPU kernels read uninitialised memory where Scale and Bias are 16-bit; those of models are float32.
 FLOAT_PARAMETERS = {"fused_batch_norm_act", "fused_bn_add_activation"}
+# Values of steps past a sequence's end are arbitrary there.
+UNSPECIFIED = {"Reserve"}
 CASES: dict[str, list] = catalogue.cases()
 
 
@@ -56,6 +58,12 @@ class Watch:
 
 def random_operators() -> set[str]:
     return {name for name, op in TABLE.items() if op["kernel"] == "random"} | SHAPES_ONLY
+
+
+def is_random(c: Any) -> bool:
+    """Whether only the shapes of a case's results are compared; networks draw only the masks of their dropout."""
+    draws = c.op not in ("rnn", "cudnn_lstm") or c.attrs.get("dropout_prob", 0) > 0
+    return draws and c.op in random_operators()
 
 
 def related(op: str) -> set[str]:
@@ -226,7 +234,7 @@ def compare(c: Any, watch: Watch) -> None:
     # With SelectedRows 2.0.2's CPU kernel of adam reads the next powers, its GPU kernel the given ones (test_route.py).
     if c.op == "adam" and any(isinstance(v, Rows) for v in c.inputs.values()):
         return
-    shapes_only = c.op in random_operators()
+    shapes_only = is_random(c)
     for dtype in types_of(c, c.inputs):
         inputs = {k: cast(v, dtype) for k, v in c.inputs.items()}
         watch.dtype = dtype or str(rows.first_dtype(c.inputs))
@@ -252,7 +260,7 @@ def attempt(c: Any, dtype: str, watch: Watch, want: dict, run: Any, shapes_only:
         watch.report.wrong.append(f"{c.name()} {dtype}: {type(e).__name__}: {str(e)[-600:]}")
         return
     for slot, w in want.items():
-        found = difference(w, got.get(slot), dtype, shapes_only)
+        found = difference(w, got.get(slot), dtype, shapes_only or slot in UNSPECIFIED)
         if found:
             watch.report.wrong.append(f"{c.name()} {dtype}, {slot}: {found}")
 

@@ -47,13 +47,54 @@ class Call:
     """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and the requested outputs.
 
     `out(slot)` allocates memory with the shape and data type that shape inference gives the output; `old(slot)` is the
-    initial array of an output that is updated in place (``ParamOut``).
+    initial array of an output that is updated in place (``ParamOut``). `lods` has, for the slots of which a value has a
+    LoD, the levels of each value or None; `lods_out` those that the launcher sets.
     """
 
-    def __init__(self, machine, op: str, ins: dict, attrs: dict, wanted: dict, old: dict, rule: dict) -> None:
+    def __init__(
+        self,
+        machine,
+        op: str,
+        ins: dict,
+        attrs: dict,
+        wanted: dict,
+        old: dict,
+        rule: dict,
+        lods: dict | None = None,
+        device: int = 0,
+    ) -> None:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
-        self._old, self._rule = old, rule
+        self._old, self._rule, self.lods, self.device = old, rule, lods or {}, device
+        self.lods_out: dict[str, list[list[int]]] = {}
         self.xp = machine.xp
+
+    def lod(self, slot: str, index: int = 0) -> list[list[int]]:
+        """The levels of the LoD of an input, offsets in host memory; [] if it has none."""
+        found = self.lods.get(slot)
+        return (found[index] if found else None) or []
+
+    def level(self, slot: str, index: int = 0, last: bool = False) -> np.ndarray:
+        """The offsets of the first (or last) level, which divides the rows of an input into sequences; Declined if
+        there is none, or if it does not."""
+        levels, value = self.lod(slot, index), self.ins.get(slot)
+        value = value[index] if isinstance(value, list) else value
+        if not levels or value is None or not value.shape:
+            raise Declined
+        offsets = np.asarray(levels[-1 if last else 0], np.int64)
+        if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != value.shape[0] or (np.diff(offsets) < 0).any():
+            raise Declined
+        return offsets
+
+    def set_lod(self, slot: str, levels: list) -> None:
+        """Set the LoD of an output; without this call it is that of shape inference."""
+        self.lods_out[slot] = [[int(i) for i in level] for level in levels]
+
+    def upload(self, host: np.ndarray):
+        """A device array with the elements of a host array."""
+        array = self.xp.empty(host.shape, host.dtype)
+        if host.size:
+            self.machine.upload(array.reshape(-1).view(np.uint8), host)
+        return array
 
     def old(self, slot: str):
         return self._old[slot]

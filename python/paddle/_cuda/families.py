@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import formula, halves, rows, sticky
+from . import formula, halves, maps, rows, sticky
 from .call import Call
 from .comm import rings
 from .detection import boxes, rois
@@ -28,11 +28,15 @@ from .nn import (
 from .optim import optimizer, scaling, states
 from .quant import fake_quantize
 from .random import philox
+from .rnn import cells, crf, gru, lstm, rnn, warpctc
+from .sequence import pool as sequence_pool
+from .sequence import rows as sequence_rows
+from .sequence import windows as sequence_windows
 from .shape import creation, indexing, joins, layout, ranges
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
-_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings, scaling)
+_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings, scaling, sequence_rows)
 _FAMILIES = (
     *_NATIVE,
     elementwise,
@@ -60,6 +64,13 @@ _FAMILIES = (
     instance_norm,
     optimizer,
     states,
+    sequence_pool,
+    sequence_windows,
+    crf,
+    gru,
+    lstm,
+    rnn,
+    warpctc,
 )
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
@@ -89,6 +100,8 @@ def units() -> list[Unit]:
         halves.UNIT,
         rows.UNIT,
         sticky.UNIT,
+        maps.UNIT,
+        cells.UNIT,
         patches.UNIT,
         *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")),
     ]

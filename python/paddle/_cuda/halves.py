@@ -57,7 +57,8 @@ class WideCall(Call):
         old = {slot: _wide(call, value) for slot, value in call._old.items()}
         names = {"float16": "float32", "bfloat16": "float32"}
         rule = {slot: (shape, names.get(dtype, dtype)) for slot, (shape, dtype) in call._rule.items()}
-        super().__init__(call.machine, call.op, ins, call.attrs, call.wanted, old, rule)
+        super().__init__(call.machine, call.op, ins, call.attrs, call.wanted, old, rule, call.lods, call.device)
+        self.lods_out = call.lods_out
         self.__dict__.update({k: v for k, v in vars(call).items() if k not in vars(self)})
         self.narrow = call
 

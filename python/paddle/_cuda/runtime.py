@@ -61,12 +61,12 @@ class Runtime:
                 for op, device, *call in segment[len(results) :]:
                     if device != entered:
                         break
-                    results.append(self._run(op, *call))
+                    results.append(self._run(op, device, *call))
                     if results[-1] is None:
                         return results
         return results
 
-    def _run(self, op: str, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict):
+    def _run(self, op: str, device: int, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict, lods: dict):
         roots: list = []
         arrays = {slot: self._argument(value, roots, slot) for slot, value in ins.items()}
         old, written = {}, set()
@@ -75,13 +75,19 @@ class Runtime:
             old[slot] = value if may_write else value.copy()
             if may_write:
                 written.add(source)
+        call = Call(self.machine, op, arrays, attrs, wanted, old, rule, lods, device)
         try:
-            made = self._launchers[op](Call(self.machine, op, arrays, attrs, wanted, old, rule))
+            made = self._launchers[op](call)
         except Declined:
             return None
         # An output in the memory of an input that is not written is copied.
         kept = [root for slot, root in roots if slot not in written]
-        return [self._result(made.get(slot), kept) for slot in wanted]
+        results = [self._result(made.get(slot), kept) for slot in wanted]
+        if call.lods_out:
+            for i, slot in enumerate(wanted):
+                if slot in call.lods_out and results[i] is not None:
+                    results[i] = (results[i], call.lods_out[slot])
+        return results
 
     def _argument(self, value, roots: list, slot: str) -> Any:
         if value is None:

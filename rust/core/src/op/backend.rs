@@ -21,7 +21,8 @@ pub trait Backend: Send + Sync {
     /// True if the backend has a kernel for this operator.
     fn has(&self, op: &str) -> bool;
     /// Runs a segment: calls, in order, of operators for which the backend has kernels. A call that its kernel refuses
-    /// (a data type, an option) stays with `ran` false, and so do the calls after it.
+    /// (a data type, an option) stays with `ran` false, and so do the calls after it. An output with a LoD (one without
+    /// levels: none) keeps it; others get that of the shape rule.
     fn run(&self, segment: &mut [DeviceCall]) -> Result<()>;
     /// Runs several segments at the cost of one entry.
     fn enter(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()>;
@@ -256,16 +257,17 @@ fn run_launcher(
     Ok(true)
 }
 
-/// The LoD by the shape rule, or for a gradient that of its variable.
+/// The LoD that the launcher has set, else that by the shape rule, or for a gradient that of its variable.
 fn give_lod(op: &'static Op, ins: &Args, outs: &mut Args<Out>, metas: &Args<Meta>) {
     for (slot, s) in op.outputs.iter().enumerate() {
         let variable = s.name.strip_suffix("@GRAD").and_then(|name| op.input(name));
         for (i, at) in outs.range(slot).enumerate() {
             let said = metas.slot(slot).get(i).filter(|m| m.known);
             if let Value::Dense(t) = &mut outs.flat[at].value {
-                t.lod = match said {
-                    Some(m) => m.lod.clone(),
-                    None => variable.and_then(|v| ins.slot(v).get(i)?.elements()).and_then(|t| t.lod.clone()),
+                t.lod = match (t.lod.take(), said) {
+                    (Some(set), _) => Some(set).filter(|levels| !levels.is_empty()),
+                    (None, Some(m)) => m.lod.clone(),
+                    (None, None) => variable.and_then(|v| ins.slot(v).get(i)?.elements()).and_then(|t| t.lod.clone()),
                 };
             }
         }

@@ -11,7 +11,7 @@ use oar_core::op::backend::{self, Backend, DeviceCall};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Op, SlotFlag};
 use oar_core::tensor::device::Memory;
-use oar_core::tensor::{Buffer, SelectedRows, Tensor, Value};
+use oar_core::tensor::{Buffer, Lod, SelectedRows, Tensor, Value};
 use oar_core::{bail, err};
 use oar_kernels::formula::rows::TABLE;
 use oar_kernels::formula::CUDA_PRELUDE;
@@ -131,7 +131,10 @@ impl PyBackend {
             let rows = Arc::new(rows.to_i64s().or_raise()?);
             return Ok(SelectedRows { rows, height, value }.into());
         }
-        Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?))
+        let Ok((of, lod)) = made.extract::<(Bound<'_, PyAny>, Lod)>() else {
+            return Ok(Value::Dense(self.tensor(made.extract()?, device).or_raise()?));
+        };
+        Ok(Value::Dense(self.tensor(of.extract()?, device).or_raise()?.with_lod(Some(Arc::new(lod)))))
     }
 
     fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [DeviceCall]) -> PyResult<()> {
@@ -162,7 +165,7 @@ impl PyBackend {
     }
 }
 
-/// A new tensor as Python returns it: handle, address, bytes, data type, shape.
+/// A new tensor as Python returns it: handle, address, bytes, data type, shape; or the pair of it and its LoD.
 type Made = (Handle, usize, usize, String, Vec<i64>);
 
 /// `(handle, offset, data type, shape)`; a tensor whose elements were not kept has no handle.
@@ -194,14 +197,23 @@ fn argument<'py>(py: Python<'py>, value: &Value) -> PyResult<Option<Bound<'py, P
     })
 }
 
+/// The LoD of a value, `None` if it has none.
+fn lod_of(value: &Value) -> Option<&Lod> {
+    value.elements().and_then(|t| t.lod.as_deref()).filter(|levels| !levels.is_empty())
+}
+
 /// `(op, device, {slot: argument}, {attribute: value}, {output slot: wanted}, {output slot: may be written},
-/// {output slot: (shape, data type)})`.
+/// {output slot: (shape, data type)}, {slot: [LoD or None]})`; the last has the slots of which a value has a LoD.
 fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'py, PyAny>>> {
     let op = call.op;
-    let ins = PyDict::new(py);
+    let (ins, lods) = (PyDict::new(py), PyDict::new(py));
     for (slot, s) in op.inputs.iter().enumerate() {
+        let given = call.ins.slot(slot);
+        if given.iter().any(|v| lod_of(v).is_some()) {
+            lods.set_item(s.name, given.iter().map(lod_of).collect::<Vec<_>>())?;
+        }
         let values = PyList::empty(py);
-        for v in call.ins.slot(slot) {
+        for v in given {
             match argument(py, v)? {
                 Some(v) => values.append(v)?,
                 None => return Ok(None),
@@ -229,7 +241,7 @@ fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'p
             writable.set_item(s.name, (s.alias, out.in_place && t.device_may_write()))?;
         }
     }
-    Ok(Some((op.name, call.device, ins, attrs, wanted, writable, rule).into_pyobject(py)?.into_any()))
+    Ok(Some((op.name, call.device, ins, attrs, wanted, writable, rule, lods).into_pyobject(py)?.into_any()))
 }
 
 impl Backend for PyBackend {

@@ -1,0 +1,1 @@
+"""CUDA launchers of the operators in rust/ops/rnn."""

@@ -1,0 +1,99 @@
+"""LoD sequences in the order of steps: the longest first, so that the rows of a step continue the first rows of the
+step before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import maps
+from ..call import Call, Declined, ctype, same_dtype
+from ..units import REALS, grid_of
+from .cells import UNIT
+
+NONE = np.uint64(0)
+
+
+def offsets(call: Call, slot: str) -> np.ndarray:
+    """The row offsets of the first level's sequences."""
+    levels, value = call.lod(slot), call.ins.get(slot)
+    if not levels or value is None:
+        raise Declined
+    at = np.asarray(levels[0], np.int64)
+    for level in levels[1:]:
+        at = np.asarray(level, np.int64)[at]
+    if at.size == 0 or at[0] != 0 or at[-1] != value.shape[0] or (np.diff(at) < 0).any() or at[-1] == 0:
+        raise Declined
+    return at
+
+
+def _order(at: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
+    """The row of each position, the position of each row, the sequence of each place of the first step, and back."""
+    counts = np.diff(at)
+    order = np.argsort(-counts, kind="stable").astype(np.int64)
+    steps = np.arange(counts.max(initial=0))[:, None]
+    start, count = at[:-1][order], counts[order]
+    rows = np.where(steps < count, start + (count - 1 - steps if reverse else steps), -1).reshape(-1)
+    rows = rows[rows >= 0].astype(np.int64)
+    return rows, np.argsort(rows).astype(np.int64), order, np.argsort(order).astype(np.int64)
+
+
+class Batches:
+    """The order, and the moves of rows to it and back."""
+
+    def __init__(self, call: Call, at: np.ndarray, reverse: bool) -> None:
+        self.call = call
+        found = maps.on_device(call, ("batches", reverse, at.tobytes()), lambda: _order(at, reverse))
+        self._rows, self._back, self._order, self._unorder = (device for _, device in found)
+        counts = np.sort(np.diff(at))[::-1]
+        sizes = (counts[:, None] > np.arange(counts[0])).sum(0)
+        ends = np.cumsum(sizes).tolist()
+        #: (first row, end) of each step
+        self.steps = list(zip([0, *ends[:-1]], ends, strict=True))
+        self.total, self.count, self.key = int(at[-1]), counts.size, (reverse, at.tobytes())
+
+    def gather(self, x):
+        """Rows of sequences in the order of steps."""
+        return maps.gather(self.call, x, self._rows, x.shape)
+
+    def scatter(self, x):
+        """The inverse of gather."""
+        return maps.gather(self.call, x, self._back, x.shape)
+
+    def first(self, x):
+        """One row for each sequence, in the order of the first step; None for None."""
+        return None if x is None else maps.gather(self.call, x, self._order, x.shape)
+
+    def unfirst(self, x):
+        return maps.gather(self.call, x, self._unorder, x.shape)
+
+    def before(self, states, first):
+        """The state before each row: that of the step before, or of `first`, or zeros."""
+
+        def make() -> tuple:
+            index = np.full(self.total, -1, np.int64)
+            for (a, b), (p, _) in zip(self.steps[1:], self.steps, strict=False):
+                index[a:b] = np.arange(p, p + b - a)
+            end = self.steps[0][1]
+            with_first = index.copy()
+            with_first[:end] = self.total + np.arange(end)
+            return index, with_first
+
+        (_, index), (_, with_first) = maps.on_device(self.call, ("befores", *self.key), make)
+        if first is None:
+            return maps.gather(self.call, states, index, states.shape)
+        return maps.gather(self.call, self.call.xp.concatenate([states, first]), with_first, states.shape)
+
+
+def launch(call: Call, kernel: str, total: int, like, *args) -> None:
+    """Launch a cell kernel for `total` elements; None is a null pointer."""
+    given = (NONE if a is None else a for a in args)
+    call.launch(UNIT, f"{kernel}<{ctype(like, REALS)}>", grid_of(total), 256, *given)
+
+
+def optional(call: Call, slot: str, like):
+    """A dense input of the data type of `like`, None if it is not given."""
+    if call.ins.get(slot) is None:
+        return None
+    array = call.array(slot)
+    same_dtype(array, like)
+    return array

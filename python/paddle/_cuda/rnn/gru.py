@@ -1,0 +1,83 @@
+"""gru and its gradient over LoD sequences: two products and two cell kernels a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..call import Call, ctype, same_dtype
+from ..units import REALS
+from .batches import Batches, launch, offsets, optional
+from .cells import ACTIVATIONS
+
+
+class _Gru:
+    """The operands of the operator and its gradient."""
+
+    def __init__(self, call: Call, sequences: str) -> None:
+        a = call.attrs
+        self.call, self.weight = call, call.array("Weight")
+        ctype(self.weight, REALS)
+        self.n = n = self.weight.shape[0]
+        flat = self.weight.reshape(-1)
+        self.both, self.own = flat[: 2 * n * n].reshape(n, 2 * n), flat[2 * n * n :].reshape(n, n)
+        self.batches = Batches(call, offsets(call, sequences), a["is_reverse"])
+        self.h0 = self.batches.first(optional(call, "H0", self.weight))
+        self.gate, self.candidate = (np.int32(ACTIVATIONS[a[k]]) for k in ("gate_activation", "activation"))
+        self.origin = np.int32(a["origin_mode"])
+
+    def sizes(self, rows: int) -> tuple:
+        return np.int64(self.n), np.int64(rows * self.n)
+
+
+def _gru(call: Call) -> dict:
+    x, net, xp = call.array("Input"), _Gru(call, "Input"), call.xp
+    same_dtype(x, net.weight)
+    gates, bias = net.batches.gather(x), optional(call, "Bias", x)
+    if bias is not None:
+        gates += bias.reshape(-1)
+    reset, hidden = (call.empty((net.batches.total, net.n), x.dtype) for _ in range(2))
+    before, n = net.h0, net.n
+    for a, b in net.batches.steps:
+        rows, from_h = b - a, None if before is None else before[: b - a]
+        own = None if from_h is None else xp.matmul(from_h, net.both)
+        launch(call, "gru_gates", rows * n, x, gates[a:b], own, from_h, reset[a:b], *net.sizes(rows), net.gate)
+        own = None if from_h is None else xp.matmul(reset[a:b], net.own)
+        kinds = net.candidate, net.origin
+        launch(call, "gru_state", rows * n, x, gates[a:b], own, from_h, hidden[a:b], *net.sizes(rows), *kinds)
+        before = hidden[a:b]
+    made = {"BatchGate": gates, "BatchResetHiddenPrev": reset, "BatchHidden": hidden}
+    return {**made, "Hidden": net.batches.scatter(hidden)}
+
+
+def _gru_grad(call: Call) -> dict:
+    net, xp = _Gru(call, "Hidden"), call.xp
+    gates, reset, hidden = (call.array(s) for s in ("BatchGate", "BatchResetHiddenPrev", "BatchHidden"))
+    same_dtype(net.weight, gates, reset, hidden, call.array("Hidden@GRAD"))
+    batches, n = net.batches, net.n
+    dhidden, before = batches.gather(call.array("Hidden@GRAD")), batches.before(hidden, net.h0)
+    d = call.empty(gates.shape, gates.dtype)
+    first = xp.zeros((batches.count, n), gates.dtype)
+    for s in reversed(range(len(batches.steps))):
+        a, b = batches.steps[s]
+        rows, carry = b - a, call.empty((b - a, n), gates.dtype)
+        step, sizes = (gates[a:b], before[a:b]), net.sizes(rows)
+        kinds = net.candidate, net.origin
+        launch(call, "gru_state_grad", rows * n, gates, *step, dhidden[a:b], d[a:b], carry, *sizes, *kinds)
+        dreset = xp.matmul(d[a:b, 2 * n :], net.own.T)
+        launch(call, "gru_gates_grad", rows * n, gates, *step, dreset, d[a:b], carry, *sizes, net.gate)
+        carry += xp.matmul(d[a:b, : 2 * n], net.both.T)
+        if s:
+            p = batches.steps[s - 1][0]
+            dhidden[p : p + rows] += carry
+        else:
+            first[:rows] = carry
+    made = {"Input@GRAD": batches.scatter(d), "H0@GRAD": batches.unfirst(first)}
+    if call.wanted["Weight@GRAD"]:
+        parts = xp.matmul(before.T, d[:, : 2 * n]), xp.matmul(reset.T, d[:, 2 * n :])
+        made["Weight@GRAD"] = xp.concatenate([p.reshape(-1) for p in parts]).reshape(net.weight.shape)
+    if call.wanted["Bias@GRAD"]:
+        made["Bias@GRAD"] = d.sum(axis=0).reshape(1, -1)
+    return made
+
+
+LAUNCHERS = {"gru": _gru, "gru_grad": _gru_grad}

@@ -1,0 +1,133 @@
+"""lstm, lstmp and their gradients over LoD sequences: one product and one cell kernel a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..call import Call, ctype, same_dtype
+from ..units import REALS
+from .batches import Batches, launch, offsets, optional
+from .cells import ACTIVATIONS
+
+
+class _Lstm:
+    """The operands of either operator."""
+
+    def __init__(self, call: Call, sequences: str) -> None:
+        a = call.attrs
+        self.call, self.xp = call, call.xp
+        self.weight, self.bias = call.array("Weight"), call.array("Bias")
+        self.projection = call.array("ProjWeight") if "ProjWeight" in call.ins else None
+        ctype(self.weight, REALS)
+        self.state, self.n = self.weight.shape[0], self.weight.shape[1] // 4
+        self.batches = Batches(call, offsets(call, sequences), a["is_reverse"])
+        flat = self.bias.reshape(-1)
+        self.sums, self.peep = flat[: 4 * self.n], flat[4 * self.n :] if a["use_peepholes"] else None
+        self.h0 = self.batches.first(optional(call, "H0", self.weight))
+        self.c0 = self.batches.first(optional(call, "C0", self.weight))
+        of = self.weight.dtype.type
+        kinds = (a["gate_activation"], a["cell_activation"], a["candidate_activation"])
+        self.kinds = tuple(np.int32(ACTIVATIONS[k]) for k in kinds)
+        self.clip, self.proj_clip = (of(max(a.get(k, 0.0), 0.0)) for k in ("cell_clip", "proj_clip"))
+        # As in 2.0.2: a projection has the activation of the cell, unless its own is the identity.
+        own = ACTIVATIONS[a.get("proj_activation", "")]
+        self.proj_kind = np.int32(ACTIVATIONS[a["cell_activation"]] if own else 0)
+
+    def forward(self, x) -> tuple:
+        """Gates, cells, activations of cells, hidden states and states, in the order of steps."""
+        xp, n = self.xp, self.n
+        gates = self.batches.gather(x)
+        gates += self.sums
+        cells, acts, hidden = (self.call.empty((self.batches.total, n), x.dtype) for _ in range(3))
+        states = hidden if self.projection is None else self.call.empty((self.batches.total, self.state), x.dtype)
+        before_h, before_c = self.h0, self.c0
+        for a, b in self.batches.steps:
+            own = None if before_h is None else xp.matmul(before_h[: b - a], self.weight)
+            cell_before = None if before_c is None else before_c[: b - a]
+            results = gates[a:b], own, cell_before, self.peep, cells[a:b], acts[a:b], hidden[a:b]
+            total = (b - a) * n
+            launch(self.call, "lstm_cell", total, x, *results, np.int64(n), np.int64(total), *self.kinds, self.clip)
+            if self.projection is not None:
+                states[a:b] = xp.matmul(hidden[a:b], self.projection)
+                size = (b - a) * self.state
+                kind = np.int64(size), self.proj_kind, self.proj_clip
+                launch(self.call, "projected", size, x, states[a:b], *kind)
+            before_h, before_c = states[a:b], cells[a:b]
+        return gates, cells, acts, hidden, states
+
+    def backward(self, out, dout, cell, dcell, gates, acts, hidden) -> dict:
+        """The gradients; `out`, `dout`, `cell` and `dcell` in the order of sequences."""
+        xp, n, batches, call = self.xp, self.n, self.batches, self.call
+        same_dtype(self.weight, out, dout, cell, gates, acts)
+        out, dstates, cell = batches.gather(out), batches.gather(dout), batches.gather(cell)
+        dcells = call.xp.zeros((batches.total, n), out.dtype) if dcell is None else batches.gather(dcell)
+        hidden = out if hidden is None else hidden
+        d = call.empty((batches.total, 4 * n), out.dtype)
+        first_c = xp.zeros((batches.count, n), out.dtype)
+        first_h = xp.zeros((batches.count, self.state), out.dtype)
+        cells_before = batches.before(cell, self.c0)
+        for s in reversed(range(len(batches.steps))):
+            a, b = batches.steps[s]
+            dh = dstates[a:b]
+            if self.projection is not None:
+                size = (b - a) * self.state
+                kind = np.int64(size), self.proj_kind, self.proj_clip
+                launch(call, "projected_grad", size, out, out[a:b], dh, *kind)
+                dh = xp.matmul(dh, self.projection.T)
+            p = batches.steps[s - 1][0] if s else 0
+            dc_before = dcells[p : p + b - a] if s else first_c[: b - a]
+            saved = gates[a:b], cells_before[a:b], cell[a:b], acts[a:b], self.peep
+            total = (b - a) * n
+            sizes = np.int64(n), np.int64(total)
+            results = xp.ascontiguousarray(dh), dcells[a:b], dc_before, d[a:b]
+            launch(call, "lstm_cell_grad", total, out, *saved, *results, *sizes, *self.kinds, self.clip)
+            if s:
+                dstates[p : p + b - a] += xp.matmul(d[a:b], self.weight.T)
+            else:
+                first_h[: b - a] = xp.matmul(d[a:b], self.weight.T)
+        made = {
+            "Input@GRAD": batches.scatter(d),
+            "H0@GRAD": batches.unfirst(first_h),
+            "C0@GRAD": batches.unfirst(first_c),
+        }
+        if call.wanted["Weight@GRAD"]:
+            made["Weight@GRAD"] = xp.matmul(batches.before(out, self.h0).T, d)
+        if call.wanted.get("ProjWeight@GRAD"):
+            made["ProjWeight@GRAD"] = xp.matmul(hidden.T, dstates)
+        if call.wanted["Bias@GRAD"]:
+            parts = [d.sum(axis=0)]
+            if self.peep is not None:
+                pairs = ((1, cells_before), (2, cells_before), (3, cell))
+                parts += [(d[:, g * n : (g + 1) * n] * c).sum(axis=0) for g, c in pairs]
+            made["Bias@GRAD"] = xp.concatenate(parts).reshape(self.bias.shape)
+        return made
+
+
+def _lstm(call: Call) -> dict:
+    x, net = call.array("Input"), _Lstm(call, "Input")
+    same_dtype(x, net.weight)
+    gates, cells, acts, _, states = net.forward(x)
+    hidden, cell = net.batches.scatter(states), net.batches.scatter(cells)
+    return {"Hidden": hidden, "Cell": cell, "BatchGate": gates, "BatchCellPreAct": acts}
+
+
+def _lstmp(call: Call) -> dict:
+    x, net = call.array("Input"), _Lstm(call, "Input")
+    same_dtype(x, net.weight)
+    gates, cells, acts, hidden, states = net.forward(x)
+    made = {"Projection": net.batches.scatter(states), "Cell": net.batches.scatter(cells)}
+    return {**made, "BatchGate": gates, "BatchCellPreAct": acts, "BatchHidden": hidden}
+
+
+def _grad(out: str):
+    def launch_grad(call: Call) -> dict:
+        net = _Lstm(call, out)
+        dcell = optional(call, "Cell@GRAD", net.weight)
+        saved = [call.array(slot) for slot in ("BatchGate", "BatchCellPreAct")]
+        hidden = call.array("BatchHidden") if "BatchHidden" in call.ins else None
+        return net.backward(call.array(out), call.array(f"{out}@GRAD"), call.array("Cell"), dcell, *saved, hidden)
+
+    return launch_grad
+
+
+LAUNCHERS = {"lstm": _lstm, "lstm_grad": _grad("Hidden"), "lstmp": _lstmp, "lstmp_grad": _grad("Projection")}
