@@ -7,7 +7,8 @@ Runs under Python 3.7 and Paddle 1.8.5, too. The script is not touched. Before i
 - what a startup Program, or a Layer's constructor, draws is replaced by values that depend on the parameter's name;
 - environments of gym get a seed;
 - dropout drops nothing (its generators are not the same in 1.8.5 and 2.0.2);
-- 1.8.5 gets the names of 2.0 that switch modes.
+- 1.8.5 gets the names of 2.0 that switch modes;
+- a place on a GPU is one on the CPU.
 Each run's loss goes to OUT, as a line of JSON; after STOP of them the process ends. LEGACY=1 in the environment starts
 the script by paddle.legacy.
 """
@@ -222,6 +223,7 @@ def main():
     use_local_files(paddle)
     if paddle.__version__.startswith("1."):
         paddle.enable_static = paddle.disable_static = lambda *args: None
+    fluid.CUDAPlace = lambda device=0: fluid.CPUPlace()
     watch_programs(fluid)
     watch_layers(fluid)
     watch_dropout(fluid)

@@ -200,6 +200,37 @@ def emotions(folder, draw):
                 file.write("%d\t%s\n" % (label, " ".join("w%d" % i for i in words)))
 
 
+def opinions(folder, draw):
+    """Texts with labels, as PaddleNLP's sentiment_classification and dygraph/sentiment read them."""
+    with open(os.path.join(folder, "word_dict.txt"), "w") as file:
+        file.write("\n".join("w%d" % i for i in range(120)) + "\n")
+    for part, count in (("train", 800), ("dev", 64), ("test", 64)):
+        with open(os.path.join(folder, part + ".tsv"), "w") as file:
+            file.write("text_a\tlabel\n")
+            for _ in range(count):
+                label = draw.randint(0, 2)
+                words = draw.randint(0, 70, draw.randint(3, 25)) + 50 * label
+                file.write("%s\t%d\n" % (" ".join("w%d" % i for i in words), label))
+
+
+def titles(folder, draw):
+    """Queries with a right and a wrong title, or with a label, as PaddleNLP's similarity_net reads them."""
+    with open(os.path.join(folder, "term2id.dict"), "w") as file:
+        file.write("".join("w%d\t%d\n" % (i, i) for i in range(120)))
+
+    def text(topic):
+        return " ".join("w%d" % (20 * topic + i) for i in draw.randint(0, 20, draw.randint(3, 9)))
+
+    with open(os.path.join(folder, "train"), "w") as file:
+        for _ in range(800):
+            topic = draw.randint(0, 6)
+            file.write("\t".join([text(topic), text(topic), text((topic + 1 + draw.randint(0, 5)) % 6)]) + "\n")
+    with open(os.path.join(folder, "test"), "w") as file:
+        for i in range(64):
+            topic = draw.randint(0, 6)
+            file.write("\t".join([text(topic), text(topic if i % 2 else (topic + 1) % 6), str(i % 2)]) + "\n")
+
+
 def letters(folder, draw):
     """Pictures of text, as PaddleCV's ocr_recognition reads them: height, width, name, labels."""
     marks = draw.randint(0, 256, (95, 48, 48)).astype("uint8")
@@ -216,7 +247,14 @@ def letters(folder, draw):
 
 
 #: Values of the programs' arguments, in folders of HOME.
-GIVEN = {"penn": penn, "tagged": tagged, "emotions": emotions, "letters": letters}
+GIVEN = {
+    "penn": penn,
+    "tagged": tagged,
+    "emotions": emotions,
+    "opinions": opinions,
+    "titles": titles,
+    "letters": letters,
+}
 SETS = {
     "uci_housing": housing,
     "mnist": digits,

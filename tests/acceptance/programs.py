@@ -2,13 +2,15 @@
 
 `book`: python/paddle/fluid/tests/book of Paddle 2.0.2. `book16`: PaddlePaddle/book, branch for_paddle1.6. `models`:
 PaddlePaddle/models, release/1.8. `paddlerec`: PaddlePaddle/PaddleRec, release/1.8.5. `parl`: PaddlePaddle/PARL, v1.3
-(v1.4 takes Paddle 2.0 for its own dygraph core, and its examples of fluid do not run on it).
+(v1.4 takes Paddle 2.0 for its own dygraph core, and its examples of fluid do not run on it). `learn`:
+yeyupiaoling/LearnPaddle2. `pgl`: the examples of PaddlePaddle/PGL, 1.2. `scripts`: chenwhql/PaddleScripts. `first`:
+kylezhang/learn_paddlepaddle.
 
 Modules that programs need go into folders that --path and --theirs-path name: gym 0.12.1 for reinforcement learning;
-for PARL cloudpickle, termcolor, pyzmq, psutil, tensorboardX and grpcio too; cv2 for ocr_recognition; matplotlib
-and imageio for gan; pandas for youtube_dnn. PARL imports pyarrow (a context with set_pickle and register_type) and
-lexical_analysis paddlehub, of which they use nothing there: modules that do nothing serve. dssm, youtube_dnn and
-rerank/listwise make a number of an array of one element: they need numpy 1.
+for PARL cloudpickle, termcolor, pyzmq, psutil, tensorboardX and grpcio too; cv2 for ocr_recognition; matplotlib and
+imageio for gan; pandas for youtube_dnn; pgl 1.2.1, tqdm and easydict for PGL. PARL imports pyarrow (a context with
+set_pickle and register_type) and lexical_analysis paddlehub, of which they use nothing there: modules that do nothing
+serve. dssm, youtube_dnn and rerank/listwise make a number of an array of one element: they need numpy 1.
 """
 
 from typing import NamedTuple
@@ -45,6 +47,14 @@ def former(folder, script, *args):
 
 def nlp(folder, script, *args):
     return Program("models/" + folder, "models", "PaddleNLP", (script, *args), inside=folder)
+
+
+def learn(number, script):
+    return Program("learn/" + script[:-3], "learn", "note%d" % number, (script,))
+
+
+def pgl(folder, script="train.py"):
+    return Program("pgl/" + folder, "pgl", "examples/" + folder, (script,))
 
 
 PROGRAMS = [
@@ -190,6 +200,41 @@ PROGRAMS = [
         )
         for kind in ("crnn_ctc", "attention")
     ),
+    *(
+        nlp(
+            "sentiment_classification",
+            "run_classifier.py",
+            *("--do_train", "True", "--do_val", "True", "--use_cuda", "False", "--data_dir", "{home}/opinions"),
+            *("--vocab_path", "{home}/opinions/word_dict.txt"),
+            *("--batch_size", "16", "--epoch", "1", "--senta_config_path", "senta_config.json"),
+            *("--model_type", kind),
+        )._replace(name="models/sentiment_" + kind)
+        for kind in ("bow_net", "cnn_net", "gru_net")
+    ),
+    *(
+        Program(
+            "models/dygraph/sentiment_" + kind,
+            "models",
+            "dygraph/sentiment",
+            (
+                *("main.py", "--data_dir", "{home}/opinions", "--vocab_path", "{home}/opinions/word_dict.txt"),
+                *("--vocab_size", "120", "--batch_size", "16", "--epoch", "1", "--model_type", kind),
+            ),
+        )
+        for kind in ("bow_net", "cnn_net", "gru_net", "bigru_net")
+    ),
+    *(
+        nlp(
+            "similarity_net",
+            "run_classifier.py",
+            *("--task_name", "simnet", "--use_cuda", "False", "--do_train", "True", "--do_valid", "True"),
+            *("--do_test", "False", "--do_infer", "False", "--batch_size", "32", "--task_mode", "pairwise"),
+            *("--train_data_dir", "{home}/titles/train", "--valid_data_dir", "{home}/titles/test"),
+            *("--vocab_path", "{home}/titles/term2id.dict", "--config_path", "./config/" + kind + "_pairwise.json"),
+            *("--epoch", "2", "--compute_accuracy", "False", "--lamda", "0.958", "--init_checkpoint", ""),
+        )._replace(name="models/similarity_" + kind)
+        for kind in ("bow", "cnn", "gru")
+    ),
     Program(
         "models/gan_DCGAN",
         "models",
@@ -225,4 +270,32 @@ PROGRAMS = [
         for name in ("reinforce", "actor_critic")
     ),
     *(Program("parl/" + name, "parl", ".", ("train.py",), inside="examples/" + name) for name in ("QuickStart", "DQN")),
+    learn(3, "linear_regression.py"),
+    learn(3, "uci_housing_linear.py"),
+    learn(4, "mnist_classification.py"),
+    learn(5, "text_classification.py"),
+    learn(6, "GAN.py"),
+    learn(7, "DQN.py"),
+    learn(8, "save_infer_model.py"),
+    pgl("gcn"),
+    pgl("gat"),
+    pgl("sgc", "sgc.py"),
+    pgl("dgi", "dgi.py"),
+    pgl("static_gcn"),
+    pgl("static_gat"),
+    *(
+        Program(
+            "pgl/citation_" + kind,
+            "pgl",
+            "examples/citation_benchmark",
+            ("train.py", "--conf", "config/%s.yaml" % kind, "--runs", "1"),
+        )
+        for kind in ("gcn", "gat", "appnp", "gcnii", "sgc")
+    ),
+    Program("scripts/recognize_digits", "scripts", ".", ("recognize_digits.py",)),
+    Program("scripts/mnist_dygraph", "scripts", "save_load", ("mnist_dygraph.py",)),
+    Program("scripts/mnist_static", "scripts", "save_load", ("mnist_static.py",)),
+    Program("scripts/ptb_rnn", "scripts", "dygraph/single", ("ptb_rnn.py",)),
+    Program("first/test_paddle", "first", "P000", ("test_paddle.py",)),
+    Program("first/index_002", "first", "P001", ("index.002.py",)),
 ]

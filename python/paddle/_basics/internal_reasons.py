@@ -158,7 +158,7 @@ fluid.backward: _logger _pretty_op_desc_ _add_needed_descs_to_block _add_descs_t
   _accumulate_gradients_by_sum_op_ _accumulate_gradients_by_add_ops_ _append_backward_ops_with_checkpoints_
   _get_sub_block_path _is_grad_op_ _rename_grad_name_ _find_parent_op_ _get_son_parent_block_idx_dict
   _is_ancestor_block
-= slim of 1.x moved to the package paddleslim; quantization is here
+= the passes of slim are written otherwise here
 fluid.contrib.slim.quantization.imperative.qat: _logger _op_real_in_out_name
 fluid.contrib.slim.quantization.imperative.quant_nn: _get_fake_quant_type
 fluid.contrib.slim.quantization.post_training_quantization: _load_variable_data _set_variable_data
@@ -231,7 +231,7 @@ _MODULES = [
     ("fluid.dygraph.profiler", "the sampling profiler gperftools is a part of Paddle's C++ build"),
     ("fluid.graphviz", "fluid.debugger.draw_block_graphviz draws a Program"),
     ("fluid.multiprocess_utils", "workers of a DataLoader are watched by paddle.io"),
-    ("fluid.contrib.slim.*", "slim of 1.x moved to the package paddleslim; quantization is here"),
+    ("fluid.contrib.slim.*", "pruning and search of slim 1.x moved to the package paddleslim"),
     ("dataset.mq2007", "2.0 has removed this data set"),
     ("dataset.sentiment", "2.0 has removed this data set"),
     ("amp.auto_cast", "it is the function paddle.amp.auto_cast"),

@@ -99,6 +99,11 @@ fluid.contrib.reader
 fluid.contrib.reader.distributed_reader
   incubate.reader: distributed_batch_reader
 
+fluid.contrib
+  fluid.contrib.slim.core: | Compressor
+
+fluid.contrib.slim.core.strategy = fluid.contrib.slim.strategy
+
 fluid.contrib.slim.quantization.quant2_int8_mkldnn_pass
   fluid.contrib.slim.quantization.mkldnn: Quant2Int8MkldnnPass
 

@@ -9,11 +9,6 @@ import difflib
 
 __all__ = ["hint"]
 
-#: Names of Paddle 2.0.2 without an implementation here: the reason, and the replacement.
-NOT_HERE = {
-    "paddle.fluid.contrib.Compressor": "the strategies of slim that it runs; the package paddleslim has them",
-}
-
 #: Names that Paddle 2.1 to 2.6 added and that are not in `later_names.py`.
 LATER = """
 paddle
@@ -169,14 +164,13 @@ def hint(module: str, name: str, known: list[str]) -> str:
         name (str): the missing name.
         known (list[str]): the names that the module has.
     """
-    full = f"{module}.{name}"
-    if full in NOT_HERE:
-        return f"; Paddle 2.0.2 has it, this package does not: {NOT_HERE[full]}"
     for pair in _names(TORCH, module):
         torch, _, ours = pair.partition("=")
         if torch == name:
             return f"; this is PyTorch's name: in Paddle it is {module}.{ours}"
-    if name in _names(LATER, module) or any(full == block.split("\n")[0] for block in LATER.strip().split("\n\n")):
+    if name in _names(LATER, module) or any(
+        f"{module}.{name}" == block.split("\n")[0] for block in LATER.strip().split("\n\n")
+    ):
         return "; it is new in Paddle 2.1 to 2.6, this package follows 2.0.2"
     near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
     return f"; did you mean {near[0]!r}?" if near else ""

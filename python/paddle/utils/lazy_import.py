@@ -8,7 +8,7 @@ from types import ModuleType
 __all__ = ["try_import"]
 
 # Modules whose package has another name.
-_PACKAGES = {"cv2": "opencv-python", "PIL": "Pillow", "sklearn": "scikit-learn"}
+_PACKAGES = {"cv2": "opencv-python", "yaml": "PyYAML", "PIL": "Pillow", "sklearn": "scikit-learn"}
 
 
 def try_import(module_name: str) -> ModuleType:

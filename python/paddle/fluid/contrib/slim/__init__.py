@@ -1,3 +1,6 @@
-"""fluid.contrib.slim: model compression; only the package `quantization` is implemented."""
+"""fluid.contrib.slim: model compression by a Compressor, with distillation and quantization."""
 
-__all__: list[str] = []
+from .core import *  # noqa: F403
+from .core import Compressor
+
+__all__ = ["Compressor"]

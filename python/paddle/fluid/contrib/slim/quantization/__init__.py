@@ -5,6 +5,7 @@ from .imperative import *  # noqa: F403
 from .mkldnn import Quant2Int8MkldnnPass, QuantInt8MkldnnPass
 from .post_training_quantization import PostTrainingQuantization
 from .quantization_pass import *  # noqa: F403
+from .quantization_strategy import QuantizationStrategy
 from .weight_quantization import WeightQuantization
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "QuantInt8MkldnnPass",
     "Quant2Int8MkldnnPass",
     "PostTrainingQuantization",
+    "QuantizationStrategy",
     "WeightQuantization",
     *imperative.__all__,
 ]
