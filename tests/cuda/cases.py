@@ -7,6 +7,7 @@ from calls import Case, real
 from cases_plain import plain
 from paddle import _core, _cuda
 from paddle._cuda import formula
+from paddle._cuda.host import PASSED_ON
 
 TABLE = {op["type"]: op for op in _core.op_table()}
 TOL = {"float64": 1e-11, "float32": 3e-5, "float16": 4e-3}
@@ -144,11 +145,6 @@ def compare(case: Case, place) -> None:
             scale = max(1.0, float(np.abs(w).max(initial=0)))
             np.testing.assert_allclose(g, w, rtol=tol, atol=tol * scale, err_msg=what)
 
-
-# Operators that share the bytes of their input: they need no launcher (`passes_on` in rust/core/src/op/backend.rs).
-_SHAPES = ("reshape", "squeeze", "unsqueeze", "flatten", "flatten_contiguous_range")
-_PASSING = {op + number for op in _SHAPES for number in ("", "2")}
-PASSED_ON = {"assign", *_PASSING, *(f"{op}_grad" for op in _PASSING)}
 
 ALL = formulas() + explicit() + by_cupy() + plain()
 assert {c.op for c in ALL} <= set(_cuda.LAUNCHERS) | PASSED_ON

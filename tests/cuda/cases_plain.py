@@ -199,7 +199,38 @@ def gradients() -> list[Case]:
     cases.append(case("fake_quantize_dequantize_abs_max", {"X": X}, {"bit_length": 6}, ("float32",)))
     cases.append(case("fake_quantize_dequantize_grad", {"Out@GRAD": X}, {}, ("float32",)))
     cases.append(case("rnn_memory_helper", {"X": X}))
+    cases += sampled()
     cases.append(case("rnn_memory_helper_grad", {"Out@GRAD": X, "X": X, "Out": X}))
+    return cases
+
+
+def sampled() -> list[Case]:
+    """Losses of sampled classes, with given samples; their gradients."""
+    label, weight = np.array([[1], [4], [1]]), real(6, 4)
+    base = {"Input": real(3, 4), "Label": label, "Weight": weight, "Bias": real(6), "SampleWeight": real(3, low=0.5)}
+    total = {"num_total_classes": 6, "num_neg_samples": 2}
+    cases = []
+    for sampler in (0, 1):
+        attrs = {**total, "sampler": sampler, "custom_neg_classes": [5, 1]}
+        cases.append(Case("nce", base, attrs))
+        ins = {**base, "SampleLogits": real(3, 3, low=0.1, high=0.9), "Cost@GRAD": real(3, 1)}
+        ins["SampleLabels"] = np.array([[1, 5, 1], [4, 5, 1], [1, 5, 1]])
+        cases.append(Case("nce_grad", ins, attrs))
+    samples = np.array([[1, 3, 1, 2], [0, 4, 3, 2]])
+    given = {"CustomizedSamples": samples, "CustomizedProbabilities": real(2, 4, low=0.1, high=0.9)}
+    ins = {"Logits": real(2, 5), "Labels": samples[:, :2].copy(), **given}
+    cases.append(Case("sample_logits", ins, {"num_samples": 2, "use_customized_samples": True}))
+    d = {"LogitsDim": np.zeros((2, 5, 0)), "LabelsDim": np.zeros((2, 2, 0)), "Samples": samples}
+    ins = {**d, "SampledLogits@GRAD": real(2, 4)}
+    cases.append(Case("sample_logits_grad", ins, {"num_samples": 2}))
+    step, ranks = np.array([3.0]), np.array([2.0])
+    ins = {s: real(4, 5, low=-1.0 - i) for i, s in enumerate(("U", "V", "Grad", "Param"))}
+    ins |= {"current_step": step, "nranks": ranks}
+    for kind, nesterov in ((0, True), (1, False), (2, True)):
+        attrs = {"sparsity": [0.5, 0.75], "rampup_step": 4.0, "regular_type": kind, "regular_coeff": 0.1}
+        for begin in (0.0, 10.0):
+            given = {**attrs, "use_nesterov": nesterov, "rampup_begin_step": begin}
+            cases.append(case("dgc", ins, given, ("float32",)))
     return cases
 
 

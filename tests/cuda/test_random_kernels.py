@@ -81,3 +81,47 @@ def test_shapes_of_a_batch(device):
     for op in ("uniform_random_batch_size_like", "gaussian_random_batch_size_like"):
         assert getattr(_core.ops, op)(x, shape=[-1, 3]).shape == [7, 3]
     assert _core.ops.empty(shape=[2, 3]).shape == [2, 3]
+
+
+def test_sampled_classes(device):
+    x, label = paddle.to_tensor(np.ones((300, 2), "float32")), paddle.to_tensor(np.full((300, 1), 3))
+    w = paddle.to_tensor(np.ones((8, 2), "float32"))
+    for sampler in (0, 1):
+        cost, logits, labels = _core.ops.nce(x, label, w, num_total_classes=8, num_neg_samples=5, sampler=sampler)
+        found = labels.numpy()
+        assert found.shape == (300, 6) and (found[:, 0] == 3).all() and found.min() >= 0 and found.max() < 8
+        counts = np.bincount(found[:, 1:].ravel(), minlength=8) / 1500
+        c = np.arange(8)
+        want = np.full(8, 1 / 8) if sampler == 0 else np.log((c + 2) / (c + 1)) / np.log(8)
+        # Log-uniform numbers end one class earlier than those of the formula.
+        assert np.abs(counts - want)[: 8 - sampler].max() < 0.06 and np.isfinite(cost.numpy()).all()
+
+
+def test_distinct_classes(device):
+    scores = paddle.to_tensor(np.zeros((2, 40), "float64"), stop_gradient=False)
+    labels = paddle.to_tensor(np.array([[1], [2]]))
+    samples, p, _, _, sampled, tags = _core.ops.sample_logits(scores, labels, num_samples=30)
+    found = samples.numpy()
+    assert found.shape == (2, 31) and len(set(found[0, 1:])) == 30 and found.max() < 40
+    assert (found[0, 1:] == found[1, 1:]).all() and (p.numpy() > 0).all() and tags.numpy().tolist() == [[0], [0]]
+    hits = found[:, 1:] == found[:, :1]
+    assert (sampled.numpy()[:, 1:][hits] < -1e19).all() and (sampled.numpy()[:, 1:][~hits] > -1e19).all()
+    assert "draw_classes" in device.started
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_tree_samples(positive, device):
+    """Each layer of a path has distinct other nodes of its layer; a path that ends early has zeros."""
+    leaves = paddle.to_tensor(np.array([[0], [1], [2]]))
+    travel = paddle.to_tensor(np.array([[1, 3], [2, 6], [2, 0]]))
+    nodes = paddle.to_tensor(np.array([[1], [2], [3], [4], [5], [6]]))
+    attrs = {"neg_samples_num_list": [1, 3], "layer_offset_lod": [0, 2, 6], "output_positive": positive, "dtype": 3}
+    out, labels, mask = (t.numpy() for t in _core.ops.tdm_sampler(leaves, travel, nodes, **attrs))
+    own = int(positive)
+    first, second = out[:, : 1 + own], out[:, 1 + own :]
+    if positive:
+        assert first[:, 0].tolist() == [1, 2, 2] and second[:, 0].tolist() == [3, 6, 0]
+        assert labels[:, 0].tolist() == [1, 1, 1] and labels[:, 2].tolist() == [1, 1, 0]
+    assert first[:, own].tolist() == [2, 1, 1]
+    assert set(second[0, own:]) == {4, 5, 6} and set(second[1, own:]) == {3, 4, 5} and not second[2].any()
+    assert mask[2].tolist() == [1] * (1 + own) + [0] * (3 + own) and "draw_nodes" in device.started

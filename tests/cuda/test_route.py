@@ -1,9 +1,11 @@
 """Operators routed to a device and back, with numpy memory as the device's."""
 
 import gc
+import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -11,7 +13,7 @@ import pytest
 from fake_cupy import Cupy
 from paddle import _core, _cuda
 from paddle._cuda.call import Declined
-from paddle._cuda.host import HOST_BY_NATURE
+from paddle._cuda.host import HOST_BY_NATURE, PASSED_ON
 
 rng = np.random.default_rng(7)
 
@@ -310,6 +312,13 @@ def test_the_list_of_operators_without_a_launcher():
     assert "softmax" not in listed and sorted(listed) == listed
     assert "shape" in HOST_BY_NATURE and not set(HOST_BY_NATURE) & set(_cuda.LAUNCHERS) and len(HOST_BY_NATURE) <= 35
     assert "  shape: " in done.stdout and "math.matmul" in done.stdout
+
+
+def test_operators_that_pass_a_value_on_are_those_of_the_engine():
+    source = Path(__file__).parents[2] / "rust" / "core" / "src" / "op" / "backend.rs"
+    body = source.read_text().split("pub fn passes_on")[1].split("}")[0]
+    known = set(re.findall(r'"(\w+)"', body))
+    assert PASSED_ON == known - set(HOST_BY_NATURE) - set(_cuda.LAUNCHERS)
 
 
 @pytest.mark.gpu

@@ -6,7 +6,7 @@ from collections import defaultdict
 import paddle._core as _core
 from paddle import _cuda
 from paddle._cuda.families import FAMILY, takes
-from paddle._cuda.host import HOST_BY_NATURE
+from paddle._cuda.host import HOST_BY_NATURE, PASSED_ON
 
 _SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _ALSO = ("sync_batch_norm", "sync_batch_norm_grad", "inplace_abn", "inplace_abn_grad")
@@ -19,7 +19,7 @@ def operators() -> dict[str, dict]:
 
 def lacking() -> list[str]:
     """Operators of a device that run on the CPU."""
-    return sorted(set(operators()) - set(_cuda.LAUNCHERS) - set(HOST_BY_NATURE))
+    return sorted(set(operators()) - set(_cuda.LAUNCHERS) - set(HOST_BY_NATURE) - PASSED_ON)
 
 
 def _listed(names: list[str]) -> str:
@@ -34,6 +34,8 @@ def main() -> None:
     for name in device:
         if name in FAMILY:
             families[FAMILY[name]].append(name)
+    print(f"{len(PASSED_ON)} of these share the memory of an operand and start nothing:")
+    print(_listed(sorted(PASSED_ON)))
     print("by family (forward + gradient, data types):")
     for family, names in sorted(families.items()):
         gradients = sum(table[name]["is_gradient"] for name in names)

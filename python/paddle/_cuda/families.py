@@ -7,28 +7,38 @@ from collections.abc import Callable
 import paddle._core as _core
 
 from . import formula, halves, maps, rows, sticky
-from .call import Call
+from .call import Call, Declined, Rows
 from .comm import rings
-from .detection import boxes, rois
+from .detection import boxes, rois, yolo
 from .fused import compositions
-from .loss import cross_entropy, elements, metrics, regression
+from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
 from .math import elementwise, matmul, norms, order, products, reduction, second
 from .nn import (
     batch_norm,
+    bilateral_slice,
     conv,
+    correlation,
+    data_norm,
+    deformable_conv,
     embedding,
     features,
     instance_norm,
     layer_norm,
     patches,
     pooling,
+    rank_attention,
     resize,
+    similarity_focus,
     softmax,
+    tdm,
+    tree_conv,
 )
-from .optim import optimizer, scaling, states
-from .quant import fake_quantize
-from .random import philox
+from .optim import dgc, dpsgd, optimizer, scaling, states
+from .quant import fake_quantize, quantize
+from .random import philox, random_crop
 from .rnn import cells, crf, gru, lstm, rnn, warpctc
+from .sequence import filter_by_instag
+from .sequence import hash as sequence_hash
 from .sequence import pool as sequence_pool
 from .sequence import rows as sequence_rows
 from .sequence import windows as sequence_windows
@@ -43,6 +53,7 @@ _FAMILIES = (
     matmul,
     products,
     batch_norm,
+    bilateral_slice,
     boxes,
     compositions,
     conv,
@@ -71,13 +82,68 @@ _FAMILIES = (
     lstm,
     rnn,
     warpctc,
+    correlation,
+    data_norm,
+    deformable_conv,
+    dgc,
+    dpsgd,
+    filter_by_instag,
+    hierarchical_sigmoid,
+    nce,
+    quantize,
+    random_crop,
+    rank_attention,
+    sample_logits,
+    sequence_hash,
+    similarity_focus,
+    tdm,
+    tree_conv,
+    yolo,
 )
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 
+
+def _empty(call: Call, is_gradient: bool) -> dict | None:
+    """The results where none has elements, and the zeros that are the gradients of empty outputs; None otherwise."""
+    wanted = [slot for slot, is_wanted in call.wanted.items() if is_wanted]
+    if not wanted or any(slot not in call._rule or -1 in call._rule[slot][0] for slot in wanted):
+        return None
+    if all(0 in call._rule[slot][0] for slot in wanted):
+        return {slot: call.out(slot) for slot in wanted if slot not in call._old}
+    given = [value for slot, value in call.ins.items() if slot.endswith("@GRAD") and value is not None]
+    if not is_gradient or not given or any(isinstance(v, list | Rows) or v.size for v in given):
+        return None
+    if not all(slot.endswith("@GRAD") for slot in wanted):
+        return None
+    return {slot: _zeros(call, slot) for slot in wanted}
+
+
+def _zeros(call: Call, slot: str):
+    out = call.out(slot)
+    out[...] = 0
+    return out
+
+
+def _with_empties(op: str, launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
+    """A launcher that also takes operands without elements, which `launch` may decline."""
+    is_gradient = _ROWS[op]["is_gradient"]
+
+    def run(call: Call) -> dict:
+        try:
+            return launch(call)
+        except Declined:
+            made = _empty(call, is_gradient)
+            if made is None:
+                raise
+            return made
+
+    return run
+
+
 # Operator type -> its launcher.
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    op: halves.through_float32(launch, family in _NATIVE)
+    op: _with_empties(op, halves.through_float32(launch, family in _NATIVE))
     for family in _FAMILIES
     for op, launch in family.LAUNCHERS.items()
 }

@@ -1,4 +1,5 @@
-"""Operators that run on the host whatever device their operands are on, with the reason of each."""
+"""Operators without a launcher whose operands may lie on a device: those that only pass memory on, and those that run
+on the host, with the reason of each."""
 
 from __future__ import annotations
 
@@ -46,3 +47,10 @@ HOST_BY_NATURE: dict[str, str] = {
     "filter_by_instag": "selects LoD sequences by tag sets, 2.0.2 has a CPU kernel only",
     "pyramid_hash": "hashes n-grams of LoD sequences against filters in host memory, 2.0.2 has a CPU kernel only",
 }
+
+#: operators that run on handles, in Rust: they read no elements, and their results share the memory of an operand
+PASSED_ON = frozenset(
+    """assign flatten flatten2 flatten2_grad flatten_contiguous_range flatten_contiguous_range_grad flatten_grad
+    lod_reset reshape reshape2 reshape2_grad reshape_grad squeeze squeeze2 squeeze2_grad squeeze_grad unsqueeze
+    unsqueeze2 unsqueeze2_grad unsqueeze_grad""".split()
+)

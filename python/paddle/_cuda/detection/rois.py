@@ -83,13 +83,13 @@ UNIT = Unit("rois", SOURCE, instances("roi_weights", REALS) + instances("roi_max
 MOST = 1 << 26
 
 
-def _images(call: Call, images: int, count: int):
-    """The image of each RoI."""
-    xp, given = call.xp, call.ins.get("RoisNum")
+def _images(call: Call, images: int, count: int, counts: str = "RoisNum"):
+    """The image of each RoI, by numbers of RoIs."""
+    xp, given = call.xp, call.ins.get(counts)
     if given is None:
-        if images != 1:  # RoIs are assigned to images by the LoD
-            raise Declined
-        return xp.zeros(count, "int64")
+        if images == 1:
+            return xp.zeros(count, "int64")
+        raise Declined  # RoIs are assigned to images by the LoD
     ends = xp.cumsum(given.astype("int64"))
     at = xp.searchsorted(ends, xp.arange(count), side="right").astype("int64")
     return xp.clip(at, 0, images - 1)

@@ -266,22 +266,46 @@ def _expand_as(call: Call) -> dict:
     return {"Out": call.xp.tile(x, times)}
 
 
+def _replaced(call: Call, shape) -> tuple[slice, ...]:
+    """The elements that set_value replaces."""
+    a, part = call.attrs, [slice(None)] * len(shape)
+    for axis, start, end in zip(a["axes"], a["starts"], a["ends"], strict=True):
+        n = shape[axis]
+        part[axis] = slice(max(start + n, 0) if start < 0 else start, max(end + n, 0) if end < 0 else end)
+    return tuple(part)
+
+
 def _set_value(call: Call) -> dict:
     """The box of X between starts and ends replaced by a tensor or by listed values."""
     x, a = call.array("Input"), call.attrs
-    out, part = call.old("Out"), [slice(None)] * x.ndim
-    for axis, start, end in zip(a["axes"], a["starts"], a["ends"], strict=True):
-        n = x.shape[axis]
-        part[axis] = slice(max(start + n, 0) if start < 0 else start, max(end + n, 0) if end < 0 else end)
+    out, part = call.old("Out"), _replaced(call, x.shape)
     value = call.ins.get("ValueTensor")
     if value is None:
         names = ("bool_values", "fp32_values", "int32_values", "int64_values", "fp64_values")
         value = _given(call, names, out.dtype).reshape(tuple(a["shape"]))
-    box = out[tuple(part)]
+    box = out[part]
     while value.ndim > box.ndim and value.shape[0] == 1:
         value = value[0]
-    out[tuple(part)] = value
+    out[part] = value
     return {"Out": out}
+
+
+def _set_value_grad(call: Call) -> dict:
+    """X has the gradient outside the box, the value the sum of the box over the axes of broadcasting."""
+    d, value = call.array("Out@GRAD"), call.ins.get("ValueTensor")
+    part = _replaced(call, d.shape)
+    dx = d.copy()
+    dx[part] = 0
+    made = {"Input@GRAD": dx}
+    if value is not None and call.wanted["ValueTensor@GRAD"]:
+        box, shape = d[part], tuple(value.shape)
+        if d.dtype.kind != "f":
+            raise Declined
+        small = shape[max(len(shape) - box.ndim, 0) :]
+        small = (1,) * (box.ndim - len(small)) + small
+        axes = tuple(i for i, n in enumerate(small) if n == 1 and box.shape[i] != 1)
+        made["ValueTensor@GRAD"] = (box.sum(axis=axes) if axes else box).reshape(shape)
+    return made
 
 
 def _copied(source: str, to: str) -> Callable[[Call], dict]:
@@ -374,6 +398,7 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys(("partial_concat_grad", "partial_sum_grad"), _partial_grad),
     "expand_as": _expand_as,
     "set_value": _set_value,
+    "set_value_grad": _set_value_grad,
     "rnn_memory_helper": _copied("X", "Out"),
     "rnn_memory_helper_grad": _copied("Out@GRAD", "X@GRAD"),
     "space_to_depth": _blocks,
