@@ -357,6 +357,8 @@ def test_a_call_that_does_not_fit():
     f = to_static(lambda x, y=1: x * y, input_spec=[InputSpec([None, 3])])
     with pytest.raises(ValueError, match=r"argument 'x' must have the shape \[-1, 3\].*got \[2, 4\]"):
         f(paddle.ones([2, 4]))
+    with pytest.raises(ValueError, match="argument 'x' must have the data type float32.*got int64"):
+        f(paddle.ones([2, 3], "int64"))
     with pytest.raises(ValueError, match="requires the argument 'x'"):
         f()
     with pytest.raises(ValueError, match="takes 2 arguments"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import paddle._core as _core
 from paddle._basics import numpy as np
+from paddle._basics.dtypes import convert_dtype
 from paddle._programs.variable import Variable, isinstance_of
 from paddle.static.creation import InputSpec
 
@@ -176,6 +177,11 @@ class FunctionSpec:
             raise ValueError(
                 f"{self.name}(): argument '{where}' must have the shape {list(spec.shape)} of its InputSpec, "
                 f"got {shape}"
+            )
+        got, want = convert_dtype(value.dtype), convert_dtype(spec.dtype)
+        if got != want:
+            raise ValueError(
+                f"{self.name}(): argument '{where}' must have the data type {want} of its InputSpec, got {got}"
             )
 
     @property
