@@ -1,0 +1,286 @@
+"""Networks in small, of which test_networks.py runs training steps: a model, its batch and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.nn import functional
+from paddle.vision.models import mobilenetv2, resnet, vgg
+
+
+@dataclass
+class Network:
+    """`make()` returns a model; `loss(model, *batch)` its loss. `exact`: the losses are those of the CPU (the network
+    draws no random numbers). `host`: operators that may run on the host, with a reason."""
+
+    make: Callable[[], nn.Layer]
+    batch: tuple[np.ndarray, ...]
+    loss: Callable[..., Any]
+    optimizer: Callable[[list], Any] = lambda p: paddle.optimizer.Adam(1e-2, parameters=p)
+    exact: bool = True
+    host: tuple[str, ...] = ()
+
+
+class Net(nn.Layer):
+    """A function of Layers and a batch."""
+
+    def __init__(self, function: Callable[..., Any], *parts: nn.Layer) -> None:
+        super().__init__()
+        self.function, self.parts = function, nn.LayerList(parts)
+
+    def forward(self, *batch: Any) -> Any:
+        return self.function(*self.parts, *batch)
+
+
+def ids(high: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(high).integers(0, high, shape)
+
+
+def real(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape).astype("float32")
+
+
+def net(function: Callable[..., Any], *parts: Callable[[], nn.Layer]) -> Callable[[], nn.Layer]:
+    """A maker of a Net, whose Layers are made by `parts`."""
+    return lambda: Net(function, *[part() for part in parts])
+
+
+def classes(model: nn.Layer, x: Any, label: Any) -> Any:
+    return functional.cross_entropy(model(x), label)
+
+
+def squares(model: nn.Layer, x: Any, y: Any) -> Any:
+    return paddle.mean(paddle.square(model(x) - y))
+
+
+def momentum(p: list) -> Any:
+    return paddle.optimizer.Momentum(0.05, 0.9, parameters=p, weight_decay=1e-4)
+
+
+def sgd(p: list) -> Any:
+    return paddle.optimizer.SGD(0.1, parameters=p)
+
+
+def adamw(p: list) -> Any:
+    return paddle.optimizer.AdamW(0.01, parameters=p, weight_decay=0.01, grad_clip=nn.ClipGradByGlobalNorm(1.0))
+
+
+def lenet() -> nn.Layer:
+    features = nn.Sequential(
+        nn.Conv2D(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2D(2, 2), nn.Conv2D(3, 4, 3), nn.ReLU(), nn.MaxPool2D(2, 2)
+    )
+    return nn.Sequential(features, nn.Flatten(), nn.Linear(16, 12), nn.Linear(12, 10))
+
+
+def stem(channels: int) -> nn.Layer:
+    conv = nn.Conv2D(3, channels, 3, stride=2, padding=1, bias_attr=False)
+    return nn.Sequential(conv, nn.BatchNorm2D(channels), nn.ReLU(), nn.MaxPool2D(3, 2, 1))
+
+
+def residual(block: type, planes: int) -> nn.Layer:
+    """A stem and two blocks of ResNet, of which the first one halves the image."""
+    wide = planes * block.expansion
+    shortcut = nn.Sequential(nn.Conv2D(4, wide, 1, stride=2, bias_attr=False), nn.BatchNorm2D(wide))
+    blocks = block(4, planes, stride=2, downsample=shortcut), block(wide, planes)
+    return nn.Sequential(stem(4), *blocks, nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Linear(wide, 5))
+
+
+def vgg_small() -> nn.Layer:
+    features = vgg.make_layers([4, "M", 8, "M"], batch_norm=True)
+    return nn.Sequential(features, nn.Flatten(), nn.Linear(72, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 5))
+
+
+def mobilenet() -> nn.Layer:
+    blocks = (
+        mobilenetv2.InvertedResidual(4, 4, 1, 2),
+        mobilenetv2.InvertedResidual(4, 8, 2, 2),
+    )
+    conv = nn.Sequential(nn.Conv2D(3, 4, 3, stride=2, padding=1, bias_attr=False), nn.BatchNorm2D(4), nn.ReLU6())
+    head = nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(8, 5)
+    return nn.Sequential(conv, *blocks, *head)
+
+
+class Bert(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.word, self.position, self.kind = nn.Embedding(30, 16), nn.Embedding(8, 16), nn.Embedding(2, 16)
+        self.norm, self.dropout = nn.LayerNorm(16), nn.Dropout(0.1)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, activation="gelu")
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.pooler, self.head = nn.Linear(16, 16), nn.Linear(16, 30)
+
+    def forward(self, words):
+        at = paddle.cumsum(paddle.ones_like(words), axis=1) - 1
+        x = self.word(words) + self.position(at) + self.kind(paddle.zeros_like(words))
+        x = self.encoder(self.dropout(self.norm(x)))
+        return self.head(x) + 0 * paddle.tanh(self.pooler(x[:, 0])).sum()
+
+
+def translation(model: nn.Layer, source: Any, target: Any) -> Any:
+    mask = paddle.tril(paddle.ones([3, 3])) * 1e4 - 1e4
+    return paddle.mean(paddle.square(model(source, target, None, mask, None)))
+
+
+class Attention(nn.Layer):
+    """GRU seq2seq: an encoder of cells, a decoder whose steps attend to all states."""
+
+    def __init__(self, cell: type = nn.GRUCell) -> None:
+        super().__init__()
+        self.embedding, self.encoder, self.decoder = nn.Embedding(20, 8), cell(8, 8), cell(16, 8)
+        self.query, self.head = nn.Linear(8, 8), nn.Linear(8, 20)
+
+    def forward(self, source, target):
+        states, state = [], None
+        for t in range(source.shape[1]):
+            out, state = self.encoder(self.embedding(source[:, t]), state)
+            states.append(out)
+        memory, found = paddle.stack(states, axis=1), []
+        for t in range(target.shape[1]):
+            score = paddle.matmul(memory, self.query(out).unsqueeze(2))
+            context = paddle.sum(functional.softmax(score, axis=1) * memory, axis=1)
+            out, state = self.decoder(paddle.concat([self.embedding(target[:, t]), context], axis=1), state)
+            found.append(self.head(out))
+        return paddle.stack(found, axis=1)
+
+
+def sequence_loss(model: nn.Layer, source: Any, target: Any, label: Any) -> Any:
+    return functional.cross_entropy(model(source, target), label)
+
+
+class DeepFM(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Embedding(40, 1), nn.Embedding(40, 6)
+        self.deep = nn.Sequential(nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 1))
+
+    def forward(self, fields):
+        v = self.second(fields)
+        pairs = paddle.square(v.sum(axis=1)) - paddle.square(v).sum(axis=1)
+        linear = self.first(fields).sum(axis=1) + 0.5 * pairs.sum(axis=1, keepdim=True)
+        return functional.sigmoid(linear + self.deep(paddle.reshape(v, [v.shape[0], -1])))
+
+
+def clicks(model: nn.Layer, fields: Any, clicked: Any) -> Any:
+    return functional.binary_cross_entropy(model(fields), clicked)
+
+
+def words(sparse: bool) -> nn.Layer:
+    """The N-gram model of the book."""
+    table = nn.Embedding(30, 8, sparse=sparse)
+    return nn.Sequential(table, nn.Flatten(), nn.Linear(32, 16), nn.Sigmoid(), nn.Linear(16, 30))
+
+
+def tastes(user_table, movie_table, a, b, pairs):
+    u, m = paddle.tanh(a(user_table(pairs[:, 0]))), paddle.tanh(b(movie_table(pairs[:, 1])))
+    return 5 * functional.cosine_similarity(u, m, axis=1)
+
+
+def sentiment(table, first, second, head, text):
+    """Convolutions of two widths over the words, their maxima over time."""
+    x = table(text).transpose([0, 2, 1]).unsqueeze(2)
+    parts = [paddle.max(functional.tanh(conv(x)), axis=[2, 3]) for conv in (first, second)]
+    return head(paddle.concat(parts, axis=1))
+
+
+class Yolo(nn.Layer):
+    """A backbone and one detection head of YOLOv3."""
+
+    ANCHORS = (10, 13, 16, 30, 33, 23)
+
+    def __init__(self) -> None:
+        super().__init__()
+        conv = nn.Conv2D(3, 6, 3, stride=2, padding=1, bias_attr=False)
+        self.body = nn.Sequential(conv, nn.BatchNorm2D(6), nn.LeakyReLU(0.1))
+        self.down = nn.Sequential(nn.Conv2D(6, 8, 3, stride=2, padding=1), nn.BatchNorm2D(8), nn.LeakyReLU(0.1))
+        self.side, self.head = nn.Conv2D(8, 6, 1), nn.Conv2D(12, 2 * (5 + 3), 1)
+
+    def forward(self, x):
+        x = self.body(x)
+        up = functional.interpolate(self.side(self.down(x)), scale_factor=2, mode="nearest")
+        return self.head(paddle.concat([x, up], axis=1))
+
+
+def detections(model: nn.Layer, x: Any, boxes: Any, labels: Any) -> Any:
+    options = {"anchors": list(Yolo.ANCHORS), "anchor_mask": [0, 2], "class_num": 3}
+    loss = paddle.vision.ops.yolo_loss(model(x), boxes, labels, ignore_thresh=0.7, downsample_ratio=2, **options)
+    return paddle.mean(loss)
+
+
+class Gan(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 64), nn.Tanh())
+        self.up = nn.Conv2DTranspose(4, 1, 4, stride=2, padding=1)
+        critic = nn.Conv2D(1, 4, 3, stride=2, padding=1)
+        self.critic = nn.Sequential(critic, nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(64, 1))
+
+    def forward(self, noise):
+        return self.critic(self.up(paddle.reshape(self.generator(noise), [3, 4, 4, 4])))
+
+
+def fooled(model: nn.Layer, noise: Any) -> Any:
+    return functional.binary_cross_entropy_with_logits(model(noise), paddle.ones([3, 1]))
+
+
+def uniform(*shape: int) -> np.ndarray:
+    return np.random.default_rng(3).uniform(0.1, 0.4, shape).astype("float32")
+
+
+IMAGE, FIVE = real(2, 3, 12, 12), ids(5, 2, 1)
+FIELDS, CLICKED = ids(40, 8, 4), ids(2, 8, 1).astype("float32")
+TRANSLATED = ids(20, 2, 4), ids(20, 2, 3), ids(20, 2, 3, 1)
+
+NETWORKS: dict[str, Network] = {
+    "lenet": Network(lenet, (real(2, 1, 12, 12), ids(10, 2, 1)), classes),
+    "resnet18": Network(lambda: residual(resnet.BasicBlock, 4), (IMAGE, FIVE), classes, momentum),
+    "resnet50": Network(lambda: residual(resnet.BottleneckBlock, 2), (IMAGE, FIVE), classes, momentum),
+    "vgg": Network(vgg_small, (IMAGE, FIVE), classes, momentum, exact=False),
+    "mobilenet_v2": Network(mobilenet, (IMAGE, FIVE), classes, momentum, exact=False),
+    "bert": Network(Bert, (ids(30, 2, 6), ids(30, 2, 6, 1)), classes, adamw, exact=False),
+    "transformer": Network(
+        lambda: nn.Transformer(16, 2, 1, 1, 32, dropout=0.0), (real(2, 4, 16), real(2, 3, 16)), translation
+    ),
+    "gru_seq2seq_attention": Network(Attention, TRANSLATED, sequence_loss),
+    "machine_translation": Network(lambda: Attention(nn.LSTMCell), TRANSLATED, sequence_loss),
+    "deepfm": Network(DeepFM, (FIELDS, CLICKED), clicks),
+    "ctr_dnn": Network(
+        net(
+            lambda table, a, b, x: b(functional.relu(a(paddle.reshape(table(x), [-1, 32])))),
+            lambda: nn.Embedding(30, 8),
+            lambda: nn.Linear(32, 16),
+            lambda: nn.Linear(16, 2),
+        ),
+        (ids(30, 4, 4), ids(2, 4, 1)),
+        classes,
+    ),
+    "word2vec": Network(lambda: words(False), (ids(30, 4, 4), ids(30, 4, 1)), classes, sgd),
+    "recommender": Network(
+        net(
+            tastes,
+            lambda: nn.Embedding(10, 8),
+            lambda: nn.Embedding(12, 8),
+            lambda: nn.Linear(8, 8),
+            lambda: nn.Linear(8, 8),
+        ),
+        (ids(10, 5, 2), real(5)),
+        squares,
+    ),
+    "sentiment": Network(
+        net(
+            sentiment,
+            lambda: nn.Embedding(20, 6),
+            lambda: nn.Conv2D(6, 4, (1, 3)),
+            lambda: nn.Conv2D(6, 4, (1, 4)),
+            lambda: nn.Linear(8, 2),
+        ),
+        (ids(20, 3, 7), ids(2, 3, 1)),
+        classes,
+    ),
+    "yolov3": Network(Yolo, (real(2, 3, 16, 16), uniform(2, 3, 4), ids(3, 2, 3).astype("int32")), detections, momentum),
+    "gan": Network(Gan, (real(3, 4),), fooled),
+}
