@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -259,6 +262,36 @@ def test_ctrl_c_ends_training(tmp_path):
     """)
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["interrupted", "False"], done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_trainer_that_is_killed_leaves_no_pipe_command(tmp_path, number):
+    script = textwrap.dedent("""
+        import paddle
+        from paddle import fluid
+        paddle.enable_static()
+        x = fluid.data("x", [None, 1], "float32")
+        fluid.layers.scale(x, 2.0)
+        open("a.txt", "w").write("1 1\\n" * 100)
+        dataset = paddle.distributed.QueueDataset()
+        dataset.init(batch_size=4, use_var=[x], pipe_command="echo $$ > part; mv part pid; cat; sleep 1000")
+        dataset.set_filelist(["a.txt"])
+        fluid.Executor(fluid.CPUPlace()).train_from_dataset(dataset=dataset)
+    """)
+    trainer = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
+    end, pid = time.monotonic() + 60, tmp_path / "pid"
+
+    def until(holds):
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    until(pid.exists)
+    command = Path("/proc") / pid.read_text().strip()
+    assert command.exists() and trainer.poll() is None
+    trainer.send_signal(number)
+    assert trainer.wait(60) == -number
+    until(lambda: not command.exists())
 
 
 # ------------------------------------------------------------------------------------------------ descriptions
