@@ -37,10 +37,13 @@ NAMES = """
     print("ok")
 """
 NUMBERS = """
-    import math
+    import io, logging, math, struct
+    from math import sqrt
     import numpy as np
     import paddle.fluid as fluid
 
+    written = io.StringIO()
+    logging.basicConfig(level=logging.INFO, stream=written, format="%(message)s")
     x = fluid.data("x", [None, 1])
     y = fluid.layers.fc(x, 1, param_attr=fluid.initializer.Constant(1.0))
     exe = fluid.Executor(fluid.CPUPlace())
@@ -50,7 +53,11 @@ NUMBERS = """
     assert [float(loss), int(loss), complex(loss)] == [1, 1, 1]
     assert "%.2f %d" % (loss, loss) == "1.00 1" and "%.1f" % loss == "1.0" and "%(a)d" % {"a": loss} == "1"
     assert "{:.1f} {a:.1f}".format(loss, a=loss) == "1.0 1.0" and f"{loss[0]:.1f}" == "1.0"
-    assert math.sqrt(loss) == 1.0 and list(range(np.array([2]))) == [0, 1]
+    assert math.sqrt(loss) == 1.0 and list(range(np.array([2]))) == [0, 1] and sqrt(loss) == 1.0
+    assert [np.float(loss), np.int(loss)] == [1, 1] and list(map(float, out)) == [1.0, 2.0]
+    logging.info("%.1f %d", loss, loss)
+    logging.getLogger("a").warning("%(a).2f", {"a": loss})
+    assert written.getvalue() == "1.0 1\\n1.00\\n" and struct.pack("f", loss) == struct.pack("f", 1.0)
     kept = np.zeros(2)
     kept[1] = np.array([3.0])
     assert kept.tolist() == [0.0, 3.0] and 7 % np.array([4]) == 3

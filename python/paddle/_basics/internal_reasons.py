@@ -189,6 +189,14 @@ fluid.layers.layer_function_generator: _convert_ _type_to_str_ _two_dollar_patte
   _two_bang_pattern_ escape_math _generate_doc_string_ generate_activation_fn autodoc templatedoc add_sample_code
 = operators are created from the table of the Rust core
 fluid.op: is_str OpDescCreationMethod OpInfo create_op_creation_method OperatorFactory RecurrentOp CondOp
+= checkpoints of collective training are those of fluid.incubate.checkpoint.auto_checkpoint
+fluid.incubate.fleet.collective: TrainStatus
+= clients of HDFS are HDFSClient of paddle.distributed.fleet.utils
+distributed.fs_wrapper: BDFS
+fluid.incubate.fleet.collective: BDFS
+= the engine of dygraph mode is in the Rust core
+fluid.core: Tracer DeviceContext LoDTensorBlockingQueue LodRankTable ProgramDescTracer Reader IterableDatasetWrapper
+  TracerOption TrainerBase MultiDeviceFeedReader OrderedMultiDeviceFeedReader
 = files are read by paddle._persistence
 framework.io: _build_saved_state_dict _load_state_dict_from_save_inference_model _load_state_dict_from_save_params
   _build_load_path_and_config _parse_load_config
@@ -237,6 +245,8 @@ _MODULES = [
     ("amp.auto_cast", "it is the function paddle.amp.auto_cast"),
     ("amp.grad_scaler", "GradScaler is in paddle.amp"),
     ("complex.*", "Tensors are complex themselves since 2.0: the functions of paddle take them"),
+    ("utils.plotcurve", "paddle.utils.Ploter and History.plot draw losses"),
+    ("utils.preprocess_*", "paddle.vision.transforms and paddle.io have these functions"),
     ("utils.image_util", "paddle.vision.transforms and paddle.dataset.image have these functions"),
     ("proto", "it is the configuration of Paddle before Fluid"),
 ]

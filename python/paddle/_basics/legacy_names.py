@@ -41,6 +41,14 @@ complex.tensor.math
 distributed.collective
   distributed: split
 
+distributed.fs_wrapper
+  distributed.fleet.utils.fs: FS LocalFS
+
+distributed.launch
+  distributed.utils: | add_arguments find_free_ports get_cluster get_gpus get_host_name_ip start_local_trainers
+    terminate_local_procs watch_local_trainers TrainerProc
+  distributed.launch.cluster: | Cluster JobServer Pod Trainer
+
 distributed.fleet.launch_utils
   distributed.utils: | add_arguments find_free_ports get_cluster get_gpus get_host_name_ip get_logger pull_worker_log
     start_local_trainers terminate_local_procs watch_local_trainers TrainerProc
@@ -85,6 +93,7 @@ fluid.contrib.mixed_precision.amp_nn
 
 fluid.contrib.mixed_precision.decorator
   static.amp.decorator: decorate | OptimizerWithMixedPrecision
+  static.amp.fp16_lists: | AutoMixedPrecisionLists
 
 fluid.contrib.mixed_precision.fp16_lists
   static.amp.fp16_lists: AutoMixedPrecisionLists CustomOpLists | black_list gray_list white_list
@@ -321,6 +330,7 @@ fluid.layer_helper
 
 fluid.layer_helper_base
   nn.layer_helper_base: LayerHelperBase
+  nn.param_attr: | WeightNormParamAttr
 
 fluid.layers.math_op_patch
   _dispatch.math_op_patch: monkey_patch_variable
@@ -470,6 +480,9 @@ tensor.to_string
 
 tensor.math
   tensor: addmm inverse isfinite isinf isnan kron mm multiplex trace
+
+utils
+  utils.plot: | Ploter
 
 utils.install_check
   static.install_check: run_check

@@ -1,6 +1,7 @@
 """The rewrite of a module's source: arguments of conversions to numbers pass through `numbers.single`.
 
-``float(x)``, ``int(x)``, ``"%f" % x``, ``"{:f}".format(x)``, ``f"{x:f}"``, ``math.log(x)``, ``a[i] = x``.
+``float(x)``, ``int(x)``, ``map(float, x)``, ``"%f" % x``, ``"{:f}".format(x)``, ``f"{x:f}"``, ``math.log(x)``,
+``log.info("%f", x)``, ``a[i] = x``.
 New nodes have the position of the argument, so lines and marks of tracebacks are those of the source.
 """
 
@@ -14,7 +15,9 @@ __all__ = ["OPERANDS", "SINGLE", "compiled"]
 #: names of the functions in the builtins of a rewritten module
 SINGLE, OPERANDS = "__paddle_legacy_single__", "__paddle_legacy_operands__"
 _CONVERSIONS = frozenset({"float", "int", "complex", "long", "range", "xrange", "format"})
-_MODULES = frozenset({"math", "cmath"})
+_MODULES = frozenset({"math", "cmath", "struct"})
+#: methods of loggers, whose arguments are formatted in the module logging
+_LOGGERS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _PLAIN = (ast.Constant, ast.JoinedStr, ast.Lambda, ast.Compare)
 
 
@@ -39,19 +42,45 @@ def _tuple(sequence: Any) -> Any:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802 (ast's names)
+    def __init__(self) -> None:
+        self.imported: set[str] = set()
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:  # noqa: N802 (ast's names)
+        if node.module in _MODULES:
+            self.imported.update(name.asname or name.name for name in node.names)
+        return node
+
+    def _converts(self, function: Any) -> bool:
+        """Whether a function takes numbers: `float`, `np.float`, `math.log`, `log` of ``from math import log``."""
+        if isinstance(function, ast.Name):
+            return function.id in _CONVERSIONS or function.id in self.imported
+        if not isinstance(function, ast.Attribute):
+            return False
+        module = function.value.id if isinstance(function.value, ast.Name) else ""
+        return module in _MODULES or function.attr in _CONVERSIONS
+
+    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
         self.generic_visit(node)
         function = node.func
-        if isinstance(function, ast.Name) and function.id in _CONVERSIONS:
+        if self._converts(function):
             node.args = [_single(a) for a in node.args]
-        elif isinstance(function, ast.Attribute):
-            module = function.value.id if isinstance(function.value, ast.Name) else ""
-            if function.attr == "format" or module in _MODULES:
-                node.args = [_single(a) for a in node.args]
+            if isinstance(function, ast.Attribute):
                 for keyword in node.keywords:
                     if keyword.arg is not None:
                         keyword.value = _single(keyword.value)
+        elif isinstance(function, ast.Attribute) and function.attr in _LOGGERS:
+            node.args = [_single(a) if isinstance(a, ast.Starred) else _through(OPERANDS, a) for a in node.args]
+        elif isinstance(function, ast.Name) and function.id == "map" and node.args and self._converts(node.args[0]):
+            node.args[1:] = [self._mapped(function, a) for a in node.args[1:]]
         return node
+
+    @staticmethod
+    def _mapped(function: Any, argument: Any) -> Any:
+        """``map(single, argument)``"""
+        if isinstance(argument, ast.Starred):
+            return argument
+        name = ast.copy_location(ast.Name(SINGLE, ast.Load()), argument)
+        return ast.copy_location(ast.Call(function, [name, argument], []), argument)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:  # noqa: N802
         self.generic_visit(node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddle.fluid.data_feeder import DataFeeder
 from paddle.static import Executor
+from paddle.static.feeder import DataFeeder
 
 from .graph_wrapper import GraphWrapper
 
