@@ -9,7 +9,7 @@ import paddle._core as _core
 from . import formula, halves, maps, rows, sticky
 from .call import Call, Declined, Rows
 from .comm import rings
-from .detection import boxes, rois, yolo
+from .detection import bins, boxes, deform, precise, psroi, quads, rois, yolo
 from .fused import compositions
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
 from .math import elementwise, matmul, norms, order, products, reduction, second
@@ -84,12 +84,16 @@ _FAMILIES = (
     warpctc,
     correlation,
     data_norm,
+    deform,
     deformable_conv,
     dgc,
     dpsgd,
     filter_by_instag,
     hierarchical_sigmoid,
     nce,
+    precise,
+    psroi,
+    quads,
     quantize,
     random_crop,
     rank_attention,
@@ -169,6 +173,7 @@ def units() -> list[Unit]:
         maps.UNIT,
         cells.UNIT,
         patches.UNIT,
+        bins.UNIT,
         *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")),
     ]
     return list({unit.name: unit for unit in found}.values())

@@ -1,5 +1,5 @@
 """roi_align as products with the sampling weights of rows and columns, and roi_pool by a thread per bin. Images of RoIs
-come from RoisNum; without it there is one image."""
+come from RoisNum, or from the LoD of the RoIs."""
 
 from __future__ import annotations
 
@@ -83,13 +83,16 @@ UNIT = Unit("rois", SOURCE, instances("roi_weights", REALS) + instances("roi_max
 MOST = 1 << 26
 
 
-def _images(call: Call, images: int, count: int, counts: str = "RoisNum"):
-    """The image of each RoI, by numbers of RoIs."""
+def _images(call: Call, images: int, count: int, counts: str = "RoisNum", rois: str = "ROIs"):
+    """The image of each RoI, by numbers of RoIs, or by the LoD of the RoIs."""
     xp, given = call.xp, call.ins.get(counts)
     if given is None:
         if images == 1:
             return xp.zeros(count, "int64")
-        raise Declined  # RoIs are assigned to images by the LoD
+        level = call.level(rois, last=True)
+        if len(level) != images + 1:
+            raise Declined
+        return call.upload(np.repeat(np.arange(images), np.diff(level)))
     ends = xp.cumsum(given.astype("int64"))
     at = xp.searchsorted(ends, xp.arange(count), side="right").astype("int64")
     return xp.clip(at, 0, images - 1)
