@@ -65,7 +65,7 @@ class Call:
     ) -> None:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
         self._old, self._rule, self.lods, self.device = old, rule, lods or {}, device
-        self.lods_out: dict[str, list[list[int]]] = {}
+        self.lods_out: dict[str, list] = {}
         self.xp = machine.xp
 
     def lod(self, slot: str, index: int = 0) -> list[list[int]]:
@@ -88,6 +88,10 @@ class Call:
     def set_lod(self, slot: str, levels: list) -> None:
         """Set the LoD of an output; without this call it is that of shape inference."""
         self.lods_out[slot] = [[int(i) for i in level] for level in levels]
+
+    def set_lods(self, slot: str, of_items: list) -> None:
+        """Set the LoD of each item of a duplicable output."""
+        self.lods_out[slot] = [[[int(i) for i in level] for level in levels] for levels in of_items]
 
     def upload(self, host: np.ndarray):
         """A device array with the elements of a host array."""

@@ -9,7 +9,7 @@ import paddle._core as _core
 from . import formula, halves, maps, rows, sticky
 from .call import Call, Declined, Rows
 from .comm import rings
-from .detection import bins, boxes, deform, precise, psroi, quads, rois, yolo
+from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
 from .fused import compositions
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
 from .math import elementwise, matmul, norms, order, products, reduction, second
@@ -36,8 +36,8 @@ from .nn import (
 from .optim import dgc, dpsgd, optimizer, scaling, states
 from .quant import fake_quantize, quantize
 from .random import philox, random_crop
-from .rnn import cells, crf, gru, lstm, rnn, warpctc
-from .sequence import filter_by_instag
+from .rnn import alignment, cells, crf, gru, lstm, rnn, warpctc
+from .sequence import beam_search, filter_by_instag
 from .sequence import hash as sequence_hash
 from .sequence import pool as sequence_pool
 from .sequence import rows as sequence_rows
@@ -82,6 +82,8 @@ _FAMILIES = (
     lstm,
     rnn,
     warpctc,
+    alignment,
+    beam_search,
     correlation,
     data_norm,
     deform,
@@ -89,8 +91,11 @@ _FAMILIES = (
     dgc,
     dpsgd,
     filter_by_instag,
+    fpn,
     hierarchical_sigmoid,
+    matching,
     nce,
+    nms,
     precise,
     psroi,
     quads,

@@ -86,7 +86,9 @@ class Runtime:
         if call.lods_out:
             for i, slot in enumerate(wanted):
                 if slot in call.lods_out and results[i] is not None:
-                    results[i] = (results[i], call.lods_out[slot])
+                    of_slot = call.lods_out[slot]
+                    many = isinstance(results[i], list)
+                    results[i] = list(zip(results[i], of_slot, strict=True)) if many else (results[i], of_slot)
         return results
 
     def _argument(self, value, roots: list, slot: str) -> Any:

@@ -1,4 +1,5 @@
-"""Boxes: box_coder, box_decoder_and_assign, iou_similarity, anchors and priors, yolo_box, polygon_box_transform."""
+"""Boxes: box_coder, box_clip, box_decoder_and_assign, iou_similarity, anchors and priors, yolo_box,
+polygon_box_transform."""
 
 from __future__ import annotations
 
@@ -257,8 +258,28 @@ def _polygon(call: Call) -> dict:
     return {"Output": (4 * xp.where(even, columns, rows)).astype(x.dtype) - x}
 
 
+def _clip(call: Call) -> dict:
+    """box_clip: within the images, by the height, width and scale of each."""
+    (x, info), xp = call.floats("Input", "ImInfo"), call.xp
+    level = call.level("Input")
+    if x.size == 0 or info.shape[0] < len(level) - 1:
+        raise Declined
+    image = call.upload(np.repeat(np.arange(len(level) - 1), np.diff(level)))
+    of, own = x.dtype.type, info[image]
+    ends = [_away(xp, own[:, k] / own[:, 2]) - of(1) for k in (1, 0)]
+    shape = (-1, *(1,) * (x.ndim - 2))
+    parts = [xp.maximum(xp.minimum(x[..., k], ends[k % 2].reshape(shape)), of(0)) for k in range(4)]
+    return {"Output": xp.stack(parts, -1)}
+
+
+def _away(xp, v):
+    """Rounded to the nearest, halves away from 0."""
+    return xp.sign(v) * xp.floor(abs(v) + v.dtype.type(0.5))
+
+
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "box_coder": _coder,
+    "box_clip": _clip,
     "box_decoder_and_assign": _decode_and_assign,
     "iou_similarity": _similarity,
     "anchor_generator": _anchors,

@@ -74,9 +74,9 @@ class _Quads:
             upright = ~level & same(cut, x)
             inside = inside | (upright & least(y, low) & least(high, y))
             # A ray to the right crosses the outline an odd number of times.
-            beside = ~level & ~(least(low, y) | (y - high > NEAR))
-            inside = inside | (beside & same(cut, x))
-            crossings = crossings ^ (beside & (cut - x > NEAR))
+            spanned = ~level & ~(least(low, y) | (y - high > NEAR))
+            inside = inside | (spanned & same(cut, x))
+            crossings = crossings ^ (spanned & (cut - x > NEAR))
         return inside | crossings
 
     def samples(self):

@@ -186,6 +186,33 @@ def _unfold_grad(call: Call) -> dict:
     return {"X@GRAD": images(call, col, w).reshape(shape)}
 
 
+def _steps(call: Call, shape) -> Windows:
+    """The windows of im2sequence; paddings are top, left, bottom, right."""
+    a, n = call.attrs, shape[2:]
+    k, s, p = a["kernels"], a["strides"], a["paddings"]
+    grid = [(n[i] + p[i] + p[i + 2] - k[i]) // s[i] + 1 for i in (0, 1)]
+    return Windows(*(lead(tuple(v), 0 if i == 4 else 1) for i, v in enumerate((n, grid, k, s, p[:2], (1, 1)))))
+
+
+def _sequence(call: Call) -> dict:
+    """im2sequence: a row for each window; the sequences are the images."""
+    call.alone("X")
+    (x,) = call.filled("X")
+    w, (n, c) = _steps(call, x.shape), x.shape[:2]
+    col = columns(call, x.reshape(-1, *w.size), w).reshape(n, c * w.taps, w.count)
+    call.set_lod("Out", [[i * w.count for i in range(n + 1)]])
+    return {"Out": col.swapaxes(1, 2).reshape(n * w.count, c * w.taps)}
+
+
+def _sequence_grad(call: Call) -> dict:
+    (d,), shape = call.filled("Out@GRAD"), tuple(call.ins["X"].shape)
+    w, (n, c) = _steps(call, shape), shape[:2]
+    if d.shape[0] != n * w.count:
+        raise Declined
+    col = d.reshape(n, w.count, c * w.taps).swapaxes(1, 2).reshape(n * c, w.taps, w.count)
+    return {"X@GRAD": images(call, col, w).reshape(shape)}
+
+
 def _fused(call: Call) -> dict:
     """conv2d_fusion: bias, residual and activation after the convolution."""
     x, w = call.filled("Input", "Filter")
@@ -219,4 +246,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "conv2d_fusion": _fused,
     "unfold": _unfold,
     "unfold_grad": _unfold_grad,
+    "im2sequence": _sequence,
+    "im2sequence_grad": _sequence_grad,
 }

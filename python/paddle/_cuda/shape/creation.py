@@ -400,7 +400,7 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "set_value": _set_value,
     "set_value_grad": _set_value_grad,
     "rnn_memory_helper": _copied("X", "Out"),
-    "rnn_memory_helper_grad": _copied("Out@GRAD", "X@GRAD"),
+    **dict.fromkeys(("rnn_memory_helper_grad", "lod_reset_grad"), _copied("Out@GRAD", "X@GRAD")),
     "space_to_depth": _blocks,
     "space_to_depth_grad": _blocks_grad,
     "temporal_shift": _shifted(1, "X", "Out"),
