@@ -1,10 +1,11 @@
 """The time of a CUDA operator on the host, without a GPU: the whole route with numpy in CuPy's place and kernels that
 do nothing.
 
-    python benches/bench_launch.py [--rounds N] [--json FILE]
+    python benches/bench_launch.py [--rounds N] [--json FILE] [--no-driver]
 
-Prints the least time of an operator in microseconds, over rounds that take the operators in turn, with numpy's own
-time for the arrays' work (`floor`), and the least time of an optimizer's step over 200 parameters in milliseconds.
+Known launches (recipes) go by a fake libcuda whose functions do nothing but allocate; `--no-driver`: all through
+Python. Prints the least time of an operator in microseconds, over rounds that take the operators in turn, with numpy's
+own time for the arrays' work (`floor`), and the least time of an optimizer's step over 200 parameters in milliseconds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import functools
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,15 +27,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "cuda"))
 
 import paddle  # noqa: E402
 from paddle import _core, _cuda  # noqa: E402
-from shim import HostMachine  # noqa: E402
+from shim import FakeDriver, HostMachine  # noqa: E402
 
 
 class NoKernels(HostMachine):
     """Device memory is numpy's; a kernel is a function that does nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, driver: bool = True) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="fakecuda")
+        self.fake = FakeDriver(Path(self.folder.name)) if driver else None
         self.kernel = functools.cache(lambda unit, name: lambda grid, block, args: None)
         self._entry = contextlib.nullcontext()
+
+    def driver(self) -> tuple[str, int, int] | None:
+        return None if self.fake is None else (str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM)
+
+    def pointer(self, unit: Any, kernel: str) -> int:
+        assert self.fake is not None
+        return self.fake.library.fake_function(None, 0)
 
     def device_count(self) -> int:
         return 1
@@ -130,8 +141,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--no-driver", action="store_true")
     options = parser.parse_args(argv)
-    _cuda.use(NoKernels())
+    _cuda.use(NoKernels(not options.no_driver))
     try:
         routes, own = least(operators(), options.rounds), least(floors(), options.rounds)
         whole = steps(max(2, options.rounds // 30))

@@ -48,8 +48,8 @@ class Watch:
         self.report, self.dtype = Report(), ""
         run = runtime._run
 
-        def watched(op: str, *args: Any) -> Any:
-            result = run(op, *args)
+        def watched(op: str, *args: Any, **keywords: Any) -> Any:
+            result = run(op, *args, **keywords)
             (self.report.declined if result is None else self.report.ran)[op].add(self.dtype)
             return result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from paddle._cuda.units import PRELUDE, Unit
+from shim import Adopted, FakeDriver
 
 
 class Array(np.ndarray):
@@ -96,6 +97,7 @@ class Cupy:
 
     def __init__(self, shim: Any) -> None:
         self._shim, self.asked = shim, []
+        self.fake = FakeDriver(shim.folder)
         self.cuda = SimpleNamespace(
             Device=self._device,
             Stream=Stream,
@@ -106,6 +108,9 @@ class Cupy:
             runtime=SimpleNamespace(
                 getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetAttribute=lambda attribute, device: 1
             ),
+            driver=SimpleNamespace(ctxGetCurrent=lambda: FakeDriver.CONTEXT),
+            UnownedMemory=Adopted,
+            MemoryPointer=lambda memory, offset: Pointer(np.asarray(memory), offset),
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -150,6 +155,7 @@ class Cupy:
                 assert not any(type(a) is np.ndarray for a in args), "an array that is not on the device"
                 start(grid, block, args)
 
+            run.kernel = SimpleNamespace(ptr=self.fake.function(*self._shim._found(unit, name)))
             return run
 
         return SimpleNamespace(get_function=get_function)

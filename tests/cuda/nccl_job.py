@@ -189,6 +189,7 @@ def main() -> None:
         cupy = Cupy(ShimMachine(units))
         # Only an import binds cupy.cuda.nccl.
         sys.modules |= {"cupy": cupy, "cupy.cuda.nccl": fake_nccl}  # type: ignore[dict-item]
+        _cuda.CupyMachine.library = str(cupy.fake.path)
         _cuda.use(_cuda.CupyMachine())
         PLACE = paddle.CUDAPlace(0)
     else:

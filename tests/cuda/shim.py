@@ -39,6 +39,44 @@ extern "C" int start(int kernel, const unsigned* grid, unsigned threads, void** 
 """
 
 
+class Adopted:
+    """Memory of the fake driver, as numpy sees it; `owner` keeps it."""
+
+    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
+        self.owner = owner
+        data = (address, False)
+        self.__array_interface__ = {"data": data, "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+class FakeDriver:
+    """tests/cuda/fake_libcuda.cc, built as a library: launches run the kernels of the shim and are counted."""
+
+    #: the handles of the context and the stream
+    CONTEXT, STREAM = 11, 7
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "libfakecuda.so"
+        if not self.path.exists():
+            command = ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-o", self.path, HERE / "fake_libcuda.cc"]
+            subprocess.run(command, check=True, capture_output=True)
+        self.library = ctypes.CDLL(str(self.path))
+        self.library.fake_function.restype = ctypes.c_void_p
+        self.library.fake_function.argtypes = [ctypes.c_void_p, ctypes.c_int]
+
+    def function(self, start: Any, number: int) -> int:
+        """A CUfunction of the kernel `number` of a unit."""
+        return self.library.fake_function(ctypes.cast(start, ctypes.c_void_p), number)
+
+    @property
+    def launches(self) -> int:
+        return self.library.fake_launches()
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the pool that are not freed."""
+        return self.library.fake_blocks()
+
+
 class HostMachine:
     """A machine whose device memory is numpy's."""
 
@@ -55,6 +93,13 @@ class HostMachine:
 
     def wait(self) -> None:
         """Wait for all operations: there are none."""
+
+    def driver(self) -> tuple[str, int, int] | None:
+        """No driver: launches go through Python."""
+        return None
+
+    def adopt(self, address: int, nbytes: int, owner: Any):
+        return np.asarray(Adopted(address, nbytes, owner))
 
     def root(self, array):
         """The identity of the memory of an array."""
@@ -111,10 +156,14 @@ class ShimMachine(HostMachine):
     def _load(library: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(library))
 
-    def _kernel(self, unit, kernel: str):
+    def _found(self, unit, kernel: str) -> tuple[Any, int]:
+        """The function that starts kernels of a unit, and the number of a kernel."""
         if unit.name.startswith("row_"):
             unit = formula.all_rows()  # one compilation for all rows
-        start, number = self.build(unit).start, unit.kernels.index(kernel)
+        return self.build(unit).start, unit.kernels.index(kernel)
+
+    def _kernel(self, unit, kernel: str):
+        start, number = self._found(unit, kernel)
 
         def run(grid, block, args) -> None:
             self.started.append(kernel)
@@ -133,6 +182,20 @@ class ShimMachine(HostMachine):
             assert code == -1, f"{kernel} takes {code} arguments, got {len(args)}"
 
         return run
+
+
+class DriverMachine(ShimMachine):
+    """The shim with a driver: calls whose launches are known run through rust/py/src/device/recipe.rs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.fake = FakeDriver(folder)
+
+    def driver(self) -> tuple[str, int, int]:
+        return str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM
+
+    def pointer(self, unit, kernel: str) -> int:
+        return self.fake.function(*self._found(unit, kernel))
 
 
 def have_compiler() -> bool:

@@ -72,3 +72,18 @@ def test_a_missing_lod_is_the_error_of_the_cpu(op, shim):
                 getattr(_core.ops, op)(tensor(np.ones((3, 1)), None, device))
             errors.append(str(error.value))
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("activation", ["identity", "sigmoid", "tanh", "relu"])
+def test_expansion_with_a_product_agrees_with_the_cpu(activation, shim):
+    rng = np.random.default_rng(3)
+    sizes = [((6, 3), [[0, 1, 4, 6]]), ((3, 2), None), ((3, 4), None)]
+    values = [(rng.normal(size=shape), lod) for shape, lod in sizes]
+    w, bias = rng.normal(size=(9, 5)), rng.normal(size=(1, 5))
+    results = []
+    for device in (True, False):
+        parts = [tensor(a, lod, device) for a, lod in values]
+        given = [tensor(a, None, device) for a in (w, bias)]
+        results.append(_core.ops.fusion_seqexpand_concat_fc(parts, *given, fc_activation=activation))
+    assert results[0].place == paddle.CUDAPlace(0) and lod_of(results[0]) == lod_of(results[1])
+    np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-12, atol=1e-12)

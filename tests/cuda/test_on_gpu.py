@@ -100,7 +100,9 @@ def test_nccl_of_one_rank_on_the_stand_in(built, tmp_path, monkeypatch):
     import fake_nccl
 
     # Only an import binds cupy.cuda.nccl.
-    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    cupy = Cupy(built)
+    monkeypatch.setattr(_cuda.CupyMachine, "library", str(cupy.fake.path))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cupy.cuda.nccl", fake_nccl)
     monkeypatch.setenv("FAKE_NCCL", str(tmp_path))
     fake_nccl.calls.clear()

@@ -258,6 +258,7 @@ def test_memory_is_freed(shim):
 def test_the_cupy_machine(built, monkeypatch):
     cupy = Cupy(built)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(_cuda.CupyMachine, "library", str(cupy.fake.path))
     _cuda.use(_cuda.CupyMachine())
     try:
         with pytest.raises(RuntimeError, match="there are 1 CUDA devices"):
@@ -269,6 +270,9 @@ def test_the_cupy_machine(built, monkeypatch):
         _core.ops.lookup_table_v2(table, on_device(np.array([2, 0, 2]))).sum().backward()
         assert table.grad.tolist() == [[1, 1], [0, 0], [2, 2]]
         again = paddle.nn.functional.softmax(x)
+        launches = cupy.fake.launches
+        paddle.nn.functional.softmax(x)  # known by now: started by libcuda
+        assert cupy.fake.launches == launches + 1
     finally:
         _cuda.use(None)
     assert again.numpy().shape == (2, 3)  # memory outlives the backend's registration

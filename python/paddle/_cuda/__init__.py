@@ -7,11 +7,12 @@ import threading
 
 import paddle._core as _core
 
-from .families import LAUNCHERS, units
+from .families import LAUNCHERS, RECORDED, units
 from .machine import CupyMachine, missing
+from .optim import multi
 from .runtime import Runtime
 
-__all__ = ["LAUNCHERS", "device_count", "reason", "require", "runtime", "units", "use"]
+__all__ = ["LAUNCHERS", "clip_all", "device_count", "reason", "require", "runtime", "step_all", "units", "use"]
 
 _lock = threading.RLock()
 _runtime: Runtime | None = None
@@ -23,7 +24,7 @@ def use(machine) -> None:
     """Register the backend of a machine (None: no backend, CPU only)."""
     global _runtime, _reason
     with _lock:
-        _runtime = None if machine is None else Runtime(machine, LAUNCHERS)
+        _runtime = None if machine is None else Runtime(machine, LAUNCHERS, RECORDED)
         _reason = _UNKNOWN
         _core.register_backend(_runtime)
 
@@ -67,6 +68,16 @@ def require(device: int) -> None:
     count = found.machine.device_count()
     if not 0 <= device < count:
         raise RuntimeError(f"Cannot use CUDAPlace({device}): there are {count} CUDA devices, numbered from 0.")
+
+
+def step_all(op: str, table: tuple, attrs: dict, factors) -> None:
+    """See multi.step."""
+    multi.step(runtime().machine, op, table, attrs, factors)  # type: ignore[union-attr]
+
+
+def clip_all(table: tuple, most: float, out: int) -> None:
+    """See multi.clip."""
+    multi.clip(runtime().machine, table, most, out)  # type: ignore[union-attr]
 
 
 def without_launcher() -> list[str]:

@@ -65,7 +65,10 @@ class Call:
     ) -> None:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
         self._old, self._rule, self.lods, self.device = old, rule, lods or {}, device
-        self.lods_out: dict[str, list] = {}
+        self.lods_out: dict[str, list[list[int]]] = {}
+        #: what recipe.py records: launches, and arrays of `out` and `empty`
+        self.launched: list | None = None
+        self.allocated: list = []
         self.xp = machine.xp
 
     def lod(self, slot: str, index: int = 0) -> list[list[int]]:
@@ -151,14 +154,19 @@ class Call:
 
     def out(self, slot: str):
         shape, dtype = self._rule[slot]
-        return self.xp.empty(shape, NUMPY_NAMES.get(dtype, dtype))
+        return self.empty(shape, NUMPY_NAMES.get(dtype, dtype))
 
     def empty(self, shape, dtype):
-        return self.xp.empty(shape, dtype)
+        array = self.xp.empty(shape, dtype)
+        if self.launched is not None:
+            self.allocated.append(array)
+        return array
 
     def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
         """Run an instance of a kernel on contiguous arrays and numpy scalars."""
         grid = (grid,) if isinstance(grid, int) else grid
+        if self.launched is not None:
+            self.launched.append((unit, kernel, grid, block, args))
         self.machine.kernel(unit, kernel)(grid, (block,), args)
 
 

@@ -11,8 +11,9 @@ from .call import Call, Declined, Rows
 from .comm import rings
 from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
 from .fused import compositions
+from .fused import sequences as fused_sequences
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
-from .math import elementwise, matmul, norms, order, products, reduction, second
+from .math import binary, elementwise, matmul, norms, order, products, reduction, second
 from .nn import (
     batch_norm,
     bilateral_slice,
@@ -33,7 +34,7 @@ from .nn import (
     tdm,
     tree_conv,
 )
-from .optim import dgc, dpsgd, optimizer, scaling, states
+from .optim import dgc, dpsgd, multi, optimizer, scaling, states
 from .quant import fake_quantize, quantize
 from .random import philox, random_crop
 from .rnn import alignment, cells, crf, gru, lstm, rnn, warpctc
@@ -46,7 +47,20 @@ from .shape import creation, indexing, joins, layout, ranges
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
-_NATIVE = (formula, reduction, layout, joins, indexing, softmax, embedding, philox, rings, scaling, sequence_rows)
+_NATIVE = (
+    formula,
+    binary,
+    reduction,
+    layout,
+    joins,
+    indexing,
+    softmax,
+    embedding,
+    philox,
+    rings,
+    scaling,
+    sequence_rows,
+)
 _FAMILIES = (
     *_NATIVE,
     elementwise,
@@ -77,6 +91,7 @@ _FAMILIES = (
     states,
     sequence_pool,
     sequence_windows,
+    fused_sequences,
     crf,
     gru,
     lstm,
@@ -109,6 +124,9 @@ _FAMILIES = (
     tree_conv,
     yolo,
 )
+
+# Families whose launchers only start kernels, so that their launches may be recorded (recipe.py).
+_RECORDED = (formula, binary, reduction, softmax, layer_norm, optimizer)
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 
@@ -159,6 +177,7 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
 
 # Operator type -> the module of its launcher.
 FAMILY = {op: family.__name__.split("._cuda.")[1] for family in _FAMILIES for op in family.LAUNCHERS}
+RECORDED = frozenset(op for family in _RECORDED for op in family.LAUNCHERS)
 _HALVES = ("float16", "bfloat16")
 
 
@@ -176,6 +195,7 @@ def units() -> list[Unit]:
         rows.UNIT,
         sticky.UNIT,
         maps.UNIT,
+        multi.UNIT,
         cells.UNIT,
         patches.UNIT,
         bins.UNIT,

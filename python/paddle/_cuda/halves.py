@@ -58,7 +58,7 @@ class WideCall(Call):
         names = {"float16": "float32", "bfloat16": "float32"}
         rule = {slot: (shape, names.get(dtype, dtype)) for slot, (shape, dtype) in call._rule.items()}
         super().__init__(call.machine, call.op, ins, call.attrs, call.wanted, old, rule, call.lods, call.device)
-        self.lods_out = call.lods_out
+        self.lods_out, self.launched, self.allocated = call.lods_out, call.launched, call.allocated
         self.__dict__.update({k: v for k, v in vars(call).items() if k not in vars(self)})
         self.narrow = call
 
@@ -69,6 +69,7 @@ class WideCall(Call):
         for slot, value in made.items():
             if slot in call._old and value is self._old[slot]:
                 kept = call._old[slot]
+                call.launched = None  # not a launch: no recipe
                 if is_half(kept):
                     kept[...] = convert(call, value, kept.dtype.name)
                 result[slot] = kept

@@ -7,6 +7,7 @@ import collections
 import functools
 import importlib
 import importlib.util
+import os
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class _Entry:
         with self.device:
             # The legacy default stream cannot be captured, and waits for all others.
             self.stream = cupy.cuda.Stream(non_blocking=True)
-            self._pool = _stream_ordered_pool(cupy, device)
+            self.pool = _stream_ordered_pool(cupy, device)
         self._using = cupy.cuda.using_allocator
 
         self._opened: list = []
@@ -48,14 +49,14 @@ class _Entry:
     def __enter__(self) -> _Entry:
         self.device.__enter__()
         self.stream.__enter__()
-        if self._pool is not None:
-            using = self._using(self._pool.malloc)
+        if self.pool is not None:
+            using = self._using(self.pool.malloc)
             using.__enter__()
             self._opened.append(using)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._pool is not None:
+        if self.pool is not None:
             self._opened.pop().__exit__(*error)
         self.stream.__exit__(*error)
         self.device.__exit__(*error)
@@ -72,6 +73,8 @@ class CupyMachine:
     """The GPUs of this host. Operations of several threads are ordered by the device's stream, which is independent of
     the caller's current CuPy stream."""
 
+    library = "libcuda.so.1"
+
     def __init__(self) -> None:
         import cupy
 
@@ -81,6 +84,23 @@ class CupyMachine:
         self.on = functools.cache(functools.partial(_Entry, cupy))
         #: uploads whose pinned memory the device may still read
         self._staged: collections.deque = collections.deque()
+
+    def driver(self) -> tuple[str, int, int] | None:
+        """libcuda, and the current device's context and stream; None (all launches go through Python) without the
+        stream-ordered pool, or by the environment variable OAR_CUDA_RECIPES=0."""
+        entry = self._entry()
+        if entry.pool is None or os.environ.get("OAR_CUDA_RECIPES") == "0":
+            return None
+        return self.library, int(self.xp.cuda.driver.ctxGetCurrent()), entry.stream.ptr
+
+    def pointer(self, unit: Unit, kernel: str) -> int:
+        """The CUfunction of a kernel on the current device."""
+        return self.kernel(unit, kernel).kernel.ptr
+
+    def adopt(self, address: int, nbytes: int, owner: Any):
+        """An array over memory that `owner` keeps."""
+        memory = self.xp.cuda.UnownedMemory(address, nbytes, owner)
+        return self.xp.ndarray((nbytes,), np.uint8, self.xp.cuda.MemoryPointer(memory, 0))
 
     def device_count(self) -> int:
         return self.xp.cuda.runtime.getDeviceCount()

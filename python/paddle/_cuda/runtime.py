@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from . import sticky
+from . import recipe, sticky
 from .call import DTYPES, NAMES, Call, Declined, Rows, Shape
 
 
 class Runtime:
     """The backend of a machine; `paddle._core.register_backend` takes one."""
 
-    def __init__(self, machine, launchers: dict) -> None:
+    def __init__(self, machine, launchers: dict, recorded: frozenset[str] = frozenset()) -> None:
         self.machine, self._launchers = machine, launchers
-        self.launchers = set(launchers)  # read by rust/py/src/device/cuda.rs
+        self.launchers, self.recorded = set(launchers), set(recorded)  # read by rust/py/src/device/cuda.rs
         self._view, self._root = machine.view, machine.root
 
     def alloc(self, device: int, nbytes: int):
@@ -26,6 +26,24 @@ class Runtime:
         with self.machine.on(device):
             array = self.machine.xp.empty(nbytes, np.uint8)
         return array, self.machine.address(array)
+
+    def driver(self, device: int) -> tuple[str, int, int] | None:
+        """The path of libcuda, and the context and stream of a device; None if launches go through Python."""
+        with self.machine.on(device):
+            return self.machine.driver()
+
+    def adopt(self, address: int, nbytes: int, device: int, owner: Any):
+        """A handle of memory of the driver's pool, which `owner` keeps."""
+        with self.machine.on(device):
+            return self.machine.adopt(address, nbytes, owner)
+
+    def record(self, described: tuple) -> tuple[list | None, tuple | None]:
+        """The results of a call (None if it is declined), and its recipe (None if it has none)."""
+        op, device, *call = described
+        recorded: list = []
+        with self.machine.on(device):
+            results = self._run(op, device, *call, recorded=recorded)
+        return results, recorded[0] if recorded else None
 
     def write(self, handle, host: np.ndarray) -> None:
         """Copy all bytes of `host` to the memory."""
@@ -41,7 +59,7 @@ class Runtime:
         """Wait for all operations on the device; raises an error that a kernel has found since the last call."""
         with self.machine.on(device):
             self.machine.wait()
-        sticky.raise_if_set(self.machine)
+        sticky.raise_if_set(self.machine, device)
 
     def lacks(self, op: str) -> None:
         """Warn that `op` runs on the CPU."""
@@ -66,7 +84,18 @@ class Runtime:
                         return results
         return results
 
-    def _run(self, op: str, device: int, ins: dict, attrs: dict, wanted: dict, writable: dict, rule: dict, lods: dict):
+    def _run(
+        self,
+        op: str,
+        device: int,
+        ins: dict,
+        attrs: dict,
+        wanted: dict,
+        writable: dict,
+        rule: dict,
+        lods: dict,
+        recorded: list | None = None,
+    ):
         roots: list = []
         arrays = {slot: self._argument(value, roots, slot) for slot, value in ins.items()}
         old, written = {}, set()
@@ -76,10 +105,14 @@ class Runtime:
             if may_write:
                 written.add(source)
         call = Call(self.machine, op, arrays, attrs, wanted, old, rule, lods, device)
+        if recorded is not None:
+            recipe.record(call)
         try:
             made = self._launchers[op](call)
         except Declined:
             return None
+        if recorded is not None:
+            recorded.append(recipe.recipe(call, made))
         # An output in the memory of an input that is not written is copied.
         kept = [root for slot, root in roots if slot not in written]
         results = [self._result(made.get(slot), kept) for slot in wanted]

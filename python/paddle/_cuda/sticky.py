@@ -27,12 +27,13 @@ UNIT = Unit("check_ids", SOURCE, instances("check_ids", INTEGERS))
 
 
 class Words:
-    """The words of a machine by device, and the checks that have been launched: code - 1 is an index of `checks`."""
+    """The words of a machine, one for each device, and the checks that have been launched: code - 1 is an index of
+    `checks`."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, Any] = {}
-        #: whether a check was launched since the last read
-        self.pending = False
+        #: devices on which a check was launched since their word was read
+        self.pending: set[int] = set()
         self.checks: list[tuple[str, int, int]] = []
         self.codes: dict[tuple[str, int, int], int] = {}
 
@@ -50,10 +51,10 @@ _words: weakref.WeakKeyDictionary[Any, Words] = weakref.WeakKeyDictionary()
 def word(call: Call, low: int, high: int) -> tuple[Any, np.int64]:
     """The word of the current device and the code of a check of ids for low <= id < high."""
     words = _words.setdefault(call.machine, Words())
-    if 0 not in words.arrays:
-        words.arrays[0] = call.xp.zeros(2, "int64")
-    words.pending = True
-    return words.arrays[0], np.int64(words.code(call.op, low, high))
+    if call.device not in words.arrays:
+        words.arrays[call.device] = call.xp.zeros(2, "int64")
+    words.pending.add(call.device)
+    return words.arrays[call.device], np.int64(words.code(call.op, low, high))
 
 
 def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> None:
@@ -68,16 +69,19 @@ def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> 
     call.launch(UNIT, kernel, grid_of(ids.size), 256, ids, *bounds, code, array)
 
 
-def raise_if_set(machine) -> None:
-    """IndexError if a kernel found an id out of range; clears the word."""
+def raise_if_set(machine, device: int | None = None) -> None:
+    """IndexError if a kernel on the device (None: on any) found an id out of range; clears the word."""
     words = _words.get(machine)
     if words is None or not words.pending:
         return
-    words.pending = False
-    for array in words.arrays.values():
-        code, found = machine.download(array).tolist()
+    for number in sorted(words.pending) if device is None else words.pending & {device}:
+        words.pending.discard(number)
+        array = words.arrays[number]
+        with machine.on(number):
+            code, found = machine.download(array).tolist()
+            if code:
+                array[...] = 0
         if code:
-            array[...] = 0
             op, low, high = words.checks[code - 1]
             raise IndexError(
                 f"(OutOfRange) operator {op}: an id is out of range: expected {low} <= id < {high}, got {found}"

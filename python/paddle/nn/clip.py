@@ -10,6 +10,7 @@ from typing import Any
 from paddle import _ops
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import dygraph_not_support, in_static_mode
+from paddle._dispatch.device_step import clip_all
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.guards import default_main_program
 from paddle._programs.name_scope import name_scope
@@ -240,9 +241,14 @@ class ClipGradByGlobalNorm(ClipGradBase):
         return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
 
     def _dygraph_clip(self, params_grads: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        squares = [_square_sum(g) for p, g in params_grads if g is not None and self._wanted(p)]
-        if not squares:
+        wanted = [g for p, g in params_grads if g is not None and self._wanted(p)]
+        if not wanted:
             return params_grads
+        clipped = clip_all(wanted, self.clip_norm)
+        if clipped is not None:
+            rest = iter(clipped)
+            return [(p, next(rest) if self._wanted(p) else g) for p, g in params_grads if g is not None]
+        squares = [_square_sum(g) for g in wanted]
         norm = _ops.sqrt(_ops.reduce_sum(_ops.concat(squares, axis=0), reduce_all=True))
         factor = _shrink(norm, self.clip_norm)
         return [

@@ -148,6 +148,15 @@ class AdamW(Adam):
                 _ops.scale(param, scale=factor, Out=param)
         self._run(param, grad, lr, **more)
 
+    def _factors(self, pairs: Pairs) -> list | None:
+        return [self._factor(self._learning_rate) if self._decays(p) else 1.0 for p, _ in pairs]
+
+    def _update_together(self, pairs: Pairs, rate: Any) -> bool:
+        # A factor that is a Tensor is applied by its own operator.
+        if not isinstance(self._learning_rate, float) or isinstance(self._coeff, Variable):
+            return False
+        return super()._update_together(pairs, rate)
+
     @staticmethod
     def _in_one_pass(param: Any, grad: Any) -> bool:
         """Whether the adam operator can apply the decay itself, bit for bit like scale followed by adam."""

@@ -326,6 +326,8 @@ class OptimizerBase:
         rate = self._dygraph_rate()
         update = self._update
         if update is not None:
+            if core.has_backend() and self._update_together(pairs, rate):
+                return
             for param, grad in pairs:
                 factor = _rate_factor(param)
                 update(param, grad, rate if factor == 1.0 else self._scaled_rate(rate, factor))
@@ -336,6 +338,10 @@ class OptimizerBase:
         for pair in pairs:
             self._append_optimize_op(block, pair)
         self._finish_update(block, pairs)
+
+    def _update_together(self, pairs: Pairs, rate: Any) -> bool:
+        """Dygraph: updates all parameters by one launch on a device; False if that is not possible."""
+        return False
 
     def _accumulators_of(self, param: Any) -> None:
         """Dygraph: creates the accumulators of one parameter."""

@@ -10,10 +10,11 @@ from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType
 from paddle._basics.mode import in_static_mode
 from paddle._basics.op_proto import OpProtoHolder
+from paddle._dispatch.device_step import has_update, update_all
 from paddle._programs.variable import Variable
 from paddle.nn.layer_helper import LayerHelper
 
-from .base import OptimizerBase, Pairs, global_var
+from .base import OptimizerBase, Pairs, _rate_factor, global_var
 
 __all__: list[str] = []
 
@@ -97,6 +98,23 @@ class Rule(OptimizerBase):
         for slot, var in more.items():
             inputs[at[slot]] = var
         self._operator(*inputs, **keywords)
+
+    def _factors(self, pairs: Pairs) -> list | None:
+        """Numbers by which `_update_together` multiplies the parameters first; None: no such step."""
+        return None
+
+    def _update_together(self, pairs: Pairs, rate: Any) -> bool:
+        if not has_update(self.type) or any(self._attrs_of(p) for p, _ in pairs):
+            return False
+        if getattr(self, "_lazy_mode", False):
+            return False
+        for param, _ in pairs:
+            if self._slots and id(param) not in self._kept:
+                self._accumulators_of(param)
+                self._kept[id(param)] = self._prepared(param)
+        rates = [self._scaled_rate(rate, _rate_factor(p)) for p, _ in pairs]
+        states = [self._state_of(p) for p, _ in pairs]
+        return update_all(self.type, pairs, rates, states, self._eager_attrs, self._factors(pairs))
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
         param, grad = param_and_grad

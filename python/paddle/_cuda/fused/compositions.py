@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..call import Call, Declined
-from ..math.elementwise import _reduced, _seen
+from ..math.elementwise import _reduced, seen_shape
 
 
 def _unary(call: Call, name: str, x):
@@ -49,7 +49,7 @@ def _elemwise(call: Call) -> dict:
     if x.ndim < y.ndim:
         raise Declined
     binary, unary, outside = _functors(call)
-    seen = _seen(y.shape, x.ndim, call.attrs["axis"])
+    seen = seen_shape(y.shape, x.ndim, call.attrs["axis"])
 
     def join(a, b):
         return a + b if binary == "elementwise_add" else a * b
@@ -72,7 +72,7 @@ def _elemwise_grad(call: Call) -> dict:
         raise Declined
     if x is None and binary != "elementwise_add":
         raise Declined
-    seen = _seen(y.shape, d.ndim, call.attrs["axis"])
+    seen = seen_shape(y.shape, d.ndim, call.attrs["axis"])
     if outside:
         g = _slope(call, unary, out, d)
         gx, gy = (g, g) if binary == "elementwise_add" else (g * y.reshape(seen), g * x)

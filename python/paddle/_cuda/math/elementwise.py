@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..call import Call, Declined, Rows, Shape, same_dtype
 
 
-def _seen(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
+def seen_shape(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
     """The shape in which an operand of `shape` is broadcast with one of `rank` dimensions."""
     if len(shape) >= rank:
         return shape
@@ -21,10 +21,10 @@ def _operands(call: Call):
     same_dtype(x, y)
     if x.dtype.kind not in "fi" or x.ndim < y.ndim:
         raise Declined
-    return x, y.reshape(_seen(y.shape, x.ndim, call.attrs["axis"]))
+    return x, y.reshape(seen_shape(y.shape, x.ndim, call.attrs["axis"]))
 
 
-def _binary(name: str):
+def binary(name: str):
     def launch(call: Call) -> dict:
         x, y = _operands(call)
         if name == "divide" and x.dtype.kind != "f":
@@ -65,7 +65,7 @@ def _logical(name: str):
     return launch
 
 
-def _larger(first: bool):
+def larger(first: bool):
     """The larger or smaller element; the first operand if they are equal or one is NaN, as on the CPU."""
 
     def launch(call: Call) -> dict:
@@ -111,7 +111,7 @@ def _gradient(dx, dy):
         x, y, dout = call.ins["X"], call.ins["Y"], call.array("Out@GRAD")
         if x is None or y is None or len(x.shape) < len(y.shape) or dout.dtype.kind != "f":
             raise Declined
-        seen = _seen(tuple(y.shape), dout.ndim, call.attrs["axis"])
+        seen = seen_shape(tuple(y.shape), dout.ndim, call.attrs["axis"])
         # Inputs that the gradient does not read are Shape objects.
         values = (x, y if isinstance(y, Shape) else y.reshape(seen), call.ins.get("Out"), dout)
         result = {}
@@ -137,20 +137,14 @@ def _sum(call: Call) -> dict:
     return {"Out": total}
 
 
+mul_grad = _gradient(lambda x, y, out, d: d * y, lambda x, y, out, d: d * x)
+
 LAUNCHERS = {
-    "elementwise_add": _binary("add"),
-    "elementwise_sub": _binary("subtract"),
-    "elementwise_mul": _binary("multiply"),
-    "elementwise_div": _binary("divide"),
     "elementwise_add_grad": _gradient(lambda x, y, out, d: d, lambda x, y, out, d: d),
     "elementwise_sub_grad": _gradient(lambda x, y, out, d: d, lambda x, y, out, d: -d),
-    "elementwise_mul_grad": _gradient(lambda x, y, out, d: d * y, lambda x, y, out, d: d * x),
     "elementwise_div_grad": _gradient(lambda x, y, out, d: d / y, lambda x, y, out, d: -d * out / y),
     "elementwise_max_grad": _gradient(lambda x, y, out, d: d * (x > y), lambda x, y, out, d: d * (x <= y)),
     "elementwise_min_grad": _gradient(lambda x, y, out, d: d * (x < y), lambda x, y, out, d: d * (x >= y)),
-    "elementwise_max": _larger(True),
-    "elementwise_min": _larger(False),
-    "grad_add": _binary("add"),
     "minus": _minus,
     "increment": _increment,
     "sum": _sum,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .. import formula
 from ..call import Call, Declined
-from .elementwise import _operands, _reduced, _seen
+from .elementwise import _operands, _reduced, seen_shape
 
 # Operator -> output: (formula row, slots that it reads).
 _UNARY: dict[str, dict[str, tuple[str, str]]] = {
@@ -58,7 +58,7 @@ class _Second:
         x = next((call.ins[s] for s in ("X", "DX", "DDX") if call.ins.get(s) is not None), None)
         if y is None or x is None or len(x.shape) < len(y.shape):
             raise Declined
-        self.y_shape, self.seen = tuple(y.shape), _seen(tuple(y.shape), rank, call.attrs["axis"])
+        self.y_shape, self.seen = tuple(y.shape), seen_shape(tuple(y.shape), rank, call.attrs["axis"])
         self.y = y.reshape(self.seen) if hasattr(y, "reshape") else None
         ddx, ddy = call.ins.get("DDX"), call.ins.get("DDY")
         self.ddx, self.ddy = ddx, None if ddy is None else ddy.reshape(self.seen)
@@ -144,7 +144,7 @@ def _pow_grad(call: Call) -> dict:
     x, y, d = call.floats("X", "Y", "Out@GRAD")
     if x.ndim < y.ndim:
         raise Declined
-    seen = _seen(y.shape, d.ndim, call.attrs["axis"])
+    seen = seen_shape(y.shape, d.ndim, call.attrs["axis"])
     wide = y.reshape(seen)
     made = {}
     if call.wanted["X@GRAD"]:

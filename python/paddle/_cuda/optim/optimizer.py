@@ -29,8 +29,13 @@ template <typename T> __global__ void adam(T* param, const T* grad, const T* rat
         param[i] = param[i] - step * (m / (sqrt(v) + small));
     }
 }
+
+template <typename T> __global__ void adam_powers(T* power1, T* power2, T beta1, T beta2) {
+    power1[0] *= beta1;
+    power2[0] *= beta2;
+}
 """
-UNIT = Unit("optimizer", SOURCE, instances("sgd", REALS) + instances("adam", REALS))
+UNIT = Unit("optimizer", SOURCE, sum((instances(kernel, REALS) for kernel in ("sgd", "adam", "adam_powers")), ()))
 
 
 def _one(call: Call, slot: str, like):
@@ -99,8 +104,7 @@ def _adam(call: Call) -> dict:
             of(a["epsilon"]),
             np.int64(param.size),
         )
-    power1 *= beta1
-    power2 *= beta2
+    call.launch(UNIT, f"adam_powers<{t}>", 1, 1, power1, power2, beta1, beta2)
     return outs
 
 

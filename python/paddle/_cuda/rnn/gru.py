@@ -10,47 +10,59 @@ from .batches import Batches, launch, offsets, optional
 from .cells import ACTIVATIONS
 
 
-class _Gru:
-    """The operands of the operator and its gradient."""
+class Gru:
+    """A network over the sequences of `batches`; `h0` in the order of sequences."""
 
-    def __init__(self, call: Call, sequences: str) -> None:
+    def __init__(self, call: Call, weight, batches: Batches, h0=None) -> None:
         a = call.attrs
-        self.call, self.weight = call, call.array("Weight")
-        ctype(self.weight, REALS)
-        self.n = n = self.weight.shape[0]
-        flat = self.weight.reshape(-1)
+        self.call, self.weight, self.batches = call, weight, batches
+        ctype(weight, REALS)
+        self.n = n = weight.shape[0]
+        flat = weight.reshape(-1)
         self.both, self.own = flat[: 2 * n * n].reshape(n, 2 * n), flat[2 * n * n :].reshape(n, n)
-        self.batches = Batches(call, offsets(call, sequences), a["is_reverse"])
-        self.h0 = self.batches.first(optional(call, "H0", self.weight))
+        self.h0 = batches.first(h0)
         self.gate, self.candidate = (np.int32(ACTIVATIONS[a[k]]) for k in ("gate_activation", "activation"))
         self.origin = np.int32(a["origin_mode"])
 
     def sizes(self, rows: int) -> tuple:
         return np.int64(self.n), np.int64(rows * self.n)
 
+    def forward(self, x, bias) -> tuple:
+        """Gates, reset states and states, in the order of steps; `x` are the products of the inputs."""
+        call, xp, n = self.call, self.call.xp, self.n
+        same_dtype(x, self.weight)
+        gates = self.batches.gather(x)
+        if bias is not None:
+            gates += bias.reshape(-1)
+        reset, hidden = (call.empty((self.batches.total, n), x.dtype) for _ in range(2))
+        before = self.h0
+        for a, b in self.batches.steps:
+            rows, from_h = b - a, None if before is None else before[: b - a]
+            own = None if from_h is None else xp.matmul(from_h, self.both)
+            sizes = self.sizes(rows)
+            launch(call, "gru_gates", rows * n, x, gates[a:b], own, from_h, reset[a:b], *sizes, self.gate)
+            own = None if from_h is None else xp.matmul(reset[a:b], self.own)
+            kinds = self.candidate, self.origin
+            launch(call, "gru_state", rows * n, x, gates[a:b], own, from_h, hidden[a:b], *sizes, *kinds)
+            before = hidden[a:b]
+        return gates, reset, hidden
+
+
+def _of(call: Call, sequences: str) -> Gru:
+    weight = call.array("Weight")
+    batches = Batches(call, offsets(call, sequences), call.attrs["is_reverse"])
+    return Gru(call, weight, batches, optional(call, "H0", weight))
+
 
 def _gru(call: Call) -> dict:
-    x, net, xp = call.array("Input"), _Gru(call, "Input"), call.xp
-    same_dtype(x, net.weight)
-    gates, bias = net.batches.gather(x), optional(call, "Bias", x)
-    if bias is not None:
-        gates += bias.reshape(-1)
-    reset, hidden = (call.empty((net.batches.total, net.n), x.dtype) for _ in range(2))
-    before, n = net.h0, net.n
-    for a, b in net.batches.steps:
-        rows, from_h = b - a, None if before is None else before[: b - a]
-        own = None if from_h is None else xp.matmul(from_h, net.both)
-        launch(call, "gru_gates", rows * n, x, gates[a:b], own, from_h, reset[a:b], *net.sizes(rows), net.gate)
-        own = None if from_h is None else xp.matmul(reset[a:b], net.own)
-        kinds = net.candidate, net.origin
-        launch(call, "gru_state", rows * n, x, gates[a:b], own, from_h, hidden[a:b], *net.sizes(rows), *kinds)
-        before = hidden[a:b]
+    net, x = _of(call, "Input"), call.array("Input")
+    gates, reset, hidden = net.forward(x, optional(call, "Bias", x))
     made = {"BatchGate": gates, "BatchResetHiddenPrev": reset, "BatchHidden": hidden}
     return {**made, "Hidden": net.batches.scatter(hidden)}
 
 
 def _gru_grad(call: Call) -> dict:
-    net, xp = _Gru(call, "Hidden"), call.xp
+    net, xp = _of(call, "Hidden"), call.xp
     gates, reset, hidden = (call.array(s) for s in ("BatchGate", "BatchResetHiddenPrev", "BatchHidden"))
     same_dtype(net.weight, gates, reset, hidden, call.array("Hidden@GRAD"))
     batches, n = net.batches, net.n

@@ -10,13 +10,13 @@ from .batches import Batches, launch, offsets, optional
 from .cells import ACTIVATIONS
 
 
-class _Lstm:
-    """The operands of either operator."""
+class Lstm:
+    """The operands of an operator; `sequences` is the slot whose LoD has the sequences."""
 
-    def __init__(self, call: Call, sequences: str) -> None:
+    def __init__(self, call: Call, sequences: str, weight: str = "Weight") -> None:
         a = call.attrs
         self.call, self.xp = call, call.xp
-        self.weight, self.bias = call.array("Weight"), call.array("Bias")
+        self.weight, self.bias = call.array(weight), call.array("Bias")
         self.projection = call.array("ProjWeight") if "ProjWeight" in call.ins else None
         ctype(self.weight, REALS)
         self.state, self.n = self.weight.shape[0], self.weight.shape[1] // 4
@@ -33,11 +33,13 @@ class _Lstm:
         own = ACTIVATIONS[a.get("proj_activation", "")]
         self.proj_kind = np.int32(ACTIVATIONS[a["cell_activation"]] if own else 0)
 
-    def forward(self, x) -> tuple:
-        """Gates, cells, activations of cells, hidden states and states, in the order of steps."""
+    def forward(self, x, has_bias: bool = False) -> tuple:
+        """Gates, cells, activations of cells, hidden states and states, in the order of steps; `x` are the products of
+        the inputs, which may include the bias."""
         xp, n = self.xp, self.n
         gates = self.batches.gather(x)
-        gates += self.sums
+        if not has_bias:
+            gates += self.sums
         cells, acts, hidden = (self.call.empty((self.batches.total, n), x.dtype) for _ in range(3))
         states = hidden if self.projection is None else self.call.empty((self.batches.total, self.state), x.dtype)
         before_h, before_c = self.h0, self.c0
@@ -104,7 +106,7 @@ class _Lstm:
 
 
 def _lstm(call: Call) -> dict:
-    x, net = call.array("Input"), _Lstm(call, "Input")
+    x, net = call.array("Input"), Lstm(call, "Input")
     same_dtype(x, net.weight)
     gates, cells, acts, _, states = net.forward(x)
     hidden, cell = net.batches.scatter(states), net.batches.scatter(cells)
@@ -112,7 +114,7 @@ def _lstm(call: Call) -> dict:
 
 
 def _lstmp(call: Call) -> dict:
-    x, net = call.array("Input"), _Lstm(call, "Input")
+    x, net = call.array("Input"), Lstm(call, "Input")
     same_dtype(x, net.weight)
     gates, cells, acts, hidden, states = net.forward(x)
     made = {"Projection": net.batches.scatter(states), "Cell": net.batches.scatter(cells)}
@@ -121,7 +123,7 @@ def _lstmp(call: Call) -> dict:
 
 def _grad(out: str):
     def launch_grad(call: Call) -> dict:
-        net = _Lstm(call, out)
+        net = Lstm(call, out)
         dcell = optional(call, "Cell@GRAD", net.weight)
         saved = [call.array(slot) for slot in ("BatchGate", "BatchCellPreAct")]
         hidden = call.array("BatchHidden") if "BatchHidden" in call.ins else None

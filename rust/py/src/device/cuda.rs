@@ -1,6 +1,9 @@
 //! The CUDA backend: a Python object (`paddle._cuda.runtime.Runtime`) owns memory and launches kernels; Rust holds its
-//! handles and addresses. Handles dropped without the GIL are queued and released at the next call.
+//! handles and addresses. Handles dropped without the GIL are queued and released at the next call. Calls whose launches
+//! are known (`recipe`) run without Python, in memory of the driver's pool.
 
+use super::driver::{Block, DeviceBlock, Driver};
+use super::recipe::{self, Recipe, Recipes};
 use crate::error::wrap;
 use crate::error::OrRaise;
 use crate::ops::attrs::to_py;
@@ -19,7 +22,7 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The rows of the formula table as CUDA C++: a list of `{name, inputs, params, source}`.
@@ -48,18 +51,35 @@ type Handle = Py<PyAny>;
 struct PyBackend {
     runtime: Handle,
     launchers: HashSet<String>,
+    /// Operators whose launchers only start kernels: their launches may be recorded.
+    recorded: HashSet<String>,
+    recipes: Recipes,
+    /// By device; `None` where recipes cannot be used.
+    drivers: Mutex<HashMap<i32, Option<Arc<Driver>>>>,
     freed: Arc<Mutex<Vec<Handle>>>,
     said: Mutex<HashSet<&'static str>>,
 }
 
 struct PyMemory {
     runtime: Handle,
-    /// `None` only during the drop.
-    handle: Option<Handle>,
+    /// Python's array of the memory; that of a block is made when Python needs it.
+    handle: Mutex<Option<Handle>>,
+    block: Option<Arc<Block>>,
     freed: Arc<Mutex<Vec<Handle>>>,
     bytes: usize,
     device: i32,
     address: usize,
+}
+
+impl PyMemory {
+    fn handle(&self, py: Python<'_>) -> PyResult<Handle> {
+        if let Some(handle) = &*self.handle.lock() {
+            return Ok(handle.clone_ref(py));
+        }
+        let block = self.block.as_ref().map(|b| DeviceBlock(b.clone()));
+        let made = self.runtime.bind(py).call_method1("adopt", (self.address, self.bytes, self.device, block))?;
+        Ok(self.handle.lock().get_or_insert(made.unbind()).clone_ref(py))
+    }
 }
 
 impl Memory for PyMemory {
@@ -74,7 +94,8 @@ impl Memory for PyMemory {
     }
     fn download(&self) -> Result<Buffer> {
         crate::gil::attached(|py| {
-            let host = self.runtime.bind(py).call_method1("read", (&self.handle,)).map_err(wrap)?;
+            let handle = self.handle(py).map_err(wrap)?;
+            let host = self.runtime.bind(py).call_method1("read", (handle,)).map_err(wrap)?;
             Ok(from_array(&host).map_err(wrap)?.buffer().clone())
         })
     }
@@ -85,7 +106,9 @@ impl Memory for PyMemory {
 
 impl Drop for PyMemory {
     fn drop(&mut self) {
-        self.freed.lock().extend(self.handle.take());
+        if let Some(handle) = self.handle.get_mut().take() {
+            self.freed.lock().push(handle);
+        }
     }
 }
 
@@ -93,7 +116,10 @@ impl PyBackend {
     fn new(runtime: &Bound<'_, PyAny>) -> PyResult<PyBackend> {
         Ok(PyBackend {
             launchers: runtime.getattr("launchers")?.extract()?,
+            recorded: runtime.getattr("recorded")?.extract()?,
             runtime: runtime.clone().unbind(),
+            recipes: Default::default(),
+            drivers: Default::default(),
             freed: Default::default(),
             said: Default::default(),
         })
@@ -118,7 +144,7 @@ impl PyBackend {
             bail!(Type, "a device kernel made elements of type {dtype}")
         };
         let (runtime, freed) = crate::gil::attached(|py| (self.runtime.clone_ref(py), self.freed.clone()));
-        let memory = PyMemory { runtime, handle: Some(handle), freed, bytes, device, address };
+        let memory = PyMemory { runtime, handle: Mutex::new(Some(handle)), block: None, freed, bytes, device, address };
         Tensor::from_device(Box::new(memory), dtype, &dims)
     }
 
@@ -137,6 +163,71 @@ impl PyBackend {
         Ok(Value::Dense(self.tensor(of.extract()?, device).or_raise()?.with_lod(Some(Arc::new(lod)))))
     }
 
+    /// The driver of a device for recipes; `None` if it has none.
+    fn driver(&self, device: i32) -> Result<Option<Arc<Driver>>> {
+        if let Some(found) = self.drivers.lock().get(&device) {
+            return Ok(found.clone());
+        }
+        let given: Option<(String, usize, usize)> =
+            self.attached(|_, runtime| runtime.call_method1("driver", (device,))?.extract())?;
+        let found =
+            given.map(|(path, context, stream)| Driver::load(&path, context, stream)).transpose()?.map(Arc::new);
+        Ok(self.drivers.lock().entry(device).or_insert(found).clone())
+    }
+
+    /// The memory of a tensor over a block.
+    fn block_memory(&self, device: i32) -> impl Fn(Arc<Block>, usize) -> Box<dyn Memory> + '_ {
+        move |block, bytes| {
+            let runtime = crate::gil::attached(|py| self.runtime.clone_ref(py));
+            let (address, freed) = (block.address as usize, self.freed.clone());
+            Box::new(PyMemory { runtime, handle: Mutex::new(None), block: Some(block), freed, bytes, device, address })
+        }
+    }
+
+    /// Runs a call by its recipe, or by its launcher, which is recorded if the key is new; `false` if it is neither.
+    fn run_recorded(&self, call: &mut DeviceCall) -> Result<bool> {
+        if !self.recorded.contains(call.op.name) {
+            return Ok(false);
+        }
+        let Some(key) = recipe::key(call) else { return Ok(false) };
+        match self.recipes.get(&key, call.op, call.attrs) {
+            Some(None) => return Ok(false),
+            Some(Some(found)) => {
+                let Some(driver) = self.driver(call.device)? else { return Ok(false) };
+                found.replay(call, &driver, self.block_memory(call.device))?;
+                return Ok(true);
+            }
+            None => {}
+        }
+        if self.driver(call.device)?.is_none() {
+            return Ok(false);
+        }
+        self.attached(|py, runtime| {
+            let Some(described) = describe(py, call)? else { return Ok(false) };
+            let (result, found): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                runtime.call_method1("record", (described,))?.extract()?;
+            let found = if found.is_none() { None } else { Some(Arc::new(Recipe::from_python(&found)?)) };
+            self.recipes.put(key, call.attrs, found);
+            if !result.is_none() {
+                self.set_results(call, &result)?;
+            }
+            Ok(true)
+        })
+    }
+
+    fn set_results(&self, call: &mut DeviceCall, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        for (slot, made) in result.try_iter()?.enumerate() {
+            let made = made?;
+            let one = !call.op.outputs[slot].has(SlotFlag::Duplicable);
+            for (i, out) in call.outs.slot_mut(slot).iter_mut().enumerate() {
+                let made = if one || made.is_none() { made.clone() } else { made.get_item(i)? };
+                out.value = self.value(&made, call.device)?;
+            }
+        }
+        call.ran = true;
+        Ok(())
+    }
+
     fn run_all(&self, py: Python<'_>, runtime: &Bound<'_, PyAny>, segment: &mut [DeviceCall]) -> PyResult<()> {
         let calls = PyList::empty(py);
         for call in segment.iter() {
@@ -151,15 +242,7 @@ impl PyBackend {
             if result.is_none() {
                 break;
             }
-            for (slot, made) in result.try_iter()?.enumerate() {
-                let made = made?;
-                let one = !call.op.outputs[slot].has(SlotFlag::Duplicable);
-                for (i, out) in call.outs.slot_mut(slot).iter_mut().enumerate() {
-                    let made = if one || made.is_none() { made.clone() } else { made.get_item(i)? };
-                    out.value = self.value(&made, call.device)?;
-                }
-            }
-            call.ran = true;
+            self.set_results(call, &result)?;
         }
         Ok(())
     }
@@ -173,8 +256,8 @@ fn dense<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Option<Bound<'py, PyTuple
     let handle = match t.on_device() {
         None if t.has_bytes() => return Ok(None),
         None => (py.None(), 0),
-        Some((memory, offset)) => match memory.as_any().downcast_ref::<PyMemory>().and_then(|m| m.handle.as_ref()) {
-            Some(handle) => (handle.clone_ref(py), offset),
+        Some((memory, offset)) => match memory.as_any().downcast_ref::<PyMemory>() {
+            Some(memory) => (memory.handle(py)?, offset),
             None => return Ok(None),
         },
     };
@@ -257,7 +340,8 @@ impl Backend for PyBackend {
         let Some(device) = to else { return Ok(host) };
         let fresh = self.alloc(device, t.dtype(), t.dims())?;
         self.attached(|py, runtime| {
-            let handle = fresh.on_device().and_then(|(m, _)| m.as_any().downcast_ref::<PyMemory>()?.handle.as_ref());
+            let memory = fresh.on_device().and_then(|(m, _)| m.as_any().downcast_ref::<PyMemory>());
+            let handle = memory.map(|m| m.handle(py)).transpose()?;
             runtime.call_method1("write", (handle, to_array(py, &host)?)).map(drop)
         })?;
         Ok(fresh)
@@ -268,6 +352,11 @@ impl Backend for PyBackend {
     }
 
     fn run(&self, segment: &mut [DeviceCall]) -> Result<()> {
+        if let [call] = segment {
+            if self.run_recorded(call)? {
+                return Ok(());
+            }
+        }
         self.attached(|py, runtime| self.run_all(py, runtime, segment))
     }
 
@@ -322,6 +411,59 @@ fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
     }
 }
 
+/// Device, data type, addresses (slot by slot) and sizes (of the first slot).
+type Table = (i32, &'static str, Vec<usize>, Vec<usize>);
+
+/// The operands of a kernel over many tensors: lists of Tensors, one for each slot, of which `written` says whether the
+/// kernel writes it. `None` unless all are dense, of one data type, on one device, of the size of the first slot or of
+/// one element, and those to write have no other reference and no copy on the host.
+#[pyfunction]
+fn device_table(slots: Vec<Vec<Bound<'_, PyTensor>>>, written: Vec<bool>) -> Option<Table> {
+    let mut found: Option<(i32, DType)> = None;
+    let (mut addresses, mut sizes) = (Vec::new(), Vec::new());
+    for (slot, (tensors, &written)) in slots.iter().zip(&written).enumerate() {
+        for (i, tensor) in tensors.iter().enumerate() {
+            let held = tensor.get().var.cell.lock();
+            let Value::Dense(t) = &*held else { return None };
+            let (memory, offset) = t.on_device()?;
+            let (n, own) = (t.numel(), (memory.device(), t.dtype()));
+            if *found.get_or_insert(own) != own || n == 0 || written && !t.device_may_write() {
+                return None;
+            }
+            if slot == 0 {
+                sizes.push(n);
+            } else if n != 1 && sizes.get(i) != Some(&n) {
+                return None;
+            }
+            addresses.push(memory.address() + offset);
+        }
+    }
+    let (device, dtype) = found.filter(|_| addresses.len() == slots.len() * sizes.len())?;
+    Some((device, dtype.name(), addresses, sizes))
+}
+
+/// Tensors outside the tape, one after the other from the start of a flat Tensor on a device.
+#[pyfunction]
+fn device_parts<'py>(
+    py: Python<'py>,
+    whole: &Bound<'py, PyTensor>,
+    shapes: Vec<Vec<i64>>,
+) -> PyResult<Vec<Bound<'py, PyTensor>>> {
+    let held = whole.get().held();
+    let (whole, mut at) = (held.dense().or_raise()?, 0);
+    let part = |shape: Vec<i64>| {
+        let n = oar_core::base::shape::checked_numel(&shape).or_raise()?;
+        let end = at + n;
+        if end > whole.numel() {
+            return Err(err!(InvalidArgument, "{} elements have no part that ends at {end}", whole.numel())).or_raise();
+        }
+        let t = whole.view(at, &shape);
+        at = end;
+        PyTensor::given(py, Value::Dense(t), true)
+    };
+    shapes.into_iter().map(part).collect()
+}
+
 /// A new Tensor outside the tape with the elements on a device (-1: the CPU).
 #[pyfunction]
 fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i32) -> PyResult<Bound<'py, PyTensor>> {
@@ -352,5 +494,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(device_of, m)?)?;
     m.add_function(wrap_pyfunction!(device_address, m)?)?;
     m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
+    m.add_function(wrap_pyfunction!(device_table, m)?)?;
+    m.add_function(wrap_pyfunction!(device_parts, m)?)?;
+    m.add_class::<DeviceBlock>()?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }

@@ -1,4 +1,6 @@
 //! Devices other than the CPU.
 
 pub mod cuda;
+mod driver;
 pub mod place;
+mod recipe;

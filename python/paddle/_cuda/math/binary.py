@@ -1,0 +1,100 @@
+"""elementwise_add, sub, mul, div, max and min, and the gradient of mul, by one kernel: Y has the shape of X, or that of
+a range of its dimensions. Other shapes are broadcast by CuPy's functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..call import Call, Declined, ctype, same_dtype
+from ..units import FLOATS, INTEGERS, Unit, grid_of, instances
+from . import elementwise
+
+SOURCE = r"""
+struct Plus { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x + y; } };
+struct Minus { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x - y; } };
+struct Times { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x * y; } };
+struct Over { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x / y; } };
+// The first operand if they are equal or one is NaN.
+struct Larger { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y > x ? y : x; } };
+struct Smaller { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y < x ? y : x; } };
+
+// y is repeated: element i of x meets i / inner % middle of y; `middle` is n where the shapes are equal.
+template <typename T, typename Op> __global__ void binary(const T* x, const T* y, T* out, i64 n, i64 middle,
+                                                          i64 inner) {
+    typedef typename acc<T>::type A;
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        i64 at = middle == n ? i : i / inner % middle;
+        out[i] = narrow_to<T>::of(Op::of(A(wide(x[i])), A(wide(y[at]))));
+    }
+}
+"""
+_TYPES = {**FLOATS, **INTEGERS}
+_OPS = {
+    "elementwise_add": ("Plus", "add"),
+    "elementwise_sub": ("Minus", "subtract"),
+    "elementwise_mul": ("Times", "multiply"),
+    "elementwise_div": ("Over", "divide"),
+    "elementwise_max": ("Larger", None),
+    "elementwise_min": ("Smaller", None),
+    "grad_add": ("Plus", "add"),
+}
+_JOINS = tuple(dict.fromkeys(join for join, _ in _OPS.values()))
+UNIT = Unit("binary", SOURCE, instances("binary", _TYPES, _JOINS))
+
+
+def _range_of(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int] | None:
+    """(elements of the range of dimensions that y has, elements after it); None if y is broadcast otherwise."""
+    own = [i for i, n in enumerate(y) if n != 1]
+    if not own:
+        return 1, 1
+    first, last = own[0], own[-1] + 1
+    return (math.prod(y[first:last]), math.prod(x[last:])) if y[first:last] == x[first:last] else None
+
+
+def _apply(call: Call, join: str, x, y, seen: tuple[int, ...]):
+    """The result, None if the shapes are not of the kernel's kind; `seen` is the shape of y beside x."""
+    if x.dtype.name not in _TYPES or len(seen) != x.ndim or x.size == 0:
+        return None
+    sizes = _range_of(x.shape, seen)
+    if sizes is None:
+        return None
+    out = call.empty(x.shape, x.dtype)
+    numbers = (np.int64(n) for n in (x.size, *sizes))
+    call.launch(UNIT, f"binary<{ctype(x, _TYPES)}, {join}>", grid_of(x.size), 256, x, y, out, *numbers)
+    return out
+
+
+def _launch(join: str, name: str | None) -> Callable[[Call], dict]:
+    general = elementwise.larger(join == "Larger") if name is None else elementwise.binary(name)
+
+    def launch(call: Call) -> dict:
+        x, y = call.array("X"), call.array("Y")
+        same_dtype(x, y)
+        half = x.dtype.kind == "u" or x.dtype.name == "float16"
+        if x.ndim < y.ndim or (join == "Over" and x.dtype.kind == "i"):
+            raise Declined
+        out = _apply(call, join, x, y, elementwise.seen_shape(y.shape, x.ndim, call.attrs["axis"]))
+        if out is not None:
+            return {"Out": out}
+        if half:
+            raise Declined  # computed in float32
+        return general(call)
+
+    return launch
+
+
+def _mul_grad(call: Call) -> dict:
+    x, y, d = (call.ins.get(slot) for slot in ("X", "Y", "Out@GRAD"))
+    if any(getattr(v, "shape", None) != d.shape or not hasattr(v, "nbytes") for v in (x, y)) or d.size == 0:
+        return elementwise.mul_grad(call)
+    same_dtype(x, y, d)
+    ctype(d, FLOATS)
+    other = {"X@GRAD": y, "Y@GRAD": x}
+    return {slot: _apply(call, "Times", d, v, v.shape) for slot, v in other.items() if call.wanted[slot]}
+
+
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {op: _launch(join, name) for op, (join, name) in _OPS.items()}
+LAUNCHERS["elementwise_mul_grad"] = _mul_grad

@@ -1,0 +1,77 @@
+"""Recipes: the launches of a call as rust/py/src/device/recipe.rs replays them, recorded while a launcher runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .call import NAMES, Call, Shape
+
+_INPUT, _BUFFER, _NUMBER = 0, 1, 2
+
+
+def record(call: Call) -> None:
+    """Record the launches and allocations of a call from now on."""
+    call.launched, call.allocated = [], []
+
+
+class _Unknown(Exception):
+    """A value that neither is an operand nor was allocated by the call: there is no recipe."""
+
+
+def recipe(call: Call, made: dict) -> tuple | None:
+    """(launches, bytes of buffers, results by output slot) of a recorded call; None if a replay would not do the same:
+    a kernel reads or a result is memory that the launcher did not get from the call."""
+    if not call.launched or call.lods_out:
+        return None
+    try:
+        places = _Places(call)
+        launches = []
+        for unit, kernel, grid, block, args in call.launched:
+            sizes = tuple(int(n) for n in (*grid, 1, 1)[:3])
+            launches.append((call.machine.pointer(unit, kernel), sizes, block, 0, [places.argument(a) for a in args]))
+        return launches, [a.nbytes for a in call.allocated], [places.result(made.get(slot)) for slot in call.wanted]
+    except _Unknown:
+        return None
+
+
+class _Places:
+    """Addresses of the operands and of what the call allocated."""
+
+    def __init__(self, call: Call) -> None:
+        self.address = call.machine.address
+        self.inputs: list[tuple[int, int, int]] = []
+        for slot, value in enumerate(call.ins.values()):
+            for at, v in enumerate(value if isinstance(value, list) else [value]):
+                if v is not None and not isinstance(v, Shape):
+                    self.inputs.append((self.address(v), v.nbytes, slot << 16 | at))
+        self.buffers = [(self.address(a), a.nbytes, i) for i, a in enumerate(call.allocated)]
+
+    def _place(self, array: Any) -> tuple[int, int, int]:
+        at, size = self.address(array), array.nbytes
+        for kind, known in ((_BUFFER, self.buffers), (_INPUT, self.inputs)):
+            found = [
+                (index, at - start) for start, length, index in known if start <= at and at + size <= start + length
+            ]
+            # Several inputs at one address are one by the key; those that overlap otherwise are not told apart.
+            if found and all(offset == found[0][1] for _, offset in found):
+                return kind, *found[0]
+        raise _Unknown
+
+    def argument(self, value: Any) -> tuple[int, int, int]:
+        if isinstance(value, np.generic):
+            return _NUMBER, 0, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
+        return self._place(value)
+
+    def result(self, value: Any) -> tuple | None:
+        if value is None:
+            return None
+        if not hasattr(value, "nbytes"):
+            raise _Unknown
+        kind, index, offset = self._place(value)
+        if offset or (kind == _INPUT and index & 0xFFFF):
+            raise _Unknown
+        if kind == _INPUT:
+            return _INPUT + 1, index >> 16, "", []
+        return 0, index, NAMES[value.dtype], list(value.shape)

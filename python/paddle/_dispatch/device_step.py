@@ -1,0 +1,73 @@
+"""Steps over all parameters on a CUDA device at once: one launch for an optimizer, two for clipping by the global
+norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import paddle._core as core
+from paddle import _ops
+from paddle._basics.place import _cuda
+
+__all__: list[str] = []
+
+#: operator -> (slots of its states, the written ones of parameter, gradient, rate and states)
+_STATES: dict[str, tuple[tuple[str, ...], list[bool]]] = {
+    "sgd": ((), [True, False, False]),
+    "momentum": (("Velocity",), [True, False, False, True]),
+    "adam": (("Moment1", "Moment2", "Beta1Pow", "Beta2Pow"), [True, False, False, True, True, True, True]),
+}
+
+
+def _table(lists: list[list[Any]], written: list[bool]) -> Any:
+    """The table of a launch over all tensors, None if there is none for them."""
+    if len(lists[0]) < 2 or not core.has_backend():
+        return None
+    table = core.device_table(lists, written)
+    return table if table is not None and table[1] in ("float32", "float64") else None
+
+
+def has_update(op: str) -> bool:
+    """Whether `update_all` may apply: a device is in use, and the operator has a kernel over all parameters."""
+    return op in _STATES and core.has_backend()
+
+
+def update_all(op: str, pairs: list, rates: list, states: list[dict], attrs: dict, factors: list | None = None) -> bool:
+    """Updates all parameters by one launch; False (nothing is done) unless all operands are dense, of float32 or
+    float64, on one device, and those written have no other reference.
+
+    Args:
+        op: the update operator.
+        pairs: parameters and gradients.
+        rates: the learning rate of each parameter.
+        states: the accumulators of each parameter by slot.
+        attrs: the operator's attributes.
+        factors: a number for each parameter by which it is multiplied first; None: 1.
+    """
+    slots, written = _STATES[op]
+    lists = [[p for p, _ in pairs], [g for _, g in pairs], rates]
+    lists += [[state[slot] for state in states] for slot in slots]
+    table = _table(lists, written)
+    if table is None:
+        return False
+    _cuda().step_all(op, table, attrs, None if factors is None else np.asarray(factors))
+    for changed, tensors in zip(written, lists, strict=True):
+        if changed:
+            for tensor in tensors:
+                tensor._bump_inplace_version()
+    return True
+
+
+def clip_all(grads: list, most: float) -> list | None:
+    """Copies of the gradients scaled by one factor to a joint norm of at most `most`; None unless all are dense, of
+    float32 or float64, on the current device."""
+    table = _table([grads], [False])
+    if table is None:
+        return None
+    whole = _ops.empty(shape=[sum(table[3])], dtype=grads[0].dtype)
+    if core.device_of(whole) != table[0]:
+        return None
+    _cuda().clip_all(table, most, core.device_address(whole))
+    return core.device_parts(whole, [list(g.shape) for g in grads])

@@ -1,0 +1,205 @@
+//! Recipes: the launches of an operator call, recorded by its launcher for a key (operator, shapes, data types,
+//! attributes) and replayed for later calls of the same key without Python.
+
+use super::driver::{Block, Driver, Launched};
+use crate::error::OrRaise;
+use oar_core::base::{DType, Result};
+use oar_core::op::attrs::Attrs;
+use oar_core::op::backend::DeviceCall;
+use oar_core::op::{Op, SlotFlag};
+use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, err};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Limits of the keys, and of the sets of attributes of a key: attributes that change at each call have no recipe.
+const MOST_KEYS: usize = 4096;
+const MOST_ATTRS: usize = 16;
+
+type Key = SmallVec<[i64; 48]>;
+
+/// An argument of a kernel.
+enum Arg {
+    /// An input (slot, position in it) plus bytes.
+    Input(u32, u32, u64),
+    /// A buffer plus bytes.
+    Buffer(u32, u64),
+    /// The bits of a number.
+    Number(u64),
+}
+
+enum Output {
+    None,
+    Buffer(usize, DType, Vec<i64>),
+    /// An input that the kernels have written.
+    Input(u32),
+}
+
+pub struct Recipe {
+    launches: Vec<(Launched, Vec<Arg>)>,
+    /// Bytes of results and temporary values.
+    buffers: Vec<usize>,
+    outs: Vec<Output>,
+}
+
+/// As Python gives an argument (kind, index, offset or bits) and a result (kind, index, data type, shape).
+type GivenArg = (u8, u64, u64);
+type GivenLaunch = (usize, (u32, u32, u32), u32, u32, Vec<GivenArg>);
+type GivenResult = Option<(u8, usize, String, Vec<i64>)>;
+
+impl Recipe {
+    /// From `(launches, bytes of buffers, results by output slot)`; see `paddle._cuda.recipe`.
+    pub fn from_python(given: &Bound<'_, PyAny>) -> PyResult<Recipe> {
+        let (launches, buffers, outs): (Vec<GivenLaunch>, Vec<usize>, Vec<GivenResult>) = given.extract()?;
+        let arg = |(kind, index, more): GivenArg| match kind {
+            0 => Arg::Input((index >> 16) as u32, (index & 0xffff) as u32, more),
+            1 => Arg::Buffer(index as u32, more),
+            _ => Arg::Number(more),
+        };
+        let launches = launches.into_iter().map(|(function, (x, y, z), block, shared, args)| {
+            (Launched { function, grid: [x, y, z], block, shared }, args.into_iter().map(arg).collect())
+        });
+        let out = |given: GivenResult| match given {
+            None => Ok(Output::None),
+            Some((0, at, dtype, dims)) => {
+                let dtype = DType::ALL.into_iter().find(|d| d.name() == dtype);
+                dtype.map(|dtype| Output::Buffer(at, dtype, dims)).ok_or_else(|| err!(Type, "an unknown data type"))
+            }
+            Some((_, slot, ..)) => Ok(Output::Input(slot as u32)),
+        };
+        let outs = outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
+        Ok(Recipe { launches: launches.collect(), buffers, outs })
+    }
+
+    fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
+        let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
+        match value.and_then(Tensor::on_device) {
+            Some((memory, offset)) => Ok((memory.address() + offset) as u64),
+            None => bail!(Fatal, "operator {}: input {at} of slot {slot} is not on the device", call.op.name),
+        }
+    }
+
+    /// Starts the kernels, and sets the results. `memory` makes the memory of a tensor from a block.
+    pub fn replay(
+        &self,
+        call: &mut DeviceCall,
+        driver: &Arc<Driver>,
+        memory: impl Fn(Arc<Block>, usize) -> Box<dyn oar_core::tensor::device::Memory>,
+    ) -> Result<()> {
+        let blocks = driver.within(|| {
+            let blocks: SmallVec<[Arc<Block>; 4]> =
+                self.buffers.iter().map(|&bytes| driver.alloc(bytes)).collect::<Result<_>>()?;
+            for (at, args) in &self.launches {
+                let mut values: SmallVec<[u64; 16]> = SmallVec::with_capacity(args.len());
+                for arg in args {
+                    values.push(match *arg {
+                        Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
+                        Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
+                        Arg::Number(bits) => bits,
+                    });
+                }
+                let mut params: SmallVec<[*mut c_void; 16]> =
+                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
+                // SAFETY: the arguments are those of the recorded launch of the same kernel.
+                unsafe { driver.launch(at, &mut params)? };
+            }
+            Ok(blocks)
+        })?;
+        for (slot, out) in self.outs.iter().enumerate() {
+            let value = match out {
+                Output::None => continue,
+                Output::Buffer(i, dtype, dims) => {
+                    let block = blocks.get(*i).ok_or_else(|| err!(Fatal, "a recipe names a buffer that it lacks"))?;
+                    Value::Dense(Tensor::from_device(memory(block.clone(), self.buffers[*i]), *dtype, dims)?)
+                }
+                Output::Input(from) => call.ins.slot(*from as usize).first().cloned().unwrap_or(Value::None),
+            };
+            if let Some(to) = call.outs.slot_mut(slot).first_mut() {
+                to.value = value;
+            }
+        }
+        call.ran = true;
+        Ok(())
+    }
+}
+
+/// What is known of a key with some attributes: `None` if its calls have no recipe.
+type Known = Option<Arc<Recipe>>;
+
+/// The recipes of a backend.
+#[derive(Default)]
+pub struct Recipes(Mutex<HashMap<Key, Vec<(Attrs, Known)>>>);
+
+impl Recipes {
+    /// `None` if this key is new.
+    pub fn get(&self, key: &Key, op: &Op, attrs: &Attrs) -> Option<Known> {
+        let held = self.0.lock();
+        let all = held.get(key)?;
+        let found =
+            all.iter().find(|(a, _)| Arc::ptr_eq(a, attrs)).or_else(|| all.iter().find(|(a, _)| same(op, a, attrs)));
+        match found {
+            Some((_, known)) => Some(known.clone()),
+            None => (all.len() >= MOST_ATTRS).then_some(None),
+        }
+    }
+
+    pub fn put(&self, key: Key, attrs: &Attrs, known: Known) {
+        let mut held = self.0.lock();
+        if held.len() >= MOST_KEYS {
+            held.clear();
+        }
+        held.entry(key).or_default().push((attrs.clone(), known));
+    }
+}
+
+fn same(op: &Op, a: &Attrs, b: &Attrs) -> bool {
+    (0..op.attrs.fields.len()).all(|i| a.get(i) == b.get(i))
+}
+
+/// The key of a call; `None` if it has operands that no recipe takes (SelectedRows, LoD, no elements).
+pub fn key(call: &DeviceCall) -> Option<Key> {
+    let mut key = Key::new();
+    key.push(call.op as *const Op as i64);
+    key.push(call.device.into());
+    for slot in 0..call.op.inputs.len() {
+        let values = call.ins.slot(slot);
+        // An absent slot may have no value or None.
+        key.push(values.len() as i64);
+        for value in values {
+            let t = match value {
+                Value::None => {
+                    key.push(-1);
+                    continue;
+                }
+                Value::Dense(t) if t.lod.is_none() && t.numel() > 0 => t,
+                _ => return None,
+            };
+            let place = t.on_device().map(|(memory, offset)| memory.address() + offset);
+            // The first input at the same address: the recorded launch does not distinguish them.
+            let first = place.and_then(|at| {
+                call.ins.flat.iter().position(|v| {
+                    v.elements().and_then(Tensor::on_device).is_some_and(|(m, offset)| m.address() + offset == at)
+                })
+            });
+            key.push((t.dtype() as i64) << 32 | (t.rank() as i64) << 16 | first.map_or(0, |i| i as i64 + 1));
+            key.extend_from_slice(t.dims());
+        }
+    }
+    for (slot, s) in call.op.outputs.iter().enumerate() {
+        if s.has(SlotFlag::Duplicable) {
+            return None;
+        }
+        let out = call.outs.slot(slot).first();
+        let input = s.alias.and_then(|name| call.op.input(name)).and_then(|i| call.ins.slot(i).first());
+        let writable = match (input, out) {
+            (Some(Value::Dense(t)), Some(out)) => out.in_place && t.device_may_write(),
+            _ => false,
+        };
+        key.push(i64::from(out.is_some_and(|o| o.wanted)) | i64::from(writable) << 1);
+    }
+    Some(key)
+}

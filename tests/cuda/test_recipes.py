@@ -1,0 +1,111 @@
+"""Recipes: the second call of a key runs in Rust by cuLaunchKernel of a fake libcuda, and gives what the first did."""
+
+import gc
+import warnings
+
+import numpy as np
+import paddle
+import pytest
+from agreement import CASES, Watch, compare, related
+from paddle import _core, _cuda
+from paddle._cuda.families import RECORDED
+from shim import DriverMachine
+
+
+@pytest.fixture(scope="session")
+def driven(built):
+    return DriverMachine(built.folder)
+
+
+@pytest.fixture
+def driver(driven):
+    """CUDAPlace(0) is the shim with a driver during the test."""
+    driven.forget()
+    _cuda.use(driven)
+    yield driven
+    _cuda.use(None)
+
+
+def on_device(a, **more):
+    return paddle.to_tensor(np.asarray(a), place=paddle.CUDAPlace(0), **more)
+
+
+def test_the_second_call_runs_without_python(driver):
+    x, y = on_device([[1.0, 2.0], [3.0, 4.0]]), on_device([[5.0, 6.0], [7.0, 8.0]])
+    first, started, launches = x + y, list(driver.started), driver.fake.launches
+    second = x + y
+    assert len(started) == 1 and driver.started == started and driver.fake.launches == launches + 1
+    assert first.numpy().tolist() == second.numpy().tolist() == [[6, 8], [10, 12]]
+    # Another shape, and the same tensor twice, are other keys.
+    assert (x + x).numpy().tolist() == [[2, 4], [6, 8]] and len(driver.started) == 2
+    assert (x + on_device([1.0, 1.0])).numpy().tolist() == [[2, 3], [4, 5]] and len(driver.started) == 3
+    assert (y + y).numpy().tolist() == [[10, 12], [14, 16]] and len(driver.started) == 3
+
+
+def test_results_of_recipes_are_operands_of_launchers(driver):
+    x = on_device(np.arange(6.0).reshape(2, 3))
+    for _ in range(3):
+        h = x * 2.0
+        h = paddle.nn.functional.relu(h - 3.0)
+        got = paddle.matmul(h, paddle.transpose(h, [1, 0])).numpy()
+    want = np.maximum(np.arange(6.0).reshape(2, 3) * 2 - 3, 0)
+    assert got.tolist() == (want @ want.T).tolist()
+
+
+def test_updates_in_place_are_replayed(driver):
+    rate = on_device([0.5])
+    param, kept = on_device([1.0, 2.0]), []
+    for _ in range(4):
+        _core.ops.sgd(param, rate, on_device([1.0, 1.0]), ParamOut=param)
+        kept.append(_core.device_address(param))
+    assert len(set(kept)) == 1 and len(driver.started) == 1 and driver.fake.launches >= 3
+    assert param.numpy().tolist() == [-1.0, 0.0]
+    # The host has a copy now: the next step writes elsewhere, by the launcher.
+    held = param.cpu()
+    _core.ops.sgd(param, rate, on_device([1.0, 1.0]), ParamOut=param)
+    assert held.numpy().tolist() == [-1.0, 0.0] and param.numpy().tolist() == [-1.5, -0.5]
+
+
+def test_attributes_are_part_of_the_key(driver):
+    x = on_device([1.0, -2.0])
+    for slope in (0.1, 0.2, 0.1, 0.2):
+        y = paddle.nn.functional.leaky_relu(x, slope)
+        np.testing.assert_allclose(y.numpy(), [1, -2 * slope], rtol=1e-6)
+    assert len(driver.started) == 2
+
+
+def test_memory_of_the_pool_is_freed(driver):
+    x = on_device(np.ones(1000))
+    x + x
+    held = driver.fake.blocks
+    for _ in range(50):
+        paddle.nn.functional.relu(x + x).numpy()
+    gc.collect()
+    _core.drain_device()
+    assert driver.fake.blocks <= held + 1
+
+
+def test_errors_of_the_driver_are_named(driver, monkeypatch):
+    monkeypatch.setattr(driver, "driver", lambda: ("no/such/libcuda.so", 11, 7))
+    _cuda.use(driver)
+    x = on_device([1.0])
+    with pytest.raises(RuntimeError, match="no/such/libcuda.so cannot be loaded"):
+        x + x
+    monkeypatch.setattr(driver, "driver", lambda: (str(driver.fake.path), 12, 7))
+    _cuda.use(driver)
+    x = on_device([1.0])
+    x + x
+    with pytest.raises(RuntimeError, match="cuCtxPushCurrent failed with the CUDA error 201"):
+        x + x
+
+
+@pytest.mark.parametrize("op", sorted(op for op in CASES if related(op) & RECORDED))
+def test_replays_agree_with_the_cpu(op, driver):
+    """All case rows twice: the second time known keys are replayed."""
+    watch = Watch(_cuda.runtime())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            for c in CASES[op]:
+                compare(c, watch)
+    assert not watch.report.wrong, "\n".join(watch.report.wrong[:5])
