@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -66,37 +68,114 @@ def batches(kind, paths, threads=1):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather", "ipc"])
-def test_lines(tmp_path, suffix):
-    path, lines, out = tmp_path / f"a.{suffix}", tmp_path / "a.txt", io.BytesIO()
+def test_columns(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
     write(path, ROWS)
-    text(lines, ROWS)
-    with open(path, "rb") as file:
-        columns.convert(file, ["ids", "dense", "label"], out)
-    got, want = out.getvalue().decode().splitlines(), lines.read_text().splitlines()
-    assert len(got) == len(want) == 120
-    for line, other in zip(got, want, strict=True):
-        assert list(map(float, line.split())) == list(map(float, other.split()))
+    rows = []
+    for parts in columns.read(str(path), [("ids", False), ("dense", True), ("label", False)]):
+        assert [values.dtype for _, values in parts] == ["int64", "float32", "int64"]
+        (ids_at, ids), (dense_at, dense), (label_at, label) = parts
+        assert label_at is None
+        for i, value in enumerate(label.tolist()):
+            own = ids[ids_at[i] : ids_at[i + 1]].tolist(), dense[dense_at[i] : dense_at[i + 1]].tolist(), value
+            rows.append(own)
+    assert rows == [(ids, np.float32(dense).tolist(), label) for ids, dense, label in ROWS]
+
+
+KINDS = {
+    "lists": arrow.array([[1, 2], [], None], arrow.list_(arrow.int32())),
+    "large": arrow.array([[3], [4, 5], []], arrow.large_list(arrow.int64())),
+    "fixed": arrow.array([[3, 4], None, [5, 6]], arrow.list_(arrow.int64(), 2)),
+    "missing": arrow.array([1.5, None, 2.0]),
+    "flags": arrow.array([True, False, True]),
+    "text": arrow.array(["a", "b", "c"]),
+    "holes": arrow.array([[1, None], [2], [3]]),
+    "half": arrow.array([0.5, 1.0, 2.0]),
+}
+
+
+def read_one(path, name, real=False):
+    [[(offsets, values)]] = columns.read(str(path), [(name, real)])
+    return None if offsets is None else offsets.tolist(), values.tolist()
 
 
 def test_kinds_of_columns(tmp_path):
     from pyarrow import parquet
 
-    path, out = tmp_path / "a.parquet", io.BytesIO()
-    table = {
-        "lists": arrow.array([[1, 2], [], None], arrow.list_(arrow.int32())),
-        "large": arrow.array([[3], [4, 5], []], arrow.large_list(arrow.int64())),
-        "missing": arrow.array([1.5, None, 2.0]),
-        "flags": arrow.array([True, False, True]),
-    }
-    parquet.write_table(arrow.table(table), path)
-    with open(path, "rb") as file:
-        columns.convert(file, list(table), out)
-    assert out.getvalue() == b"2 1 2 1 3 1 1.5 1 1\n0 2 4 5 0 1 0\n0 0 1 2 1 1\n"
-    with open(path, "rb") as file, pytest.raises(SystemExit, match="no column 'dense'; it has lists, large"):
-        columns.convert(file, ["dense"], out)
+    path = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table(KINDS), path)
+    assert read_one(path, "lists") == ([0, 2, 2, 2], [1, 2])
+    assert read_one(path, "large") == ([0, 1, 3, 3], [3, 4, 5])
+    assert read_one(path, "fixed") == ([0, 2, 2, 4], [3, 4, 5, 6])
+    assert read_one(path, "missing", True) == ([0, 1, 1, 2], [1.5, 2.0])
+    assert read_one(path, "flags") == (None, [1, 0, 1])
+    assert read_one(path, "flags", True) == (None, [1.0, 0.0, 1.0])
+    for name, why in [
+        ("text", "of string does not give int64"),
+        ("holes", "a list holds a null"),
+        ("half", "truncated"),
+    ]:
+        with pytest.raises(ValueError, match=f"a.parquet: column '{name}' .*{why}"):
+            read_one(path, name)
+    with pytest.raises(ValueError, match="a.parquet has no column 'dense'; it has lists, large"):
+        read_one(path, "dense")
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["InMemoryDataset", "QueueDataset"])
+def test_faults_are_named(tmp_path, kind):
+    """Errors of the readers' threads arrive with the file, the row and the column."""
+    write(tmp_path / "a.parquet", [*ROWS[:4], ([], [1.0, 2.0], 3)])
+    with pytest.raises(ValueError, match="a.parquet: row 5: column 'ids' has no value"):
+        batches(kind, [tmp_path / "a.parquet"])
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(Exception, match="(?i)parquet"):
+        batches(kind, [tmp_path / "b.parquet"])
+    with pytest.raises(FileNotFoundError, match="c.parquet"):
+        batches(kind, [tmp_path / "c.parquet"])
+
+
+def test_remote_files(tmp_path):
+    """A remote file is the output of the download command."""
+    paddle.enable_static()
+    try:
+        write(tmp_path / "a.parquet", ROWS)
+        with paddle.static.program_guard(paddle.static.Program()):
+            label = paddle.static.data("label", [None, 1], "int64")
+        dataset = paddle.distributed.InMemoryDataset()
+        dataset.init(batch_size=7, use_var=[label], download_cmd=f"cat {tmp_path}/a.parquet #")
+        dataset.set_filelist(["hdfs:/a.parquet"])
+        dataset.load_into_memory()
+        assert dataset.get_memory_data_size() == len(ROWS)
+        dataset.update_settings(download_cmd="false")
+        with pytest.raises(OSError, match="`false` for the data file 'hdfs:/a.parquet' ended with status 1"):
+            dataset.load_into_memory()
+    finally:
+        paddle.disable_static()
+
+
+@pytest.mark.parametrize("kind", ["InMemoryDataset", "QueueDataset"])
+def test_a_run_that_ends_early(tmp_path, kind):
+    """Readers of files with columns do not keep the process from ending."""
+    write(tmp_path / "a.parquet", ROWS * 500)
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import paddle, test_columns
+paddle.enable_static()
+with paddle.static.program_guard(paddle.static.Program()):
+    label = paddle.static.data("label", [None, 1], "int64")
+dataset = paddle.distributed.{kind}()
+dataset.init(batch_size=2, use_var=[label], thread_num=2)
+dataset.set_filelist([{str(tmp_path / "a.parquet")!r}] * 4)
+dataset.load_into_memory() if {kind!r} == "InMemoryDataset" else None
+for _ in paddle.io.DataLoader.from_dataset(dataset, [paddle.CPUPlace()] * 2):
+    break
+print("end")
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "end\n", "")
+
+
 @pytest.mark.parametrize("kind", ["InMemoryDataset", "QueueDataset"])
 def test_the_same_as_text(tmp_path, kind):
     write(tmp_path / "a.parquet", ROWS)

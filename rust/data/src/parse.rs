@@ -161,6 +161,9 @@ fn leading_digits(word: u64) -> (usize, u64) {
     (digits, x)
 }
 
+/// What to do about an instance without values.
+pub(crate) const PADDED: &str = "a data generator must pad what has none";
+
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
     for c in String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).chars() {
@@ -233,9 +236,7 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
     }
     rest.skip_blanks();
     let before = rest.0;
-    let n = count(rest).ok_or_else(|| {
-        ("expected the number of values, 1 or more (a data generator must pad what has none)".to_string(), before)
-    })?;
+    let n = count(rest).ok_or_else(|| (format!("expected the number of values, 1 or more ({PADDED})"), before))?;
     let short = |got: u64, rest: &Rest<'a>, kind: &str| {
         let at = Rest(rest.0).token();
         match at.is_empty() {

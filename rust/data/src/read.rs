@@ -1,18 +1,27 @@
 //! How files are read, and how reading is cancelled.
 
+use super::block::Block;
+use super::desc::Desc;
+use oar_core::base::Result;
 use parking_lot::Mutex;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// The source of lines.
-#[derive(Clone, Debug, Default)]
+/// Reads a file with columns: calls the function for each block of rows, in order, until the end or `Stop`.
+pub type ColumnReader =
+    Arc<dyn Fn(&Desc, &str, &Stop, &mut dyn FnMut(Block) -> Result<()>) -> Result<()> + Send + Sync>;
+
+/// The source of instances.
+#[derive(Clone, Default)]
 pub struct Reading {
     pub files: Vec<String>,
     /// A shell command that filters every file; none if empty or `cat`.
     pub pipe_command: String,
     /// Command that outputs a file `hdfs:..` or `afs:..`, given as its last argument.
     pub download_command: String,
+    /// Reads all files in place of the commands: they have columns, not lines.
+    pub columns: Option<ColumnReader>,
 }
 
 type Running = Arc<Mutex<Child>>;

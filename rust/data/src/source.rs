@@ -51,7 +51,7 @@ impl Reading {
     }
 
     fn is_plain(&self, path: &str) -> bool {
-        !self.piped() && !is_remote(path) && !path.ends_with(".gz")
+        self.columns.is_none() && !self.piped() && !is_remote(path) && !path.ends_with(".gz")
     }
 
     /// The pieces of a file; with `split` false it is one piece, read in order by one thread.
@@ -87,7 +87,10 @@ impl Reading {
                 let mut file = File::open(path).map_err(|e| cannot(path, &e))?;
                 lines(desc, &mut file, path, stop, take).map(drop)
             }
-            Piece::Whole { .. } => self.through_command(desc, path, stop, take),
+            Piece::Whole { .. } => match &self.columns {
+                Some(read) => read(desc, path, stop, take),
+                None => self.through_command(desc, path, stop, take),
+            },
             Piece::Bytes { from, to, .. } => {
                 let file = File::open(path).map_err(|e| cannot(path, &e))?;
                 let mut at = from;

@@ -1,6 +1,7 @@
 //! The parser and the pieces of files, as far as Python's tests do not reach them directly.
 
 use super::block::Block;
+use super::columns::{block, Column, Values};
 use super::desc::{Desc, Slot};
 use super::memory::Memory;
 use super::parse;
@@ -98,6 +99,38 @@ fn pieces_have_every_line_once() {
     let e = Memory::load(&desc(true), &reading, 2, &Arc::new(Stop::default())).err().unwrap();
     assert!(e.to_string().contains(&format!("{file}:200001: slot 'a'")), "{e}");
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn columns_give_what_lines_give() {
+    let (a, b) = ([7, 0, 3, 0, -1], [0.5_f32, 0.0, 1.0, 2.0, 3.0, 4.0]);
+    let columns = [
+        Column { offsets: Some(&[0, 2, 3, 5]), values: Values::Ints(&a) },
+        Column { offsets: Some(&[0, 2, 4, 6]), values: Values::Floats(&b) },
+    ];
+    for zeros in [false, true] {
+        let mut want = Block::default();
+        for line in ["2 7 0 2 0.5 0", "1 3 2 1 2", "2 0 -1 2 3 4"] {
+            parse::line(&desc(zeros), line.as_bytes(), &mut want).unwrap();
+        }
+        let got = block(&desc(zeros), &columns, 0).unwrap();
+        assert_eq!((got.ints, got.floats, got.counts, got.ends), (want.ints, want.floats, want.counts, want.ends));
+    }
+    let refused = |a: &Column, b: &Column| block(&desc(false), &[*a, *b], 10).unwrap_err().to_string();
+    let [ints, floats] = &columns;
+    for (offsets, said) in [
+        (&[0_i64, 2, 2, 5][..], "row 12: column 'a' has no value"),
+        (&[0, 2, 3], "column 'b' has 3 rows, others 2"),
+        (&[0, 2, 3, 6], "offsets of column 'a'"),
+        (&[0, 3, 2, 5], "offsets of column 'a'"),
+        (&[-1, 2, 3, 5], "offsets of column 'a'"),
+    ] {
+        let e = refused(&Column { offsets: Some(offsets), ..*ints }, floats);
+        assert!(e.contains(said), "{e}");
+    }
+    let e = refused(ints, &Column { offsets: Some(&[0, 1, 4, 6]), ..*floats });
+    assert!(e.contains("row 11: column 'b' of shape [-1, 2] takes a multiple of 2 values, got 1"), "{e}");
+    assert!(refused(ints, ints).contains("column 'b' must hold float32"));
 }
 
 #[test]

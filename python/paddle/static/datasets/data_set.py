@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -33,6 +34,7 @@ class Dataset:
         self._files: list[str] = []
         self._threads, self._trainers, self._merge_size = 1, 1, 0
         self._hdfs, self._download = ("", ""), ""
+        self._columns: Callable[..., Iterable[Any]] | None = None
         self._desc = data_feed_desc()
         self._ids = self._contents = self._merging = self._shuffled = False
         self._candidates = 0
@@ -86,6 +88,10 @@ class Dataset:
         """The command that downloads remote files."""
         return self._download
 
+    def set_column_reader(self, read: Callable[..., Iterable[Any]] | None) -> None:
+        """Sets the function that reads files with columns (`fleet.dataset.columns.read`); None: files have lines."""
+        self._columns = read
+
     def set_data_feed_desc(self, text: str | Message) -> None:
         """Sets the format of lines: a DataFeedDesc in protobuf's text format."""
         desc = data_feed_desc()
@@ -135,7 +141,25 @@ class Dataset:
         )
         in_memory, whole = _FEEDS[desc.name], desc.input_type == 1
         how = (desc.batch_size, whole, in_memory, in_memory and self._ids, in_memory and self._contents)
-        return _core.feed.Feed(slots, *how, self._files, desc.pipe_command, download)
+        reader = None if self._columns is None else self._column_reader(slots, download)
+        return _core.feed.Feed(slots, *how, self._files, desc.pipe_command, download, reader)
+
+    def _column_reader(self, slots: list[tuple], download: str) -> Callable[[str], Iterable[Any]]:
+        if self._ids or self._contents:
+            raise NotImplementedError("instances of files with columns (Parquet, Arrow) have no ids and no contents")
+        read, used = self._columns, [(name, real) for name, real, _, is_used, _ in slots if is_used]
+        assert read is not None
+
+        def reader(path: str) -> Iterable[Any]:
+            if not path.startswith(("hdfs:", "afs:")):
+                return read(path, used)
+            command = ["bash", "-c", f'{download} "$1"', "bash", path]
+            run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            if run.returncode:
+                raise OSError(f"the command `{download}` for the data file {path!r} ended with status {run.returncode}")
+            return read(path, used, run.stdout)
+
+        return reader
 
     def _is_in_memory(self) -> bool:
         return _FEEDS.get(self._desc.name, False)

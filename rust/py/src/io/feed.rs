@@ -1,18 +1,20 @@
-//! `_core.feed`: instances from MultiSlot text files, and training over them.
+//! `_core.feed`: instances from files of MultiSlot text or with columns, and training over them.
 
 use crate::error::{wrap, OrRaise};
 use crate::program::desc::PyProgramDesc;
 use crate::program::executor::{handle, PyExecutor};
 use crate::program::scope::PyScope;
+use crate::tensor::numpy::over_array;
 use oar_core::bail;
-use oar_core::base::Result;
+use oar_core::base::{DType, Error, Result};
 use oar_core::op::backend;
-use oar_core::tensor::Value;
-use oar_data::{Batch, Batches, Desc, Memory, Reading, Slot, Stop};
+use oar_core::tensor::{Tensor, Value};
+use oar_data::{columns, Batch, Batches, Column, ColumnReader, Desc, Memory, Reading, Slot, Stop, Values};
 use oar_engine::graph::hogwild::{self, Next, Work};
 use oar_engine::graph::passes::Passes;
 use oar_engine::graph::How;
 use parking_lot::{Mutex, RwLock};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -25,11 +27,53 @@ struct PyFeed {
     reading: Arc<Reading>,
 }
 
+/// The columns of some rows: for each slot the offsets of the rows (None: a value for each row), and the values.
+type Arrays<'py> = Vec<(Option<Bound<'py, PyAny>>, Bound<'py, PyAny>)>;
+
+/// Reads files through a function of Python: for a path it returns an iterator over `Arrays` (numpy, int64 and float32).
+fn column_reader(read: Py<PyAny>) -> ColumnReader {
+    Arc::new(move |desc, path, stop, take| {
+        let rows = crate::gil::attached(|py| read.call1(py, (path,))?.bind(py).try_iter().map(Bound::unbind));
+        let rows = rows.map_err(wrap)?;
+        let mut first = 0;
+        let next = |py: Python<'_>| -> PyResult<Option<Vec<(Option<Tensor>, Tensor)>>> {
+            let Some(arrays) = rows.bind(py).clone().next().transpose()? else { return Ok(None) };
+            let tensors = arrays.extract::<Arrays>()?.into_iter().map(|(offsets, values)| {
+                let (offsets, values) = (offsets.as_ref().map(over_array).transpose()?, over_array(&values)?);
+                let fits = offsets.as_ref().is_none_or(|o| o.dtype() == DType::I64);
+                match values.dtype() {
+                    DType::F32 | DType::I64 if fits => Ok((offsets, values)),
+                    _ => Err(PyTypeError::new_err("columns are arrays of int64 or float32, offsets of int64")),
+                }
+            });
+            tensors.collect::<PyResult<_>>().map(Some)
+        };
+        while !stop.asked() {
+            let Some(held) = crate::gil::attached(next).map_err(wrap)? else { break };
+            let columns = held.iter().map(|(offsets, values)| Column {
+                offsets: offsets.as_ref().map(Tensor::data),
+                values: if values.dtype() == DType::F32 {
+                    Values::Floats(values.data())
+                } else {
+                    Values::Ints(values.data())
+                },
+            });
+            let block = columns::block(desc, &columns.collect::<Vec<_>>(), first);
+            let block = block.map_err(|e| Error::new(e.kind(), format!("{path}: {}", e.message())))?;
+            first += block.len();
+            if !block.is_empty() {
+                take(block)?;
+            }
+        }
+        Ok(())
+    })
+}
+
 #[pymethods]
 impl PyFeed {
     /// A slot is (name, is it float, is it dense, is it used, shape).
     #[new]
-    #[pyo3(signature = (slots, batch_size, whole_batches, drop_zeros, ids, contents, files, pipe_command, download_command))]
+    #[pyo3(signature = (slots, batch_size, whole_batches, drop_zeros, ids, contents, files, pipe_command, download_command, columns=None))]
     fn new(
         slots: Vec<(String, bool, bool, bool, Vec<i64>)>,
         batch_size: i64,
@@ -40,12 +84,13 @@ impl PyFeed {
         files: Vec<String>,
         pipe_command: String,
         download_command: String,
+        columns: Option<Py<PyAny>>,
     ) -> PyResult<PyFeed> {
         let slots =
             slots.into_iter().map(|(name, float, dense, used, shape)| Slot::new(name, float, dense, used, shape));
         let slots = slots.collect::<Result<_>>().or_raise()?;
         let desc = Desc::new(slots, batch_size, whole_batches, drop_zeros, ids, contents).or_raise()?;
-        let reading = Reading { files, pipe_command, download_command };
+        let reading = Reading { files, pipe_command, download_command, columns: columns.map(column_reader) };
         Ok(PyFeed { desc: Arc::new(desc), reading: Arc::new(reading) })
     }
 

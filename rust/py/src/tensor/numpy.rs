@@ -5,13 +5,14 @@ use ::numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API};
 use oar_core::base::fork::ForkMutex;
 use oar_core::base::{DType, Result};
 use oar_core::op::run::LARGE;
-use oar_core::tensor::Tensor;
+use oar_core::tensor::{Buffer, Owner, Tensor};
 use oar_core::{bail, ensure, err};
 use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use smallvec::SmallVec;
+use std::ptr::NonNull;
 
 fn type_num(dtype: DType) -> NPY_TYPES {
     match dtype {
@@ -259,6 +260,24 @@ pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Some(facts) => copy_of(&copy, facts).or_raise(),
         None => Err(no_array()),
     }
+}
+
+/// A tensor over the array's own memory, which it keeps; a copy where that memory does not fit (strided, bool, no elements).
+/// The caller gives the array up: later writes to it would change the tensor's value, also where it is saved.
+pub fn over_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let facts = Facts::of(obj).filter(|f| f.is_plain && !f.big_endian && f.dims.iter().all(|&d| d > 0));
+    let found = facts.and_then(|f| {
+        let dtype = dtype_of(f.type_num).filter(|&dtype| dtype != DType::Bool)?;
+        (!f.dims.is_empty()).then_some((NonNull::new(f.data.cast_mut())?, dtype, f.dims))
+    });
+    let Some((start, dtype, dims)) = found else { return from_array(obj) };
+    // SAFETY: `Facts::of` has checked the type.
+    let writable = unsafe { *flags_of(obj) } & npyffi::NPY_ARRAY_WRITEABLE != 0;
+    let owner = if writable { Owner::Us } else { Owner::ReadOnly };
+    let len = dims.iter().product::<i64>() as usize * dtype.size();
+    // SAFETY: the array is C-contiguous and aligned, read-only ones are said to be, and its memory lives as long as it.
+    let buffer = unsafe { Buffer::foreign(start, len, Box::new(obj.clone().unbind()), owner) };
+    Tensor::from_buffer(buffer, dtype, &dims).or_raise()
 }
 
 /// `facts` are those of `obj`, taken without a call into Python in between.

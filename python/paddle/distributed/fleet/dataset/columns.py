@@ -1,116 +1,121 @@
-"""Columns of a Parquet, Arrow or Feather file as MultiSlot text: the pipe command of data sets with such files.
+"""Columns of Parquet, Arrow and Feather files, for data sets: pyarrow reads rows, the engine takes their buffers.
 
-    python columns.py SLOT... < FILE
-
-Reads from the standard input and writes a line for each row: for each slot the number of its values and the values. A
-slot is a column of numbers (one value) or of lists; rows without a value are empty lists. pyarrow does the conversion,
-a group of rows at a time. The module is a program of its own: it does not import paddle.
+A slot is a column of numbers (a value for each row) or of lists. The engine refuses a row without a value, as in text.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from paddle._basics import numpy as np
+
+__all__: list[str] = []
 
 #: Suffixes of files with columns.
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
-_ROWS = 1 << 15
+#: Rows of a block: its values fit in the second-level cache with some ten slots.
+_ROWS = 1 << 13
 
 
-def _batches(file: Any, names: list[str]) -> Iterator[Any]:
-    import pyarrow as arrow
-
-    if file.read(4) == b"PAR1":
-        from pyarrow import parquet
-
-        file.seek(0)
-        opened = parquet.ParquetFile(file)
-        known = opened.schema_arrow.names
-        _check(names, known)
-        yield from opened.iter_batches(_ROWS, columns=names)
-        return
-    file.seek(0)
-    try:
-        reader = arrow.ipc.open_file(file)
-        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-    except arrow.ArrowInvalid:
-        file.seek(0)
-        reader = arrow.ipc.open_stream(file)
-        batches = iter(reader)
-    _check(names, reader.schema.names)
-    for batch in batches:
-        for start in range(0, batch.num_rows, _ROWS):
-            yield batch.slice(start, _ROWS)
-
-
-def _check(names: list[str], known: list[str]) -> None:
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise SystemExit(f"the file has no column {missing[0]!r}; it has {', '.join(known)}")
-
-
-def _texts(column: Any) -> Any:
-    """For each row the number of values and the values."""
-    import pyarrow as arrow
-    from pyarrow import compute
-
-    kind = column.type
-    if arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind):
-        column = column.cast(arrow.list_(kind.value_type))
-        values = column.flatten().cast(arrow.string())
-        lengths = compute.fill_null(compute.list_value_length(column), 0)
-        ends = compute.cumulative_sum(lengths)
-        offsets = arrow.concat_arrays([arrow.array([0], arrow.int32()), ends.cast(arrow.int32())])
-        joined = compute.binary_join(arrow.ListArray.from_arrays(offsets, values), " ")
-        counts = lengths.cast(arrow.string())
-        empty = compute.equal(lengths, 0)
-        return compute.if_else(empty, "0", compute.binary_join_element_wise(counts, joined, " "))
-    if arrow.types.is_boolean(kind):
-        column = column.cast(arrow.int8())
-    text = compute.binary_join_element_wise("1", column.cast(arrow.string()), " ")
-    return compute.fill_null(text, "0")
-
-
-def convert(file: Any, names: list[str], out: Any) -> None:
-    """Writes the rows of a file as lines.
-
-    Raises:
-        SystemExit: for a missing column.
-    """
-    import pyarrow as arrow
-    from pyarrow import compute
-
-    for batch in _batches(file, names):
-        if not batch.num_rows:
-            continue
-        lines = compute.binary_join_element_wise(*(_texts(batch.column(name)) for name in names), " ")
-        offsets = arrow.array([0, len(lines)], arrow.int32())
-        whole = compute.binary_join(arrow.ListArray.from_arrays(offsets, lines), "\n")
-        out.write(memoryview(whole.buffers()[2])[: len(whole.buffers()[2])])
-        out.write(b"\n")
-
-
-def pipe_command(names: list[str]) -> str:
-    """The shell command that converts a file to lines with these slots."""
-    import shlex
-
-    return shlex.join([sys.executable, "-I", __file__, *names])
-
-
-def main() -> None:
+def check_installed() -> None:
+    """Raises RuntimeError without pyarrow."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise SystemExit("files with columns need pyarrow: pip install oar-paddle[arrow]") from None
-    file: Any = sys.stdin.buffer
-    if not file.seekable():
-        import io
-
-        file = io.BytesIO(file.read())
-    convert(file, sys.argv[1:], sys.stdout.buffer)
-    sys.stdout.flush()
+        raise RuntimeError("files with columns (Parquet, Arrow) need pyarrow: pip install oar-paddle[arrow]") from None
 
 
-if __name__ == "__main__":
-    main()
+def _batches(path: str, content: bytes | None, names: list[str]) -> Iterator[Any]:
+    """Record batches with the columns `names`."""
+    import pyarrow as arrow
+
+    with arrow.memory_map(path) if content is None else arrow.BufferReader(content) as file:
+        parquet = file.read(4) == b"PAR1"
+        file.seek(0)
+        if parquet:
+            from pyarrow.parquet import ParquetFile
+
+            opened = ParquetFile(file, pre_buffer=True)
+            _check(path, names, opened.schema_arrow.names)
+            yield from opened.iter_batches(1 << 16, columns=names)
+            return
+        try:
+            reader = arrow.ipc.open_file(file)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except arrow.ArrowInvalid:
+            file.seek(0)
+            reader = arrow.ipc.open_stream(file)
+            batches = iter(reader)
+        _check(path, names, reader.schema.names)
+        yield from batches
+
+
+def _check(path: str, names: list[str], known: list[str]) -> None:
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(known)}")
+
+
+def _numbers(values: Any, real: bool) -> Any:
+    """An Arrow array without nulls as int64 or float32; ArrowInvalid for a value that the type does not hold."""
+    import pyarrow as arrow
+
+    kind = arrow.float32() if real else arrow.int64()
+    if arrow.types.is_boolean(values.type):
+        values = values.cast(arrow.int8())
+    # Digits that float32 lacks are rounded; a fraction is no integer.
+    values = values if values.type == kind else values.cast(kind, safe=not real)
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _column(column: Any, real: bool) -> tuple[Any, Any]:
+    """The offsets of the rows (None: a value for each row) and the values."""
+    import pyarrow as arrow
+
+    kind = column.type
+    if arrow.types.is_fixed_size_list(kind) and not column.null_count:
+        values = column.flatten()
+        if not values.null_count:
+            return np.arange(len(column) + 1, dtype="int64") * kind.list_size, _numbers(values, real)
+    if arrow.types.is_list(kind) or arrow.types.is_large_list(kind) or arrow.types.is_fixed_size_list(kind):
+        lengths = arrow.compute.fill_null(arrow.compute.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        values = column.flatten()
+    else:
+        if not column.null_count:
+            return None, _numbers(column, real)
+        lengths, values = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
+    if values.null_count:
+        raise ValueError("a list holds a null")
+    return np.concatenate([[0], np.cumsum(lengths)]).astype("int64"), _numbers(values, real)
+
+
+def read(path: str, slots: Sequence[tuple[str, bool]], content: bytes | None = None) -> Iterator[list[tuple[Any, Any]]]:
+    """The columns of a file, a group of rows at a time.
+
+    Args:
+        path: the file.
+        slots: the columns' names, and whether they are float32 (otherwise int64).
+        content: the bytes of a file that is not on this host.
+
+    Yields a tuple for each slot: the offsets of the rows in the values (None: a value for each row), and the values.
+
+    Raises:
+        ValueError: for a missing column, and for values that are no numbers of the slot's type.
+    """
+    import pyarrow as arrow
+    import pyarrow.compute
+
+    for batch in _batches(path, content, [name for name, _ in slots]):
+        for start in range(0, batch.num_rows, _ROWS):
+            part = batch.slice(start, _ROWS)
+            found = []
+            for name, real in slots:
+                try:
+                    found.append(_column(part.column(name), real))
+                except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, ValueError) as error:
+                    want = "float32" if real else "int64"
+                    raise ValueError(
+                        f"{path}: column {name!r} of {part.column(name).type} does not give {want}: {error}"
+                    ) from None
+            yield found

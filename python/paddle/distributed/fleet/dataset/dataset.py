@@ -120,15 +120,15 @@ class DatasetBase:
         self.thread_num = min(self.thread_num, len(self.filelist))
 
     def _read_columns(self) -> None:
-        """Converts files with columns by a pipe command, unless the user has one."""
+        """Reads files with columns by pyarrow, unless the user has a pipe command."""
+        self.dataset.set_column_reader(None)
         found = [str(path).endswith(columns.SUFFIXES) for path in self.filelist]
         if not any(found) or self.proto_desc.pipe_command.strip() not in ("", "cat"):
             return
         if not all(found):
             raise ValueError("a data set has either text or files with columns (Parquet, Arrow), got both in filelist")
-        self.proto_desc.pipe_command = columns.pipe_command(
-            [slot.name for slot in self.proto_desc.multi_slot_desc.slots]
-        )
+        columns.check_installed()
+        self.dataset.set_column_reader(columns.read)
 
     def _prepare_to_run(self) -> None:
         self._readers()
