@@ -564,5 +564,6 @@ switch_tensor_names: Any
 tape_number: Any
 tensor_file_entries: Any
 tensor_from_array: Any
+tensor_over_array: Any
 tensor_from_dlpack: Any
 to_dlpack: Any

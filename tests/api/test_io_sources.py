@@ -235,3 +235,40 @@ def test_iterable_datasets_keep_their_rules():
 
     with pytest.raises(ValueError, match="not support shuffle"):
         DataLoader(Own(), shuffle=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_take_the_memory_of_their_arrays(workers):
+    """Tensors of a batch are their own: neither the samples nor another field change with them."""
+    samples = [(np.full([64, 64], i, "float32"), np.int64(i), np.full([3], i % 2 == 0)) for i in range(4)]
+    for x, label, flag in paddle.io.DataLoader(samples, batch_size=2, num_workers=workers):
+        assert x.dtype == "float32" and label.tolist() == [x[0, 0, 0].item(), x[1, 0, 0].item()]
+        assert flag.dtype == "bool" and flag[:, 0].tolist() == [True, False]
+        kept, before = paddle.tanh(x), x * 1.0
+        x.add_(paddle.ones([1]))
+        assert (x - before).numpy().max() == 1.0 and np.isfinite(kept.numpy()).all()
+    assert [s[0][0, 0] for s in samples] == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_one_array_in_two_fields_gives_two_tensors(workers):
+    def twice(batch):
+        joined = np.stack(batch)
+        return joined, joined
+
+    samples = [np.full([64, 64], i, "float32") for i in range(2)]
+    [(first, second)] = paddle.io.DataLoader(samples, batch_size=2, num_workers=workers, collate_fn=twice)
+    first.add_(paddle.ones([1]))
+    assert second[1].numpy().max() == 1.0 and first[1].numpy().max() == 2.0
+
+
+def test_a_custom_collate_fn_keeps_its_arrays():
+    """With a function of the user's the arrays may have other owners: they are copied."""
+    buffer = np.zeros([2, 8], "float32")
+
+    def fill(batch):
+        buffer[:] = batch
+        return buffer
+
+    batches = list(paddle.io.DataLoader(list(range(4)), batch_size=2, collate_fn=lambda b: fill(np.array(b)[:, None])))
+    assert [b[0][:, 0].tolist() for b in batches] == [[0.0, 1.0], [2.0, 3.0]]

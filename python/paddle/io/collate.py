@@ -137,10 +137,18 @@ def as_array(value: Any) -> np.ndarray:
     return array
 
 
-def to_eager(batch: Any, place: Any) -> Any:
-    """The batch for dygraph mode: Tensors instead of arrays, in a list even for one field."""
+def to_eager(batch: Any, place: Any, owned: bool = False) -> Any:
+    """The batch for dygraph mode: Tensors instead of arrays, in a list even for one field.
+
+    `owned`: nothing else has the arrays, so Tensors on the CPU take their memory (a second Tensor of one array copies).
+    """
+    adopt = owned and place.is_cpu_place()
+    taken: set[int] = set()
 
     def leaf(value: Any) -> Any:
+        if adopt and type(value) is np.ndarray and value.ndim and id(value) not in taken:
+            taken.add(id(value))
+            return core.tensor_over_array(value, True)
         return value if _is_tensor(value) else to_tensor(as_array(value), place=place)
 
     out = map_arrays(batch, leaf)

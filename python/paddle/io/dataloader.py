@@ -207,6 +207,9 @@ class DataLoader:
 class _DataLoaderIterBase:
     """One pass over a DataLoader; `_fetch` returns a batch of arrays or raises StopIteration."""
 
+    #: whether the pass alone has the arrays of a batch
+    _owned = False
+
     def __init__(self, loader: DataLoader) -> None:
         self._places = loader.places
         self._feed_list = loader.feed_list or []
@@ -245,7 +248,7 @@ class _DataLoaderIterBase:
                 raise StopIteration
             try:
                 if not in_static_mode():
-                    return to_eager(self._fetch(), self._places[0])
+                    return to_eager(self._fetch(), self._places[0], self._owned)
                 group = [to_lod_tensors(self._fetch(), place) for place in self._places]
             except BaseException:  # the end, an error, or Ctrl-C: the pass is over
                 self._close()
@@ -265,6 +268,7 @@ class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         self._kind = loader.dataset_kind
+        self._owned = self._collate_fn is default_collate_fn
         self._fetcher = _DatasetKind.create_fetcher(
             loader.dataset_kind, loader.dataset, loader.auto_collate_batch, self._collate_fn, loader.drop_last
         )
@@ -282,6 +286,8 @@ class _DataLoaderIterSingleProcess(_DataLoaderIterBase):
 
 class _DataLoaderIterMultiProcess(_DataLoaderIterBase):
     """Reads by worker processes, which end with the pass or (persistent ones) with the loader."""
+
+    _owned = True
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)

@@ -2,7 +2,7 @@
 
 use crate::error::OrRaise;
 use crate::tensor::lod_tensor::tensor_of;
-use crate::tensor::numpy::{dtype_from_py, from_array, is_array, without_gil};
+use crate::tensor::numpy::{dtype_from_py, from_array, is_array, over_array, without_gil};
 use crate::tensor::object::{PyTensor, UNDECIDED, UNNAMED};
 use oar_engine::autograd::trace;
 use pyo3::exceptions::PyTypeError;
@@ -83,6 +83,12 @@ fn tensor_from_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyR
     PyTensor::given(array.py(), from_array(array)?, stop_gradient)
 }
 
+/// A Tensor over an array that the caller gives up (see `over_array`).
+#[pyfunction]
+fn tensor_over_array<'py>(array: &Bound<'py, PyAny>, stop_gradient: bool) -> PyResult<Bound<'py, PyTensor>> {
+    PyTensor::given(array.py(), over_array(array)?, stop_gradient)
+}
+
 /// Sets the number of the next generated name; returns the old one.
 #[pyfunction]
 fn switch_tensor_names(next: u64) -> u64 {
@@ -105,5 +111,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_undecided, m)?)?;
     m.add_function(wrap_pyfunction!(is_undecided, m)?)?;
     m.add_function(wrap_pyfunction!(switch_tensor_names, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor_over_array, m)?)?;
     m.add_function(wrap_pyfunction!(tensor_from_array, m)?)
 }
