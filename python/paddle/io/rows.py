@@ -32,7 +32,10 @@ class TableRows(Dataset):
         table, indices = self.table, list(indices)
         if hasattr(table, "iloc"):
             return table.iloc[indices].to_dict("records")
-        return table.take(indices).to_pylist() if hasattr(table, "to_pylist") else table[indices].to_dicts()
+        if hasattr(table, "to_pylist"):
+            return table.take(indices).to_pylist()
+        # Row by row: other reads of polars use its threads, which a forked worker does not have, and would wait for ever.
+        return [table.row(i, named=True) for i in indices]
 
 
 def _is_table(data: Any) -> bool:
