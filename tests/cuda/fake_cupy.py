@@ -64,15 +64,19 @@ class Stream(contextlib.AbstractContextManager):
     def synchronize(self) -> None:
         pass
 
+    def wait_event(self, event: Event) -> None:
+        assert event.recorded is not None and event.recorded is not self, "a stream that waits for itself"
+
 
 class Event:
     """An event of a device that has not reached it before it is asked twice."""
 
     def __init__(self, disable_timing: bool) -> None:
-        self.asked = 0
+        self.asked, self.recorded = 0, None
 
     def record(self, stream: Stream) -> None:
         assert isinstance(stream, Stream)
+        self.recorded = stream
 
     @property
     def done(self) -> bool:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,10 @@ class HostMachine:
 
     def wait(self) -> None:
         """Wait for all operations: there are none."""
+
+    def aside(self) -> Any:
+        """A second stream: everything is complete at once."""
+        return SimpleNamespace(stream=0, follow=lambda: None, join=lambda: None)
 
     def driver(self) -> tuple[str, int, int] | None:
         """No driver: launches go through Python."""

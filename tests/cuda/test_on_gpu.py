@@ -12,6 +12,7 @@ import pytest
 from fake_cupy import Cupy
 from paddle import _core, _cuda
 from paddle._cuda.comm import rings
+from paddle._dispatch.device_step import sum_all
 from test_route import optimizer_run
 
 LARGE = 2**31 + 17
@@ -90,9 +91,28 @@ def one_rank() -> None:
         rings.use(None)
 
 
+def buckets_of_one_rank() -> None:
+    """Each list of tensors is packed and summed by one collective."""
+    rng = np.random.default_rng(2)
+    arrays = [rng.normal(size=shape).astype("float32") for shape in ((3, 4), (5,), (200, 100), (1,))]
+    rings.use(lambda ring: OneRank(), 0)
+    paddle.set_device("gpu")
+    try:
+        a, b, c, d = (paddle.to_tensor(x, place=paddle.CUDAPlace(0)) for x in arrays)
+        (e, f, g), (h,) = sum_all([[a, b, c], [d]], 0)
+        for got, want in zip((e, f, g, h), arrays, strict=True):
+            assert _core.device_of(got) == 0
+            np.testing.assert_array_equal(got.numpy(), want)
+        assert sum_all([[a, paddle.to_tensor(np.ones(2), place=paddle.CUDAPlace(0))]], 0) is None  # two data types
+    finally:
+        paddle.set_device("cpu")
+        rings.use(None)
+
+
 @pytest.mark.gpu
 def test_nccl_of_one_rank(gpu):
     one_rank()
+    buckets_of_one_rank()
 
 
 @pytest.mark.filterwarnings("error:operator:RuntimeWarning")
@@ -109,9 +129,12 @@ def test_nccl_of_one_rank_on_the_stand_in(built, tmp_path, monkeypatch):
     _cuda.use(_cuda.CupyMachine())
     try:
         one_rank()
+        assert fake_nccl.calls == ["allReduce", "allReduce", "broadcast"]
+        fake_nccl.calls.clear()
+        buckets_of_one_rank()
     finally:
         _cuda.use(None)
-    assert fake_nccl.calls == ["allReduce", "allReduce", "broadcast"]
+    assert fake_nccl.calls == ["allReduce", "allReduce"]
 
 
 def test_a_missing_nccl_is_named(built, monkeypatch):

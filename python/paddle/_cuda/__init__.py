@@ -7,12 +7,24 @@ import threading
 
 import paddle._core as _core
 
+from .comm import buckets
 from .families import LAUNCHERS, RECORDED, units
 from .machine import CupyMachine, missing
 from .optim import multi
 from .runtime import Runtime
 
-__all__ = ["LAUNCHERS", "clip_all", "device_count", "reason", "require", "runtime", "step_all", "units", "use"]
+__all__ = [
+    "LAUNCHERS",
+    "clip_all",
+    "device_count",
+    "reason",
+    "require",
+    "runtime",
+    "step_all",
+    "sum_all",
+    "units",
+    "use",
+]
 
 _lock = threading.RLock()
 _runtime: Runtime | None = None
@@ -78,6 +90,11 @@ def step_all(op: str, table: tuple, attrs: dict, factors) -> None:
 def clip_all(table: tuple, most: float, out: int) -> None:
     """See multi.clip."""
     multi.clip(runtime().machine, table, most, out)  # type: ignore[union-attr]
+
+
+def sum_all(ring: int, tables: list) -> None:
+    """See buckets.sum_all."""
+    buckets.sum_all(runtime().machine, ring, tables)  # type: ignore[union-attr]
 
 
 def without_launcher() -> list[str]:

@@ -8,7 +8,7 @@ import paddle._core as _core
 
 from . import formula, halves, maps, rows, sticky
 from .call import Call, Declined, Rows
-from .comm import rings
+from .comm import buckets, rings
 from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
 from .fused import compositions
 from .fused import sequences as fused_sequences
@@ -196,6 +196,7 @@ def units() -> list[Unit]:
         sticky.UNIT,
         maps.UNIT,
         multi.UNIT,
+        buckets.UNIT,
         cells.UNIT,
         patches.UNIT,
         bins.UNIT,

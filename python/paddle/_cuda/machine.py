@@ -41,6 +41,7 @@ class _Entry:
         with self.device:
             # The legacy default stream cannot be captured, and waits for all others.
             self.stream = cupy.cuda.Stream(non_blocking=True)
+            self.aside = cupy.cuda.Stream(non_blocking=True)
             self.pool = _stream_ordered_pool(cupy, device)
         self._using = cupy.cuda.using_allocator
 
@@ -60,6 +61,27 @@ class _Entry:
             self._opened.pop().__exit__(*error)
         self.stream.__exit__(*error)
         self.device.__exit__(*error)
+
+
+class _Aside:
+    """A second stream of a device."""
+
+    def __init__(self, cupy: Any, entry: _Entry) -> None:
+        self._cupy, self._entry = cupy, entry
+        self.stream = entry.aside.ptr
+
+    def _order(self, first: Any, second: Any) -> None:
+        event = self._cupy.cuda.Event(disable_timing=True)
+        event.record(first)
+        second.wait_event(event)
+
+    def follow(self) -> None:
+        """What comes next on this stream follows what the main one holds."""
+        self._order(self._entry.stream, self._entry.aside)
+
+    def join(self) -> None:
+        """What comes next on the main stream follows what this one holds."""
+        self._order(self._entry.aside, self._entry.stream)
 
 
 def _stream_ordered_pool(cupy: Any, device: int) -> Any:
@@ -151,6 +173,10 @@ class CupyMachine:
     def stream(self) -> int:
         """The stream of the current device's operations."""
         return self._entry().stream.ptr
+
+    def aside(self) -> _Aside:
+        """The second stream of the current device."""
+        return _Aside(self.xp, self._entry())
 
     def wait(self) -> None:
         """Wait for all operations on the current device."""

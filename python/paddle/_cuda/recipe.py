@@ -54,7 +54,7 @@ class _Places:
             found = [
                 (index, at - start) for start, length, index in known if start <= at and at + size <= start + length
             ]
-            # Several inputs at one address are one by the key; those that overlap otherwise are not told apart.
+            # Several inputs at one address are one by the key; those that overlap otherwise cannot be distinguished.
             if found and all(offset == found[0][1] for _, offset in found):
                 return kind, *found[0]
         raise _Unknown

@@ -1,5 +1,5 @@
 """Steps over all parameters on a CUDA device at once: one launch for an optimizer, two for clipping by the global
-norm."""
+norm, one collective for a bucket of gradients."""
 
 from __future__ import annotations
 
@@ -58,6 +58,24 @@ def update_all(op: str, pairs: list, rates: list, states: list[dict], attrs: dic
             for tensor in tensors:
                 tensor._bump_inplace_version()
     return True
+
+
+def sum_all(lists: list[list[Any]], ring: int) -> list[list[Any]] | None:
+    """The sums of lists of Tensors over the ranks of a ring that NCCL serves, each list by one collective; None unless
+    the Tensors of a list are dense, of float32 or float64, on the current device."""
+    tables, wholes = [], []
+    for tensors in lists:
+        table = core.device_table([tensors], [False]) if core.has_backend() else None
+        if table is None or table[1] not in ("float32", "float64"):
+            return None
+        whole = _ops.empty(shape=[sum(table[3])], dtype=tensors[0].dtype)
+        if core.device_of(whole) != table[0]:
+            return None
+        tables.append((table, core.device_address(whole)))
+        wholes.append(whole)
+    _cuda().sum_all(ring, tables)
+    pairs = zip(wholes, lists, strict=True)
+    return [core.device_parts(whole, [list(t.shape) for t in tensors]) for whole, tensors in pairs]
 
 
 def clip_all(grads: list, most: float) -> list | None:

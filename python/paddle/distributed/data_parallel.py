@@ -105,7 +105,8 @@ class DataParallel(Layer):
         names = [p.name for p in parameters]
         there = nccl.serves(group._number) and all(on_device.is_on_device(p) for p in parameters)
         how = names, sparse, group, limits, self._find_unused_parameters
-        self._reducer = _core.dist.Reducer(parameters, *how, on_device.averages(parameters, group) if there else None)
+        average = on_device.averages(parameters, group, self.comm_buffer_size) if there else None
+        self._reducer = _core.dist.Reducer(parameters, *how, average)
 
     def forward(self, *inputs, **kwargs):
         """The result of the model."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddle import _ops
+from paddle._dispatch.device_step import sum_all
 
 __all__: list[str] = []
 
@@ -74,10 +75,10 @@ def recv(tensor: Any, src: int, group: Any, sync_op: bool) -> Ended | None:
     return None if sync_op else Ended()
 
 
-def averages(parameters: list[Any], group: Any) -> Callable[[list[tuple[int, Any]]], list[Any]]:
+def averages(parameters: list[Any], group: Any, limit: int) -> Callable[[list[tuple[int, Any]]], list[Any]]:
     """The function that a Reducer calls for parameters on a device: it averages their gradients over a group.
 
-    A gradient that is None (another rank has one) counts as zeros.
+    A gradient that is None (another rank has one) counts as zeros. `limit`: the bytes of a bucket.
     """
 
     def average(grads: list[tuple[int, Any]]) -> list[Any]:
@@ -87,8 +88,39 @@ def averages(parameters: list[Any], group: Any) -> Callable[[list[tuple[int, Any
             grad = _ops.fill_any_like(parameter.detach(), value=0.0) if given is None else given
             if not is_on_device(grad):
                 grad = grad.cuda(parameter.place.gpu_device_id())
-            combined("allreduce", grad, _AVG, group, True)
             found.append(grad)
+        together = _bucketed(found, group, limit)
+        if together is not None:
+            return together
+        for grad in found:
+            combined("allreduce", grad, _AVG, group, True)
         return found
 
     return average
+
+
+def _bucketed(grads: list[Any], group: Any, limit: int) -> list[Any] | None:
+    """The averages of gradients, packed into buckets of one data type that NCCL sums on a stream of their own; None if
+    that is not possible. All ranks have the same gradients, and so the same buckets."""
+    from . import nccl
+
+    if not grads or not nccl.serves(group._number):
+        return None
+    buckets: list[list[int]] = []
+    sizes: dict[Any, tuple[int, int]] = {}  # data type -> bucket, its bytes
+    for i, grad in enumerate(grads):
+        nbytes = int(grad.size) * (8 if grad._dtype_name == "float64" else 4)
+        bucket, held = sizes.get(grad.dtype, (-1, 0))
+        if bucket < 0 or held + nbytes > limit:
+            bucket, held = len(buckets), 0
+            buckets.append([])
+        buckets[bucket].append(i)
+        sizes[grad.dtype] = (bucket, held + nbytes)
+    summed = sum_all([[grads[i] for i in bucket] for bucket in buckets], group._number)
+    if summed is None:
+        return None
+    found: list[Any] = [None] * len(grads)
+    for bucket, sums in zip(buckets, summed, strict=True):
+        for i, total in zip(bucket, sums, strict=True):
+            found[i] = _ops.scale(total, scale=1.0 / group.nranks)
+    return found

@@ -14,7 +14,7 @@ from ..call import Call, Declined
 __all__ = ["LAUNCHERS", "RingExchange", "forget", "release", "serves", "use"]
 
 # NCCL's types of combined elements, by numpy's names; elements that are only moved are sent as bytes.
-_NUMBERS = {
+NUMBERS = {
     "int8": "NCCL_INT8",
     "uint8": "NCCL_UINT8",
     "int32": "NCCL_INT32",
@@ -96,22 +96,28 @@ def _ring(call: Call) -> _Ring:
     number = call.attrs.get("ring_id", 0)
     if not serves(number) or _make_exchange is None:
         raise Declined
+    return ring_of(call.machine, number)
+
+
+def ring_of(machine: Any, number: int) -> _Ring:
+    """The communicator of a ring that NCCL serves, created by the first call, which all ranks make."""
+    assert _make_exchange is not None
     found = _made.get(number)
     if found is None:
-        nccl, exchange = call.machine.nccl(), _make_exchange(number)
+        nccl, exchange = machine.nccl(), _make_exchange(number)
         # NCCL's id is a tuple of signed bytes.
         mine = bytes(c % 256 for c in nccl.get_unique_id()) if exchange.rank == 0 else None
         shared = tuple(c - 256 if c > 127 else c for c in exchange.share(mine))
         comm = nccl.NcclCommunicator(exchange.world, shared, exchange.rank)
-        found = _made[number] = _Ring(nccl, comm, call.machine.stream(), exchange)
+        found = _made[number] = _Ring(nccl, comm, machine.stream(), exchange)
     return found
 
 
 def _kind(ring: _Ring, array: Any) -> int:
     """NCCL's type number of the elements to combine."""
-    if array.dtype.name not in _NUMBERS:
+    if array.dtype.name not in NUMBERS:
         raise Declined
-    return getattr(ring.nccl, _NUMBERS[array.dtype.name])
+    return getattr(ring.nccl, NUMBERS[array.dtype.name])
 
 
 def _member(call: Call, ring: _Ring, what: str) -> int:
@@ -131,7 +137,7 @@ def _whole(call: Call, ring: _Ring) -> None:
 def _in_place(call: Call, *, numbers: bool) -> tuple[_Ring, Any, int]:
     """The ring, `Out` initialized with `X`, and its address."""
     call.array("X")
-    if numbers and call.dtype("Out") not in _NUMBERS:
+    if numbers and call.dtype("Out") not in NUMBERS:
         raise Declined
     ring = _ring(call)
     out = call.old("Out")
@@ -174,7 +180,7 @@ def _all_gather(call: Call) -> dict:
 
 def _reduce_scatter(call: Call) -> dict:
     x = call.array("X")
-    if call.dtype("Out") not in _NUMBERS:
+    if call.dtype("Out") not in NUMBERS:
         raise Declined
     ring = _ring(call)
     _whole(call, ring)

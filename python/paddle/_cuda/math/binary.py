@@ -55,7 +55,7 @@ def _range_of(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int] | None:
 
 
 def _apply(call: Call, join: str, x, y, seen: tuple[int, ...]):
-    """The result, None if the shapes are not of the kernel's kind; `seen` is the shape of y beside x."""
+    """The result, None if the shapes are not of the kernel's kind; `seen` is the shape in which y is broadcast."""
     if x.dtype.name not in _TYPES or len(seen) != x.ndim or x.size == 0:
         return None
     sizes = _range_of(x.shape, seen)

@@ -123,13 +123,13 @@ class Launcher:
             flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)
         )
 
-    def start(self, kernel: str, grid: int, block: int, *args: Any) -> None:
-        self.machine.kernel(UNIT, f"{kernel}<{self.t}>")((grid,), (block,), args)
+    def start(self, kernel: str, grid: int, block: int, *args: Any, unit: Unit = UNIT) -> None:
+        self.machine.kernel(unit, f"{kernel}<{self.t}>")((grid,), (block,), args)
 
-    def over(self, kernel: str, *args: Any, after: tuple = ()) -> None:
+    def over(self, kernel: str, *args: Any, after: tuple = (), unit: Unit = UNIT) -> None:
         """A launch over all pieces; `args` follow the pieces, `after` the counts."""
         counts = np.int64(self.count), np.int64(PIECE)
-        self.start(kernel, self.blocks, 256, self.table, self.sizes, self.pieces, *args, *counts, *after)
+        self.start(kernel, self.blocks, 256, self.table, self.sizes, self.pieces, *args, *counts, *after, unit=unit)
 
 
 def step(machine: Any, op: str, table: tuple, attrs: dict, factors: np.ndarray | None) -> None:
