@@ -1,9 +1,11 @@
 //! Executes a collective plan over a transport: advances every step that can move, and waits when none can.
 
+use std::sync::Arc;
+
 use crate::collective_plan::{Action, CollectivePlan, Step, NONE};
 use crate::dtype::{Dtype, ReduceOp};
 use crate::error::Result;
-use crate::frame::crc32c;
+use crate::mac::{Digest, Hash};
 use crate::reduce;
 use crate::state::Guard;
 use crate::transport::{Interest, Transport};
@@ -38,42 +40,46 @@ fn lanes(plan: &CollectivePlan) -> Vec<Lane> {
     lanes
 }
 
-/// Checksums of pieces that are received and forwarded, so that they are not computed again.
-struct Sums {
-    /// Bytes per checksum; 0 if the transport has none.
-    size: usize,
-    /// Start of the checksums of a step's piece in `all`, or `NONE`.
+/// Digests of pieces that are received and forwarded, so that they are not computed again.
+struct Digests {
+    /// The transport's hash and the bytes per digest; `None` if it has no codes.
+    codes: Option<(Arc<Hash>, usize)>,
+    /// Start of the digests of a step's piece in `all`, or `NONE`.
     at: Vec<u32>,
-    all: Vec<u32>,
+    all: Vec<Digest>,
 }
 
-impl Sums {
-    fn new(plan: &CollectivePlan, size: usize) -> Sums {
-        let mut sums = Sums { size, at: vec![NONE; plan.steps.len()], all: Vec::new() };
-        if size == 0 {
-            return sums;
-        }
+impl Digests {
+    fn new(plan: &CollectivePlan, codes: Option<(Arc<Hash>, usize)>) -> Digests {
+        let mut kept = Digests { codes, at: vec![NONE; plan.steps.len()], all: Vec::new() };
+        let Some(size) = kept.codes.as_ref().map(|c| c.1) else { return kept };
         for (i, s) in plan.steps.iter().enumerate() {
             let Some(from) = plan.steps.get(s.needs[0] as usize) else { continue };
             if s.what == Action::SendWork && !from.what.is_send() && (from.off, from.len) == (s.off, s.len) {
-                let first = &mut sums.at[s.needs[0] as usize];
+                let first = &mut kept.at[s.needs[0] as usize];
                 if *first == NONE {
-                    *first = sums.all.len() as u32;
-                    sums.all.resize(sums.all.len() + s.len.div_ceil(size), 0);
+                    *first = kept.all.len() as u32;
+                    kept.all.resize(kept.all.len() + s.len.div_ceil(size), Digest::default());
                 }
-                sums.at[i] = *first;
+                kept.at[i] = *first;
             }
         }
-        sums
+        kept
     }
 
-    /// The checksums of step `i`; empty if none are kept.
-    fn of_step(&mut self, i: usize, len: usize) -> &mut [u32] {
-        match self.at[i] {
-            NONE => &mut [],
-            at => &mut self.all[at as usize..at as usize + len.div_ceil(self.size)],
-        }
+    /// The digests of step `i`, with the hash and the bytes per digest; `None` if none are kept.
+    fn of_step(&mut self, i: usize, len: usize) -> Option<Known<'_>> {
+        let (hash, size) = self.codes.as_ref()?;
+        let at = Some(self.at[i]).filter(|at| *at != NONE)? as usize;
+        Some(Known { digests: &mut self.all[at..at + len.div_ceil(*size)], hash, size: *size })
     }
+}
+
+/// The digests of a step's piece: input for a send, output for a receive.
+struct Known<'a> {
+    digests: &'a mut [Digest],
+    hash: &'a Hash,
+    size: usize,
 }
 
 /// Buffers for pieces that are reduced when complete, one per peer, kept between operations.
@@ -88,7 +94,7 @@ pub fn run(
 ) -> Result<()> {
     let mut lanes = lanes(plan);
     let mut done = vec![false; plan.steps.len()];
-    let mut sums = Sums::new(plan, t.checked());
+    let mut digests = Digests::new(plan, t.codes());
     let mut interests = Vec::with_capacity(lanes.len());
     loop {
         let mut moved = false;
@@ -101,7 +107,7 @@ pub fn run(
             if step.needs.iter().any(|n| *n != NONE && !done[*n as usize]) {
                 continue;
             }
-            let known = sums.of_step(at as usize, step.len);
+            let known = digests.of_step(at as usize, step.len);
             if advance(step, t, bufs, scratch, known).map_err(|e| guard.explain(e))? {
                 done[at as usize] = true;
                 lane.next += 1;
@@ -122,22 +128,21 @@ pub fn run(
     }
 }
 
-/// `sums` are the checksums of the piece: input for a send, output for a receive.
 fn advance(
     step: &Step,
     t: &mut dyn Transport,
     bufs: &mut Buffers<'_>,
     scratch: &mut Scratch,
-    sums: &mut [u32],
+    known: Option<Known<'_>>,
 ) -> Result<bool> {
     let range = step.off..step.off + step.len;
     match step.what {
-        Action::SendWork => t.try_forward(step.peer, &bufs.work[range], sums),
+        Action::SendWork => t.try_forward(step.peer, &bufs.work[range], known.map_or(&[], |k| k.digests)),
         Action::SendInput => t.try_send(step.peer, &bufs.input[range]),
         Action::Recv => {
             let whole = t.try_recv(step.peer, &mut bufs.work[range])?;
-            if whole {
-                sums.iter_mut().zip(t.checksums(step.peer)).for_each(|(sum, came)| *sum = *came);
+            if let Some(known) = known.filter(|_| whole) {
+                known.digests.iter_mut().zip(t.digests(step.peer)).for_each(|(mine, came)| *mine = *came);
             }
             Ok(whole)
         }
@@ -147,14 +152,14 @@ fn advance(
             }
             let over = if finish { bufs.over } else { 1 };
             let (dtype, op, mine) = (bufs.dtype, bufs.op, &mut bufs.work[range]);
-            let size = t.checked();
+            let mut known = known;
             t.try_take(step.peer, step.len, &mut scratch[step.peer], &mut |at, piece| {
                 let mine = &mut mine[at..at + piece.len()];
                 reduce::combine_pair(dtype, op, mine, piece, mine_first, over);
-                if !sums.is_empty() {
+                if let Some(Known { digests, hash, size }) = &mut known {
                     // Computed while the piece is in the cache.
-                    let made = mine.chunks(size).map(crc32c);
-                    sums[at / size..].iter_mut().zip(made).for_each(|(sum, made)| *sum = made);
+                    let made = mine.chunks(*size).map(|piece| hash.digest(piece));
+                    digests[at / *size..].iter_mut().zip(made).for_each(|(known, made)| *known = made);
                 }
             })
         }

@@ -12,11 +12,11 @@ use hmac::{Hmac, Mac as _};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::mac::{keyed, Mac, Seal};
+use crate::mac::{keyed, Hash, Mac, Seal};
 use crate::socket::{self, Deadline};
 use crate::token_file;
 
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Features of this side; a connection uses the intersection. None is defined yet.
 pub const FEATURES: u32 = 0;
 pub(crate) const MAGIC: [u8; 4] = *b"OARH";
@@ -53,6 +53,11 @@ impl Identity {
     /// The acceptor's proof that it has the token.
     pub(crate) fn proof(&self, challenge: &[u8], hello: &[u8], answer: &[u8]) -> Hmac<Sha256> {
         self.mac(&[b"oar accept", challenge, hello, &answer[..8]])
+    }
+
+    /// The hash that all data connections of a group share.
+    pub(crate) fn hash_of_group(&self, group: u64) -> Hash {
+        Hash::new(&self.mac(&[b"oar data of a group", &group.to_le_bytes()]).finalize().into_bytes())
     }
 
     /// The keys of the frames after the handshake.

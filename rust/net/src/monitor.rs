@@ -199,7 +199,7 @@ impl Monitor {
             match hello.purpose {
                 Purpose::Data => {
                     socket::unpace(&stream);
-                    self.shared.arrivals.lock().insert((hello.group, rank), stream);
+                    self.shared.arrivals.lock().insert((hello.group, rank), (stream, seal));
                     if let Some(g) = self.shared.groups.lock().get(&hello.group) {
                         g.waker.wake();
                     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Last, Peer, Result};
 use crate::fingerprint::Fingerprint;
 use crate::frame::Type;
 use crate::handshake::Identity;
+use crate::mac::Seal;
 use crate::socket::{Waker, SLICE};
 
 /// Address and identity of a rank.
@@ -105,7 +106,7 @@ pub struct Shared {
     /// Failures of groups that this rank has not created yet; accessed under the lock of `groups`.
     early: Mutex<HashMap<u64, Error>>,
     /// Accepted data connections, by group and global rank, until their group takes them.
-    pub arrivals: Mutex<HashMap<(u64, usize), TcpStream>>,
+    pub arrivals: Mutex<HashMap<(u64, usize), (TcpStream, Seal)>>,
     /// Control frames for the monitor to send: to the hub, or on the hub to all ranks.
     pub outbox: Mutex<Vec<(Type, Vec<u8>)>>,
     pub monitor_waker: Waker,

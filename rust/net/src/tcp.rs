@@ -12,8 +12,9 @@ use rustix::net::SendAncillaryBuffer;
 
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprint, BYTES};
-use crate::frame::{crc32c, Bad, Header, Type, HEADER, MAX_DATA};
+use crate::frame::{Bad, Header, Type, HEADER, MAX_DATA};
 use crate::handshake::{self, Purpose};
+use crate::mac::{Ahead, Digest, Hash, Seal, TAG};
 use crate::shm::stream;
 use crate::socket::{self, moved, Deadline, Moved};
 use crate::state::{GroupState, Shared};
@@ -22,20 +23,23 @@ use crate::transport::{Interest, Transport};
 /// Large buffers are sent in messages of this size. System calls cost acknowledgements and wake-ups in addition to the
 /// bytes: with 256 KiB the loopback takes a third more CPU time.
 const SEGMENT: usize = 1 << 20;
-/// Bytes per checksum: a frame is checked, reduced or copied while the second-level cache holds it.
+/// Bytes per authentication code: a frame is checked, reduced or copied while the second-level cache holds it.
 const FRAME: usize = MAX_DATA;
 /// A fingerprint frame, then alternating headers and payloads.
 const PARTS: usize = 1 + 2 * SEGMENT / FRAME;
 const LINE: usize = 64;
+/// Header and authentication code.
+const HEAD: usize = HEADER + TAG;
 
 /// The outgoing message.
 struct Out {
+    mac: Ahead,
     active: bool,
     /// The fingerprint frame of a new operation.
-    begin: [u8; HEADER + BYTES],
+    begin: [u8; HEAD + BYTES],
     /// Start within `begin`: only the first message of an operation has a fingerprint.
     from: usize,
-    headers: Vec<[u8; HEADER]>,
+    headers: Vec<[u8; HEAD]>,
     /// Bytes sent so far, over all parts.
     done: usize,
     seq: u64,
@@ -44,18 +48,19 @@ struct Out {
 
 /// The incoming message.
 struct In {
+    mac: Ahead,
     /// The fingerprint frame of a new operation.
-    begin: [u8; HEADER + BYTES],
+    begin: [u8; HEAD + BYTES],
     /// Bytes received so far: of the fingerprint frame, then of all parts after it.
     got: usize,
-    heads: [[u8; HEADER]; SEGMENT / FRAME],
+    heads: [[u8; HEAD]; SEGMENT / FRAME],
     /// Payloads are received here first: the kernel writes to cached memory, and data is checked before it reaches the
     /// caller.
     window: Vec<u8>,
     /// Number of frames delivered.
     taken: usize,
-    /// Checksums of the delivered frames.
-    sums: Vec<u32>,
+    /// Digests of the delivered frames.
+    digests: Vec<Digest>,
     seq: u64,
     epoch: u64,
 }
@@ -67,12 +72,25 @@ struct Link {
 }
 
 impl Link {
-    fn new(stream: TcpStream) -> Link {
-        let begin = [0; HEADER + BYTES];
-        let out = Out { active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
-        let (heads, window) = ([[0; HEADER]; SEGMENT / FRAME], Vec::new());
-        let inn = In { begin, got: 0, heads, window, taken: 0, sums: Vec::new(), seq: 0, epoch: 0 };
+    fn new(stream: TcpStream, seal: Seal, hash: &Arc<Hash>) -> Link {
+        let begin = [0; HEAD + BYTES];
+        let mac = Ahead::new(seal.out.over(hash));
+        let out = Out { mac, active: false, begin, from: 0, headers: Vec::new(), done: 0, seq: 0, epoch: 0 };
+        let (mac, heads, window) = (Ahead::new(seal.incoming.over(hash)), [[0; HEAD]; SEGMENT / FRAME], Vec::new());
+        let inn = In { mac, begin, got: 0, heads, window, taken: 0, digests: Vec::new(), seq: 0, epoch: 0 };
         Link { stream, out, inn }
+    }
+}
+
+impl Out {
+    /// The next frame's header and code.
+    fn head(&mut self, kind: Type, payload: &[u8], digest: Digest) -> [u8; HEAD] {
+        let header = Header::with_crc(kind, self.seq, payload, 0).encode();
+        let mut head = [0; HEAD];
+        head[..HEADER].copy_from_slice(&header);
+        head[HEADER..].copy_from_slice(&self.mac.tag(self.seq, &header, digest));
+        self.seq += 1;
+        head
     }
 }
 
@@ -90,35 +108,36 @@ impl From<Bad> for Fault {
 }
 
 impl Link {
-    /// Sends a message; `sums` are the checksums of its frames, as far as they are known.
+    /// Sends a message; `digests` are those of its frames, as far as they are known.
     fn send(
         &mut self,
         doing: &Fingerprint,
         epoch: u64,
+        hash: &Hash,
         bytes: &[u8],
-        sums: &[u32],
+        digests: &[Digest],
     ) -> std::result::Result<bool, Fault> {
         let o = &mut self.out;
         if !o.active {
-            o.from = HEADER + BYTES;
+            o.from = HEAD + BYTES;
             if o.epoch != epoch {
                 o.epoch = epoch;
                 o.from = 0;
-                o.begin[..HEADER].copy_from_slice(&Header::for_payload(Type::Begin, o.seq, &doing.0).encode());
-                o.begin[HEADER..].copy_from_slice(&doing.0);
-                o.seq += 1;
+                let head = o.head(Type::Begin, &doing.0, hash.digest(&doing.0));
+                o.begin[..HEAD].copy_from_slice(&head);
+                o.begin[HEAD..].copy_from_slice(&doing.0);
             }
             o.headers.clear();
             for (at, piece) in frames(bytes).enumerate() {
-                let crc = sums.get(at).copied().unwrap_or_else(|| crc32c(piece));
-                o.headers.push(Header::with_crc(Type::Data, o.seq, piece, crc).encode());
-                o.seq += 1;
+                let digest = digests.get(at).copied().unwrap_or_else(|| hash.digest(piece));
+                let head = o.head(Type::Data, piece, digest);
+                o.headers.push(head);
             }
             o.done = 0;
             o.active = true;
         }
         let begin = &o.begin[o.from..];
-        let total = begin.len() + o.headers.len() * HEADER + bytes.len();
+        let total = begin.len() + o.headers.len() * HEAD + bytes.len();
         while o.done < total {
             let mut parts = [IoSlice::new(&[]); PARTS];
             let (mut skip, mut n) = (o.done, 0);
@@ -141,6 +160,7 @@ impl Link {
             }
         }
         o.active = false;
+        o.mac.prepare(o.seq);
         Ok(true)
     }
 
@@ -149,18 +169,23 @@ impl Link {
         &mut self,
         doing: &Fingerprint,
         epoch: u64,
+        hash: &Hash,
         len: usize,
         take: &mut dyn FnMut(usize, &[u8]),
     ) -> std::result::Result<bool, Fault> {
         if self.inn.epoch != epoch {
-            while self.inn.got < HEADER + BYTES {
+            while self.inn.got < HEAD + BYTES {
                 match moved((&self.stream).read(&mut self.inn.begin[self.inn.got..])) {
                     Moved::Some(n) => self.inn.got += n,
-                    Moved::Blocked => return Ok(false),
+                    Moved::Blocked => {
+                        let seq = self.inn.seq;
+                        self.inn.mac.prepare(seq);
+                        return Ok(false);
+                    }
                     Moved::Ended(why) => return Err(Fault::Lost(why)),
                 }
             }
-            self.begin(doing)?;
+            self.inn.begin(doing, hash)?;
             self.inn.epoch = epoch;
         }
         let inn = &mut self.inn;
@@ -170,8 +195,8 @@ impl Link {
         let from = inn.window.as_ptr().align_offset(LINE).min(LINE);
         let window = &mut inn.window[from..from + len];
         let frames = len.div_ceil(FRAME).max(1);
-        let total = frames * HEADER + len;
-        let end = |frame: usize| (frame + 1) * HEADER + len.min((frame + 1) * FRAME);
+        let total = frames * HEAD + len;
+        let end = |frame: usize| (frame + 1) * HEAD + len.min((frame + 1) * FRAME);
         loop {
             let wanted = total - inn.got;
             // The rest of this message, and no bytes of the next.
@@ -190,7 +215,10 @@ impl Link {
             }
             let now = match moved((&self.stream).read_vectored(&mut parts[..n])) {
                 Moved::Some(now) => now,
-                Moved::Blocked => return Ok(false),
+                Moved::Blocked => {
+                    inn.mac.prepare(inn.seq);
+                    return Ok(false);
+                }
                 Moved::Ended(why) => return Err(Fault::Lost(why)),
             };
             inn.got += now;
@@ -201,15 +229,19 @@ impl Link {
                 if inn.got < end(inn.taken) - piece.len() {
                     break;
                 }
-                let header = data_header(&inn.heads[inn.taken], inn.seq, piece.len())?;
+                let (header, tag) = split(&inn.heads[inn.taken])?;
+                data_header(header, inn.seq, piece.len())?;
                 if inn.got < end(inn.taken) {
                     break;
                 }
-                header.check(piece)?;
-                if inn.taken == 0 {
-                    inn.sums.clear();
+                let digest = hash.digest(piece);
+                if !inn.mac.verify(inn.seq, header, digest, tag) {
+                    return Err(Bad::Tag(inn.seq).into());
                 }
-                inn.sums.push(header.crc);
+                if inn.taken == 0 {
+                    inn.digests.clear();
+                }
+                inn.digests.push(digest);
                 take(at, piece);
                 inn.seq += 1;
                 inn.taken += 1;
@@ -224,19 +256,25 @@ impl Link {
             }
         }
     }
+}
 
-    fn begin(&mut self, doing: &Fingerprint) -> std::result::Result<(), Fault> {
-        let (head, body) = self.inn.begin.split_first_chunk().ok_or(Bad::Header)?;
-        let h = Header::decode(head, MAX_DATA, self.inn.seq)?;
+impl In {
+    /// Compares the received fingerprint with that of the operation in progress.
+    fn begin(&mut self, doing: &Fingerprint, hash: &Hash) -> std::result::Result<(), Fault> {
+        let (head, body) = self.begin.split_first_chunk::<HEAD>().ok_or(Bad::Header)?;
+        let (header, tag) = split(head)?;
+        let h = Header::decode(header, MAX_DATA, self.seq)?;
         if h.kind != Type::Begin {
             return Err(Bad::Unexpected(h.kind).into());
         }
         if h.len as usize != BYTES {
             return Err(Bad::Length { found: h.len as usize, expected: BYTES }.into());
         }
-        h.check(body)?;
-        self.inn.seq += 1;
-        self.inn.got = 0;
+        if !self.mac.verify(self.seq, header, hash.digest(body), tag) {
+            return Err(Bad::Tag(self.seq).into());
+        }
+        self.seq += 1;
+        self.got = 0;
         match Fingerprint::from_slice(body) {
             Some(f) if f == *doing => Ok(()),
             Some(f) => Err(Fault::Differs(Box::new(f))),
@@ -245,13 +283,18 @@ impl Link {
     }
 }
 
+/// A frame's header and its code.
+fn split(head: &[u8; HEAD]) -> std::result::Result<(&[u8; HEADER], &[u8; TAG]), Bad> {
+    head.split_first_chunk().and_then(|(header, tag)| Some((header, tag.first_chunk()?))).ok_or(Bad::Header)
+}
+
 /// The frames of a message; an empty message is one empty frame.
 fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let empty = bytes.is_empty().then_some(bytes);
     empty.into_iter().chain(bytes.chunks(FRAME))
 }
 
-fn data_header(head: &[u8; HEADER], seq: u64, expected: usize) -> std::result::Result<Header, Fault> {
+fn data_header(head: &[u8; HEADER], seq: u64, expected: usize) -> std::result::Result<(), Fault> {
     let h = Header::decode(head, MAX_DATA, seq)?;
     if h.kind != Type::Data {
         return Err(Bad::Unexpected(h.kind).into());
@@ -259,13 +302,14 @@ fn data_header(head: &[u8; HEADER], seq: u64, expected: usize) -> std::result::R
     if h.len as usize != expected {
         return Err(Bad::Length { found: h.len as usize, expected }.into());
     }
-    Ok(h)
+    Ok(())
 }
 
 pub struct TcpTransport {
     shared: Arc<Shared>,
     group: Arc<GroupState>,
     links: Vec<Option<Link>>,
+    hash: Arc<Hash>,
     me: usize,
     doing: Fingerprint,
     epoch: u64,
@@ -275,14 +319,15 @@ pub struct TcpTransport {
 impl TcpTransport {
     pub fn new(shared: Arc<Shared>, group: Arc<GroupState>, me: usize) -> TcpTransport {
         let links = group.ranks.iter().map(|_| None).collect();
-        TcpTransport { shared, group, links, me, doing: Fingerprint::NONE, epoch: 0, until: Instant::now() }
+        let hash = Arc::new(shared.identity.hash_of_group(group.id));
+        TcpTransport { shared, group, links, hash, me, doing: Fingerprint::NONE, epoch: 0, until: Instant::now() }
     }
 
     /// The connection to `peer`: the lower rank connects, the higher one accepts. `None`: not accepted yet.
     fn link(&mut self, peer: usize) -> Result<Option<&mut Link>> {
         if self.links[peer].is_none() {
             let rank = self.group.ranks[peer];
-            let stream = if self.me < peer {
+            let made = if self.me < peer {
                 let stop = || match self.shared.failure().or_else(|| self.group.failure()) {
                     Some(e) => Err(e.during(&self.doing.to_string())),
                     None if self.shared.has_left(rank) => Err(self.left(rank)),
@@ -303,12 +348,12 @@ impl TcpTransport {
                     e => e,
                 })?;
                 socket::unpace(&s.stream);
-                Some(s.stream)
+                Some((s.stream, s.seal))
             } else {
                 self.shared.arrivals.lock().remove(&(self.group.id, rank))
             };
-            match stream {
-                Some(s) => self.links[peer] = Some(Link::new(s)),
+            match made {
+                Some((s, seal)) => self.links[peer] = Some(Link::new(s, seal, &self.hash)),
                 None if self.shared.has_left(rank) => return Err(self.left(rank)),
                 None => return Ok(None),
             }
@@ -352,22 +397,22 @@ impl Transport for TcpTransport {
         self.epoch += 1;
     }
 
-    fn checked(&self) -> usize {
-        FRAME
+    fn codes(&self) -> Option<(Arc<Hash>, usize)> {
+        Some((self.hash.clone(), FRAME))
     }
 
-    fn checksums(&self, from: usize) -> &[u32] {
-        self.links[from].as_ref().map_or(&[], |link| &link.inn.sums)
+    fn digests(&self, from: usize) -> &[Digest] {
+        self.links[from].as_ref().map_or(&[], |link| &link.inn.digests)
     }
 
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         self.try_forward(to, bytes, &[])
     }
 
-    fn try_forward(&mut self, to: usize, bytes: &[u8], sums: &[u32]) -> Result<bool> {
-        let (doing, epoch) = (self.doing, self.epoch);
+    fn try_forward(&mut self, to: usize, bytes: &[u8], digests: &[Digest]) -> Result<bool> {
+        let (doing, epoch, hash) = (self.doing, self.epoch, self.hash.clone());
         let Some(link) = self.link(to)? else { return Ok(false) };
-        let sent = link.send(&doing, epoch, bytes, sums);
+        let sent = link.send(&doing, epoch, &hash, bytes, digests);
         sent.map_err(|fault| self.error(to, fault))
     }
 
@@ -391,9 +436,9 @@ impl Transport for TcpTransport {
         _room: &mut Vec<u8>,
         take: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<bool> {
-        let (doing, epoch) = (self.doing, self.epoch);
+        let (doing, epoch, hash) = (self.doing, self.epoch, self.hash.clone());
         let Some(link) = self.link(from)? else { return Ok(false) };
-        let got = link.recv(&doing, epoch, len, take);
+        let got = link.recv(&doing, epoch, &hash, len, take);
         got.map_err(|fault| self.error(from, fault))
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Peer, Result};
 use crate::fingerprint::Fingerprint;
+use crate::mac::{Digest, Hash};
 use crate::state::{GroupState, Shared};
 
 /// An event that a rank waits for.
@@ -33,18 +34,18 @@ pub trait Transport: Send {
     /// progress.
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool>;
 
-    /// Bytes per checksum, if checksums are sent with the data and can be forwarded; otherwise 0.
-    fn checked(&self) -> usize {
-        0
+    /// The hash of the authentication codes and the bytes per code, if data have codes whose digests can be forwarded.
+    fn codes(&self) -> Option<(Arc<Hash>, usize)> {
+        None
     }
 
-    /// The CRC32C of every `checked` bytes of the last message from this rank.
-    fn checksums(&self, _from: usize) -> &[u32] {
+    /// The digest of every code of the last message from this rank.
+    fn digests(&self, _from: usize) -> &[Digest] {
         &[]
     }
 
-    /// Sends a message whose checksums are known.
-    fn try_forward(&mut self, to: usize, bytes: &[u8], _sums: &[u32]) -> Result<bool> {
+    /// Sends a message whose digests are known.
+    fn try_forward(&mut self, to: usize, bytes: &[u8], _digests: &[Digest]) -> Result<bool> {
         self.try_send(to, bytes)
     }
 

@@ -10,7 +10,7 @@ use common::{job, options};
 use half::{bf16, f16};
 use oar_net::costs::Costs;
 use oar_net::fingerprint::Fingerprint;
-use oar_net::frame::crc32c;
+use oar_net::mac::{Digest, Hash};
 use oar_net::{
     CollectiveCall, Dtype, Group, Interest, MakeTransport, Membership, Options, ReduceOp, Result, Transport,
 };
@@ -374,20 +374,21 @@ struct MapTransport {
     me: usize,
     doing: Vec<u8>,
     fresh: [HashSet<usize>; 2],
-    sums: HashMap<usize, Vec<u32>>,
+    hash: Arc<Hash>,
+    digests: HashMap<usize, Vec<Digest>>,
     forwarded: usize,
 }
 
-/// Bytes per checksum.
+/// Bytes per digest.
 const CHECKED: usize = 256;
 
-fn sums(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(CHECKED).map(crc32c).collect()
+fn digests(hash: &Hash, bytes: &[u8]) -> Vec<Digest> {
+    bytes.chunks(CHECKED).map(|piece| hash.digest(piece)).collect()
 }
 
 impl Drop for MapTransport {
     fn drop(&mut self) {
-        assert!(std::thread::panicking() || self.forwarded > 0, "no checksum was handed on");
+        assert!(std::thread::panicking() || self.forwarded > 0, "no digest was handed on");
     }
 }
 
@@ -417,20 +418,20 @@ impl Transport for MapTransport {
         };
         assert!(!self.fresh[1].insert(from) || print == Some(self.doing.clone()));
         into.copy_from_slice(&bytes);
-        self.sums.insert(from, sums(&bytes));
+        self.digests.insert(from, digests(&self.hash, &bytes));
         Ok(true)
     }
 
-    fn checked(&self) -> usize {
-        CHECKED
+    fn codes(&self) -> Option<(Arc<Hash>, usize)> {
+        Some((self.hash.clone(), CHECKED))
     }
 
-    fn checksums(&self, from: usize) -> &[u32] {
-        &self.sums[&from]
+    fn digests(&self, from: usize) -> &[Digest] {
+        &self.digests[&from]
     }
 
-    fn try_forward(&mut self, to: usize, bytes: &[u8], known: &[u32]) -> Result<bool> {
-        assert!(known.is_empty() || known == sums(bytes), "checksums of something else");
+    fn try_forward(&mut self, to: usize, bytes: &[u8], known: &[Digest]) -> Result<bool> {
+        assert!(known.is_empty() || known == digests(&self.hash, bytes), "digests of something else");
         self.forwarded += known.len();
         self.try_send(to, bytes)
     }
@@ -451,8 +452,8 @@ fn over_a_custom_transport() {
             let mail = mail.clone();
             let own: MakeTransport = Arc::new(move |party: Membership| -> Result<Box<dyn Transport>> {
                 let (mail, doing, me) = (mail.clone(), vec![], party.me);
-                let (fresh, sums) = Default::default();
-                Ok(Box::new(MapTransport { mail, me, doing, fresh, sums, forwarded: 0 }))
+                let (fresh, digests, hash) = (Default::default(), HashMap::new(), Arc::new(Hash::new(b"a key")));
+                Ok(Box::new(MapTransport { mail, me, doing, fresh, hash, digests, forwarded: 0 }))
             });
             let g = c.group_over(&[0, 1, 2], Some(&own)).unwrap();
             assert_eq!(g.transport(), "map");
