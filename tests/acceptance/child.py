@@ -185,6 +185,7 @@ def watch_environments():
     def seeded(*args, **kwargs):
         environment = make(*args, **kwargs)
         environment.seed(7)
+        environment.action_space.seed(7)
         return environment
 
     gym.make = seeded
@@ -223,7 +224,8 @@ def main():
     use_local_files(paddle)
     if paddle.__version__.startswith("1."):
         paddle.enable_static = paddle.disable_static = lambda *args: None
-    fluid.CUDAPlace = lambda device=0: fluid.CPUPlace()
+    on_cpu = {"__init__": lambda self, device=0: fluid.CPUPlace.__init__(self)}
+    fluid.CUDAPlace = type("CUDAPlace", (fluid.CPUPlace,), on_cpu)
     watch_programs(fluid)
     watch_layers(fluid)
     watch_dropout(fluid)
