@@ -1,5 +1,6 @@
 """Errors for names and modules of Paddle that are not implemented, and legacy module paths."""
 
+import contextlib
 import importlib
 import json
 import pickle
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import paddle
 import pytest
-from paddle._basics import import_hook, legacy_names, missing, unavailable_names
+from paddle._basics import import_hook, internal_reasons, legacy_names, missing, unavailable_names
 from specification import find, resolve
 
 SPEC = find("api.json")
@@ -113,6 +114,24 @@ def test_every_name_of_the_specification():
         except (ImportError, AttributeError):
             missing_names.append(entry["name"])
     assert not missing_names
+
+
+def test_names_that_modules_of_202_define():
+    """A name that a module of 2.0.2 defines at module level is there, or its absence has a reason."""
+    without = []
+    for module, names in json.loads(find("modules.json").read_text()).items():
+        try:
+            found = importlib.import_module(module)
+        except ImportError:
+            if internal_reasons.module_reason(module) is None:
+                without.append(module)
+            continue
+        for name in names.split():
+            # A feature that is refused by name counts as present.
+            with contextlib.suppress(missing.OperatorMissing):
+                if not hasattr(found, name) and internal_reasons.reason(module, name) is None:
+                    without.append(f"{module}.{name}")
+    assert [name for name in without if not name.rpartition(".")[2].startswith("__")] == []
 
 
 def test_passes_of_the_core():

@@ -181,7 +181,51 @@ fluid.incubate.fleet.parameter_server.ir.pserver_pass: LEARNING_RATE_DECAY_COUNT
   add_listen_and_serv_pass add_rpc_global_flags_pass _clone_var add_optimizer_pass large_scale_sparse_pass
   get_distributed_from_listen_and_serv delete_unused_in_main_pass delete_unused_in_startup_pass
   build_pserver_startup_program_pass add_geo_optimizer_pass
+= the source transformers of to_static are modules of paddle.jit's own
+fluid.dygraph.dygraph_to_static.convert_call_func: BUILTIN_LIKELY_MODULES is_builtin is_builtin_len is_unsupported
+  translator_logger
+fluid.dygraph.dygraph_to_static.convert_operators: _run_paddle_cond _run_paddle_logical_and _run_paddle_logical_not
+  _run_paddle_logical_or _run_paddle_pop _run_paddle_while_loop _run_py_ifelse _run_py_logical_and _run_py_logical_not
+  _run_py_logical_or _run_py_while _run_python_pop _slice_tensor_array
+fluid.dygraph.dygraph_to_static.error: TraceBackFrame remove_static_file
+fluid.dygraph.dygraph_to_static.function_spec: _replace_spec_name convert_to_input_spec get_buffers get_parameters
+  replace_spec_empty_name
+fluid.dygraph.dygraph_to_static.ifelse_transformer: FALSE_FUNC_PREFIX IfElseTransformer NameVisitor TRUE_FUNC_PREFIX
+  create_convert_ifelse_node parse_cond_args parse_cond_return transform_if_else
+fluid.dygraph.dygraph_to_static.logging_utils: synchronized
+fluid.dygraph.dygraph_to_static.logical_transformer: LogicalTransformer cmpop_type_to_str
+fluid.dygraph.dygraph_to_static.loop_transformer: FOR_BODY_PREFIX FOR_CONDITION_PREFIX GENERATE_VARIABLE_PREFIX
+  LoopTransformer WHILE_BODY_PREFIX WHILE_CONDITION_PREFIX create_while_node
+fluid.dygraph.dygraph_to_static.origin_info: Location ORIGI_INFO ORIGI_INFO_MAP OriginInfo OriginInfoAttacher ast_walk
+  attach_origin_info create_and_update_origin_info_map global_origin_info_map update_op_callstack_with_origin_info
+fluid.dygraph.dygraph_to_static.partial_program: LazyInitialized NestSequence _change_is_test_status valid_vars
+fluid.dygraph.dygraph_to_static.program_translator: FunctionCache MAX_TRACED_PROGRAM_COUNT _CACHE_LOCK _FUNCTION_CACHE
+  _extract_indeed_params_buffers _in_declarative_mode_ _switch_declarative_mode_guard_ _verify_init_in_dynamic_mode
+  convert_to_static in_declarative_mode synchronized
+fluid.dygraph.dygraph_to_static.static_analysis: AstNodeWrapper AstVarEnv AstVarScope
+fluid.dygraph.dygraph_to_static.utils: BaseNodeVisitor DYGRAPH_MODULE_PREFIX DYGRAPH_TO_STATIC_MODULE_PREFIX
+  FOR_ITER_INDEX_PREFIX FOR_ITER_TUPLE_INDEX_PREFIX FOR_ITER_TUPLE_PREFIX FOR_ITER_VAR_LEN_PREFIX
+  FOR_ITER_VAR_NAME_PREFIX ForLoopTuplePreTransformer ForNodeVisitor FullArgSpec IsControlFlowVisitor
+  NameNodeReplaceTransformer PADDLE_MODULE_PREFIX RenameTransformer SplitAssignTransformer _add_keywords_to
+  _delete_keywords_from _is_api_in_module_helper compare_with_none create_api_shape_node create_assign_node
+  create_funcDef_node dygraph_class_to_static_api generate_name_node get_attribute_full_name
+  get_constant_variable_node getfullargspec input_specs_compatible is_api_in_module is_candidate_node is_numpy_api
+  is_paddle_api make_hashable parse_arg_and_kwargs parse_varargs_name recover_globals_attribute to_static_api
+  to_static_ast update_args_of_func
+= fluid.net_drawer draws by paddle.utils.draw
+fluid.net_drawer: GRAPH_ID draw_edge draw_node logger unique_id
 = the descriptions of PSLib are paddle.distributed.ps.pslib's
+fluid.distributed.ps_pb2: AdamSGDParameter DESCRIPTOR DenseSGDRuleParameter DenseTableParameter
+  DownpourServerParameter DownpourTableAccessorParameter DownpourWorkerParameter MovingAverageRuleParameter
+  NaiveSGDParameter ProgramConfig PsCmdID PsRequestMessage PsResponseMessage ServerServiceParameter
+  SparseSGDRuleParameter SparseTableParameter SummarySGDParameter TableAccessorParameter TableAccessorSaveParameter
+  TableParameter TableType WorkerParameter
+fluid.incubate.fleet.parameter_server.pslib.ps_pb2: AdamSGDParameter DESCRIPTOR DenseSGDRuleParameter
+  DenseTableParameter DownpourTableAccessorParameter DownpourWorkerParameter MovingAverageRuleParameter
+  NaiveSGDParameter ProgramConfig PsCmdID PsRequestMessage PsResponseMessage ServerServiceParameter
+  SparseAdagradSGDRuleParameter SparseAdamSGDParameter SparseCommonSGDRuleParameter SparseNaiveSGDRuleParameter
+  SparseSGDRuleParameter SparseTableParameter SummarySGDParameter TableAccessorParameter TableAccessorSaveParameter
+  TableType
 fluid.incubate.fleet.parameter_server.pslib: _prepare_params _fleet_embedding _fleet_embedding_v2
 fluid.incubate.fleet.parameter_server.pslib.optimizer_factory: OpRole DistributedOptimizerImplBase
 = functions of layers are written, not generated from protos
@@ -235,6 +279,10 @@ _MODULES = [
     ("*.parameter_server.ir.*", "the passes that split Programs for parameter servers are paddle.distributed.ps's"),
     ("*.test_data_generator", "it is a test of upstream's"),
     ("*.ufind", "the passes that split Programs for parameter servers are paddle.distributed.ps's"),
+    ("distributed.fleet.data_generator.*", "the generators are in paddle.distributed.fleet.data_generator"),
+    ("fluid.inference.wrapper", "the functions of inference are in paddle.inference"),
+    ("libs", "the native library is paddle._core"),
+    ("nn.functional.transformer", "it is empty in 2.0.2"),
     ("fluid.distributed.ps_instance", "processes of MPI are described by paddle.fluid.incubate.fleet"),
     ("fluid.dygraph.profiler", "the sampling profiler gperftools is a part of Paddle's C++ build"),
     ("fluid.graphviz", "fluid.debugger.draw_block_graphviz draws a Program"),
