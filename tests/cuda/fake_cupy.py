@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -96,12 +97,30 @@ def _arrays(result: Any) -> Any:
     return result.view(Array) if type(result) is np.ndarray else result
 
 
+class Linalg:
+    """cupy._core._routines_linalg, as far as the compute type of products goes."""
+
+    COMPUTE_TYPE_DEFAULT, COMPUTE_TYPE_TF32 = 0, 6
+
+    def __init__(self) -> None:
+        self.kind = self.COMPUTE_TYPE_DEFAULT
+
+    def get_compute_type(self, dtype: np.dtype) -> int:
+        assert dtype == np.float32
+        return self.kind
+
+    def set_compute_type(self, dtype: np.dtype, kind: int) -> None:
+        assert dtype == np.float32
+        self.kind = kind
+
+
 class Cupy:
     """`asked` records the kernels that were compiled and the devices that were entered."""
 
     def __init__(self, shim: Any) -> None:
         self._shim, self.asked = shim, []
-        self.fake = FakeDriver(shim.folder)
+        self.fake, self.linalg = FakeDriver(shim.folder), Linalg()
+        sys.modules["cupy._core._routines_linalg"] = self.linalg  # type: ignore[assignment]
         self.cuda = SimpleNamespace(
             Device=self._device,
             Stream=Stream,

@@ -95,6 +95,11 @@ class HostMachine:
     def wait(self) -> None:
         """Wait for all operations: there are none."""
 
+    tf32 = False
+
+    def allow_tf32(self, allowed: bool) -> None:
+        self.tf32 = allowed
+
     def aside(self) -> Any:
         """A second stream: everything is complete at once."""
         return SimpleNamespace(stream=0, follow=lambda: None, join=lambda: None)

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 from fake_cupy import Cupy
 from paddle import _cuda
+from paddle.fluid import core
 
 
 def test_uploads_are_staged_in_pinned_memory(built, monkeypatch):
@@ -15,3 +16,28 @@ def test_uploads_are_staged_in_pinned_memory(built, monkeypatch):
         machine.upload(memory, host)
         assert 1 <= len(machine._staged) <= 3  # until the device has read them
     assert machine.download(memory).view("float32").tolist() == [0.0, 1.0, 2.0]
+
+
+def test_tf32_is_a_switch(built, monkeypatch):
+    cupy = Cupy(built)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    try:
+        _cuda.use(_cuda.CupyMachine())
+        assert not core.get_cublas_switch() and cupy.linalg.kind == cupy.linalg.COMPUTE_TYPE_DEFAULT
+        core.set_cublas_switch(True)
+        assert core.get_cublas_switch() and cupy.linalg.kind == cupy.linalg.COMPUTE_TYPE_TF32
+        _cuda.use(_cuda.CupyMachine())
+        assert cupy.linalg.kind == cupy.linalg.COMPUTE_TYPE_TF32
+        core.set_cublas_switch(False)
+        assert cupy.linalg.kind == cupy.linalg.COMPUTE_TYPE_DEFAULT
+    finally:
+        core.set_cublas_switch(False)
+        _cuda.use(None)
+
+
+def test_recipes_are_turned_off_by_the_environment(built, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    machine = _cuda.CupyMachine()
+    assert machine.driver() == ("libcuda.so.1", 11, 7)
+    monkeypatch.setenv("OAR_CUDA_RECIPES", "0")
+    assert machine.driver() is None

@@ -146,6 +146,16 @@ def cuda_device_count() -> int:
     return _cuda().device_count()
 
 
+def set_cublas_switch(allowed: bool) -> None:
+    """Whether products of float32 matrices on CUDA devices may round their operands to TF32 (False by default)."""
+    _cuda().allow_tf32(bool(allowed))
+
+
+def get_cublas_switch() -> bool:
+    """The value of `set_cublas_switch`."""
+    return _cuda().allow_tf32()
+
+
 def cuda_synchronize(place) -> None:
     """Waits until all work on the CUDA device of a place is done.
 

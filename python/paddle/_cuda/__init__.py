@@ -28,6 +28,7 @@ __all__ = [
 
 _lock = threading.RLock()
 _runtime: Runtime | None = None
+_tf32 = False
 _UNKNOWN = "not determined yet"
 _reason: str | None = _UNKNOWN
 
@@ -38,7 +39,20 @@ def use(machine) -> None:
     with _lock:
         _runtime = None if machine is None else Runtime(machine, LAUNCHERS, RECORDED)
         _reason = _UNKNOWN
+        if machine is not None:
+            machine.allow_tf32(_tf32)
         _core.register_backend(_runtime)
+
+
+def allow_tf32(allowed: bool | None = None) -> bool:
+    """Whether products of float32 matrices may round their operands to TF32; set by an argument."""
+    global _tf32
+    if allowed is not None:
+        with _lock:
+            _tf32 = bool(allowed)
+            if _runtime is not None:
+                _runtime.machine.allow_tf32(_tf32)
+    return _tf32
 
 
 def leave(why: str) -> None:

@@ -174,6 +174,13 @@ class CupyMachine:
         """The stream of the current device's operations."""
         return self._entry().stream.ptr
 
+    def allow_tf32(self, allowed: bool) -> None:
+        """Whether cuBLAS may round the operands of float32 products to TF32 (CuPy's default: not)."""
+        linalg = importlib.import_module("cupy._core._routines_linalg")
+        kind = linalg.COMPUTE_TYPE_TF32 if allowed else linalg.COMPUTE_TYPE_DEFAULT
+        if allowed or linalg.get_compute_type(np.dtype("float32")) == linalg.COMPUTE_TYPE_TF32:
+            linalg.set_compute_type(np.dtype("float32"), kind)
+
     def aside(self) -> _Aside:
         """The second stream of the current device."""
         return _Aside(self.xp, self._entry())

@@ -76,7 +76,8 @@ def recv(tensor: Any, src: int, group: Any, sync_op: bool) -> Ended | None:
 
 
 def averages(parameters: list[Any], group: Any, limit: int) -> Callable[[list[tuple[int, Any]]], list[Any]]:
-    """The function that a Reducer calls for parameters on a device: it averages their gradients over a group.
+    """The function that a Reducer calls for parameters on a device: it averages their gradients over a group that NCCL
+    serves.
 
     A gradient that is None (another rank has one) counts as zeros. `limit`: the bytes of a bucket.
     """
@@ -102,9 +103,7 @@ def averages(parameters: list[Any], group: Any, limit: int) -> Callable[[list[tu
 def _bucketed(grads: list[Any], group: Any, limit: int) -> list[Any] | None:
     """The averages of gradients, packed into buckets of one data type that NCCL sums on a stream of their own; None if
     that is not possible. All ranks have the same gradients, and so the same buckets."""
-    from . import nccl
-
-    if not grads or not nccl.serves(group._number):
+    if not grads:
         return None
     buckets: list[list[int]] = []
     sizes: dict[Any, tuple[int, int]] = {}  # data type -> bucket, its bytes

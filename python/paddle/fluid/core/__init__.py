@@ -46,6 +46,8 @@ Tensor = _core.LoDTensor
 is_compiled_with_cuda = _place.is_compiled_with_cuda
 get_cuda_device_count = _place.cuda_device_count
 _cuda_synchronize = _place.cuda_synchronize
+set_cublas_switch = _place.set_cublas_switch
+get_cublas_switch = _place.get_cublas_switch
 
 
 def get_int_stats() -> dict[str, int]:
