@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import paddle
 import paddle.fluid as fluid
 import pytest
@@ -192,6 +193,24 @@ def nested(write, x):
     return result(a, b)
 
 
+def read_after_a_branch(write, x, inner=lambda a, body: branch_of(a, True, body)):
+    """A block reads what a block inside it may have written; only the outer block's result is used."""
+    a, b = two(x)
+    out = a * 0.3
+
+    def body():
+        inner(a, lambda: write(a, b))
+        L.assign((a + b) * 0.6, out)
+
+    branch_of(a, True, body)
+    return total(out)
+
+
+def branch_of(a, holds, body):
+    with ConditionalBlock([condition(a, holds)], is_scalar_condition=True).block():
+        body()
+
+
 BLOCKS = {
     "plain": plain,
     "While": while_block,
@@ -210,6 +229,14 @@ BLOCKS = {
     "DynamicRNN": dynamic_rnn,
     "IfElse": if_else,
     "nested": nested,
+    "read after a branch": read_after_a_branch,
+    "read after a branch that does not run": lambda write, x: read_after_a_branch(
+        write, x, lambda a, body: branch_of(a, False, body)
+    ),
+    "read after a loop": lambda write, x: read_after_a_branch(write, x, lambda a, body: counted(2, body)),
+    "read after a loop without a turn": lambda write, x: read_after_a_branch(
+        write, x, lambda a, body: counted(0, body)
+    ),
 }
 
 
@@ -260,3 +287,23 @@ def test_steps_that_write_outer_variables_without_a_gradient():
         return total(rnn())
 
     assert wrong_gradient(make) is None
+
+
+def test_a_value_that_a_branch_may_replace_is_kept_by_pruning(tmp_path):
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [2, 3], "float64")
+        a, out = L.tanh(x), L.fill_constant([2, 3], "float64", 0.0)
+
+        def body():
+            branch_of(x, False, lambda: L.assign(L.sigmoid(x), a))
+            L.assign(a * 3.0, out)
+
+        branch_of(x, True, body)
+        y = L.sin(out)
+        exe, feed = fluid.Executor(), {"x": np.full((2, 3), 0.5, "float64")}
+        wanted = np.sin(np.tanh(0.5) * 3)
+        np.testing.assert_allclose(exe.run(main, feed, [y], use_prune=True)[0], wanted, rtol=1e-6)
+        fluid.io.save_inference_model(str(tmp_path), ["x"], [y], exe, main)
+        loaded, _, targets = fluid.io.load_inference_model(str(tmp_path), exe)
+        np.testing.assert_allclose(exe.run(loaded, feed, targets)[0], wanted, rtol=1e-6)

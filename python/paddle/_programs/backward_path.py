@@ -124,7 +124,7 @@ def _find_no_grad_vars(block, op_path, targets, no_grad_set) -> set[str]:
     wanted = _get_output_names(block, targets)
     dead = set()
     for op in reversed(op_path):
-        inputs = op.desc.input_arg_names()
+        inputs = _read_through(op)
         if not op.has_attr("sub_block"):
             for name in op.desc.output_arg_names():
                 if name in wanted or name in inputs:
@@ -196,6 +196,21 @@ def _refuse_lost_gradient(block, before: list, op, starts: set[str] | None, no_g
         )
 
 
+def _read_through(op) -> set[str]:
+    """The variables that `op` reads. A block also reads what a block inside it writes, which may not run; upstream's
+    Programs do not list these variables as inputs.
+    """
+    names = set(op.desc.input_arg_names())
+    if op.type in _WALKED:
+        inside = op.block.program.block(op._block_attr_id("sub_block"))
+        replaced: set[str] = set()
+        outside = set(op.desc.output_arg_names())
+        for inner in inside.ops:
+            names |= (_read_through(inner) - replaced) & outside
+            replaced |= _replaced(inside, inner)
+    return names
+
+
 def _replaced(block, op) -> set[str]:
     """The variables whose previous values the operator replaces: none of a block, which may not run."""
     if op.has_attr("sub_block"):
@@ -241,7 +256,7 @@ def _find_op_path_(
         if _some_in_set_(op.desc.output_arg_names(), needed) and differentiable(op.type):
             ever_needed |= needed
             needed -= _replaced(block, op)
-            needed.update(n for n in op.desc.input_arg_names() if n not in no_grad_set)
+            needed.update(n for n in _read_through(op) if n not in no_grad_set)
         else:
             if _some_in_set_(op.desc.output_arg_names(), needed):
                 _refuse_lost_gradient(block, ops[:i], op, starts, no_grad_set)
@@ -259,8 +274,9 @@ def _find_op_path_(
             if not relevant[i] and _some_in_set_(ops[i].desc.output_arg_names(), needed):
                 relevant[i] = changed = True
                 if differentiable(ops[i].type):
-                    inputs_of = ops[i].desc.input_arg_names()
-                    needed.update(n for n in inputs_of if n not in no_grad_set and _takes_gradient(block, n))
+                    needed.update(
+                        n for n in _read_through(ops[i]) if n not in no_grad_set and _takes_gradient(block, n)
+                    )
 
     path = [op for op, keep in zip(ops, relevant, strict=False) if keep]
     if inputs:

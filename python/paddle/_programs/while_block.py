@@ -30,13 +30,25 @@ class BlockGuard:
 
 
 def get_inputs_outputs_in_block(block, inner_inputs, inner_outputs, helper=None) -> tuple[dict, dict]:
-    """(names that the block reads before it writes them, names that it writes), each in order. Arrays that only the
-    block declares are not inputs.
+    """(names that the block reads before it replaces them, names that it writes), each in order. A block inside it,
+    which may not run, replaces nothing; two branches of one condition do. Arrays that only the block declares are not
+    inputs.
     """
     inputs, outputs = dict.fromkeys(inner_inputs), dict.fromkeys(inner_outputs)
+    replaced, negated, branches = set(outputs), {}, {}
     for op in block.ops:
-        inputs.update((n, None) for n in op.input_arg_names if n not in outputs)
-        outputs.update((n, None) for n in op.output_arg_names)
+        inputs.update((n, None) for n in op.input_arg_names if n not in replaced)
+        writes = op.output_arg_names
+        outputs.update((n, None) for n in writes)
+        if op.type == "logical_not":
+            negated[writes[0]] = op.input("X")[0]
+        if op.type == "conditional_block":
+            condition = op.input("Cond")[0]
+            branches[condition] = writes
+            writes = [n for n in writes if n in block.vars or n in branches.get(negated.get(condition), ())]
+        elif op.type == "while":
+            writes = [n for n in writes if n in block.vars]
+        replaced.update(writes)
     parent = block.program.block(block.parent_idx)
     for name in list(inputs):
         own = block.vars.get(name)
