@@ -16,8 +16,7 @@ use crate::codec::HEADER;
 
 /// Bytes of a code.
 pub const TAG: usize = 16;
-/// Powers of the hash key, as many as blocks share a reduction. A reduction waits for the one before: with 16 blocks the
-/// hash is a third as fast as its products.
+/// Powers of the hash key, as many as blocks share a reduction, which waits for the one before.
 const POWERS: usize = 64;
 
 type Block = [u8; 16];

@@ -1,4 +1,4 @@
-//! Collectives over TCP through a man in the middle who knows the format of frames and not the token.
+//! Collectives over TCP through a proxy that changes, repeats and moves frames with valid headers and without the token.
 
 mod common;
 
@@ -181,7 +181,7 @@ fn attacked(attack: Attack, which: usize, at: usize, back: bool) -> Vec<Result<(
 }
 
 #[test]
-fn a_quiet_man_in_the_middle_changes_nothing() {
+fn an_idle_proxy_changes_nothing() {
     assert!(attacked(Attack::None, 1, 0, false).iter().all(Result::is_ok));
 }
 
