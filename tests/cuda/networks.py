@@ -8,22 +8,25 @@ from typing import Any
 
 import numpy as np
 import paddle
-from paddle import nn
+from paddle import _core, nn
 from paddle.nn import functional
 from paddle.vision.models import mobilenetv2, resnet, vgg
 
 
 @dataclass
 class Network:
-    """`make()` returns a model; `loss(model, *batch)` its loss. `exact`: the losses are those of the CPU (the network
-    draws no random numbers). `host`: operators that may run on the host, with a reason."""
+    """`make()` returns a model; `loss(model, *batch)` its loss; an item of the batch is an array or a pair of it and
+    its LoD. `exact`: the losses are those of the CPU (the network draws no random numbers). `host`: operators that run
+    on the host. `reads`: operators with transfers of at most test_networks.SMALL bytes: lengths or numbers of results
+    that the host reads, and zeros for the gradients of final states without one."""
 
     make: Callable[[], nn.Layer]
-    batch: tuple[np.ndarray, ...]
+    batch: tuple[Any, ...]
     loss: Callable[..., Any]
     optimizer: Callable[[list], Any] = lambda p: paddle.optimizer.Adam(1e-2, parameters=p)
     exact: bool = True
     host: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 class Net(nn.Layer):
@@ -227,10 +230,138 @@ def fooled(model: nn.Layer, noise: Any) -> Any:
     return functional.binary_cross_entropy_with_logits(model(noise), paddle.ones([3, 1]))
 
 
+class Tagger(nn.Layer):
+    """label_semantic_roles: a recurrent network with a conditional random field."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.recurrent = nn.Embedding(20, 6), nn.GRU(6, 5, direction="bidirectional")
+        self.head, self.transition = nn.Linear(10, 4), self.create_parameter([6, 4])
+
+    def forward(self, text, tags, lengths):
+        states, _ = self.recurrent(self.embedding(text))
+        results = _core.ops.linear_chain_crf(self.head(states), self.transition, tags, lengths)
+        return paddle.mean(results[-1])
+
+
+class Crnn(nn.Layer):
+    """CRNN-CTC: columns of convolved images are steps of a recurrent network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2D(1, 4, 3, padding=1), nn.BatchNorm2D(4)
+        self.recurrent, self.head = nn.GRU(16, 5, direction="bidirectional", time_major=True), nn.Linear(10, 6)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.relu(self.norm(self.conv(x))), 2, 2)
+        steps = paddle.reshape(x.transpose([3, 0, 1, 2]), [x.shape[3], x.shape[0], 16])
+        return self.head(self.recurrent(steps)[0])
+
+
+def transcription(model: nn.Layer, x: Any, labels: Any, steps: Any, lengths: Any) -> Any:
+    return functional.ctc_loss(model(x), labels, steps, lengths)
+
+
+class Ssd(nn.Layer):
+    """Two feature maps with priors, their offsets and scores of three classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2D(3, 6, 3, stride=4, padding=1), nn.Conv2D(6, 6, 3, stride=2, padding=1)
+        self.places = nn.LayerList([nn.Conv2D(6, 8, 1) for _ in range(2)])
+        self.scores = nn.LayerList([nn.Conv2D(6, 6, 1) for _ in range(2)])
+
+    def forward(self, x):
+        maps = [functional.relu(self.first(x))]
+        maps.append(functional.relu(self.second(maps[0])))
+        parts = []
+        for k, m in enumerate(maps):
+            boxes, variances = _core.ops.prior_box(
+                m, x, min_sizes=[6.0 + 6 * k], max_sizes=[12.0 + 6 * k], variances=VARIANCES, aspect_ratios=[]
+            )
+            rows = [conv[k](m).transpose([0, 2, 3, 1]) for conv in (self.places, self.scores)]
+            places, scores = (paddle.reshape(r, [x.shape[0], -1, n]) for r, n in zip(rows, (4, 3), strict=True))
+            parts.append((places, scores, paddle.reshape(boxes, [-1, 4]), paddle.reshape(variances, [-1, 4])))
+        axes = 1, 1, 0, 0
+        return [paddle.concat(list(p), axis=a) for p, a in zip(zip(*parts, strict=True), axes, strict=True)]
+
+
+def matched(model: nn.Layer, x: Any, boxes: Any, labels: Any) -> Any:
+    """The loss of SSD, by the operators of `fluid.layers.ssd_loss`, which is for static graphs."""
+    ops = _core.ops
+    places, scores, priors, variances = model(x)
+    with paddle.no_grad():
+        overlaps = ops.iou_similarity(boxes, priors)
+        rows, likeness = ops.bipartite_match(overlaps, match_type="per_prediction", dist_threshold=0.3)
+        kinds = ops.unsqueeze2(labels, axes=[1])
+        first = ops.target_assign(kinds, rows, mismatch_value=0)[0]
+        entropy = functional.softmax_with_cross_entropy(scores, paddle.cast(first, "int64"))
+        negative, rows = ops.mine_hard_examples(
+            paddle.squeeze(entropy, 2), None, rows, likeness, neg_pos_ratio=3.0, neg_dist_threshold=0.5
+        )
+        encoded = ops.box_coder(priors, variances, boxes, code_type="encode_center_size")
+        offsets, is_object = ops.target_assign(encoded, rows, mismatch_value=0)
+        first, counts = ops.target_assign(kinds, rows, negative, mismatch_value=0)
+    of_classes = functional.softmax_with_cross_entropy(scores, paddle.cast(first, "int64")) * counts
+    of_places = functional.smooth_l1_loss(places, offsets, reduction="none") * is_object
+    return (paddle.sum(of_classes) + paddle.sum(of_places)) / paddle.sum(is_object)
+
+
+class FasterRcnn(nn.Layer):
+    """A backbone, a region proposal network, and heads of pooled regions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.rpn = nn.Conv2D(3, 6, 3, stride=4, padding=1), nn.Conv2D(6, 6, 3, padding=1)
+        self.objectness, self.deltas = nn.Conv2D(6, 2, 1), nn.Conv2D(6, 8, 1)
+        self.dense, self.classes, self.boxes = nn.Linear(24, 12), nn.Linear(12, 3), nn.Linear(12, 12)
+
+    def forward(self, x, gt_boxes, gt_classes, crowd, info):
+        ops = _core.ops
+        features = functional.relu(self.body(x))
+        hidden = functional.relu(self.rpn(features))
+        scores, deltas = self.objectness(hidden), self.deltas(hidden)
+        sizes = {"anchor_sizes": [12.0], "aspect_ratios": [0.5, 1.0], "stride": [4.0, 4.0]}
+        anchors, variances = ops.anchor_generator(features, **sizes, variances=[1.0] * 4)
+        limits = {"pre_nms_topN": 20, "post_nms_topN": 8, "nms_thresh": 0.7, "min_size": 1.0, "eta": 1.0}
+        rois = ops.generate_proposals(functional.sigmoid(scores), deltas, info, anchors, variances, **limits)[0]
+        wanted = {"rpn_straddle_thresh": 0.0, "rpn_batch_size_per_im": 16, "use_random": False}
+        at, chosen, box, label, _ = ops.rpn_target_assign(
+            paddle.reshape(anchors, [-1, 4]), gt_boxes, crowd, info, **wanted
+        )
+        flat = (
+            paddle.reshape(scores.transpose([0, 2, 3, 1]), [-1, 1]),
+            paddle.reshape(
+                paddle.reshape(deltas, [x.shape[0], 2, 4, *deltas.shape[2:]]).transpose([0, 3, 4, 1, 2]), [-1, 4]
+            ),
+        )
+        picked = paddle.gather(flat[0], chosen)
+        loss = paddle.mean(functional.binary_cross_entropy_with_logits(picked, paddle.cast(label, "float32")))
+        loss = loss + functional.smooth_l1_loss(paddle.gather(flat[1], at), box)
+        more = {"batch_size_per_im": 8, "fg_fraction": 0.5, "fg_thresh": 0.5, "bg_thresh_hi": 0.5, "bg_thresh_lo": 0.0}
+        more |= {"bbox_reg_weights": [0.1, 0.1, 0.2, 0.2], "class_nums": 3, "use_random": False}
+        rois, label, box, inside, outside, _ = ops.generate_proposal_labels(
+            rois.detach(), gt_classes, crowd, gt_boxes, info, **more
+        )
+        pooled = ops.roi_align(features, rois, spatial_scale=0.25, pooled_height=2, pooled_width=2, sampling_ratio=2)
+        h = functional.relu(self.dense(paddle.flatten(pooled, 1)))
+        places = self.boxes(h) * inside - box * inside
+        loss = loss + functional.cross_entropy(self.classes(h), paddle.cast(label, "int64"))
+        return loss + paddle.mean(paddle.square(places) * outside)
+
+
+def own_loss(model: nn.Layer, *batch: Any) -> Any:
+    return model(*batch)
+
+
 def uniform(*shape: int) -> np.ndarray:
     return np.random.default_rng(3).uniform(0.1, 0.4, shape).astype("float32")
 
 
+VARIANCES = [0.1, 0.1, 0.2, 0.2]
+# Boxes of two images; of the first of them two.
+OBJECTS = np.array([[0.1, 0.1, 0.5, 0.6], [0.4, 0.3, 0.9, 0.9], [0.2, 0.2, 0.7, 0.8]], "float32")
+OF_IMAGES = [[0, 2, 3]]
 IMAGE, FIVE = real(2, 3, 12, 12), ids(5, 2, 1)
 FIELDS, CLICKED = ids(40, 8, 4), ids(2, 8, 1).astype("float32")
 TRANSLATED = ids(20, 2, 4), ids(20, 2, 3), ids(20, 2, 3, 1)
@@ -282,5 +413,48 @@ NETWORKS: dict[str, Network] = {
         classes,
     ),
     "yolov3": Network(Yolo, (real(2, 3, 16, 16), uniform(2, 3, 4), ids(3, 2, 3).astype("int32")), detections, momentum),
+    "lstm": Network(
+        net(
+            lambda table, lstm, head, x: head(lstm(table(x))[0][:, -1]),
+            lambda: nn.Embedding(20, 6),
+            lambda: nn.LSTM(6, 5, num_layers=2),
+            lambda: nn.Linear(5, 3),
+        ),
+        (ids(20, 3, 6), ids(3, 3, 1)),
+        classes,
+        reads=("rnn_grad",),
+    ),
+    "label_semantic_roles": Network(
+        Tagger,
+        (ids(20, 3, 6), ids(4, 3, 6, 1), np.array([[6], [4], [1]])),
+        own_loss,
+        reads=("rnn_grad", "linear_chain_crf", "linear_chain_crf_grad"),
+    ),
+    "crnn_ctc": Network(
+        Crnn,
+        (real(2, 1, 8, 16), ids(5, 2, 3).astype("int32") + 1, np.array([8, 7]), np.array([3, 2])),
+        transcription,
+        reads=("rnn_grad", "warpctc"),
+    ),
+    "ssd": Network(
+        Ssd,
+        (real(2, 3, 32, 32), (OBJECTS, OF_IMAGES), (np.array([[1], [2], [1]], "int32"), OF_IMAGES)),
+        matched,
+        momentum,
+        reads=("mine_hard_examples",),
+    ),
+    "faster_rcnn": Network(
+        FasterRcnn,
+        (
+            real(1, 3, 32, 32),
+            (np.array([[4, 4, 16, 18], [12, 10, 28, 29]], "float32"), [[0, 2]]),
+            (np.array([[1], [2]], "int32"), [[0, 2]]),
+            (np.zeros((2, 1), "int32"), [[0, 2]]),
+            np.array([[32, 32, 1]], "float32"),
+        ),
+        own_loss,
+        momentum,
+        host=("rpn_target_assign", "generate_proposal_labels"),
+    ),
     "gan": Network(Gan, (real(3, 4),), fooled),
 }

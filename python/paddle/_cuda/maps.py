@@ -138,3 +138,15 @@ def owners(counts: np.ndarray) -> np.ndarray:
 def offsets_of(counts) -> np.ndarray:
     """Offsets from lengths."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, np.int64))])
+
+
+def images_of(call: Call, level: np.ndarray):
+    """The sequence of each row, on the device."""
+    ((_, device),) = on_device(call, ("images", *level.tolist()), lambda: (owners(np.diff(level)),))
+    return device
+
+
+def offsets_on_device(call: Call, level: np.ndarray):
+    """The offsets of a level, on the device."""
+    ((_, device),) = on_device(call, ("offsets", *level.tolist()), lambda: (np.asarray(level, np.int64),))
+    return device

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..call import Call, Declined
+from ..maps import images_of
 
 
 def _center(b, pixel):
@@ -264,7 +265,7 @@ def _clip(call: Call) -> dict:
     level = call.level("Input")
     if x.size == 0 or info.shape[0] < len(level) - 1:
         raise Declined
-    image = call.upload(np.repeat(np.arange(len(level) - 1), np.diff(level)))
+    image = images_of(call, level)
     of, own = x.dtype.type, info[image]
     ends = [_away(xp, own[:, k] / own[:, 2]) - of(1) for k in (1, 0)]
     shape = (-1, *(1,) * (x.ndim - 2))

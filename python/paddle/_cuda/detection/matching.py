@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import sticky
 from ..call import Call, Declined, ctype
+from ..maps import images_of, offsets_on_device
 from ..units import REALS, Unit, instances
 
 SOURCE = r"""
@@ -61,7 +62,7 @@ def _match(call: Call) -> dict:
         taken, of = xp.zeros((x.shape[0],), "uint8"), x.dtype.type
         kernel = f"match_pairs<{ctype(x, REALS)}>"
         numbers = (np.int64(columns), np.int32(a["match_type"] == "per_prediction"), of(a["dist_threshold"]))
-        call.launch(UNIT, kernel, images, 256, x, call.upload(level), rows, found, taken, *numbers)
+        call.launch(UNIT, kernel, images, 256, x, offsets_on_device(call, level), rows, found, taken, *numbers)
     return {"ColToRowMatchIndices": rows, "ColToRowMatchDist": found}
 
 
@@ -71,22 +72,22 @@ def _assign(call: Call) -> dict:
     (images, columns), (_, period, _) = matched.shape, x.shape
     if len(level) != images + 1 or matched.dtype.name != "int32" or x.size == 0 or matched.size == 0:
         raise Declined
-    starts = call.upload(np.stack([level[:-1], np.diff(level)], 1))
-    sizes = starts[:, 1:2]
+    ends = offsets_on_device(call, level)
+    first, sizes = ends[:-1].reshape(-1, 1), (ends[1:] - ends[:-1]).reshape(-1, 1)
     beyond = xp.where(matched >= sizes, np.int64(1), np.int64(0))
     sticky.check_ids(call, beyond, 0, 1)
     there = matched > -1
-    row = xp.where(there, starts[:, 0:1] + xp.minimum(matched, sizes - 1), 0)
+    row = xp.where(there, first + xp.minimum(matched, sizes - 1), 0)
     row = xp.clip(row, 0, x.shape[0] - 1)
     picked = x[row, xp.broadcast_to(xp.arange(columns) % period, row.shape)]
     out = xp.where(there[..., None], picked, value)
     weight = there.astype("float32")
     if call.ins.get("NegIndices") is not None:
-        negative, ends = call.array("NegIndices").reshape(-1), call.level("NegIndices")
-        if len(ends) != images + 1:
+        negative, of_negative = call.array("NegIndices").reshape(-1), call.level("NegIndices")
+        if len(of_negative) != images + 1:
             raise Declined
         sticky.check_ids(call, negative, 0, columns)
-        image = call.upload(np.repeat(np.arange(images), np.diff(ends)))
+        image = images_of(call, of_negative)
         flat = image * columns + xp.clip(negative, 0, columns - 1)
         out, weight = xp.ascontiguousarray(out), xp.ascontiguousarray(weight)
         out.reshape(images * columns, -1)[flat] = value

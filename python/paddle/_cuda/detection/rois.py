@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ids
 from ..call import Call, Declined, ctype
+from ..maps import images_of
 from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -92,7 +93,7 @@ def _images(call: Call, images: int, count: int, counts: str = "RoisNum", rois: 
         level = call.level(rois, last=True)
         if len(level) != images + 1:
             raise Declined
-        return call.upload(np.repeat(np.arange(images), np.diff(level)))
+        return images_of(call, level)
     ends = xp.cumsum(given.astype("int64"))
     at = xp.searchsorted(ends, xp.arange(count), side="right").astype("int64")
     return xp.clip(at, 0, images - 1)

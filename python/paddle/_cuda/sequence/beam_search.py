@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..call import Call, Declined
+from ..maps import offsets_on_device
 from ..units import Unit, grid_of
 
 SOURCE = r"""
@@ -65,7 +66,7 @@ def _search(call: Call) -> dict:
     chosen, values, count = call.empty((n, most), "int64"), call.empty((n, most), "float32"), call.empty((n,), "int64")
     numbers = (*map(np.int64, (n, width, most, a["end_id"])), np.int32(a["is_accumulated"]))
     given = np.uint64(0) if ids is None else ids
-    arrays = (pre_ids, pre_scores, given, scores, call.upload(sources), chosen, values, count)
+    arrays = (pre_ids, pre_scores, given, scores, offsets_on_device(call, sources), chosen, values, count)
     call.launch(UNIT, "best_candidates", grid_of(n, 32), 32, *arrays, *numbers)
     picked, counts = (np.asarray(call.machine.download(v)) for v in (chosen, count))
     flat = np.concatenate([np.arange(c) + s * most for s, c in enumerate(counts)]).astype(np.int64)
