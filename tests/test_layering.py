@@ -71,6 +71,7 @@ INSIDE = {
     ("onnx.proto", "onnx"): "an optional package",
     ("nn.layer.loss", "logging"): "only for a rare warning: " + QUICK,
     ("_later.vision_ops", "PIL"): "an optional package",
+    ("_later.device", "cupy"): "an optional package",
     ("hapi.visualdl", "visualdl"): "an optional package",
     ("distributed.fleet.dataset.columns", "pyarrow"): "an optional package",
     ("distributed.fleet.dataset.columns", "pyarrow.compute"): "an optional package",

@@ -268,6 +268,10 @@ def test_put_along_axis():
     for reduce, want in (("assign", 5.0), ("add", 6.0), ("multiply", 5.0)):
         got = paddle.put_along_axis(paddle.ones([2, 3]), paddle.to_tensor([[0], [2]]), 5.0, 1, reduce).numpy()
         np.testing.assert_array_equal(got, [[want, 1, 1], [1, 1, want]])
+    repeated = paddle.put_along_axis(
+        paddle.ones([1, 3]), paddle.to_tensor([[1, 1, 0]]), paddle.to_tensor([[5.0, 7.0, 2.0]]), 1
+    )
+    assert repeated.tolist() == [[2.0, 7.0, 1.0]]
     x = paddle.ones([1, 3])
     x.stop_gradient = False
     paddle.put_along_axis(x, paddle.to_tensor([[1]]), 5.0, 1).sum().backward()

@@ -19,6 +19,8 @@ paddle
     expm1_ floor_divide_ floor_mod_ frac_ hypot_ index_add_ index_fill_ ldexp_ log10_ log1p_ log2_ log_ logit_
     masked_fill_ mod_ multiply_ nan_to_num_ neg_ pow_ remainder_ sin_ sinh_ square_ tan_ tril_ triu_ trunc_
   _later.matrices: eigvalsh
+  _later.bits: as_complex as_real bitwise_and bitwise_not bitwise_or bitwise_xor cdist
+  _later.device: disable_signal_handler get_rng_state is_compiled_with_rocm set_rng_state
   _later.gradients: enable_grad is_grad_enabled set_grad_enabled
   nn.functional: diag_embed
   fluid: get_flags set_flags
@@ -29,9 +31,24 @@ autograd
   _later.gradients: backward
   _later.py_layer: PyLayer PyLayerContext
 
+distributed
+  _later.device: is_available
+
+device
+  _later.device: get_all_custom_device_type is_compiled_with_rocm synchronize
+
+device.cuda
+  _later.device: device_count empty_cache memory_allocated memory_reserved synchronize
+
 fft
   _later.fft: fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft
     irfft2 irfftn rfft rfft2 rfftfreq rfftn
+
+geometric
+  _later.bits: segment_max segment_mean segment_min segment_sum
+
+incubate
+  _later.bits: segment_max segment_mean segment_min segment_sum softmax_mask_fuse softmax_mask_fuse_upper_triangle
 
 io
   _later.data: ConcatDataset SubsetRandomSampler
@@ -44,12 +61,12 @@ linalg
 
 nn
   _later.layers: CELU ChannelShuffle CosineEmbeddingLoss Fold GLU GaussianNLLLoss HingeEmbeddingLoss Identity LayerDict
-    Mish MultiLabelSoftMarginLoss MultiMarginLoss PixelUnshuffle PoissonNLLLoss RReLU Silu SoftMarginLoss Softmax2D
+    MaxUnPool1D MaxUnPool2D MaxUnPool3D Mish MultiLabelSoftMarginLoss MultiMarginLoss PixelUnshuffle PoissonNLLLoss RReLU Silu SoftMarginLoss Softmax2D
     TripletMarginLoss TripletMarginWithDistanceLoss Unflatten Unfold ZeroPad2D
 
 nn.functional
   _later.functional: celu channel_shuffle cosine_embedding_loss fold gaussian_nll_loss glu gumbel_softmax
-    hinge_embedding_loss mish multi_label_soft_margin_loss multi_margin_loss pairwise_distance pixel_unshuffle
+    hinge_embedding_loss max_unpool1d max_unpool2d max_unpool3d mish multi_label_soft_margin_loss multi_margin_loss pairwise_distance pixel_unshuffle
     poisson_nll_loss rrelu scaled_dot_product_attention sequence_mask silu soft_margin_loss triplet_margin_loss
     triplet_margin_with_distance_loss zeropad2d
 
@@ -61,6 +78,9 @@ nn.utils
 
 optimizer.lr
   _later.lr: CosineAnnealingWarmRestarts CyclicLR LinearLR MultiplicativeDecay OneCycleLR
+
+signal
+  _later.signal: frame istft overlap_add stft
 
 static
   fluid.optimizer: ExponentialMovingAverage

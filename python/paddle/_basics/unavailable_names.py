@@ -12,14 +12,13 @@ __all__ = ["hint"]
 #: Names that Paddle 2.1 to 2.6 added and that are not in `later_names.py`.
 LATER = """
 paddle
-  CustomPlace IPUPlace LazyGuard as_complex as_real async_save audio bitwise_and bitwise_and_ bitwise_not
-  bitwise_not_ bitwise_or bitwise_or_ bitwise_xor bitwise_xor_ cast_ cauchy_ cdist clear_async_save_task_queue
-  combinations cummax cummin diagonal_scatter digamma digamma_ disable_signal_handler equal_ erfinv frexp
-  gcd gcd_ geometric geometric_ get_rng_state greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put
-  index_put_ is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu
-  is_compiled_with_rocm lcm lcm_ less_equal_ less_than_ lgamma lgamma_ logical_and_ logical_not_ logical_or_
-  logical_xor_ mode multigammaln multigammaln_ nextafter normal_ not_equal_ poisson polar polygamma polygamma_
-  profiler quantization renorm renorm_ select_scatter set_rng_state signal sparse t_ transpose_ where_
+  CustomPlace IPUPlace LazyGuard async_save audio bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
+  clear_async_save_task_queue combinations cummax cummin diagonal_scatter digamma digamma_ equal_ erfinv frexp gcd
+  gcd_ geometric_ greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put index_put_
+  is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu lcm lcm_
+  less_equal_ less_than_ lgamma lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ mode multigammaln
+  multigammaln_ nextafter normal_ not_equal_ poisson polar polygamma polygamma_ profiler quantization renorm renorm_
+  select_scatter sparse t_ transpose_ where_
 
 paddle.amp
   decorate is_bfloat16_supported is_float16_supported
@@ -34,18 +33,18 @@ paddle.callbacks
   WandbCallback
 
 paddle.device
-  Event IPUPlace Stream current_stream get_all_custom_device_type get_all_device_type get_available_custom_device
-  get_available_device is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute
-  is_compiled_with_ipu is_compiled_with_rocm set_stream stream_guard synchronize
+  Event IPUPlace Stream current_stream get_all_device_type get_available_custom_device get_available_device
+  is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu set_stream
+  stream_guard
 
 paddle.device.cuda
-  Event Stream current_stream device_count empty_cache get_device_capability get_device_name get_device_properties
-  max_memory_allocated max_memory_reserved memory_allocated memory_reserved stream_guard synchronize
+  Event Stream current_stream get_device_capability get_device_name get_device_properties max_memory_allocated
+  max_memory_reserved stream_guard
 
 paddle.distributed
   DistAttr ParallelMode Partial Placement ProcessMesh ReduceType Replicate Shard ShowClickEntry Strategy
   all_gather_object alltoall_single broadcast_object_list destroy_process_group dtensor_from_fn gather get_backend
-  gloo_barrier gloo_init_parallel_env gloo_release io irecv is_available isend load_state_dict save_state_dict
+  gloo_barrier gloo_init_parallel_env gloo_release io irecv isend load_state_dict save_state_dict
   scatter_object_list shard_layer shard_optimizer shard_tensor to_static
 
 paddle.distributed.fleet
@@ -58,25 +57,23 @@ paddle.distribution
   TransformedDistribution kl_divergence register_kl
 
 paddle.geometric
-  reindex_graph reindex_heter_graph sample_neighbors segment_max segment_mean segment_min segment_sum send_u_recv
-  send_ue_recv send_uv weighted_sample_neighbors
+  reindex_graph reindex_heter_graph sample_neighbors send_u_recv send_ue_recv send_uv weighted_sample_neighbors
 
 paddle.hub
   help list load
 
 paddle.incubate
-  graph_khop_sampler graph_reindex graph_sample_neighbors graph_send_recv identity_loss segment_max segment_mean
-  segment_min segment_sum softmax_mask_fuse softmax_mask_fuse_upper_triangle
+  graph_khop_sampler graph_reindex graph_sample_neighbors graph_send_recv identity_loss
 
 paddle.incubate.nn
   FusedBiasDropoutResidualLayerNorm FusedDropoutAdd FusedEcMoe FusedFeedForward FusedLinear
   FusedMultiHeadAttention FusedMultiTransformer FusedTransformerEncoderLayer
 
 paddle.nn
-  MaxUnPool1D MaxUnPool2D MaxUnPool3D RNNTLoss
+  RNNTLoss
 
 paddle.nn.functional
-  class_center_sample hardtanh_ leaky_relu_ margin_cross_entropy max_unpool1d max_unpool2d max_unpool3d rnnt_loss
+  class_center_sample hardtanh_ leaky_relu_ margin_cross_entropy rnnt_loss
   sparse_attention thresholded_relu_
 
 paddle.nn.utils
@@ -91,9 +88,6 @@ paddle.profiler
 
 paddle.quantization
   BaseObserver BaseQuanter PTQ QAT QuantConfig quanter
-
-paddle.signal
-  istft stft
 
 paddle.sparse
   abs add addmm asin asinh atan atanh cast coalesce deg2rad divide expm1 is_same_shape isnan log1p masked_matmul

@@ -442,3 +442,94 @@ def _constant(x: Any) -> Any:
 
 
 name_errors(globals())
+
+
+def max_unpool1d(x, indices, kernel_size, stride=None, padding=0, data_format="NCL", output_size=None, name=None):
+    """The inverse of max_pool1d with indices; see `max_unpool2d`.
+
+    Args:
+        x (Tensor): floating, shape [N, C, L]. indices (Tensor): int32 or int64, of `max_pool1d(return_mask=True)`.
+        kernel_size, stride, padding (int): those of the pooling.
+        data_format (str): "NCL". output_size (list, optional): the size of the result, [L] or [N, C, L].
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.nn.functional as F
+        >>> pooled, at = F.max_pool1d(paddle.to_tensor([[[1.0, 3.0, 4.0, 2.0]]]), 2, return_mask=True)
+        >>> F.max_unpool1d(pooled, at, 2).tolist()
+        [[[0.0, 3.0, 4.0, 0.0]]]
+    """
+    return _max_unpool("max_unpool1d", x, indices, kernel_size, stride, padding, data_format, output_size)
+
+
+def max_unpool2d(x, indices, kernel_size, stride=None, padding=0, data_format="NCHW", output_size=None, name=None):
+    """The inverse of max_pool2d with indices: each maximum at its place, zeros elsewhere.
+
+    Args:
+        x (Tensor): floating, shape [N, C, H, W].
+        indices (Tensor): int32 or int64, of `max_pool2d(return_mask=True)`: places in an image of the result.
+        kernel_size, stride, padding (int|list): those of the pooling.
+        data_format (str): "NCHW".
+        output_size (list, optional): the size of the result, [H, W] or [N, C, H, W]; the smallest that the pooling
+            maps to the size of `x` by default.
+        name (str, optional): ignored.
+
+    Raises:
+        ValueError: for another data_format or rank, and for indices of another shape.
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.nn.functional as F
+        >>> pooled, at = F.max_pool2d(paddle.to_tensor([[[[1.0, 3.0], [4.0, 2.0]]]]), 2, return_mask=True)
+        >>> F.max_unpool2d(pooled, at, 2).tolist()
+        [[[[0.0, 0.0], [4.0, 0.0]]]]
+    """
+    return _max_unpool("max_unpool2d", x, indices, kernel_size, stride, padding, data_format, output_size)
+
+
+def max_unpool3d(x, indices, kernel_size, stride=None, padding=0, data_format="NCDHW", output_size=None, name=None):
+    """The inverse of max_pool3d with indices; see `max_unpool2d`.
+
+    Args:
+        x (Tensor): floating, shape [N, C, D, H, W]. indices (Tensor): of `max_pool3d(return_mask=True)`.
+        kernel_size, stride, padding (int|list): those of the pooling.
+        data_format (str): "NCDHW". output_size (list, optional): the size of the result.
+
+    Examples:
+        >>> import paddle
+        >>> import paddle.nn.functional as F
+        >>> pooled, at = F.max_pool3d(paddle.ones([1, 1, 2, 2, 2]), 2, return_mask=True)
+        >>> F.max_unpool3d(pooled, at, 2).sum().tolist()
+        [1.0]
+    """
+    return _max_unpool("max_unpool3d", x, indices, kernel_size, stride, padding, data_format, output_size)
+
+
+def _max_unpool(
+    function: str, x: Any, indices: Any, kernel: Any, stride: Any, padding: Any, data_format: str, output_size: Any
+) -> Any:
+    axes = int(function[-2])
+    known = {1: "NCL", 2: "NCHW", 3: "NCDHW"}[axes]
+    if data_format != known:
+        raise ValueError(f"{function}: data_format must be {known!r}, got {data_format!r}")
+    if len(x.shape) != axes + 2 or list(indices.shape) != list(x.shape):
+        raise ValueError(
+            f"{function}: x must have {axes + 2} dimensions and indices its shape, got {list(x.shape)} and "
+            f"{list(indices.shape)}"
+        )
+    kernel, stride, padding = (
+        [v] * axes if isinstance(v, int) else list(v) for v in (kernel, kernel if stride is None else stride, padding)
+    )
+    sizes = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], stride, padding, kernel, strict=True)]
+    if output_size is not None:
+        wanted = [int(n) for n in list(output_size)[-axes:]]
+        if len(wanted) != axes or any(abs(a - b) >= s for a, b, s in zip(wanted, sizes, stride, strict=True)):
+            raise ValueError(
+                f"{function}: output_size must differ from {sizes} by less than the stride, got {output_size}"
+            )
+        sizes = wanted
+    batch, channels = x.shape[:2]
+    flat = paddle.reshape(x, [batch, channels, -1])
+    places = paddle.cast(paddle.reshape(indices, [batch, channels, -1]), "int64")
+    empty = paddle.zeros([batch, channels, math.prod(sizes)], convert_dtype(x.dtype))
+    return paddle.reshape(paddle.put_along_axis(empty, places, flat, 2), [batch, channels, *sizes])

@@ -70,6 +70,27 @@ Fold = _layer(
 Unfold = _layer(
     "Unfold", UnaryFunctionLayer, paddle.nn.functional.unfold, "kernel_sizes", dilations=1, paddings=0, strides=1
 )
+
+
+class _Unpooling(FunctionLayer):
+    def forward(self, x: Any, indices: Any) -> Any:
+        """`x` at the places `indices`, zeros elsewhere."""
+        return self._function(x, indices, **self._arguments)
+
+
+MaxUnPool1D, MaxUnPool2D, MaxUnPool3D = (
+    _layer(
+        f"MaxUnPool{n}D",
+        _Unpooling,
+        getattr(functional, f"max_unpool{n}d"),
+        "kernel_size",
+        stride=None,
+        padding=0,
+        data_format=layout,
+        output_size=None,
+    )
+    for n, layout in ((1, "NCL"), (2, "NCHW"), (3, "NCDHW"))
+)
 Unflatten = _layer("Unflatten", UnaryFunctionLayer, paddle.unflatten, "axis", "shape")
 
 

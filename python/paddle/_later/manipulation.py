@@ -144,7 +144,8 @@ def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=Tru
 
     Args:
         values (Tensor|float): broadcast to the shape of `indices`.
-        reduce (str): "assign", "add", or "multiply" ("mul").
+        reduce (str): "assign" (of several values for a place the last one), "add", or "multiply" ("mul"), for which
+            a place may occur once.
         include_self (bool): only True: the element of `arr` takes part in the sum or product.
 
     Raises:
@@ -171,10 +172,15 @@ def put_along_axis(arr, indices, values, axis, reduce="assign", include_self=Tru
     flat = paddle.reshape(values, [-1])
     if reduce == "add":
         return paddle.scatter_nd_add(arr, places, flat)
-    # 1 where an element is replaced: the old value's share is taken off, then the new one is added.
+    if reduce == "assign":
+        # By the place in the flattened array: where a place is repeated, the last value stays.
+        columns = paddle.unbind(places, axis=1)
+        linear = columns[0]
+        for size, column in zip(arr.shape[1:], columns[1:], strict=True):
+            linear = linear * size + column
+        return paddle.reshape(paddle.scatter(paddle.reshape(arr, [-1]), linear, flat), arr.shape)
     old = paddle.gather_nd(arr, places)
-    new = old * flat if reduce in ("mul", "multiply") else flat
-    return paddle.scatter_nd_add(arr, places, new - old)
+    return paddle.scatter_nd_add(arr, places, old * flat - old)
 
 
 def take(x, index, mode="raise", name=None):
