@@ -1,6 +1,6 @@
 //! The vector types of f32 and f64 at each instruction-set level.
 
-use crate::simd::vector::Lanes;
+use crate::simd::vector::{Lanes, BASE_BYTES};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::x86::{F32x16, F32x8, F64x4, F64x8};
 use crate::types::Float;
@@ -48,5 +48,5 @@ macro_rules! float {
         }
     };
 }
-float!(f32, Lanes<f32, 4>, F32x8, F32x16);
-float!(f64, Lanes<f64, 2>, F64x4, F64x8);
+float!(f32, Lanes<f32, { BASE_BYTES / 4 }>, F32x8, F32x16);
+float!(f64, Lanes<f64, { BASE_BYTES / 8 }>, F64x4, F64x8);

@@ -1,15 +1,20 @@
 //! Portable vectors of f32 and f64, dispatch by instruction-set level (`by_level!`), and prefetching, for kernels that
 //! are written with explicit registers.
 
+use super::BASELINE_FMA;
 use crate::types::Vector;
+
+/// Bytes of a vector of the baseline level: two registers on AArch64, which has 32 of them (the tile of the products then
+/// fills 24 with its sums), one elsewhere.
+pub const BASE_BYTES: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
 
 /// Arrays as vectors: the baseline level, vectorised by LLVM.
 #[derive(Clone, Copy)]
 pub struct Lanes<T, const N: usize>([T; N]);
 
 macro_rules! lanes {
-    ($t:ty, $n:literal, $bits:ty, $mant:literal, $bias:literal) => {
-        impl Vector for Lanes<$t, $n> {
+    ($t:ty, $n:expr, $bits:ty, $mant:literal, $bias:literal) => {
+        impl Vector for Lanes<$t, { $n }> {
             type T = $t;
             const L: usize = $n;
             #[inline(always)]
@@ -53,7 +58,11 @@ macro_rules! lanes {
             }
             #[inline(always)]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
-                Lanes(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
+                let fused = |i: usize| match BASELINE_FMA {
+                    true => self.0[i].mul_add(b.0[i], c.0[i]),
+                    false => self.0[i] * b.0[i] + c.0[i],
+                };
+                Lanes(std::array::from_fn(fused))
             }
             #[inline(always)]
             unsafe fn add(self, b: Self) -> Self {
@@ -90,8 +99,8 @@ macro_rules! lanes {
         }
     };
 }
-lanes!(f32, 4, u32, 23, 127u32);
-lanes!(f64, 2, u64, 52, 1023u64);
+lanes!(f32, BASE_BYTES / 4, u32, 23, 127u32);
+lanes!(f64, BASE_BYTES / 8, u64, 52, 1023u64);
 
 /// Compiles a generic function over `Vector` once per level: `unsafe fn name<T, const C: u8; F: Bound>(args) = body`
 /// calls `body::<V, C, F>(args)` for the level in use; constants and the last type are optional.
