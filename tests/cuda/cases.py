@@ -44,6 +44,13 @@ def explicit() -> list[Case]:
     cases += [Case("softmax", {"X": real(3, 1000, low=-90, high=90)})]
     cases += [Case("softmax_grad", {"Out": real(4, 33, 5, low=0.0), "Out@GRAD": x}, {"axis": a}) for a in (-1, 1)]
     cases += [Case("log_softmax_grad", {"Out": real(4, 33, 5, high=0.0), "Out@GRAD": x}, {"axis": a}) for a in (-1, 1)]
+    # Long columns and runs are reduced in chunks.
+    columns = [({"X": real(2, 700, 3)}, [1]), ({"X": real(300, 40)}, [0])]
+    cases += [Case(op, x, {"dim": d}, half) for op in ("reduce_sum", "reduce_max") for x, d in columns]
+    cases += [Case("reduce_mean", {"X": real(2, 20000)}, {"dim": [1]}, half)]
+    tall = {"X": real(600, 6), "Mean": real(600, high=0.5), "Variance": real(600, low=0.5), "Scale": real(6)}
+    tall |= {"Bias": real(6, high=1.0), "Y@GRAD": real(600, 6, high=1.0)}
+    cases.append(Case("layer_norm_grad", tall, {"begin_norm_axis": 1, "epsilon": 1e-3}))
     for axis, rest in ((1, (33, 5)), (2, (5,))):
         n = int(np.prod(rest))
         rows = 4 if axis == 1 else 4 * 33

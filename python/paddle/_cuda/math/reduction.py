@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .. import halves
 from ..call import Call, Declined, ctype
 from ..units import TYPES, Unit, block_of, grid_of, instances
 
 # Elements reduced by one block: a long run is reduced in chunks of this size, then over the chunks.
 CHUNK = 16384
+# Elements reduced by one thread where a middle dimension is reduced to few results.
+COLUMN = 256
+_FEW = 1 << 16
 
 SOURCE = r"""
 // Chunk c of run r: x[r * n + c * chunk ..]; the last dimension is reduced.
@@ -29,15 +33,17 @@ template <typename T, typename Op> __global__ void reduce_last(const T* x, T* ou
     }
 }
 
-// The middle of three dimensions is reduced, by a thread for each result.
+// The middle of three dimensions is reduced in chunks, by a thread for each result: out [outer, chunks, inner].
 template <typename T, typename Op> __global__ void reduce_middle(const T* x, T* out, i64 outer, i64 n, i64 inner,
+                                                                 i64 chunk, i64 chunks,
                                                                  typename acc<T>::type divisor) {
     typedef typename acc<T>::type A;
-    i64 results = outer * inner;
+    i64 results = outer * chunks * inner;
     for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < results; r += (i64)gridDim.x * blockDim.x) {
-        const T* from = x + r / inner * n * inner + r % inner;
+        i64 first = r / inner % chunks * chunk, count = n - first < chunk ? n - first : chunk;
+        const T* from = x + (r / (chunks * inner) * n + first) * inner + r % inner;
         A v = Op::none(A(wide(from[0])));
-        for (i64 i = 0; i < n; i++) v = Op::join(v, A(wide(from[i * inner])));
+        for (i64 i = 0; i < count; i++) v = Op::join(v, A(wide(from[i * inner])));
         out[r] = narrow_to<T>::of(v / divisor);
     }
 }
@@ -90,22 +96,33 @@ def reduce(call: Call, x, axes: list[int], join: str, divisor: float):
         axes = list(range(len(kept), x.ndim))
     outer = math.prod(x.shape[: axes[0]])
     n, inner = math.prod(x.shape[axes[0] : axes[-1] + 1]), math.prod(x.shape[axes[-1] + 1 :])
+    in_parallel = n > (CHUNK if inner == 1 else COLUMN) and outer * inner < _FEW
+    if in_parallel and t in ("half_t", "bf16_t"):
+        # Partial results keep float32, so that the result is rounded once.
+        wide = halves.convert(call, x, "float32").reshape(outer, n, inner)
+        return halves.convert(call, reduce(call, wide, [1], join, divisor), x.dtype.name)
     if inner == 1:
         return _last(call, x, outer, n, join, divisor)
-    out = call.empty((outer * inner,), x.dtype)
+    return _middle(call, x, (outer, n, inner), join, divisor)
+
+
+def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: float):
+    """`x` as [outer, n, inner] reduced to [outer, inner], flat; long columns in chunks, and then over the chunks."""
+    (outer, n, inner), t = sizes, ctype(x)
+    size = COLUMN if n > COLUMN and outer * inner < _FEW and t not in ("half_t", "bf16_t") else n
+    chunks = -(-n // size)
+    out = call.empty((outer * chunks * inner,), x.dtype)
     call.launch(
         UNIT,
         f"reduce_middle<{t}, {join}>",
-        grid_of(outer * inner),
+        grid_of(outer * chunks * inner),
         256,
         x,
         out,
-        np.int64(outer),
-        np.int64(n),
-        np.int64(inner),
-        _divisor(t, divisor),
+        *map(np.int64, (outer, n, inner, size, chunks)),
+        _divisor(t, divisor if chunks == 1 else 1),
     )
-    return out
+    return out if chunks == 1 else _middle(call, out, (outer, chunks, inner), join, divisor)
 
 
 def _reduce(call: Call) -> dict:

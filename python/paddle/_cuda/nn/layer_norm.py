@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..call import Call, Declined, ctype, same_dtype
+from ..math.reduction import COLUMN, reduce
 from ..units import REALS, Unit, block_of, grid_of, instances
 
 SOURCE = r"""
@@ -50,14 +51,16 @@ template <typename T> __global__ void layer_norm_dx(const T* x, const T* dy, con
     }
 }
 
-// Rows are added in their order: the result is the same in every run.
+// A thread adds up `chunk` rows of a column in their order: dscale and dbias [chunks, n].
 template <typename T> __global__ void layer_norm_dparams(const T* x, const T* dy, const T* mean, const T* variance,
-                                                         T* dscale, T* dbias, i64 rows, i64 n, T epsilon) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+                                                         T* dscale, T* dbias, i64 rows, i64 n, i64 chunk, i64 chunks,
+                                                         T epsilon) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < chunks * n; i += (i64)gridDim.x * blockDim.x) {
+        i64 c = i % n, from = i / n * chunk, end = from + chunk < rows ? from + chunk : rows;
         T ds = T(0), db = T(0);
-        for (i64 r = 0; r < rows; r++) {
-            T g = dy[r * n + i];
-            ds += g * (x[r * n + i] - mean[r]) / sqrt(variance[r] + epsilon);
+        for (i64 r = from; r < end; r++) {
+            T g = dy[r * n + c];
+            ds += g * (x[r * n + c] - mean[r]) / sqrt(variance[r] + epsilon);
             db += g;
         }
         dscale[i] = ds;
@@ -135,23 +138,23 @@ def _layer_norm_grad(call: Call) -> dict:
             epsilon,
         )
     if call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]:
-        dscale, dbias = call.empty((n,), x.dtype), call.empty((n,), x.dtype)
+        chunks = -(-rows // COLUMN)
+        parts = call.empty((chunks, n), x.dtype), call.empty((chunks, n), x.dtype)
         call.launch(
             UNIT,
             f"layer_norm_dparams<{t}>",
-            grid_of(n),
+            grid_of(chunks * n),
             256,
             x,
             dy,
             mean,
             variance,
-            dscale,
-            dbias,
-            np.int64(rows),
-            np.int64(n),
+            *parts,
+            *map(np.int64, (rows, n, COLUMN, chunks)),
             epsilon,
         )
-        out.update({"Scale@GRAD": dscale, "Bias@GRAD": dbias})
+        sums = [part.reshape(n) if chunks == 1 else reduce(call, part, [0], "Sum", 1) for part in parts]
+        out.update(zip(("Scale@GRAD", "Bias@GRAD"), sums, strict=True))
     return out
 
 
