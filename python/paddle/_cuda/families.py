@@ -126,7 +126,7 @@ _FAMILIES = (
 )
 
 # Families whose launchers only start kernels, so that their launches may be recorded (recipe.py).
-_RECORDED = (formula, binary, reduction, softmax, layer_norm, optimizer)
+_RECORDED = (formula, binary, reduction, softmax, layer_norm, instance_norm, pooling, optimizer)
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 
