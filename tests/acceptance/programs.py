@@ -204,7 +204,8 @@ PROGRAMS = [
         nlp(
             "sentiment_classification",
             "run_classifier.py",
-            *("--do_train", "True", "--do_val", "True", "--use_cuda", "False", "--data_dir", "{home}/opinions"),
+            *("--task_name", "senta", "--do_train", "True", "--do_val", "False", "--do_infer", "False"),
+            *("--use_cuda", "False", "--data_dir", "{home}/opinions"),
             *("--vocab_path", "{home}/opinions/word_dict.txt"),
             *("--batch_size", "16", "--epoch", "1", "--senta_config_path", "senta_config.json"),
             *("--model_type", kind),
@@ -218,7 +219,18 @@ PROGRAMS = [
             "dygraph/sentiment",
             (
                 *("main.py", "--data_dir", "{home}/opinions", "--vocab_path", "{home}/opinions/word_dict.txt"),
-                *("--vocab_size", "120", "--batch_size", "16", "--epoch", "1", "--model_type", kind),
+                *(
+                    "--vocab_size",
+                    "120",
+                    "--batch_size",
+                    "16",
+                    "--epoch",
+                    "1",
+                    "--model_type",
+                    kind,
+                    "--use_cuda",
+                    "False",
+                ),
             ),
         )
         for kind in ("bow_net", "cnn_net", "gru_net", "bigru_net")
