@@ -33,29 +33,60 @@ template <typename T, typename I> __global__ void gather(const T* table, const I
     }
 }
 
-// `ids` are sorted, `order` holds their original positions: the block at the head of a run of equal ids adds its rows
-// (times `factor`) to the table's row.
+// `ids` are sorted, `order` holds their original positions. Block k takes the ids from k * chunk on: it adds the rows
+// (times `factor`) of runs of equal ids that lie within its chunk to the table's rows, and writes the sums of a run
+// that began before to heads[k], of one that goes on to tails[k].
 template <typename T> __global__ void add_rows(const i64* ids, const i64* order, const T* rows, T* table, i64* bad,
                                                i64 code, i64 count, i64 height, i64 width, i64 padding,
-                                               const T* factor) {
+                                               const T* factor, i64 chunk, typename acc<T>::type* heads,
+                                               typename acc<T>::type* tails) {
     typedef typename acc<T>::type A;
-    for (i64 b = blockIdx.x; b < count; b += gridDim.x) {
-        i64 id = ids[b];
-        if ((b > 0 && ids[b - 1] == id) || (padding != -1 && id == padding)) continue;
+    i64 k = blockIdx.x, from = k * chunk, end = from + chunk < count ? from + chunk : count;
+    A f = factor ? A(wide(factor[0])) : A(1);
+    for (i64 i = from, j; i < end; i = j) {
+        i64 id = ids[i];
+        for (j = i + 1; j < end && ids[j] == id;) j++;
+        if (padding != -1 && id == padding) continue;
         if (id < 0 || id >= height) {
             report(bad, code, id);
             continue;
         }
-        A f = factor ? A(wide(factor[0])) : A(1);
+        bool begins = i == 0 || ids[i - 1] != id, ends = j == count || ids[j] != id;
         for (i64 c = threadIdx.x; c < width; c += blockDim.x) {
-            A sum = A(wide(table[id * width + c]));
-            for (i64 j = b; j < count && ids[j] == id; j++) sum += f * A(wide(rows[order[j] * width + c]));
-            table[id * width + c] = narrow_to<T>::of(sum);
+            A sum = begins && ends ? A(wide(table[id * width + c])) : A(0);
+            for (i64 r = i; r < j; r++) sum += f * A(wide(rows[order[r] * width + c]));
+            if (begins && ends)
+                table[id * width + c] = narrow_to<T>::of(sum);
+            else
+                (begins ? tails : heads)[k * width + c] = sum;
         }
     }
 }
+
+// Runs of equal ids over several chunks: block k adds the sums of the run that goes on at the end of its chunk.
+template <typename T> __global__ void add_rows_across(const i64* ids, T* table, i64 count, i64 height, i64 width,
+                                                      i64 padding, i64 chunk, const typename acc<T>::type* heads,
+                                                      const typename acc<T>::type* tails) {
+    typedef typename acc<T>::type A;
+    i64 k = blockIdx.x, from = k * chunk, end = from + chunk;
+    if (end >= count) return;
+    i64 id = ids[end - 1];
+    if (ids[end] != id || (from > 0 && ids[from - 1] == id) || id < 0 || id >= height) return;
+    if (padding != -1 && id == padding) return;
+    for (i64 c = threadIdx.x; c < width; c += blockDim.x) {
+        A sum = A(wide(table[id * width + c])) + tails[k * width + c];
+        for (i64 m = k + 1; m * chunk < count && ids[m * chunk] == id; m++) sum += heads[m * width + c];
+        table[id * width + c] = narrow_to<T>::of(sum);
+    }
+}
 """
-UNIT = Unit("rows", SOURCE, instances("gather", FLOATS, INTEGERS) + instances("add_rows", FLOATS))
+UNIT = Unit(
+    "rows",
+    SOURCE,
+    instances("gather", FLOATS, INTEGERS) + instances("add_rows", FLOATS) + instances("add_rows_across", FLOATS),
+)
+#: sorted ids of a block of add_rows
+_CHUNK = 32
 
 
 def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> None:
@@ -64,22 +95,17 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
     if ids.size == 0 or width == 0:
         return
     order = call.xp.argsort(ids, kind="stable").astype("int64")
-    call.launch(
-        UNIT,
-        f"add_rows<{ctype(table, FLOATS)}>",
-        min(ids.size, 65535),
-        block_of(width),
-        ids[order],
-        order,
-        rows,
-        table,
-        *sticky.word(call, 0, height),
-        np.int64(ids.size),
-        np.int64(height),
-        np.int64(width),
-        padding,
-        np.uint64(0) if factor is None else factor,
-    )
+    t, chunks, ranked = ctype(table, FLOATS), -(-ids.size // _CHUNK), ids[order]
+    partial = "float64" if t == "double" else "float32"
+    sums = [call.empty((chunks, width), partial) for _ in range(2)]
+    count, sizes = np.int64(ids.size), (np.int64(height), np.int64(width))
+    found = sticky.word(call, 0, height)
+    given = np.uint64(0) if factor is None else factor
+    args = ranked, order, rows, table, *found, count, *sizes, padding, given, np.int64(_CHUNK), *sums
+    call.launch(UNIT, f"add_rows<{t}>", chunks, block_of(width), *args)
+    if chunks > 1:
+        args = ranked, table, count, *sizes, padding, np.int64(_CHUNK), *sums
+        call.launch(UNIT, f"add_rows_across<{t}>", chunks, block_of(width), *args)
 
 
 def dense(call: Call, rows: Rows):
