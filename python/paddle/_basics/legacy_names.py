@@ -416,7 +416,7 @@ incubate.hapi
   hapi: Model callbacks
   hapi.logger: | setup_logger
 
-incubate.hapi.callbacks = callbacks
+incubate.hapi.callbacks = hapi.callbacks
 
 incubate.hapi.datasets = vision.datasets
 
