@@ -71,7 +71,7 @@ LIBC ?= gnu
 wheel: export OAR_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 wheel: $(VENV)/.wheel ## A wheel for Linux since 2014, in dist/; ARCH=aarch64, LIBC=musl
 	@rm -rf dist
-	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --release --zig \
+	@PATH=$(abspath $(VENV))/bin:$$PATH VIRTUAL_ENV=$(abspath $(VENV)) maturin build -q --profile wheel --zig \
 		$(if $(filter x86_64-gnu,$(ARCH)-$(LIBC)),,--target $(ARCH)-unknown-linux-$(LIBC)) \
 		--compatibility $(if $(filter musl,$(LIBC)),musllinux_1_2,manylinux2014) \
 		--compression-level 9 --out dist
