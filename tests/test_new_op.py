@@ -106,7 +106,7 @@ def test_a_kernel_and_a_layer(tree: Path) -> None:
         "logit", "math", function="paddle.loss", layer="paddle.layers", kernel="elementwise", root=tree
     )
     kernel = written[Path("rust/kernels/src/elementwise/logit.rs")]
-    assert "pub fn logit<T: Float>(x: &[T], out: &mut [T])" in kernel and "at_every_level(" in kernel
+    assert "pub fn logit<T: Float>(x: &[T], eps: T, out: &mut [T])" in kernel and "at_every_level(" in kernel
     assert "pub mod cast;\npub mod logit;\n" in written[Path("rust/kernels/src/elementwise/mod.rs")]
     layers = written[Path("python/paddle/layers.py")]
     assert "class Logit(UnaryFunctionLayer):" in layers and "def __init__(self, eps: Any = 1e-06, name" in layers
@@ -166,3 +166,20 @@ def test_a_group_may_be_a_folder_of_a_crate() -> None:
     groups = new_op.groups(ROOT)
     assert groups["quant"] == Path("rust/ops/math/src/quant/mod.rs")
     assert groups["nn"] == Path("rust/ops/nn/src/lib.rs")
+
+
+def test_an_operator_of_our_own(tree: Path) -> None:
+    known = {"group": "math", "function": "paddle.loss", "layer": "paddle.layers", "kernel": "elementwise"}
+    written = new_op.files("soft_shift", **known, definition="X -> Out; alpha=1.0, axes=[0], keep=True", root=tree)
+    family = written[Path("rust/ops/math/src/soft_shift.rs")]
+    assert "pub struct SoftShiftAttrs { alpha: f32 = 1.0, axes: Vec<i32> = vec![0], keep: bool = true }" in family
+    assert 'mod soft_shift_grad { X "X", DOUT "Out@GRAD" => DX "X@GRAD" }' in family
+    kernel = written[Path("rust/kernels/src/elementwise/soft_shift.rs")]
+    assert "pub fn soft_shift<T: Float>(x: &[T], alpha: T, out: &mut [T])" in kernel
+    assert "def soft_shift(x, alpha=1.0, axes=[0], keep=True, name=None):" in written[Path("python/paddle/loss.py")]
+
+
+@pytest.mark.parametrize("definition", ["X; alpha=1.0", "X -> Out; alpha=f", "X -> Out; alpha", "X -> Out; alpha=None"])
+def test_a_definition_that_is_none(tree: Path, definition: str) -> None:
+    with pytest.raises(new_op.Refused, match="--define"):
+        new_op.files("soft_shift", "math", definition=definition, root=tree)

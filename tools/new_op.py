@@ -1,10 +1,12 @@
-"""Writes the skeleton of an operator of `spec/ops.json`: Rust family, case file, CUDA launcher, Python function.
+"""Writes the skeleton of an operator: Rust family, kernel, case file, CUDA launcher, Python function, Layer.
 
     python tools/new_op.py erfinv --group math --dry-run     print the files
     python tools/new_op.py erfinv --group math               write them
     python tools/new_op.py erfinv --kernel elementwise --cuda --function paddle.tensor.math
     python tools/new_op.py logit --function paddle.nn.functional.activation --layer paddle.nn.layer.activation
+    python tools/new_op.py softshift --define "X -> Out; alpha=1.0, shift=0.0"
 
+The operator is one of `spec/ops.json`; `--define` states slots and attributes of one that Paddle 2.0.2 does not have.
 Without `--group` the prefix of the name chooses the group (`sequence_`, `fused_`, `c_`, ...), and else it is math.
 Written are:
 
@@ -382,20 +384,23 @@ class Skeleton:
     def kernel(self) -> str:
         """The file of the kernel, with its test."""
         ins = [snake(slot) for slot in self.spec["inputs"]]
+        floats = [snake(a) for a in self.attrs if self.spec["attr_types"][a] == "FLOAT"]
+        numbers = "".join(f"{name}: T, " for name in floats)
         slices = ", ".join(f"{name}: &[T]" for name in ins)
+        unused = f"    let _ = [{', '.join(floats)}];\n" if floats else ""
         wanted = "".join(
             f"        let {name}: Vec<f64> = (0..n).map(|i| (i as f64).sin()).collect();\n" for name in ins
         )
         return rustfmt(
             f"//! {self.name}: one sentence, what it computes.\n\nuse crate::types::Float;\n\n"
             f"/// out = the formula. All slices have one length.\n"
-            f"pub fn {self.function}<T: Float>({slices}{', ' if ins else ''}out: &mut [T]) {{\n"
+            f"pub fn {self.function}<T: Float>({slices}{', ' if ins else ''}{numbers}out: &mut [T]) {{\n"
             "    // The work is divided among threads by crate::elementwise::{map, zip, zip3}, or crate::pool.\n"
-            f"    let _ = [{', '.join(ins)}];\n    out.fill(T::ZERO);\n}}\n\n"
+            f"    let _ = [{', '.join(ins)}];\n{unused}    out.fill(T::ZERO);\n}}\n\n"
             "#[cfg(test)]\nmod tests {\n    use super::*;\n    use crate::simd::at_every_level;\n\n    #[test]\n"
             f"    fn {self.function}_is_the_plain_loop() {{\n        let n = 5000;\n{wanted}"
             "        at_every_level(|_| {\n            let mut out = vec![0.0; n];\n"
-            f"            {self.function}({''.join(f'&{name}, ' for name in ins)}&mut out);\n"
+            f"            {self.function}({''.join(f'&{name}, ' for name in ins)}{'0.5, ' * len(floats)}&mut out);\n"
             "            for (i, got) in out.iter().enumerate() {\n                let want = i as f64;\n"
             '                assert!((got - want).abs() <= 1e-12 * (1.0 + want.abs()), "[{i}]: {got} for {want}");\n'
             "            }\n        });\n    }\n}\n",
@@ -416,6 +421,10 @@ class Skeleton:
         name = camel(called)
         if re.search(rf"^class {name}\(", text, re.M):
             raise Refused(f"the module has a class {name}")
+        # paddle.nn.functional exports the functions of its modules; layers call them as F.
+        package = "paddle.nn.functional"
+        short = function.startswith(package + ".") and "from paddle.nn import functional as F\n" in text
+        public = package if short else function
         given = [snake(slot) for slot in self.spec["inputs"] if "dispensable" not in self.flags.get(f"in:{slot}", [])]
         attrs = [(snake(a), v) for a, v in self.attrs.items() if a not in self.spec.get("extra_attrs", [])]
         signature = "".join(f"{a}: Any" + ("" if v is None else f" = {v!r}") + ", " for a, v in attrs)
@@ -423,9 +432,9 @@ class Skeleton:
         base = "UnaryFunctionLayer" if len(given) == 1 else "FunctionLayer"
         described = "".join(f"        {a}: its type and meaning.\n" for a, _ in attrs)
         body = (
-            f'\n\nclass {name}({base}):\n    """`{function}.{called}` as a layer.\n\n'
+            f'\n\nclass {name}({base}):\n    """`{public}.{called}` as a layer.\n\n'
             f'    Args:\n{described}        name: a name for the output.\n    """\n\n'
-            f"    _function = staticmethod({called})\n\n"
+            f"    _function = staticmethod({'F.' if short else ''}{called})\n\n"
             f"    def __init__(self, {signature}name: str | None = None) -> None:\n"
             f"        super().__init__({kept}name=name)\n"
         )
@@ -439,7 +448,8 @@ class Skeleton:
         names = re.search(r"^__all__(?:: list\[str\])? = \[", text, re.M)
         if names:
             text = text[: names.end()] + f'"{name}", ' + text[names.end() :]
-        text = imported(text, f"from {function} import {called}", called)
+        if not short:
+            text = imported(text, f"from {function} import {called}", called)
         text = imported(text, f"from paddle.nn.layer.function_layer import {base}", base)
         text = imported(text, "from typing import Any", "Any")
         return ruff(text.rstrip("\n") + "\n" + body, self.root)
@@ -517,14 +527,44 @@ class Skeleton:
         return ruff(text.rstrip("\n") + "\n" + function, self.root)
 
 
-def load(name: str, known: set[str]) -> dict[str, Any]:
-    """The definition of an operator that is in the specification and not in the table."""
+def defined(name: str, text: str) -> dict[str, Any]:
+    """The definition of an operator that is not in the specification: `X, Y -> Out; alpha=1.0, axes=[0]`.
+
+    The types of attributes are those of their defaults. The operator has a gradient.
+    """
+    slots, _, attributes = text.partition(";")
+    ins, arrow, outs = slots.partition("->")
+    inputs, outputs = ([slot.strip() for slot in side.split(",") if slot.strip()] for side in (ins, outs))
+    if not arrow or not outputs or not all(slot.isidentifier() for slot in inputs + outputs):
+        raise Refused(f'--define "{text}": expected "X, Y -> Out; alpha=1.0"')
+    try:
+        call = ast.parse(f"f({attributes})", mode="eval").body
+        assert isinstance(call, ast.Call) and not call.args
+        attrs = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        types = {attr: attribute_type(value) for attr, value in attrs.items()}
+    except (AssertionError, KeyError, SyntaxError, ValueError) as error:
+        message = f'--define "{text}": expected attributes with literal defaults, such as alpha=1.0, axes=[0]'
+        raise Refused(message) from error
+    return {"type": name, "inputs": inputs, "outputs": outputs, "attrs": attrs, "attr_types": types, "grad": True}
+
+
+def attribute_type(value: Any) -> str:
+    """The type of an attribute with this default."""
+    names = {bool: "BOOLEAN", int: "INT", float: "FLOAT", str: "STRING"}
+    return names[type(value[0] if value else 0)] + "S" if isinstance(value, list) else names[type(value)]
+
+
+def load(name: str, known: set[str], definition: str | None = None) -> dict[str, Any]:
+    """The definition of an operator that is in the specification, or defined, and not in the table."""
+    if definition is not None and name not in known:
+        return defined(name, definition)
     operators = {op["type"]: op for op in json.loads(find("ops.json").read_text())}
     if name in known:
         raise Refused(f"operator {name} exists")
     if name not in operators:
         near = difflib.get_close_matches(name, operators, 5)
-        raise Refused(f"spec/ops.json has no operator {name}" + (f"; near: {', '.join(near)}" if near else ""))
+        closest = f"; near: {', '.join(near)}" if near else ""
+        raise Refused(f"spec/ops.json has no operator {name}{closest}; --define states one")
     return operators[name]
 
 
@@ -535,6 +575,7 @@ def files(
     function: str | None = None,
     layer: str | None = None,
     kernel: str | None = None,
+    definition: str | None = None,
     root: Path = ROOT,
 ) -> dict[Path, str]:
     """The files to write, by path below `root`.
@@ -543,7 +584,7 @@ def files(
         Refused: for an operator that exists or is unknown, an unknown group or module, or a file that exists.
     """
     known = existing(root)
-    spec = load(name, known)
+    spec = load(name, known, definition)
     chosen = group or next((g for prefix, g in PREFIXES.items() if name.startswith(prefix)), "math")
     known_groups = groups(root)
     if chosen not in known_groups:
@@ -586,7 +627,10 @@ def files(
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="an operator of spec/ops.json that the table does not have")
+    parser.add_argument("name", help="an operator that the table does not have")
+    parser.add_argument(
+        "--define", metavar="SLOTS", help="slots and attributes, where spec/ops.json lacks the operator"
+    )
     parser.add_argument("--group", help="a group of operators")
     parser.add_argument("--cuda", action="store_true", help="also a CUDA launcher")
     parser.add_argument("--kernel", metavar="FOLDER", help="also a kernel in this folder of rust/kernels/src")
@@ -595,7 +639,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="print the files (of changed files the difference)")
     given = parser.parse_args(arguments)
     try:
-        written = files(given.name, given.group, given.cuda, given.function, given.layer, given.kernel)
+        written = files(given.name, given.group, given.cuda, given.function, given.layer, given.kernel, given.define)
     except Refused as error:
         print(f"new_op: {error}", file=sys.stderr)
         return 1
