@@ -78,6 +78,7 @@ fn convolutions(c: &mut Criterion) {
             pad: [0, p, p],
             groups,
             channels_last: false,
+            bf16: false,
         };
         let (x, w, dy) = (values(shape.in_len()), values(shape.filter_len()), values(shape.out_len()));
         let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());

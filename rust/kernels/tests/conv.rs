@@ -96,6 +96,7 @@ fn volume(
         pad: pads.map(|p| p[0]),
         groups,
         channels_last: false,
+        bf16: false,
     }
 }
 
@@ -304,6 +305,29 @@ fn tiles_spread_nothing_that_is_not_finite() {
             assert!(finite(&run(true)) >= finite(&run(false)));
         } else {
             assert!(run(true) == run(false));
+        }
+    }
+}
+
+/// With `bf16`, a convolution is that of the rounded operands.
+#[test]
+fn operands_are_rounded_on_request() {
+    let round = |x: &[f32]| -> Vec<f32> { x.iter().map(|&x| half::bf16::from_f32(x).to_f32()).collect() };
+    for c in [
+        shape(2, 48, (28, 28), 64, (3, 3), (1, 1), (1, 1), [1; 4], 1),
+        shape(2, 33, (21, 23), 70, (3, 3), (2, 2), (1, 1), [1; 4], 1),
+        shape(2, 64, (14, 14), 128, (1, 1), (1, 1), (1, 1), [0; 4], 1),
+        shape(1, 3, (64, 64), 64, (7, 7), (2, 2), (1, 1), [3; 4], 1),
+        shape(2, 64, (16, 16), 96, (3, 3), (1, 1), (1, 1), [1; 4], 2),
+    ] {
+        for c in [c, Conv { channels_last: true, ..c }] {
+            let (x, w, bias) = (noise(c.in_len(), 1), noise(c.filter_len(), 2), noise(c.out_channels, 3));
+            let (mut got, mut want) = (vec![f32::NAN; c.out_len()], vec![f32::NAN; c.out_len()]);
+            convolve(&Conv { bf16: true, ..c }, &x, &w, Some(&bias), true, &mut got);
+            convolve(&c, &round(&x), &round(&w), Some(&bias), true, &mut want);
+            let worst = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f32::max);
+            let bound = if oar_kernels::gemm::amx::enabled() { 2e-4 } else { 1.0 };
+            assert!(worst < bound, "{c:?}: {worst}");
         }
     }
 }

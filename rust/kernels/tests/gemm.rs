@@ -76,7 +76,7 @@ fn strides_scales_and_epilogue() {
         let (row, col) = (narrow(&noise(m, 6)), narrow(&noise(n, 7)));
         for (wr, wc, relu, beta) in [(true, false, true, 0.0), (false, true, false, 0.5), (true, true, true, 2.0)] {
             let mut c = old.clone();
-            let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu };
+            let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu, bf16: false };
             gemm((m, n, k), 1.5, View::new(&a, 3 * k, 3), View::new(&b, 2 * n, 2), beta, &mut c, n + 3, e);
             for i in 0..m {
                 for j in 0..n {
@@ -97,7 +97,7 @@ fn nothing_to_sum_gives_zeros_and_nothing_to_write_is_fine() {
     let mut c = [f32::NAN; 6];
     matmul::<f32>((2, 3, 0), &[], false, &[], false, &mut c);
     assert_eq!(c, [0.0; 6]);
-    let e = Epilogue { row_bias: None, col_bias: Some(&[1.0, -2.0, 3.0][..]), relu: true };
+    let e = Epilogue { row_bias: None, col_bias: Some(&[1.0, -2.0, 3.0][..]), relu: true, bf16: false };
     gemm((2, 3, 0), 1.0, View::rows(&[], 0, false), View::rows(&[], 3, false), 0.0, &mut c, 3, e);
     assert_eq!(c, [1.0, 0.0, 3.0, 1.0, 0.0, 3.0]);
     matmul::<f32>((1, 3, 0), &[], false, &[], false, &mut c[..3]);
@@ -160,7 +160,7 @@ fn few_rows_are_the_rows_of_a_larger_product() {
     at_every_level(|level| {
         let product_of = |m: usize, a: View<f32>, b: View<f32>| {
             let mut c = old[..m * n].to_vec();
-            let e = Epilogue { row_bias: Some(&row[..m]), col_bias: Some(&col[..]), relu: true };
+            let e = Epilogue { row_bias: Some(&row[..m]), col_bias: Some(&col[..]), relu: true, bf16: false };
             gemm((m, n, k), 1.5, a, b, 0.5, &mut c, n, e);
             c
         };

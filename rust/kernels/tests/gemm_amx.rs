@@ -83,7 +83,7 @@ fn scales_biases_and_what_was_there() {
     let (a, b, old) = (narrow(&noise(m * k * 2, 7)), narrow(&noise(k * n * 2, 8)), narrow(&noise(m * (n + 5), 9)));
     let (row, col) = (narrow(&noise(m, 10)), narrow(&noise(n, 11)));
     for (wr, wc, relu, beta) in [(true, false, true, 0.0), (false, true, false, 0.5), (true, true, true, 2.0)] {
-        let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu };
+        let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu, bf16: false };
         let [unit, plain] = both(|| {
             let mut c = old.clone();
             gemm((m, n, k), 1.5, View::new(&a, 2 * k, 2), View::new(&b, 2 * n, 2), beta, &mut c, n + 5, e);
@@ -153,16 +153,161 @@ fn operands_of_bf16_are_as_exact() {
             let want = exact(size, &a, &b, turned);
             let (u, p) = (errors(&unit, &want), errors(&plain, &want));
             assert!(u[0] <= p[0] && u[1] <= p[1], "{size:?} {turned:?}: {u:?}, without {p:?}");
-            // the product of halves is this one, rounded once
-            let halves = |x: &[f32]| -> Vec<bf16> { x.iter().map(|&x| bf16::from_f32(x)).collect() };
-            let mut c = vec![bf16::NAN; m * n];
-            matmul(size, &halves(&a), turned.0, &halves(&b), turned.1, &mut c);
-            assert!(c == halves(&unit), "{size:?} {turned:?}");
         }
         // one operand has all parts
         let full = narrow(&noise(k * n, 9));
         let [unit, plain] = both(|| product(size, &a, &full, (false, false)));
         let want = exact(size, &a, &full, (false, false));
         assert!(errors(&unit, &want)[0] <= errors(&plain, &want)[0], "{size:?}");
+    }
+}
+
+fn halves(x: &[f64]) -> Vec<bf16> {
+    x.iter().map(|&x| bf16::from_f64(x)).collect()
+}
+
+fn wide(x: &[bf16]) -> Vec<f32> {
+    x.iter().map(|x| x.to_f32()).collect()
+}
+
+/// Sums in f32 that are rounded once: within half a unit of the last place of the exact value, and the error of the sum.
+fn rounded_once(got: &[bf16], want: &[f64], k: usize) {
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let bound = w.abs() / 256.0 + 1e-6 * (k as f64).sqrt();
+        assert!((g.to_f64() - w).abs() <= bound, "element {i}: {g}, {w}");
+    }
+}
+
+#[test]
+fn products_of_halves_are_rounded_once() {
+    for size in [(64, 64, 64), (128, 160, 256), (150, 171, 361), (40, 33, 1025), (9, 500, 300), (530, 270, 2111)] {
+        let (m, n, k) = size;
+        let (a, b) = (halves(&noise(m * k, 21)), halves(&noise(k * n, 22)));
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            let want = exact(size, &wide(&a), &wide(&b), turned);
+            for c in both(|| {
+                let mut c = vec![bf16::NAN; m * n];
+                matmul(size, &a, turned.0, &b, turned.1, &mut c);
+                c
+            }) {
+                rounded_once(&c, &want, k);
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_with_an_epilogue() {
+    let (m, n, k, rsc) = (150, 259, 200, 300);
+    let (a, b, old) = (halves(&noise(m * k, 23)), halves(&noise(k * n, 24)), halves(&noise(m * rsc, 25)));
+    let (row, col) = (halves(&noise(m, 26)), halves(&noise(n, 27)));
+    let plain = exact((m, n, k), &wide(&a), &wide(&b), (false, false));
+    for (wr, wc, relu, beta) in [(true, false, true, 0.0), (false, true, false, 0.5), (true, true, true, 2.0)] {
+        let e = Epilogue { row_bias: wr.then_some(&row[..]), col_bias: wc.then_some(&col[..]), relu, bf16: false };
+        let mut c = old.clone();
+        let (va, vb, of) = (View::new(&a, k, 1), View::new(&b, n, 1), bf16::from_f32);
+        gemm((m, n, k), of(1.5), va, vb, of(beta), &mut c, rsc, e);
+        for i in 0..m {
+            let want: Vec<f64> = (0..n)
+                .map(|j| {
+                    let bias = |on: bool, v: bf16| if on { v.to_f64() } else { 0.0 };
+                    let v = 1.5 * plain[i * n + j] + beta as f64 * old[i * rsc + j].to_f64();
+                    let v = v + bias(wr, row[i]) + bias(wc, col[j]);
+                    if relu {
+                        v.max(0.0)
+                    } else {
+                        v
+                    }
+                })
+                .collect();
+            rounded_once(&c[i * rsc..][..n], &want, k);
+        }
+        let rest = (0..m - 1).flat_map(|i| i * rsc + n..(i + 1) * rsc);
+        assert!(rest.into_iter().all(|e| c[e] == old[e]), "elements between the rows are unchanged");
+    }
+}
+
+#[test]
+fn halves_do_not_depend_on_threads() {
+    let before = pool::threads();
+    let (most, n, k) = (300, 1043, 700);
+    let (a, b) = (halves(&noise(most * k, 28)), halves(&noise(k * n, 29)));
+    let of = |m: usize| {
+        let mut c = vec![bf16::NAN; m * n];
+        matmul((m, n, k), &a, false, &b, false, &mut c);
+        c
+    };
+    pool::set_threads(1);
+    let all = of(most);
+    for threads in [1, 2, 3, 7] {
+        pool::set_threads(threads);
+        for m in [96, 161, most] {
+            assert!(of(m)[..] == all[..m * n], "{m} rows, {threads} threads");
+        }
+    }
+    pool::set_threads(before);
+}
+
+/// With `bf16` the operands of f32 are rounded, and the result is f32.
+#[test]
+fn f32_operands_are_rounded_on_request() {
+    for size in [(128, 160, 256), (150, 170, 361), (300, 700, 2111)] {
+        let (m, n, k) = size;
+        let (a, b) = (narrow(&noise(m * k, 30)), narrow(&noise(k * n, 31)));
+        let near = |x: &[f32]| -> Vec<f32> { x.iter().map(|&x| bf16::from_f32(x).to_f32()).collect() };
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            let want = exact(size, &near(&a), &near(&b), turned);
+            let mut c = vec![f32::NAN; m * n];
+            let view =
+                |x, rows: usize, cols: usize, turned: bool| View::rows(x, if turned { rows } else { cols }, turned);
+            let (va, vb) = (view(&a[..], m, k, turned.0), view(&b[..], k, n, turned.1));
+            gemm(size, 1.0, va, vb, 0.0, &mut c, n, Epilogue { bf16: true, ..Epilogue::NONE });
+            let [rms, worst] = errors(&c, &want);
+            let (bound, full) = (2e-7 * k as f64, exact(size, &a, &b, turned));
+            if amx::enabled() {
+                assert!(rms < bound / 4.0 && worst < bound, "{size:?} {turned:?}: {rms} {worst}");
+                assert!(errors(&c, &full)[0] > 1e-4, "{size:?}: not on the unit");
+            }
+        }
+    }
+}
+
+#[test]
+fn infinite_halves_are_ieee() {
+    let (m, n, k) = (64, 96, 128);
+    let (mut a, b) = (halves(&noise(m * k, 32)), halves(&noise(k * n, 33)));
+    a[5 * k + 3] = bf16::INFINITY;
+    a[40 * k] = bf16::NAN;
+    let mut c = vec![bf16::ZERO; m * n];
+    matmul((m, n, k), &a, false, &b, false, &mut c);
+    for (e, v) in c.iter().enumerate() {
+        match e / n {
+            5 => assert!(v.is_infinite() && v.is_sign_negative() == b[3 * n + e % n].is_sign_negative()),
+            40 => assert!(v.is_nan()),
+            _ => assert!(v.is_finite()),
+        }
+    }
+}
+
+/// Panels of B that are packed before give the same sums.
+#[test]
+fn packed_matrices_give_the_same() {
+    if !amx::enabled() {
+        return;
+    }
+    for (m, n, k) in [(128, 160, 256), (50, 171, 361), (300, 700, 2111), (16, 96, 128), (2, 96, 128), (1, 96, 128)] {
+        let (a, b) = (narrow(&noise(m * k, 34)), narrow(&noise(k * n, 35)));
+        let mut panels = vec![0; amx::right_len(k, n)];
+        amx::pack_right(&b, k, n, &mut panels);
+        let (mut plain, mut packed) = (vec![f32::NAN; m * n], vec![f32::NAN; m * n]);
+        let (va, mut vb) = (View::new(&a, k, 1), View::new(&b, n, 1));
+        gemm((m, n, k), 1.0, va, vb, 0.0, &mut plain, n, Epilogue::NONE);
+        vb.panels = Some(&panels);
+        gemm((m, n, k), 1.0, va, vb, 0.0, &mut packed, n, Epilogue::NONE);
+        let want = exact((m, n, k), &a, &b, (false, false));
+        assert!(errors(&packed, &want)[1] <= 3e-5, "{m} {n} {k}");
+        if m >= 128 {
+            assert!(packed == plain, "{m} {n} {k}");
+        }
     }
 }

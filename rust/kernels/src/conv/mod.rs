@@ -24,6 +24,7 @@ use crate::conv::direct::direct;
 use crate::conv::patches::{Patches, PixelRows, PlaneColumns, PlaneTarget, TransposedFilters};
 use crate::conv::winograd::tiles::{Filters, Image};
 use crate::conv::winograd::WinogradOutput;
+use crate::gemm::amx;
 use crate::gemm::driver::parallel;
 use crate::gemm::operands::Finish;
 use crate::gemm::pack::{transpose, RowMajor, Strided};
@@ -46,6 +47,8 @@ pub struct Conv {
     pub pad: [usize; 3],
     pub groups: usize,
     pub channels_last: bool,
+    /// f32 operands of `convolve` are rounded to bf16 where the processor multiplies bf16 numbers faster.
+    pub bf16: bool,
 }
 
 fn product(sizes: [usize; 3]) -> usize {
@@ -237,7 +240,11 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     if y.is_empty() {
         return;
     }
-    if c.transformed::<T>(WinogradOutput::Images, c.out_size) {
+    let pixels = product(c.out_size);
+    let bf16 = c.bf16
+        && size_of::<T>() == 4
+        && amx::bf16::suits(c.group_out(), c.images * pixels, c.group_in() * product(c.kernel));
+    if !bf16 && c.transformed::<T>(WinogradOutput::Images, c.out_size) {
         let (ins, outs) = (c.in_channels, c.out_channels);
         let w = Filters { p: w.as_ptr(), outs: 9 * ins, ins: 9, flipped: false, count: [outs, ins] };
         let bias = bias.map_or(std::ptr::null(), |b| b.as_ptr());
@@ -249,7 +256,6 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     }
     let patches = c.patches(x.as_ptr());
     let out = SharedPtr(y.as_mut_ptr());
-    let pixels = product(c.out_size);
     let target = PlaneTarget {
         p: out.get(),
         image: c.out_channels * pixels,
@@ -277,7 +283,7 @@ fn convolve_of<T: Float>(c: &Conv, x: &[T], w: &[T], bias: Option<&[T]>, relu: b
     }
     for g in 0..c.groups {
         let w = &w[g * og * depth..(g + 1) * og * depth];
-        let mut finish = Finish { relu, ..Finish::plain() };
+        let mut finish = Finish { relu, bf16, ..Finish::plain() };
         if c.channels_last {
             let patches = patches.moved(g * cg);
             let taps = patches.taps.len();

@@ -9,7 +9,8 @@ pub mod rows;
 
 use crate::pool;
 use crate::simd;
-use half::{bf16, f16, slice::HalfFloatSliceExt};
+use crate::types::Half;
+use half::{bf16, f16};
 
 /// One formula: `inputs` vary by element, `params` are constant.
 pub struct Row {
@@ -156,12 +157,12 @@ macro_rules! element_by_f32 {
                 for (t, part) in out.chunks_mut(TILE).enumerate() {
                     let (start, n) = (t * TILE, part.len());
                     for (w, x) in wide.iter_mut().zip(inputs) {
-                        x[start..start + n].convert_to_f32_slice(&mut w[..n]);
+                        <$t as Half>::widen(&x[start..start + n], &mut w[..n]);
                     }
                     let mut views: [&[f32]; 4] = [&[]; 4];
                     views.iter_mut().zip(&wide).for_each(|(v, w)| *v = &w[..n]);
                     f32::compute(row, &views[..inputs.len()], params, &mut result[..n]);
-                    part.convert_from_f32_slice(&result[..n]);
+                    <$t as Half>::narrow(&result[..n], part);
                 }
             }
         }

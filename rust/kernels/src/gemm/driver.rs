@@ -31,11 +31,35 @@ pub unsafe fn serial<T: Float>(
 ) {
     // SAFETY: the caller's.
     unsafe {
-        if amx::suits::<T>(m, n, k) && !a.gathered() && !b.gathered() {
-            return amx::product(m, n, k, a, b, c, finish, false);
+        if on_unit(m, n, k, a, b, c, finish, false) {
+            return;
         }
         serial_plain(0..m, 0..n, k, a, b, c, finish)
     }
+}
+
+/// Computes the whole product on the matrix unit, if that is faster.
+unsafe fn on_unit<T: Float>(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: &impl LeftSide<T>,
+    b: &impl RightSide<T>,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    on_pool: bool,
+) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        if finish.bf16 && size_of::<T>() == 4 && amx::bf16::suits(m, n, k) {
+            amx::bf16::rounded(m, n, k, a, b, c, finish, on_pool);
+        } else if amx::suits::<T>(m, n, k, !b.panels().is_null()) && !a.gathered() && !b.gathered() {
+            amx::product(m, n, k, a, b, c, finish, on_pool);
+        } else {
+            return false;
+        }
+    }
+    true
 }
 
 /// Computes rows `m` and columns `n` of C with vector kernels, on the calling thread.
@@ -296,9 +320,9 @@ pub unsafe fn parallel<T: Float>(
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
-    if amx::suits::<T>(m, n, k) && !a.gathered() && !b.gathered() {
-        // SAFETY: the caller's.
-        return unsafe { amx::product(m, n, k, a, b, c, finish, true) };
+    // SAFETY: the caller's.
+    if unsafe { on_unit(m, n, k, a, b, c, finish, true) } {
+        return;
     }
     let in_rows = b.rows(0, 0).is_some();
     let light = n * k * size_of::<T>() <= block_bytes() && in_rows;

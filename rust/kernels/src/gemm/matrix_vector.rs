@@ -16,8 +16,11 @@ const LONG: usize = 512;
 /// Elements of a block of rows, and its least number of rows.
 const BLOCK: usize = 1 << 21;
 const LEAST_ROWS: usize = 64;
-/// Elements of the matrix in one chunk of work.
+/// Elements of the matrix in one chunk of work, at most and (but for the last) at least.
 const CHUNK: usize = 1 << 17;
+const LEAST_CHUNK: usize = 1 << 15;
+/// Matrices of more elements are divided among threads.
+const SHARED: usize = 1 << 16;
 
 #[inline(always)]
 unsafe fn dots_body<V: Vector>(a: *const V::T, rs: usize, rows: usize, x: *const V::T, k: usize, out: *mut V::T) {
@@ -158,7 +161,7 @@ pub unsafe fn matrix_vector<T: Float>(
     let (a, x, out) = (SharedPtr(a as *mut T), SharedPtr(x as *mut T), SharedPtr(out));
     let (a, x, out) = (&a, &x, &out);
     let each = |n: usize, grain: usize, f: &(dyn Fn(std::ops::Range<usize>) + Sync)| {
-        if parallel && rows * k > CHUNK {
+        if parallel && rows * k > SHARED {
             crate::pool::ranges(n, grain, f);
         } else {
             for i in (0..n).step_by(grain) {
@@ -166,8 +169,10 @@ pub unsafe fn matrix_vector<T: Float>(
             }
         }
     };
+    // Rows of a chunk: every thread has one where a chunk has enough elements.
+    let share = rows.div_ceil(if parallel { crate::pool::threads() } else { 1 }).max(LEAST_CHUNK / k.max(1));
     if cs == 1 {
-        let grain = (CHUNK / k.max(1)).clamp(1, rows.max(1)).next_multiple_of(4);
+        let grain = (CHUNK / k.max(1)).min(share).clamp(1, rows.max(1)).next_multiple_of(4);
         // SAFETY: the caller's extents; ranges are disjoint.
         each(rows, grain, &|r| unsafe {
             dots(a.get().add(r.start * rs), rs, r.len(), x.get(), k, out.get().add(r.start))
@@ -177,7 +182,7 @@ pub unsafe fn matrix_vector<T: Float>(
         unsafe { in_blocks((a, cs), rows, k, (x, out), &each) };
     } else if rs == 1 {
         // SAFETY: as above.
-        each(rows, COLUMNS, &|r| unsafe {
+        each(rows, COLUMNS.min(share.next_multiple_of(64)), &|r| unsafe {
             combine::<T, false>(a.get().add(r.start), cs, k, x.get(), r.len(), out.get().add(r.start))
         });
     } else {

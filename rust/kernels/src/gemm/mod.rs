@@ -17,8 +17,7 @@ use crate::gemm::driver::{parallel, serial};
 use crate::gemm::matrix_vector::matrix_vector;
 use crate::gemm::operands::Finish;
 use crate::gemm::pack::{PrefetchRange, PrefetchingNext, RowMajor, Strided};
-use crate::types::{Float, Number};
-use half::slice::HalfFloatSliceExt;
+use crate::types::{Float, Half, Number};
 use half::{bf16, f16};
 
 /// A matrix in a slice: element (i, j) at `i * rs + j * cs`.
@@ -27,18 +26,20 @@ pub struct View<'a, T> {
     pub data: &'a [T],
     pub rs: usize,
     pub cs: usize,
+    /// Of B in a product of f32: its panels for the matrix unit, as `amx::pack_right` writes them.
+    pub panels: Option<&'a [u8]>,
 }
 
 impl<'a, T> View<'a, T> {
     pub fn new(data: &'a [T], rs: usize, cs: usize) -> Self {
-        View { data, rs, cs }
+        View { data, rs, cs, panels: None }
     }
     /// Rows of `cols` consecutive elements; with `transposed`, `data` holds the rows of the transpose.
     pub fn rows(data: &'a [T], cols: usize, transposed: bool) -> Self {
         if transposed {
-            View { data, rs: 1, cs: cols }
+            View::new(data, 1, cols)
         } else {
-            View { data, rs: cols, cs: 1 }
+            View::new(data, cols, 1)
         }
     }
 }
@@ -52,10 +53,12 @@ pub struct Epilogue<'a, T> {
     pub col_bias: Option<&'a [T]>,
     /// Negative values and NaN become 0.
     pub relu: bool,
+    /// f32 operands are rounded to bf16 where the processor multiplies bf16 numbers faster.
+    pub bf16: bool,
 }
 
 impl<T> Epilogue<'_, T> {
-    pub const NONE: Self = Epilogue { row_bias: None, col_bias: None, relu: false };
+    pub const NONE: Self = Epilogue { row_bias: None, col_bias: None, relu: false, bf16: false };
 }
 
 /// One product by pointers: the argument of the typed drivers.
@@ -68,6 +71,8 @@ pub struct Problem<T> {
     b: (*const T, usize, usize),
     c: (*mut T, usize),
     finish: Finish<T>,
+    /// The panels of B, or null.
+    panels: *const u8,
     /// A and B of the product that this thread computes next, to be prefetched.
     next: [PrefetchRange; 2],
 }
@@ -130,6 +135,8 @@ pub fn batched<T: Gemm>(
     assert!(cmax + (m - 1) * rsc + n <= c.len() && (rsc >= n || m == 1), "C is too short");
     assert!(epilogue.row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
     assert!(epilogue.col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
+    let shared = offsets.iter().all(|o| o.1 == 0);
+    let panels = b.panels.filter(|p| shared && size_of::<T>() == 4 && p.len() == amx::right_len(k, n));
     let null = std::ptr::null();
     let problem = Problem {
         m,
@@ -144,7 +151,9 @@ pub fn batched<T: Gemm>(
             row_bias: epilogue.row_bias.map_or(null, |x| x.as_ptr()),
             col_bias: epilogue.col_bias.map_or(null, |x| x.as_ptr()),
             relu: epilogue.relu,
+            bf16: epilogue.bf16,
         },
+        panels: panels.map_or(std::ptr::null(), |p| p.as_ptr()),
         next: [PrefetchRange::EMPTY; 2],
     };
     let each = Items(problem);
@@ -214,7 +223,7 @@ unsafe fn real<T: Float>(p: &Problem<T>, on_pool: bool) {
         return unsafe { vector(p, on_pool) };
     }
     let a = Strided { p: a.0, rs: a.1, cs: a.2, rows: p.m };
-    let b = PrefetchingNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, next: p.next };
+    let b = PrefetchingNext { b: Strided { p: b.0, rs: b.1, cs: b.2, rows: p.k }, panels: p.panels, next: p.next };
     let c = RowMajor { p: p.c.0, rs: p.c.1 };
     // SAFETY: the caller's.
     unsafe {
@@ -283,94 +292,113 @@ gemm_real!(f32, f64);
 ///
 /// # Safety
 /// The matrix is readable.
-unsafe fn widened<T: Copy>(
-    (q, rs, cs): (*const T, usize, usize),
+unsafe fn widened<H: Half>(
+    (q, rs, cs): (*const H, usize, usize),
     rows: usize,
     cols: usize,
-    convert: fn(&[T], &mut [f32]),
-    one: fn(T) -> f32,
     on_pool: bool,
 ) -> (Vec<f32>, usize, usize) {
     let mut wide = vec![0.0; rows * cols];
+    if wide.is_empty() {
+        return (wide, rs, cs);
+    }
     if (cs == 1 && (rs == cols || rows == 1)) || (rs == 1 && (cs == rows || cols == 1)) {
         // SAFETY: the matrix is these elements.
         let from = unsafe { std::slice::from_raw_parts(q, rows * cols) };
         const PIECE: usize = 1 << 14;
-        if wide.len() <= PIECE || !on_pool {
-            convert(from, &mut wide);
+        if on_pool {
+            crate::pool::parts(&mut wide, PIECE, |start, part| H::widen(&from[start..start + part.len()], part));
         } else {
-            let to = Pointer(wide.as_mut_ptr());
-            let from = Pointer(from.as_ptr().cast_mut());
-            let len = rows * cols;
-            crate::pool::chunks(len.div_ceil(PIECE), |i| {
-                let (begin, n) = (i * PIECE, PIECE.min(len - i * PIECE));
-                // SAFETY: the pieces are disjoint parts of both.
-                unsafe {
-                    let from = std::slice::from_raw_parts(from.get().add(begin), n);
-                    convert(from, std::slice::from_raw_parts_mut(to.get().add(begin), n));
-                }
-            });
+            H::widen(from, &mut wide);
         }
         return (wide, rs, cs);
     }
-    for (e, x) in wide.iter_mut().enumerate() {
-        // SAFETY: within the matrix.
-        *x = one(unsafe { *q.add(e / cols * rs + e % cols * cs) });
+    for (i, row) in wide.chunks_exact_mut(cols).enumerate() {
+        for (j, x) in row.iter_mut().enumerate() {
+            // SAFETY: within the matrix.
+            *x = unsafe { *q.add(i * rs + j * cs) }.to_f64() as f32;
+        }
     }
     (wide, cols, 1)
 }
 
-struct Pointer<T>(*mut T);
-// SAFETY: threads use disjoint parts.
-unsafe impl<T> Sync for Pointer<T> {}
+/// The bias in f32.
+///
+/// # Safety
+/// A bias that is not null has `len` values.
+unsafe fn wide_bias<H: Half>(q: *const H, len: usize) -> Vec<f32> {
+    let mut wide = vec![0.0; if q.is_null() { 0 } else { len }];
+    if !q.is_null() {
+        // SAFETY: the caller's.
+        H::widen(unsafe { std::slice::from_raw_parts(q, len) }, &mut wide);
+    }
+    wide
+}
 
-impl<T> Pointer<T> {
-    fn get(&self) -> *mut T {
-        self.0
+/// Computed in f32 on copies, rounded once; or by `unit`, which returns whether it has computed the product.
+unsafe fn of_halves<H: Half>(p: &Problem<H>, on_pool: bool, unit: impl FnOnce(&Finish<f32>) -> bool) {
+    let (m, n, k) = (p.m, p.n, p.k);
+    // SAFETY: the caller's extents.
+    let (row, col) = unsafe { (wide_bias(p.finish.row_bias, m), wide_bias(p.finish.col_bias, n)) };
+    let of = |x: &Vec<f32>| if x.is_empty() { std::ptr::null() } else { x.as_ptr() };
+    let [alpha, beta] = [p.finish.alpha, p.finish.beta].map(|x| x.to_f64() as f32);
+    let finish =
+        Finish { alpha, beta, row_bias: of(&row), col_bias: of(&col), relu: p.finish.relu, bf16: p.finish.bf16 };
+    if unit(&finish) {
+        return;
+    }
+    // SAFETY: the caller's extents.
+    let (a, b) = unsafe { (widened(p.a, m, k, on_pool), widened(p.b, k, n, on_pool)) };
+    let mut c = vec![0.0; m * n];
+    // SAFETY: the rows of C, as the caller's extents say.
+    let rows = |i: usize| unsafe { std::slice::from_raw_parts_mut(p.c.0.add(i * p.c.1), n) };
+    if beta != 0.0 {
+        for (i, wide) in c.chunks_exact_mut(n).enumerate() {
+            H::widen(rows(i), wide);
+        }
+    }
+    let (a, b) = ((a.0.as_ptr(), a.1, a.2), (b.0.as_ptr(), b.1, b.2));
+    let wide = Problem {
+        m,
+        n,
+        k,
+        a,
+        b,
+        c: (c.as_mut_ptr(), n),
+        finish,
+        panels: std::ptr::null(),
+        next: [PrefetchRange::EMPTY; 2],
+    };
+    // SAFETY: the copies are as large as the extents say.
+    unsafe { real(&wide, on_pool) };
+    for (i, wide) in c.chunks_exact(n).enumerate() {
+        H::narrow(wide, rows(i));
     }
 }
 
-/// Computed in f32 on copies, rounded once.
-macro_rules! gemm_half {
-    ($($t:ty),*) => {$(
-        impl Gemm for $t {
-            unsafe fn run(p: &Problem<$t>, on_pool: bool) {
-                let (m, n, k) = (p.m, p.n, p.k);
-                let convert = |from: &[$t], to: &mut [f32]| from.convert_to_f32_slice(to);
-                // SAFETY: the caller's extents.
-                let (a, b) = unsafe {
-                    (widened(p.a, m, k, convert, <$t>::to_f32, on_pool), widened(p.b, k, n, convert, <$t>::to_f32, on_pool))
-                };
-                let bias = |q: *const $t, len: usize| -> Option<Vec<f32>> {
-                    // SAFETY: a bias that is not null has one value per row or column.
-                    (!q.is_null()).then(|| (0..len).map(|i| unsafe { *q.add(i) }.to_f32()).collect())
-                };
-                let (row, col) = (bias(p.finish.row_bias, m), bias(p.finish.col_bias, n));
-                let (alpha, beta) = (p.finish.alpha.to_f32(), p.finish.beta.to_f32());
-                let mut c = vec![0.0; m * n];
-                // SAFETY: the rows of C, as the caller's extents say.
-                let rows = |i: usize| unsafe { std::slice::from_raw_parts_mut(p.c.0.add(i * p.c.1), n) };
-                if beta != 0.0 {
-                    for (i, wide) in c.chunks_exact_mut(n).enumerate() {
-                        rows(i).convert_to_f32_slice(wide);
-                    }
-                }
-                let null = std::ptr::null();
-                let finish = Finish { alpha, beta, relu: p.finish.relu,
-                    row_bias: row.as_ref().map_or(null, |x| x.as_ptr()),
-                    col_bias: col.as_ref().map_or(null, |x| x.as_ptr()) };
-                let wide = Problem { m, n, k, a: (a.0.as_ptr(), a.1, a.2), b: (b.0.as_ptr(), b.1, b.2),
-                    c: (c.as_mut_ptr(), n), finish, next: [PrefetchRange::EMPTY; 2] };
-                // SAFETY: the copies are as large as the extents say.
-                unsafe { real(&wide, on_pool) };
-                for (i, wide) in c.chunks_exact(n).enumerate() {
-                    rows(i).convert_from_f32_slice(wide);
-                }
-            }
-        }
-    )*};
+impl Gemm for f16 {
+    unsafe fn run(p: &Problem<f16>, on_pool: bool) {
+        // SAFETY: the caller's.
+        unsafe { of_halves(p, on_pool, |_| false) }
+    }
 }
-gemm_half!(f16, bf16);
+
+impl Gemm for bf16 {
+    unsafe fn run(p: &Problem<bf16>, on_pool: bool) {
+        let (m, n, k) = (p.m, p.n, p.k);
+        // SAFETY: the caller's extents.
+        let view = |(q, rs, cs): (*const bf16, usize, usize), rows: usize, cols: usize| {
+            let len = if rows * cols == 0 { 0 } else { (rows - 1) * rs + (cols - 1) * cs + 1 };
+            View::new(unsafe { std::slice::from_raw_parts(q, len) }, rs, cs)
+        };
+        let unit = |finish: &Finish<f32>| {
+            // SAFETY: as above.
+            unsafe { amx::bf16::halves((m, n, k), view(p.a, m, k), view(p.b, k, n), p.c, finish, on_pool) }
+        };
+        // SAFETY: the caller's.
+        unsafe { of_halves(p, on_pool, unit) }
+    }
+}
 
 macro_rules! int_row {
     ($p:expr, $i:ident) => {{

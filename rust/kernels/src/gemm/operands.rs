@@ -71,6 +71,10 @@ pub trait RightSide<T>: Sync {
     fn gathered(&self) -> bool {
         false
     }
+    /// The whole matrix as panels for the matrix unit (`amx::pack_right`), or null.
+    fn panels(&self) -> *const u8 {
+        std::ptr::null()
+    }
     /// Number of cache lines to prefetch for the next product.
     fn lines_ahead(&self) -> usize {
         0
@@ -107,11 +111,14 @@ pub struct Finish<T> {
     pub row_bias: *const T,
     pub col_bias: *const T,
     pub relu: bool,
+    /// The operands may be rounded to bf16.
+    pub bf16: bool,
 }
 
 impl<T: Float> Finish<T> {
     pub fn plain() -> Self {
-        Finish { alpha: T::ONE, beta: T::ZERO, row_bias: std::ptr::null(), col_bias: std::ptr::null(), relu: false }
+        let null = std::ptr::null();
+        Finish { alpha: T::ONE, beta: T::ZERO, row_bias: null, col_bias: null, relu: false, bf16: false }
     }
 
     /// Whether elements are left unchanged.

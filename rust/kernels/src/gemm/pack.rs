@@ -129,6 +129,8 @@ impl PrefetchRange {
 /// for its operands.
 pub struct PrefetchingNext<T> {
     pub b: Strided<T>,
+    /// Its panels for the matrix unit, or null.
+    pub panels: *const u8,
     pub next: [PrefetchRange; 2],
 }
 
@@ -145,6 +147,9 @@ impl<T: Float> RightSide<T> for PrefetchingNext<T> {
     }
     fn rows(&self, p: usize, j: usize) -> Option<(*const T, usize)> {
         self.b.rows(p, j)
+    }
+    fn panels(&self) -> *const u8 {
+        self.panels
     }
     fn lines_ahead(&self) -> usize {
         self.next.iter().map(|s| s.bytes.div_ceil(64)).sum()

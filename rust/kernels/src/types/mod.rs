@@ -11,6 +11,7 @@ mod float;
 
 pub use float::{Float, Vector};
 
+use crate::simd::{level, Level};
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
 
@@ -156,12 +157,61 @@ pub trait Half: Number {
     fn narrow(from: &[f32], to: &mut [Self]);
 }
 
-macro_rules! half_slices {
-    ($($t:ty),*) => {$(
-        impl Half for $t {
-            fn widen(from: &[$t], to: &mut [f32]) { from.convert_to_f32_slice(to) }
-            fn narrow(from: &[f32], to: &mut [$t]) { to.convert_from_f32_slice(from) }
-        }
-    )*};
+impl Half for f16 {
+    fn widen(from: &[f16], to: &mut [f32]) {
+        from.convert_to_f32_slice(to)
+    }
+    fn narrow(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from)
+    }
 }
-half_slices!(f16, bf16);
+
+impl Half for bf16 {
+    fn widen(from: &[bf16], to: &mut [f32]) {
+        assert_eq!(from.len(), to.len());
+        widen_all(from, to)
+    }
+    fn narrow(from: &[f32], to: &mut [bf16]) {
+        assert_eq!(from.len(), to.len());
+        narrow_all(from, to)
+    }
+}
+
+/// A function over slices, compiled for each SIMD level.
+macro_rules! for_levels {
+    ($name:ident, $from:ty, $to:ty, $one:expr) => {
+        fn $name(from: &[$from], to: &mut [$to]) {
+            #[inline(always)]
+            fn body(from: &[$from], to: &mut [$to]) {
+                to.iter_mut().zip(from).for_each(|(o, &x)| *o = $one(x));
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2(from: &[$from], to: &mut [$to]) {
+                body(from, to)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+            unsafe fn avx512(from: &[$from], to: &mut [$to]) {
+                body(from, to)
+            }
+            match level() {
+                // SAFETY: `level` never exceeds the features of the processor.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { avx512(from, to) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { avx2(from, to) },
+                _ => body(from, to),
+            }
+        }
+    };
+}
+for_levels!(widen_all, bf16, f32, |x: bf16| f32::from_bits((x.to_bits() as u32) << 16));
+// Rounded to nearest, ties to even; a NaN stays one.
+for_levels!(narrow_all, f32, bf16, |x: f32| {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let nan = bits & 0x7fff_ffff > 0x7f80_0000;
+    bf16::from_bits(if nan { bits >> 16 | 0x40 } else { rounded } as u16)
+});

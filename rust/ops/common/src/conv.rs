@@ -49,6 +49,7 @@ impl Convolution<'_> {
             pad: each(0, |a| a.pad.0),
             groups,
             channels_last: g.channels_last,
+            bf16: false,
         };
         check_size(self.op, &conv)?;
         Ok((ConvPlan { conv, transposed: self.transposed.is_some() }, self.result(&g, w)))

@@ -1,10 +1,11 @@
 //! Half precision for kernels that compute in f32: inputs are widened, outputs narrowed.
 
-use half::{bf16, f16, slice::HalfFloatSliceExt};
+use half::{bf16, f16};
 use oar_core::base::{DType, Result};
 use oar_core::op::run::Out;
 use oar_core::op::{InSlot, KernelContext};
 use oar_core::tensor::{Tensor, Value};
+use oar_kernels::types::Half;
 
 pub fn is_half(d: DType) -> bool {
     matches!(d, DType::F16 | DType::BF16)
@@ -15,8 +16,8 @@ pub fn widened(t: &Tensor) -> Result<Tensor> {
     let mut wide = Tensor::empty(DType::F32, t.dims())?;
     let to = wide.data_mut::<f32>()?;
     match t.dtype() {
-        DType::F16 => t.data::<f16>().convert_to_f32_slice(to),
-        _ => t.data::<bf16>().convert_to_f32_slice(to),
+        DType::F16 => Half::widen(t.data::<f16>(), to),
+        _ => Half::widen(t.data::<bf16>(), to),
     }
     Ok(wide.with_lod(t.lod.clone()))
 }
@@ -25,8 +26,8 @@ pub fn widened(t: &Tensor) -> Result<Tensor> {
 pub fn narrowed(t: &Tensor, dtype: DType) -> Result<Tensor> {
     let mut half = Tensor::empty(dtype, t.dims())?;
     match dtype {
-        DType::F16 => half.data_mut::<f16>()?.convert_from_f32_slice(t.data::<f32>()),
-        _ => half.data_mut::<bf16>()?.convert_from_f32_slice(t.data::<f32>()),
+        DType::F16 => Half::narrow(t.data::<f32>(), half.data_mut::<f16>()?),
+        _ => Half::narrow(t.data::<f32>(), half.data_mut::<bf16>()?),
     }
     Ok(half.with_lod(t.lod.clone()))
 }

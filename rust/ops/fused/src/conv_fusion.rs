@@ -122,7 +122,8 @@ fn run_fusion(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FusionAttrs>());
     let (x, w, bias) = (cx.input(fusion::INPUT)?, cx.input(fusion::FILTER)?, cx.input(fusion::BIAS)?);
     let residual = cx.opt(fusion::RESIDUAL);
-    let (p, dims) = convolution(op, a).plan(x.dims(), w.dims())?;
+    let (mut p, dims) = convolution(op, a).plan(x.dims(), w.dims())?;
+    p.conv.bf16 = a.mkldnn_data_type == "bfloat16";
     same_types(op, x, &[w, bias])?;
     if let Some(z) = residual {
         same_types(op, x, &[z])?;

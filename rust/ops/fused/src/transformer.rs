@@ -3,7 +3,7 @@
 
 use super::compose::{add, out, reshaped, run, Outputs};
 use oar_core::attrs;
-use oar_core::base::{DTypes, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::ir::Attr;
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
@@ -16,7 +16,7 @@ use oar_ops_common::elements::same_types;
 attrs! {
     pub struct AttentionAttrs {
         transpose_Q: bool = false, transpose_K: bool = true, transpose_V: bool = false, alpha: f32 = 1.0,
-        head_number: i32 = 1,
+        head_number: i32 = 1, mkldnn_data_type: Text = "float32".into(),
     }
     pub struct SkipAttrs { epsilon: f32, begin_norm_axis: i32 }
     pub struct EmbeddingAttrs { epsilon: f32 = 1e-5 }
@@ -27,8 +27,12 @@ attrs! {
 
 slots! {
     /// Input [batch, length, hidden], W [hidden, 3, width], Bias [3, width], BiasQK [batch, heads, length, length] or of
-    /// a shape that broadcasts to it.
-    mod attention { INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK" => OUT "Out".kernel_allocated() }
+    /// a shape that broadcasts to it. PANELS holds W as panels for the matrix unit, packed when a predictor loads its model.
+    mod attention {
+        INPUT "Input", W "W", BIAS "Bias", BIAS_QK "BiasQK",
+        PANELS "Panels".dispensable().extra()
+        => OUT "Out".kernel_allocated()
+    }
     mod skip { X "X", Y "Y", SCALE "Scale", BIAS "Bias" => OUT "Out".kernel_allocated() }
     mod embedding { IDS "Ids".duplicable(), EMBS "Embs".duplicable(), BIAS "Bias", SCALE "Scale" => OUT "Out".kernel_allocated() }
     mod fc {
@@ -77,7 +81,7 @@ fn infer_attention(cx: &mut ShapeContext) -> Result<()> {
 }
 
 fn run_attention(cx: &mut KernelContext) -> Result<()> {
-    use attention::{BIAS, BIAS_QK, INPUT, OUT, W};
+    use attention::{BIAS, BIAS_QK, INPUT, OUT, PANELS, W};
     let (op, a) = (cx.op.name, cx.attrs::<AttentionAttrs>());
     let (x, w, b, mask) = (cx.input(INPUT)?, cx.input(W)?, cx.input(BIAS)?, cx.input(BIAS_QK)?);
     same_types(op, x, &[w, b, mask])?;
@@ -106,11 +110,13 @@ fn run_attention(cx: &mut KernelContext) -> Result<()> {
         })
         .collect();
     dispatch!(dtype, T in [f32, f64], {
-        let (weights, bias) = (View::rows(w.data::<T>(), row, false), b.data::<T>());
-        let epilogue = Epilogue { col_bias: Some(bias), ..Epilogue::NONE };
+        let (mut weights, bias) = (View::rows(w.data::<T>(), row, false), b.data::<T>());
+        weights.panels = cx.opt(PANELS).filter(|p| p.dtype() == DType::U8).map(|p| p.data::<u8>());
+        let bf16 = a.mkldnn_data_type == "bfloat16";
+        let epilogue = Epilogue { col_bias: Some(bias), bf16, ..Epilogue::NONE };
         let input = View::rows(x.data::<T>(), hidden, false);
         gemm((rows, row, hidden), 1.0, input, weights, 0.0, all.data_mut::<T>()?, row, epilogue);
-        let (parts, none) = (all.data::<T>(), Epilogue::NONE);
+        let (parts, none) = (all.data::<T>(), Epilogue { bf16, ..Epilogue::NONE });
         let (queries, keys) = (View::new(parts, row, 1), View::new(parts, 1, row));
         let (alpha, square) = (a.alpha as T, (length, length, size));
         batched(square, alpha, queries, keys, 0.0, scores.data_mut::<T>()?, length, none, &to_scores);
@@ -125,7 +131,7 @@ fn run_attention(cx: &mut KernelContext) -> Result<()> {
         softmax((batch * heads * length, length, 1), scores.data::<T>(), weights.data_mut::<T>()?);
         let (values, weights) = (View::new(all.data::<T>(), row, 1), View::new(weights.data::<T>(), length, 1));
         let narrow = (length, size, length);
-        batched(narrow, 1.0, weights, values, 0.0, mixed.data_mut::<T>()?, width, Epilogue::NONE, &to_mixed);
+        batched(narrow, 1.0, weights, values, 0.0, mixed.data_mut::<T>()?, width, none, &to_mixed);
     }, other => return cx.unsupported(other));
     cx.set(OUT, mixed.with_lod(x.lod.clone()));
     Ok(())

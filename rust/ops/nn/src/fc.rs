@@ -1,7 +1,7 @@
 //! fc: matrix product, bias and relu, of optimized inference Programs.
 
 use oar_core::attrs;
-use oar_core::base::{DTypes, Dims, Result};
+use oar_core::base::{DType, DTypes, Dims, Result};
 use oar_core::op::attrs::Text;
 use oar_core::op::{Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::{dispatch, ensure, slots};
@@ -18,7 +18,14 @@ attrs! {
     }
 }
 
-slots! { mod fc { INPUT "Input", W "W", BIAS "Bias".dispensable() => OUT "Out" } }
+slots! {
+    /// PANELS holds W as panels for the matrix unit, packed when a predictor loads its model.
+    mod fc {
+        INPUT "Input", W "W", BIAS "Bias".dispensable(),
+        PANELS "Panels".dispensable().extra()
+        => OUT "Out"
+    }
+}
 
 /// Padding rows and columns of padded weights.
 const PADDING: i64 = 4;
@@ -94,8 +101,9 @@ fn run(cx: &mut KernelContext) -> Result<()> {
     let m = out[..out.len() - 1].iter().product::<i64>() as usize;
     let (k, n, row) = (k as usize, n as usize, w.dims()[1] as usize);
     dispatch!(x.dtype(), T in [f32, f64], {
-        let epilogue = Epilogue { col_bias: bias.map(|b| b.data::<T>()), relu, ..Epilogue::NONE };
-        let (a, b) = (View::rows(x.data::<T>(), k, false), View::new(w.data::<T>(), row, 1));
+        let epilogue = Epilogue { col_bias: bias.map(|b| b.data::<T>()), relu, bf16: a.mkldnn_data_type == "bfloat16", ..Epilogue::NONE };
+        let (a, mut b) = (View::rows(x.data::<T>(), k, false), View::new(w.data::<T>(), row, 1));
+        b.panels = cx.opt(fc::PANELS).filter(|p| p.dtype() == DType::U8).map(|p| p.data::<u8>());
         gemm((m, n, k), 1.0, a, b, 0.0, cx.out_data::<T>(fc::OUT)?, n, epilogue);
     }, other => return cx.unsupported(other));
     Ok(())

@@ -198,6 +198,21 @@ impl PyLoDTensor {
         self.0.lock().as_dense().is_some()
     }
 
+    /// The float32 matrix as panels of a product's right operand for the matrix unit, of its first rows and the rest
+    /// flattened; `None` where the processor has no such unit or it is off.
+    fn _matrix_panels(&self) -> PyResult<Option<PyLoDTensor>> {
+        use oar_kernels::gemm::amx;
+        let t = self.tensor().or_raise()?;
+        let rows = t.dims().first().map_or(0, |&d| d as usize);
+        if !amx::enabled() || t.dtype() != DType::F32 || t.numel() == 0 {
+            return Ok(None);
+        }
+        let columns = t.numel() / rows;
+        let mut panels = Tensor::empty(DType::U8, &[amx::right_len(rows, columns) as i64]).or_raise()?;
+        amx::pack_right(t.data::<f32>(), rows, columns, panels.data_mut::<u8>().or_raise()?);
+        Ok(Some(PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(panels))))))
+    }
+
     fn _numel(&self) -> usize {
         self.0.lock().as_dense().map_or(0, Tensor::numel)
     }

@@ -3,11 +3,15 @@
 #[cfg(not(target_arch = "x86_64"))]
 mod absent;
 #[cfg(target_arch = "x86_64")]
+pub mod bf16;
+#[cfg(target_arch = "x86_64")]
+mod bf16_pack;
+#[cfg(target_arch = "x86_64")]
 mod pack;
 #[cfg(target_arch = "x86_64")]
 mod unit;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use absent::{enable, enabled, product, suits};
+pub use absent::{bf16, enable, enabled, pack_right, product, right_len, suits};
 #[cfg(target_arch = "x86_64")]
-pub use unit::{enable, enabled, product, suits};
+pub use unit::{enable, enabled, pack_right, product, right_len, suits};

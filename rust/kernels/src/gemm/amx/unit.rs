@@ -87,18 +87,67 @@ fn present() -> bool {
     false
 }
 
-/// Whether the unit is faster for a product of this size of plain matrices.
+/// Whether the unit is faster for a product of this size of plain matrices; `packed`: B is given as panels.
 #[inline]
-pub fn suits<T: Float>(m: usize, n: usize, k: usize) -> bool {
+pub fn suits<T: Float>(m: usize, n: usize, k: usize, packed: bool) -> bool {
     let work = |m: usize, n: usize| m as f64 * n as f64 * k.next_multiple_of(STEP) as f64;
     let padded = work(m.next_multiple_of(SIDE), n.next_multiple_of(SIDE));
     // Estimates in 1/1000 of a cycle: the multiplications of both methods, splitting of both operands, and the epilogue
     // of C.
     let (plain, amx) = (42.0 * m as f64 * n as f64 * k as f64, 15.0 * padded);
+    let split = k * if packed { m } else { m + n };
     size_of::<T>() == 4
         && m.min(n).min(k) >= 16
-        && plain > amx + 1300.0 * (k * (m + n)) as f64 + 1400.0 * (m * n) as f64 + 5e6
+        && plain > amx + 1300.0 * split as f64 + 1400.0 * (m * n) as f64 + 5e6
         && enabled()
+}
+
+/// Bytes of a panel of B.
+const PANEL: usize = PARTS * SIDE * DEPTH * 2;
+
+/// Bytes of the panels of a matrix B of `k` rows and `n` columns, and of their magnitudes.
+pub fn right_len(k: usize, n: usize) -> usize {
+    n.div_ceil(SIDE) * (k.div_ceil(DEPTH) * PANEL + size_of::<Magnitudes>())
+}
+
+/// Writes the panels of B, `k` rows of `n` floats, and the magnitudes of each 32 columns: `View::panels`.
+pub fn pack_right(b: &[f32], k: usize, n: usize, to: &mut [u8]) {
+    assert!(b.len() == k * n && to.len() == right_len(k, n) && enabled());
+    let (across, deep) = (n.div_ceil(SIDE), k.div_ceil(DEPTH));
+    let mut seen = vec![Magnitudes::EMPTY; across];
+    let (panels, magnitudes) = to.split_at_mut(across * deep * PANEL);
+    for (d, p) in (0..k).step_by(DEPTH).enumerate() {
+        let (from, kc) = (b[p * n..].as_ptr(), DEPTH.min(k - p));
+        // SAFETY: `kc` rows of B; the panels of this part are `deep * PANEL` apart. The processor has the unit.
+        unsafe { split_right(from, n, n, kc, panels[d * PANEL..].as_mut_ptr(), deep * PANEL, &mut seen) };
+    }
+    for (to, seen) in magnitudes.chunks_exact_mut(size_of::<Magnitudes>()).zip(seen) {
+        // SAFETY: `to` has the size of a Magnitudes.
+        unsafe { to.as_mut_ptr().cast::<Magnitudes>().write_unaligned(seen) };
+    }
+}
+
+/// The panels of B from `pack_right`, for a product with `k` columns of A.
+struct Packed {
+    panels: *const u8,
+    deep: usize,
+    across: usize,
+}
+
+impl Packed {
+    fn new(panels: *const u8, n: usize, k: usize) -> Option<Packed> {
+        (!panels.is_null()).then(|| Packed { panels, deep: k.div_ceil(DEPTH), across: n.div_ceil(SIDE) })
+    }
+    /// The panel of columns from `j`, rows from `p`.
+    fn panel(&self, p: usize, j: usize) -> *const u8 {
+        self.panels.wrapping_add((j / SIDE * self.deep + p / DEPTH) * PANEL)
+    }
+    /// The magnitudes of columns from `j`.
+    unsafe fn magnitudes(&self, j: usize) -> Magnitudes {
+        let first = self.panels.wrapping_add(self.across * self.deep * PANEL).cast::<Magnitudes>();
+        // SAFETY: the caller's buffer.
+        unsafe { first.wrapping_add(j / SIDE).read_unaligned() }
+    }
 }
 
 /// The size of each of `pieces` nearly equal parts of `n`, in whole tiles.
@@ -106,9 +155,9 @@ fn piece_len(n: usize, pieces: usize) -> usize {
     n.div_ceil(pieces).next_multiple_of(SIDE)
 }
 
-/// Rows and columns of the blocks of C for this number of threads.
-fn blocks(m: usize, n: usize, threads: usize) -> (usize, usize) {
-    let (mut down, mut across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+/// Rows and columns of the blocks of C for this number of threads, at most `most`.
+pub(super) fn blocks(m: usize, n: usize, most: (usize, usize), threads: usize) -> (usize, usize) {
+    let (mut down, mut across) = (m.div_ceil(most.0), n.div_ceil(most.1));
     while (down * across) % threads != 0 && down * across < 4 * threads {
         let wide = n / across >= m / down;
         if (if wide { n / across } else { m / down }) < 2 * SIDE {
@@ -133,12 +182,12 @@ pub unsafe fn product<T: Float>(
     finish: &Finish<T>,
     on_pool: bool,
 ) {
-    let (rows, columns) = blocks(m, n, if on_pool { crate::pool::threads() } else { 1 });
+    let (rows, columns) = blocks(m, n, (ROWS, COLUMNS), if on_pool { crate::pool::threads() } else { 1 });
     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
     let one = |t: usize| {
         let (i, j) = (t / across * rows, t % across * columns);
         // SAFETY: the blocks are disjoint parts of C.
-        unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), k, a, b, c, finish) }
+        unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), (n, k), a, b, c, finish) }
     };
     if down * across == 1 {
         one(0);
@@ -152,12 +201,13 @@ pub unsafe fn product<T: Float>(
 unsafe fn block<T: Float>(
     rows: Range<usize>,
     columns: Range<usize>,
-    k: usize,
+    (n, k): (usize, usize),
     a: &impl LeftSide<T>,
     b: &impl RightSide<T>,
     c: &impl Target<T>,
     finish: &Finish<T>,
 ) {
+    let packed = Packed::new(b.panels(), n, k);
     let (down, across) = (rows.len().div_ceil(SIDE), columns.len().div_ceil(SIDE));
     let panel = PARTS * SIDE * DEPTH * 2 / size_of::<T>();
     // One cache line more: rows of a power of two would share cache sets.
@@ -184,7 +234,11 @@ unsafe fn block<T: Float>(
                         sums.seen.0[s] = sums.seen.0[s].and(saw);
                     }
                     let (wide, to, apart) = (columns.len(), right.cast::<u8>(), panel * size_of::<T>());
-                    if let Some((from, rs)) = b.rows(p, columns.start) {
+                    if let Some(packed) = &packed {
+                        for (seen, j) in sums.seen.1.iter_mut().zip(columns.clone().step_by(SIDE)) {
+                            *seen = packed.magnitudes(j);
+                        }
+                    } else if let Some((from, rs)) = b.rows(p, columns.start) {
                         split_right(from.cast(), rs, wide, kc, to, apart, &mut sums.seen.1);
                     } else {
                         for (t, j) in (0..wide).step_by(SIDE).enumerate() {
@@ -209,10 +263,26 @@ unsafe fn block<T: Float>(
                                 prefetch(row);
                                 prefetch(row.wrapping_add(SIDE - 1));
                             }
-                            let (left, right) = (left.add(s * panel).cast(), right.add(t * panel).cast());
+                            let left = left.add(s * panel).cast();
+                            let right = match &packed {
+                                Some(packed) => packed.panel(p, j),
+                                None => right.add(t * panel).cast(),
+                            };
+                            if let (Some(packed), true) = (&packed, j + SIDE < columns.end) {
+                                // The next panel comes from memory: its lines are prefetched a part at a time.
+                                let (next, lines) = (packed.panel(p, j + SIDE), PANEL / 64);
+                                for line in s * lines / down..(s + 1) * lines / down {
+                                    prefetch(next.wrapping_add(line * 64));
+                                }
+                            }
                             let to = sums.at([s, t]).cast_mut();
                             let bf16 = sums.seen.0[s].bf16 && sums.seen.1[t].bf16;
-                            multiply(left, right, steps, to.cast(), distance * size_of::<T>(), p % CHAIN == 0, bf16);
+                            let (sums_to, apart, begin) = (to.cast(), distance * size_of::<T>(), p % CHAIN == 0);
+                            if bf16 {
+                                multiply::<6144, false>(left, right, steps, sums_to, apart, begin);
+                            } else {
+                                multiply_parts(left, right, steps, sums_to, apart, begin);
+                            }
                             if !last {
                                 continue;
                             }
@@ -281,22 +351,43 @@ impl<T: Float> Sums<T> {
         if small || lost {
             return false;
         }
-        let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
-        let x = ProductPart { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
-        let mut r = if copied { high.len() } else { 0 };
-        while r < high.len() {
-            let some = if high.len() - r >= 8 { 8 } else { 1 };
-            let i = high.start + r;
-            // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
-            unsafe {
-                let to = (place, c.row_stride());
-                let mut tile = row_tiles(&x, i, (std::ptr::null(), 0), finish);
-                (tile.b, tile.rsb) = (from.wrapping_add(r * self.distance), self.distance);
-                one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, scratch)
-            };
-            r += some;
+        if !copied {
+            // SAFETY: the caller's C and tile of sums.
+            unsafe { finish_tile(from, self.distance, high, wide, place, c, finish, scratch) };
         }
         true
+    }
+}
+
+/// Applies the epilogue to a tile of sums, rows `distance` apart, and writes it to rows `high` and columns `wide` of C, at
+/// `place` or, if null, at the runs of `scratch`.
+///
+/// # Safety
+/// The ranges lie within C, and nothing else accesses that part; the buffer of `scratch` holds a tile.
+pub(super) unsafe fn finish_tile<T: Float>(
+    sums: *const T,
+    distance: usize,
+    high: Range<usize>,
+    wide: Range<usize>,
+    place: *mut T,
+    c: &impl Target<T>,
+    finish: &Finish<T>,
+    scratch: &TileScratch<T>,
+) {
+    let shape = Shape { lanes: 16, nv: 2, rows: SIDE };
+    let x = ProductPart { rows: high.clone(), j: wide.start, nc: wide.len(), p: 0, kc: 0, last: true, shape };
+    let mut r = 0;
+    while r < high.len() {
+        let some = if high.len() - r >= 8 { 8 } else { 1 };
+        let i = high.start + r;
+        // SAFETY: the caller's C and tile of sums; the buffer holds a tile.
+        unsafe {
+            let to = (place, c.row_stride());
+            let mut tile = row_tiles(&x, i, (std::ptr::null(), 0), finish);
+            (tile.b, tile.rsb) = (sums.wrapping_add(r * distance), distance);
+            one_tile(&x, &mut tile, finishing(some), (i, some), (0, wide.len()), to, finish, scratch)
+        };
+        r += some;
     }
 }
 
@@ -313,7 +404,7 @@ unsafe fn add(to: *mut f32, from: *const f32, n: usize, more: bool) {
 }
 
 /// Rows of a part of A and their distance, in place or packed to `buf`.
-unsafe fn left_rows<T: Float>(
+pub(super) unsafe fn left_rows<T: Float>(
     a: &impl LeftSide<T>,
     i: usize,
     rows: usize,
@@ -367,7 +458,7 @@ unsafe fn small_or_zero(
 }
 
 /// Calls `f` with the unit configured for eight tiles of 16 rows of 64 bytes.
-unsafe fn with_tiles(f: impl FnOnce()) {
+pub(super) unsafe fn with_tiles(f: impl FnOnce()) {
     #[repr(align(64))]
     struct Layout([u8; 64]);
     let mut layout = Layout([0; 64]);
@@ -390,11 +481,11 @@ macro_rules! four {
     };
 }
 
-/// Multiplies `steps` steps of both panels (`split_left`, `split_right`) into a tile of sums with rows `distance` bytes
-/// apart: overwritten if `begin`, else added to. With `bf16` only the high parts are multiplied: the others are 0.
-unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool, bf16: bool) {
+/// Loads the tile of sums, rows `distance` bytes apart, or zeros if `begin`.
+#[inline(always)]
+unsafe fn load_sums(c: *mut f32, distance: usize, begin: bool) {
     let below = c.wrapping_byte_add(16 * distance);
-    // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.
+    // SAFETY: the caller's tile, and `with_tiles`; nothing but these instructions uses the tiles.
     unsafe {
         if begin {
             asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
@@ -405,19 +496,69 @@ unsafe fn multiply(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distan
                 c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack, readonly),
             );
         }
-        if bf16 {
+    }
+}
+
+/// Multiplies `steps` steps of both panels into a tile of sums with rows `distance` bytes apart: overwritten if `begin`,
+/// else added to. Of each step of `STEP_BYTES` bytes the first two tiles are multiplied. With PREFETCH, A is in the
+/// second-level cache: its lines are prefetched two steps ahead.
+///
+/// # Safety
+/// The panels have these steps; within `with_tiles`.
+pub(super) unsafe fn multiply<const STEP_BYTES: usize, const PREFETCH: bool>(
+    a: *const u8,
+    b: *const u8,
+    steps: usize,
+    c: *mut f32,
+    distance: usize,
+    begin: bool,
+) {
+    let below = c.wrapping_byte_add(16 * distance);
+    // SAFETY: the caller's panels and tile.
+    unsafe {
+        load_sums(c, distance, begin);
+        if PREFETCH {
             asm!(
                 "2:",
-                "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]",
-                "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm7, [{b} + {row} + 1024]", four!(),
-                "add {a}, 6144", "add {b}, 6144", "dec {n}", "jnz 2b",
+                "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm4, [{a} + {row}]",
+                "lea {at}, [{a} + 4096]", "mov {line:e}, 8",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tileloadd tmm7, [{b} + {row} + 1024]",
+                "3:",
+                "prefetcht0 [{at}]", "prefetcht0 [{at} + 64]", "prefetcht0 [{at} + 128]", "prefetcht0 [{at} + 192]",
+                "add {at}, 256", "dec {line:e}", "jnz 3b",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tileloadd tmm5, [{a} + {row} + 1024]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {a}, {size}", "add {b}, {size}", "dec {n}", "jnz 2b",
                 "tilestored [{c} + {cs}], tmm0", "tilestored [{c} + {cs} + 64], tmm1",
                 "tilestored [{below} + {cs}], tmm2", "tilestored [{below} + {cs} + 64], tmm3",
-                a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _,
+                a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _, size = const STEP_BYTES,
+                at = out(reg) _, line = out(reg) _,
                 row = in(reg) 64usize, c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack),
             );
             return;
         }
+        asm!(
+            "2:",
+            "tileloadd tmm4, [{a} + {row}]", "tileloadd tmm5, [{a} + {row} + 1024]",
+            "tileloadd tmm6, [{b} + {row}]", "tileloadd tmm7, [{b} + {row} + 1024]", four!(),
+            "add {a}, {size}", "add {b}, {size}", "dec {n}", "jnz 2b",
+            "tilestored [{c} + {cs}], tmm0", "tilestored [{c} + {cs} + 64], tmm1",
+            "tilestored [{below} + {cs}], tmm2", "tilestored [{below} + {cs} + 64], tmm3",
+            a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) steps => _, size = const STEP_BYTES,
+            row = in(reg) 64usize, c = in(reg) c, below = in(reg) below, cs = in(reg) distance, options(nostack),
+        );
+    }
+}
+
+/// Multiplies `steps` steps of both panels of three parts (`split_left`, `split_right`), as `multiply`.
+unsafe fn multiply_parts(a: *const u8, b: *const u8, steps: usize, c: *mut f32, distance: usize, begin: bool) {
+    let below = c.wrapping_byte_add(16 * distance);
+    // SAFETY: the caller's panels and tile, and `with_tiles`; nothing but these instructions uses the tiles.
+    unsafe {
+        load_sums(c, distance, begin);
         asm!(
             "2:",
             // high of A by low, then by middle of B

@@ -43,13 +43,19 @@ attrs! {
 pub trait Convolves: 'static {
     /// The third input is a bias (else it is not read on the CPU).
     const BIAS: bool;
+    /// Operands of the forward pass may be rounded to bfloat16.
+    fn bfloat16(&self) -> bool;
     fn convolution<'a>(&'a self, op: &'a str) -> Convolution<'a>;
 }
 
 macro_rules! convolves {
-    ($($attrs:ty, $bias:literal, |$a:ident| $transposed:expr;)*) => {$(
+    ($($attrs:ty, $bias:literal, |$a:ident| $transposed:expr, |$b:ident| $bf16:expr;)*) => {$(
         impl Convolves for $attrs {
             const BIAS: bool = $bias;
+            fn bfloat16(&self) -> bool {
+                let $b = self;
+                $bf16
+            }
             fn convolution<'a>(&'a self, op: &'a str) -> Convolution<'a> {
                 let $a = self;
                 Convolution {
@@ -68,8 +74,8 @@ macro_rules! convolves {
 }
 
 convolves! {
-    ConvAttrs, true, |_a| None;
-    Conv3dAttrs, false, |_a| None;
-    TransposeAttrs, true, |a| Some((&a.output_size, &a.output_padding));
-    Transpose3dAttrs, false, |a| Some((&a.output_size, &a.output_padding));
+    ConvAttrs, true, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
+    Conv3dAttrs, false, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
+    TransposeAttrs, true, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
+    Transpose3dAttrs, false, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
 }

@@ -20,7 +20,8 @@ pub fn convolve<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
     let (x, w) = (cx.input(conv::INPUT)?, cx.input(conv::FILTER)?);
     let bias = if A::BIAS { cx.opt(conv::BIAS) } else { None };
     same_types(cx.op.name, x, &[w])?;
-    let (p, _) = plan::<A>(cx, x, w)?;
+    let (mut p, _) = plan::<A>(cx, x, w)?;
+    p.conv.bf16 = cx.attrs::<A>().bfloat16();
     if let Some(b) = bias {
         same_types(cx.op.name, x, &[b])?;
         ensure!(
