@@ -188,7 +188,7 @@ class AnalysisPredictor(Names, PaddlePredictor):
         model = self._session.model
         model.program._sync_with_cpp()
         with scope_guard(model.scope), _dygraph_guard(None), saving(os.path.normpath(dir)) as files:
-            chosen = chosen_vars(model.program, None, is_persistable)
+            chosen = [v for v in chosen_vars(model.program, None, is_persistable) if v.name not in model.panels]
             if chosen:
                 write_vars(Executor(CPUPlace()), chosen, files, "params")
             files.write("model", model.serialized())

@@ -233,6 +233,12 @@ class Graph:
         node.set_attr(name, value)
         self._index(node)
 
+    def add_input(self, node: Node, slot: str, name: str) -> None:
+        """Gives an operator the variable as the only input of a slot."""
+        self._forget(node)
+        node.ins = {**node.ins, slot: [name]}
+        self._index(node)
+
     def rename_input(self, node: Node, old: str, new: str) -> None:
         """Makes an operator read another variable."""
         self._forget(node)

@@ -19,6 +19,7 @@ from paddle.static.vars_io import is_persistable, load_vars
 
 from .config import AnalysisConfig
 from .graph import Graph
+from .passes.panels import SLOT, pack_weights
 from .passes.registry import PASSES
 
 __all__ = ["Input", "Model"]
@@ -92,6 +93,8 @@ class Model:
                 raise ValueError(f"Predictor: {_what(config)} fetches '{name}', which it does not declare")
         #: pass, number of its rewrites
         self.applied: list[tuple[str, int]] = []
+        #: parameters that hold other ones packed
+        self.panels: set[str] = set()
         if config.ir_optim():
             self._optimise(config)
         else:
@@ -107,6 +110,7 @@ class Model:
                 _draw(graph, len(self.applied), self.applied[-1][0] if self.applied else "model")
             elif name in PASSES:
                 self.applied.append((name, PASSES[name](graph)))
+        self.panels = pack_weights(graph)
         graph.write_back()
 
     def _first_readers(self) -> dict[str, str]:
@@ -123,6 +127,11 @@ class Model:
         """The Program after the passes, with feed and fetch operators."""
         desc = core.ProgramDesc(self.desc)
         block = desc.block(0)
+        for op in (block.op(i) for i in range(block.op_size())):
+            if SLOT in op.inputs():
+                op.set_input(SLOT, [])
+        for name in self.panels:
+            block._remove_var(name)
         for kind, holder in (("feed", VarType.FEED_MINIBATCH), ("fetch", VarType.FETCH_LIST)):
             var = block.var(kind)
             var.set_type(holder)

@@ -1,7 +1,8 @@
-"""cpu_bfloat16_pass: operands of products are rounded to bfloat16, for the processor's bfloat16 unit.
+"""cpu_bfloat16_pass: products and convolutions of operands that are rounded to bfloat16, added in float32.
 
-The kernels add in float32. A product whose operands are bfloat16 numbers takes one of the six products that the unit
-needs for float32.
+With AMX the kernels round operands while they pack them for the matrix unit: an operator has the attribute
+`mkldnn_data_type` "bfloat16". `mul` has none: its constant operand is rounded at load and its input by two casts, and
+the unit takes one of the six products that float32 needs. With AVX512-BF16 alone all operands are rounded so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from .registry import register
 
 __all__ = ["rounded", "supported"]
 
+#: operators that round their operands
+_ROUNDING = ("fc", "multihead_matmul", "conv2d", "conv2d_fusion")
+
 #: operator: the slot of its input, and that of its constant operand
 _SLOTS = {
     "fc": ("Input", "W"),
@@ -28,14 +32,19 @@ _SLOTS = {
 
 
 @cache
-def supported() -> bool:
-    """Whether the processor multiplies bfloat16 numbers (AMX or AVX512-BF16)."""
+def _features() -> frozenset[str]:
+    """The processor's features that multiply bfloat16 numbers."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             flags = next((line.split() for line in file if line.startswith("flags")), [])
     except OSError:
-        return False
-    return "amx_bf16" in flags or "avx512_bf16" in flags
+        return frozenset()
+    return frozenset(flags) & {"amx_bf16", "avx512_bf16"}
+
+
+def supported() -> bool:
+    """Whether the processor multiplies bfloat16 numbers (AMX or AVX512-BF16)."""
+    return bool(_features())
 
 
 def rounded(array: np.ndarray) -> np.ndarray:
@@ -47,12 +56,16 @@ def rounded(array: np.ndarray) -> np.ndarray:
 
 @register("cpu_bfloat16_pass")
 def use_bfloat16(graph: Graph) -> int:
-    """Rounds constant operands at load, and inputs by casts to bfloat16 and back; nothing on other processors."""
+    """Marks products and convolutions, or rounds their operands; nothing on processors without bfloat16."""
     if not supported():
         return 0
     count, weights, inputs = 0, {}, {}
     for node in graph.find(*_SLOTS):
         if graph.bfloat16_ops and not graph.bfloat16_ops & ({node.type} | _names(node.type)):
+            continue
+        if "amx_bf16" in _features() and node.type in _ROUNDING:
+            graph.set_attr(node, "mkldnn_data_type", "bfloat16")
+            count += 1
             continue
         slot, constant = _SLOTS[node.type]
         x, w = node.one(slot), node.one(constant)
