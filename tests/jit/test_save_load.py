@@ -324,3 +324,36 @@ def test_an_incomplete_model(prefix):
     os.remove(prefix + ".pdiparams")
     with pytest.raises(ValueError, match="not complete"):
         paddle.jit.load(prefix)
+
+
+def test_a_model_has_the_branches_of_all_sizes_that_were_called(tmp_path):
+    class Net(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.one, self.many = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        @paddle.jit.to_static
+        def forward(self, x):
+            if x.shape[0] == 1:
+                return self.one(x)
+            return self.many(x) + x.shape[0]
+
+    net, inputs = Net(), [paddle.rand([rows, 3]) for rows in (4, 1, 2)]
+    wants = [net(x).numpy() for x in inputs]
+    paddle.jit.save(net, str(tmp_path / "net"))
+    loaded = paddle.jit.load(str(tmp_path / "net"))
+    for x, want in zip(inputs, wants, strict=True):
+        np.testing.assert_allclose(loaded(x).numpy(), want, rtol=1e-6)
+
+
+def test_without_a_program_for_all_sizes_the_latest_is_saved(tmp_path):
+    class Net(nn.Layer):
+        @paddle.jit.to_static
+        def forward(self, x):
+            return paddle.concat([x[i] * i for i in range(x.shape[0])])
+
+    net, inputs = Net(), [paddle.rand([rows, 3]) for rows in (4, 2)]
+    want = [net(x).numpy() for x in inputs][-1]
+    with pytest.warns(UserWarning, match="no Program for all of them"):
+        paddle.jit.save(net, str(tmp_path / "net"))
+    np.testing.assert_allclose(paddle.jit.load(str(tmp_path / "net"))(inputs[-1]).numpy(), want, rtol=1e-6)

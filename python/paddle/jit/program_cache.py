@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import warnings
 from typing import Any
 
@@ -37,6 +38,28 @@ def _hashable(value: Any) -> Any:
             f"{type(value).__name__}"
         ) from None
     return type(value), value
+
+
+class _DifferError(Exception):
+    """Arguments differ in more than sizes."""
+
+
+def _open(one: Any, other: Any) -> Any:
+    """`one`, with unknown sizes where those of `other` differ; _DifferError for other differences."""
+    if isinstance(one, InputSpec) and isinstance(other, InputSpec):
+        if one.dtype != other.dtype or len(one.shape) != len(other.shape):
+            raise _DifferError
+        spec = copy.copy(one)
+        spec.shape = tuple(a if a == b else -1 for a, b in zip(one.shape, other.shape, strict=True))
+        return spec
+    if isinstance(one, (list, tuple)) and type(one) is type(other) and len(one) == len(other):
+        items = [_open(a, b) for a, b in zip(one, other, strict=True)]
+        return type(one)(*items) if hasattr(one, "_fields") else type(one)(items)
+    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
+        return {key: _open(one[key], other[key]) for key in one}
+    if _hashable(one) != _hashable(other):
+        raise _DifferError
+    return one
 
 
 def training_flags(layer: Any) -> tuple:
@@ -83,6 +106,11 @@ class CacheKey:
             args = args[1:]
         given, rest = function_spec.unified_args_and_kwargs(args, kwargs)
         return cls(function_spec, *function_spec.args_to_input_spec(given, rest), class_instance)
+
+    def like(self, other: CacheKey) -> bool:
+        """Whether function, Layer, training flags and mixed precision agree."""
+        one, two = self._key, other._key
+        return (one[0], *one[3:5], one[6]) == (two[0], *two[3:5], two[6])
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -137,6 +165,23 @@ class ProgramCache:
         assert self._caches, "ProgramCache.last: no Program was built yet"
         key = next(reversed(self._caches))
         return key, self._caches[key]
+
+    def open_arguments(self) -> tuple[list, dict] | None:
+        """The arguments of the latest Program, where sizes that differ from other Programs' are unknown.
+
+        Programs count that differ from the latest in sizes only; None where there is none.
+        """
+        latest, *others = reversed(self._caches)
+        found = (latest.input_args_with_spec, latest.input_kwargs_with_spec)
+        count = 0
+        for key in others:
+            if key.like(latest):
+                try:
+                    found = _open(found, (key.input_args_with_spec, key.input_kwargs_with_spec))
+                    count += 1
+                except _DifferError:
+                    continue
+        return found if count else None
 
     def __len__(self) -> int:
         return len(self._caches)

@@ -170,7 +170,7 @@ def _methods(layer: Any, specs: list | None) -> Iterator[_Method]:
         wanted, own = specs if name == "forward" else None, function.input_spec
         if wanted is not None and own is not None and len(wanted) < len(leaves(own)):
             wanted = None  # they choose inputs of the decorator's specs
-        concrete = function.concrete_program_specify_input_spec(wanted)
+        concrete = function.program_to_save(wanted)
         outputs = concrete.output_variables("jit.save")
         builder = concrete.builder
         tensors = {} if builder is None else dict(zip(builder.names, builder.tensors, strict=True))

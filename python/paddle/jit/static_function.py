@@ -200,6 +200,24 @@ class StaticFunction(Wrapped):
             )
         return self._program_cache.last()[1][0]
 
+    def program_to_save(self, input_spec: Any = None) -> ConcreteProgram:
+        """As `concrete_program_specify_input_spec`; after calls of several sizes a Program for all of them.
+
+        An `if` on a size is in it with both branches. Where such a Program cannot be built, it is the latest.
+        """
+        if len(self._program_cache) > 1 and self._function_spec.input_spec is None:
+            arguments = self._program_cache.open_arguments()
+            if arguments is not None:
+                try:
+                    return self.get_concrete_program(*arguments[0], **arguments[1])[0]
+                except Exception as error:
+                    warnings.warn(
+                        f"to_static: {self._function_spec.name}() was called with several sizes, but has no Program "
+                        f"for all of them: {str(error).strip().splitlines()[-1]}",
+                        stacklevel=3,
+                    )
+        return self.concrete_program_specify_input_spec(input_spec)
+
     @property
     def inputs(self) -> list[Variable]:
         """The input Variables of the latest Program."""

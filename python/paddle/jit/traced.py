@@ -306,7 +306,8 @@ class TracedLayer:
         with mode._dygraph_guard(None):  # dygraph mode skips the checks
             check_type(dirname, "dirname", str, where)
             for what, indices, names in (("feed", feed, self._feed_names), ("fetch", fetch, self._fetch_names)):
-                check_type(indices, what, (type(None), list, tuple, range), where)
+                indices = list(indices) if isinstance(indices, (tuple, range)) else indices
+                check_type(indices, what, (type(None), list), where)
                 for index in indices or ():
                     check_type(index, f"each element of {what}", int, where)
                 chosen.append(names if indices is None else [names[i] for i in indices])
