@@ -79,7 +79,7 @@ pub unsafe fn pack_pairs<const F32: bool>(
     distance: usize,
 ) {
     let each = bytes(F32);
-    // 0, 16, 1, 17, ...: numbers of both rows by turns.
+    // 0, 16, 1, 17, ...: numbers of both rows, alternating.
     let low = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     let order = _mm512_or_si512(low, _mm512_slli_epi32::<16>(_mm512_add_epi32(low, _mm512_set1_epi32(16))));
     for k in (0..kc.next_multiple_of(STEP)).step_by(2) {
