@@ -31,7 +31,7 @@ class Raw:
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=10)
         challenge = self.read(32)
-        hello = struct.pack("<4sHBxIIIIQ", b"OARH", 2, purpose, 0, 0, 0, 0, 0)
+        hello = struct.pack("<4sHBxIIIIQ", b"OARH", int.from_bytes(challenge[4:6], "little"), purpose, 0, 0, 0, 0, 0)
         hello += hashlib.sha256(job.encode()).digest()[:16] + os.urandom(16) + bytes(32)
         hello += hmac.digest(token, b"oar connect" + challenge + hello, "sha256")
         self.socket.sendall(hello)
