@@ -213,40 +213,19 @@ PROGRAMS = [
         for kind in ("bow_net", "cnn_net", "gru_net")
     ),
     *(
-        Program(
-            "models/dygraph/sentiment_" + kind,
-            "models",
-            "dygraph/sentiment",
-            (
-                *("main.py", "--data_dir", "{home}/opinions", "--vocab_path", "{home}/opinions/word_dict.txt"),
-                *(
-                    "--vocab_size",
-                    "120",
-                    "--batch_size",
-                    "16",
-                    "--epoch",
-                    "1",
-                    "--model_type",
-                    kind,
-                    "--use_cuda",
-                    "False",
-                ),
-            ),
-        )
-        for kind in ("bow_net", "cnn_net", "gru_net", "bigru_net")
-    ),
-    *(
         nlp(
             "similarity_net",
             "run_classifier.py",
             *("--task_name", "simnet", "--use_cuda", "False", "--do_train", "True", "--do_valid", "True"),
-            *("--do_test", "False", "--do_infer", "False", "--batch_size", "32", "--task_mode", "pairwise"),
-            *("--train_data_dir", "{home}/titles/train", "--valid_data_dir", "{home}/titles/test"),
-            *("--vocab_path", "{home}/titles/term2id.dict", "--config_path", "./config/" + kind + "_pairwise.json"),
-            *("--epoch", "2", "--compute_accuracy", "False", "--lamda", "0.958", "--init_checkpoint", ""),
-        )._replace(name="models/similarity_" + kind)
+            *("--do_test", "False", "--do_infer", "False", "--batch_size", "32", "--task_mode", mode),
+            *("--train_data_dir", "{home}/titles/" + part, "--valid_data_dir", "{home}/titles/test"),
+            *("--vocab_path", "{home}/titles/term2id.dict", "--config_path", f"./config/{kind}_{mode}.json"),
+            *("--epoch", "12", "--compute_accuracy", "False", "--lamda", "0.958", "--init_checkpoint", ""),
+        )._replace(name=f"models/similarity_{kind}_{mode}")
+        for mode, part in (("pairwise", "train"), ("pointwise", "test"))
         for kind in ("bow", "cnn", "gru")
     ),
+    Program("models/dygraph/mnist", "models", "dygraph/mnist", ("train.py", "-e", "1")),
     Program(
         "models/gan_DCGAN",
         "models",
@@ -306,7 +285,7 @@ PROGRAMS = [
     ),
     Program("scripts/recognize_digits", "scripts", ".", ("recognize_digits.py",)),
     Program("scripts/mnist_dygraph", "scripts", "save_load", ("mnist_dygraph.py",)),
-    Program("scripts/mnist_static", "scripts", "save_load", ("mnist_static.py",)),
+    Program("scripts/mnist_static", "scripts", "save_load", ("mnist_static.py", "--use_gpu", "")),
     Program("scripts/ptb_rnn", "scripts", "dygraph/single", ("ptb_rnn.py",)),
     Program("first/test_paddle", "first", "P000", ("test_paddle.py",)),
     Program("first/index_002", "first", "P001", ("index.002.py",)),
