@@ -22,7 +22,10 @@ from case_values import Rows, is_inexact, to_eager  # noqa: E402
 TABLE = {op["type"]: op for op in _core.op_table()}
 # Relative tolerances (absolute: times the largest value). Half types round once; intermediate results may differ by 1.
 TOL = {"float64": 1e-9, "float32": 1e-4, "float16": 8e-3, "bfloat16": 4e-2}
+COMPLEX = {"complex128": 1e-9, "complex64": 1e-4}
 DTYPES = tuple(TOL)
+# Types in which cases of floating-point operands run, too, where the operator's row has them.
+WHOLE = ("int64", "int32", "int16", "int8", "uint8", "bool")
 # Results are random, or elements of uninitialised memory: only shapes and types are compared.
 SHAPES_ONLY = {"empty", "fake_init"}
 # Their CPU kernels read uninitialised memory where Scale and Bias are 16-bit; those of models are float32.
@@ -95,6 +98,8 @@ def cast(value: Any, dtype: str) -> Any:
         return Rows(value.rows, value.height, cast(value.values, dtype))
     if not is_inexact(value) or value.dtype.kind == "c":
         return value
+    if dtype in WHOLE:
+        value = np.rint(np.abs(value) * 3 if dtype.startswith("u") else value * 3)
     return bfloat16(value) if dtype == "bfloat16" else value.astype(dtype)
 
 
@@ -210,7 +215,7 @@ def difference(want: Any, got: Any, dtype: str, shapes_only: bool) -> str | None
         return None
     kind = "bfloat16" if w.dtype == np.uint16 else w.dtype.name
     w, g = floats(w), floats(g)
-    tol = max(TOL.get(kind, 0), TOL.get(dtype, 0)) if w.dtype.kind in "fc" else 0
+    tol = max(TOL.get(kind, 0), TOL.get(dtype, 0), COMPLEX.get(kind, 0)) if w.dtype.kind in "fc" else 0
     finite = np.abs(w[np.isfinite(w)]) if w.dtype.kind in "fc" else np.zeros(0)
     try:
         np.testing.assert_allclose(g, w, rtol=tol, atol=tol * max(1e-2, float(finite.max(initial=0))))
@@ -223,7 +228,7 @@ def types_of(c: Any, inputs: dict[str, Any]) -> list[str]:
     any_real = any(is_inexact(v) or isinstance(v, Rows) for v in inputs.values())
     if c.op in FLOAT_PARAMETERS:
         return ["float64", "float32"]
-    return list(DTYPES) if any_real else [""]
+    return [*DTYPES, *(t for t in WHOLE if t in TABLE[c.op]["dtypes"])] if any_real else [""]
 
 
 def compare(c: Any, watch: Watch) -> None:

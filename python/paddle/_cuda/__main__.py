@@ -8,7 +8,18 @@ from paddle import _cuda
 from paddle._cuda.families import FAMILY, takes
 from paddle._cuda.host import HOST_BY_NATURE, PASSED_ON
 
-_SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+_SHORT = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "int8": "i8",
+    "uint8": "u8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "bool": "bool",
+}
 _ALSO = ("sync_batch_norm", "sync_batch_norm_grad", "inplace_abn", "inplace_abn_grad")
 
 
@@ -39,7 +50,7 @@ def main() -> None:
     print("by family (forward + gradient, data types):")
     for family, names in sorted(families.items()):
         gradients = sum(table[name]["is_gradient"] for name in names)
-        types = sorted({t for name in names for t in takes(name)}, key=list(_SHORT).index)
+        types = sorted({t for name in names for t in takes(name)} & set(_SHORT), key=list(_SHORT).index)
         print(f"  {family:28} {len(names) - gradients:3} + {gradients:3}  {' '.join(_SHORT[t] for t in types)}")
     print(f"on the host by nature ({len(HOST_BY_NATURE)}):")
     for name, reason in HOST_BY_NATURE.items():

@@ -65,7 +65,7 @@ class Call:
     ) -> None:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
         self._old, self._rule, self.lods, self.device = old, rule, lods or {}, device
-        self.lods_out: dict[str, list[list[int]]] = {}
+        self.lods_out: dict[str, list] = {}
         #: what recipe.py records: launches, and arrays of `out` and `empty`
         self.launched: list | None = None
         self.allocated: list = []
@@ -94,7 +94,7 @@ class Call:
 
     def set_lods(self, slot: str, of_items: list) -> None:
         """Set the LoD of each item of a duplicable output."""
-        self.lods_out[slot] = [[[int(i) for i in level] for level in levels] for levels in of_items]
+        self.lods_out[slot] = [[list(map(int, level)) for level in levels] for levels in of_items]
 
     def upload(self, host: np.ndarray):
         """A device array with the elements of a host array."""

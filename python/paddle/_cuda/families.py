@@ -12,6 +12,7 @@ from .comm import buckets, rings
 from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
 from .fused import compositions
 from .fused import sequences as fused_sequences
+from .host import DECLINED_TYPES
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
 from .math import binary, elementwise, matmul, norms, order, products, reduction, second
 from .nn import (
@@ -178,13 +179,11 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
 # Operator type -> the module of its launcher.
 FAMILY = {op: family.__name__.split("._cuda.")[1] for family in _FAMILIES for op in family.LAUNCHERS}
 RECORDED = frozenset(op for family in _RECORDED for op in family.LAUNCHERS)
-_HALVES = ("float16", "bfloat16")
 
 
-def takes(op: str) -> tuple[str, ...]:
-    """The floating-point types that an operator's launcher takes: those of the operator's row."""
-    row = _ROWS[op]["dtypes"]
-    return tuple(t for t in (*_HALVES, "float32", "float64") if t in row)
+def takes(op: str) -> list[str]:
+    """The data types that an operator's launcher takes: those of the operator's row without DECLINED_TYPES."""
+    return [t for t in _ROWS[op]["dtypes"] if t not in DECLINED_TYPES.get(op, ())]
 
 
 def units() -> list[Unit]:

@@ -54,3 +54,20 @@ PASSED_ON = frozenset(
     lod_reset reshape reshape2 reshape2_grad reshape_grad squeeze squeeze2 squeeze2_grad squeeze_grad unsqueeze
     unsqueeze2 unsqueeze2_grad unsqueeze_grad""".split()
 )
+
+_INTERPOLATIONS = """bicubic_interp bicubic_interp_v2 bilinear_interp bilinear_interp_v2 linear_interp_v2 nearest_interp
+nearest_interp_v2 trilinear_interp trilinear_interp_v2"""
+#: data types of an operator's row that its launcher declines: such operands run on the CPU
+DECLINED_TYPES: dict[str, frozenset[str]] = {
+    op: frozenset(types.split())
+    for types, ops in {
+        "int32 int64": "abs_grad abs_grad_grad dot fill_constant prroi_pool sequence_scatter",
+        "uint8": f"arg_min {_INTERPOLATIONS}",
+        "int32": "edit_distance roi_pool",
+        "bool": "reduce_sum sum",
+        "bool int8 int16 int32 int64 uint8": "lookup_table reduce_sum_grad",
+        "int32 int64 uint8": "scatter_nd_add",
+        "int8 int16 int32 uint8": "unique",
+    }.items()
+    for op in ops.split()
+}

@@ -73,8 +73,8 @@ def _launch(join: str, name: str | None) -> Callable[[Call], dict]:
     def launch(call: Call) -> dict:
         x, y = call.array("X"), call.array("Y")
         same_dtype(x, y)
-        half = x.dtype.kind == "u" or x.dtype.name == "float16"
-        if x.ndim < y.ndim or (join == "Over" and x.dtype.kind == "i"):
+        half = x.dtype.name in ("uint16", "float16")
+        if x.ndim < y.ndim or (join == "Over" and x.dtype.kind in "iu" and not half):
             raise Declined
         out = _apply(call, join, x, y, elementwise.seen_shape(y.shape, x.ndim, call.attrs["axis"]))
         if out is not None:

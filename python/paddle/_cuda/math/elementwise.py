@@ -19,7 +19,8 @@ def seen_shape(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
 def _operands(call: Call):
     x, y = call.array("X"), call.array("Y")
     same_dtype(x, y)
-    if x.dtype.kind not in "fi" or x.ndim < y.ndim:
+    # uint16 holds the bits of bfloat16.
+    if x.dtype.kind not in "fibu" or x.dtype.name == "uint16" or x.ndim < y.ndim:
         raise Declined
     return x, y.reshape(seen_shape(y.shape, x.ndim, call.attrs["axis"]))
 
@@ -86,7 +87,7 @@ def _finite(name: str, join: str | None):
     """A predicate of each element, or (the operators of 1.x) reduced by all or any."""
 
     def launch(call: Call) -> dict:
-        found = getattr(call.xp, name)(call.floats("X")[0])
+        found = getattr(call.xp, name)(call.array("X"))
         return {"Out": getattr(found, join)().reshape(1) if join else found}
 
     return launch
@@ -129,7 +130,7 @@ def _sum(call: Call) -> dict:
     if not terms or any(t is None or isinstance(t, (Rows, Shape)) for t in terms):
         raise Declined
     same_dtype(*terms)
-    if any(t.shape != terms[0].shape for t in terms) or terms[0].dtype.kind != "f":
+    if any(t.shape != terms[0].shape for t in terms) or terms[0].dtype.kind not in "fi":
         raise Declined
     total = terms[0].copy()
     for t in terms[1:]:

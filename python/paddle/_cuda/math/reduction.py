@@ -125,12 +125,19 @@ def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: floa
     return out if chunks == 1 else _middle(call, out, (outer, chunks, inner), join, divisor)
 
 
+# Integers without an instance of the kernels.
+_SMALL = ("int8", "uint8", "int16")
+
+
 def _reduce(call: Call) -> dict:
     x, a = call.array("X"), call.attrs
     if a["out_dtype"] >= 0 or (call.op == "reduce_mean" and x.dtype.kind != "f"):
         raise Declined
     axes = _axes(a, x.ndim)
     shape = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if a["keep_dim"] or i not in axes)
+    if x.dtype.name in _SMALL and axes and x.size:
+        made = getattr(call.xp, _OPS[call.op].lower())(x, axis=tuple(axes))
+        return {"Out": made.astype(x.dtype).reshape(shape or (1,))}
     divisor = math.prod(x.shape[i] for i in axes) if call.op == "reduce_mean" else 1
     return {"Out": reduce(call, x, axes, _OPS[call.op], divisor).reshape(shape or (1,))}
 
@@ -138,7 +145,7 @@ def _reduce(call: Call) -> dict:
 def _spread(call: Call) -> dict:
     """Gradients of sums and means: the result's gradient broadcast to all elements."""
     x, dout = call.ins["X"], call.array("Out@GRAD")
-    if call.attrs["in_dtype"] >= 0 or dout.dtype.kind != "f" or len(x.shape) == 0:
+    if call.attrs["in_dtype"] >= 0 or len(x.shape) == 0 or (call.op == "reduce_mean_grad" and dout.dtype.kind != "f"):
         raise Declined
     axes = _axes(call.attrs, len(x.shape))
     if call.op == "reduce_mean_grad":
