@@ -61,13 +61,15 @@ linalg
 
 nn
   _later.layers: CELU ChannelShuffle CosineEmbeddingLoss Fold GLU GaussianNLLLoss HingeEmbeddingLoss Identity LayerDict
-    MaxUnPool1D MaxUnPool2D MaxUnPool3D Mish MultiLabelSoftMarginLoss MultiMarginLoss PixelUnshuffle PoissonNLLLoss RReLU Silu SoftMarginLoss Softmax2D
-    TripletMarginLoss TripletMarginWithDistanceLoss Unflatten Unfold ZeroPad2D
+    MaxUnPool1D MaxUnPool2D MaxUnPool3D Mish MultiLabelSoftMarginLoss MultiMarginLoss PixelUnshuffle PoissonNLLLoss
+    RReLU
+    Silu SoftMarginLoss Softmax2D TripletMarginLoss TripletMarginWithDistanceLoss Unflatten Unfold ZeroPad2D
 
 nn.functional
   _later.functional: celu channel_shuffle cosine_embedding_loss fold gaussian_nll_loss glu gumbel_softmax
-    hinge_embedding_loss max_unpool1d max_unpool2d max_unpool3d mish multi_label_soft_margin_loss multi_margin_loss pairwise_distance pixel_unshuffle
-    poisson_nll_loss rrelu scaled_dot_product_attention sequence_mask silu soft_margin_loss triplet_margin_loss
+    hinge_embedding_loss max_unpool1d max_unpool2d max_unpool3d mish multi_label_soft_margin_loss
+    multi_margin_loss pairwise_distance pixel_unshuffle poisson_nll_loss rrelu scaled_dot_product_attention
+    sequence_mask silu soft_margin_loss triplet_margin_loss
     triplet_margin_with_distance_loss zeropad2d
 
 nn.initializer

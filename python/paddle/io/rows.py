@@ -34,7 +34,7 @@ class TableRows(Dataset):
             return table.iloc[indices].to_dict("records")
         if hasattr(table, "to_pylist"):
             return table.take(indices).to_pylist()
-        # Row by row: other reads of polars use its threads, which a forked worker does not have, and would wait for ever.
+        # Row by row: other reads of polars wait for its threads, which a forked worker does not have.
         return [table.row(i, named=True) for i in indices]
 
 

@@ -44,7 +44,7 @@ def check_name(layer: Any, what: str, name: Any, store: str, missing: type[Excep
     if not isinstance(name, str):
         raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}.")
     if "." in name:
-        raise KeyError(f"the name of {what} must not contain `.`, because attribute lookup could not find it")
+        raise KeyError(f"The name of {what} can not contain `.`, because attribute lookup could not find it.")
     if name == "":
         raise KeyError(f"The name of {what} can not be empty.")
 
