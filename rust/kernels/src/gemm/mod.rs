@@ -386,13 +386,13 @@ impl Gemm for f16 {
 impl Gemm for bf16 {
     unsafe fn run(p: &Problem<bf16>, on_pool: bool) {
         let (m, n, k) = (p.m, p.n, p.k);
-        // SAFETY: the caller's extents.
         let view = |(q, rs, cs): (*const bf16, usize, usize), rows: usize, cols: usize| {
             let len = if rows * cols == 0 { 0 } else { (rows - 1) * rs + (cols - 1) * cs + 1 };
+            // SAFETY: the caller's extents.
             View::new(unsafe { std::slice::from_raw_parts(q, len) }, rs, cs)
         };
         let unit = |finish: &Finish<f32>| {
-            // SAFETY: as above.
+            // SAFETY: the caller's.
             unsafe { amx::bf16::halves((m, n, k), view(p.a, m, k), view(p.b, k, n), p.c, finish, on_pool) }
         };
         // SAFETY: the caller's.
