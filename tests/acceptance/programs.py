@@ -286,7 +286,6 @@ PROGRAMS = [
     Program("scripts/recognize_digits", "scripts", ".", ("recognize_digits.py",)),
     Program("scripts/mnist_dygraph", "scripts", "save_load", ("mnist_dygraph.py",)),
     Program("scripts/mnist_static", "scripts", "save_load", ("mnist_static.py", "--use_gpu=")),
-    Program("scripts/ptb_rnn", "scripts", "dygraph/single", ("ptb_rnn.py",)),
     Program("first/test_paddle", "first", "P000", ("test_paddle.py",)),
     Program("first/index_002", "first", "P001", ("index.002.py",)),
 ]
