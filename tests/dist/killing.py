@@ -44,6 +44,8 @@ class Forked:
             to = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.dup2(to, 1)
             os.dup2(to, 2)
+            # pytest has replaced these objects
+            sys.stdout, sys.stderr = (os.fdopen(fd, "w", closefd=False) for fd in (1, 2))
             os.environ.update(env)
             paddle.enable_static()
             # the module reads the environment when imported
@@ -52,6 +54,7 @@ class Forked:
         except BaseException:
             traceback.print_exc()
         finally:
+            sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
 

@@ -12,9 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from killing import SCRIPT, Kills, check_history
+from killing import Forked, Kills, check_history
 from paddle import _core
-from test_parameter_server import Job
 
 TOKENS = Path(f"/tmp/oar-{os.geteuid()}")
 
@@ -115,19 +114,21 @@ def first(tmp_path):
 def test_trainers_of_another_job_are_refused_and_change_nothing(first, tmp_path, name):
     job, limits = first
     job.until(0, 3)
-    (tmp_path / "second").mkdir()
-    second = Job(tmp_path / "second", SCRIPT)
+    limits = limits | {"OAR_JOB_NAME": name, "STEPS": "60", "OMP_NUM_THREADS": "1"}
+    # forks start at once: the first job is still in its steps
+    logs = [tmp_path / f"trainer{i}.log" for i in range(2)]
+    second = [
+        Forked("trainer", i, job.places, tmp_path / f"trainer{i}.npz", job.name, log, limits)
+        for i, log in enumerate(logs)
+    ]
     try:
-        more = limits | {"OAR_JOB_NAME": name, "STEPS": "60"}
-        for i in range(2):
-            second.start("trainer", i, job.places, [job.name], **more)
-        assert all(second.wait(f"trainer{i}") == 1 for i in range(2))
-        for i in range(2):
-            said = second.log(f"trainer{i}")
+        assert all(trainer.wait() == 1 for trainer in second)
+        for i, log in enumerate(logs):
             why = "it belongs to another job" if name else f"trainer {i} of this server's job is alive and connected"
-            assert why in said, said[-2000:]
+            assert why in log.read_text(), log.read_text()[-2000:]
     finally:
-        second.end()
+        for trainer in second:
+            trainer.kill()
     # the other job's server cannot take the port either
     assert job.job.processes["trainer0"].poll() is None, job.job.log("trainer0")[-2000:]
     check_history(job.end()[0])
