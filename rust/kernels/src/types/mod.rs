@@ -11,7 +11,6 @@ mod float;
 
 pub use float::{Float, Vector};
 
-use crate::simd::{level, Level};
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
 
@@ -195,13 +194,13 @@ macro_rules! for_levels {
             unsafe fn avx512(from: &[$from], to: &mut [$to]) {
                 body(from, to)
             }
-            match level() {
+            match crate::simd::level() {
                 // SAFETY: `level` never exceeds the features of the processor.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => unsafe { avx512(from, to) },
+                crate::simd::Level::Avx512 => unsafe { avx512(from, to) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { avx2(from, to) },
+                crate::simd::Level::Avx2 => unsafe { avx2(from, to) },
                 _ => body(from, to),
             }
         }
