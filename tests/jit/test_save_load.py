@@ -357,3 +357,17 @@ def test_without_a_program_for_all_sizes_the_latest_is_saved(tmp_path):
     with pytest.warns(UserWarning, match="no Program for all of them"):
         paddle.jit.save(net, str(tmp_path / "net"))
     np.testing.assert_allclose(paddle.jit.load(str(tmp_path / "net"))(inputs[-1]).numpy(), want, rtol=1e-6)
+
+
+def test_a_tensor_of_a_later_call_stands_for_its_input(tmp_path):
+    class Net(nn.Layer):
+        @paddle.jit.to_static
+        def forward(self, x, label):
+            return x * 2, (x - label).sum()
+
+    net = Net()
+    for _ in range(2):
+        x = paddle.rand([2, 3])
+        y, _ = net(x, paddle.rand([2, 3]))
+    paddle.jit.save(net, str(tmp_path / "net"), [x], output_spec=[y])
+    np.testing.assert_allclose(paddle.jit.load(str(tmp_path / "net"))(x).numpy(), y.numpy())

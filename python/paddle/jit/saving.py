@@ -150,7 +150,9 @@ def _specs(layer: Any, input_spec: list | None) -> list | None:
         if isinstance(spec, InputSpec):
             specs.append(spec)
         elif isinstance(spec, _core.Tensor) or isinstance_of(spec, Variable):
-            specs.append(InputSpec.from_tensor(spec))
+            made: Any = InputSpec.from_tensor(spec)
+            made.of_tensor = True
+            specs.append(made)
         else:
             raise TypeError(f"jit.save: input_spec must hold InputSpecs or Tensors, but one is {type(spec)}")
     return specs
@@ -187,8 +189,12 @@ def _chosen_inputs(method: _Method, specs: list | None) -> list[str]:
     names = [var.name for var in method.inputs]
     if specs is None:
         return names
-    for spec in specs:
+    # a Tensor of another call than the first has another name: its position counts
+    of_place = {i for i, spec in enumerate(specs) if getattr(spec, "of_tensor", False) and spec.name not in names}
+    for i, spec in enumerate(specs):
         problem = None
+        if i in of_place and i < len(names):
+            continue
         if spec.name is None:
             problem = f"jit.save: {spec} has no name: give it the name of an input of {method.name}(), one of {names}"
         elif spec.name not in names:
@@ -197,7 +203,9 @@ def _chosen_inputs(method: _Method, specs: list | None) -> list[str]:
             raise ValueError(problem)
         if problem and spec.name is not None:
             warnings.warn(problem, stacklevel=4)
-    return names if len(specs) == len(names) else [spec.name for spec in specs]
+    if len(specs) == len(names):
+        return names
+    return [names[i] if i in of_place else spec.name for i, spec in enumerate(specs)]
 
 
 def _chosen_outputs(method: _Method, output_spec: list | None) -> list[Variable]:
