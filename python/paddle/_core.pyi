@@ -533,6 +533,8 @@ cuda_prelude: Any
 cuda_rows: Any
 device_address: Any
 device_of: Any
+device_parts: Any
+device_table: Any
 dist: Any
 drain_device: Any
 empty_cache: Any

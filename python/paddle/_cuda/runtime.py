@@ -39,10 +39,10 @@ class Runtime:
 
     def record(self, described: tuple) -> tuple[list | None, tuple | None]:
         """The results of a call (None if it is declined), and its recipe (None if it has none)."""
-        op, device, *call = described
+        op, device, ins, attrs, wanted, writable, rule, lods = described
         recorded: list = []
         with self.machine.on(device):
-            results = self._run(op, device, *call, recorded=recorded)
+            results = self._run(op, device, ins, attrs, wanted, writable, rule, lods, recorded)
         return results, recorded[0] if recorded else None
 
     def write(self, handle, host: np.ndarray) -> None:

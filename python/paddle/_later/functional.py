@@ -10,6 +10,7 @@ import numpy as np
 import paddle
 from paddle._basics.dtypes import convert_dtype
 from paddle._later.elementwise import choose
+from paddle._later.manipulation import put_along_axis
 from paddle.nn import functional as F
 
 from .named_errors import name_errors
@@ -532,4 +533,4 @@ def _max_unpool(
     flat = paddle.reshape(x, [batch, channels, -1])
     places = paddle.cast(paddle.reshape(indices, [batch, channels, -1]), "int64")
     empty = paddle.zeros([batch, channels, math.prod(sizes)], convert_dtype(x.dtype))
-    return paddle.reshape(paddle.put_along_axis(empty, places, flat, 2), [batch, channels, *sizes])
+    return paddle.reshape(put_along_axis(empty, places, flat, 2), [batch, channels, *sizes])

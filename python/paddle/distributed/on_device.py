@@ -115,11 +115,11 @@ def _bucketed(grads: list[Any], group: Any, limit: int) -> list[Any] | None:
             buckets.append([])
         buckets[bucket].append(i)
         sizes[grad.dtype] = (bucket, held + nbytes)
-    summed = sum_all([[grads[i] for i in bucket] for bucket in buckets], group._number)
+    summed = sum_all([[grads[i] for i in indices] for indices in buckets], group._number)
     if summed is None:
         return None
     found: list[Any] = [None] * len(grads)
-    for bucket, sums in zip(buckets, summed, strict=True):
-        for i, total in zip(bucket, sums, strict=True):
+    for indices, sums in zip(buckets, summed, strict=True):
+        for i, total in zip(indices, sums, strict=True):
             found[i] = _ops.scale(total, scale=1.0 / group.nranks)
     return found

@@ -4,6 +4,7 @@ with a product, LSTMs and GRUs including the product of the inputs."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,10 @@ def _parts(call: Call, slot: str = "X") -> list:
     return parts
 
 
+def _one(array: np.ndarray) -> tuple[np.ndarray]:
+    return (array,)
+
+
 def _activated(call: Call, kind: str, x):
     xp = call.xp
     if kind == "sigmoid":
@@ -42,13 +47,13 @@ def _pool_concat(call: Call) -> dict:
         at = offsets_of_part(call, i)
         if at.size != count + 1:
             raise Declined
-        ((_, device),) = maps.on_device(call, ("offsets", at.tobytes()), lambda at=at: (at,))
+        ((_, device),) = maps.on_device(call, ("offsets", at.tobytes()), partial(_one, at))
         rows = maps.sums(call, x, device, None, (count, x.shape[1]))
         if kind != "SUM":
             lengths = np.maximum(np.diff(at), 1).astype(x.dtype)
             scale = 1 / (lengths if kind == "AVERAGE" else np.sqrt(lengths))
             key = ("fused pool scale", kind, x.dtype.name, at.tobytes())
-            ((_, scale),) = maps.on_device(call, key, lambda scale=scale: (scale,))
+            ((_, scale),) = maps.on_device(call, key, partial(_one, scale))
             rows = rows * scale.reshape(-1, 1)
         if call.op == "fusion_seqpool_cvm_concat":
             if x.shape[1] < 2:

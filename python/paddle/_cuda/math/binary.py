@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -87,12 +88,12 @@ def _launch(join: str, name: str | None) -> Callable[[Call], dict]:
 
 
 def _mul_grad(call: Call) -> dict:
-    x, y, d = (call.ins.get(slot) for slot in ("X", "Y", "Out@GRAD"))
+    x, y, d = call.ins.get("X"), call.ins.get("Y"), call.array("Out@GRAD")
     if any(getattr(v, "shape", None) != d.shape or not hasattr(v, "nbytes") for v in (x, y)) or d.size == 0:
         return elementwise.mul_grad(call)
     same_dtype(x, y, d)
     ctype(d, FLOATS)
-    other = {"X@GRAD": y, "Y@GRAD": x}
+    other: dict[str, Any] = {"X@GRAD": y, "Y@GRAD": x}
     return {slot: _apply(call, "Times", d, v, v.shape) for slot, v in other.items() if call.wanted[slot]}
 
 

@@ -125,9 +125,10 @@ def _grad(out: str):
     def launch_grad(call: Call) -> dict:
         net = Lstm(call, out)
         dcell = optional(call, "Cell@GRAD", net.weight)
-        saved = [call.array(slot) for slot in ("BatchGate", "BatchCellPreAct")]
+        gates, acts = call.array("BatchGate"), call.array("BatchCellPreAct")
         hidden = call.array("BatchHidden") if "BatchHidden" in call.ins else None
-        return net.backward(call.array(out), call.array(f"{out}@GRAD"), call.array("Cell"), dcell, *saved, hidden)
+        dout = call.array(f"{out}@GRAD")
+        return net.backward(call.array(out), dout, call.array("Cell"), dcell, gates, acts, hidden)
 
     return launch_grad
 
