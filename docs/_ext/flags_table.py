@@ -50,6 +50,7 @@ VARIABLES = {
         "CPU_NUM": "places of `fluid.cpu_places()` (default: the cores)",
         "OAR_SIMD": "highest instruction set: `baseline`, `avx2`, `avx512`, `amx` (default: the processor's)",
         "OAR_JIT_STRICT": "`1`: to_static raises for code that it cannot translate (default: a warning)",
+        "OAR_CUDA_RECIPES": "`0`: all launches on a CUDA device go through Python (default: known ones are replayed)",
         "OAR_PLAN_PASSES": "passes over compiled Programs: `none`, `all`, or names with commas (default: `all`)",
         "OAR_CACHE": "folder of downloads (default: `~/.cache/paddle`)",
         "PADDLE_HOME": "the same, where OAR_CACHE is not set",

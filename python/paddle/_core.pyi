@@ -528,6 +528,7 @@ _Scope: Any
 _append_python_callable_object_and_return_id: Any
 close_segment: Any
 record_call: Any
+DeviceBlock: Any
 copy_to_device: Any
 cuda_prelude: Any
 cuda_rows: Any

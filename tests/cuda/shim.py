@@ -126,6 +126,7 @@ class ShimMachine(HostMachine):
         self.started: list[str] = []
         self.uploads: list[int] = []
         self.downloads: list[int] = []
+        self.arguments: list[int] = []
         self.kernel = functools.cache(self._kernel)
 
     def device_count(self) -> int:
@@ -139,13 +140,17 @@ class ShimMachine(HostMachine):
         self.uploads.append(host.nbytes)
         array[:] = host.reshape(-1).view(np.uint8)
 
+    def upload_arguments(self, array, host) -> None:
+        self.arguments.append(host.nbytes)
+        array[:] = host.reshape(-1).view(np.uint8)
+
     def download(self, array):
         self.downloads.append(array.nbytes)
         return array.copy()
 
     def forget(self) -> None:
         """Clears the records."""
-        for record in (self.started, self.uploads, self.downloads):
+        for record in (self.started, self.uploads, self.downloads, self.arguments):
             record.clear()
 
     def build(self, unit) -> ctypes.CDLL:

@@ -13,7 +13,7 @@ from paddle._cuda.random import philox
 # Launchers that no case row reaches (values that are only passed on keep to their CPU kernel):
 # covered by test_kernels.py, test_random_kernels.py, test_beam_search.py, test_lod.py; collectives by test_nccl.py.
 ELSEWHERE = {c.op for c in ALL} | set(philox.LAUNCHERS) | {"empty", "reshape2_grad_grad", "tdm_sampler", "beam_search"}
-ELSEWHERE |= set(rings.LAUNCHERS) | {"fusion_seqexpand_concat_fc"}
+ELSEWHERE |= set(rings.LAUNCHERS) | {"fusion_seqexpand_concat_fc", "sequence_unpad_grad"}
 
 
 @pytest.mark.parametrize("op", names())

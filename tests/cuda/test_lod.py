@@ -87,3 +87,15 @@ def test_expansion_with_a_product_agrees_with_the_cpu(activation, shim):
         results.append(_core.ops.fusion_seqexpand_concat_fc(parts, *given, fc_activation=activation))
     assert results[0].place == paddle.CUDAPlace(0) and lod_of(results[0]) == lod_of(results[1])
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [[2, 0, 3], [1, 1, 1]])
+def test_the_gradient_of_sequence_unpad(lengths, shim):
+    found = []
+    for device in (True, False):
+        x, total = tensor(np.ones((3, 3, 2)), None, device), sum(lengths)
+        d = tensor(np.arange(total * 2.0).reshape(total, 2), [np.cumsum([0, *lengths]).tolist()], device)
+        grad = _core.ops.sequence_unpad_grad(x, d)
+        assert grad.place == (paddle.CUDAPlace(0) if device else paddle.CPUPlace())
+        found.append(grad.numpy().tolist())
+    assert found[0] == found[1]

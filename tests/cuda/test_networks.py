@@ -58,6 +58,7 @@ def check(network: Network, shim) -> None:
             warnings.simplefilter("always", RuntimeWarning)
             found = losses(network, shim.forget)
         transfers = [*shim.uploads, *shim.downloads]
+        arguments = len(shim.arguments) / (STEPS - 1)
         values = [float(loss) for loss in found]
     finally:
         paddle.set_device("cpu")
@@ -66,6 +67,7 @@ def check(network: Network, shim) -> None:
         assert max(transfers) <= SMALL, f"transfers of {transfers} bytes"
     else:
         assert network.host or not transfers, f"{len(transfers)} transfers in {STEPS - 1} steps: {transfers} bytes"
+    assert arguments <= 3  # the tables of an optimizer and of clipping, and the factors of parameters
     assert np.isfinite(values).all()
     if network.exact:
         np.testing.assert_allclose(values, [float(loss) for loss in losses(network)], rtol=1e-3, atol=1e-5)

@@ -95,7 +95,7 @@ def test_errors_of_the_driver_are_named(driver, monkeypatch):
     _cuda.use(driver)
     x = on_device([1.0])
     x + x
-    with pytest.raises(RuntimeError, match="cuCtxPushCurrent failed with the CUDA error 201"):
+    with pytest.raises(OSError, match="cuCtxPushCurrent failed with the CUDA error 201"):
         x + x
 
 

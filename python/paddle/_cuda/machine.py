@@ -154,6 +154,10 @@ class CupyMachine:
         while self._staged and self._staged[0][0].done:
             self._staged.popleft()
 
+    def upload_arguments(self, array, host: np.ndarray) -> None:
+        """`upload` of arguments that a launch over many tensors reads from memory: addresses, sizes, factors."""
+        self.upload(array, host)
+
     def download(self, array) -> np.ndarray:
         with self.on(array.device.id) as entry:
             return self.xp.asnumpy(array, stream=entry.stream)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import paddle._core as core
 from paddle import _ops
 from paddle._basics.place import _cuda
@@ -52,7 +50,7 @@ def update_all(op: str, pairs: list, rates: list, states: list[dict], attrs: dic
     table = _table(lists, written)
     if table is None:
         return False
-    _cuda().step_all(op, table, attrs, None if factors is None else np.asarray(factors))
+    _cuda().step_all(op, table, attrs, factors)
     for changed, tensors in zip(written, lists, strict=True):
         if changed:
             for tensor in tensors:

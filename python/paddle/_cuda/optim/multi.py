@@ -117,7 +117,7 @@ class Launcher:
         starts = np.cumsum([0, *sizes[:-1]])
         parts = [np.asarray(p, np.int64).reshape(-1) for p in (addresses, sizes, pieces, starts)]
         flat = machine.xp.empty(sum(p.size for p in parts), np.int64)
-        machine.upload(flat.view(np.uint8), np.concatenate(parts))
+        machine.upload_arguments(flat.view(np.uint8), np.concatenate(parts))
         ends = np.cumsum([p.size for p in parts]).tolist()
         self.table, self.sizes, self.pieces, self.starts = (
             flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)
@@ -132,7 +132,7 @@ class Launcher:
         self.start(kernel, self.blocks, 256, self.table, self.sizes, self.pieces, *args, *counts, *after, unit=unit)
 
 
-def step(machine: Any, op: str, table: tuple, attrs: dict, factors: np.ndarray | None) -> None:
+def step(machine: Any, op: str, table: tuple, attrs: dict, factors: list[float] | None) -> None:
     """One step of sgd, momentum or adam over the tensors of a table (`paddle._core.device_table`)."""
     device, dtype, addresses, sizes = table
     with machine.on(device):
@@ -146,9 +146,9 @@ def step(machine: Any, op: str, table: tuple, attrs: dict, factors: np.ndarray |
             more = numbers["mu"], numbers["rescale_grad"], decay, np.int32(attrs["use_nesterov"])
             own.over("momentum_all", after=more)
         else:
-            given = np.ones(own.count, dtype) if factors is None else factors.astype(dtype)
+            given = np.ones(own.count, dtype) if factors is None else np.asarray(factors, dtype)
             on_device = machine.xp.empty(own.count, dtype)
-            machine.upload(on_device.view(np.uint8), given)
+            machine.upload_arguments(on_device.view(np.uint8), given)
             own.over("adam_all", on_device, after=tuple(numbers.values()))
             betas = numbers["beta1"], numbers["beta2"]
             own.start("adam_all_powers", -(-own.count // 256), 256, own.table, np.int64(own.count), *betas)
