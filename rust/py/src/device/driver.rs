@@ -22,14 +22,19 @@ type Launch = unsafe extern "C" fn(
     *mut *mut c_void,
 ) -> Code;
 
+type Push = unsafe extern "C" fn(*mut c_void) -> Code;
+type Pop = unsafe extern "C" fn(*mut *mut c_void) -> Code;
+type Alloc = unsafe extern "C" fn(*mut u64, usize, *mut c_void) -> Code;
+type Free = unsafe extern "C" fn(u64, *mut c_void) -> Code;
+
 /// The functions, and the context and stream of one device.
 pub struct Driver {
     context: usize,
     stream: usize,
-    push: unsafe extern "C" fn(*mut c_void) -> Code,
-    pop: unsafe extern "C" fn(*mut *mut c_void) -> Code,
-    alloc: unsafe extern "C" fn(*mut u64, usize, *mut c_void) -> Code,
-    free: unsafe extern "C" fn(u64, *mut c_void) -> Code,
+    push: Push,
+    pop: Pop,
+    alloc: Alloc,
+    free: Free,
     launch: Launch,
 }
 
@@ -64,11 +69,11 @@ impl Driver {
             Ok(Driver {
                 context,
                 stream,
-                push: std::mem::transmute(symbol(library, c"cuCtxPushCurrent_v2")?),
-                pop: std::mem::transmute(symbol(library, c"cuCtxPopCurrent_v2")?),
-                alloc: std::mem::transmute(symbol(library, c"cuMemAllocAsync")?),
-                free: std::mem::transmute(symbol(library, c"cuMemFreeAsync")?),
-                launch: std::mem::transmute(symbol(library, c"cuLaunchKernel")?),
+                push: std::mem::transmute::<*mut c_void, Push>(symbol(library, c"cuCtxPushCurrent_v2")?),
+                pop: std::mem::transmute::<*mut c_void, Pop>(symbol(library, c"cuCtxPopCurrent_v2")?),
+                alloc: std::mem::transmute::<*mut c_void, Alloc>(symbol(library, c"cuMemAllocAsync")?),
+                free: std::mem::transmute::<*mut c_void, Free>(symbol(library, c"cuMemFreeAsync")?),
+                launch: std::mem::transmute::<*mut c_void, Launch>(symbol(library, c"cuLaunchKernel")?),
             })
         }
     }
