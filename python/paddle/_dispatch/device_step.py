@@ -19,12 +19,27 @@ _STATES: dict[str, tuple[tuple[str, ...], list[bool]]] = {
 }
 
 
-def _table(lists: list[list[Any]], written: list[bool]) -> Any:
-    """The table of a launch over all tensors, None if there is none for them."""
-    if len(lists[0]) < 2 or not core.has_backend():
+def _table(lists: list[list[Any]], written: list[bool], least: int = 2) -> Any:
+    """The table of a launch over all tensors, None if there is none for them or they are fewer than `least`."""
+    if len(lists[0]) < least or not core.has_backend():
         return None
     table = core.device_table(lists, written)
     return table if table is not None and table[1] in ("float32", "float64") else None
+
+
+def _packing(tensors: list[Any], least: int = 2) -> tuple[Any, Any] | None:
+    """The table of tensors, and a flat Tensor with room for their elements; None unless all are dense, of float32 or
+    float64, on the current device."""
+    table = _table([tensors], [False], least)
+    if table is None:
+        return None
+    whole = _ops.empty(shape=[sum(table[3])], dtype=tensors[0].dtype)
+    return (table, whole) if core.device_of(whole) == table[0] else None
+
+
+def _parts(whole: Any, tensors: list[Any]) -> list[Any]:
+    """The parts of a flat Tensor that have the shapes of tensors."""
+    return core.device_parts(whole, [list(t.shape) for t in tensors])
 
 
 def has_update(op: str) -> bool:
@@ -61,29 +76,22 @@ def update_all(op: str, pairs: list, rates: list, states: list[dict], attrs: dic
 def sum_all(lists: list[list[Any]], ring: int) -> list[list[Any]] | None:
     """The sums of lists of Tensors over the ranks of a ring that NCCL serves, each list by one collective; None unless
     the Tensors of a list are dense, of float32 or float64, on the current device."""
-    tables, wholes = [], []
+    packings = []
     for tensors in lists:
-        table = core.device_table([tensors], [False]) if core.has_backend() else None
-        if table is None or table[1] not in ("float32", "float64"):
+        packing = _packing(tensors, 1)
+        if packing is None:
             return None
-        whole = _ops.empty(shape=[sum(table[3])], dtype=tensors[0].dtype)
-        if core.device_of(whole) != table[0]:
-            return None
-        tables.append((table, core.device_address(whole)))
-        wholes.append(whole)
-    _cuda().sum_all(ring, tables)
-    pairs = zip(wholes, lists, strict=True)
-    return [core.device_parts(whole, [list(t.shape) for t in tensors]) for whole, tensors in pairs]
+        packings.append(packing)
+    _cuda().sum_all(ring, [(table, core.device_address(whole)) for table, whole in packings])
+    return [_parts(whole, tensors) for (_, whole), tensors in zip(packings, lists, strict=True)]
 
 
 def clip_all(grads: list, most: float) -> list | None:
     """Copies of the gradients scaled by one factor to a joint norm of at most `most`; None unless all are dense, of
     float32 or float64, on the current device."""
-    table = _table([grads], [False])
-    if table is None:
+    packing = _packing(grads)
+    if packing is None:
         return None
-    whole = _ops.empty(shape=[sum(table[3])], dtype=grads[0].dtype)
-    if core.device_of(whole) != table[0]:
-        return None
+    table, whole = packing
     _cuda().clip_all(table, most, core.device_address(whole))
-    return core.device_parts(whole, [list(g.shape) for g in grads])
+    return _parts(whole, grads)
