@@ -188,29 +188,27 @@ def tagged(folder, draw):
                 file.write(words + "\t" + "\002".join(("a-B", "a-I", "ad-B")[i % 3] for i in ids) + "\n")
 
 
-def emotions(folder, draw):
-    with open(os.path.join(folder, "vocab.txt"), "w") as file:
+def texts(folder, draw, vocabulary, columns, classes, words, apart):
+    """Texts whose words depend on their label, `apart` words between labels, in files of tab-separated columns."""
+    with open(os.path.join(folder, vocabulary), "w") as file:
         file.write("\n".join("w%d" % i for i in range(120)) + "\n")
     for part, count in (("train", 800), ("dev", 64), ("test", 64)):
         with open(os.path.join(folder, part + ".tsv"), "w") as file:
-            file.write("label\ttext_a\n")
+            file.write("\t".join(columns) + "\n")
             for _ in range(count):
-                label = draw.randint(0, 3)
-                words = draw.randint(0, 40, draw.randint(3, 25)) + 40 * label
-                file.write("%d\t%s\n" % (label, " ".join("w%d" % i for i in words)))
+                label = draw.randint(0, classes)
+                ids = draw.randint(0, words, draw.randint(3, 25)) + apart * label
+                row = {"label": str(label), "text_a": " ".join("w%d" % i for i in ids)}
+                file.write("\t".join(row[name] for name in columns) + "\n")
+
+
+def emotions(folder, draw):
+    texts(folder, draw, "vocab.txt", ("label", "text_a"), 3, 40, 40)
 
 
 def opinions(folder, draw):
-    """Texts with labels, as PaddleNLP's sentiment_classification and dygraph/sentiment read them."""
-    with open(os.path.join(folder, "word_dict.txt"), "w") as file:
-        file.write("\n".join("w%d" % i for i in range(120)) + "\n")
-    for part, count in (("train", 800), ("dev", 64), ("test", 64)):
-        with open(os.path.join(folder, part + ".tsv"), "w") as file:
-            file.write("text_a\tlabel\n")
-            for _ in range(count):
-                label = draw.randint(0, 2)
-                words = draw.randint(0, 70, draw.randint(3, 25)) + 50 * label
-                file.write("%s\t%d\n" % (" ".join("w%d" % i for i in words), label))
+    """As PaddleNLP's sentiment_classification and dygraph/sentiment read them."""
+    texts(folder, draw, "word_dict.txt", ("text_a", "label"), 2, 70, 50)
 
 
 def titles(folder, draw):

@@ -16,8 +16,7 @@ class Case:
     attrs: dict[str, Any] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ("float64", "float32")
     # Whether kernels of this package must have run; False: the work is CuPy's.
-    #: whether kernels of the package start; None: either
-    own: bool | None = True
+    own: bool = True
 
     def name(self) -> str:
         shapes = ["x".join(map(str, a.shape)) for a in self.ins.values() if hasattr(a, "shape")]

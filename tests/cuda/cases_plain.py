@@ -14,7 +14,7 @@ EMPTY = np.zeros((0, 2, 3, 4))
 TABLE = {op["type"]: op for op in _core.op_table()}
 
 
-def case(op, ins, attrs=None, dtypes=("float64", "float32"), own: bool | None = False):
+def case(op, ins, attrs=None, dtypes=("float64", "float32"), own=False):
     return Case(op, ins, attrs or {}, dtypes, own)
 
 
@@ -107,8 +107,8 @@ def numbers() -> list[Case]:
     y, d = real(3, 4, low=-1.0), real(2, 3, 4, high=1.0)
     cases = []
     for op in ("elementwise_max", "elementwise_min"):
-        cases += [case(op, {"X": X, "Y": y}, own=None), case(f"{op}_grad", {"X": X, "Y": y, "Out@GRAD": d})]
-    cases += [case("grad_add", {"X": X, "Y": d}, own=None), case("minus", {"X": X, "Y": d})]
+        cases += [case(op, {"X": X, "Y": y}, own=True), case(f"{op}_grad", {"X": X, "Y": y, "Out@GRAD": d})]
+    cases += [case("grad_add", {"X": X, "Y": d}, own=True), case("minus", {"X": X, "Y": d})]
     cases.append(case("increment", {"X": real(1)}, {"step": 2.0}))
     for op in ("equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"):
         cases.append(case(op, {"X": np.round(X), "Y": np.round(y)}))
