@@ -10,7 +10,7 @@ use crate::gemm::kernel::A_STRIDE;
 use crate::gemm::operands::{with_scratch, Finish, LeftSide, RightSide, Target};
 use crate::gemm::tile::TileScratch;
 use crate::gemm::View;
-use crate::pool::SharedPtr;
+use crate::pool::{chunks_on, SharedPtr};
 use crate::types::Float;
 use half::bf16;
 use std::arch::x86_64::*;
@@ -78,13 +78,6 @@ unsafe fn product(m: usize, n: usize, k: usize, x: &dyn Panels, on_pool: bool) {
     let threads = if on_pool { crate::pool::threads() } else { 1 };
     let (rows, columns) = blocks(m, n, (ROWS, COLUMNS), threads);
     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
-    let run = |n: usize, f: &(dyn Fn(usize) + Sync)| {
-        if on_pool && n > 1 {
-            crate::pool::chunks(n, f);
-        } else {
-            (0..n).for_each(f);
-        }
-    };
     // A is packed once for all blocks, unless it is large or there is one block of columns.
     let ((depth, panel), high) = (panels_of(k), m.div_ceil(SIDE));
     let shared = across > 1 && m * k <= WHOLE;
@@ -92,7 +85,7 @@ unsafe fn product(m: usize, n: usize, k: usize, x: &dyn Panels, on_pool: bool) {
     with_scratch::<f32, _>(bytes / size_of::<f32>(), |left| {
         let left = &SharedPtr(left.cast::<u8>());
         if shared {
-            run(high.div_ceil(GROUP), &|g| {
+            chunks_on(threads, high.div_ceil(GROUP), |g| {
                 let rows = g * GROUP * SIDE..m.min((g + 1) * GROUP * SIDE);
                 with_scratch::<f32, _>(SPARE, |spare| {
                     for (d, p) in (0..k).step_by(depth).enumerate() {
@@ -103,7 +96,7 @@ unsafe fn product(m: usize, n: usize, k: usize, x: &dyn Panels, on_pool: bool) {
                 })
             });
         }
-        run(down * across, &|t| {
+        chunks_on(threads, down * across, |t| {
             let (i, j) = (t / across * rows, t % across * columns);
             let packed = if shared { left.get().cast_const() } else { std::ptr::null() };
             // SAFETY: the blocks are disjoint parts of C.

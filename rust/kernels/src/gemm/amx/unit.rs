@@ -182,20 +182,14 @@ pub unsafe fn product<T: Float>(
     finish: &Finish<T>,
     on_pool: bool,
 ) {
-    let (rows, columns) = blocks(m, n, (ROWS, COLUMNS), if on_pool { crate::pool::threads() } else { 1 });
+    let threads = if on_pool { crate::pool::threads() } else { 1 };
+    let (rows, columns) = blocks(m, n, (ROWS, COLUMNS), threads);
     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
-    let one = |t: usize| {
+    crate::pool::chunks_on(threads, down * across, |t| {
         let (i, j) = (t / across * rows, t % across * columns);
         // SAFETY: the blocks are disjoint parts of C.
         unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), (n, k), a, b, c, finish) }
-    };
-    if down * across == 1 {
-        one(0);
-    } else if on_pool {
-        crate::pool::chunks(down * across, one);
-    } else {
-        (0..down * across).for_each(one);
-    }
+    });
 }
 
 unsafe fn block<T: Float>(
