@@ -243,20 +243,26 @@ def test_compiled_programs_and_schedules(files):
         np.testing.assert_array_equal(one.parameters()[name], value)
 
 
+#: a Program over a file whose pipe command does not end: `command` leaves its number, `train` starts the training
+ENDLESS = """
+import os, signal, threading, paddle
+from paddle import fluid
+paddle.enable_static()
+x = fluid.data("x", [None, 1], "float32")
+fluid.layers.scale(x, 2.0)
+open("a.txt", "w").write("1 1\\n" * 100)
+dataset = paddle.distributed.QueueDataset()
+dataset.init(batch_size=4, use_var=[x], pipe_command="{command}; cat; sleep 1000")
+dataset.set_filelist(["a.txt"])
+"""
+TRAIN = "fluid.Executor(fluid.CPUPlace()).train_from_dataset(dataset=dataset)"
+
+
 def test_ctrl_c_ends_training(tmp_path):
-    script = textwrap.dedent("""
-        import os, signal, threading, paddle
-        from paddle import fluid
-        paddle.enable_static()
-        x = fluid.data("x", [None, 1], "float32")
-        fluid.layers.scale(x, 2.0)
-        open("a.txt", "w").write("1 1\\n" * 100)
-        dataset = paddle.distributed.QueueDataset()
-        dataset.init(batch_size=4, use_var=[x], pipe_command="echo $$ > pid; cat; sleep 1000")
-        dataset.set_filelist(["a.txt"])
+    script = ENDLESS.format(command="echo $$ > pid") + textwrap.dedent(f"""
         threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
-            fluid.Executor(fluid.CPUPlace()).train_from_dataset(dataset=dataset)
+            {TRAIN}
         except KeyboardInterrupt:
             print("interrupted", os.path.exists("/proc/" + open("pid").read().strip()))
     """)
@@ -266,18 +272,7 @@ def test_ctrl_c_ends_training(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_trainer_that_is_killed_leaves_no_pipe_command(tmp_path, number):
-    script = textwrap.dedent("""
-        import paddle
-        from paddle import fluid
-        paddle.enable_static()
-        x = fluid.data("x", [None, 1], "float32")
-        fluid.layers.scale(x, 2.0)
-        open("a.txt", "w").write("1 1\\n" * 100)
-        dataset = paddle.distributed.QueueDataset()
-        dataset.init(batch_size=4, use_var=[x], pipe_command="echo $$ > part; mv part pid; cat; sleep 1000")
-        dataset.set_filelist(["a.txt"])
-        fluid.Executor(fluid.CPUPlace()).train_from_dataset(dataset=dataset)
-    """)
+    script = ENDLESS.format(command="echo $$ > part; mv part pid") + TRAIN
     trainer = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path)
     end, pid = time.monotonic() + 60, tmp_path / "pid"
 
