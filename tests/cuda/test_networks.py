@@ -51,26 +51,45 @@ def fallbacks(caught: list) -> set[str]:
     return {match.group(1) for match in found if match}
 
 
-def check(network: Network, shim) -> None:
+def trained(network: Network, on_device: Callable[[], list], after: Callable[[], None] = lambda: None) -> None:
+    """Trains on the device by `on_device`, calls `after`, and compares: only the network's operators of the host run on
+    the CPU, and the losses are those of the CPU where the network draws no random numbers."""
     paddle.set_device("gpu")
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
-            found = losses(network, shim.forget)
-        transfers = [*shim.uploads, *shim.downloads]
-        arguments = len(shim.arguments) / (STEPS - 1)
+            found = on_device()
+        after()
         values = [float(loss) for loss in found]
     finally:
         paddle.set_device("cpu")
     assert fallbacks(caught) <= set(network.host)
+    assert np.isfinite(values).all()
+    if network.exact:
+        np.testing.assert_allclose(values, [float(loss) for loss in losses(network)], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_training_step_on_a_gpu(name, gpu):
+    trained(NETWORKS[name], lambda: losses(NETWORKS[name]))
+
+
+def check(network: Network, shim) -> None:
+    transfers: list[int] = []
+    arguments: list[int] = []
+
+    def after() -> None:
+        transfers.extend([*shim.uploads, *shim.downloads])
+        arguments.extend(shim.arguments)
+
+    trained(network, lambda: losses(network, shim.forget), after)
     if network.reads:
         assert max(transfers) <= SMALL, f"transfers of {transfers} bytes"
     else:
         assert network.host or not transfers, f"{len(transfers)} transfers in {STEPS - 1} steps: {transfers} bytes"
-    assert arguments <= 3  # the tables of an optimizer and of clipping, and the factors of parameters
-    assert np.isfinite(values).all()
-    if network.exact:
-        np.testing.assert_allclose(values, [float(loss) for loss in losses(network)], rtol=1e-3, atol=1e-5)
+    # The tables of an optimizer and of clipping, and the factors of parameters.
+    assert len(arguments) / (STEPS - 1) <= 3
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -99,13 +99,28 @@ def test_errors_of_the_driver_are_named(driver, monkeypatch):
         x + x
 
 
-@pytest.mark.parametrize("op", sorted(op for op in CASES if related(op) & RECORDED))
-def test_replays_agree_with_the_cpu(op, driver):
-    """All case rows twice: the second time known keys are replayed."""
+REPLAYED = sorted(op for op in CASES if related(op) & RECORDED)
+
+
+def wrong_when_replayed(op: str) -> list[str]:
+    """What differs from the CPU in two runs of all case rows: the second time known keys are replayed."""
     watch = Watch(_cuda.runtime())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(2):
             for c in CASES[op]:
                 compare(c, watch)
-    assert not watch.report.wrong, "\n".join(watch.report.wrong[:5])
+    return watch.report.wrong
+
+
+@pytest.mark.parametrize("op", REPLAYED)
+def test_replays_agree_with_the_cpu(op, driver):
+    wrong = wrong_when_replayed(op)
+    assert not wrong, "\n".join(wrong[:5])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("op", REPLAYED)
+def test_replays_agree_on_a_gpu(op, gpu):
+    wrong = wrong_when_replayed(op)
+    assert not wrong, "\n".join(wrong[:5])
