@@ -132,6 +132,21 @@ class ShimMachine(HostMachine):
     def device_count(self) -> int:
         return 1
 
+    def function(self, name: str) -> int:
+        """The address of a function of tests/cuda/fake_cublas.cc."""
+        return ctypes.cast(self._cublas[name], ctypes.c_void_p).value or 0
+
+    def blas(self) -> int:
+        return 5
+
+    @functools.cached_property
+    def _cublas(self) -> ctypes.CDLL:
+        path = self.folder / "libfakecublas.so"
+        if not path.exists():
+            command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-o", path, HERE / "fake_cublas.cc"]
+            subprocess.run(command, check=True, capture_output=True)
+        return ctypes.CDLL(str(path))
+
     def on(self, device: int):
         assert device == 0
         return contextlib.nullcontext()

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import paddle._core as _core
+
 from .units import TYPES, Unit
 
 # Data types with another name in numpy, which has no bfloat16: its bits are stored as uint16.
@@ -16,6 +18,7 @@ _TYPES = "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64 com
 DTYPES = {name: np.dtype(NUMPY_NAMES.get(name, name)) for name in _TYPES}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _NUMPY = {dtype: dtype.name for dtype in NAMES}
+_WORD = (1 << 64) - 1
 
 
 class Declined(Exception):
@@ -66,7 +69,7 @@ class Call:
         self.machine, self.op, self.ins, self.attrs, self.wanted = machine, op, ins, attrs, wanted
         self._old, self._rule, self.lods, self.device = old, rule, lods or {}, device
         self.lods_out: dict[str, list] = {}
-        #: what recipe.py records: launches, and arrays of `out` and `empty`
+        #: what recipe.py records: launches and library calls, and arrays of `out` and `empty`
         self.launched: list | None = None
         self.allocated: list = []
         self.xp = machine.xp
@@ -168,6 +171,15 @@ class Call:
         if self.launched is not None:
             self.launched.append((unit, kernel, grid, block, args))
         self.machine.kernel(unit, kernel)(grid, (block,), args)
+
+    def library(self, name: str, *args) -> None:
+        """Call a function of a CUDA library, of integers, addresses and arrays, that returns a status; OSError if it is
+        not 0."""
+        address = self.machine.function(name)
+        if self.launched is not None:
+            self.launched.append((name, address, (), 0, args))
+        values = [a if isinstance(a, int) else self.machine.address(a) for a in args]
+        _core.call_library(name, address, [v & _WORD for v in values])
 
 
 def ctype(array, allowed: dict[str, str] = TYPES) -> str:

@@ -4,6 +4,7 @@ compiled by NVRTC."""
 from __future__ import annotations
 
 import collections
+import ctypes
 import functools
 import importlib
 import importlib.util
@@ -46,6 +47,15 @@ class _Entry:
         self._using = cupy.cuda.using_allocator
 
         self._opened: list = []
+
+    @functools.cached_property
+    def blas(self) -> int:
+        """A handle of cuBLAS for the stream."""
+        cublas = importlib.import_module("cupy_backends.cuda.libs.cublas")
+        with self.device:
+            handle = cublas.create()
+            cublas.setStream(handle, self.stream.ptr)
+        return handle
 
     def __enter__(self) -> _Entry:
         self.device.__enter__()
@@ -118,6 +128,19 @@ class CupyMachine:
     def pointer(self, unit: Unit, kernel: str) -> int:
         """The CUfunction of a kernel on the current device."""
         return self.kernel(unit, kernel).kernel.ptr
+
+    def function(self, name: str) -> int:
+        """The address of a function of cuBLAS."""
+        return ctypes.cast(self._cublas[name], ctypes.c_void_p).value or 0
+
+    def blas(self) -> int:
+        """cuBLAS's handle of the current device and its stream."""
+        return self._entry().blas
+
+    @functools.cached_property
+    def _cublas(self) -> ctypes.CDLL:
+        # The binding is linked with cuBLAS, whose functions dlsym finds through it.
+        return ctypes.CDLL(importlib.import_module("cupy_backends.cuda.libs.cublas").__file__)
 
     def adopt(self, address: int, nbytes: int, owner: Any):
         """An array over memory that `owner` keeps."""

@@ -1,4 +1,4 @@
-"""Recipes: the launches of a call as rust/py/src/device/recipe.rs replays them, recorded while a launcher runs."""
+"""Recipes: the launches and library calls of a call as rust/py/src/device/recipe.rs replays them, recorded while a launcher runs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ class _Unknown(Exception):
 
 
 def recipe(call: Call, made: dict) -> tuple | None:
-    """(launches, bytes of buffers, results by output slot) of a recorded call; None if a replay would not do the same:
+    """(steps, bytes of buffers, results by output slot) of a recorded call; None if a replay would not do the same:
     a kernel reads or a result is memory that the launcher did not get from the call."""
     if not call.launched or call.lods_out:
         return None
     try:
         places = _Places(call)
-        launches = []
-        for unit, kernel, grid, block, args in call.launched:
-            sizes = tuple(int(n) for n in (*grid, 1, 1)[:3])
-            launches.append((call.machine.pointer(unit, kernel), sizes, block, 0, [places.argument(a) for a in args]))
-        return launches, [a.nbytes for a in call.allocated], [places.result(made.get(slot)) for slot in call.wanted]
+        steps: list[tuple] = []
+        for of, kernel, grid, block, args in call.launched:
+            sizes, given = tuple(int(n) for n in (*grid, 1, 1)[:3]), [places.argument(a) for a in args]
+            if isinstance(of, str):  # the name of a function of a library, and its address
+                steps.append((kernel, of, sizes, block, 0, given))
+            else:
+                steps.append((call.machine.pointer(of, kernel), None, sizes, block, 0, given))
+        return steps, [a.nbytes for a in call.allocated], [places.result(made.get(slot)) for slot in call.wanted]
     except _Unknown:
         return None
 
@@ -60,6 +63,8 @@ class _Places:
         raise _Unknown
 
     def argument(self, value: Any) -> tuple[int, int, int]:
+        if isinstance(value, int):
+            return _NUMBER, 0, value & (1 << 64) - 1
         if isinstance(value, np.generic):
             return _NUMBER, 0, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
         return self._place(value)

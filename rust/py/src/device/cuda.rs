@@ -496,6 +496,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
     m.add_function(wrap_pyfunction!(device_table, m)?)?;
     m.add_function(wrap_pyfunction!(device_parts, m)?)?;
+    m.add_function(wrap_pyfunction!(super::driver::call_library, m)?)?;
     m.add_class::<DeviceBlock>()?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }

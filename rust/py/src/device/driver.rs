@@ -1,8 +1,10 @@
 //! The functions of libcuda that recipes call, loaded from the library that the Python machine names; memory of the
 //! stream-ordered pool.
 
+use crate::error::OrRaise;
 use oar_core::base::Result;
 use oar_core::{bail, err};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_uint, c_void, CStr, CString};
 use std::sync::Arc;
@@ -114,6 +116,58 @@ impl Driver {
         };
         check("cuLaunchKernel", code)
     }
+}
+
+/// A function of a CUDA library (cuBLAS, cuDNN) whose arguments are integers and pointers, and whose result is a status.
+pub struct Function {
+    pub name: String,
+    pub address: usize,
+}
+
+/// A handle of a library serves one thread at a time.
+static LIBRARIES: Mutex<()> = Mutex::new(());
+
+/// `call!(address, args; a b c)` calls a function of as many arguments as there are names.
+macro_rules! call {
+    ($address:expr, $args:expr; $($arg:ident)*) => {{
+        let [$($arg),*] = $args else { unreachable!() };
+        let function = std::mem::transmute::<usize, unsafe extern "C" fn($(call!(@word $arg)),*) -> Code>($address);
+        function($(*$arg),*)
+    }};
+    (@word $arg:ident) => { u64 };
+}
+
+impl Function {
+    /// Calls it with the bits of its arguments: both processors' Linux ABIs pass an integer of at most 64 bits in a
+    /// register or in 8 bytes of the stack.
+    ///
+    /// # Safety
+    /// The arguments are those of the function's prototype, and the pointers among them are valid.
+    pub unsafe fn call(&self, args: &[u64]) -> Result<()> {
+        let _held = LIBRARIES.lock();
+        // SAFETY: by the caller's contract; the number of arguments is that of the pattern.
+        let code = unsafe {
+            match args.len() {
+                13 => call!(self.address, args; a b c d e f g h i j k l m),
+                19 => call!(self.address, args; a b c d e f g h i j k l m n o p q r s),
+                23 => call!(self.address, args; a b c d e f g h i j k l m n o p q r s t u v w),
+                n => bail!(Unimplemented, "{} with {n} arguments: functions of 13, 19 and 23 are called", self.name),
+            }
+        };
+        match code {
+            0 => Ok(()),
+            code => bail!(External, "{} failed with the status {code}", self.name),
+        }
+    }
+}
+
+/// Calls a function of a CUDA library with the bits of its arguments, integers and addresses; an OSError for a status
+/// other than 0.
+#[pyfunction]
+pub fn call_library(py: Python<'_>, name: String, address: usize, args: Vec<u64>) -> PyResult<()> {
+    let function = Function { name, address };
+    // SAFETY: launchers pass the arguments of the function's prototype.
+    py.detach(|| unsafe { function.call(&args) }).or_raise()
 }
 
 fn check(function: &str, code: Code) -> Result<()> {

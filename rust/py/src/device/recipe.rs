@@ -1,7 +1,7 @@
-//! Recipes: the launches of an operator call, recorded by its launcher for a key (operator, shapes, data types,
-//! attributes) and replayed for later calls of the same key without Python.
+//! Recipes: the launches and library calls of an operator call, recorded by its launcher for a key (operator, shapes,
+//! data types, attributes) and replayed for later calls of the same key without Python.
 
-use super::driver::{Block, Driver, Launched};
+use super::driver::{Block, Driver, Function, Launched};
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
 use oar_core::op::attrs::Attrs;
@@ -22,7 +22,12 @@ const MOST_ATTRS: usize = 16;
 
 type Key = SmallVec<[i64; 48]>;
 
-/// An argument of a kernel.
+enum Step {
+    Kernel(Launched),
+    Library(Function),
+}
+
+/// An argument of a kernel or of a function of a library.
 enum Arg {
     /// An input (slot, position in it) plus bytes.
     Input(u32, u32, u64),
@@ -40,7 +45,7 @@ enum Output {
 }
 
 pub struct Recipe {
-    launches: Vec<(Launched, Vec<Arg>)>,
+    steps: Vec<(Step, Vec<Arg>)>,
     /// Bytes of results and temporary values.
     buffers: Vec<usize>,
     outs: Vec<Output>,
@@ -48,20 +53,25 @@ pub struct Recipe {
 
 /// As Python gives an argument (kind, index, offset or bits) and a result (kind, index, data type, shape).
 type GivenArg = (u8, u64, u64);
-type GivenLaunch = (usize, (u32, u32, u32), u32, u32, Vec<GivenArg>);
+/// A kernel or function, the name of a function or the sizes of a launch (grid, block, shared memory), arguments.
+type GivenStep = (usize, Option<String>, (u32, u32, u32), u32, u32, Vec<GivenArg>);
 type GivenResult = Option<(u8, usize, String, Vec<i64>)>;
 
 impl Recipe {
-    /// From `(launches, bytes of buffers, results by output slot)`; see `paddle._cuda.recipe`.
+    /// From `(steps, bytes of buffers, results by output slot)`; see `paddle._cuda.recipe`.
     pub fn from_python(given: &Bound<'_, PyAny>) -> PyResult<Recipe> {
-        let (launches, buffers, outs): (Vec<GivenLaunch>, Vec<usize>, Vec<GivenResult>) = given.extract()?;
+        let (steps, buffers, outs): (Vec<GivenStep>, Vec<usize>, Vec<GivenResult>) = given.extract()?;
         let arg = |(kind, index, more): GivenArg| match kind {
             0 => Arg::Input((index >> 16) as u32, (index & 0xffff) as u32, more),
             1 => Arg::Buffer(index as u32, more),
             _ => Arg::Number(more),
         };
-        let launches = launches.into_iter().map(|(function, (x, y, z), block, shared, args)| {
-            (Launched { function, grid: [x, y, z], block, shared }, args.into_iter().map(arg).collect())
+        let steps = steps.into_iter().map(|(function, name, (x, y, z), block, shared, args)| {
+            let step = match name {
+                Some(name) => Step::Library(Function { name, address: function }),
+                None => Step::Kernel(Launched { function, grid: [x, y, z], block, shared }),
+            };
+            (step, args.into_iter().map(arg).collect())
         });
         let out = |given: GivenResult| match given {
             None => Ok(Output::None),
@@ -72,7 +82,7 @@ impl Recipe {
             Some((_, slot, ..)) => Ok(Output::Input(slot as u32)),
         };
         let outs = outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
-        Ok(Recipe { launches: launches.collect(), buffers, outs })
+        Ok(Recipe { steps: steps.collect(), buffers, outs })
     }
 
     fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
@@ -83,7 +93,7 @@ impl Recipe {
         }
     }
 
-    /// Starts the kernels, and sets the results. `memory` makes the memory of a tensor from a block.
+    /// Starts the kernels and calls the functions, and sets the results. `memory` makes the memory of a tensor from a block.
     pub fn replay(
         &self,
         call: &mut DeviceCall,
@@ -93,8 +103,8 @@ impl Recipe {
         let blocks = driver.within(|| {
             let blocks: SmallVec<[Arc<Block>; 4]> =
                 self.buffers.iter().map(|&bytes| driver.alloc(bytes)).collect::<Result<_>>()?;
-            for (at, args) in &self.launches {
-                let mut values: SmallVec<[u64; 16]> = SmallVec::with_capacity(args.len());
+            for (step, args) in &self.steps {
+                let mut values: SmallVec<[u64; 24]> = SmallVec::with_capacity(args.len());
                 for arg in args {
                     values.push(match *arg {
                         Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
@@ -102,10 +112,16 @@ impl Recipe {
                         Arg::Number(bits) => bits,
                     });
                 }
-                let mut params: SmallVec<[*mut c_void; 16]> =
-                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
-                // SAFETY: the arguments are those of the recorded launch of the same kernel.
-                unsafe { driver.launch(at, &mut params)? };
+                match step {
+                    Step::Kernel(at) => {
+                        let mut params: SmallVec<[*mut c_void; 24]> =
+                            values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
+                        // SAFETY: the arguments are those of the recorded launch of the same kernel.
+                        unsafe { driver.launch(at, &mut params)? };
+                    }
+                    // SAFETY: as above, of the same function.
+                    Step::Library(function) => unsafe { function.call(&values)? },
+                }
             }
             Ok(blocks)
         })?;
