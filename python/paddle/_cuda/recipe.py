@@ -1,4 +1,5 @@
-"""Recipes: the launches and library calls of a call as rust/py/src/device/recipe.rs replays them, recorded while a launcher runs."""
+"""Recipes: the launches and library calls of an operator call, recorded while its launcher runs, as
+rust/py/src/device/recipe.rs replays them."""
 
 from __future__ import annotations
 
