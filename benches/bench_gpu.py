@@ -213,6 +213,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--json")
     a.add_argument("--host-profile", help="a file for cProfile's statistics of ten steps")
+    a.add_argument("--kernels", type=int, default=0, help="print so many kernels with the most time (needs torch)")
     return a.parse_args(argv)
 
 
@@ -224,6 +225,22 @@ def calls(lib: Any, given: argparse.Namespace) -> dict[str, tuple[float, float]]
         for op, f in lib.ops(x, y).items():
             found[f"{op} {size}"] = median(f, lib.wait, steps, given.rounds)
     return found
+
+
+def kernels(lib: Any, step: Callable[[], Any], most: int) -> None:
+    """Prints the time of kernels in a step, read by torch's profiler, which sees those of the whole process."""
+    from torch.profiler import ProfilerActivity, profile
+
+    steps = 5
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _ in range(steps):
+            step()
+        lib.wait()
+    rows = [(e.self_device_time_total / steps, e.count / steps, e.key) for e in seen.key_averages()]
+    rows = sorted((r for r in rows if r[0] > 0), reverse=True)
+    print(f"{sum(r[0] for r in rows):10.1f} us of {sum(r[1] for r in rows):.0f} kernels and copies in a step")
+    for time_us, count, name in rows[:most]:
+        print(f"{time_us:10.1f} us {count:7.1f} x {name[:110]}")
 
 
 def network(lib: Any, name: str, given: argparse.Namespace) -> tuple[float, float] | None:
@@ -243,6 +260,9 @@ def network(lib: Any, name: str, given: argparse.Namespace) -> tuple[float, floa
                     "for _ in range(10): step(x, t)", {"step": step, "x": x, "t": t}, {}, given.host_profile
                 )
             found = median(lambda: step(x, t), lib.wait, given.steps, given.rounds)
+            if given.kernels:
+                print(f"{lib.name} {name}:")
+                kernels(lib, lambda: step(x, t), given.kernels)
         except Exception as e:  # the other networks are still measured
             print(f"{lib.name} {name}: {type(e).__name__}: {e}"[:300])
     back = sorted({str(w.message).split()[1] for w in said if "no CUDA kernel" in str(w.message)})
