@@ -167,8 +167,8 @@ def _step(c: Any, inputs: dict[str, Any], dtype: str, device: bool, grads: bool)
         found[f"gradient of {key}"] = on_cpu(g)
     if c.second:
         used = [g for g in first if g is not None and not g.stop_gradient]
-        outer = [tensor(cast(rows.rng(i).uniform(0.5, 1.5, g.shape), g._dtype_name), None, device) for i, g in
-                 enumerate(used)]  # fmt: skip
+        values = [cast(rows.rng(i).uniform(0.5, 1.5, g.shape), g._dtype_name) for i, g in enumerate(used)]
+        outer = [tensor(v, None, device) for v in values]
         second = _core.partial_grad(used, targets + weights, outer, [], True, False, True) if used else []
         for i, g in enumerate(second):
             found[f"second gradient {i}"] = on_cpu(g)

@@ -42,7 +42,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(program: &Program) -> Uses {
+    fn in_program(program: &Program) -> Uses {
         let mut uses = Uses::default();
         for op in program.block(0).iter().flat_map(|block| block.all_ops()) {
             let op = op.read();
@@ -118,13 +118,13 @@ impl StaticCall {
             names.outs.len()
         );
         let first = cut(program, 0..forward)?;
-        let written = Uses::of(&first).writes;
+        let written = Uses::in_program(&first).writes;
         let state: Vec<bool> = names.params.iter().map(|n| written.contains(n)).collect();
         let gradient = match gradient {
             None => None,
             Some(start) => {
                 let program = cut(program, start..all)?;
-                let uses = Uses::of(&program);
+                let uses = Uses::in_program(&program);
                 Some(Gradient { program, uses, pulls: Mutex::default() })
             }
         };

@@ -94,10 +94,8 @@ class Bins:
     def sums(self, x, rows=None, columns=None):
         """[RoIs, channels, bins], not divided; by other weights where they are given."""
         xp, n = self.call.xp, self.rows.shape[0]
-        rows, columns = (
-            xp.ascontiguousarray(v.astype(x.dtype)) for v in (self.rows if rows is None else rows,
-                                                             self.columns if columns is None else columns)
-        )  # fmt: skip
+        weights = (self.rows if rows is None else rows, self.columns if columns is None else columns)
+        rows, columns = (xp.ascontiguousarray(v.astype(x.dtype)) for v in weights)
         out = self.call.empty((n, self.channels, self.rows.shape[2]), x.dtype)
         kernel = f"sum_bins<{ctype(x, REALS)}>"
         if out.size:

@@ -116,7 +116,7 @@ impl Executor {
         fetches: &[String],
         how: How,
     ) -> Result<Vec<Value>> {
-        let device = RunDevice::of(&values);
+        let device = RunDevice::among(&values);
         // On a device operators run one by one: the passes assume operands on the host.
         let passes = if device.is_some() { Passes::NONE } else { passes::current()?.within(how.passes) };
         let mut plan = self.plan(program, 0, feeds, fetches, passes)?;
@@ -147,7 +147,7 @@ impl Executor {
         values: Vec<Value>,
         fetches: &[String],
     ) -> Result<Vec<Value>> {
-        let device = RunDevice::of(&values);
+        let device = RunDevice::among(&values);
         let passes = if device.is_some() { Passes::NONE } else { passes::current()?.without(Passes::DEAD) };
         let plan = self.plan(program, block, feeds, fetches, passes)?;
         let run =
@@ -157,7 +157,7 @@ impl Executor {
 
     /// Runs a prepared Program; variables that sub-blocks read stay in `scope`.
     pub fn run_prepared(&self, prepared: &Prepared, scope: &Arc<Scope>, values: Vec<Value>) -> Result<Vec<Value>> {
-        let device = RunDevice::of(&values);
+        let device = RunDevice::among(&values);
         let passes = if device.is_some() { Passes::NONE } else { passes::current()? };
         let mut plan = prepared.plan(passes)?;
         if !plan.needs.is_empty() && !as_declared(&plan, scope, &values) {
@@ -243,7 +243,7 @@ struct RunDevice {
 
 impl RunDevice {
     /// The current device, else the one that holds a fed value; `None`: a run on the CPU.
-    fn of(values: &[Value]) -> Option<RunDevice> {
+    fn among(values: &[Value]) -> Option<RunDevice> {
         if !backend::is_active() {
             return None;
         }

@@ -168,7 +168,7 @@ struct Facts {
 
 impl Facts {
     /// None for an object that is no ndarray.
-    fn of(obj: &Bound<'_, PyAny>) -> Option<Facts> {
+    fn read(obj: &Bound<'_, PyAny>) -> Option<Facts> {
         const PLAIN: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
         if !is_array(obj) {
             return None;
@@ -202,7 +202,7 @@ fn flags_of(array: &Bound<'_, PyAny>) -> *mut i32 {
 }
 
 impl<'py> Reading<'py> {
-    fn of(array: &Bound<'py, PyAny>) -> Reading<'py> {
+    fn begin(array: &Bound<'py, PyAny>) -> Reading<'py> {
         let mut owner = array.clone();
         loop {
             // SAFETY: `owner` is an ndarray, and the GIL is held.
@@ -238,7 +238,7 @@ impl Drop for Reading<'_> {
         read[i].1 -= 1;
         if read[i].1 == 0 {
             read.swap_remove(i);
-            // SAFETY: `Reading::of` has cleared the flag of this array.
+            // SAFETY: `Reading::begin` has cleared the flag of this array.
             unsafe { *flags_of(owner) |= npyffi::NPY_ARRAY_OWNDATA };
         }
     }
@@ -250,13 +250,13 @@ pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let kind = obj.get_type().name().map(|n| n.to_string()).unwrap_or_default();
         pyo3::exceptions::PyTypeError::new_err(format!("expected a numpy.ndarray, got {kind}"))
     };
-    let facts = Facts::of(obj).ok_or_else(no_array)?;
+    let facts = Facts::read(obj).ok_or_else(no_array)?;
     if facts.is_plain {
         return copy_of(obj, facts).or_raise();
     }
     // ascontiguousarray makes 0-d arrays 1-d; those are contiguous and do not reach this.
     let copy = to_c_order(&obj.call_method0("copy")?)?;
-    match Facts::of(&copy).filter(|f| f.is_plain) {
+    match Facts::read(&copy).filter(|f| f.is_plain) {
         Some(facts) => copy_of(&copy, facts).or_raise(),
         None => Err(no_array()),
     }
@@ -265,13 +265,13 @@ pub fn from_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// A tensor over the array's own memory, which it keeps; a copy where that memory does not fit (strided, bool, no elements).
 /// The caller gives the array up: later writes to it would change the tensor's value, also where it is saved.
 pub fn over_array(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let facts = Facts::of(obj).filter(|f| f.is_plain && !f.big_endian && f.dims.iter().all(|&d| d > 0));
+    let facts = Facts::read(obj).filter(|f| f.is_plain && !f.big_endian && f.dims.iter().all(|&d| d > 0));
     let found = facts.and_then(|f| {
         let dtype = dtype_of(f.type_num).filter(|&dtype| dtype != DType::Bool)?;
         (!f.dims.is_empty()).then_some((NonNull::new(f.data.cast_mut())?, dtype, f.dims))
     });
     let Some((start, dtype, dims)) = found else { return from_array(obj) };
-    // SAFETY: `Facts::of` has checked the type.
+    // SAFETY: `Facts::read` has checked the type.
     let writable = unsafe { *flags_of(obj) } & npyffi::NPY_ARRAY_WRITEABLE != 0;
     let owner = if writable { Owner::Us } else { Owner::ReadOnly };
     let len = dims.iter().product::<i64>() as usize * dtype.size();
@@ -296,7 +296,7 @@ fn copy_of(obj: &Bound<'_, PyAny>, facts: Facts) -> Result<Tensor> {
     let mut t = Tensor::empty(dtype, &facts.dims)?;
     let n = t.nbytes();
     ensure!(n == 0 || !facts.data.is_null(), Fatal, "a numpy array without data");
-    let _reading = (n > LARGE).then(|| Reading::of(obj));
+    let _reading = (n > LARGE).then(|| Reading::begin(obj));
     // SAFETY: the array is C-contiguous with these dimensions and element size, and `obj` keeps it; Python has not run
     // since the facts were taken, and what runs while the GIL is released does not free the elements.
     unsafe {
