@@ -116,6 +116,7 @@ class CupyMachine:
         self.on = functools.cache(functools.partial(_Entry, cupy))
         #: uploads whose pinned memory the device may still read
         self._staged: collections.deque = collections.deque()
+        self.tf32 = False
 
     def driver(self) -> tuple[str, int, int] | None:
         """libcuda, and the current device's context and stream; None (all launches go through Python) without the
@@ -203,6 +204,7 @@ class CupyMachine:
 
     def allow_tf32(self, allowed: bool) -> None:
         """Whether cuBLAS may round the operands of float32 products to TF32 (CuPy's default: not)."""
+        self.tf32 = allowed
         linalg = importlib.import_module("cupy._core._routines_linalg")
         kind = linalg.COMPUTE_TYPE_TF32 if allowed else linalg.COMPUTE_TYPE_DEFAULT
         if allowed or linalg.get_compute_type(np.dtype("float32")) == linalg.COMPUTE_TYPE_TF32:
